@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Builds Kokkos and Kokkos Kernels 4.5.1 from one source archive, once, outside the source tree.
+#
+#   cmake/install_kokkos.sh openmp|serial|cuda PREFIX [CUDA_ARCHITECTURE]
+#
+# The archive is the source package of pycompadre 1.7.6, which carries both; its SHA-256 is checked.
+# Nothing is done when PREFIX is complete. CMake calls this when find_package(KokkosKernels) fails.
+set -euo pipefail
+backend=$1 prefix=$2 architecture=${3:-90}
+here=$(cd "$(dirname "$0")" && pwd)
+archive=pycompadre-1.7.6.tar.gz
+sha256=c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c
+[ -f "$prefix/.complete" ] && exit 0
+
+mkdir -p "$(dirname "$prefix")"
+exec 9>"$prefix.lock"; flock 9                       # two configures at once: one builds, one waits
+[ -f "$prefix/.complete" ] && exit 0
+work=$(mktemp -d "$(dirname "$prefix")/build.XXXXXX"); trap 'rm -rf "$work"' EXIT
+
+fetch() {
+  local cached; cached=$(dirname "$prefix")/$archive
+  if [ ! -f "$cached" ]; then
+    python3 -m pip download --quiet --no-deps --no-build-isolation --no-binary pycompadre \
+      pycompadre==1.7.6 --dest "$work" >"$work/pip.log" 2>&1 || true    # the archive is there even if its metadata step fails
+    [ -f "$work/$archive" ] || { cat "$work/pip.log" >&2; echo "error: could not download $archive; place it at $cached" >&2; exit 1; }
+    mv "$work/$archive" "$cached"
+  fi
+  echo "$sha256  $cached" | sha256sum --check --quiet || { echo "error: $cached has the wrong SHA-256; remove it and try again" >&2; exit 1; }
+  tar -xzf "$cached" -C "$work"
+}
+
+generator=(); command -v ninja >/dev/null && generator=(-G Ninja)
+common=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_CXX_STANDARD=20
+        -DCMAKE_POSITION_INDEPENDENT_CODE=ON)
+command -v ccache >/dev/null && common+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+case $backend in
+  serial) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ARCH_NATIVE=ON) ;;
+  openmp) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DKokkos_ARCH_NATIVE=ON) ;;
+  # CUDA 13 removed signatures that Kokkos 4.5 calls; the forced header gives them back (Kokkos >= 4.7.1 needs none of it).
+  cuda)   backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
+                    -DCMAKE_CUDA_ARCHITECTURES="$architecture" -DKokkos_ARCH_HOPPER90=ON
+                    -DKokkos_ENABLE_IMPL_MDSPAN=OFF "-DCMAKE_CUDA_FLAGS=-include $here/cuda13_for_kokkos45.hpp")
+          common+=(-DCMAKE_CUDA_STANDARD=20) ;;
+  *) echo "usage: $0 openmp|serial|cuda PREFIX [CUDA_ARCHITECTURE]" >&2; exit 2 ;;
+esac
+
+build() {  # name, options...
+  local name=$1; shift
+  echo "building $name ($backend) into $prefix"
+  { cmake -S "$work/pycompadre-1.7.6/$name" -B "$work/$name" "${generator[@]}" "${common[@]}" "$@" &&
+    cmake --build "$work/$name" --parallel "$(nproc)" && cmake --install "$work/$name"; } >"$work/$name.log" 2>&1 ||
+    { tail -40 "$work/$name.log" >&2; echo "error: building $name failed" >&2; exit 1; }
+}
+
+fetch
+rm -rf "$prefix"
+build kokkos "${backends[@]}" -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF -DKokkos_ENABLE_TESTS=OFF
+build kokkos-kernels -DKokkos_ROOT="$prefix" -DCMAKE_PREFIX_PATH="$prefix" \
+  -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON \
+  -DKokkosKernels_ENABLE_TPL_BLAS=ON -DKokkosKernels_ADD_DEFAULT_ETI=OFF \
+  -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_FLOAT=OFF -DKokkosKernels_ENABLE_TESTS=OFF
+touch "$prefix/.complete"

@@ -1,0 +1,26 @@
+#include "base/log.hpp"
+
+#include "base/error.hpp"
+
+namespace tern {
+
+Log::~Log() {
+  if (file_) std::fclose(file_);
+}
+
+void Log::open(const std::filesystem::path& file) {
+  if (!speaks_) return;
+  if (file_) std::fclose(file_);
+  file_ = std::fopen(file.c_str(), "a");
+  if (!file_) user_error("cannot write {}: check &output directory", file.string());
+}
+
+void Log::write(std::string_view text) {
+  for (std::FILE* to : {stdout, file_}) {
+    if (!to) continue;
+    fmt::print(to, "{}\n", text);
+    std::fflush(to);
+  }
+}
+
+}  // namespace tern

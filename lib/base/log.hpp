@@ -1,0 +1,39 @@
+/// What a run says: to the console and to log.txt, from rank 0 only. Each campaign owns one Log and
+/// hands it down; there is no global one.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+
+namespace tern {
+
+class Log {
+ public:
+  /// A silent log if `speaks` is false (every rank but the first).
+  explicit Log(bool speaks = true) : speaks_(speaks) {}
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  /// From now on lines go to this file as well, appended.
+  void open(const std::filesystem::path& file);
+
+  template <class... Args>
+  void line(fmt::format_string<Args...> text, Args&&... args) {
+    if (speaks_) write(fmt::format(text, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  void warning(fmt::format_string<Args...> text, Args&&... args) {
+    if (speaks_) write("warning: " + fmt::format(text, std::forward<Args>(args)...));
+  }
+  bool speaks() const { return speaks_; }
+
+ private:
+  void write(std::string_view text);
+  bool speaks_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace tern

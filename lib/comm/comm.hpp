@@ -1,0 +1,67 @@
+/// The mesh of ranks and its collectives. MPI starts, agrees and carries host data; NCCL carries device
+/// data in CUDA builds. One rank drives one device.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace tern::comm {
+
+enum class Sum { sum, max, min };
+
+/// Started once by main(), before Kokkos. Reads the Slurm/OpenMPI environment through MPI.
+class Session {
+ public:
+  Session(int* argc, char*** argv);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  int rank() const;
+  int size() const;
+  /// Number among the ranks that share this host's memory: the device to take.
+  int local_rank() const;
+  int local_size() const;
+};
+
+/// Runs `body` and returns its exit code. An exception on any rank prints one message (the lowest
+/// failing rank's) and ends all ranks with code 1 (UserError) or 70 (anything else); never a hang.
+int run_ranks(const std::function<int()>& body);
+
+/// A group of ranks. All member functions are collective unless marked local.
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual int rank() const = 0;  // local
+  virtual int size() const = 0;  // local
+
+  // Host data, blocking.
+  virtual void all_reduce(double* values, std::size_t n, Sum op) = 0;
+  virtual void all_reduce(std::int64_t* values, std::size_t n, Sum op) = 0;
+  virtual void broadcast(void* bytes, std::size_t n, int root) = 0;
+  virtual void barrier() = 0;
+  /// True on all ranks if `flag` is true on any.
+  bool any(bool flag);
+
+  // Data in the memory of the device, ordered behind `stream` (a cudaStream_t; ignored on the host,
+  // where the caller has fenced). Sums of float are made in an order that depends on the layout only.
+  virtual void all_reduce(float* data, std::size_t n, void* stream) = 0;
+  virtual void all_reduce(double* data, std::size_t n, void* stream) = 0;
+  /// `data` has size() equal parts of n; rank r's part of the sum goes to its own part, in place.
+  virtual void reduce_scatter(float* data, std::size_t n, void* stream) = 0;
+  virtual void reduce_scatter(double* data, std::size_t n, void* stream) = 0;
+  /// `data` has size() equal parts of `bytes`; rank r's part is sent to all, in place.
+  virtual void all_gather(void* data, std::size_t bytes, void* stream) = 0;
+  virtual void broadcast_device(void* data, std::size_t bytes, int root, void* stream) = 0;
+};
+
+/// All ranks as one group. In CUDA builds the NCCL communicator is made here (after the device is set).
+std::unique_ptr<Group> world();
+/// One rank alone: every collective is a no-op.
+std::unique_ptr<Group> alone();
+
+}  // namespace tern::comm

@@ -1,0 +1,137 @@
+/// The deck: each group is a plain struct. Defaults stand here and nowhere else; the unit, range and one
+/// line of help of each field stand in schema.cpp, from which --print-deck and error texts are made.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tern::deck {
+
+struct Campaign {
+  std::string name = "run";
+  std::string task = "train";  // train | evaluate | generate
+  std::int64_t max_steps = 1000;
+  double max_hours = 0;  // 0: no limit
+  std::int64_t seed = 1337;
+};
+
+struct Model {
+  std::int64_t layers = 12, hidden = 768, heads = 12;
+  std::int64_t kv_heads = 0;    // 0: as heads
+  std::int64_t head_dim = 0;    // 0: hidden / heads
+  std::int64_t ffn_hidden = 0;  // 0: 8/3 hidden rounded up to 64 for swiglu, else 4 hidden
+  std::int64_t context = 1024, vocabulary = 50304;
+  std::string activation = "swiglu";  // swiglu | gelu | relu2
+  std::string norm = "rmsnorm";       // rmsnorm | layernorm
+  double norm_eps = 1e-5;
+  bool qk_norm = false;
+  bool attention_bias = false, ffn_bias = false;
+  std::string position = "rope";  // rope | learned | none
+  double rope_base = 10000;
+  bool tie_embeddings = true;
+  double init_std = 0.02;
+  bool init_scaled_residual = true;  // projections into the residual stream: init_std / sqrt(2 layers)
+  double dropout = 0;
+  std::string attention = "auto";  // auto | portable | cudnn
+  std::string load;                // a Transformers directory or a checkpoint to start from
+};
+
+struct Objective {
+  std::string kind = "causal";
+  double z_loss = 0;
+};
+
+struct Data {
+  std::vector<std::string> train, valid;  // shards, wildcards allowed
+  std::string tokenizer = "gpt2";         // gpt2 | bytes | a folder made by prepare | a tokenizer.json
+  std::int64_t threads = 2;
+};
+
+struct Batch {
+  std::int64_t per_rank = 8;  // sequences a micro-step; 0: the largest that the memory plan allows
+  std::int64_t global = 0;    // sequences an optimizer step; 0: per_rank x ranks
+  std::string preset = "none";
+};
+
+struct Optimizer {
+  std::string kind = "adamw";
+  double lr = 3e-4;
+  std::vector<double> betas = {0.9, 0.95};
+  double eps = 1e-8, weight_decay = 0.1, grad_clip = 1.0;  // grad_clip 0: off
+  std::string schedule = "cosine";                         // cosine | linear | wsd | constant
+  std::int64_t warmup_steps = 0;
+  double min_lr = 0;
+  double decay_fraction = 0.2;  // wsd: share of max_steps over which the rate falls
+};
+
+struct Precision {
+  std::string compute = "fp32";    // fp32 | bf16 | fp16 | fp8
+  std::string recompute = "none";  // none | block
+};
+
+struct Parallel {
+  std::int64_t data = 0, tensor = 1, pipeline = 1;  // 0: all ranks
+  std::string shard = "none";                       // none | optimizer | full
+};
+
+struct Checkpoint {
+  std::int64_t every = 1000, keep = 2;  // every 0: only at the end
+  bool keep_best = true;
+};
+
+struct Evaluation {
+  std::int64_t every = 500, batches = 20;  // every 0: only at the end
+  double target_loss = 0;                  // 0: none
+  std::int64_t patience = 0;               // evaluations without improvement; 0: no early stopping
+};
+
+struct Generation {
+  std::string prompt;
+  std::string checkpoint;  // empty: the newest of the run directory
+  std::int64_t samples = 1, max_tokens = 128;
+  double temperature = 0.8, top_p = 1.0;  // temperature 0: greedy
+  std::int64_t top_k = 0;                 // 0: all
+};
+
+struct Output {
+  std::string directory;  // empty: runs/NAME
+  std::int64_t log_every = 10;
+  std::int64_t skip_limit = 10;  // steps skipped in a row for a loss or gradient that is not finite
+};
+
+struct Cost {
+  double dollars_per_gpu_hour = 0;  // 0: no cost is stated
+  double peak_tflops = 0;           // of one device, for MFU; 0: looked up, or unknown
+};
+
+struct Deck {
+  Campaign campaign;
+  Model model;
+  Objective objective;
+  Data data;
+  Batch batch;
+  Optimizer optimizer;
+  Precision precision;
+  Parallel parallel;
+  Checkpoint checkpoint;
+  Evaluation evaluation;
+  Generation generation;
+  Output output;
+  Cost cost;
+};
+
+/// Reads and checks a deck. `overrides` are "group.name=value" texts, applied last. Every mistake found
+/// (unknown names with the nearest valid one, wrong types, values out of range, contradictions) goes into
+/// one UserError, each with file, line and column. Derived values (kv_heads, head_dim, ffn_hidden,
+/// global where it does not depend on ranks, directory) are resolved in the result.
+Deck read(const std::string& path, const std::vector<std::string>& overrides = {});
+
+/// The same from a text; `name` stands for the file in messages.
+Deck parse(const std::string& text, const std::string& name,
+           const std::vector<std::string>& overrides = {});
+
+/// The whole deck as a namelist; with `help`, each value has its unit, range and meaning after `!`.
+/// parse(print(d)) gives d.
+std::string print(const Deck& deck, bool help);
+
+}  // namespace tern::deck

@@ -1,0 +1,68 @@
+#include "memory/arena.hpp"
+
+#include <unistd.h>
+
+#include "base/error.hpp"
+
+namespace tern {
+
+const char* term_name(Term term) {
+  switch (term) {
+    case Term::parameters: return "parameters";
+    case Term::gradients: return "gradients";
+    case Term::optimizer: return "optimizer states";
+    case Term::activations: return "activations";
+    case Term::workspace: return "workspace";
+    case Term::data: return "data";
+    case Term::cache: return "key-value cache";
+  }
+  return "?";
+}
+
+Arena::Arena(std::size_t bytes) : capacity_(bytes) {
+  constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+  try {
+    block_ = Kokkos::kokkos_malloc<DeviceMemory>("arena", bytes > 0 ? bytes : 1);
+  } catch (const std::exception&) {
+    user_error("this device has no {:.2f} GiB left ({:.2f} GiB free): lower &batch per_rank, or set "
+               "&precision recompute = 'block'",
+               bytes / gib, device_capacity().free_bytes / gib);
+  }
+  Kokkos::View<char*, DeviceMemory, Unmanaged> all(static_cast<char*>(block_), bytes);
+  Kokkos::deep_copy(all, 0);
+}
+
+Arena::~Arena() {
+  if (block_) Kokkos::kokkos_free<DeviceMemory>(block_);
+}
+
+std::size_t Arena::bytes(Term term) const {
+  std::size_t sum = 0;
+  for (const Request& r : requests_)
+    if (r.term == term) sum += aligned(r.bytes);
+  return sum;
+}
+
+void* Arena::take(std::string name, Term term, std::size_t bytes) {
+  const std::size_t offset = used_;
+  used_ += aligned(bytes);
+  if (block_)
+    TERN_REQUIRE(used_ <= capacity_, "request '{}' of {} bytes exceeds the plan of {}", name, bytes,
+                 capacity_);
+  requests_.push_back({std::move(name), term, bytes, offset});
+  return block_ ? static_cast<char*>(block_) + offset : nullptr;
+}
+
+DeviceCapacity device_capacity() {
+#if defined(KOKKOS_ENABLE_CUDA)
+  std::size_t free_bytes = 0, total_bytes = 0;
+  cudaMemGetInfo(&free_bytes, &total_bytes);
+  return {free_bytes, total_bytes};
+#else
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return {page * static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)),
+          page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES))};
+#endif
+}
+
+}  // namespace tern

@@ -1,0 +1,63 @@
+/// The parameter tree: every parameter by the name Hugging Face Transformers gives it in Llama, with '/'
+/// for '.', laid out in one contiguous span.
+///
+/// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors]. Within a layer
+/// q, k, v and gate, up lie side by side, so that each group is one fused (sum of outputs, inputs)
+/// matrix. Matrices come first because weight decay applies to them only. Every parameter starts at a
+/// multiple of 16 elements.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+#include "deck/deck.hpp"
+#include "memory/arena.hpp"
+#include "ops/context.hpp"
+
+namespace tern::model {
+
+struct Parameter {
+  std::string name;                // "model/layers/0/self_attn/q_proj/weight"
+  std::vector<std::size_t> shape;  // as in Transformers: (out, in) for matrices
+  std::size_t offset, count;       // elements, in the span
+  double init_mean, init_std;      // normal(mean, std); std 0: constant
+  bool matrix() const { return shape.size() > 1; }
+};
+
+class ParameterTree {
+ public:
+  /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero).
+  explicit ParameterTree(const deck::Model& model);
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// Throws InternalError if there is none of that name.
+  const Parameter& at(const std::string& name) const;
+  bool has(const std::string& name) const;
+  /// Length of the span in elements, padding included (a multiple of 16).
+  std::size_t span() const { return span_; }
+  /// [0, decayed()) are matrices, [decayed(), span()) vectors.
+  std::size_t decayed() const { return decayed_; }
+  /// Number of parameters, padding not counted.
+  std::size_t count() const;
+
+ private:
+  void add(std::string name, std::vector<std::size_t> shape, double mean, double std);
+  std::vector<Parameter> parameters_;
+  std::size_t span_ = 0, decayed_ = 0;
+};
+
+/// The spans of one model. For float and double, `compute` is `master` itself.
+template <class T>
+struct Parameters {
+  Vector<Accumulate<T>> master;    // (span)
+  Vector<T> compute;               // (span), what the kernels read
+  Vector<Accumulate<T>> gradient;  // (span), empty if not training
+
+  Parameters(const ParameterTree& tree, bool training, Arena& arena);
+  /// Draws the initial values on the device: a function of (seed, name's place in the tree, element).
+  void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
+  /// compute = master, rounded; after loading.
+  void refresh_compute(const ops::Context&);
+};
+
+}  // namespace tern::model

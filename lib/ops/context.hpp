@@ -1,0 +1,32 @@
+/// What every operation needs beside its views: the stream of work, and which implementation to take.
+#pragma once
+#include <memory>
+
+#include "memory/arena.hpp"
+
+namespace tern::ops {
+
+namespace cuda {
+class Library;  // cuBLASLt and cuDNN handles, plans and their workspace
+}
+
+struct Context {
+  Device space;                            // all work of a campaign goes in order through this stream
+  std::shared_ptr<cuda::Library> library;  // null: portable kernels only
+
+  void fence(const char* where) const { space.fence(where); }
+  /// The stream as a cudaStream_t for comm; null on the host.
+  void* stream() const {
+#if defined(KOKKOS_ENABLE_CUDA)
+    return space.cuda_stream();
+#else
+    return nullptr;
+#endif
+  }
+};
+
+/// The context of this build: with `accelerated`, the CUDA libraries where they exist. Library
+/// workspace is requested from the arena. `attention` is &model attention: auto | portable | cudnn.
+Context make_context(Arena& arena, bool accelerated, const char* attention);
+
+}  // namespace tern::ops
