@@ -1,7 +1,7 @@
-/// Two kinds of errors. A UserError is somebody's input: its text names the place, the value and the
-/// remedy, and main() prints it without a trace. An InternalError is ours: TERN_REQUIRE names the
-/// condition and the place. Both end every rank: comm::run_ranks turns an exception on one rank into
-/// one message and a nonzero exit code of all.
+/// Two kinds of errors. A UserError is somebody's input: its text names the place, the value and
+/// the remedy, and main() prints it without a trace. An InternalError is ours: TERN_REQUIRE names
+/// the condition and the place. Both end every rank: comm::run_ranks turns an exception on one rank
+/// into one message and a nonzero exit code of all.
 #pragma once
 #include <fmt/format.h>
 
@@ -29,16 +29,17 @@ template <class... Args>
 namespace detail {
 [[noreturn]] inline void require_failed(const char* condition, const char* file, int line,
                                         const std::string& text) {
-  throw InternalError(fmt::format("{}:{}: internal error: {} does not hold{}{}", file, line, condition,
-                                  text.empty() ? "" : ": ", text));
+  throw InternalError(fmt::format("{}:{}: internal error: {} does not hold{}{}", file, line,
+                                  condition, text.empty() ? "" : ": ", text));
 }
 }  // namespace detail
 }  // namespace tern
 
-/// Checks a programmer's assumption in every build type. Extra arguments are a fmt text with values.
-#define TERN_REQUIRE(condition, ...)                                               \
-  do {                                                                             \
-    if (!(condition))                                                              \
-      ::tern::detail::require_failed(#condition, __FILE__, __LINE__,               \
-                                     ::fmt::format("" __VA_ARGS__));               \
+/// Checks a programmer's assumption in every build type. Extra arguments are a fmt text with
+/// values.
+#define TERN_REQUIRE(condition, ...)                                 \
+  do {                                                               \
+    if (!(condition))                                                \
+      ::tern::detail::require_failed(#condition, __FILE__, __LINE__, \
+                                     ::fmt::format("" __VA_ARGS__)); \
   } while (false)

@@ -1,6 +1,6 @@
-/// Counter-based random numbers: Philox4x32-10 of Random123 (Salmon et al., SC'11). A number is a pure
-/// function of (seed, stream, step, sample, position): there is no state to store, to split over ranks
-/// or to restore.
+/// Counter-based random numbers: Philox4x32-10 of Random123 (Salmon et al., SC'11). A number is a
+/// pure function of (seed, stream, step, sample, position): there is no state to store, to split
+/// over ranks or to restore.
 #pragma once
 #include <Random123/philox.h>
 

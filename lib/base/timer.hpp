@@ -6,9 +6,7 @@ namespace tern {
 /// Seconds since construction or the last restart(), by the steady clock.
 class Timer {
  public:
-  double seconds() const {
-    return std::chrono::duration<double>(Clock::now() - start_).count();
-  }
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   /// Returns the seconds so far and starts again from zero.
   double restart() {
     const double elapsed = seconds();

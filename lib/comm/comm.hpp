@@ -1,5 +1,5 @@
-/// The mesh of ranks and its collectives. MPI starts, agrees and carries host data; NCCL carries device
-/// data in CUDA builds. One rank drives one device.
+/// The mesh of ranks and its collectives. MPI starts, agrees and carries host data; NCCL carries
+/// device data in CUDA builds. One rank drives one device.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +48,8 @@ class Group {
   bool any(bool flag);
 
   // Data in the memory of the device, ordered behind `stream` (a cudaStream_t; ignored on the host,
-  // where the caller has fenced). Sums of float are made in an order that depends on the layout only.
+  // where the caller has fenced). Sums of float are made in an order that depends on the layout
+  // only.
   virtual void all_reduce(float* data, std::size_t n, void* stream) = 0;
   virtual void all_reduce(double* data, std::size_t n, void* stream) = 0;
   /// `data` has size() equal parts of n; rank r's part of the sum goes to its own part, in place.
@@ -59,7 +60,8 @@ class Group {
   virtual void broadcast_device(void* data, std::size_t bytes, int root, void* stream) = 0;
 };
 
-/// All ranks as one group. In CUDA builds the NCCL communicator is made here (after the device is set).
+/// All ranks as one group. In CUDA builds the NCCL communicator is made here (after the device is
+/// set).
 std::unique_ptr<Group> world();
 /// One rank alone: every collective is a no-op.
 std::unique_ptr<Group> alone();

@@ -1,7 +1,7 @@
-/// Memory is planned, not discovered. Everything a campaign keeps on its device is requested here by
-/// name. The same code runs twice: with a measuring arena, which only adds up sizes and hands out null
-/// views, and with an allocating one, which makes one allocation of exactly the measured size and
-/// carves it. So the plan that --dry-run prints is what the run uses, to the byte.
+/// Memory is planned, not discovered. Everything a campaign keeps on its device is requested here
+/// by name. The same code runs twice: with a measuring arena, which only adds up sizes and hands
+/// out null views, and with an allocating one, which makes one allocation of exactly the measured
+/// size and carves it. So the plan that --dry-run prints is what the run uses, to the byte.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -27,7 +27,8 @@ class Arena {
 
   /// A measuring arena: null views, sizes added up.
   Arena() = default;
-  /// An allocating arena of `bytes` device memory, zero-filled. Throws UserError if the device has less.
+  /// An allocating arena of `bytes` device memory, zero-filled. Throws UserError if the device has
+  /// less.
   explicit Arena(std::size_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;

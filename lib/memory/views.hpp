@@ -1,6 +1,6 @@
-/// The views of the project: unmanaged, row-major (LayoutRight), in the memory of the default device.
-/// One legend everywhere: B batch, T tokens, N = B*T rows, D hidden, H heads, K key/value heads,
-/// E head size, F ffn, V vocabulary. Beside each view stands its shape, as // (N, D).
+/// The views of the project: unmanaged, row-major (LayoutRight), in the memory of the default
+/// device. One legend everywhere: B batch, T tokens, N = B*T rows, D hidden, H heads, K key/value
+/// heads, E head size, F ffn, V vocabulary. Beside each view stands its shape, as // (N, D).
 #pragma once
 #include <Kokkos_Core.hpp>
 

@@ -1,0 +1,33 @@
+/// A group over an MPI communicator; device data is host data here.
+#pragma once
+#include <mpi.h>
+
+#include "comm/comm.hpp"
+
+namespace tern::comm::detail {
+
+class MpiGroup : public Group {
+ public:
+  explicit MpiGroup(MPI_Comm comm);
+  ~MpiGroup() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void all_reduce(double* values, std::size_t n, Sum op) override;
+  void all_reduce(std::int64_t* values, std::size_t n, Sum op) override;
+  void broadcast(void* bytes, std::size_t n, int root) override;
+  void barrier() override;
+
+  void all_reduce(float* data, std::size_t n, void* stream) override;
+  void all_reduce(double* data, std::size_t n, void* stream) override;
+  void reduce_scatter(float* data, std::size_t n, void* stream) override;
+  void reduce_scatter(double* data, std::size_t n, void* stream) override;
+  void all_gather(void* data, std::size_t bytes, void* stream) override;
+  void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override;
+
+ private:
+  MPI_Comm comm_;
+  int rank_ = 0, size_ = 1;
+};
+
+}  // namespace tern::comm::detail

@@ -1,0 +1,81 @@
+// Device data over NCCL; host data stays with MPI. Compiled in CUDA builds only.
+#if defined(TERN_WITH_CUDA)
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include "comm/detail/mpi_check.hpp"
+#include "comm/detail/mpi_group.hpp"
+
+namespace tern::comm {
+namespace detail {
+namespace {
+
+void nccl_check(ncclResult_t code, const char* what) {
+  if (code == ncclSuccess) return;
+  throw InternalError(fmt::format("{} failed: {} ({}); NCCL_DEBUG=INFO tells more", what,
+                                  ncclGetErrorString(code), ncclGetLastError(nullptr)));
+}
+
+class NcclGroup : public MpiGroup {
+ public:
+  explicit NcclGroup(MPI_Comm comm) : MpiGroup(comm) {
+    ncclUniqueId id{};
+    if (rank() == 0) nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    broadcast(&id, sizeof id, 0);
+    nccl_check(ncclCommInitRank(&nccl_, size(), id, rank()), "ncclCommInitRank");
+  }
+  ~NcclGroup() override { ncclCommDestroy(nccl_); }
+
+  void all_reduce(float* data, std::size_t n, void* stream) override {
+    sum(data, n, ncclFloat, stream);
+  }
+  void all_reduce(double* data, std::size_t n, void* stream) override {
+    sum(data, n, ncclDouble, stream);
+  }
+  void reduce_scatter(float* data, std::size_t n, void* stream) override {
+    scatter(data, data + rank() * n, n, ncclFloat, stream);
+  }
+  void reduce_scatter(double* data, std::size_t n, void* stream) override {
+    scatter(data, data + rank() * n, n, ncclDouble, stream);
+  }
+  void all_gather(void* data, std::size_t bytes, void* stream) override {
+    nccl_check(ncclAllGather(static_cast<char*>(data) + rank() * bytes, data, bytes, ncclInt8,
+                                nccl_, static_cast<cudaStream_t>(stream)),
+                  "ncclAllGather");
+  }
+  void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override {
+    detail::check(
+        ncclBroadcast(data, data, bytes, ncclInt8, root, nccl_, static_cast<cudaStream_t>(stream)),
+        "ncclBroadcast");
+  }
+  using MpiGroup::all_reduce;
+
+ private:
+  void sum(void* data, std::size_t n, ncclDataType_t type, void* stream) {
+    detail::check(
+        ncclAllReduce(data, data, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
+        "ncclAllReduce");
+  }
+  void scatter(void* data, void* own, std::size_t n, ncclDataType_t type, void* stream) {
+    detail::check(
+        ncclReduceScatter(data, own, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
+        "ncclReduceScatter");
+  }
+  ncclComm_t nccl_ = nullptr;
+};
+
+}  // namespace
+}  // namespace detail
+
+std::unique_ptr<Group> world() {
+  MPI_Comm comm;
+  detail::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+  int size = 1;
+  detail::check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  // One rank needs no NCCL: its collectives are the identity.
+  if (size == 1) return std::make_unique<detail::MpiGroup>(comm);
+  return std::make_unique<detail::NcclGroup>(comm);
+}
+
+}  // namespace tern::comm
+#endif

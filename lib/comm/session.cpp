@@ -1,0 +1,95 @@
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "base/error.hpp"
+#include "comm/comm.hpp"
+#include "comm/detail/mpi_check.hpp"
+
+namespace tern::comm {
+namespace {
+
+MPI_Comm failure_comm = MPI_COMM_NULL;  // ranks that failed meet here, and only they
+MPI_Comm host_comm = MPI_COMM_NULL;     // ranks that share this host's memory
+
+int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+int size_of(MPI_Comm comm) {
+  int size = 1;
+  MPI_Comm_size(comm, &size);
+  return size;
+}
+
+/// True if every rank has failed: then all can end in order. Waits two seconds at most.
+bool all_failed() {
+  MPI_Request request;
+  if (MPI_Ibarrier(failure_comm, &request) != MPI_SUCCESS) return false;
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (std::chrono::steady_clock::now() < limit) {
+    int done = 0;
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+int end_all(int code, const std::string& text) {
+  const int rank = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD);
+  const std::string message =
+      size > 1 ? fmt::format("error: rank {}: {}\n", rank, text) : fmt::format("error: {}\n", text);
+  if (size == 1 || all_failed()) {
+    if (rank == 0)
+      std::fputs(size == 1 ? message.c_str() : fmt::format("error: {}\n", text).c_str(), stderr);
+    return code;
+  }
+  // Some ranks are still at work, perhaps waiting for us: the lowest failing rank speaks and ends
+  // all.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200 * std::min(rank, 10)));
+  std::fputs(message.c_str(), stderr);
+  std::fflush(stderr);
+  MPI_Abort(MPI_COMM_WORLD, code);
+  return code;
+}
+
+}  // namespace
+
+Session::Session(int* argc, char*** argv) {
+  int provided = 0;
+  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_dup(MPI_COMM_WORLD, &failure_comm);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_in(MPI_COMM_WORLD), MPI_INFO_NULL,
+                      &host_comm);
+}
+
+Session::~Session() {
+  MPI_Comm_free(&host_comm);
+  MPI_Comm_free(&failure_comm);
+  MPI_Finalize();
+}
+
+int Session::rank() const { return rank_in(MPI_COMM_WORLD); }
+int Session::size() const { return size_of(MPI_COMM_WORLD); }
+int Session::local_rank() const { return rank_in(host_comm); }
+int Session::local_size() const { return size_of(host_comm); }
+
+int run_ranks(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const UserError& e) {
+    return end_all(1, e.what());
+  } catch (const std::exception& e) {
+    return end_all(70, e.what());
+  }
+}
+
+}  // namespace tern::comm
