@@ -1,0 +1,48 @@
+/// The numbers of a run: metrics.jsonl, one JSON object a line, and the same for TensorBoard.
+///
+///     {"step": 100, "time": 1760000000.25, "train/loss": 4.5, ..., "samples_hash": "91c0..."}
+///
+/// `time` is Unix seconds. Names are those of the design (train/loss, train/throughput in tokens/s,
+/// train/mfu, train/grad_norm, train/lr, val/loss, system/gpu_memory_allocated in bytes, ...). A
+/// number that is not finite is written as null, since JSON has none. Steps do not decrease; an
+/// evaluation at a logged step is a line of its own.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "campaign/tensorboard.hpp"
+
+namespace tern::campaign {
+
+using Values = std::vector<std::pair<std::string, double>>;
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+/// Owned by rank 0.
+class Metrics {
+ public:
+  /// Appends to the files of `run_directory`, which exists. What was written beyond `resume_step`
+  /// is dropped first (those steps are done again), as is a last line cut off by a kill; with 0 or
+  /// less nothing is kept. Throws UserError if the files cannot be written.
+  Metrics(std::filesystem::path run_directory, std::int64_t resume_step);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// One line and one event; flushed. Texts (such as the hash of the step's samples) go to the line
+  /// only.
+  void write(std::int64_t step, const Values& values, const Texts& texts = {});
+
+  /// False once a write failed (full disk): the run goes on, and its owner may say so.
+  bool complete() const { return complete_; }
+
+ private:
+  std::FILE* file_ = nullptr;
+  bool complete_ = true;
+  EventWriter events_;
+};
+
+}  // namespace tern::campaign
