@@ -7,9 +7,7 @@
 
 namespace tern::ops::portable {
 
-// ---- linear: y = x w^T + bias
-
-// --------------------------------------------------------------------
+// linear
 template <class T>
 void linear_forward(const Context&, Matrix<const T> x, Matrix<const T> w, Vector<const T> bias,
                     Matrix<T> y, Write = Write::overwrite);
@@ -20,9 +18,7 @@ template <class T>
 void linear_backward_weight(const Context&, Matrix<const T> dy, Matrix<const T> x,
                             Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias);
 
-// ---- norm
-
-// ----------------------------------------------------------------------------------------
+// norm
 template <class T>
 void norm_forward(const Context&, Norm, Matrix<const T> x, Vector<const T> gain,
                   Vector<const T> bias, double eps, Matrix<T> y, Vector<Accumulate<T>> mean,
@@ -41,17 +37,13 @@ void head_norm_backward(const Context&, Heads<T> dx, Matrix<const T> saved, Vect
                         Vector<const Accumulate<T>> rstd, Vector<Accumulate<T>> dgain,
                         Vector<Accumulate<T>> partial);
 
-// ---- rotary position embedding (Su et al. 2021; halves rotated, as in Transformers)
-
-// -----------------
+// rotary position embedding
 template <class T>
 void rotary_table(const Context&, double base, Matrix<T> table);
 template <class T>
 void rotary(const Context&, Heads<T> x, Matrix<const Accumulate<T>> table, int first, Direction);
 
-// ---- attention (online softmax; Dao et al. 2022)
-
-// ----------------------------------------------------
+// attention
 template <class T>
 void attention_forward(const Context&, const Pattern& pattern, double scale, Heads<const T> q,
                        Heads<const T> k, Heads<const T> v, Heads<T> out, Matrix<Accumulate<T>> lse);
@@ -61,32 +53,24 @@ void attention_backward(const Context&, const Pattern& pattern, double scale, He
                         Matrix<const Accumulate<T>> lse, Matrix<Accumulate<T>> delta, Heads<T> dq,
                         Heads<T> dk, Heads<T> dv);
 
-// ---- activation
-
-// ----------------------------------------------------------------------------------
+// activation
 template <class T>
 void activation_forward(const Context&, Activation, Matrix<const T> x, Matrix<T> y);
 template <class T>
 void activation_backward(const Context&, Activation, Matrix<const T> x, Matrix<const T> dy,
                          Matrix<T> dx);
 
-// ---- dropout (Srivastava et al. 2014)
-
-// ---------------------------------------------------------------
+// dropout
 template <class T>
 void dropout(const Context&, const DropoutKey&, Matrix<T> x);
 
-// ---- elementwise
-
-// -----------------------------------------------------------------------------------
+// elementwise
 template <class T>
 void add(const Context&, Matrix<const T> x, Matrix<T> y);
 template <class From, class To>
 void convert(const Context&, Vector<const From> from, Vector<To> to);
 
-// ---- embedding
-
-// -------------------------------------------------------------------------------------
+// embedding
 template <class T>
 void embedding_forward(const Context&, Vector<const std::int32_t> tokens, Matrix<const T> table,
                        Matrix<const T> positions, std::size_t tokens_per_sequence, int first,
@@ -97,9 +81,7 @@ void embedding_backward(const Context&, Vector<const std::int32_t> tokens,
                         std::size_t tokens_per_sequence, Matrix<Accumulate<T>> dtable,
                         Matrix<Accumulate<T>> dpositions);
 
-// ---- head and loss, fused in chunks of rows
-
-// -----------------------------------------------------------
+// head and loss, fused in chunks of rows
 template <class T>
 void head_loss_forward(const Context&, const HeadOptions&, Matrix<const T> x, Matrix<const T> w,
                        Vector<const std::int32_t> targets, Matrix<T> logits,
@@ -110,18 +92,14 @@ void head_loss_backward(const Context&, const HeadOptions&, Matrix<const T> x, M
                         Matrix<T> logits, Vector<Accumulate<T>> losses, Matrix<T> dx,
                         Matrix<Accumulate<T>> dw);
 
-// ---- reductions
-
-// ------------------------------------------------------------------------------------
+// reductions
 template <class A>
 void weighted_sum(const Context&, Vector<const A> values, Vector<const A> weights,
                   Vector<A> result);
 template <class A>
 void sum_of_squares(const Context&, Vector<const A> values, Vector<A> result);
 
-// ---- optimizer updates
-
-// -------------------------------------------------------------------------------
+// optimizer updates
 template <class T>
 void adamw_update(const Context&, const AdamW&, Vector<Accumulate<T>> master,
                   Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
@@ -130,9 +108,7 @@ template <class A>
 void clip_scale(const Context&, Vector<const A> squares, double limit, Vector<A> scale,
                 Vector<A> norm);
 
-// ---- sampling
-
-// ----------------------------------------------------------------------------------------
+// sampling
 template <class T>
 void sample(const Context&, const Sampling&, Matrix<const T> logits, std::size_t vocabulary,
             Vector<const std::int32_t> request, int position, Vector<std::int32_t> token);

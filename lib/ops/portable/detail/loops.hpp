@@ -1,0 +1,125 @@
+/// The loops that every kernel here is made of, shaped by the execution space: on the host a team
+/// is one thread that takes some rows and runs over the columns in vector code; on a device a row
+/// belongs to one warp, or to a whole team where rows are long.
+#pragma once
+#include <Kokkos_Core.hpp>
+
+#include "ops/context.hpp"
+
+#if defined(_OPENMP)
+#define TERN_SIMD _Pragma("omp simd")
+#define TERN_SIMD_SUM(x) TERN_SIMD_PRAGMA(omp simd reduction(+ : x))
+#define TERN_SIMD_MAX(x) TERN_SIMD_PRAGMA(omp simd reduction(max : x))
+#define TERN_SIMD_PRAGMA(text) _Pragma(#text)
+#else
+#define TERN_SIMD
+#define TERN_SIMD_SUM(x)
+#define TERN_SIMD_MAX(x)
+#endif
+
+namespace tern::ops::portable::detail {
+
+constexpr bool on_host =
+    Kokkos::SpaceAccessibility<Kokkos::DefaultHostExecutionSpace, DeviceMemory>::accessible &&
+    std::is_same_v<Device, Kokkos::DefaultHostExecutionSpace>;
+
+using Team = Kokkos::TeamPolicy<Device>::member_type;
+
+// ---- elementwise
+// -------------------------------------------------------------------------------------
+template <class F>
+struct Blocks {
+  F body;
+  std::size_t n;
+  static constexpr std::size_t size = on_host ? 2048 : 1;
+
+  KOKKOS_FUNCTION void operator()(const std::size_t block) const {
+    const std::size_t begin = block * size, end = begin + size < n ? begin + size : n;
+    TERN_SIMD
+    for (std::size_t i = begin; i < end; ++i) body(i);
+  }
+};
+
+/// body(i) for i in [0, n), independent of each other.
+template <class F>
+void for_each(const Context& context, const char* label, std::size_t n, const F& body) {
+  using Loop = Blocks<F>;
+  Kokkos::RangePolicy<Device, Kokkos::IndexType<std::size_t>> policy(
+      context.space, 0, (n + Loop::size - 1) / Loop::size);
+  Kokkos::parallel_for(label, policy, Loop{body, n});
+}
+
+// ---- rows
+// --------------------------------------------------------------------------------------------
+template <class F>
+struct Rows {
+  F body;
+  int n;
+  static constexpr int size = on_host ? 16 : 8;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const int begin = team.league_rank() * size, end = begin + size < n ? begin + size : n;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, begin, end),
+                         [&](const int row) { body(team, row); });
+  }
+};
+
+/// body(team, row) for row in [0, n); inside it, the columns() and row_*() loops below.
+template <class F>
+void for_each_row(const Context& context, const char* label, std::size_t n, const F& body) {
+  using Loop = Rows<F>;
+  if (n == 0) return;
+  const int leagues = static_cast<int>((n + Loop::size - 1) / Loop::size);
+  Kokkos::TeamPolicy<Device> policy(context.space, leagues, on_host ? 1 : Loop::size,
+                                    on_host ? 1 : 32);
+  Kokkos::parallel_for(label, policy, Loop{body, static_cast<int>(n)});
+}
+
+/// f(i) for the columns i of one row, independent of each other.
+template <class F>
+KOKKOS_INLINE_FUNCTION void columns(const Team& team, int n, const F& f) {
+  if constexpr (on_host) {
+    TERN_SIMD
+    for (int i = 0; i < n; ++i) f(i);
+  } else {
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, n), f);
+  }
+}
+
+/// Sum over the columns of f(i), known to all lanes. The order depends on n alone.
+template <class A, class F>
+KOKKOS_INLINE_FUNCTION A row_sum(const Team& team, int n, const F& f) {
+  A sum = 0;
+  if constexpr (on_host) {
+    TERN_SIMD_SUM(sum)
+    for (int i = 0; i < n; ++i) sum += f(i);
+  } else {
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(team, n), [&](const int i, A& partial) { partial += f(i); }, sum);
+  }
+  return sum;
+}
+
+/// Largest f(i) over the columns; -infinity without columns. NaN is ignored.
+template <class A, class F>
+KOKKOS_INLINE_FUNCTION A row_max(const Team& team, int n, const F& f) {
+  A largest = -Kokkos::Experimental::infinity_v<A>;
+  if constexpr (on_host) {
+    TERN_SIMD_MAX(largest)
+    for (int i = 0; i < n; ++i) {
+      const A value = f(i);
+      largest = value > largest ? value : largest;
+    }
+  } else {
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(team, n),
+        [&](const int i, A& partial) {
+          const A value = f(i);
+          if (value > partial) partial = value;
+        },
+        Kokkos::Max<A>(largest));
+  }
+  return largest;
+}
+
+}  // namespace tern::ops::portable::detail
