@@ -28,9 +28,16 @@ if(TERN_BACKEND STREQUAL "cuda")
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 90a CACHE STRING "GPU architectures (90a: H100, H200)")
   endif()
+  enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake < 3.26 does not know that nvcc >= 12 has it
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  enable_language(CUDA)
+  set(CMAKE_CUDA_EXTENSIONS OFF)
+  # nvcc's front end refuses fmt's consteval constructor; format strings are still checked in C++ sources.
+  add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:FMT_CONSTEVAL=>" "$<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEVAL=0>")
 endif()
 
 # version.hpp is remade at each build, so that a run names the commit it was built from.

@@ -38,9 +38,10 @@ case $backend in
   openmp) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DKokkos_ARCH_NATIVE=ON) ;;
   # CUDA 13 removed signatures that Kokkos 4.5 calls; the forced header gives them back (Kokkos >= 4.7.1 needs none of it).
   cuda)   backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
-                    -DCMAKE_CUDA_ARCHITECTURES="$architecture" -DKokkos_ARCH_HOPPER90=ON
-                    -DKokkos_ENABLE_IMPL_MDSPAN=OFF "-DCMAKE_CUDA_FLAGS=-include $here/cuda13_for_kokkos45.hpp")
-          common+=(-DCMAKE_CUDA_STANDARD=20) ;;
+                    -DKokkos_ARCH_HOPPER90=ON -DKokkos_ENABLE_IMPL_MDSPAN=OFF)
+          common+=(-DCMAKE_CUDA_STANDARD=20 -DCMAKE_CUDA_ARCHITECTURES="$architecture"
+                   "-DCMAKE_CUDA_FLAGS=-include $here/cuda13_for_kokkos45.hpp")
+          command -v ccache >/dev/null && common+=(-DCMAKE_CUDA_COMPILER_LAUNCHER=ccache) ;;
   *) echo "usage: $0 openmp|serial|cuda PREFIX [CUDA_ARCHITECTURE]" >&2; exit 2 ;;
 esac
 
@@ -57,6 +58,7 @@ rm -rf "$prefix"
 build kokkos "${backends[@]}" -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF -DKokkos_ENABLE_TESTS=OFF
 build kokkos-kernels -DKokkos_ROOT="$prefix" -DCMAKE_PREFIX_PATH="$prefix" \
   -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON \
-  -DKokkosKernels_ENABLE_TPL_BLAS=ON -DKokkosKernels_ADD_DEFAULT_ETI=OFF \
+  -DKokkosKernels_ENABLE_TPL_BLAS=ON -DKokkosKernels_ENABLE_TPL_CUSPARSE=OFF \
+  -DKokkosKernels_ENABLE_TPL_CUSOLVER=OFF -DKokkosKernels_ADD_DEFAULT_ETI=OFF \
   -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_FLOAT=OFF -DKokkosKernels_ENABLE_TESTS=OFF
 touch "$prefix/.complete"
