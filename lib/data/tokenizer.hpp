@@ -23,9 +23,9 @@ class Tokenizer {
   virtual std::int32_t id(std::string_view token) const = 0;
 };
 
-/// `where`: 'bytes' (256 bytes + end of text), a tokenizer.json, a folder that holds one, or a folder that
-/// holds encoder.json (or vocab.json) and vocab.bpe (or merges.txt).
-/// Any other name, 'gpt2' included, is looked up as a folder beside the data: `search`/name.
+/// `where`: 'bytes' (256 bytes + end of text), a tokenizer.json, a folder that holds one, or a
+/// folder that holds encoder.json (or vocab.json) and vocab.bpe (or merges.txt). Any other name,
+/// 'gpt2' included, is looked up as a folder beside the data: `search`/name.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& where,
                                           const std::vector<std::filesystem::path>& search = {});
 

@@ -1,0 +1,174 @@
+#include <glob.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "data/detail/mapped_file.hpp"
+#include "data/detail/parallel.hpp"
+#include "data/detail/shard_format.hpp"
+#include "data/reader.hpp"
+
+namespace tern::data {
+namespace {
+
+constexpr std::size_t scan_chunk = std::size_t{1} << 22;  // tokens one thread checks at a time
+
+/// One opened shard: where its tokens start and how wide they are.
+struct Shard {
+  detail::MappedFile file;
+  std::size_t offset = 0, width = 2, count = 0;
+
+  std::size_t windows(std::size_t length) const { return count == 0 ? 0 : (count - 1) / length; }
+
+  template <class Token>
+  const Token* tokens() const {
+    return reinterpret_cast<const Token*>(file.data() + offset);
+  }
+};
+
+/// Widths follow the header; a file without the magic number is plain uint16.
+Shard open_shard(const std::filesystem::path& path) {
+  Shard shard{detail::MappedFile(path)};
+  const std::string name = path.string();
+  const std::size_t size = shard.file.size();
+  if (size == 0) user_error("{}: the shard is empty; make it again with ./prepare", name);
+  std::int32_t header[3] = {};
+  std::memcpy(header, shard.file.data(), std::min(size, sizeof header));
+  if (header[0] != detail::shard_magic) {
+    if (size % 2 != 0) {
+      user_error("{}: {} bytes are no whole number of uint16 tokens: truncated, or no shard", name,
+                 size);
+    }
+    shard.count = size / 2;
+    return shard;
+  }
+  if (size < detail::shard_header_bytes)
+    user_error("{}: truncated within its header ({} of {} bytes); copy or make it again", name,
+               size, detail::shard_header_bytes);
+  if (header[1] != detail::shard_version_16 && header[1] != detail::shard_version_32)
+    user_error("{}: shard version {} is unknown; 1 (uint16) and 2 (uint32) are read", name,
+               header[1]);
+  shard.offset = detail::shard_header_bytes;
+  shard.width = header[1] == detail::shard_version_32 ? 4 : 2;
+  shard.count = static_cast<std::uint32_t>(header[2]);
+  const std::size_t expected = shard.offset + shard.count * shard.width;
+  if (shard.count == 0) user_error("{}: the shard holds no tokens; make it again", name);
+  if (size < expected)
+    user_error(
+        "{}: truncated: its header counts {} tokens ({} bytes), the file has {} bytes; copy "
+        "or make it again",
+        name, shard.count, expected, size);
+  if (size > expected)
+    user_error("{}: {} bytes follow the {} tokens that its header counts; copy or make it again",
+               name, size - expected, shard.count);
+  return shard;
+}
+
+std::vector<std::filesystem::path> expand(const std::vector<std::string>& patterns) {
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& pattern : patterns) {
+    glob_t found = {};
+    const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
+    if (status == 0) {
+      for (std::size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
+    }
+    ::globfree(&found);
+    if (status != 0) {
+      user_error("no token shard matches '{}' (from {}); make shards with ./prepare", pattern,
+                 std::filesystem::current_path().string());
+    }
+  }
+  if (paths.empty()) user_error("no token shards are named");
+  std::sort(paths.begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
+
+template <class Token>
+void check_vocabulary(const Shard& shard, std::size_t first, std::size_t last,
+                      std::size_t vocabulary) {
+  const Token* tokens = shard.tokens<Token>();
+  Token largest = 0;
+  for (std::size_t i = first; i < last; ++i) largest = std::max(largest, tokens[i]);
+  if (largest < vocabulary) return;
+  const Token* bad =
+      std::find_if(tokens + first, tokens + last, [&](Token t) { return t >= vocabulary; });
+  user_error(
+      "{}: token {} at position {} is outside the vocabulary of {}: the shard was made with "
+      "another tokenizer, or is no shard",
+      shard.file.path().string(), *bad, bad - tokens, vocabulary);
+}
+
+/// Scans all shards in chunks; the error names the first bad token of some chunk.
+void check_vocabulary(const std::vector<Shard>& shards, std::size_t vocabulary,
+                      std::size_t threads) {
+  struct Chunk {
+    const Shard* shard;
+    std::size_t first, last;
+  };
+  std::vector<Chunk> chunks;
+  for (const Shard& shard : shards) {
+    for (std::size_t first = 0; first < shard.count; first += scan_chunk)
+      chunks.push_back({&shard, first, std::min(shard.count, first + scan_chunk)});
+  }
+  detail::parallel_for(chunks.size(), threads, [&](std::size_t i) {
+    const Chunk& c = chunks[i];
+    if (c.shard->width == 2)
+      check_vocabulary<std::uint16_t>(*c.shard, c.first, c.last, vocabulary);
+    else
+      check_vocabulary<std::uint32_t>(*c.shard, c.first, c.last, vocabulary);
+  });
+}
+
+}  // namespace
+
+struct Shards::Impl {
+  std::vector<Shard> shards;
+};
+
+Shards::Shards(const std::vector<std::string>& patterns, std::size_t vocabulary,
+               std::size_t threads)
+    : impl_(std::make_unique<Impl>()) {
+  TERN_REQUIRE(vocabulary > 0);
+  for (const auto& path : expand(patterns)) impl_->shards.push_back(open_shard(path));
+  check_vocabulary(impl_->shards, vocabulary, threads);
+}
+
+Shards::~Shards() = default;
+Shards::Shards(Shards&&) noexcept = default;
+
+std::size_t Shards::tokens() const {
+  std::size_t sum = 0;
+  for (const Shard& shard : impl_->shards) sum += shard.count;
+  return sum;
+}
+
+std::size_t Shards::windows(std::size_t length) const {
+  TERN_REQUIRE(length > 0);
+  std::size_t sum = 0;
+  for (const Shard& shard : impl_->shards) sum += shard.windows(length);
+  return sum;
+}
+
+void Shards::read(std::size_t window, std::size_t length, std::int32_t* tokens) const {
+  std::size_t within = window;
+  for (const Shard& shard : impl_->shards) {
+    const std::size_t windows = shard.windows(length);
+    if (within >= windows) {
+      within -= windows;
+      continue;
+    }
+    shard.file.require_whole();
+    const std::size_t first = within * length;
+    if (shard.width == 2)
+      std::copy_n(shard.tokens<std::uint16_t>() + first, length + 1, tokens);
+    else
+      std::copy_n(shard.tokens<std::uint32_t>() + first, length + 1, tokens);
+    return;
+  }
+  TERN_REQUIRE(false, "window {} of {}", window, windows(length));
+}
+
+}  // namespace tern::data

@@ -1,0 +1,40 @@
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "data/reader.hpp"
+
+namespace tern::data {
+namespace {
+
+constexpr std::uint32_t feistel_rounds = 6;
+
+/// A permutation of [0, 4^half_bits): a balanced Feistel network (Luby and Rackoff 1988) whose
+/// round function is Philox.
+std::uint64_t feistel(std::uint64_t value, unsigned half_bits, std::uint64_t seed,
+                      std::uint64_t epoch) {
+  const std::uint64_t mask = (std::uint64_t{1} << half_bits) - 1;
+  std::uint64_t left = value >> half_bits, right = value & mask;
+  for (std::uint32_t round = 0; round < feistel_rounds; ++round) {
+    const Random4 random =
+        philox(seed, Stream::data_order, epoch, round, static_cast<std::uint32_t>(right));
+    const std::uint64_t mixed = (left ^ random.word[0]) & mask;
+    left = right;
+    right = mixed;
+  }
+  return left << half_bits | right;
+}
+
+}  // namespace
+
+std::size_t shuffled_window(std::uint64_t sample, std::size_t windows, std::uint64_t seed) {
+  TERN_REQUIRE(windows > 0);
+  unsigned half_bits = 1;
+  while (half_bits < 32 && std::uint64_t{1} << 2 * half_bits < windows) ++half_bits;
+  const std::uint64_t epoch = sample / windows;
+  // Cycle walking: applying the permutation until it lands in [0, windows) permutes that range too.
+  std::uint64_t value = sample % windows;
+  do value = feistel(value, half_bits, seed, epoch);
+  while (value >= windows);
+  return value;
+}
+
+}  // namespace tern::data
