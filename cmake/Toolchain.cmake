@@ -36,8 +36,8 @@ if(TERN_BACKEND STREQUAL "cuda")
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_EXTENSIONS OFF)
-  # nvcc's front end refuses fmt's consteval constructor; format strings are still checked in C++ sources.
-  add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:FMT_CONSTEVAL=>" "$<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEVAL=0>")
+  # fmt 9 thinks that nvcc has no constexpr, and then its consteval constructor has nothing to call.
+  add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>")
 endif()
 
 # version.hpp is remade at each build, so that a run names the commit it was built from.

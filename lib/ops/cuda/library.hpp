@@ -1,0 +1,44 @@
+/// What the accelerated operations share: library handles, plans and their workspace.
+#pragma once
+#include <cstddef>
+#include <memory>
+
+#include "ops/context.hpp"
+
+namespace tern::ops::cuda {
+
+class MatrixProduct;    // cuBLASLt: detail/matrix_product.hpp
+class CudnnAttention;   // cuDNN: detail/cudnn_attention.hpp
+
+/// Made once a campaign by make_context. Everything below is used from one host thread and one stream;
+/// operations run in the order of that stream, so all of them share one workspace.
+class Library {
+ public:
+  /// `attention` is 'auto' (cuDNN where it serves), 'portable' or 'cudnn'. Requests the workspace from
+  /// the arena. A measuring arena touches no device. Throws UserError for 'cudnn' in a build without it
+  /// and for an unknown value.
+  Library(Arena& arena, const char* attention);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  /// The largest scratch that any operation may use.
+  static constexpr std::size_t workspace_bytes = std::size_t{256} << 20;
+  void* workspace() const { return workspace_.data(); }
+  /// `n` numbers at the start of the workspace: valid until the next operation is launched.
+  float* scratch(std::size_t n) const;
+
+  MatrixProduct& products();
+  /// Null where attention goes through the portable kernels.
+  CudnnAttention* attention();
+  /// True if the deck demands cuDNN: a shape that it refuses is then an error, not a fallback.
+  bool cudnn_required() const { return cudnn_required_; }
+
+ private:
+  Vector<char> workspace_;
+  bool measuring_, use_cudnn_, cudnn_required_;
+  std::unique_ptr<MatrixProduct> products_;     // made at the first use
+  std::unique_ptr<CudnnAttention> attention_;
+};
+
+}  // namespace tern::ops::cuda
