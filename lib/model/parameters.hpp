@@ -1,12 +1,13 @@
-/// The parameter tree: every parameter by the name Hugging Face Transformers gives it in Llama, with '/'
-/// for '.', laid out in one contiguous span.
+/// The parameter tree: every parameter by the name Hugging Face Transformers gives it in Llama,
+/// with '/' for '.', laid out in one contiguous span.
 ///
-/// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors]. Within a layer
-/// q, k, v and gate, up lie side by side, so that each group is one fused (sum of outputs, inputs)
-/// matrix. Matrices come first because weight decay applies to them only. Every parameter starts at a
-/// multiple of 16 elements.
+/// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors].
+/// Within a layer q, k, v and gate, up lie side by side, so that each group is one fused (sum of
+/// outputs, inputs) matrix. Matrices come first because weight decay applies to them only. Every
+/// parameter starts at a multiple of 16 elements.
 #pragma once
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/types.hpp"
@@ -26,14 +27,15 @@ struct Parameter {
 
 class ParameterTree {
  public:
-  /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero).
-  explicit ParameterTree(const deck::Model& model);
+  /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero). The span is padded so that it
+  /// divides into `parts` equal ranges, one a rank, of whole 16-element lines.
+  explicit ParameterTree(const deck::Model& model, std::size_t parts = 1);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Throws InternalError if there is none of that name.
   const Parameter& at(const std::string& name) const;
   bool has(const std::string& name) const;
-  /// Length of the span in elements, padding included (a multiple of 16).
+  /// Length of the span in elements, padding included (a multiple of 16 * parts).
   std::size_t span() const { return span_; }
   /// [0, decayed()) are matrices, [decayed(), span()) vectors.
   std::size_t decayed() const { return decayed_; }
@@ -42,7 +44,11 @@ class ParameterTree {
 
  private:
   void add(std::string name, std::vector<std::size_t> shape, double mean, double std);
+  void align();
+  void add_matrices(const deck::Model& model);
+  void add_vectors(const deck::Model& model);
   std::vector<Parameter> parameters_;
+  std::unordered_map<std::string, std::size_t> index_;
   std::size_t span_ = 0, decayed_ = 0;
 };
 
@@ -54,7 +60,8 @@ struct Parameters {
   Vector<Accumulate<T>> gradient;  // (span), empty if not training
 
   Parameters(const ParameterTree& tree, bool training, Arena& arena);
-  /// Draws the initial values on the device: a function of (seed, name's place in the tree, element).
+  /// Draws the initial values on the device: a function of (seed, name's place in the tree,
+  /// element).
   void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
   /// compute = master, rounded; after loading.
   void refresh_compute(const ops::Context&);

@@ -1,0 +1,91 @@
+#include "model/detail/layer.hpp"
+
+#include "base/error.hpp"
+
+namespace tern::model::detail {
+namespace {
+
+/// Elements of the named parameters, which must follow each other without a gap.
+std::size_t adjacent_count(const ParameterTree& tree, const std::vector<std::string>& modules,
+                           const char* kind) {
+  std::size_t count = 0;
+  const std::size_t first = tree.at(modules.front() + kind).offset;
+  for (const std::string& module : modules) {
+    const Parameter& p = tree.at(module + kind);
+    TERN_REQUIRE(p.offset == first + count, "'{}' does not follow the parameter it is fused with",
+                 p.name);
+    count += p.count;
+  }
+  return count;
+}
+
+}  // namespace
+
+template <class T>
+Vector<const T> Binder<T>::values(const std::string& name, std::size_t count) const {
+  const T* span = parameters_.compute.data();
+  return Vector<const T>(span ? span + tree_.at(name).offset : nullptr, count);
+}
+
+template <class T>
+Vector<Accumulate<T>> Binder<T>::gradients(const std::string& name, std::size_t count) const {
+  Accumulate<T>* span = parameters_.gradient.data();
+  if (parameters_.gradient.extent(0) == 0) return {};
+  return Vector<Accumulate<T>>(span ? span + tree_.at(name).offset : nullptr, count);
+}
+
+template <class T>
+Linear<T> Binder<T>::linear(const std::vector<std::string>& modules) const {
+  const std::string first = modules.front() + "/weight";
+  const std::size_t count = adjacent_count(tree_, modules, "/weight");
+  const std::size_t inputs = tree_.at(first).shape[1], outputs = count / inputs;
+  Linear<T> result;
+  result.weight = as_matrix(values(first, count).data(), outputs, inputs);
+  if (parameters_.gradient.extent(0) > 0)
+    result.dweight = as_matrix(gradients(first, count).data(), outputs, inputs);
+  if (tree_.has(modules.front() + "/bias")) {
+    const std::size_t biases = adjacent_count(tree_, modules, "/bias");
+    TERN_REQUIRE(biases == outputs, "{} biases for {} outputs of '{}'", biases, outputs, first);
+    result.bias = values(modules.front() + "/bias", biases);
+    result.dbias = gradients(modules.front() + "/bias", biases);
+  }
+  return result;
+}
+
+template <class T>
+Gain<T> Binder<T>::gain(const std::string& module) const {
+  Gain<T> result;
+  const std::string weight = module + "/weight", bias = module + "/bias";
+  if (!tree_.has(weight)) return result;
+  const std::size_t width = tree_.at(weight).count;
+  result.gain = values(weight, width);
+  result.dgain = gradients(weight, width);
+  if (tree_.has(bias)) {
+    result.bias = values(bias, width);
+    result.dbias = gradients(bias, width);
+  }
+  return result;
+}
+
+template <class T>
+Layer<T> Binder<T>::layer(const deck::Model& model, std::size_t index) const {
+  const std::string at = fmt::format("model/layers/{}/", index);
+  const std::string attention = at + "self_attn/", ffn = at + "mlp/";
+  Layer<T> result;
+  result.norm_attention = gain(at + "input_layernorm");
+  result.norm_ffn = gain(at + "post_attention_layernorm");
+  result.qkv = linear({attention + "q_proj", attention + "k_proj", attention + "v_proj"});
+  result.output = linear({attention + "o_proj"});
+  result.norm_q = gain(attention + "q_norm");
+  result.norm_k = gain(attention + "k_norm");
+  result.up = model.activation == "swiglu" ? linear({ffn + "gate_proj", ffn + "up_proj"})
+                                           : linear({ffn + "up_proj"});
+  result.down = linear({ffn + "down_proj"});
+  return result;
+}
+
+template class Binder<float>;
+template class Binder<double>;
+template class Binder<bf16>;
+
+}  // namespace tern::model::detail

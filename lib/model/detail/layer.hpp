@@ -1,0 +1,52 @@
+/// Views of one layer's parameters and gradients in the spans of Parameters.
+#pragma once
+#include <string>
+
+#include "model/parameters.hpp"
+
+namespace tern::model::detail {
+
+/// A linear map, possibly several fused along the outputs. bias and the gradients may be empty.
+template <class T>
+struct Linear {
+  Matrix<const T> weight;         // (O, I)
+  Vector<const T> bias;           // (O)
+  Matrix<Accumulate<T>> dweight;  // (O, I)
+  Vector<Accumulate<T>> dbias;    // (O)
+};
+
+template <class T>
+struct Gain {
+  Vector<const T> gain, bias;          // (D)
+  Vector<Accumulate<T>> dgain, dbias;  // (D)
+};
+
+template <class T>
+struct Layer {
+  Gain<T> norm_attention, norm_ffn;
+  Linear<T> qkv, output;   // ((H + 2K) E, D), (D, H E)
+  Gain<T> norm_q, norm_k;  // (E), empty without q/k norm
+  Linear<T> up, down;      // (2F or F, D), (D, F)
+};
+
+/// Cuts views out of the spans. A view of something the tree lacks is empty.
+template <class T>
+class Binder {
+ public:
+  Binder(const ParameterTree& tree, const Parameters<T>& parameters)
+      : tree_(tree), parameters_(parameters) {}
+
+  /// The map made of the named modules ("model/layers/0/self_attn/q_proj"), which lie side by side.
+  Linear<T> linear(const std::vector<std::string>& modules) const;
+  Gain<T> gain(const std::string& module) const;
+  Layer<T> layer(const deck::Model& model, std::size_t index) const;
+
+ private:
+  Vector<const T> values(const std::string& name, std::size_t count) const;
+  Vector<Accumulate<T>> gradients(const std::string& name, std::size_t count) const;
+
+  const ParameterTree& tree_;
+  const Parameters<T>& parameters_;
+};
+
+}  // namespace tern::model::detail

@@ -1,0 +1,183 @@
+#include "model/parameters.hpp"
+
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "ops/ops.hpp"
+
+namespace tern::model {
+namespace {
+
+constexpr std::size_t alignment = 16;
+
+std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+std::string layer_name(std::int64_t layer, const char* rest) {
+  return fmt::format("model/layers/{}/{}", layer, rest);
+}
+
+/// Draws one parameter. Four elements a Philox call: a pure function of (seed, parameter, element).
+template <class A>
+struct DrawNormal {
+  Vector<A> values;
+  double mean, std;
+  std::uint64_t seed, parameter;
+
+  KOKKOS_FUNCTION void operator()(const std::size_t group) const {
+    const Random4 words =
+        philox(seed, Stream::initialization, parameter, static_cast<std::uint32_t>(group >> 32),
+               static_cast<std::uint32_t>(group));
+    const Normal2 a = normal2(words.word[0], words.word[1]);
+    const Normal2 b = normal2(words.word[2], words.word[3]);
+    const float normal[4] = {a.first, a.second, b.first, b.second};
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::size_t element = 4 * group + i;
+      if (element < values.extent(0)) values(element) = static_cast<A>(mean + std * normal[i]);
+    }
+  }
+};
+
+}  // namespace
+
+ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts) {
+  TERN_REQUIRE(model.kv_heads > 0 && model.head_dim > 0 && model.ffn_hidden > 0,
+               "the model is not resolved: kv_heads {}, head_dim {}, ffn_hidden {}", model.kv_heads,
+               model.head_dim, model.ffn_hidden);
+  add_matrices(model);
+  align();
+  decayed_ = span_;
+  add_vectors(model);
+  const std::size_t line = alignment * parts;
+  span_ = (span_ + line - 1) / line * line;
+}
+
+void ParameterTree::align() { span_ = (span_ + alignment - 1) / alignment * alignment; }
+
+void ParameterTree::add(std::string name, std::vector<std::size_t> shape, double mean, double std) {
+  std::size_t elements = 1;
+  for (const std::size_t extent : shape) elements *= extent;
+  index_.emplace(name, parameters_.size());
+  parameters_.push_back({std::move(name), std::move(shape), span_, elements, mean, std});
+  span_ += elements;
+}
+
+void ParameterTree::add_matrices(const deck::Model& m) {
+  const std::size_t D = size(m.hidden), F = size(m.ffn_hidden);
+  const std::size_t q = size(m.heads * m.head_dim), kv = size(m.kv_heads * m.head_dim);
+  const double std = m.init_std;
+  // Each block adds two projections to the residual stream (GPT-2, section 2.3).
+  const double residual = m.init_scaled_residual ? std / std::sqrt(2.0 * m.layers) : std;
+  add("model/embed_tokens/weight", {size(m.vocabulary), D}, 0, std);
+  align();
+  if (m.position == "learned") add("model/embed_positions/weight", {size(m.context), D}, 0, std);
+  for (std::int64_t l = 0; l < m.layers; ++l) {
+    align();
+    add(layer_name(l, "self_attn/q_proj/weight"), {q, D}, 0, std);
+    add(layer_name(l, "self_attn/k_proj/weight"), {kv, D}, 0, std);
+    add(layer_name(l, "self_attn/v_proj/weight"), {kv, D}, 0, std);
+    align();
+    add(layer_name(l, "self_attn/o_proj/weight"), {D, q}, 0, residual);
+    align();
+    if (m.activation == "swiglu") add(layer_name(l, "mlp/gate_proj/weight"), {F, D}, 0, std);
+    add(layer_name(l, "mlp/up_proj/weight"), {F, D}, 0, std);
+    align();
+    add(layer_name(l, "mlp/down_proj/weight"), {D, F}, 0, residual);
+  }
+  align();
+  if (!m.tie_embeddings) add("lm_head/weight", {size(m.vocabulary), D}, 0, std);
+}
+
+void ParameterTree::add_vectors(const deck::Model& m) {
+  const std::size_t D = size(m.hidden), E = size(m.head_dim), F = size(m.ffn_hidden);
+  const std::size_t q = size(m.heads) * E, kv = size(m.kv_heads) * E;
+  const auto norm = [&](const std::string& name) {
+    align();
+    add(name + "/weight", {D}, 1, 0);
+    align();
+    if (m.norm == "layernorm") add(name + "/bias", {D}, 0, 0);
+  };
+  for (std::int64_t l = 0; l < m.layers; ++l) {
+    norm(layer_name(l, "input_layernorm"));
+    if (m.attention_bias) {
+      align();
+      add(layer_name(l, "self_attn/q_proj/bias"), {q}, 0, 0);
+      add(layer_name(l, "self_attn/k_proj/bias"), {kv}, 0, 0);
+      add(layer_name(l, "self_attn/v_proj/bias"), {kv}, 0, 0);
+      align();
+      add(layer_name(l, "self_attn/o_proj/bias"), {D}, 0, 0);
+    }
+    if (m.qk_norm) {
+      align();
+      add(layer_name(l, "self_attn/q_norm/weight"), {E}, 1, 0);
+      align();
+      add(layer_name(l, "self_attn/k_norm/weight"), {E}, 1, 0);
+    }
+    norm(layer_name(l, "post_attention_layernorm"));
+    if (m.ffn_bias) {
+      align();
+      if (m.activation == "swiglu") add(layer_name(l, "mlp/gate_proj/bias"), {F}, 0, 0);
+      add(layer_name(l, "mlp/up_proj/bias"), {F}, 0, 0);
+      align();
+      add(layer_name(l, "mlp/down_proj/bias"), {D}, 0, 0);
+    }
+  }
+  norm("model/norm");
+}
+
+const Parameter& ParameterTree::at(const std::string& name) const {
+  const auto found = index_.find(name);
+  TERN_REQUIRE(found != index_.end(), "no parameter '{}'", name);
+  return parameters_[found->second];
+}
+
+bool ParameterTree::has(const std::string& name) const { return index_.count(name) > 0; }
+
+std::size_t ParameterTree::count() const {
+  std::size_t sum = 0;
+  for (const Parameter& p : parameters_) sum += p.count;
+  return sum;
+}
+
+template <class T>
+Parameters<T>::Parameters(const ParameterTree& tree, bool training, Arena& arena)
+    : master(arena.vector<Accumulate<T>>("master parameters", Term::parameters, tree.span())) {
+  if constexpr (std::is_same_v<T, Accumulate<T>>)
+    compute = master;
+  else
+    compute = arena.vector<T>("compute parameters", Term::parameters, tree.span());
+  if (training) gradient = arena.vector<Accumulate<T>>("gradients", Term::gradients, tree.span());
+}
+
+template <class T>
+void Parameters<T>::initialize(const ops::Context& context, const ParameterTree& tree,
+                               std::uint64_t seed) {
+  using A = Accumulate<T>;
+  Kokkos::deep_copy(context.space, master, A(0));
+  std::uint64_t place = 0;
+  for (const Parameter& p : tree.parameters()) {
+    const Vector<A> values(master.data() + p.offset, p.count);
+    if (p.init_std == 0)
+      Kokkos::deep_copy(context.space, values, static_cast<A>(p.init_mean));
+    else
+      Kokkos::parallel_for("draw_normal",
+                           Kokkos::RangePolicy<Device>(context.space, 0, (p.count + 3) / 4),
+                           DrawNormal<A>{values, p.init_mean, p.init_std, seed, place});
+    ++place;
+  }
+  refresh_compute(context);
+}
+
+template <class T>
+void Parameters<T>::refresh_compute(const ops::Context& context) {
+  if constexpr (!std::is_same_v<T, Accumulate<T>>)
+    ops::convert<Accumulate<T>, T>(context, master, compute);
+  else
+    (void)context;
+}
+
+template struct Parameters<float>;
+template struct Parameters<double>;
+template struct Parameters<bf16>;
+
+}  // namespace tern::model
