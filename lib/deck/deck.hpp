@@ -1,5 +1,6 @@
-/// The deck: each group is a plain struct. Defaults stand here and nowhere else; the unit, range and one
-/// line of help of each field stand in schema.cpp, from which --print-deck and error texts are made.
+/// The deck: each group is a plain struct. Defaults stand here and nowhere else; the unit, range
+/// and one line of help of each field stand in schema.cpp, from which --print-deck and error texts
+/// are made.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,6 +14,8 @@ struct Campaign {
   std::int64_t max_steps = 1000;
   double max_hours = 0;  // 0: no limit
   std::int64_t seed = 1337;
+
+  bool operator==(const Campaign&) const = default;
 };
 
 struct Model {
@@ -30,27 +33,36 @@ struct Model {
   double rope_base = 10000;
   bool tie_embeddings = true;
   double init_std = 0.02;
-  bool init_scaled_residual = true;  // projections into the residual stream: init_std / sqrt(2 layers)
+  bool init_scaled_residual =
+      true;  // projections into the residual stream: init_std / sqrt(2 layers)
   double dropout = 0;
   std::string attention = "auto";  // auto | portable | cudnn
   std::string load;                // a Transformers directory or a checkpoint to start from
+
+  bool operator==(const Model&) const = default;
 };
 
 struct Objective {
   std::string kind = "causal";
   double z_loss = 0;
+
+  bool operator==(const Objective&) const = default;
 };
 
 struct Data {
   std::vector<std::string> train, valid;  // shards, wildcards allowed
-  std::string tokenizer = "gpt2";         // gpt2 | bytes | a folder made by prepare | a tokenizer.json
+  std::string tokenizer = "gpt2";  // gpt2 | bytes | a folder made by prepare | a tokenizer.json
   std::int64_t threads = 2;
+
+  bool operator==(const Data&) const = default;
 };
 
 struct Batch {
   std::int64_t per_rank = 8;  // sequences a micro-step; 0: the largest that the memory plan allows
   std::int64_t global = 0;    // sequences an optimizer step; 0: per_rank x ranks
   std::string preset = "none";
+
+  bool operator==(const Batch&) const = default;
 };
 
 struct Optimizer {
@@ -62,27 +74,37 @@ struct Optimizer {
   std::int64_t warmup_steps = 0;
   double min_lr = 0;
   double decay_fraction = 0.2;  // wsd: share of max_steps over which the rate falls
+
+  bool operator==(const Optimizer&) const = default;
 };
 
 struct Precision {
   std::string compute = "fp32";    // fp32 | bf16 | fp16 | fp8
   std::string recompute = "none";  // none | block
+
+  bool operator==(const Precision&) const = default;
 };
 
 struct Parallel {
   std::int64_t data = 0, tensor = 1, pipeline = 1;  // 0: all ranks
   std::string shard = "none";                       // none | optimizer | full
+
+  bool operator==(const Parallel&) const = default;
 };
 
 struct Checkpoint {
   std::int64_t every = 1000, keep = 2;  // every 0: only at the end
   bool keep_best = true;
+
+  bool operator==(const Checkpoint&) const = default;
 };
 
 struct Evaluation {
   std::int64_t every = 500, batches = 20;  // every 0: only at the end
   double target_loss = 0;                  // 0: none
   std::int64_t patience = 0;               // evaluations without improvement; 0: no early stopping
+
+  bool operator==(const Evaluation&) const = default;
 };
 
 struct Generation {
@@ -91,17 +113,23 @@ struct Generation {
   std::int64_t samples = 1, max_tokens = 128;
   double temperature = 0.8, top_p = 1.0;  // temperature 0: greedy
   std::int64_t top_k = 0;                 // 0: all
+
+  bool operator==(const Generation&) const = default;
 };
 
 struct Output {
   std::string directory;  // empty: runs/NAME
   std::int64_t log_every = 10;
   std::int64_t skip_limit = 10;  // steps skipped in a row for a loss or gradient that is not finite
+
+  bool operator==(const Output&) const = default;
 };
 
 struct Cost {
   double dollars_per_gpu_hour = 0;  // 0: no cost is stated
   double peak_tflops = 0;           // of one device, for MFU; 0: looked up, or unknown
+
+  bool operator==(const Cost&) const = default;
 };
 
 struct Deck {
@@ -118,12 +146,15 @@ struct Deck {
   Generation generation;
   Output output;
   Cost cost;
+
+  bool operator==(const Deck&) const = default;
 };
 
-/// Reads and checks a deck. `overrides` are "group.name=value" texts, applied last. Every mistake found
-/// (unknown names with the nearest valid one, wrong types, values out of range, contradictions) goes into
-/// one UserError, each with file, line and column. Derived values (kv_heads, head_dim, ffn_hidden,
-/// global where it does not depend on ranks, directory) are resolved in the result.
+/// Reads and checks a deck. `overrides` are "group.name=value" texts, applied last. Every mistake
+/// found (unknown names with the nearest valid one, wrong types, values out of range,
+/// contradictions) goes into one UserError, each with file, line and column. Derived values
+/// (kv_heads, head_dim, ffn_hidden, global where it does not depend on ranks, directory) are
+/// resolved in the result.
 Deck read(const std::string& path, const std::vector<std::string>& overrides = {});
 
 /// The same from a text; `name` stands for the file in messages.
@@ -133,5 +164,8 @@ Deck parse(const std::string& text, const std::string& name,
 /// The whole deck as a namelist; with `help`, each value has its unit, range and meaning after `!`.
 /// parse(print(d)) gives d.
 std::string print(const Deck& deck, bool help);
+
+/// The reference of all groups and names as Markdown: docs/deck.md.
+std::string reference();
 
 }  // namespace tern::deck

@@ -1,0 +1,206 @@
+#include "deck/detail/assign.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace tern::deck::detail {
+namespace {
+
+/// A value as a message shows it, shortened.
+std::string shown(const Value& value) {
+  std::string text = value.text.substr(0, 60);
+  if (text.size() < value.text.size()) text += "...";
+  return "'" + text + "'";
+}
+
+std::string_view without_plus(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  return text;
+}
+
+/// Each convert() returns what is wrong with the value, or nothing.
+std::string convert(const Value& value, std::int64_t& result) {
+  const std::string_view text = without_plus(value.text);
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+  if (!value.quoted && error == std::errc::result_out_of_range)
+    return shown(value) + " does not fit 64 bits; write a smaller number";
+  if (value.quoted || error != std::errc() || rest != text.data() + text.size())
+    return shown(value) + " is not an integer; write digits only, as 1000";
+  return {};
+}
+
+std::string convert(const Value& value, double& result) {
+  const std::string not_a_number = shown(value) + " is not a number; write it as 0.1, 6e-4 or 1d-3";
+  std::string text(without_plus(value.text));
+  if (value.quoted || text.find_first_not_of("0123456789+-.eEdD") != std::string::npos)
+    return not_a_number;
+  for (char& c : text)
+    if (c == 'd' || c == 'D') c = 'e';
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+  if (error == std::errc::result_out_of_range)
+    return shown(value) + " does not fit a double; write a number between 1e-300 and 1e300";
+  if (error != std::errc() || rest != text.data() + text.size()) return not_a_number;
+  return {};
+}
+
+std::string convert(const Value& value, bool& result) {
+  const std::string text = lower(value.text);
+  const bool yes = text == ".true." || text == ".t." || text == "true" || text == "t";
+  const bool no = text == ".false." || text == ".f." || text == "false" || text == "f";
+  if (value.quoted || (!yes && !no))
+    return shown(value) + " is not a logical; write .true. or .false.";
+  result = yes;
+  return {};
+}
+
+std::string convert(const Value& value, std::string& result) {
+  if (!value.quoted) return value.text + " is not a string; put it in quotes: '" + value.text + "'";
+  result = value.text;
+  return {};
+}
+
+template <class T>
+struct Assigner {
+  const std::string& name;
+  Field& field;
+  const Assignment& assignment;
+  Errors& errors;
+
+  bool fail(const Place& place, const std::string& text) const {
+    errors.add(place, name + ": " + text);
+    return false;
+  }
+
+  bool one(T* target) const {
+    if (assignment.index != 0)
+      return fail(assignment.place, "not a list; write it without an index");
+    if (assignment.values.size() != 1)
+      return fail(
+          assignment.values[1].place,
+          fmt::format("takes one value, not {}; remove the others or separate the next name "
+                      "from its value with '='",
+                      assignment.values.size()));
+    T result{};
+    const std::string wrong = convert(assignment.values[0], result);
+    if (!wrong.empty()) return fail(assignment.values[0].place, wrong);
+    if constexpr (std::is_same_v<T, std::string>)
+      if (!field.lines && result.find('\n') != std::string::npos)
+        return fail(assignment.values[0].place,
+                    "the string holds a line end; write it on one line");
+    *target = std::move(result);
+    return true;
+  }
+
+  bool list(std::vector<T>* target) const {
+    std::vector<T> values;
+    bool valid = true;
+    for (const Value& value : assignment.values) {
+      T result{};
+      const std::string wrong = convert(value, result);
+      if (!wrong.empty()) valid = fail(value.place, wrong);
+      if constexpr (std::is_same_v<T, std::string>)
+        if (result.find('\n') != std::string::npos)
+          valid = fail(value.place, "the string holds a line end; write it on one line");
+      values.push_back(std::move(result));
+    }
+    if (!valid) return false;
+    if (assignment.index == 0) {
+      *target = std::move(values);
+      return true;
+    }
+    return element(*target, values);
+  }
+
+  bool element(std::vector<T>& target, const std::vector<T>& values) const {
+    const auto index = static_cast<std::size_t>(assignment.index);
+    if (values.size() != 1)
+      return fail(assignment.values[1].place,
+                  "an element takes one value; write the whole list without an index");
+    if (index > target.size() + 1)
+      return fail(assignment.place, fmt::format("element {} of a list of {}; give element {} first",
+                                                index, target.size(), target.size() + 1));
+    if (index > target.size()) target.push_back({});
+    target[index - 1] = values[0];
+    return true;
+  }
+};
+
+struct AssignVisitor {
+  const std::string& name;
+  Field& field;
+  const Assignment& assignment;
+  Errors& errors;
+
+  template <class T>
+  bool operator()(T* target) const {
+    return Assigner<T>{name, field, assignment, errors}.one(target);
+  }
+  template <class T>
+  bool operator()(std::vector<T>* target) const {
+    return Assigner<T>{name, field, assignment, errors}.list(target);
+  }
+};
+
+/// What is wrong with a value's range, or nothing.
+std::string outside(const Field& field, double value) {
+  const bool low = field.low_open ? value > field.lowest : value >= field.lowest;
+  const bool high = field.high_open ? value < field.highest : value <= field.highest;
+  if (low && high) return {};
+  return fmt::format("{} is out of range; it must be {}", text_of(value), range_of(field));
+}
+
+std::string outside(const Field& field, const std::string& value) {
+  for (const std::string& choice : field.choices)
+    if (choice == value) return {};
+  if (field.choices.empty()) return {};
+  return fmt::format("'{}' is not one of {}{}", value, range_of(field),
+                     suggestion(value, field.choices));
+}
+
+struct RangeVisitor {
+  const Field& field;
+
+  std::string operator()(const bool*) const { return {}; }
+  std::string operator()(const std::int64_t* value) const {
+    if (outside(field, static_cast<double>(*value)).empty()) return {};
+    return fmt::format("{} is out of range; it must be {}", *value, range_of(field));
+  }
+  template <class T>
+  std::string operator()(const T* value) const {
+    return outside(field, *value);
+  }
+  template <class T>
+  std::string operator()(const std::vector<T>* values) const {
+    for (const T& value : *values) {
+      if constexpr (std::is_same_v<T, std::string>)
+        if (value.empty()) return "an empty string in the list; remove it";
+      const std::string wrong = outside(field, value);
+      if (!wrong.empty()) return wrong;
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+void assign(const std::string& full_name, Field& field, const Assignment& assignment,
+            Errors& errors) {
+  field.given = true;
+  field.place = assignment.place;
+  field.invalid = !std::visit(AssignVisitor{full_name, field, assignment, errors}, field.target);
+}
+
+void check_ranges(Table& table, Errors& errors) {
+  for (Group& group : table.groups)
+    for (Field& field : group.fields) {
+      if (field.invalid) continue;
+      const std::string wrong = std::visit(RangeVisitor{field}, field.target);
+      if (wrong.empty()) continue;
+      field.invalid = true;
+      errors.add(field.place, fmt::format("{}.{}: {}", group.name, field.name, wrong));
+    }
+}
+
+}  // namespace tern::deck::detail

@@ -1,0 +1,28 @@
+#include "deck/detail/errors.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace tern::deck::detail {
+
+std::string Errors::where(const Place& place) const {
+  if (place.override_index >= 0)
+    return "--set " + overrides_[static_cast<std::size_t>(place.override_index)];
+  if (place.line == 0) return file_;
+  return fmt::format("{}:{}:{}", file_, place.line, place.column);
+}
+
+void Errors::throw_if_any() {
+  if (list_.empty()) return;
+  std::stable_sort(list_.begin(), list_.end(),
+                   [](const Error& a, const Error& b) { return a.place < b.place; });
+  std::string all;
+  for (const Error& error : list_) {
+    if (!all.empty()) all += '\n';
+    all += where(error.place) + ": " + error.text;
+  }
+  throw UserError(all);
+}
+
+}  // namespace tern::deck::detail

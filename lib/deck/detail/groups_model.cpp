@@ -1,0 +1,51 @@
+#include "deck/detail/table.hpp"
+
+namespace tern::deck::detail {
+
+void describe(Group& group, Model& m) {
+  group.add("layers", m.layers, "transformer blocks").at_least(1).at_most(10000);
+  group.add("hidden", m.hidden, "width of the residual stream").at_least(1).at_most(1 << 20);
+  group.add("heads", m.heads, "query heads").at_least(1).at_most(1 << 16);
+  group.add("kv_heads", m.kv_heads, "key and value heads; 0: as heads")
+      .at_least(0)
+      .at_most(1 << 16);
+  group.add("head_dim", m.head_dim, "size of a head; 0: hidden / heads")
+      .at_least(0)
+      .at_most(1 << 16);
+  group
+      .add("ffn_hidden", m.ffn_hidden,
+           "width of the feed-forward layer; 0: 8/3 hidden rounded up to 64 for swiglu, else 4 "
+           "hidden")
+      .at_least(0)
+      .at_most(1 << 24);
+  group.add("context", m.context, "length of a sequence")
+      .unit("tokens")
+      .at_least(1)
+      .at_most(1 << 24);
+  group.add("vocabulary", m.vocabulary, "rows of the embedding, padding included")
+      .unit("tokens")
+      .at_least(2)
+      .at_most(1 << 24);
+  group.add("activation", m.activation, "of the feed-forward layer")
+      .one_of({"swiglu", "gelu", "relu2"});
+  group.add("norm", m.norm, "normalization before attention, feed-forward layer and head")
+      .one_of({"rmsnorm", "layernorm"});
+  group.add("norm_eps", m.norm_eps, "added to the variance in norms").above(0).below(1);
+  group.add("qk_norm", m.qk_norm, "RMSNorm of each query and key head, as in Qwen3");
+  group.add("attention_bias", m.attention_bias, "biases in the attention's projections");
+  group.add("ffn_bias", m.ffn_bias, "biases in the feed-forward layer");
+  group.add("position", m.position, "how the order of tokens enters")
+      .one_of({"rope", "learned", "none"});
+  group.add("rope_base", m.rope_base, "base of the rotary frequencies").above(1);
+  group.add("tie_embeddings", m.tie_embeddings, "the head uses the embedding's matrix");
+  group.add("init_std", m.init_std, "standard deviation of initial matrices").above(0).at_most(10);
+  group.add("init_scaled_residual", m.init_scaled_residual,
+            "projections into the residual stream start at init_std / sqrt(2 layers)");
+  group.add("dropout", m.dropout, "share of activations dropped in training").at_least(0).below(1);
+  group.add("attention", m.attention, "implementation; auto: the fastest that is there")
+      .one_of({"auto", "portable", "cudnn"});
+  group.add("load", m.load,
+            "a Transformers directory or a checkpoint to start from; empty: random");
+}
+
+}  // namespace tern::deck::detail

@@ -1,0 +1,69 @@
+#include "deck/detail/table.hpp"
+
+namespace tern::deck::detail {
+
+void describe(Group& group, Campaign& c) {
+  group.add("name", c.name, "of the run, and of its directory under runs/");
+  group.add("task", c.task, "what to do").one_of({"train", "evaluate", "generate"});
+  group.add("max_steps", c.max_steps, "length of the run and of the schedule")
+      .unit("optimizer steps")
+      .at_least(1)
+      .at_most(1e15);
+  group.add("max_hours", c.max_hours, "wall time after which the run saves and stops; 0: no limit")
+      .unit("hours")
+      .at_least(0);
+  group.add("seed", c.seed, "of initialization, data order, dropout and sampling").at_least(0);
+}
+
+void describe(Group& group, Checkpoint& c) {
+  group.add("every", c.every, "between checkpoints; 0: only at the end").unit("steps").at_least(0);
+  group.add("keep", c.keep, "newest checkpoints kept").at_least(1);
+  group.add("keep_best", c.keep_best, "keep the one of the lowest validation loss besides");
+}
+
+void describe(Group& group, Evaluation& e) {
+  group.add("every", e.every, "between evaluations; 0: only at the end").unit("steps").at_least(0);
+  group.add("batches", e.batches, "batches of the fixed validation set").at_least(1).at_most(1e9);
+  group.add("target_loss", e.target_loss, "validation loss at which the run stops; 0: none")
+      .unit("nats")
+      .at_least(0);
+  group.add("patience", e.patience, "evaluations without improvement before the run stops; 0: any")
+      .at_least(0);
+}
+
+void describe(Group& group, Generation& g) {
+  group.add("prompt", g.prompt, "text to continue").may_hold_lines();
+  group.add("checkpoint", g.checkpoint, "to generate from; empty: the newest of the run directory");
+  group.add("samples", g.samples, "continuations of the prompt").at_least(1).at_most(1 << 20);
+  group.add("max_tokens", g.max_tokens, "length of a continuation")
+      .unit("tokens")
+      .at_least(1)
+      .at_most(1 << 24);
+  group.add("temperature", g.temperature, "divides the logits; 0: greedy").at_least(0);
+  group.add("top_p", g.top_p, "least probability mass the candidates hold").above(0).at_most(1);
+  group.add("top_k", g.top_k, "most candidates; 0: all").at_least(0).at_most(1 << 24);
+}
+
+void describe(Group& group, Output& o) {
+  group.add("directory", o.directory, "of log, metrics, report and checkpoints; empty: runs/NAME");
+  group.add("log_every", o.log_every, "between lines of the log").unit("steps").at_least(1);
+  group
+      .add(
+          "skip_limit", o.skip_limit,
+          "steps skipped in a row, for a loss or gradient that is not finite, before the run stops")
+      .unit("steps")
+      .at_least(1);
+}
+
+void describe(Group& group, Cost& c) {
+  group
+      .add("dollars_per_gpu_hour", c.dollars_per_gpu_hour,
+           "price of a device; 0: no cost is stated")
+      .unit("US dollars")
+      .at_least(0);
+  group.add("peak_tflops", c.peak_tflops, "of one device, for MFU; 0: looked up, or unknown")
+      .unit("TFLOP/s")
+      .at_least(0);
+}
+
+}  // namespace tern::deck::detail

@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include "deck/detail/assign.hpp"
+
+namespace tern::deck::detail {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+bool starts_quoted(std::string_view text) {
+  return !text.empty() && (text[0] == '\'' || text[0] == '"');
+}
+
+/// Strings without quotes, separated by commas and blanks.
+std::vector<Value> bare_strings(std::string_view text, const Place& place) {
+  std::vector<Value> values;
+  while (!text.empty()) {
+    const auto end = std::min(text.find_first_of(", \t"), text.size());
+    if (end > 0) values.push_back({std::string(text.substr(0, end)), true, place});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return values;
+}
+
+/// Splits "name(2)" into name and index; false if the brackets are not right.
+bool split_index(std::string& name, int& index) {
+  const auto open = name.find('(');
+  if (open == std::string::npos) return true;
+  const std::string digits(trim(std::string_view(name).substr(open + 1)));
+  if (digits.size() < 2 || digits.size() > 6 || digits.back() != ')' ||
+      digits.find_first_not_of("0123456789") != digits.size() - 1)
+    return false;
+  index = std::stoi(digits);
+  name = std::string(trim(std::string_view(name).substr(0, open)));
+  return index > 0;
+}
+
+}  // namespace
+
+bool parse_override(const std::string& text, int index, Table& table, Assignment& assignment,
+                    Errors& errors) {
+  const Place place{0, 0, index};
+  const auto fail = [&](const std::string& message) {
+    errors.add(place, message);
+    return false;
+  };
+  const auto equals = text.find('=');
+  const std::string full(lower(trim(std::string_view(text).substr(0, equals))));
+  const auto dot = full.find('.');
+  if (equals == std::string::npos || dot == std::string::npos)
+    return fail(full + ": not an override; write group.name=value");
+  assignment.place = place;
+  assignment.group = full.substr(0, dot);
+  assignment.name = full.substr(dot + 1);
+  if (!split_index(assignment.name, assignment.index))
+    return fail(full + ": the index is not a whole number from 1; write name(2)=value");
+
+  const Field* field = table.find(assignment.group, assignment.name);
+  if (!field) return true;  // its absence is reported where those of the deck are
+  const std::string_view value = trim(std::string_view(text).substr(equals + 1));
+  const bool bare = !starts_quoted(value);
+  if (bare && std::holds_alternative<std::string*>(field->target)) {
+    assignment.values = {{std::string(value), true, place}};
+    return true;
+  }
+  if (bare && std::holds_alternative<Strings*>(field->target)) {
+    assignment.values = bare_strings(value, place);
+    if (assignment.index == 0 || !assignment.values.empty()) return true;
+  }
+  return parse_values(value, full, index, assignment.values, errors);
+}
+
+}  // namespace tern::deck::detail

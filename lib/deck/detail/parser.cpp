@@ -1,0 +1,249 @@
+#include "deck/detail/parser.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace tern::deck::detail {
+namespace {
+
+constexpr std::size_t most_values = 10000;  // of one name; guards against 999999999*1
+
+bool is_name(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+}
+
+bool is_value(const Token& token) {
+  return token.kind == Token::word || token.kind == Token::string || token.kind == Token::repeat;
+}
+
+std::string describe(const Token& token) {
+  switch (token.kind) {
+    case Token::end:
+      return "the end of the deck";
+    case Token::group:
+      return "'&" + token.text + "'";
+    case Token::string:
+      return "a string";
+    case Token::repeat:
+      return "'" + token.text + "*'";
+    default:
+      return "'" + token.text + "'";
+  }
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const MayHoldLines* may_hold_lines, Errors& errors,
+         int override_index = -1)
+      : lexer_(text), may_hold_lines_(may_hold_lines), errors_(errors), override_(override_index) {
+    advance();
+  }
+
+  ParsedDeck deck() {
+    while (token_.kind != Token::end) {
+      if (token_.kind == Token::group)
+        group();
+      else
+        stray();
+    }
+    return std::move(result_);
+  }
+
+  bool values_alone(const std::string& name, std::vector<Value>& values) {
+    Assignment assignment;
+    assignment.name = name;
+    if (!values_of(assignment)) return false;
+    if (token_.kind != Token::end)
+      return fail(name,
+                  fmt::format("{} after the value; quote strings that hold it", describe(token_)));
+    values = std::move(assignment.values);
+    return true;
+  }
+
+ private:
+  void advance() {
+    token_ = lexer_.next();
+    token_.place.override_index = override_;
+  }
+  Token peek() const {
+    Lexer ahead = lexer_;
+    return ahead.next();
+  }
+  bool starts_assignment() const {
+    if (token_.kind != Token::word) return false;
+    const Token following = peek();
+    return following.kind == Token::equals || following.kind == Token::left;
+  }
+
+  /// Notes a mistake at the current token; false, so that callers can return it.
+  bool fail(const std::string& name, const std::string& text) {
+    errors_.add(token_.place, name + ": " + text);
+    return false;
+  }
+
+  void stray() {
+    errors_.add(token_.place, fmt::format("{} stands outside of a group; open one with '&name' and "
+                                          "close it with '/'",
+                                          describe(token_)));
+    while (token_.kind != Token::group && token_.kind != Token::end) skip_token();
+  }
+
+  /// Leaves a token in the course of recovery; strings that lost their quote end with their line.
+  void skip_token() {
+    if (token_.kind == Token::string && (token_.spans_lines || !token_.closed))
+      lexer_.resume_after_line_of(token_);
+    advance();
+  }
+
+  void group() {
+    const Place place = token_.place;
+    const std::string name = lower(token_.text);
+    if (!is_name(name))
+      fail("&" + token_.text, "not the name of a group; letters must follow the '&'");
+    else
+      result_.groups.push_back({name, place});
+    advance();
+    for (;;) {
+      if (token_.kind == Token::slash) return advance();
+      if (token_.kind == Token::end || token_.kind == Token::group) {
+        errors_.add(place, fmt::format("{}: the group is not closed before {}; end it with '/'",
+                                       name, describe(token_)));
+        return;
+      }
+      if (!assignment(name)) skip_to_assignment();
+    }
+  }
+
+  void skip_to_assignment() {
+    while (token_.kind != Token::slash && token_.kind != Token::group &&
+           token_.kind != Token::end && !starts_assignment())
+      skip_token();
+  }
+
+  bool assignment(const std::string& group_name) {
+    Assignment result;
+    result.group = group_name;
+    result.place = token_.place;
+    const std::string text = token_.text;
+    if (token_.kind != Token::word) {
+      const bool failed =
+          fail(group_name,
+               fmt::format("{} where a name should stand; write name = value", describe(token_)));
+      skip_token();
+      return failed;
+    }
+    result.name = lower(text);
+    const std::string full = group_name + "." + result.name;
+    if (!is_name(result.name)) {
+      fail(full, "not a name; write name = value, and strings in quotes");
+      advance();
+      return false;
+    }
+    advance();
+    if (token_.kind == Token::left && !index(full, result)) return false;
+    if (token_.kind != Token::equals)
+      return fail(full, "no '=' after the name; write name = value");
+    advance();
+    const bool read = values_of(result);
+    if (read) result_.assignments.push_back(std::move(result));
+    return read;
+  }
+
+  bool index(const std::string& full, Assignment& result) {
+    advance();
+    const std::string& digits = token_.text;
+    const char* end = digits.data() + digits.size();
+    const auto [rest, error] = std::from_chars(digits.data(), end, result.index);
+    if (token_.kind != Token::word || error != std::errc() || rest != end || result.index < 1)
+      return fail(full, "the index is not a whole number from 1; write name(2) = value");
+    advance();
+    if (token_.kind != Token::right)
+      return fail(full, "no ')' after the index; write name(2) = value");
+    advance();
+    return true;
+  }
+
+  /// The list after '='; stops before what cannot belong to it.
+  bool values_of(Assignment& result) {
+    const std::string full = result.group.empty() ? result.name : result.group + "." + result.name;
+    bool comma = false;
+    while (is_value(token_) && !(token_.kind == Token::word && starts_assignment())) {
+      if (!result.values.empty() && !comma && token_.glued)
+        return fail(full, fmt::format("no blank before {}; separate values with blanks or commas",
+                                      describe(token_)));
+      if (!value(full, result)) return false;
+      comma = token_.kind == Token::comma;
+      if (comma) advance();
+    }
+    if (token_.kind == Token::comma)
+      return fail(full, "a comma without a value before it; remove it or write the value");
+    if (token_.kind == Token::equals || token_.kind == Token::left || token_.kind == Token::right ||
+        token_.kind == Token::unknown)
+      return fail(full,
+                  fmt::format("{} cannot stand here; write strings in quotes", describe(token_)));
+    if (result.values.empty())
+      return fail(full, "no value after '='; write one or remove the name");
+    if (token_.kind == Token::word && token_.glued && !comma)
+      return fail(full, fmt::format("no blank before {}; separate values with blanks or commas",
+                                    describe(token_)));
+    return true;
+  }
+
+  bool value(const std::string& full, Assignment& result) {
+    std::size_t count = 1;
+    if (token_.kind == Token::repeat) {
+      const std::string digits = token_.text;
+      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+      if (parsed.ec != std::errc() || count < 1 || count > most_values)
+        return fail(full,
+                    fmt::format("the repeat count {} is not within 1 to {}", digits, most_values));
+      advance();
+      if (!token_.glued || (token_.kind != Token::word && token_.kind != Token::string))
+        return fail(full, "no value after the repeat count; write it as 3*0.5, without blanks");
+    }
+    if (token_.kind == Token::string && !string_is_whole(full, result)) return false;
+    if (result.values.size() + count > most_values)
+      return fail(full, fmt::format("more than {} values", most_values));
+    result.values.insert(result.values.end(), count,
+                         {token_.text, token_.kind == Token::string, token_.place});
+    advance();
+    return true;
+  }
+
+  bool string_is_whole(const std::string& full, const Assignment& result) {
+    const bool lines_allowed = may_hold_lines_ && (*may_hold_lines_)(result.group, result.name);
+    if (token_.closed && (!token_.spans_lines || lines_allowed)) return true;
+    fail(full, "the string is not closed on its line; add the closing quote");
+    skip_token();
+    return false;
+  }
+
+  Lexer lexer_;
+  Token token_;
+  const MayHoldLines* may_hold_lines_;
+  Errors& errors_;
+  int override_;
+  ParsedDeck result_;
+};
+
+}  // namespace
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+ParsedDeck parse_deck(std::string_view text, const MayHoldLines& may_hold_lines, Errors& errors) {
+  return Parser(text, &may_hold_lines, errors).deck();
+}
+
+bool parse_values(std::string_view text, const std::string& name, int override_index,
+                  std::vector<Value>& values, Errors& errors) {
+  return Parser(text, nullptr, errors, override_index).values_alone(name, values);
+}
+
+}  // namespace tern::deck::detail

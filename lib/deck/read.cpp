@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "deck/deck.hpp"
+#include "deck/detail/assign.hpp"
+
+namespace tern::deck {
+namespace {
+
+using namespace detail;
+
+constexpr std::size_t largest_deck = 1 << 20;  // bytes; a file beyond is no deck
+
+std::vector<std::string> names_of(const Group& group) {
+  std::vector<std::string> names;
+  for (const Field& field : group.fields) names.push_back(field.name);
+  return names;
+}
+
+std::vector<std::string> names_of(const Table& table) {
+  std::vector<std::string> names;
+  for (const Group& group : table.groups) names.push_back(group.name);
+  return names;
+}
+
+void unknown_name(Table& table, const Group& group, const Assignment& assignment, Errors& errors) {
+  std::string remedy;
+  for (const Group& other : table.groups)
+    if (table.find(other.name, assignment.name)) {
+      remedy = fmt::format("; it belongs to &{}", other.name);
+      break;
+    }
+  if (remedy.empty()) remedy = suggestion(assignment.name, names_of(group));
+  errors.add(assignment.place, fmt::format("{}.{}: no such name in &{}{}", group.name,
+                                           assignment.name, group.name, remedy));
+}
+
+/// Each group once, each known; true names of unknown groups are not looked at.
+void check_groups(const ParsedDeck& parsed, Table& table, Errors& errors) {
+  std::map<std::string, Place> seen;
+  for (const GroupUse& use : parsed.groups) {
+    if (!table.find(use.name))
+      errors.add(use.place, fmt::format("{}: no such group{}", use.name,
+                                        suggestion(use.name, names_of(table))));
+    else if (const auto [first, fresh] = seen.emplace(use.name, use.place); !fresh)
+      errors.add(use.place, fmt::format("{}: the group was given on line {} already; merge the two",
+                                        use.name, first->second.line));
+  }
+}
+
+/// A name may come once as a whole and, after that, once for each element.
+void check_repetition(const Assignment& assignment,
+                      std::map<std::string, std::map<int, Place>>& seen, Errors& errors) {
+  const std::string full = assignment.group + "." + assignment.name;
+  auto& places = seen[full];
+  auto earlier = places.find(assignment.index);
+  if (earlier == places.end() && assignment.index == 0) earlier = places.begin();
+  if (earlier != places.end())
+    errors.add(assignment.place,
+               fmt::format("{}: was given on line {} already; remove one of the two", full,
+                           earlier->second.line));
+  places.emplace(assignment.index, assignment.place);
+}
+
+void apply(const Assignment& assignment, Table& table, Errors& errors) {
+  Group* group = table.find(assignment.group);
+  if (!group) return;
+  Field* field = group->find(assignment.name);
+  if (!field) return unknown_name(table, *group, assignment, errors);
+  assign(assignment.group + "." + assignment.name, *field, assignment, errors);
+}
+
+void apply_overrides(const std::vector<std::string>& overrides, Table& table, Errors& errors) {
+  for (std::size_t i = 0; i < overrides.size(); ++i) {
+    const Place place{0, 0, static_cast<int>(i)};
+    Errors unclean(overrides[i], {});
+    Assignment assignment;
+    if (clean(overrides[i], unclean) != overrides[i]) {
+      errors.add(place, "control characters or bytes that are not UTF-8; remove them");
+    } else if (parse_override(overrides[i], place.override_index, table, assignment, errors)) {
+      if (!table.find(assignment.group))
+        errors.add(place, fmt::format("{}: no such group{}", assignment.group,
+                                      suggestion(assignment.group, names_of(table))));
+      apply(assignment, table, errors);
+    }
+  }
+}
+
+std::int64_t default_ffn_hidden(const Model& m) {
+  if (m.activation != "swiglu") return 4 * m.hidden;
+  return (8 * m.hidden / 3 + 63) / 64 * 64;
+}
+
+void resolve(Deck& deck) {
+  Model& m = deck.model;
+  if (m.kv_heads == 0) m.kv_heads = m.heads;
+  if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
+  if (m.ffn_hidden == 0) m.ffn_hidden = default_ffn_hidden(m);
+  if (deck.batch.global == 0) deck.batch.global = deck.batch.per_rank * deck.parallel.data;
+  if (deck.output.directory.empty()) deck.output.directory = "runs/" + deck.campaign.name;
+}
+
+}  // namespace
+
+Deck parse(const std::string& text, const std::string& name,
+           const std::vector<std::string>& overrides) {
+  if (text.size() > largest_deck)
+    user_error("{}: {} bytes are too much for a deck; is this the right file?", name, text.size());
+  Deck deck;
+  Table table = describe(deck);
+  Errors errors(name, overrides);
+  const MayHoldLines may_hold_lines = [&](const std::string& group, const std::string& field) {
+    const Field* found = table.find(group, field);
+    return found && found->lines;
+  };
+
+  const ParsedDeck parsed = parse_deck(clean(text, errors), may_hold_lines, errors);
+  check_groups(parsed, table, errors);
+  std::map<std::string, std::map<int, Place>> seen;
+  for (const Assignment& assignment : parsed.assignments) {
+    check_repetition(assignment, seen, errors);
+    apply(assignment, table, errors);
+  }
+  apply_overrides(overrides, table, errors);
+  check_ranges(table, errors);
+  check_built(table, errors);
+  check_contradictions(deck, table, errors);
+  errors.throw_if_any();
+  resolve(deck);
+  return deck;
+}
+
+Deck read(const std::string& path, const std::vector<std::string>& overrides) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf()))
+    user_error(
+        "{}: cannot read the deck; check that the file is there, is readable and is not empty",
+        path);
+  return parse(text.str(), path, overrides);
+}
+
+}  // namespace tern::deck
