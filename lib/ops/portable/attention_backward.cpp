@@ -1,0 +1,259 @@
+/// Attention backward (Dao et al. 2022, appendix B.4) in two passes that recompute the weights
+/// p = exp(scale q k^T - lse): one team per tile of queries for dq, one per tile of keys for dk and
+/// dv. Each result is summed by one team in a fixed order, so there are no atomics.
+///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
+///   dk = scale ds^T q.
+#include "base/error.hpp"
+#include "ops/portable/detail/attention_tiles.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::portable {
+namespace {
+using namespace attention;
+
+template <class A>
+constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
+
+/// What both passes read. Rows of lse and delta are (B*H, Tq).
+template <class T>
+struct Inputs {
+  using A = Accumulate<T>;
+  Pattern pattern;
+  A scale;
+  Heads<const T> q, k, v, out, dout;
+  Matrix<const A> lse;
+  Matrix<A> delta;
+  TileShape tile;
+  int level;
+  std::size_t bytes;
+};
+
+/// A query that saw nothing has lse = -inf; with +inf all its weights are exp(-inf) = 0.
+template <class A>
+KOKKOS_INLINE_FUNCTION A usable_lse(A lse) {
+  return lse == -infinity<A> ? infinity<A> : lse;
+}
+
+template <class T, int Own>
+struct BackwardQuery {
+  using A = Accumulate<T>;
+  static constexpr int stride = tile_stride<Device>(Own);
+  Inputs<T> in;
+  Heads<T> dq;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const int queries = static_cast<int>(in.q.extent(1)), keys = static_cast<int>(in.k.extent(1));
+    const int heads = static_cast<int>(in.q.extent(2)), size = static_cast<int>(in.q.extent(3));
+    const int tiles = (queries + Own - 1) / Own;
+    const int q0 = team.league_rank() % tiles * Own, bh = team.league_rank() / tiles;
+    const int b = bh / heads, h = bh % heads;
+    const int kv = h / (heads / static_cast<int>(in.k.extent(2)));
+    const int q1 = q0 + Own < queries ? q0 + Own : queries;
+
+    Scratch<A> scratch(team, in.level, in.bytes);
+    A* q = scratch.take(size * stride);                 // (E, Own), scaled
+    A* dout = scratch.take(size * stride);              // (E, Own)
+    A* sum = scratch.take(size * stride);               // (E, Own), becomes dq
+    A* weights = scratch.take(in.tile.other * stride);  // (other, Own)
+    A* dweights = scratch.take(in.tile.other * stride);
+    A* lse = scratch.take(stride);
+    A* delta = scratch.take(stride);
+    A* staged = scratch.take(in.tile.other * tile_stride<Device>(size));
+
+    load_own<Own>(team, head_rows(in.q, b, h, q0), q1 - q0, size, in.scale, q, stride);
+    load_own<Own>(team, head_rows(in.dout, b, h, q0), q1 - q0, size, A(1), dout, stride);
+    start(team, b, h, q0, q1 - q0, lse, delta, sum);
+
+    for (int k0 = 0; k0 < keys; k0 += in.tile.other) {
+      const int k1 = k0 + in.tile.other < keys ? k0 + in.tile.other : keys;
+      const Tile seen = in.pattern.tile(q0, q1, k0, k1);
+      if (seen == Tile::none) continue;
+      const auto value = stage_other<T, A>(team, head_rows(in.v, b, kv, k0), k1 - k0, size, staged);
+      tile_product<Own>(team, k1 - k0, size, value, dout, dweights, stride, Sum::fresh);
+      const auto key = stage_other<T, A>(team, head_rows(in.k, b, kv, k0), k1 - k0, size, staged);
+      tile_product<Own>(team, k1 - k0, size, key, q, weights, stride, Sum::fresh);
+      if (seen == Tile::mixed) mask(team, weights, q0, q1, k0, k1);
+      score_gradient(team, k1 - k0, weights, dweights, lse, delta);
+      tile_product<Own>(team, size, k1 - k0, transposed(key), dweights, sum, stride, Sum::onto);
+    }
+    store_own(team, sum, stride, in.scale, head_rows(dq, b, h, q0), q1 - q0, size);
+  }
+
+  /// lse and delta of the tile's queries; delta is kept for the other pass.
+  KOKKOS_FUNCTION void start(const Team& team, int b, int h, int q0, int rows, A* lse, A* delta,
+                             A* sum) const {
+    const int size = static_cast<int>(in.q.extent(3)),
+              bh = b * static_cast<int>(in.q.extent(2)) + h;
+    const auto dout = head_rows(in.dout, b, h, q0), out = head_rows(in.out, b, h, q0);
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, Own), [&](int n) {
+      lse[n] = infinity<A>;
+      delta[n] = 0;
+      if (n < rows) {
+        lse[n] = usable_lse(in.lse(bh, q0 + n));
+        delta[n] = row_dot(dout.data + n * dout.stride, out.data + n * out.stride, size);
+        in.delta(bh, q0 + n) = delta[n];
+      }
+      for (int e = 0; e < size; ++e) sum[e * stride + n] = 0;
+    });
+    team.team_barrier();
+  }
+
+  KOKKOS_FUNCTION void mask(const Team& team, A* scores, int q0, int q1, int k0, int k1) const {
+    const int width = q1 - q0;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, k1 - k0), [&](int key) {
+      for (int n = 0; n < width; ++n)
+        if (!in.pattern.allowed(q0 + n, k0 + key)) scores[key * stride + n] = -infinity<A>;
+    });
+    team.team_barrier();
+  }
+
+  /// dweights (keys, Own) becomes the gradient of the scores; weights hold the scores.
+  KOKKOS_FUNCTION void score_gradient(const Team& team, int keys, const A* weights, A* dweights,
+                                      const A* lse, const A* delta) const {
+    constexpr int lanes = pack_lanes<A>, across = Own / lanes;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, keys * across), [&](int i) {
+      const int n = i % across * lanes, at = i / across * stride + n;
+      const Pack<A> weight = exp_pack<A>(load_pack(weights + at) - load_pack(lse + n));
+      store_pack(dweights + at, weight * (load_pack(dweights + at) - load_pack(delta + n)));
+    });
+    team.team_barrier();
+  }
+};
+
+template <class T, int Own>
+struct BackwardKey {
+  using A = Accumulate<T>;
+  static constexpr int stride = tile_stride<Device>(Own);
+  Inputs<T> in;
+  Heads<T> dk, dv;
+
+  struct Arrays {
+    A *key, *value, *dkey, *dvalue;  // (E, Own); key scaled
+    A *weights, *dweights;           // (other, Own)
+    A* staged;                       // (other, E)
+  };
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const int keys = static_cast<int>(in.k.extent(1)), size = static_cast<int>(in.q.extent(3));
+    const int kv_heads = static_cast<int>(in.k.extent(2));
+    const int group = static_cast<int>(in.q.extent(2)) / kv_heads;
+    const int tiles = (keys + Own - 1) / Own;
+    const int k0 = team.league_rank() % tiles * Own, bh = team.league_rank() / tiles;
+    const int b = bh / kv_heads, kv = bh % kv_heads;
+    const int k1 = k0 + Own < keys ? k0 + Own : keys;
+
+    Scratch<A> scratch(team, in.level, in.bytes);
+    Arrays a;
+    a.key = scratch.take(size * stride);
+    a.value = scratch.take(size * stride);
+    a.dkey = scratch.take(size * stride);
+    a.dvalue = scratch.take(size * stride);
+    a.weights = scratch.take(in.tile.other * stride);
+    a.dweights = scratch.take(in.tile.other * stride);
+    a.staged = scratch.take(in.tile.other * tile_stride<Device>(size));
+    load_own<Own>(team, head_rows(in.k, b, kv, k0), k1 - k0, size, in.scale, a.key, stride);
+    load_own<Own>(team, head_rows(in.v, b, kv, k0), k1 - k0, size, A(1), a.value, stride);
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, size), [&](int e) {
+      for (int n = 0; n < Own; ++n) a.dkey[e * stride + n] = a.dvalue[e * stride + n] = 0;
+    });
+    team.team_barrier();
+    for (int h = kv * group; h < (kv + 1) * group; ++h) add_head(team, a, b, h, k0, k1);
+    store_own(team, a.dkey, stride, in.scale, head_rows(dk, b, kv, k0), k1 - k0, size);
+    store_own(team, a.dvalue, stride, A(1), head_rows(dv, b, kv, k0), k1 - k0, size);
+  }
+
+  /// Adds what the queries of one head send to the keys [k0, k1).
+  KOKKOS_FUNCTION void add_head(const Team& team, const Arrays& a, int b, int h, int k0,
+                                int k1) const {
+    const int queries = static_cast<int>(in.q.extent(1)), size = static_cast<int>(in.q.extent(3));
+    const int bh = b * static_cast<int>(in.q.extent(2)) + h;
+    for (int q0 = 0; q0 < queries; q0 += in.tile.other) {
+      const int q1 = q0 + in.tile.other < queries ? q0 + in.tile.other : queries;
+      const int rows = q1 - q0;
+      const Tile seen = in.pattern.tile(q0, q1, k0, k1);
+      if (seen == Tile::none) continue;
+      auto query = stage_other<T, A>(team, head_rows(in.q, b, h, q0), rows, size, a.staged);
+      tile_product<Own>(team, rows, size, query, a.key, a.weights, stride, Sum::fresh);
+      if (seen == Tile::mixed) mask(team, a.weights, q0, q1, k0, k1);
+      const auto dout = stage_other<T, A>(team, head_rows(in.dout, b, h, q0), rows, size, a.staged);
+      tile_product<Own>(team, rows, size, dout, a.value, a.dweights, stride, Sum::fresh);
+      score_gradient(team, bh, q0, rows, a);
+      tile_product<Own>(team, size, rows, transposed(dout), a.weights, a.dvalue, stride, Sum::onto);
+      query = stage_other<T, A>(team, head_rows(in.q, b, h, q0), rows, size, a.staged);
+      tile_product<Own>(team, size, rows, transposed(query), a.dweights, a.dkey, stride, Sum::onto);
+    }
+  }
+
+  KOKKOS_FUNCTION void mask(const Team& team, A* scores, int q0, int q1, int k0, int k1) const {
+    const int width = k1 - k0;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, q1 - q0), [&](int query) {
+      for (int n = 0; n < width; ++n)
+        if (!in.pattern.allowed(q0 + query, k0 + n)) scores[query * stride + n] = -infinity<A>;
+    });
+    team.team_barrier();
+  }
+
+  /// Scores in weights become the weights, dweights the gradient of the scores.
+  KOKKOS_FUNCTION void score_gradient(const Team& team, int bh, int q0, int rows,
+                                      const Arrays& a) const {
+    constexpr int lanes = pack_lanes<A>, across = Own / lanes;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows * across), [&](int i) {
+      const int row = i / across, at = row * stride + i % across * lanes;
+      const A lse = usable_lse(in.lse(bh, q0 + row)), delta = in.delta(bh, q0 + row);
+      const Pack<A> weight = exp_pack<A>(load_pack(a.weights + at) - lse);
+      store_pack(a.weights + at, weight);
+      store_pack(a.dweights + at, weight * (load_pack(a.dweights + at) - delta));
+    });
+    team.team_barrier();
+  }
+};
+
+/// One pass: tiles of `length` rows of each of `heads` heads.
+template <class T, template <class, int> class Kernel, class... Results>
+void run_pass(const Context& context, Pass pass, const char* name, Inputs<T> in, int length,
+              int heads, Results... results) {
+  using A = Accumulate<T>;
+  const int size = static_cast<int>(in.q.extent(3));
+  in.tile = tile_shape<Device>(pass, length, size, sizeof(A));
+  in.bytes = scratch_bytes<Device>(pass, in.tile, size, sizeof(A));
+  in.level = scratch_level<Device>(in.bytes);
+  const int tiles = (length + in.tile.own - 1) / in.tile.own;
+  const int league = static_cast<int>(in.q.extent(0)) * heads * tiles;
+  if (league == 0) return;
+  with_own_width<Device>(in.tile.own, [&](auto own) {
+    launch_teams(context, name, league, in.level, in.bytes, Kernel<T, own.value>{in, results...});
+  });
+}
+
+}  // namespace
+
+template <class T>
+void attention_backward(const Context& context, const Pattern& pattern, double scale,
+                        Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<const T> out,
+                        Heads<const T> dout, Matrix<const Accumulate<T>> lse,
+                        Matrix<Accumulate<T>> delta, Heads<T> dq, Heads<T> dk, Heads<T> dv) {
+  TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
+               q.extent(2), k.extent(2));
+  const Inputs<T> in{
+      pattern, static_cast<Accumulate<T>>(scale), q, k, v, out, dout, lse, delta, {}, 0, 0};
+  run_pass<T, BackwardQuery>(context, Pass::backward_query, "attention_backward_query", in,
+                             static_cast<int>(q.extent(1)), static_cast<int>(q.extent(2)), dq);
+  run_pass<T, BackwardKey>(context, Pass::backward_key, "attention_backward_key", in,
+                           static_cast<int>(k.extent(1)), static_cast<int>(k.extent(2)), dk, dv);
+}
+
+template void attention_backward<float>(const Context&, const Pattern&, double, Heads<const float>,
+                                        Heads<const float>, Heads<const float>, Heads<const float>,
+                                        Heads<const float>, Matrix<const float>, Matrix<float>,
+                                        Heads<float>, Heads<float>, Heads<float>);
+template void attention_backward<double>(const Context&, const Pattern&, double,
+                                         Heads<const double>, Heads<const double>,
+                                         Heads<const double>, Heads<const double>,
+                                         Heads<const double>, Matrix<const double>, Matrix<double>,
+                                         Heads<double>, Heads<double>, Heads<double>);
+template void attention_backward<bf16>(const Context&, const Pattern&, double, Heads<const bf16>,
+                                       Heads<const bf16>, Heads<const bf16>, Heads<const bf16>,
+                                       Heads<const bf16>, Matrix<const float>, Matrix<float>,
+                                       Heads<bf16>, Heads<bf16>, Heads<bf16>);
+
+}  // namespace tern::ops::portable

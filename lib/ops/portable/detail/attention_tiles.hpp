@@ -1,0 +1,193 @@
+/// Tile sizes of the attention kernels, and how tiles come and go between views and scratch memory.
+#pragma once
+#include <type_traits>
+
+#include "ops/context.hpp"
+#include "ops/portable/detail/tile_product.hpp"
+
+namespace tern::ops::portable::attention {
+
+/// Whether kernels of this space run on the host, where a team is one thread.
+template <class Space>
+constexpr bool on_host = Kokkos::SpaceAccessibility<Space, Kokkos::HostSpace>::accessible&&
+    std::is_same_v<typename Space::memory_space, Kokkos::HostSpace>;
+
+constexpr std::size_t scratch_alignment = 64;
+/// Dynamic shared memory a GPU team may count on (Kokkos grants 48 KiB and keeps some of it).
+constexpr std::size_t device_scratch_bytes = 40 * 1024;
+
+/// A tile of `own` queries (or keys) works through the other axis in steps of `other`.
+struct TileShape {
+  int own, other;
+};
+/// The three passes, with the E-high arrays they keep in scratch: (q, out), (q, dout, dq),
+/// (k, v, dk, dv); and the other-high ones: scores, and their gradient.
+enum class Pass { forward, backward_query, backward_key };
+constexpr int tall_arrays(Pass pass) {
+  return pass == Pass::forward ? 2 : pass == Pass::backward_query ? 3 : 4;
+}
+constexpr int wide_arrays(Pass pass) { return pass == Pass::forward ? 1 : 2; }
+
+/// Distance of rows of a tile in scratch. On a GPU one more than its width, against bank conflicts.
+template <class Space>
+constexpr int tile_stride(int width) {
+  return on_host<Space> ? width : width + 1;
+}
+
+/// Numbers of scratch a team needs: the arrays, three rows of statistics, and one staged tile of
+/// the other axis (two tiles for backward_key).
+template <class Space>
+constexpr std::size_t scratch_numbers(Pass pass, TileShape tile, int head_size) {
+  const std::size_t stride = tile_stride<Space>(tile.own);
+  const std::size_t arrays = tall_arrays(pass) * head_size + wide_arrays(pass) * tile.other + 3;
+  return arrays * stride + static_cast<std::size_t>(tile.other) * tile_stride<Space>(head_size);
+}
+template <class Space>
+constexpr std::size_t scratch_bytes(Pass pass, TileShape tile, int head_size,
+                                    std::size_t number_bytes) {
+  // Each array starts aligned.
+  const int arrays = tall_arrays(pass) + wide_arrays(pass) + 3 + 1;
+  return scratch_numbers<Space>(pass, tile, head_size) * number_bytes + arrays * scratch_alignment;
+}
+
+/// The tile of a pass over `length` own rows. Host: 64, or 16 for a few rows, as in generation.
+/// GPU: the widest whose scratch fits shared memory; 8 where none does (then level 1 scratch is
+/// taken).
+template <class Space>
+constexpr TileShape tile_shape(Pass pass, int length, int head_size, std::size_t number_bytes) {
+  if (on_host<Space>) return {length <= 16 ? 16 : 64, 64};
+  for (int own = 32; own > 8; own /= 2)
+    if (scratch_bytes<Space>(pass, {own, 16}, head_size, number_bytes) <= device_scratch_bytes)
+      return {own, 16};
+  return {8, 8};
+}
+/// Level 0 is a GPU's shared memory; on the host both levels are the same.
+template <class Space>
+constexpr int scratch_level(std::size_t bytes) {
+  return on_host<Space> || bytes <= device_scratch_bytes ? 0 : 1;
+}
+template <class Space>
+constexpr int team_size() {
+  return on_host<Space> ? 1 : 128;
+}
+
+/// Calls run(std::integral_constant<int, own>) for the widths that tile_shape may give.
+template <class Space, class Run>
+void with_own_width(int own, Run&& run) {
+  if constexpr (on_host<Space>) {
+    if (own == 64) return run(std::integral_constant<int, 64>{});
+    run(std::integral_constant<int, 16>{});
+  } else {
+    if (own == 32) return run(std::integral_constant<int, 32>{});
+    if (own == 16) return run(std::integral_constant<int, 16>{});
+    run(std::integral_constant<int, 8>{});
+  }
+}
+
+/// Runs a kernel of `league` teams, taken up one by one: a causal pattern makes them unequal.
+template <class Kernel>
+void launch_teams(const Context& context, const char* name, int league, int level,
+                  std::size_t bytes, const Kernel& kernel) {
+  using Policy = Kokkos::TeamPolicy<Device, Kokkos::Schedule<Kokkos::Dynamic>>;
+  Policy policy(context.space, league, team_size<Device>());
+  policy.set_scratch_size(level, Kokkos::PerTeam(static_cast<int>(bytes)));
+  policy.set_chunk_size(1);
+  Kokkos::parallel_for(name, policy, kernel);
+}
+
+/// Carves arrays out of a team's scratch.
+template <class A>
+class Scratch {
+ public:
+  KOKKOS_FUNCTION Scratch(const Team& team, int level, std::size_t bytes)
+      : next_(static_cast<char*>(team.team_scratch(level).get_shmem_aligned(
+            static_cast<std::ptrdiff_t>(bytes - scratch_alignment),
+            static_cast<std::ptrdiff_t>(scratch_alignment)))) {}
+  KOKKOS_FUNCTION A* take(std::size_t numbers) {
+    A* array = reinterpret_cast<A*>(next_);
+    next_ += (numbers * sizeof(A) + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+    return array;
+  }
+
+ private:
+  char* next_;
+};
+
+/// Rows [first, first + rows) of one head, as a plain pointer with a row distance.
+template <class T>
+struct Rows {
+  T* data;
+  std::ptrdiff_t stride;
+};
+template <class T>
+KOKKOS_INLINE_FUNCTION Rows<T> head_rows(const Heads<T>& x, int batch, int head, int first) {
+  return {x.data() + batch * static_cast<std::ptrdiff_t>(x.stride(0)) +
+              first * static_cast<std::ptrdiff_t>(x.stride(1)) +
+              head * static_cast<std::ptrdiff_t>(x.stride(2)),
+          static_cast<std::ptrdiff_t>(x.stride(1))};
+}
+
+/// tile (E, Own) = factor * rows^T, zeros beyond `rows`. Ends with a barrier.
+template <int Own, class T, class A>
+KOKKOS_INLINE_FUNCTION void load_own(const Team& team, Rows<const T> from, int rows, int head_size,
+                                     A factor, A* tile, int stride) {
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, Own), [&](int n) {
+    for (int e = 0; e < head_size; ++e)
+      tile[e * stride + n] =
+          n < rows ? factor * static_cast<A>(from.data[n * from.stride + e]) : A(0);
+  });
+  team.team_barrier();
+}
+
+/// rows = factor * tile^T.
+template <class T, class A>
+KOKKOS_INLINE_FUNCTION void store_own(const Team& team, const A* tile, int stride, A factor,
+                                      Rows<T> to, int rows, int head_size) {
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int n) {
+    for (int e = 0; e < head_size; ++e)
+      to.data[n * to.stride + e] = static_cast<T>(factor * tile[e * stride + n]);
+  });
+}
+
+/// The other axis as a broadcast operand (rows, E): in place where the host can compute with it,
+/// else copied to `staged`. Ends with a barrier if it copies; the caller's last use of `staged`
+/// must have ended with one, too.
+template <class T, class A>
+KOKKOS_INLINE_FUNCTION Operand<A> stage_other(const Team& team, Rows<const T> from, int rows,
+                                              int head_size, A* staged) {
+  if constexpr (on_host<Device> && std::is_same_v<T, A>) {
+    // Only read through; Operand is shared with scratch.
+    return {from.data, from.stride, 1};
+  } else {
+    const int stride = tile_stride<Device>(head_size);
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
+      for (int e = 0; e < head_size; ++e)
+        staged[row * stride + e] = static_cast<A>(from.data[row * from.stride + e]);
+    });
+    team.team_barrier();
+    return {staged, stride, 1};
+  }
+}
+/// Sum of x_e y_e. Sixteen partial sums, in a fixed order, so that the host can use its vector
+/// units.
+template <class T>
+KOKKOS_INLINE_FUNCTION Accumulate<T> row_dot(const T* x, const T* y, int size) {
+  using A = Accumulate<T>;
+  constexpr int width = 16;
+  A part[width] = {};
+  int e = 0;
+  for (; e + width <= size; e += width)
+    for (int i = 0; i < width; ++i) part[i] += static_cast<A>(x[e + i]) * static_cast<A>(y[e + i]);
+  A total = 0;
+  for (; e < size; ++e) total += static_cast<A>(x[e]) * static_cast<A>(y[e]);
+  for (int half = width / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) part[i] += part[i + half];
+  return total + part[0];
+}
+
+template <class A>
+KOKKOS_INLINE_FUNCTION Operand<A> transposed(Operand<A> a) {
+  return {a.data, a.column, a.row};
+}
+
+}  // namespace tern::ops::portable::attention

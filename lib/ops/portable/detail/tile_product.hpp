@@ -1,0 +1,67 @@
+/// Products of small tiles, the inner loops of attention. Every tile has an `own` axis (queries of
+/// the output, or keys), contiguous and Own wide, along which packs lie; the other operand is read
+/// number by number and broadcast. So nothing but a team's own tile is ever transposed.
+#pragma once
+#include "ops/portable/detail/pack.hpp"
+
+namespace tern::ops::portable::attention {
+
+using Team = Kokkos::TeamPolicy<Device>::member_type;
+
+/// The broadcast operand a(m, k), anywhere, with any strides.
+template <class A>
+struct Operand {
+  const A* data;
+  std::ptrdiff_t row, column;
+};
+
+/// Whether the product is added to what c holds.
+enum class Sum { fresh, onto };
+
+/// Rows x Packs packs of c += or = a b, kept in registers over the whole inner axis.
+template <int Rows, int Packs, class A>
+KOKKOS_INLINE_FUNCTION void micro_product(int inner, Operand<A> a, const A* b, A* c, int stride,
+                                          Sum sum) {
+  constexpr int lanes = pack_lanes<A>;
+  Pack<A> total[Rows][Packs];
+  for (int i = 0; i < Rows; ++i)
+    for (int j = 0; j < Packs; ++j)
+      total[i][j] = sum == Sum::onto ? load_pack(c + i * stride + j * lanes) : Pack<A>{};
+  const A* column = a.data;
+  for (int k = 0; k < inner; ++k, column += a.column, b += stride) {
+    Pack<A> right[Packs];
+    for (int j = 0; j < Packs; ++j) right[j] = load_pack(b + j * lanes);
+    for (int i = 0; i < Rows; ++i) {
+      const A left = column[i * a.row];
+      for (int j = 0; j < Packs; ++j) total[i][j] += left * right[j];
+    }
+  }
+  for (int i = 0; i < Rows; ++i)
+    for (int j = 0; j < Packs; ++j) store_pack(c + i * stride + j * lanes, total[i][j]);
+}
+
+/// c (rows, Own) = or += a (rows, inner) b (inner, Own), shared out over the team; b and c have
+/// `stride`. Ends with a barrier.
+template <int Own, class A>
+KOKKOS_INLINE_FUNCTION void tile_product(const Team& team, int rows, int inner, Operand<A> a,
+                                         const A* b, A* c, int stride, Sum sum) {
+  constexpr int lanes = pack_lanes<A>;
+  constexpr int packs = Own >= 2 * lanes ? 2 : 1;
+  constexpr int height = lanes > 1 ? 8 : 4;
+  constexpr int across = Own / (packs * lanes);
+  const int down = (rows + height - 1) / height;
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, down * across), [&](int block) {
+    const int m = block / across * height, n = block % across * packs * lanes;
+    const Operand<A> left{a.data + m * a.row, a.row, a.column};
+    if (m + height <= rows) {
+      micro_product<height, packs>(inner, left, b + n, c + m * stride + n, stride, sum);
+    } else {
+      for (int i = 0; m + i < rows; ++i)
+        micro_product<1, packs>(inner, Operand<A>{left.data + i * a.row, a.row, a.column}, b + n,
+                                c + (m + i) * stride + n, stride, sum);
+    }
+  });
+  team.team_barrier();
+}
+
+}  // namespace tern::ops::portable::attention
