@@ -9,12 +9,18 @@
 
 namespace tern::ops {
 
+namespace {
+/// Parts that a sum over a whole vector is made of: some for each multiprocessor of a large device.
+constexpr std::size_t sum_parts = 1024;
+}  // namespace
+
 Context make_context(Arena& arena, bool accelerated, const char* attention) {
   Context context;
+  context.partial_sums = arena.vector<double>("partial sums", Term::workspace, sum_parts);
 #if defined(KOKKOS_ENABLE_CUDA)
   if (accelerated) context.library = std::make_shared<cuda::Library>(arena, attention);
 #else
-  (void)arena, (void)accelerated;
+  (void)accelerated;
   if (std::string_view(attention) == "cudnn")
     user_error("&model attention = 'cudnn' needs a CUDA build: choose 'auto' or 'portable'");
 #endif

@@ -13,6 +13,7 @@ class Library;  // cuBLASLt and cuDNN handles, plans and their workspace
 struct Context {
   Device space;                            // all work of a campaign goes in order through this stream
   std::shared_ptr<cuda::Library> library;  // null: portable kernels only
+  Vector<double> partial_sums;             // workspace of the sums over whole vectors
 
   void fence(const char* where) const { space.fence(where); }
   /// The stream as a cudaStream_t for comm; null on the host.

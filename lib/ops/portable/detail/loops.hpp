@@ -6,7 +6,8 @@
 
 #include "ops/context.hpp"
 
-#if defined(_OPENMP)
+// Device compilers know no simd pragma; there the lanes of a warp take its place.
+#if defined(_OPENMP) && !defined(__CUDACC__) && !defined(__HIPCC__)
 #define TERN_SIMD _Pragma("omp simd")
 #define TERN_SIMD_SUM(x) TERN_SIMD_PRAGMA(omp simd reduction(+ : x))
 #define TERN_SIMD_MAX(x) TERN_SIMD_PRAGMA(omp simd reduction(max : x))
@@ -19,22 +20,39 @@
 
 namespace tern::ops::portable::detail {
 
-constexpr bool on_host =
-    Kokkos::SpaceAccessibility<Kokkos::DefaultHostExecutionSpace, DeviceMemory>::accessible &&
-    std::is_same_v<Device, Kokkos::DefaultHostExecutionSpace>;
+constexpr bool on_host = std::is_same_v<Device, Kokkos::DefaultHostExecutionSpace>;
 
 using Team = Kokkos::TeamPolicy<Device>::member_type;
 
 // ---- elementwise
 // -------------------------------------------------------------------------------------
+/// Elements that one work item takes: a block of vectors on the host, one element on a device.
+constexpr std::size_t block_size = on_host ? 2048 : 1;
+
 template <class F>
 struct Blocks {
   F body;
   std::size_t n;
-  static constexpr std::size_t size = on_host ? 2048 : 1;
 
   KOKKOS_FUNCTION void operator()(const std::size_t block) const {
-    const std::size_t begin = block * size, end = begin + size < n ? begin + size : n;
+    const std::size_t begin = block * block_size;
+    body(begin, Kokkos::min(n, begin + block_size));
+  }
+};
+
+/// body(begin, end) for the blocks of [0, n): for kernels that do something once a block.
+template <class F>
+void for_each_block(const Context& context, const char* label, std::size_t n, const F& body) {
+  Kokkos::RangePolicy<Device, Kokkos::IndexType<std::size_t>> policy(
+      context.space, 0, (n + block_size - 1) / block_size);
+  Kokkos::parallel_for(label, policy, Blocks<F>{body, n});
+}
+
+template <class F>
+struct Elements {
+  F body;
+
+  KOKKOS_FUNCTION void operator()(const std::size_t begin, const std::size_t end) const {
     TERN_SIMD
     for (std::size_t i = begin; i < end; ++i) body(i);
   }
@@ -43,10 +61,7 @@ struct Blocks {
 /// body(i) for i in [0, n), independent of each other.
 template <class F>
 void for_each(const Context& context, const char* label, std::size_t n, const F& body) {
-  using Loop = Blocks<F>;
-  Kokkos::RangePolicy<Device, Kokkos::IndexType<std::size_t>> policy(
-      context.space, 0, (n + Loop::size - 1) / Loop::size);
-  Kokkos::parallel_for(label, policy, Loop{body, n});
+  for_each_block(context, label, n, Elements<F>{body});
 }
 
 // ---- rows

@@ -1,0 +1,127 @@
+#include "ops/portable/detail/loops.hpp"
+#include "ops/portable/math.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::portable {
+namespace {
+
+using detail::Team;
+
+/// GELU in its tanh form, x/2 (1 + tanh u) with u = sqrt(2/pi) (x + 0.044715 x^3), which is
+/// x sigmoid(2 u).
+struct Gelu {
+  template <class A>
+  static KOKKOS_INLINE_FUNCTION A twice_u(A x) {
+    return A(1.5957691216057308) * x * (A(1) + A(0.044715) * x * x);
+  }
+  template <class A>
+  static KOKKOS_INLINE_FUNCTION A value(A x) {
+    return x * sigmoid(twice_u(x));
+  }
+  template <class A>
+  static KOKKOS_INLINE_FUNCTION A slope(A x) {
+    const A s = sigmoid(twice_u(x));
+    const A twice_du = A(1.5957691216057308) * (A(1) + A(3 * 0.044715) * x * x);
+    return s + x * s * (A(1) - s) * twice_du;
+  }
+};
+
+struct Relu2 {
+  template <class A>
+  static KOKKOS_INLINE_FUNCTION A value(A x) {
+    const A positive = x > A(0) ? x : A(0);
+    return positive * positive;
+  }
+  template <class A>
+  static KOKKOS_INLINE_FUNCTION A slope(A x) {
+    return x > A(0) ? A(2) * x : A(0);
+  }
+};
+
+template <class Function, class T>
+void unary_forward(const Context& context, Matrix<const T> x, Matrix<T> y) {
+  using A = Accumulate<T>;
+  const T* in = x.data();
+  T* out = y.data();
+  detail::for_each(
+      context, "activation_forward", x.size(),
+      KOKKOS_LAMBDA(const std::size_t i) { out[i] = T(Function::value(A(in[i]))); });
+}
+
+template <class Function, class T>
+void unary_backward(const Context& context, Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx) {
+  using A = Accumulate<T>;
+  const T *in = x.data(), *dout = dy.data();
+  T* out = dx.data();
+  detail::for_each(
+      context, "activation_backward", x.size(),
+      KOKKOS_LAMBDA(const std::size_t i) { out[i] = T(A(dout[i]) * Function::slope(A(in[i]))); });
+}
+
+template <class T>
+void swiglu_forward(const Context& context, Matrix<const T> x, Matrix<T> y) {
+  using A = Accumulate<T>;
+  const int width = static_cast<int>(y.extent(1));
+  detail::for_each_row(
+      context, "swiglu_forward", y.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+        const T *gate = &x(row, 0), *up = gate + width;
+        T* out = &y(row, 0);
+        detail::columns(team, width, [&](int i) {
+          const A g = A(gate[i]);
+          out[i] = T(g * sigmoid(g) * A(up[i]));
+        });
+      });
+}
+
+template <class T>
+void swiglu_backward(const Context& context, Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx) {
+  using A = Accumulate<T>;
+  const int width = static_cast<int>(dy.extent(1));
+  detail::for_each_row(
+      context, "swiglu_backward", dy.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+        const T *gate = &x(row, 0), *up = gate + width, *dout = &dy(row, 0);
+        T *dgate = &dx(row, 0), *dup = dgate + width;
+        detail::columns(team, width, [&](int i) {
+          const A g = A(gate[i]), u = A(up[i]), d = A(dout[i]), s = sigmoid(g);
+          dgate[i] = T(d * u * s * (A(1) + g * (A(1) - s)));
+          dup[i] = T(d * g * s);
+        });
+      });
+}
+
+}  // namespace
+
+template <class T>
+void activation_forward(const Context& context, Activation kind, Matrix<const T> x, Matrix<T> y) {
+  switch (kind) {
+    case Activation::swiglu:
+      return swiglu_forward<T>(context, x, y);
+    case Activation::gelu:
+      return unary_forward<Gelu, T>(context, x, y);
+    case Activation::relu2:
+      return unary_forward<Relu2, T>(context, x, y);
+  }
+}
+
+template <class T>
+void activation_backward(const Context& context, Activation kind, Matrix<const T> x,
+                         Matrix<const T> dy, Matrix<T> dx) {
+  switch (kind) {
+    case Activation::swiglu:
+      return swiglu_backward<T>(context, x, dy, dx);
+    case Activation::gelu:
+      return unary_backward<Gelu, T>(context, x, dy, dx);
+    case Activation::relu2:
+      return unary_backward<Relu2, T>(context, x, dy, dx);
+  }
+}
+
+#define INSTANTIATE(T)                                                                         \
+  template void activation_forward<T>(const Context&, Activation, Matrix<const T>, Matrix<T>); \
+  template void activation_backward<T>(const Context&, Activation, Matrix<const T>,            \
+                                       Matrix<const T>, Matrix<T>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+
+}  // namespace tern::ops::portable

@@ -1,0 +1,99 @@
+#include <cmath>
+
+#include "ops/portable/detail/loops.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::portable {
+namespace {
+
+/// One step for the elements of a block. As in torch.optim.AdamW: the decay first, then
+/// w -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps).
+template <class T>
+struct Update {
+  using A = Accumulate<T>;
+
+  A *master, *m, *v;
+  const A *gradient, *scale;
+  T* copy;  // null: none
+  A beta1, beta2, keep, step_size, root_correction, eps;
+
+  KOKKOS_FUNCTION void operator()(const std::size_t begin, const std::size_t end) const {
+    const A s = *scale;
+    if (!(s > 0)) return;  // a skipped step; NaN too
+    if (copy)
+      run(begin, end, s, [this](const std::size_t i, const A w) { copy[i] = T(w); });
+    else
+      run(begin, end, s, [](std::size_t, A) {});
+  }
+
+  template <class Store>
+  KOKKOS_FUNCTION void run(const std::size_t begin, const std::size_t end, const A s,
+                           const Store& store) const {
+    TERN_SIMD
+    for (std::size_t i = begin; i < end; ++i) {
+      const A g = gradient[i] * s;
+      const A first = beta1 * m[i] + (A(1) - beta1) * g;
+      const A second = beta2 * v[i] + (A(1) - beta2) * g * g;
+      const A root = Kokkos::sqrt(second) * root_correction + eps;
+      const A w = master[i] * keep - step_size * first / root;
+      m[i] = first;
+      v[i] = second;
+      master[i] = w;
+      store(i, w);
+    }
+  }
+};
+
+}  // namespace
+
+template <class T>
+void adamw_update(const Context& context, const AdamW& o, Vector<Accumulate<T>> master,
+                  Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
+                  Vector<Accumulate<T>> m, Vector<Accumulate<T>> v, Vector<T> copy) {
+  using A = Accumulate<T>;
+  const double t = static_cast<double>(o.step);
+  // A copy that is the master itself needs no second store.
+  const bool copies = copy.extent(0) > 0 &&
+                      static_cast<const void*>(copy.data()) != static_cast<void*>(master.data());
+  const Update<T> update{master.data(),
+                         m.data(),
+                         v.data(),
+                         gradient.data(),
+                         gradient_scale.data(),
+                         copies ? copy.data() : nullptr,
+                         static_cast<A>(o.beta1),
+                         static_cast<A>(o.beta2),
+                         static_cast<A>(1 - o.lr * o.weight_decay),
+                         static_cast<A>(o.lr / (1 - std::pow(o.beta1, t))),
+                         static_cast<A>(1 / std::sqrt(1 - std::pow(o.beta2, t))),
+                         static_cast<A>(o.eps)};
+  detail::for_each_block(context, "adamw", master.size(), update);
+}
+
+template <class A>
+void clip_scale(const Context& context, Vector<const A> squares, double limit, Vector<A> scale,
+                Vector<A> norm) {
+  const A most = static_cast<A>(limit);
+  Kokkos::parallel_for(
+      "clip_scale", Kokkos::RangePolicy<Device>(context.space, 0, 1), KOKKOS_LAMBDA(const int) {
+        const A root = Kokkos::sqrt(squares(0));
+        norm(0) = root;
+        scale(0) = !Kokkos::isfinite(squares(0)) ? A(0)
+                   : most > 0 && root > most     ? most / root
+                                                 : A(1);
+      });
+}
+
+#define INSTANTIATE(T)                                                                    \
+  template void adamw_update<T>(const Context&, const AdamW&, Vector<Accumulate<T>>,      \
+                                Vector<const Accumulate<T>>, Vector<const Accumulate<T>>, \
+                                Vector<Accumulate<T>>, Vector<Accumulate<T>>, Vector<T>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+template void clip_scale<float>(const Context&, Vector<const float>, double, Vector<float>,
+                                Vector<float>);
+template void clip_scale<double>(const Context&, Vector<const double>, double, Vector<double>,
+                                 Vector<double>);
+
+}  // namespace tern::ops::portable

@@ -1,0 +1,109 @@
+/// Matrix product for storage types that BLAS does not know: tiles are widened to Accumulate<T> in
+/// team scratch and multiplied there.
+#pragma once
+#include "ops/ops.hpp"
+#include "ops/portable/detail/loops.hpp"
+
+namespace tern::ops::portable::detail {
+
+/// One operand, read as (i, k): a row or a column index along the result, and the summed one.
+template <class T>
+struct Operand {
+  const T* data;
+  std::size_t stride, stride_k;
+};
+
+/// c (M, N) = or += sum over k of a(i, k) b(j, k). A team makes one tile of c; each thread a small
+/// part of it in registers.
+template <class T, class C>
+struct TiledGemm {
+  using A = Accumulate<T>;
+  static constexpr int tile = 64, depth = 32;
+  static constexpr int rows = on_host ? 4 : 4, cols = on_host ? 64 : 4;  // of a thread's part
+  static constexpr int parts = tile / rows * (tile / cols);
+  using Tile = Kokkos::View<A[depth][tile + 1], Device::scratch_memory_space, Unmanaged>;
+  using Sums = Kokkos::View<A[tile][tile], Device::scratch_memory_space, Unmanaged>;
+
+  Operand<T> a, b;
+  C* c;
+  int m, n, k;
+  Write write;
+
+  static std::size_t scratch() { return 2 * Tile::shmem_size() + Sums::shmem_size(); }
+
+  KOKKOS_FUNCTION void load(const Team& team, const Tile& to, const Operand<T>& from, int first,
+                            int extent, int k0) const {
+    // Neighbouring lanes read neighbouring numbers, whichever index is contiguous.
+    const bool k_fast = from.stride_k == 1;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * depth), [&](const int e) {
+      const int kk = k_fast ? e % depth : e / tile, i = k_fast ? e / depth : e % tile;
+      const bool inside = first + i < extent && k0 + kk < k;
+      to(kk, i) =
+          inside ? A(from.data[(first + i) * from.stride + (k0 + kk) * from.stride_k]) : A(0);
+    });
+  }
+
+  KOKKOS_FUNCTION void multiply(int part, const Tile& ta, const Tile& tb, const Sums& sums) const {
+    const int i0 = part / (tile / cols) * rows, j0 = part % (tile / cols) * cols;
+    A sum[rows][cols];
+    for (int i = 0; i < rows; ++i) {
+      TERN_SIMD
+      for (int j = 0; j < cols; ++j) sum[i][j] = sums(i0 + i, j0 + j);
+    }
+    for (int kk = 0; kk < depth; ++kk) {
+      const A* bk = &tb(kk, j0);
+      for (int i = 0; i < rows; ++i) {
+        const A ai = ta(kk, i0 + i);
+        TERN_SIMD
+        for (int j = 0; j < cols; ++j) sum[i][j] += ai * bk[j];
+      }
+    }
+    for (int i = 0; i < rows; ++i) {
+      TERN_SIMD
+      for (int j = 0; j < cols; ++j) sums(i0 + i, j0 + j) = sum[i][j];
+    }
+  }
+
+  KOKKOS_FUNCTION void store(const Team& team, const Sums& sums, int i0, int j0) const {
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * tile), [&](const int e) {
+      const int i = i0 + e / tile, j = j0 + e % tile;
+      if (i >= m || j >= n) return;
+      C& result = c[static_cast<std::size_t>(i) * n + j];
+      const A sum = sums(e / tile, e % tile);
+      result = C(write == Write::add ? A(result) + sum : sum);
+    });
+  }
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const Tile ta(team.team_scratch(0)), tb(team.team_scratch(0));
+    const Sums sums(team.team_scratch(0));
+    const int across = (n + tile - 1) / tile;
+    const int i0 = team.league_rank() / across * tile, j0 = team.league_rank() % across * tile;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * tile),
+                         [&](const int e) { sums(e / tile, e % tile) = 0; });
+    for (int k0 = 0; k0 < k; k0 += depth) {
+      team.team_barrier();
+      load(team, ta, a, i0, m, k0);
+      load(team, tb, b, j0, n, k0);
+      team.team_barrier();
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, parts),
+                           [&](const int part) { multiply(part, ta, tb, sums); });
+    }
+    team.team_barrier();
+    store(team, sums, i0, j0);
+  }
+};
+
+template <class T, class C>
+void tiled_gemm(const Context& context, Operand<T> a, Operand<T> b, Matrix<C> c, std::size_t k,
+                Write write) {
+  using Gemm = TiledGemm<T, C>;
+  const int m = static_cast<int>(c.extent(0)), n = static_cast<int>(c.extent(1));
+  const int tiles = (m + Gemm::tile - 1) / Gemm::tile * ((n + Gemm::tile - 1) / Gemm::tile);
+  if (tiles == 0) return;
+  Kokkos::TeamPolicy<Device> policy(context.space, tiles, on_host ? 1 : Gemm::parts);
+  policy.set_scratch_size(0, Kokkos::PerTeam(Gemm::scratch()));
+  Kokkos::parallel_for("gemm", policy, Gemm{a, b, c.data(), m, n, static_cast<int>(k), write});
+}
+
+}  // namespace tern::ops::portable::detail

@@ -1,0 +1,61 @@
+#include "base/random.hpp"
+#include "ops/portable/detail/loops.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::portable {
+
+template <class T>
+void dropout(const Context& context, const DropoutKey& key, Matrix<T> x) {
+  using A = Accumulate<T>;
+  if (key.probability <= 0) return;
+  const A scale = static_cast<A>(1 / (1 - key.probability));
+  const float threshold = static_cast<float>(key.probability);
+  const std::size_t width = x.extent(1), groups = (width + 3) / 4;  // four numbers a draw
+  const DropoutKey k = key;
+  detail::for_each(
+      context, "dropout", x.extent(0) * groups, KOKKOS_LAMBDA(const std::size_t i) {
+        const std::size_t row = i / groups, group = i % groups;
+        const std::uint32_t position =
+            (k.layer << 20) | static_cast<std::uint32_t>(group);  // widths below 4 Mi
+        const Random4 draw = philox(k.seed, Stream::dropout, k.step,
+                                    k.first_row + static_cast<std::uint32_t>(row), position);
+        for (std::size_t j = 0; j < 4; ++j) {
+          const std::size_t column = 4 * group + j;
+          if (column >= width) break;
+          T& value = x(row, column);
+          value = uniform(draw.word[j]) < threshold ? T(0) : T(A(value) * scale);
+        }
+      });
+}
+
+template <class T>
+void add(const Context& context, Matrix<const T> x, Matrix<T> y) {
+  using A = Accumulate<T>;
+  const T* in = x.data();
+  T* out = y.data();
+  detail::for_each(
+      context, "add", x.size(),
+      KOKKOS_LAMBDA(const std::size_t i) { out[i] = T(A(out[i]) + A(in[i])); });
+}
+
+template <class From, class To>
+void convert(const Context& context, Vector<const From> from, Vector<To> to) {
+  const From* in = from.data();
+  To* out = to.data();
+  detail::for_each(
+      context, "convert", from.size(), KOKKOS_LAMBDA(const std::size_t i) {
+        out[i] = static_cast<To>(static_cast<Accumulate<From>>(in[i]));
+      });
+}
+
+#define INSTANTIATE(T)                                                               \
+  template void dropout<T>(const Context&, const DropoutKey&, Matrix<T>);            \
+  template void add<T>(const Context&, Matrix<const T>, Matrix<T>);                  \
+  template void convert<T, float>(const Context&, Vector<const T>, Vector<float>);   \
+  template void convert<T, double>(const Context&, Vector<const T>, Vector<double>); \
+  template void convert<T, bf16>(const Context&, Vector<const T>, Vector<bf16>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+
+}  // namespace tern::ops::portable

@@ -1,0 +1,120 @@
+#include "base/error.hpp"
+#include "ops/portable/detail/loops.hpp"
+#include "ops/portable/math.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::portable {
+namespace {
+
+using detail::Team;
+
+/// Rows [first, first + n) of a matrix.
+template <class T>
+Matrix<T> rows_of(const Matrix<T>& m, std::size_t first, std::size_t n) {
+  return Matrix<T>(m.data() + first * m.extent(1), n, m.extent(1));
+}
+
+/// Losses of one chunk of rows, and, with `weights`, the logits replaced by their gradients:
+/// d loss / d logit_v = p_v (1 + 2 z lse) - [v = target].
+template <class T>
+struct RowLoss {
+  using A = Accumulate<T>;
+
+  Matrix<T> logits;                    // (C, V)
+  Vector<const std::int32_t> targets;  // (N)
+  Vector<const A> weights;             // (N), or empty: forward only
+  Vector<A> losses;                    // (N)
+  int first, vocabulary;               // first row of the chunk
+  A z_loss;
+
+  KOKKOS_FUNCTION void operator()(const Team& team, const int row) const {
+    const int n = first + row, target = targets(n), width = static_cast<int>(logits.extent(1));
+    T* values = &logits(row, 0);
+    if (target < 0) {
+      losses(n) = 0;
+      if (weights.extent(0) > 0) detail::columns(team, width, [&](int i) { values[i] = T(A(0)); });
+      return;
+    }
+    // Read before any lane overwrites it. A target beyond the vocabulary is a mistake of the data;
+    // it must not look like a loss.
+    const A correct =
+        target < vocabulary ? A(values[target]) : Kokkos::Experimental::quiet_NaN_v<A>;
+    const A largest = detail::row_max<A>(team, vocabulary, [&](int i) { return A(values[i]); });
+    const A sum = detail::row_sum<A>(team, vocabulary,
+                                     [&](int i) { return exponential(A(values[i]) - largest); });
+    const A lse = largest + Kokkos::log(sum);
+    losses(n) = lse - correct + z_loss * lse * lse;
+    if (weights.extent(0) > 0) differentiate(team, values, target, largest, sum, lse, weights(n));
+  }
+
+  KOKKOS_FUNCTION void differentiate(const Team& team, T* values, int target, A largest, A sum,
+                                     A lse, A weight) const {
+    const A scale = weight * (A(1) + A(2) * z_loss * lse) / sum;
+    detail::columns(team, vocabulary, [&](int i) {
+      const A gradient = scale * exponential(A(values[i]) - largest);
+      values[i] = T(i == target ? gradient - weight : gradient);
+    });
+    const int padding = static_cast<int>(logits.extent(1)) - vocabulary;
+    detail::columns(team, padding, [&](int i) { values[vocabulary + i] = T(A(0)); });
+  }
+};
+
+/// chunk(first, rows, logits) for all chunks, after its logits are made and turned into losses.
+template <class T, class Chunk>
+void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<const T> x,
+                    Matrix<const T> w, Vector<const std::int32_t> targets,
+                    Vector<const Accumulate<T>> weights, Matrix<T> logits,
+                    Vector<Accumulate<T>> losses, const Chunk& chunk) {
+  using A = Accumulate<T>;
+  const std::size_t rows = x.extent(0), size = logits.extent(0), columns = w.extent(0);
+  TERN_REQUIRE(size > 0 && logits.extent(1) == columns && options.vocabulary <= columns,
+               "logits ({}, {}) for a vocabulary of {} of {}", size, logits.extent(1),
+               options.vocabulary, columns);
+  const std::size_t vocabulary = options.vocabulary > 0 ? options.vocabulary : columns;
+  for (std::size_t first = 0; first < rows; first += size) {
+    const std::size_t n = std::min(size, rows - first);
+    const Matrix<T> part = rows_of(logits, 0, n);
+    portable::linear_forward<T>(context, rows_of(x, first, n), w, {}, part);
+    detail::for_each_row(context, "row_loss", n,
+                         RowLoss<T>{part, targets, weights, losses, static_cast<int>(first),
+                                    static_cast<int>(vocabulary), static_cast<A>(options.z_loss)});
+    chunk(first, n, part);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void head_loss_forward(const Context& context, const HeadOptions& options, Matrix<const T> x,
+                       Matrix<const T> w, Vector<const std::int32_t> targets, Matrix<T> logits,
+                       Vector<Accumulate<T>> losses) {
+  for_each_chunk<T>(context, options, x, w, targets, {}, logits, losses,
+                    [](std::size_t, std::size_t, const Matrix<T>&) {});
+}
+
+template <class T>
+void head_loss_backward(const Context& context, const HeadOptions& options, Matrix<const T> x,
+                        Matrix<const T> w, Vector<const std::int32_t> targets,
+                        Vector<const Accumulate<T>> weights, Matrix<T> logits,
+                        Vector<Accumulate<T>> losses, Matrix<T> dx, Matrix<Accumulate<T>> dw) {
+  for_each_chunk<T>(
+      context, options, x, w, targets, weights, logits, losses,
+      [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
+        portable::linear_backward_input<T>(context, dlogits, w, rows_of(dx, first, n));
+        portable::linear_backward_weight<T>(context, dlogits, rows_of(x, first, n), dw, {});
+      });
+}
+
+#define INSTANTIATE(T)                                                                       \
+  template void head_loss_forward<T>(const Context&, const HeadOptions&, Matrix<const T>,    \
+                                     Matrix<const T>, Vector<const std::int32_t>, Matrix<T>, \
+                                     Vector<Accumulate<T>>);                                 \
+  template void head_loss_backward<T>(const Context&, const HeadOptions&, Matrix<const T>,   \
+                                      Matrix<const T>, Vector<const std::int32_t>,           \
+                                      Vector<const Accumulate<T>>, Matrix<T>,                \
+                                      Vector<Accumulate<T>>, Matrix<T>, Matrix<Accumulate<T>>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+
+}  // namespace tern::ops::portable

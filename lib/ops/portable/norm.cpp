@@ -1,0 +1,149 @@
+#include "ops/portable/detail/column_sums.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops {
+namespace {
+/// Rows of the partial sums of dgain and dbias: enough to keep a device busy, few enough to stay
+/// small.
+constexpr std::size_t partial_rows = portable::detail::on_host ? 64 : 1024;
+}  // namespace
+
+std::size_t norm_partials(std::size_t width) { return partial_rows * 2 * width; }
+
+namespace portable {
+using detail::Team;
+
+template <class T>
+void norm_forward(const Context& context, Norm norm, Matrix<const T> x, Vector<const T> gain,
+                  Vector<const T> bias, double eps, Matrix<T> y, Vector<Accumulate<T>> mean,
+                  Vector<Accumulate<T>> rstd) {
+  using A = Accumulate<T>;
+  const int width = static_cast<int>(x.extent(1));
+  const bool centred = norm == Norm::layernorm;
+  const A epsilon = static_cast<A>(eps);
+  const T* offset = bias.extent(0) > 0 ? bias.data() : nullptr;
+  detail::for_each_row(
+      context, "norm_forward", x.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+        const T* in = &x(row, 0);
+        const T* scale = gain.data();
+        T* out = &y(row, 0);
+        A mu = 0;
+        if (centred) mu = detail::row_sum<A>(team, width, [&](int i) { return A(in[i]); }) / width;
+        const A squares = detail::row_sum<A>(team, width, [&](int i) {
+          const A d = A(in[i]) - mu;
+          return d * d;
+        });
+        const A r = A(1) / Kokkos::sqrt(squares / width + epsilon);
+        if (offset) {
+          detail::columns(team, width, [&](int i) {
+            out[i] = T((A(in[i]) - mu) * r * A(scale[i]) + A(offset[i]));
+          });
+        } else {
+          detail::columns(team, width,
+                          [&](int i) { out[i] = T((A(in[i]) - mu) * r * A(scale[i])); });
+        }
+        rstd(row) = r;
+        if (centred) mean(row) = mu;
+      });
+}
+
+namespace {
+
+/// dx of the rows, and for each group of neighbouring rows the partial sums of dgain and dbias.
+template <class T>
+struct NormBackward {
+  using A = Accumulate<T>;
+
+  Matrix<const T> dy, x;
+  Vector<const T> gain;
+  Vector<const A> mean, rstd;
+  Matrix<T> dx;
+  Matrix<A> partial;  // (groups, 2 D): dgain | dbias
+  int group_rows;
+  bool centred, add;
+
+  KOKKOS_FUNCTION void row(const Team& team, const int n, A* dgain, A* dbias) const {
+    const int width = static_cast<int>(x.extent(1));
+    const T *in = &x(n, 0), *dout = &dy(n, 0), *scale = gain.data();
+    T* out = &dx(n, 0);
+    const A r = rstd(n), mu = centred ? mean(n) : A(0);
+    // Means over the row of g and of g xhat, where g = dy gain and xhat = (x - mu) r.
+    const A g_xhat = r / width * detail::row_sum<A>(team, width, [&](int i) {
+                       return A(dout[i]) * A(scale[i]) * (A(in[i]) - mu);
+                     });
+    A g = 0;
+    if (centred)
+      g = detail::row_sum<A>(team, width, [&](int i) { return A(dout[i]) * A(scale[i]); }) / width;
+    const A keep = add ? 1 : 0;
+    if (centred) {
+      detail::columns(team, width, [&](int i) { dbias[i] += A(dout[i]); });
+    }
+    detail::columns(team, width, [&](int i) {
+      const A xhat = (A(in[i]) - mu) * r;
+      const A gradient = r * (A(dout[i]) * A(scale[i]) - g - xhat * g_xhat);
+      dgain[i] += A(dout[i]) * xhat;
+      // A select, not a product: what is overwritten may be anything, NaN included.
+      out[i] = T(gradient + (keep != 0 ? A(out[i]) : A(0)));
+    });
+  }
+
+  KOKKOS_FUNCTION void operator()(const Team& team, const int group) const {
+    const int width = static_cast<int>(x.extent(1)), rows = static_cast<int>(x.extent(0));
+    A* dgain = &partial(group, 0);
+    A* dbias = dgain + width;
+    detail::columns(team, 2 * width, [&](int i) { dgain[i] = 0; });
+    const int begin = group * group_rows, end = Kokkos::min(rows, begin + group_rows);
+    for (int n = begin; n < end; ++n) row(team, n, dgain, dbias);
+  }
+};
+
+/// to (D) += the columns of one half of the partial sums.
+template <class A>
+void add_partials(const Context& context, Matrix<const A> partial, std::size_t first,
+                  Vector<A> to) {
+  if (to.extent(0) == 0) return;
+  const std::size_t groups = partial.extent(0);
+  detail::for_each(
+      context, "norm_partials", to.extent(0), KOKKOS_LAMBDA(const std::size_t i) {
+        A sum = 0;
+        for (std::size_t g = 0; g < groups; ++g) sum += partial(g, first + i);
+        to(i) += sum;
+      });
+}
+
+}  // namespace
+
+template <class T>
+void norm_backward(const Context& context, Norm norm, Matrix<const T> dy, Matrix<const T> x,
+                   Vector<const T> gain, Vector<const Accumulate<T>> mean,
+                   Vector<const Accumulate<T>> rstd, Matrix<T> dx, Write write,
+                   Vector<Accumulate<T>> dgain, Vector<Accumulate<T>> dbias,
+                   Vector<Accumulate<T>> partial) {
+  using A = Accumulate<T>;
+  const std::size_t rows = x.extent(0), width = x.extent(1);
+  if (rows == 0) return;
+  const std::size_t group_rows = (rows + partial_rows - 1) / partial_rows;
+  const std::size_t groups = (rows + group_rows - 1) / group_rows;
+  const Matrix<A> sums(partial.data(), groups, 2 * width);
+  detail::for_each_row(
+      context, "norm_backward", groups,
+      NormBackward<T>{dy, x, gain, mean, rstd, dx, sums, static_cast<int>(group_rows),
+                      norm == Norm::layernorm, write == Write::add});
+  add_partials<A>(context, sums, 0, dgain);
+  add_partials<A>(context, sums, width, dbias);
+}
+
+#define INSTANTIATE(T)                                                                     \
+  template void norm_forward<T>(const Context&, Norm, Matrix<const T>, Vector<const T>,    \
+                                Vector<const T>, double, Matrix<T>, Vector<Accumulate<T>>, \
+                                Vector<Accumulate<T>>);                                    \
+  template void norm_backward<T>(                                                          \
+      const Context&, Norm, Matrix<const T>, Matrix<const T>, Vector<const T>,             \
+      Vector<const Accumulate<T>>, Vector<const Accumulate<T>>, Matrix<T>, Write,          \
+      Vector<Accumulate<T>>, Vector<Accumulate<T>>, Vector<Accumulate<T>>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+
+}  // namespace portable
+}  // namespace tern::ops

@@ -1,0 +1,90 @@
+#include "base/error.hpp"
+#include "ops/portable/detail/loops.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::portable {
+namespace {
+
+using detail::Team;
+
+/// result (1) = sum of term(i) over [0, n): the sums of a fixed number of equal parts, in double,
+/// then the sum of those. So the result depends neither on the number of threads nor on their
+/// timing.
+template <class A, class F>
+struct PartSums {
+  F term;
+  std::size_t n, length;
+  Vector<double> parts;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::size_t begin = Kokkos::min(n, team.league_rank() * length);
+    const std::size_t end = Kokkos::min(n, begin + length);
+    double sum = 0;
+    constexpr std::size_t block = 4096;  // summed in A, and short enough for it
+    for (std::size_t b = begin; b < end; b += block) {
+      const int count = static_cast<int>(Kokkos::min(block, end - b));
+      if constexpr (detail::on_host) {
+        sum += static_cast<double>(
+            detail::row_sum<A>(team, count, [&](const int i) { return term(b + i); }));
+      } else {
+        double partial = 0;
+        Kokkos::parallel_reduce(
+            Kokkos::TeamVectorRange(team, count),
+            [&](const int i, double& s) { s += static_cast<double>(term(b + i)); }, partial);
+        sum += partial;
+      }
+    }
+    Kokkos::single(Kokkos::PerTeam(team), [&] { parts(team.league_rank()) = sum; });
+  }
+};
+
+template <class A, class F>
+void sum_into(const Context& context, const char* label, std::size_t n, Vector<A> result,
+              const F& term) {
+  const Vector<double> parts = context.partial_sums;
+  TERN_REQUIRE(parts.size() > 0, "sums need a context of make_context()");
+  const int count = static_cast<int>(parts.size());
+  const std::size_t length = (n + count - 1) / count;
+  Kokkos::TeamPolicy<Device> policy(context.space, count, detail::on_host ? 1 : 8,
+                                    detail::on_host ? 1 : 32);
+  Kokkos::parallel_for(label, policy, PartSums<A, F>{term, n, length, parts});
+  Kokkos::parallel_for(
+      label, Kokkos::RangePolicy<Device>(context.space, 0, 1), KOKKOS_LAMBDA(const int) {
+        double sum = 0;
+        for (int i = 0; i < count; ++i) sum += parts(i);
+        result(0) = static_cast<A>(sum);
+      });
+}
+
+}  // namespace
+
+template <class A>
+void weighted_sum(const Context& context, Vector<const A> values, Vector<const A> weights,
+                  Vector<A> result) {
+  const A *v = values.data(), *w = weights.data();
+  const std::size_t n = values.size();
+  if (weights.extent(0) == 0) {
+    sum_into<A>(
+        context, "sum", n, result, KOKKOS_LAMBDA(const std::size_t i) { return v[i]; });
+  } else {
+    sum_into<A>(
+        context, "weighted_sum", n, result,
+        KOKKOS_LAMBDA(const std::size_t i) { return v[i] * w[i]; });
+  }
+}
+
+template <class A>
+void sum_of_squares(const Context& context, Vector<const A> values, Vector<A> result) {
+  const A* v = values.data();
+  sum_into<A>(
+      context, "sum_of_squares", values.size(), result,
+      KOKKOS_LAMBDA(const std::size_t i) { return v[i] * v[i]; });
+}
+
+#define INSTANTIATE(A)                                                                        \
+  template void weighted_sum<A>(const Context&, Vector<const A>, Vector<const A>, Vector<A>); \
+  template void sum_of_squares<A>(const Context&, Vector<const A>, Vector<A>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+
+}  // namespace tern::ops::portable
