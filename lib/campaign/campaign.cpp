@@ -1,0 +1,53 @@
+#include "campaign/campaign.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "campaign/run_directory.hpp"
+#include "campaign/trainer.hpp"
+#include "plan/plan.hpp"
+
+namespace tern::campaign {
+namespace {
+
+void say_what_runs(const deck::Deck& deck, const comm::Session& session, Log& log) {
+  log.line("tern {} ({}): {} '{}', {} rank{} on {}", version(), commit(), deck.campaign.task,
+           deck.campaign.name, session.size(), session.size() > 1 ? "s" : "", Device::name());
+}
+
+/// Rank 0 prepares the directory while the others wait; its failure is everybody's.
+RunDirectory agree_on_directory(const deck::Deck& deck, const Options& options,
+                                comm::Group& group) {
+  RunDirectory directory{deck.output.directory};
+  if (group.rank() == 0) directory = open_run_directory(deck, options);
+  group.barrier();
+  return directory;
+}
+
+template <class T>
+int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
+          comm::Group& group, const comm::Session& session, Log& log) {
+  const RunDirectory directory = agree_on_directory(deck, options, group);
+  log.open(directory.log());
+  say_what_runs(deck, session, log);
+  log.line("{}", plan::table(plan, deck, group.size()));
+  Trainer<T> trainer(deck, options, plan, directory, group, session.local_rank(), log);
+  return trainer.run();
+}
+
+}  // namespace
+
+int run(const deck::Deck& deck, const Options& options, const comm::Session& session) {
+  const auto group = comm::world();
+  Log log(session.rank() == 0);
+  const plan::Plan plan = plan::make_plan(deck, *group);
+  if (options.dry_run) {
+    log.line("{}", plan::table(plan, deck, group->size()));
+    return finished;
+  }
+  if (deck.precision.compute == "bf16")
+    return train<bf16>(deck, options, plan, *group, session, log);
+  return train<float>(deck, options, plan, *group, session, log);
+}
+
+}  // namespace tern::campaign

@@ -1,0 +1,28 @@
+/// A campaign from deck to exit code: what main() calls once MPI and Kokkos run.
+#pragma once
+#include <string>
+
+#include "comm/comm.hpp"
+#include "deck/deck.hpp"
+
+namespace tern::campaign {
+
+struct Options {
+  bool resume = false;   // go on from the newest checkpoint; a fresh run if there is none
+  bool fresh = false;    // move an earlier run of the same directory aside and start anew
+  bool dry_run = false;  // print the plan and end
+  std::string prompt;    // task generate: overrides &generation prompt if not empty
+};
+
+/// Exit codes beside 0, 1 (the user's mistake) and 70 (an internal error).
+enum ExitCode {
+  finished = 0,
+  interrupted =
+      75,         // a signal or the job's time limit: checkpoint written, start again with --resume
+  diverged = 76,  // too many steps in a row without a finite loss or gradient
+};
+
+/// Runs the deck's task on all ranks. Collective; returns the same code on every rank.
+int run(const deck::Deck& deck, const Options& options, const comm::Session& session);
+
+}  // namespace tern::campaign

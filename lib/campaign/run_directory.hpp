@@ -1,0 +1,25 @@
+/// The directory of a run: runs/NAME with deck.in, log.txt, metrics, report and checkpoints.
+#pragma once
+#include <filesystem>
+
+#include "campaign/campaign.hpp"
+#include "deck/deck.hpp"
+
+namespace tern::campaign {
+
+struct RunDirectory {
+  std::filesystem::path path;
+
+  std::filesystem::path checkpoints() const { return path / "checkpoints"; }
+  std::filesystem::path deck() const { return path / "deck.in"; }
+  std::filesystem::path log() const { return path / "log.txt"; }
+  std::filesystem::path samples() const { return path / "samples.txt"; }
+
+  bool holds_a_run() const;
+};
+
+/// Makes the directory ready for training, on rank 0. An earlier run there is an error unless it is
+/// resumed or, with options.fresh, moved aside to NAME.1, NAME.2, ...: nothing is overwritten.
+RunDirectory open_run_directory(const deck::Deck& deck, const Options& options);
+
+}  // namespace tern::campaign

@@ -1,0 +1,83 @@
+#include "campaign/snapshot.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace tern::campaign {
+
+template <class T>
+Snapshot<T>::Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
+                      const optimizer::Optimizer<T>& optimizer, int rank, bool sharded)
+    : tree_(tree), parameters_(parameters), writes_(sharded || rank == 0) {
+  const optimizer::Range owned = optimizer.owned();
+  const auto range = Kokkos::make_pair(owned.first, owned.first + owned.count);
+  arrays_.push_back({"", Kokkos::subview(parameters.master, range), owned, {}});
+  for (const auto& state : optimizer.states())
+    arrays_.push_back({"/optimizer/" + state.name, state.values, owned, {}});
+  for (Array& array : arrays_) {
+    array.host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, array.values);
+    for (const model::Parameter& p : tree.parameters())
+      tensors_.push_back({array.prefix + "/" + p.name, p.shape});
+  }
+}
+
+/// body(array, tensor index, first element within the tensor, count, offset within the array)
+template <class T>
+template <class Body>
+void Snapshot<T>::for_each_piece(Body body) {
+  std::size_t tensor = 0;
+  for (Array& array : arrays_)
+    for (const model::Parameter& p : tree_.parameters()) {
+      const std::size_t begin = std::max(p.offset, array.range.first);
+      const std::size_t end = std::min(p.offset + p.count, array.range.first + array.range.count);
+      if (begin < end)
+        body(array, tensor, begin - p.offset, end - begin, begin - array.range.first);
+      ++tensor;
+    }
+}
+
+template <class T>
+void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
+                       const checkpoint::Header& header) {
+  std::vector<checkpoint::Piece> pieces;
+  if (writes_) {
+    for (Array& array : arrays_) Kokkos::deep_copy(context.space, array.host, array.values);
+    context.fence("checkpoint");
+    for_each_piece([&](const Array& array, std::size_t tensor, std::size_t first, std::size_t count,
+                       std::size_t offset) {
+      pieces.push_back({tensor, first, count, array.host.data() + offset});
+    });
+  }
+  store.save(header, tensors_, pieces);
+}
+
+template <class T>
+void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader, bool states) {
+  for (std::size_t i = 0; i < tree_.parameters().size(); ++i) {
+    const checkpoint::Tensor& wanted = tensors_[i];
+    const auto& stored = reader.tensors();
+    const auto found = std::find_if(stored.begin(), stored.end(),
+                                    [&](const auto& tensor) { return tensor.path == wanted.path; });
+    if (found == stored.end() || found->shape != wanted.shape)
+      user_error(
+          "{} holds another model: {} is {}, the deck's is ({}); use the deck stored in it, or "
+          "another &output directory",
+          reader.path().string(), wanted.path,
+          found == stored.end() ? "missing" : fmt::format("({})", fmt::join(found->shape, ", ")),
+          fmt::join(wanted.shape, ", "));
+  }
+  for_each_piece([&](const Array& array, std::size_t tensor, std::size_t first, std::size_t count,
+                     std::size_t offset) {
+    if (array.prefix.empty() || states)
+      reader.read(tensors_[tensor].path, first, count, array.host.data() + offset);
+  });
+  for (Array& array : arrays_)
+    if (array.prefix.empty() || states) Kokkos::deep_copy(context.space, array.values, array.host);
+  context.fence("checkpoint loaded");
+}
+
+template class Snapshot<float>;
+template class Snapshot<bf16>;
+
+}  // namespace tern::campaign

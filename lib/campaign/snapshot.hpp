@@ -1,0 +1,47 @@
+/// Between the device's arrays and a checkpoint: names, shapes, and who holds which part.
+#pragma once
+#include <vector>
+
+#include "checkpoint/checkpoint.hpp"
+#include "model/parameters.hpp"
+#include "optimizer/optimizer.hpp"
+
+namespace tern::campaign {
+
+template <class T>
+class Snapshot {
+  using A = Accumulate<T>;
+
+ public:
+  /// Lists /model and /optimizer. With shard = 'none' rank 0 holds everything, else each rank the
+  /// parameters and states of its range.
+  Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
+           const optimizer::Optimizer<T>& optimizer, int rank, bool sharded);
+
+  /// Copies what this rank holds to the host and hands it to the store, which copies it again and
+  /// returns. Local; called by all ranks.
+  void save(const ops::Context&, checkpoint::Store& store, const checkpoint::Header& header);
+
+  /// Fills parameters and, with `states`, the optimizer's states from a checkpoint of any layout.
+  /// Throws UserError if it is of another model.
+  void load(const ops::Context&, const checkpoint::Reader& reader, bool states);
+
+ private:
+  /// One array parallel to a range of the span, stored below `prefix`.
+  struct Array {
+    std::string prefix;  // "" for the parameters, "/optimizer/exp_avg"
+    Vector<A> values;
+    optimizer::Range range;
+    HostVector<A> host;
+  };
+  template <class Body>
+  void for_each_piece(Body body);
+
+  const model::ParameterTree& tree_;
+  model::Parameters<T> parameters_;
+  bool writes_;
+  std::vector<Array> arrays_;
+  std::vector<checkpoint::Tensor> tensors_;
+};
+
+}  // namespace tern::campaign

@@ -1,0 +1,31 @@
+/// Where a training run stands, beside its arrays: what a checkpoint's attributes hold.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "checkpoint/checkpoint.hpp"
+
+namespace tern::campaign {
+
+struct TrainState {
+  std::int64_t step = 0;     // optimizer steps done, skipped ones included
+  std::int64_t tokens = 0;   // consumed by all ranks
+  std::int64_t updates = 0;  // steps applied
+  std::int64_t skipped = 0, skipped_in_row = 0;
+  double seconds = 0;  // of training, over all restarts
+  double best_loss = std::numeric_limits<double>::infinity();
+  std::int64_t best_step = 0;
+  std::int64_t evaluations_without_gain = 0;
+  /// Sum modulo 2^64 of sample_hash over every sample consumed so far, by all ranks: equal for two
+  /// runs that consumed the same samples equally often, in any order and layout.
+  std::uint64_t samples_hash = 0;
+};
+
+/// Mixes a global sample number (SplitMix64's finalizer; Steele, Lea & Flood 2014).
+std::uint64_t sample_hash(std::uint64_t sample);
+
+checkpoint::Header to_header(const TrainState& state, const std::string& deck_text);
+TrainState from_header(const checkpoint::Header& header);
+
+}  // namespace tern::campaign

@@ -1,0 +1,316 @@
+#include "campaign/trainer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "optimizer/schedule.hpp"
+
+namespace tern::campaign {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+constexpr double job_end_margin_seconds = 120;  // to write a checkpoint before Slurm ends the job
+
+std::string duration(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::size_t threads_of(const deck::Deck& deck) {
+  return static_cast<std::size_t>(deck.data.threads);
+}
+std::size_t vocabulary_of(const deck::Deck& deck) {
+  return static_cast<std::size_t>(deck.model.vocabulary);
+}
+
+deck::Deck with_batch_of(deck::Deck deck, const plan::Plan& plan) {
+  deck.batch.per_rank = plan.per_rank;
+  deck.batch.global = plan.global;
+  return deck;
+}
+
+}  // namespace
+
+template <class T>
+Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
+                    const RunDirectory& directory, comm::Group& group, int local_rank, Log& log)
+    : deck_(with_batch_of(deck, plan)),
+      plan_(plan),
+      directory_(directory),
+      group_(group),
+      log_(log),
+      layout_(plan::make_layout(deck_, group.size())),
+      train_(deck.data.train, vocabulary_of(deck), threads_of(deck)),
+      valid_(deck.data.valid, vocabulary_of(deck), threads_of(deck)),
+      arena_(plan.total_bytes),
+      workload_(deck_, layout_, group, arena_),
+      snapshot_(workload_.tree, workload_.parameters, workload_.optimizer, group.rank(),
+                deck.parallel.shard != "none" && group.size() > 1),
+      store_(directory.checkpoints(), group.rank(), group.size(),
+             static_cast<int>(deck.checkpoint.keep), log),
+      meter_(local_rank),
+      phases_([this] { workload_.context.fence("phase"); }),
+      peak_tflops_(plan::peak_tflops(deck)) {
+  if (train_.windows(layout_.tokens) == 0 || valid_.windows(layout_.tokens) == 0)
+    user_error(
+        "&data {} holds {} tokens, too few for one sequence of &model context = {} + 1: add data "
+        "or shorten the context",
+        train_.windows(layout_.tokens) == 0 ? "train" : "valid",
+        train_.windows(layout_.tokens) == 0 ? train_.tokens() : valid_.tokens(), layout_.tokens);
+  TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
+               plan.total_bytes, arena_.bytes());
+  workload_.model.prepare(workload_.context);
+  start_parameters(options.resume);
+  open_reader();
+  first_seconds_ = state_.seconds;
+  if (group_.rank() == 0) {
+    metrics_.emplace(directory_.path, state_.step);
+    report_.emplace(directory_.path, log_);
+  }
+}
+
+template <class T>
+void Trainer<T>::start_parameters(bool resume) {
+  const ops::Context& context = workload_.context;
+  // Every rank looks for itself (all see the same files), and rank 0 alone speaks.
+  auto newest = resume ? checkpoint::open_newest(directory_.checkpoints(), log_) : std::nullopt;
+  if (newest) {
+    state_ = from_header(newest->header());
+    snapshot_.load(context, *newest, true);
+    log_.line("resumed from {} (step {}, {:.1f} M tokens)", newest->path().string(), state_.step,
+              static_cast<double>(state_.tokens) / 1e6);
+    saved_step_ = state_.step;
+  } else {
+    if (resume) log_.line("nothing to resume in {}: starting anew", directory_.path.string());
+    workload_.parameters.initialize(context, workload_.tree,
+                                    static_cast<std::uint64_t>(deck_.campaign.seed));
+  }
+  workload_.parameters.refresh_compute(context);
+  workload_.optimizer.gather_parameters(context);
+  context.fence("parameters ready");
+}
+
+template <class T>
+void Trainer<T>::open_reader() {
+  data::ReaderOptions options{layout_.per_rank, layout_.tokens};
+  options.seed = static_cast<std::uint64_t>(deck_.campaign.seed);
+  options.threads = threads_of(deck_);
+  options.depth = std::max<std::size_t>(4, options.threads);
+  reader_ = std::make_unique<data::Reader>(
+      train_, options, static_cast<std::size_t>(group_.rank()),
+      static_cast<std::size_t>(group_.size()),
+      static_cast<std::uint64_t>(state_.step) * layout_.accumulation);
+}
+
+template <class T>
+int Trainer<T>::run() {
+  log_.line(
+      "training {:.2f} M parameters on {} rank{}, {} sequences of {} tokens a step; {:.1f} M "
+      "tokens to read",
+      static_cast<double>(plan_.parameters) / 1e6, group_.size(), group_.size() > 1 ? "s" : "",
+      layout_.global, layout_.tokens, static_cast<double>(train_.tokens()) / 1e6);
+  stop_ = reason_to_stop();
+  while (stop_ == Stop::none) {
+    step();
+    if (stop_ == Stop::none && due(deck_.evaluation.every)) evaluate();
+    if (stop_ == Stop::none && due(deck_.checkpoint.every)) save();
+    if (stop_ == Stop::none) stop_ = reason_to_stop();
+  }
+  finish(stop_);
+  return stop_ == Stop::interrupted ? interrupted : stop_ == Stop::diverged ? diverged : finished;
+}
+
+template <class T>
+void Trainer<T>::step() {
+#if defined(KOKKOS_ENABLE_CUDA)
+  phases_.begin_step(state_.step % 50 == 10);  // fences would slow every step down
+#else
+  phases_.begin_step(true);
+#endif
+  const Timer timer;
+  const std::int64_t number = state_.step + 1;
+  const double rate = optimizer::learning_rate(deck_.optimizer, number, deck_.campaign.max_steps);
+  StepResult result = train_step(workload_, deck_, layout_, *reader_, group_, phases_, number,
+                                 state_.updates, rate);
+  auto hash = static_cast<std::int64_t>(result.samples_hash);
+  group_.all_reduce(&hash, 1, comm::Sum::sum);
+  result.samples_hash = static_cast<std::uint64_t>(hash);
+
+  const auto tokens = static_cast<std::int64_t>(layout_.global * layout_.tokens);
+  state_.step = number;
+  state_.tokens += tokens;
+  state_.samples_hash += result.samples_hash;
+  if (result.applied) ++state_.updates;
+  const double seconds = timer.seconds();
+  state_.seconds += seconds;
+  interval_seconds_ += seconds;
+  interval_wait_ += result.wait_seconds;
+  interval_tokens_ += tokens;
+  watch(result);
+  if (due(deck_.output.log_every) || number == deck_.campaign.max_steps || number == 1)
+    log_step(result, rate);
+}
+
+template <class T>
+void Trainer<T>::watch(const StepResult& result) {
+  if (result.applied && std::isfinite(result.loss)) {
+    state_.skipped_in_row = 0;
+    if (spikes_.is_spike(result.loss))
+      log_.warning(
+          "step {}: loss {:.4f} is a spike; the mean so far is {:.4f}, the gradient norm {:.3g}",
+          state_.step, result.loss, spikes_.mean(), result.gradient_norm);
+    return;
+  }
+  ++state_.skipped;
+  ++state_.skipped_in_row;
+  log_.warning(
+      "step {}: loss {} and gradient norm {} are not finite: step skipped ({} in a row, {} in all)",
+      state_.step, result.loss, result.gradient_norm, state_.skipped_in_row, state_.skipped);
+  if (state_.skipped_in_row >= deck_.output.skip_limit) stop_ = Stop::diverged;
+}
+
+template <class T>
+void Trainer<T>::log_step(const StepResult& result, double rate) {
+  const auto timed = phases_.scope(Phase::output);
+  double slowest[2] = {interval_seconds_, interval_wait_};
+  group_.all_reduce(slowest, 2, comm::Sum::max);
+  const double throughput = static_cast<double>(interval_tokens_) / slowest[0];
+  const double left = static_cast<double>(deck_.campaign.max_steps - state_.step) *
+                      static_cast<double>(layout_.global * layout_.tokens) / throughput;
+  Values values{{"train/loss", result.loss},
+                {"train/grad_norm", result.gradient_norm},
+                {"train/lr", rate},
+                {"train/throughput", throughput},
+                {"train/tokens", static_cast<double>(state_.tokens)},
+                {"train/skipped", static_cast<double>(state_.skipped)},
+                {"data/wait_share", slowest[1] / slowest[0]}};
+  std::string mfu;
+  if (peak_tflops_) {
+    const double share =
+        throughput * plan_.flops_per_token / (*peak_tflops_ * 1e12 * group_.size());
+    values.emplace_back("train/mfu", share);
+    mfu = fmt::format("  MFU {:.1f}%", 100 * share);
+  }
+  values.emplace_back("system/gpu_memory_allocated",
+                      static_cast<double>(meter_.read().memory_bytes));
+  if (metrics_)
+    metrics_->write(state_.step, values,
+                    {{"samples_hash", fmt::format("{:016x}", result.samples_hash)},
+                     {"samples_hash_total", fmt::format("{:016x}", state_.samples_hash)}});
+  log_.line("step {:>6}/{}  loss {:.4f}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
+            state_.step, deck_.campaign.max_steps, result.loss, rate, result.gradient_norm,
+            throughput, mfu, duration(left));
+  last_loss_ = result.loss;
+  interval_seconds_ = interval_wait_ = 0;
+  interval_tokens_ = 0;
+}
+
+template <class T>
+void Trainer<T>::evaluate() {
+  if (evaluated_step_ == state_.step) return;
+  save();  // always before an evaluation: nothing that happens in it can cost the steps so far
+  const auto timed = phases_.scope(Phase::evaluation);
+  const Timer timer;
+  const Evaluation result = campaign::evaluate(workload_, deck_, layout_, valid_, group_);
+  evaluated_step_ = state_.step;
+  validation_loss_ = result.loss;
+  const bool better = result.loss < state_.best_loss;
+  log_.line("step {:>6}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s){}",
+            state_.step, result.loss, std::exp(result.loss), result.tokens, timer.seconds(),
+            better ? "  best" : "");
+  if (better) {
+    state_.best_loss = result.loss;
+    state_.best_step = state_.step;
+    state_.evaluations_without_gain = 0;
+    if (deck_.checkpoint.keep_best) store_.mark_best(state_.step);
+  } else {
+    ++state_.evaluations_without_gain;
+  }
+  if (metrics_)
+    metrics_->write(state_.step,
+                    {{"val/loss", result.loss}, {"val/perplexity", std::exp(result.loss)}});
+  if (report_) report_->make();
+  const auto& rules = deck_.evaluation;
+  if (rules.target_loss > 0 && result.loss <= rules.target_loss)
+    stop_ = Stop::target;
+  else if (rules.patience > 0 && state_.evaluations_without_gain >= rules.patience)
+    stop_ = Stop::patience;
+}
+
+template <class T>
+void Trainer<T>::save() {
+  if (saved_step_ == state_.step) return;
+  const auto timed = phases_.scope(Phase::checkpoint);
+  snapshot_.save(workload_.context, store_, to_header(state_, deck::print(deck_, false)));
+  saved_step_ = state_.step;
+}
+
+template <class T>
+typename Trainer<T>::Stop Trainer<T>::reason_to_stop() {
+  if (state_.step >= deck_.campaign.max_steps) return Stop::steps;
+  // Clocks and signals differ between ranks: one rank's word is all ranks' word.
+  std::int64_t told[2] = {
+      interrupt_.requested(job_end_margin_seconds) ? 1 : 0,
+      deck_.campaign.max_hours > 0 && state_.seconds > 3600 * deck_.campaign.max_hours ? 1 : 0};
+  group_.all_reduce(told, 2, comm::Sum::max);
+  if (told[0] != 0) {
+    stop_reason_ = interrupt_.reason();
+    return Stop::interrupted;
+  }
+  return told[1] != 0 ? Stop::hours : Stop::none;
+}
+
+template <class T>
+double Trainer<T>::cost(double seconds) const {
+  return seconds / 3600 * group_.size() * deck_.cost.dollars_per_gpu_hour;
+}
+
+template <class T>
+void Trainer<T>::finish(Stop stop) {
+  const std::string money =
+      deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "";
+  if (stop == Stop::diverged) {
+    store_.wait();
+    log_.line(
+        "stopped at step {}: {} steps in a row had no finite loss or gradient. The last good "
+        "checkpoint is in {}. Lower &optimizer lr, or lengthen warmup_steps",
+        state_.step, state_.skipped_in_row, directory_.checkpoints().string());
+    return;
+  }
+  save();
+  if (stop != Stop::interrupted) evaluate();
+  const bool written = store_.wait();
+  if (stop == Stop::interrupted)
+    log_.line(
+        "stopped at step {} by {}: {}; exit code {}", state_.step, stop_reason_,
+        written ? "checkpoint written, go on with --resume" : "THE CHECKPOINT COULD NOT BE WRITTEN",
+        static_cast<int>(interrupted));
+  else if (stop == Stop::target)
+    log_.line("reached validation loss {:.4f} <= {:.4f} at step {}: {}, {:.1f} M tokens{}",
+              validation_loss_, deck_.evaluation.target_loss, state_.step, duration(state_.seconds),
+              static_cast<double>(state_.tokens) / 1e6, money);
+  else
+    log_.line(
+        "{} at step {}: validation loss {:.4f}, best {:.4f} at step {}; {}, {:.1f} M tokens{}",
+        stop == Stop::hours      ? "stopped by max_hours"
+        : stop == Stop::patience ? "stopped by patience"
+                                 : "finished",
+        state_.step, validation_loss_, state_.best_loss, state_.best_step, duration(state_.seconds),
+        static_cast<double>(state_.tokens) / 1e6, money);
+  log_.line("{}", phases_.table(group_));
+  const DeviceUsage usage = meter_.read();
+  double joules = usage.energy_joules.value_or(0);
+  group_.all_reduce(&joules, 1, comm::Sum::sum);
+  if (joules > 0) log_.line("energy {:.1f} kJ", joules / 1e3);
+  log_.line("memory planned {:.3f} GiB a rank; in use {:.3f} GiB",
+            static_cast<double>(plan_.total_bytes) / gib,
+            static_cast<double>(usage.memory_bytes) / gib);
+}
+
+template class Trainer<float>;
+template class Trainer<bf16>;
+
+}  // namespace tern::campaign

@@ -1,0 +1,84 @@
+/// The training loop.
+#pragma once
+#include <optional>
+
+#include "base/log.hpp"
+#include "base/timer.hpp"
+#include "campaign/campaign.hpp"
+#include "campaign/device_usage.hpp"
+#include "campaign/interrupt.hpp"
+#include "campaign/metrics.hpp"
+#include "campaign/report.hpp"
+#include "campaign/run_directory.hpp"
+#include "campaign/snapshot.hpp"
+#include "campaign/state.hpp"
+#include "campaign/step.hpp"
+#include "campaign/watch.hpp"
+#include "plan/plan.hpp"
+
+namespace tern::campaign {
+
+template <class T>
+class Trainer {
+ public:
+  /// Opens data and directory, allocates everything, and loads or draws the parameters. Collective.
+  /// `deck` has per_rank resolved by `plan`.
+  Trainer(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
+          const RunDirectory& directory, comm::Group& group, int local_rank, Log& log);
+
+  /// Trains until a reason to stop; returns the exit code. Collective.
+  int run();
+
+ private:
+  enum class Stop { none, steps, hours, target, patience, interrupted, diverged };
+
+  // Before the loop.
+  void start_parameters(bool resume);
+  void open_reader();
+
+  // Within it, in this order.
+  void step();
+  void watch(const StepResult& result);
+  void log_step(const StepResult& result, double rate);
+  void evaluate();
+  void save();
+  Stop reason_to_stop();
+
+  // After it.
+  void finish(Stop stop);
+  bool due(std::int64_t every) const { return every > 0 && state_.step % every == 0; }
+  double cost(double seconds) const;
+
+  deck::Deck deck_;
+  plan::Plan plan_;
+  RunDirectory directory_;
+  comm::Group& group_;
+  Log& log_;
+  plan::Layout layout_;
+  data::Shards train_, valid_;
+  Arena arena_;
+  plan::Workload<T> workload_;
+  Snapshot<T> snapshot_;
+  TrainState state_;
+  checkpoint::Store store_;
+  std::optional<Metrics> metrics_;  // rank 0 only
+  std::optional<Report> report_;
+  std::unique_ptr<data::Reader> reader_;
+  DeviceMeter meter_;
+  Phases phases_;
+  Interrupt interrupt_;
+  SpikeDetector spikes_;
+  std::optional<double> peak_tflops_;
+
+  Stop stop_ = Stop::none;
+  std::string stop_reason_;
+  std::int64_t saved_step_ = -1, evaluated_step_ = -1;
+  double last_loss_ = 0, validation_loss_ = 0;
+  // Since the last logged step: seconds of steps alone, tokens, seconds waited for data.
+  double interval_seconds_ = 0, interval_wait_ = 0;
+  std::int64_t interval_tokens_ = 0;
+  double first_seconds_ = 0;  // state_.seconds when this process began
+  Timer timer_;
+};
+
+}  // namespace tern::campaign

@@ -1,0 +1,38 @@
+/// Host-to-device copies that do not stop the host: each slot has its own page-locked buffer, so a
+/// copy may still be in flight while the next micro-step is being written.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "memory/arena.hpp"
+
+namespace tern::objective {
+
+template <class V>
+class Staging {
+  using Pinned = Kokkos::View<V**, Kokkos::LayoutRight, Kokkos::SharedHostPinnedSpace>;
+
+ public:
+  Staging(const std::string& name, std::size_t slots, std::size_t n, Arena& arena)
+      : device_(arena.vector<V>(name, Term::data, n)) {
+    if (!arena.measuring()) pinned_ = Pinned(name, slots, n);
+  }
+
+  Vector<const V> copy(const Device& space, const std::vector<V>& values, std::size_t slot) {
+    TERN_REQUIRE(values.size() == device_.extent(0) && slot < pinned_.extent(0),
+                 "{} values for {}, slot {}", values.size(), device_.extent(0), slot);
+    std::copy(values.begin(), values.end(), &pinned_(slot, 0));
+    Kokkos::deep_copy(space, device_,
+                      Kokkos::View<const V*, Kokkos::SharedHostPinnedSpace, Unmanaged>(
+                          &pinned_(slot, 0), values.size()));
+    return device_;
+  }
+
+ private:
+  Vector<V> device_;
+  Pinned pinned_;
+};
+
+}  // namespace tern::objective

@@ -1,0 +1,77 @@
+#include "optimizer/optimizer.hpp"
+
+#include <cmath>
+
+#include "base/error.hpp"
+#include "ops/ops.hpp"
+
+namespace tern::optimizer {
+
+Range owned_range(const std::string& shard, std::size_t length, int rank, int ranks) {
+  if (shard == "none") return {0, length};
+  const auto parts = static_cast<std::size_t>(ranks);
+  TERN_REQUIRE(length % parts == 0, "a span of {} in {} parts", length, parts);
+  return {static_cast<std::size_t>(rank) * (length / parts), length / parts};
+}
+
+template <class T>
+Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree,
+                        const model::Parameters<T>& parameters, comm::Group& group, Arena& arena)
+    : parameters_(parameters),
+      group_(group),
+      clip_(deck.optimizer.grad_clip),
+      owned_(owned_range(deck.parallel.shard, tree.span(), group.rank(), group.size())),
+      update_(make_update<T>(deck.optimizer, tree, owned_, arena)),
+      squares_(arena.vector<A>("gradient squares", Term::workspace, 1)),
+      scale_(arena.vector<A>("gradient scale", Term::workspace, 1)),
+      norm_(arena.vector<A>("gradient norm", Term::workspace, 1)) {}
+
+template <class T>
+void Optimizer<T>::zero_gradients(const ops::Context& context) const {
+  Kokkos::deep_copy(context.space, parameters_.gradient, A(0));
+}
+
+template <class T>
+void Optimizer<T>::reduce_gradients(const ops::Context& context) const {
+  if (group_.size() == 1) return;
+#if !defined(KOKKOS_ENABLE_CUDA)
+  context.fence("gradients before MPI");
+#endif
+  if (sharded())
+    group_.reduce_scatter(parameters_.gradient.data(), owned_.count, context.stream());
+  else
+    group_.all_reduce(parameters_.gradient.data(), owned_.count, context.stream());
+}
+
+template <class T>
+typename Optimizer<T>::Outcome Optimizer<T>::update(const ops::Context& context, double rate,
+                                                    std::int64_t update_number) {
+  const auto range = Kokkos::make_pair(owned_.first, owned_.first + owned_.count);
+  Vector<const A> gradient = Kokkos::subview(parameters_.gradient, range);
+  ops::sum_of_squares<A>(context, gradient, squares_);
+  if (sharded()) {
+#if !defined(KOKKOS_ENABLE_CUDA)
+    context.fence("gradient norm before MPI");
+#endif
+    group_.all_reduce(squares_.data(), 1, context.stream());
+  }
+  ops::clip_scale<A>(context, squares_, clip_, scale_, norm_);
+  update_->apply(context, parameters_, scale_, rate, update_number);
+  A norm = 0;
+  Kokkos::deep_copy(context.space, Kokkos::View<A, Kokkos::HostSpace, Unmanaged>(&norm),
+                    Kokkos::View<A, DeviceMemory, Unmanaged>(norm_.data()));
+  context.fence("optimizer update");
+  return {static_cast<double>(norm), std::isfinite(norm)};
+}
+
+template <class T>
+void Optimizer<T>::gather_parameters(const ops::Context& context) const {
+  if (!sharded()) return;
+  group_.all_gather(parameters_.compute.data(), owned_.count * sizeof(T), context.stream());
+}
+
+template class Optimizer<float>;
+template class Optimizer<bf16>;
+template class Optimizer<double>;
+
+}  // namespace tern::optimizer

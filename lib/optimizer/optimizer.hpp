@@ -1,0 +1,54 @@
+/// From the gradients of all ranks to the next parameters: sum, clip, update, and gather where the
+/// states are sharded.
+///
+/// shard = 'none': every rank holds all states and updates all parameters; gradients are
+/// all-reduced. shard = 'optimizer': rank r holds the states of the r-th of `ranks` equal parts of
+/// the span; gradients are reduce-scattered, the updated compute values all-gathered (ZeRO stage 1,
+/// Rajbhandari et al. 2020).
+#pragma once
+#include "comm/comm.hpp"
+#include "optimizer/update.hpp"
+
+namespace tern::optimizer {
+
+template <class T>
+class Optimizer {
+  using A = Accumulate<T>;
+
+ public:
+  /// `tree` was made for `group.size()` parts.
+  Optimizer(const deck::Deck& deck, const model::ParameterTree& tree,
+            const model::Parameters<T>& parameters, comm::Group& group, Arena& arena);
+
+  /// Forgets the gradients, before the first micro-step of a step.
+  void zero_gradients(const ops::Context&) const;
+  /// Sums gradients over ranks; after it the owned range holds the sum.
+  void reduce_gradients(const ops::Context&) const;
+  /// Clips to the global norm and updates the owned range, unless the norm is not finite: then
+  /// nothing changes. Fences; collective.
+  struct Outcome {
+    double gradient_norm;  // before clipping
+    bool applied;
+  };
+  Outcome update(const ops::Context&, double rate, std::int64_t update_number);
+  /// Gives every rank all updated parameters.
+  void gather_parameters(const ops::Context&) const;
+
+  Range owned() const { return owned_; }
+  std::vector<State<T>> states() const { return update_->states(); }
+
+ private:
+  bool sharded() const { return owned_.count != parameters_.gradient.extent(0); }
+
+  const model::Parameters<T>& parameters_;
+  comm::Group& group_;
+  double clip_;
+  Range owned_;
+  std::unique_ptr<Update<T>> update_;
+  Vector<A> squares_, scale_, norm_;  // (1)
+};
+
+/// The part of a span of `length` that `rank` holds the states of.
+Range owned_range(const std::string& shard, std::size_t length, int rank, int ranks);
+
+}  // namespace tern::optimizer

@@ -1,0 +1,51 @@
+#include "optimizer/schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace tern::optimizer {
+namespace {
+
+struct Course {
+  double lr, min_lr, decay_fraction;
+};
+/// Rate at `progress` in [0, 1] of the steps after warm-up.
+using Schedule = double (*)(const Course&, double progress);
+
+double falling(const Course& c, double share) { return c.lr + (c.min_lr - c.lr) * share; }
+
+const std::map<std::string, Schedule>& schedules() {
+  static const std::map<std::string, Schedule> all{
+      {"cosine",
+       [](const Course& c, double progress) {
+         return falling(c, 0.5 * (1 - std::cos(3.14159265358979323846 * progress)));
+       }},
+      {"linear", [](const Course& c, double progress) { return falling(c, progress); }},
+      {"wsd",
+       [](const Course& c, double progress) {
+         const double start = 1 - c.decay_fraction;
+         return progress <= start ? c.lr : falling(c, (progress - start) / c.decay_fraction);
+       }},
+      {"constant", [](const Course& c, double) { return c.lr; }},
+  };
+  return all;
+}
+
+}  // namespace
+
+double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, std::int64_t max_steps) {
+  const auto warmup = optimizer.warmup_steps;
+  if (step <= warmup) return optimizer.lr * static_cast<double>(step) / static_cast<double>(warmup);
+  const auto found = schedules().find(optimizer.schedule);
+  TERN_REQUIRE(found != schedules().end(), "schedule '{}'", optimizer.schedule);
+  const double rest = static_cast<double>(std::max<std::int64_t>(1, max_steps - warmup));
+  const double progress = std::min(1.0, static_cast<double>(step - warmup) / rest);
+  return found->second({optimizer.lr, optimizer.min_lr, optimizer.decay_fraction}, progress);
+}
+
+}  // namespace tern::optimizer

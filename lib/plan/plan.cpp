@@ -1,0 +1,165 @@
+#include "plan/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "plan/workload.hpp"
+
+namespace tern::plan {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+constexpr std::array terms{Term::parameters, Term::gradients, Term::optimizer, Term::activations,
+                           Term::workspace,  Term::data,      Term::cache};
+
+template <class T>
+void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
+  const Layout layout = make_layout(deck, group.size());
+  Arena arena;
+  const Workload<T> workload(deck, layout, group, arena);
+  plan.per_rank = static_cast<std::int64_t>(layout.per_rank);
+  plan.global = static_cast<std::int64_t>(layout.global);
+  plan.accumulation = static_cast<std::int64_t>(layout.accumulation);
+  plan.parameters = workload.tree.count();
+  plan.total_bytes = arena.bytes();
+  plan.memory.clear();
+  for (const Term term : terms)
+    if (const std::size_t bytes = arena.bytes(term); bytes > 0)
+      plan.memory.emplace_back(term, bytes);
+  const std::size_t arrays = 1 + workload.optimizer.states().size();
+  plan.checkpoint_bytes = arrays * plan.parameters * sizeof(float);
+}
+
+void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
+  if (deck.precision.compute == "bf16") return measure<bf16>(deck, group, plan);
+  TERN_REQUIRE(deck.precision.compute == "fp32", "precision '{}'", deck.precision.compute);
+  measure<float>(deck, group, plan);
+}
+
+/// The largest per_rank that fits the least free device of all ranks. With &batch global given it
+/// must divide global / ranks; else powers of two are tried.
+std::int64_t largest_batch(deck::Deck deck, comm::Group& group) {
+  auto room = static_cast<std::int64_t>(0.94 * static_cast<double>(device_capacity().free_bytes));
+  group.all_reduce(&room, 1, comm::Sum::min);
+  const std::int64_t share = deck.batch.global > 0 ? deck.batch.global / group.size() : 0;
+  std::int64_t best = 0;
+  for (std::int64_t candidate = 1; candidate <= (share > 0 ? share : 4096); ++candidate) {
+    if (share > 0 ? share % candidate != 0 : (candidate & (candidate - 1)) != 0) continue;
+    deck.batch.per_rank = candidate;
+    Plan plan;
+    measure(deck, group, plan);
+    if (static_cast<std::int64_t>(plan.total_bytes) > room) break;
+    best = candidate;
+  }
+  if (best == 0)
+    user_error(
+        "not even one sequence of {} tokens a rank fits the {:.1f} GiB free on the device: set "
+        "&precision recompute = 'block', or make the model or its context smaller",
+        deck.model.context, static_cast<double>(room) / gib);
+  return best;
+}
+
+/// Rate measured by the last run in the deck's directory, if there was one.
+std::optional<double> measured_rate(const std::string& directory) {
+  std::ifstream file(directory + "/metrics.jsonl");
+  std::vector<double> rates;
+  const std::string key = "\"train/throughput\":";
+  for (std::string line; std::getline(file, line);)
+    if (const auto at = line.find(key); at != std::string::npos)
+      rates.push_back(std::strtod(line.c_str() + at + key.size(), nullptr));
+  if (rates.empty()) return std::nullopt;
+  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2),
+                   rates.end());
+  return rates[rates.size() / 2];
+}
+
+std::string row(const char* name, const std::string& value) {
+  return fmt::format("  {:<18} {:>22}\n", name, value);
+}
+
+std::string hours(double seconds) {
+  return seconds < 5400 ? fmt::format("{:.1f} min", seconds / 60)
+                        : fmt::format("{:.1f} h", seconds / 3600);
+}
+
+}  // namespace
+
+double flops_per_token(const deck::Model& model, std::size_t parameters) {
+  const double embedding =
+      static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
+  const double multiplying =
+      static_cast<double>(parameters) - (model.tie_embeddings ? 0 : embedding);
+  return 6 * multiplying + 12.0 * static_cast<double>(model.layers) *
+                               static_cast<double>(model.heads * model.head_dim) *
+                               static_cast<double>(model.context);
+}
+
+std::optional<double> peak_tflops(const deck::Deck& deck) {
+  if (deck.cost.peak_tflops > 0) return deck.cost.peak_tflops;
+#if defined(KOKKOS_ENABLE_CUDA)
+  int device = 0;
+  cudaDeviceProp properties{};
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaGetDeviceProperties(&properties, device) != cudaSuccess)
+    return std::nullopt;
+  const std::string name = properties.name;
+  const bool reduced = deck.precision.compute != "fp32";
+  // Dense rates of the SXM parts, by NVIDIA's data sheets.
+  if (name.find("H100") != std::string::npos || name.find("H200") != std::string::npos)
+    return reduced ? 989.4 : 66.9;
+  if (name.find("A100") != std::string::npos) return reduced ? 312.0 : 19.5;
+#endif
+  return std::nullopt;
+}
+
+Plan make_plan(const deck::Deck& deck, comm::Group& group) {
+  deck::Deck resolved = deck;
+  if (deck.batch.per_rank == 0) resolved.batch.per_rank = largest_batch(deck, group);
+  Plan plan;
+  measure(resolved, group, plan);
+  plan.device_bytes = device_capacity().free_bytes;
+  plan.steps = deck.campaign.max_steps;
+  plan.tokens = static_cast<double>(plan.steps) * static_cast<double>(plan.global) *
+                static_cast<double>(deck.model.context);
+  plan.flops_per_token = flops_per_token(deck.model, plan.parameters);
+  if (const auto rate = measured_rate(deck.output.directory))
+    plan.rate = {*rate, fmt::format("median of the last run in {}", deck.output.directory)};
+  else if (const auto peak = peak_tflops(deck))
+    plan.rate = {0.4 * *peak * 1e12 * group.size() / plan.flops_per_token,
+                 fmt::format("if 40% of {:.0f} TFLOP/s a device is reached", *peak)};
+  return plan;
+}
+
+std::string table(const Plan& plan, const deck::Deck& deck, int ranks) {
+  std::string text =
+      fmt::format("plan of '{}' on {} rank{}\n", deck.campaign.name, ranks, ranks > 1 ? "s" : "");
+  text += row("parameters", fmt::format("{:.2f} M", static_cast<double>(plan.parameters) / 1e6));
+  text += row("batch", fmt::format("{} = {} x {} x {}", plan.global, plan.per_rank, ranks,
+                                   plan.accumulation));
+  text += "                     (sequences a step = per rank x ranks x accumulation)\n";
+  for (const auto& [term, bytes] : plan.memory)
+    text += row(term_name(term), fmt::format("{:.3f} GiB", static_cast<double>(bytes) / gib));
+  text +=
+      row("memory a rank", fmt::format("{:.3f} GiB", static_cast<double>(plan.total_bytes) / gib));
+  text += row("free on device",
+              fmt::format("{:.3f} GiB", static_cast<double>(plan.device_bytes) / gib));
+  text += row("checkpoint",
+              fmt::format("{:.3f} GiB", static_cast<double>(plan.checkpoint_bytes) / gib));
+  text += row("steps", fmt::format("{}", plan.steps));
+  text += row("tokens", fmt::format("{:.1f} M", plan.tokens / 1e6));
+  text += row("FLOP a token", fmt::format("{:.3g}", plan.flops_per_token));
+  if (!plan.rate) return text + row("time", "unknown: no rate yet");
+  double seconds = plan.tokens / plan.rate->first;
+  if (deck.campaign.max_hours > 0) seconds = std::min(seconds, deck.campaign.max_hours * 3600);
+  text += row("rate", fmt::format("{:.0f} tokens/s", plan.rate->first));
+  text += "                     (" + plan.rate->second + ")\n";
+  text += row("time", hours(seconds));
+  if (deck.cost.dollars_per_gpu_hour > 0)
+    text += row("cost",
+                fmt::format("${:.2f}", seconds / 3600 * ranks * deck.cost.dollars_per_gpu_hour));
+  return text;
+}
+
+}  // namespace tern::plan

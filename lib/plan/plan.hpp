@@ -1,0 +1,46 @@
+/// Memory, time and cost of a deck before it runs.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/comm.hpp"
+#include "deck/deck.hpp"
+#include "memory/arena.hpp"
+
+namespace tern::plan {
+
+struct Plan {
+  std::int64_t per_rank = 0, global = 0, accumulation = 0;  // resolved; sequences
+  std::size_t parameters = 0;
+  std::vector<std::pair<Term, std::size_t>> memory;  // bytes a rank, by term
+  std::size_t total_bytes = 0;                       // what the run allocates on a rank's device
+  std::size_t device_bytes = 0;                      // free on this device now
+  std::size_t checkpoint_bytes = 0;
+  std::int64_t steps = 0;
+  double tokens = 0;           // of all steps
+  double flops_per_token = 0;  // forward and backward
+  /// Tokens a second of all ranks, and where the figure is from.
+  std::optional<std::pair<double, std::string>> rate;
+};
+
+/// Walks the run's own construction with a measuring arena. Resolves per_rank = 0 to the largest
+/// micro-batch that fits (a divisor of global / ranks where global is given). Collective: the ranks
+/// agree.
+Plan make_plan(const deck::Deck& deck, comm::Group& group);
+
+/// Forward and backward FLOPs of a token: 6 a parameter that multiplies (embedding look-up not
+/// counted unless tied) plus 12 layers x (heads x head_dim) x context for attention, as PaLM
+/// (appendix B) and the usual MFU figures count, causal or not.
+double flops_per_token(const deck::Model& model, std::size_t parameters);
+
+/// Peak of one device in TFLOP/s at the deck's precision: &cost peak_tflops, or that of a known
+/// GPU; nothing on other devices.
+std::optional<double> peak_tflops(const deck::Deck& deck);
+
+/// The plan as a table for people.
+std::string table(const Plan& plan, const deck::Deck& deck, int ranks);
+
+}  // namespace tern::plan

@@ -1,0 +1,44 @@
+#include "plan/workload.hpp"
+
+#include "base/error.hpp"
+
+namespace tern::plan {
+
+Layout make_layout(const deck::Deck& deck, int ranks) {
+  const auto per_rank = static_cast<std::size_t>(deck.batch.per_rank);
+  const std::size_t together = per_rank * static_cast<std::size_t>(ranks);
+  const std::size_t global =
+      deck.batch.global > 0 ? static_cast<std::size_t>(deck.batch.global) : together;
+  if (global % together != 0 || global == 0) {
+    const std::size_t lower = global / together * together;
+    user_error(
+        "&batch global = {} is not a multiple of per_rank x ranks = {} x {} = {}: set global = "
+        "{}{}, "
+        "or change per_rank or the number of ranks",
+        global, per_rank, ranks, together, lower > 0 ? fmt::format("{} or ", lower) : "",
+        lower + together);
+  }
+  return {per_rank, global, global / together, static_cast<std::size_t>(deck.model.context)};
+}
+
+template <class T>
+Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group& group,
+                      Arena& arena)
+    : tree(deck.model, static_cast<std::size_t>(group.size())),
+      context(ops::make_context(arena, true, deck.model.attention.c_str())),
+      parameters(tree, true, arena),
+      model(deck.model, tree, parameters,
+            {layout.per_rank, layout.tokens, true, deck.precision.recompute == "block"}, arena),
+      objective(objective::make_objective<T>(
+          deck,
+          {layout.per_rank, layout.tokens, layout.accumulation,
+           static_cast<double>(layout.global) * static_cast<double>(layout.tokens)},
+          arena)),
+      optimizer(deck, tree, parameters, group, arena),
+      losses(arena.vector<A>("losses", Term::workspace, layout.per_rank * layout.tokens)),
+      loss_sums(arena.vector<A>("loss sums", Term::workspace, layout.accumulation)) {}
+
+template struct Workload<float>;
+template struct Workload<bf16>;
+
+}  // namespace tern::plan

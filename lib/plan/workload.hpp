@@ -1,0 +1,43 @@
+/// All that a training run keeps on its device, made in one place: constructed with a measuring
+/// arena it is the memory plan, with an allocating one it is the run.
+#pragma once
+#include <memory>
+
+#include "comm/comm.hpp"
+#include "model/transformer.hpp"
+#include "objective/objective.hpp"
+#include "optimizer/optimizer.hpp"
+
+namespace tern::plan {
+
+/// How the sequences of a step fall on ranks and micro-steps.
+struct Layout {
+  std::size_t per_rank;      // sequences of one micro-step of one rank
+  std::size_t global;        // sequences of one optimizer step
+  std::size_t accumulation;  // micro-steps a step: global = per_rank * ranks * accumulation
+  std::size_t tokens;        // of one sequence
+};
+
+/// Throws UserError if global is not a multiple of per_rank x ranks, with the nearest values that
+/// work. per_rank must be resolved (nonzero).
+Layout make_layout(const deck::Deck& deck, int ranks);
+
+template <class T>
+struct Workload {
+  using A = Accumulate<T>;
+
+  Workload(const deck::Deck& deck, const Layout& layout, comm::Group& group, Arena& arena);
+  Workload(const Workload&) = delete;  // the parts refer to each other
+  Workload& operator=(const Workload&) = delete;
+
+  model::ParameterTree tree;
+  ops::Context context;
+  model::Parameters<T> parameters;
+  model::Transformer<T> model;
+  std::unique_ptr<objective::Objective<T>> objective;
+  optimizer::Optimizer<T> optimizer;
+  Vector<A> losses;    // (N) of the current micro-step
+  Vector<A> loss_sums;  // (accumulation), one a micro-step
+};
+
+}  // namespace tern::plan

@@ -1,0 +1,20 @@
+// fail_on_rank RANK|all|none user|internal: the given rank throws while the others wait in a
+// collective.
+#include <string>
+
+#include "base/error.hpp"
+#include "comm/comm.hpp"
+
+int main(int argc, char** argv) {
+  const tern::comm::Session session(&argc, &argv);
+  return tern::comm::run_ranks([&] {
+    const std::string who = argv[1], what = argv[2];
+    const auto group = tern::comm::world();
+    if (who == "all" || who == std::to_string(session.rank())) {
+      if (what == "user") tern::user_error("deck.in:3: no such value");
+      TERN_REQUIRE(session.size() < 0, "size {}", session.size());
+    }
+    group->barrier();
+    return 0;
+  });
+}

@@ -1,0 +1,92 @@
+// Collectives of comm::world() and comm::alone(), for 1, 2 and 4 ranks, against sums made by hand.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "comm/comm.hpp"
+
+namespace tern::comm {
+namespace {
+
+class Collectives : public testing::Test {
+ protected:
+  std::unique_ptr<Group> group = world();
+  int rank = group->rank(), size = group->size();
+};
+
+TEST_F(Collectives, HostReductions) {
+  double values[3] = {1.0 + rank, -2.0 * rank, 5};
+  group->all_reduce(values, 3, Sum::sum);
+  EXPECT_DOUBLE_EQ(values[0], size + size * (size - 1) / 2.0);
+  EXPECT_DOUBLE_EQ(values[1], -1.0 * size * (size - 1));
+  EXPECT_DOUBLE_EQ(values[2], 5.0 * size);
+  std::int64_t extremes[2] = {rank, -rank};
+  group->all_reduce(&extremes[0], 1, Sum::max);
+  group->all_reduce(&extremes[1], 1, Sum::min);
+  EXPECT_EQ(extremes[0], size - 1);
+  EXPECT_EQ(extremes[1], 1 - size);
+}
+
+TEST_F(Collectives, AnyIsTrueIfOneRankSaysSo) {
+  EXPECT_FALSE(group->any(false));
+  EXPECT_TRUE(group->any(rank == size - 1));
+}
+
+TEST_F(Collectives, Broadcast) {
+  const int root = size - 1;
+  std::vector<int> data(17, rank == root ? 42 : -1);
+  group->broadcast(data.data(), data.size() * sizeof(int), root);
+  EXPECT_EQ(data, std::vector<int>(17, 42));
+}
+
+#if !defined(TERN_WITH_CUDA)  // the device's memory is the host's
+/// rank r's element i is 1000 r + i.
+std::vector<float> numbered(int rank, std::size_t n) {
+  std::vector<float> data(n);
+  for (std::size_t i = 0; i < n; ++i)
+    data[i] = 1000.0f * static_cast<float>(rank) + static_cast<float>(i);
+  return data;
+}
+
+TEST_F(Collectives, AllReduce) {
+  auto data = numbered(rank, 101);
+  group->all_reduce(data.data(), data.size(), nullptr);
+  for (std::size_t i = 0; i < data.size(); ++i)
+    EXPECT_EQ(data[i], 500.0f * static_cast<float>(size * (size - 1)) +
+                           static_cast<float>(size) * static_cast<float>(i));
+}
+
+TEST_F(Collectives, ReduceScatterLeavesTheSumInTheOwnPart) {
+  const std::size_t part = 33;
+  auto data = numbered(rank, part * static_cast<std::size_t>(size));
+  group->reduce_scatter(data.data(), part, nullptr);
+  for (std::size_t i = part * static_cast<std::size_t>(rank);
+       i < part * static_cast<std::size_t>(rank + 1); ++i)
+    EXPECT_EQ(data[i], 500.0f * static_cast<float>(size * (size - 1)) +
+                           static_cast<float>(size) * static_cast<float>(i));
+}
+
+TEST_F(Collectives, AllGatherInPlace) {
+  const std::size_t part = 7;
+  std::vector<std::int64_t> data(part * static_cast<std::size_t>(size), -1);
+  for (std::size_t i = 0; i < part; ++i)
+    data[static_cast<std::size_t>(rank) * part + i] = rank * 100 + static_cast<int>(i);
+  group->all_gather(data.data(), part * sizeof(std::int64_t), nullptr);
+  for (std::size_t i = 0; i < data.size(); ++i)
+    EXPECT_EQ(data[i], static_cast<std::int64_t>(i / part * 100 + i % part));
+}
+#endif
+
+TEST(Alone, IsOneRankWhateverTheJob) {
+  const auto group = alone();
+  EXPECT_EQ(group->rank(), 0);
+  EXPECT_EQ(group->size(), 1);
+  double value = 3;
+  group->all_reduce(&value, 1, Sum::sum);
+  EXPECT_EQ(value, 3);
+}
+
+}  // namespace
+}  // namespace tern::comm
