@@ -19,8 +19,8 @@ TEST(Bf16, RoundsToNearestEven) {
   const float ulp = 0x1p-7f;
   EXPECT_EQ(static_cast<float>(bf16(1 + ulp / 2)), 1.0f);            // tie, to even
   EXPECT_EQ(static_cast<float>(bf16(1 + ulp * 1.5f)), 1 + 2 * ulp);  // tie, to even
-  EXPECT_EQ(static_cast<float>(bf16(1 + ulp * 0.500001f)), 1 + ulp);
-  EXPECT_EQ(static_cast<float>(bf16(1 + ulp * 0.499999f)), 1.0f);
+  EXPECT_EQ(static_cast<float>(bf16(1 + ulp * 0.50001f)), 1 + ulp);
+  EXPECT_EQ(static_cast<float>(bf16(1 + ulp * 0.49999f)), 1.0f);
 }
 
 TEST(Bf16, EveryPatternSurvivesTheWayThroughFloat) {
