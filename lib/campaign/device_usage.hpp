@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 
+#include "campaign/detail/energy.hpp"
+
 namespace tern::campaign {
 
 struct DeviceUsage {
@@ -27,15 +29,8 @@ class DeviceMeter {
   /// Local; some microseconds.
   DeviceUsage read();
 
-  /// A counter of joules that only grows, or nothing.
-  class Counter {
-   public:
-    virtual ~Counter() = default;
-    virtual double joules() = 0;
-  };
-
  private:
-  std::unique_ptr<Counter> counter_;
+  std::unique_ptr<detail::EnergyCounter> counter_;
   double start_joules_ = 0;
 };
 

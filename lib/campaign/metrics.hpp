@@ -8,12 +8,12 @@
 /// evaluation at a logged step is a line of its own.
 #pragma once
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "campaign/detail/append_file.hpp"
 #include "campaign/tensorboard.hpp"
 
 namespace tern::campaign {
@@ -28,21 +28,19 @@ class Metrics {
   /// is dropped first (those steps are done again), as is a last line cut off by a kill; with 0 or
   /// less nothing is kept. Throws UserError if the files cannot be written.
   Metrics(std::filesystem::path run_directory, std::int64_t resume_step);
-  ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
 
-  /// One line and one event; flushed. Texts (such as the hash of the step's samples) go to the line
-  /// only.
+  /// One line and one event, readable at once by others. Texts (such as the hash of the step's
+  /// samples) go to the line only.
   void write(std::int64_t step, const Values& values, const Texts& texts = {});
 
-  /// False once a write failed (full disk): the run goes on, and its owner may say so.
+  /// False once the disk refused an entry, which is then lost whole; its owner may say so, and go
+  /// on.
   bool complete() const { return complete_; }
 
  private:
-  std::FILE* file_ = nullptr;
-  bool complete_ = true;
+  detail::AppendFile file_;
   EventWriter events_;
+  bool complete_ = true;
 };
 
 }  // namespace tern::campaign

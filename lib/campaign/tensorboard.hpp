@@ -3,12 +3,12 @@
 /// and tensorflow/core/framework/summary.proto, of which only scalars (`simple_value`) are needed.
 #pragma once
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "campaign/detail/append_file.hpp"
 
 namespace tern::campaign {
 
@@ -19,18 +19,13 @@ class EventWriter {
   /// `resume_step` are removed, and a running TensorBoard is told to forget them. Throws UserError
   /// if the directory cannot be written.
   EventWriter(const std::filesystem::path& directory, std::int64_t resume_step);
-  ~EventWriter();
-  EventWriter(const EventWriter&) = delete;
-  EventWriter& operator=(const EventWriter&) = delete;
 
-  /// One event with all values (stored as float); flushed. A full disk loses the event, not the
-  /// run.
-  void write(double unix_seconds, std::int64_t step,
+  /// One event with all values (stored as float). False if the disk refuses it.
+  bool write(double unix_seconds, std::int64_t step,
              const std::vector<std::pair<std::string, double>>& values);
 
  private:
-  void record(std::string_view event);
-  std::FILE* file_ = nullptr;
+  detail::AppendFile file_;
 };
 
 }  // namespace tern::campaign

@@ -1,0 +1,174 @@
+#include "campaign/detail/plots.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "campaign/detail/append_file.hpp"
+
+namespace tern::campaign::detail {
+namespace {
+
+constexpr std::size_t points_of_a_curve = 2000;
+constexpr std::size_t noisy_from = 100;  // a longer training curve gets a running mean over it
+// Okabe and Ito's colours, told apart by everyone; page.cpp brightens them on dark paper.
+constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73",
+                                   "#cc79a7", "#e69f00", "#56b4e9"};
+
+struct Rule {
+  Plot plot;  // without names
+  bool (*takes)(std::string_view name);
+};
+
+const std::vector<Rule>& rules() {
+  using Name = std::string_view;
+  static const std::vector<Rule> all = {
+      {{"loss", "Loss", "nats per token", 1, Range::without_start, {}},
+       [](Name n) { return n == "train/loss" || n == "val/loss"; }},
+      {{"loss_parts", "Loss by part", "nats per token", 1, Range::without_start, {}},
+       [](Name n) { return n.starts_with("train/loss_") || n.starts_with("val/loss_"); }},
+      {{"throughput", "Throughput", "tokens/s", 1, Range::from_zero, {}},
+       [](Name n) { return n == "train/throughput"; }},
+      {{"grad_norm", "Gradient norm before clipping", "", 1, Range::from_zero, {}},
+       [](Name n) { return n == "train/grad_norm"; }},
+      {{"lr", "Learning rate", "", 1, Range::from_zero, {}},
+       [](Name n) { return n == "train/lr"; }},
+      {{"memory", "Memory", "GiB", 0x1p-30, Range::from_zero, {}},
+       [](Name n) { return n.starts_with("system/") && n.find("memory") != Name::npos; }},
+      {{"mfu", "Model FLOP utilization", "", 1, Range::from_zero, {}},
+       [](Name n) { return n == "train/mfu"; }}};
+  return all;
+}
+
+// train/wait_3 -> train/wait
+std::string family(std::string name) {
+  const auto last = name.find_last_not_of("0123456789");
+  if (last + 1 < name.size() && last != std::string::npos && name[last] == '_') name.resize(last);
+  return name;
+}
+
+std::string file_name(std::string name) {
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+std::string quoted(std::string text) {
+  std::erase_if(text, [](char c) { return c == '\'' || c == '\n'; });
+  return "'" + text + "'";
+}
+
+std::string data_block(const std::string& name, const Curve& curve, double scale) {
+  std::string out = fmt::format("{} << END\n", name);
+  for (std::size_t i = 0; i < curve.step.size(); ++i)
+    out += fmt::format("{:.10g} {:.8g}\n", curve.step[i], curve.value[i] * scale);
+  return out + "END\n";
+}
+
+// A curve as one or two gnuplot lines: noisy ones faint, with their running mean over them.
+struct Drawn {
+  std::string data, lines;
+};
+Drawn draw_curve(const Curve& curve, const std::string& name, const std::string& title,
+                 double scale, std::size_t colour) {
+  const char* rgb = colours[colour % std::size(colours)];
+  const std::size_t n = curve.value.size();
+  const std::string raw = "$" + name, mean = "$" + name + "_mean";
+  Drawn out{data_block(raw, thinned(curve, points_of_a_curve), scale), {}};
+  if (n <= noisy_from) {
+    out.lines = fmt::format("{} with linespoints lc rgb '{}' lw 1.6 pt 7 ps {} title {}", raw, rgb,
+                            n > 40 ? 0.25 : 0.45, title);
+    return out;
+  }
+  out.data += data_block(mean, thinned(smoothed(curve, n / 50), points_of_a_curve), scale);
+  out.lines = fmt::format(
+      "{} with lines lc rgb '#b0{}' lw 0.8 notitle, {} with lines lc rgb '{}' lw 1.8 title {}", raw,
+      rgb + 1, mean, rgb, title);
+  return out;
+}
+
+// gnuplot's range of the y axis.
+std::string range_of(const History& history, const Plot& plot) {
+  if (plot.range == Range::values) return "[*:*]";
+  if (plot.range == Range::from_zero) return "[0:*]";
+  const double start = 0.02 * double(history.last_step);
+  double top = 0;
+  for (const std::string& name : plot.names) {
+    const Curve& curve = history.curves.at(name);
+    for (std::size_t i = 0; i < curve.step.size(); ++i)
+      if (curve.step[i] > start) top = std::max(top, curve.value[i]);
+  }
+  return top > 0 ? fmt::format("[*:{:.3g}]", top * plot.scale * 1.02) : "[*:*]";
+}
+
+std::string program_of(const History& history, const Plot& plot, std::size_t number) {
+  std::string data, lines;
+  for (std::size_t i = 0; i < plot.names.size(); ++i) {
+    const std::string& name = plot.names[i];
+    const std::string title = plot.names.size() > 1 ? quoted(name) : "''";
+    const Drawn one =
+        draw_curve(history.curves.at(name), fmt::format("p{}c{}", number, i), title, plot.scale, i);
+    data += one.data;
+    lines += (i ? ", " : "") + one.lines;
+  }
+  // The first plot, the losses, takes the width of the page.
+  return fmt::format(
+      "{}set terminal svg size {} dynamic noenhanced font 'sans-serif,13'\nset output '{}.svg'\n"
+      "set title {}\nset ylabel {}\nset yrange {}\nplot {}\n",
+      data, number == 0 ? "1200,440" : "590,340", plot.file, quoted(plot.title), quoted(plot.unit),
+      range_of(history, plot), lines);
+}
+
+constexpr const char* preamble = R"(set border 3 lc rgb '#000000' lw 0.8
+set tics nomirror out scale 0.5
+set grid back lc rgb '#bebebe' lw 0.6 dt 1
+set key top right noenhanced samplen 1.6
+set title font ',15' offset 0,-0.3
+set xlabel 'optimizer step'
+set format x '%.12g'
+set xtics autofreq
+set autoscale xfixmax
+set xrange [0:*]
+set rmargin 4
+)";
+
+}  // namespace
+
+std::vector<Plot> choose_plots(const History& history) {
+  std::vector<Plot> plots;
+  std::set<std::string> taken;
+  for (const Rule& rule : rules()) {
+    Plot plot = rule.plot;
+    for (const auto& [name, curve] : history.curves)
+      if (!taken.contains(name) && rule.takes(name)) plot.names.push_back(name);
+    taken.insert(plot.names.begin(), plot.names.end());
+    if (!plot.names.empty()) plots.push_back(plot);
+  }
+  for (const auto& [name, curve] : history.curves) {
+    if (taken.contains(name)) continue;
+    const std::string title = family(name);
+    if (plots.empty() || plots.back().title != title)
+      plots.push_back({file_name(title), title, "", 1, Range::values, {}});
+    plots.back().names.push_back(name);
+  }
+  return plots;
+}
+
+std::string gnuplot_program(const History& history, const std::vector<Plot>& plots) {
+  std::string out = preamble;
+  for (std::size_t i = 0; i < plots.size(); ++i) out += program_of(history, plots[i], i);
+  return out;
+}
+
+Ending draw(const History& history, const std::vector<Plot>& plots,
+            const std::filesystem::path& folder, std::chrono::seconds limit) {
+  const auto program = folder / "plots.gp";
+  if (!replace_file(program,
+                    fmt::format("cd {}\n{}", quoted(std::filesystem::absolute(folder).string()),
+                                gnuplot_program(history, plots))))
+    return Ending::failed;
+  return run_program({"gnuplot", program.string()}, folder / "gnuplot.txt", limit);
+}
+
+}  // namespace tern::campaign::detail

@@ -1,0 +1,160 @@
+#include "campaign/detail/tfrecord.hpp"
+
+#include <array>
+#include <bit>
+
+namespace tern::campaign::detail {
+namespace {
+
+constexpr std::array<std::uint32_t, 256> crc_table = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0x82f63b78u : 0u);
+    table[byte] = crc;
+  }
+  return table;
+}();
+
+// TFRecord stores checksums rotated and shifted, so that a file of records can itself be a record.
+std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8u; }
+
+template <class Unsigned>
+void put_little_endian(std::string& out, Unsigned value) {
+  for (std::size_t i = 0; i < sizeof(value); ++i) out.push_back(char(value >> (8 * i) & 0xff));
+}
+
+std::uint64_t get_little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;)
+    value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+// Protocol buffers: a field is a varint of (number << 3 | wire type), then its value.
+enum Wire : unsigned { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+void put_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out.push_back(char((value & 0x7f) | 0x80));
+  out.push_back(char(value));
+}
+
+void put_tag(std::string& out, unsigned field, Wire wire) { put_varint(out, field << 3 | wire); }
+
+void put_bytes(std::string& out, unsigned field, std::string_view value) {
+  put_tag(out, field, bytes);
+  put_varint(out, value.size());
+  out += value;
+}
+
+std::optional<std::uint64_t> take_varint(std::string_view& in) {
+  std::uint64_t value = 0;
+  for (int shift = 0; shift < 64 && !in.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(in.front());
+    in.remove_prefix(1);
+    value |= std::uint64_t(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+  return {};
+}
+
+bool skip(std::string_view& in, std::uint64_t n) {
+  if (n > in.size()) return false;
+  in.remove_prefix(n);
+  return true;
+}
+
+// Event: wall_time 1 (double), step 2 (int64).
+std::string event_head(double unix_seconds, std::int64_t step) {
+  std::string out;
+  put_tag(out, 1, fixed64);
+  put_little_endian(out, std::bit_cast<std::uint64_t>(unix_seconds));
+  put_tag(out, 2, varint);
+  put_varint(out, static_cast<std::uint64_t>(step));
+  return out;
+}
+
+// Summary.Value: tag 1 (string), simple_value 2 (float).
+std::string scalar_value(std::string_view tag, double value) {
+  std::string out;
+  put_bytes(out, 1, tag);
+  put_tag(out, 2, fixed32);
+  put_little_endian(out, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  return out;
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  std::uint32_t crc = ~0u;
+  for (const char c : bytes)
+    crc = crc_table[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ crc >> 8;
+  return ~crc;
+}
+
+std::string frame_record(std::string_view data) {
+  std::string out;
+  put_little_endian(out, std::uint64_t(data.size()));
+  put_little_endian(out, masked(crc32c(out)));
+  out += data;
+  put_little_endian(out, masked(crc32c(data)));
+  return out;
+}
+
+std::optional<std::string_view> take_record(std::string_view& file) {
+  if (file.size() < 16) return {};
+  const std::string_view length = file.substr(0, 8);
+  const std::uint64_t n = get_little_endian(length);
+  if (get_little_endian(file.substr(8, 4)) != masked(crc32c(length)) || n > file.size() - 16)
+    return {};
+  const std::string_view data = file.substr(12, n);
+  if (get_little_endian(file.substr(12 + n, 4)) != masked(crc32c(data))) return {};
+  file.remove_prefix(16 + n);
+  return data;
+}
+
+std::string version_event(double unix_seconds) {
+  std::string out = event_head(unix_seconds, 0);
+  put_bytes(out, 3, "brain.Event:2");
+  return out;
+}
+
+std::string start_event(double unix_seconds, std::int64_t step) {
+  std::string session;  // SessionLog: status 1 (START = 1)
+  put_tag(session, 1, varint);
+  put_varint(session, 1);
+  std::string out = event_head(unix_seconds, step);
+  put_bytes(out, 7, session);
+  return out;
+}
+
+std::string scalars_event(double unix_seconds, std::int64_t step,
+                          const std::vector<std::pair<std::string, double>>& values) {
+  std::string summary;  // Summary: value 1, repeated
+  for (const auto& [tag, value] : values) put_bytes(summary, 1, scalar_value(tag, value));
+  std::string out = event_head(unix_seconds, step);
+  put_bytes(out, 5, summary);
+  return out;
+}
+
+std::optional<std::int64_t> event_step(std::string_view event) {
+  std::int64_t step = 0;
+  while (!event.empty()) {
+    const auto tag = take_varint(event);
+    if (!tag) return {};
+    const unsigned wire = *tag & 7;
+    if (wire == varint) {
+      const auto value = take_varint(event);
+      if (!value) return {};
+      if (*tag >> 3 == 2) step = static_cast<std::int64_t>(*value);
+    } else if (wire == bytes) {
+      const auto size = take_varint(event);
+      if (!size || !skip(event, *size)) return {};
+    } else if ((wire != fixed64 && wire != fixed32) || !skip(event, wire == fixed64 ? 8 : 4)) {
+      return {};
+    }
+  }
+  return step;
+}
+
+}  // namespace tern::campaign::detail

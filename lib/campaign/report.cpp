@@ -1,0 +1,77 @@
+#include "campaign/report.hpp"
+
+#include <chrono>
+
+#include "campaign/detail/append_file.hpp"
+#include "campaign/detail/history.hpp"
+#include "campaign/detail/page.hpp"
+#include "campaign/detail/plots.hpp"
+
+namespace tern::campaign {
+namespace {
+
+using std::filesystem::path;
+
+const char* reason(detail::Ending ending) {
+  switch (ending) {
+    case detail::Ending::not_found:
+      return "gnuplot was not found (Debian, Ubuntu: gnuplot-nox)";
+    case detail::Ending::timed_out:
+      return "gnuplot took too long and was ended";
+    default:
+      return "gnuplot failed";
+  }
+}
+
+// The last `lines` lines.
+std::string tail(std::string text, int lines) {
+  std::size_t at = text.size();
+  while (lines-- >= 0 && at != std::string::npos && at > 0) at = text.rfind('\n', at - 1);
+  return at == std::string::npos || at == 0 ? text : text.substr(at + 1);
+}
+
+}  // namespace
+
+Report::Report(path run_directory, Log& log) : directory_(std::move(run_directory)), log_(log) {}
+
+void Report::make() {
+  const path folder = directory_ / ".report";
+  std::error_code ignored;
+  std::string problem;
+  try {
+    std::filesystem::create_directories(folder);
+    const detail::History history = detail::read_history(directory_ / "metrics.jsonl");
+    const auto plots = detail::choose_plots(history);
+    detail::Page page;
+    page.title = std::filesystem::absolute(directory_).lexically_normal().filename().string();
+    page.deck = detail::read_file(directory_ / "deck.in");
+    page.samples = detail::read_file(directory_ / "samples.txt");
+    page.log = tail(detail::read_file(directory_ / "log.txt"), 40);
+    const auto ending = detail::draw(history, plots, folder, std::chrono::seconds(30));
+    if (ending != detail::Ending::success) problem = reason(ending);
+    for (const detail::Plot& plot : plots) {
+      const std::string svg =
+          detail::inline_svg(detail::read_file(folder / (plot.file + ".svg")), plot.title);
+      if (svg.empty()) continue;
+      page.pictures.push_back({plot.title, svg});
+      detail::replace_file(directory_ / (plot.file + ".svg"), detail::standalone_svg(svg));
+    }
+    if (!detail::replace_file(directory_ / "report.html", detail::html(page, history)))
+      problem = "the disk refused it";
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  std::filesystem::remove_all(folder, ignored);
+  if (!problem.empty() && !warned_)
+    log_.warning("{}/report.html is incomplete: {}", directory_.string(), problem);
+  warned_ = warned_ || !problem.empty();
+}
+
+void make_report(const path& run_directory, Log& log) { Report(run_directory, log).make(); }
+
+void make_report(const path& run_directory) {
+  Log console;
+  make_report(run_directory, console);
+}
+
+}  // namespace tern::campaign

@@ -1,0 +1,147 @@
+// The report of a run: which plots, what is in the page, and what happens without gnuplot.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "campaign/detail/history.hpp"
+#include "campaign/detail/page.hpp"
+#include "campaign/detail/plots.hpp"
+#include "campaign/metrics.hpp"
+#include "campaign/report.hpp"
+#include "campaign/scratch.hpp"
+
+namespace tern::campaign {
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++n;
+  return n;
+}
+
+void write_run(const Scratch& run, int steps) {
+  Metrics metrics(run.path(), 0);
+  for (int step = 1; step <= steps; ++step) {
+    metrics.write(step,
+                  {{"train/loss", 3.0 + std::exp(-step / 50.0)},
+                   {"train/lr", 1e-3 / step},
+                   {"train/throughput", 1000.0 + step % 7},
+                   {"train/grad_norm", 1.0},
+                   {"system/gpu_memory_allocated", 0x1p30},
+                   {"train/loss_step_0", 2.0},
+                   {"train/loss_step_1", 1.0},
+                   {"train/wait", 0.0}},
+                  {{"samples_hash", "91c0"}});
+    if (step % 10 == 0) metrics.write(step, {{"val/loss", 3.1}});
+  }
+}
+
+// Sets PATH for its lifetime.
+class Path {
+ public:
+  explicit Path(const std::string& value) : before_(std::getenv("PATH")) {
+    ::setenv("PATH", value.c_str(), 1);
+  }
+  ~Path() { ::setenv("PATH", before_.c_str(), 1); }
+
+ private:
+  std::string before_;
+};
+
+TEST(Report, PlotsAreChosenFromWhatWasLogged) {
+  Scratch run;
+  write_run(run, 20);
+  const auto plots = detail::choose_plots(detail::read_history(run / "metrics.jsonl"));
+  std::vector<std::string> files;
+  for (const auto& plot : plots) files.push_back(plot.file);
+  EXPECT_EQ(files, (std::vector<std::string>{"loss", "loss_parts", "throughput", "grad_norm", "lr",
+                                             "memory", "train_wait"}));
+  EXPECT_EQ(plots[0].names, (std::vector<std::string>{"train/loss", "val/loss"}));
+  EXPECT_EQ(plots[1].names, (std::vector<std::string>{"train/loss_step_0", "train/loss_step_1"}));
+}
+
+TEST(Report, OnePageWithPlotsTableDeckAndSamples) {
+  Scratch run;
+  write_run(run, 300);
+  run.write("deck.in", "&campaign name = 'a<b' / ! R&D\n");
+  run.write("samples.txt", "Once upon <a> time");
+  run.write("log.txt", "step 300  loss 3.00\n");
+  make_report(run.path());
+  const std::string page = run.read("report.html");
+  EXPECT_EQ(count(page, "<svg"), 7u);
+  EXPECT_EQ(count(page, "</svg>"), 7u);
+  EXPECT_NE(page.find("R&amp;D"), std::string::npos);
+  EXPECT_NE(page.find("Once upon &lt;a&gt; time"), std::string::npos);
+  EXPECT_NE(page.find("step 300  loss 3.00"), std::string::npos);
+  EXPECT_NE(page.find("<tr><td>val/loss<td>3.1<td>300<td>3.1<td>3.1</tr>"), std::string::npos);
+  for (const char* fetched :
+       {"<script", "<link", "src=", "url(", "@import", "href='http", "href=\"http"})
+    EXPECT_EQ(page.find(fetched), std::string::npos)
+        << "the page needs nothing but itself: " << fetched;
+  for (const char* file : {"loss.svg", "lr.svg", "memory.svg"})
+    EXPECT_NE(run.read(file).find("</svg>"), std::string::npos) << file;
+  EXPECT_FALSE(std::filesystem::exists(run / ".report"));
+}
+
+TEST(Report, WithoutGnuplotItHasNoPlotsAndSaysSoOnce) {
+  Scratch run, nothing;
+  write_run(run, 20);
+  const Path path(nothing.path().string());
+  {
+    Log log;
+    log.open(run / "log.txt");
+    Report report(run.path(), log);
+    report.make();
+    report.make();
+  }
+  EXPECT_EQ(count(run.read("log.txt"), "gnuplot was not found"), 1u) << run.read("log.txt");
+  const std::string page = run.read("report.html");
+  EXPECT_EQ(count(page, "<svg"), 0u);
+  EXPECT_NE(page.find("<td>train/loss<td>"), std::string::npos);
+}
+
+TEST(Report, AnEmptyRunHasAReportToo) {
+  Scratch run;
+  run.write("metrics.jsonl",
+            "not json\n{\"step\": \"x\"}\n[]\n{\"step\": 3, \"train/loss\": null}\n{\"st");
+  make_report(run.path());
+  EXPECT_NE(run.read("report.html").find("</html>"), std::string::npos);
+}
+
+TEST(Report, AProgramThatHangsIsEnded) {
+  Scratch run;
+  EXPECT_EQ(detail::run_program({"sleep", "600"}, run / "out.txt", std::chrono::seconds(0)),
+            detail::Ending::timed_out);
+  EXPECT_EQ(detail::run_program({"false"}, run / "out.txt", std::chrono::seconds(60)),
+            detail::Ending::failed);
+  EXPECT_EQ(detail::run_program({"echo", "$HOME; x"}, run / "out.txt", std::chrono::seconds(60)),
+            detail::Ending::success);
+  EXPECT_EQ(run.read("out.txt"), "$HOME; x\n") << "no shell in between";
+}
+
+TEST(Report, LongRunsAreThinnedWithoutLosingSpikes) {
+  detail::Curve curve;
+  for (int i = 0; i < 100000; ++i) {
+    curve.step.push_back(i);
+    curve.value.push_back(i == 54321 ? 9.0 : i == 77777 ? -9.0 : 1.0);
+  }
+  const detail::Curve thin = detail::thinned(curve, 2000);
+  EXPECT_LE(thin.value.size(), 2000u);
+  const auto spike = std::find(thin.value.begin(), thin.value.end(), 9.0);
+  ASSERT_NE(spike, thin.value.end());
+  EXPECT_EQ(thin.step[std::size_t(spike - thin.value.begin())], 54321);
+  EXPECT_NE(std::find(thin.value.begin(), thin.value.end(), -9.0), thin.value.end());
+  EXPECT_TRUE(std::is_sorted(thin.step.begin(), thin.step.end()));
+  EXPECT_EQ(detail::thinned(thin, 2000).value, thin.value);
+}
+
+TEST(Report, SmoothingKeepsStraightLinesStraight) {
+  detail::Curve line;
+  for (int i = 0; i < 50; ++i) line.step.push_back(i), line.value.push_back(2.0 * i);
+  const detail::Curve smooth = detail::smoothed(line, 8);
+  for (std::size_t i = 0; i < 46; ++i) EXPECT_NEAR(smooth.value[i], line.value[i], 1e-9);
+}
+
+}  // namespace
+}  // namespace tern::campaign
