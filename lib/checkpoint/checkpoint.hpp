@@ -1,6 +1,7 @@
-/// HDF5 checkpoints. A run's checkpoints live in DIR/step_00001000/checkpoint.h5, with shard_*.h5 beside
-/// it when states are sharded over ranks (checkpoint.h5 then holds virtual datasets over them). Float32,
-/// row-major, chunked, Fletcher32. Written under a temporary name, fsynced, and made visible by one rename.
+/// HDF5 checkpoints. A run's checkpoints live in DIR/step_00001000/checkpoint.h5, with shard_*.h5
+/// beside it when states are sharded over ranks (checkpoint.h5 then holds virtual datasets over
+/// them). Float32, row-major, chunked, Fletcher32. Written under a temporary name, fsynced, and
+/// made visible by one rename.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -29,26 +30,31 @@ struct Piece {
 /// Root attributes of the file.
 struct Header {
   std::int64_t step = 0, tokens = 0;
-  std::string deck;                      // resolved deck text
-  std::map<std::string, double> numbers;      // e.g. best validation loss, skipped steps
-  std::map<std::string, std::string> texts;   // e.g. commit
+  std::string deck;                          // resolved deck text
+  std::map<std::string, double> numbers;     // e.g. best validation loss, skipped steps
+  std::map<std::string, std::string> texts;  // e.g. commit
 };
 
 /// Writes checkpoints of one run, one at a time, in a background thread of each rank.
 class Store {
  public:
   /// `keep`: how many of the newest stay; the one marked best stays too. Ranks share `directory`.
-  Store(std::filesystem::path directory, int rank, int ranks, int keep, Log& log);
+  /// Rank 0 removes what earlier crashes left there. `patience`: seconds that ranks wait for each
+  /// other's shards.
+  Store(std::filesystem::path directory, int rank, int ranks, int keep, Log& log,
+        double patience = 600);
   ~Store();  // waits for the write in progress
 
-  /// Copies the pieces (waits first if the previous write is still going on) and returns; the write goes on
-  /// in the background. Local to each rank, called by all with the same header and tensors. With one rank,
-  /// or when rank 0 holds everything, the file is plain; pieces of several ranks make shards.
-  void save(const Header& header, const std::vector<Tensor>& tensors, const std::vector<Piece>& pieces);
+  /// Copies the pieces (waits first if the previous write is still going on) and returns; the write
+  /// goes on in the background. Local to each rank, called by all with the same header and tensors.
+  /// With one rank, or when rank 0 holds everything, the file is plain; pieces of several ranks
+  /// make shards.
+  void save(const Header& header, const std::vector<Tensor>& tensors,
+            const std::vector<Piece>& pieces);
   /// Marks the checkpoint of `step` as the best: retention keeps it, and best.txt names it.
   void mark_best(std::int64_t step);
-  /// Waits until everything is on disk. Returns false if the last write failed (disk full, say): the error
-  /// was logged, and nothing half-written is left.
+  /// Waits until everything is on disk. Returns false if the last write failed (disk full, say):
+  /// the error was logged, and nothing half-written is left.
   bool wait();
 
  private:
@@ -59,7 +65,8 @@ class Store {
 /// A checkpoint on disk, opened and verified (every chunk's checksum is read once).
 class Reader {
  public:
-  /// `path`: a checkpoint.h5, or its step_ folder. Throws UserError naming the file and what is wrong.
+  /// `path`: a checkpoint.h5, or its step_ folder. Throws UserError naming the file and what is
+  /// wrong.
   explicit Reader(const std::filesystem::path& path);
   ~Reader();
   Reader(Reader&&) noexcept;
@@ -76,8 +83,9 @@ class Reader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The newest usable checkpoint below `directory` (a run's checkpoints folder). A damaged one is reported in
-/// the log and the one before it is tried. Leftovers of interrupted writes are ignored. Empty if none.
+/// The newest usable checkpoint below `directory` (a run's checkpoints folder). A damaged one is
+/// reported in the log and the one before it is tried. Leftovers of interrupted writes are ignored.
+/// Empty if none.
 std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& log);
 
 }  // namespace tern::checkpoint

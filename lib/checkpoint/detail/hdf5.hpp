@@ -1,0 +1,65 @@
+/// HDF5's C API with owners and exceptions. Serial builds of HDF5 (Debian's) are not thread-safe,
+/// so every call in this process, readers' and writers', is made under one recursive mutex: hold an
+/// Hdf5Lock around each group of calls. Long writes hold it for one chunk at a time.
+#pragma once
+#include <hdf5.h>
+
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+namespace tern::checkpoint::detail {
+
+/// Also turns HDF5's printing of its error stack off.
+class Hdf5Lock {
+ public:
+  Hdf5Lock();
+
+ private:
+  std::lock_guard<std::recursive_mutex> guard_;
+};
+
+class Hdf5Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Throws Hdf5Error: `what` and the innermost message of HDF5's error stack.
+[[noreturn]] void hdf5_failed(const std::string& what);
+/// Passes a nonnegative result on, throws otherwise.
+template <class Result>
+Result hdf5_check(Result result, const std::string& what) {
+  if (result < 0) hdf5_failed(what);
+  return result;
+}
+
+/// Owns one HDF5 identifier.
+class Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Handle() = default;
+  Handle(hid_t id, Close close, const std::string& what)
+      : id_(hdf5_check(id, what)), close_(close) {}
+  ~Handle() { reset(); }
+  Handle(Handle&& other) noexcept;
+  Handle& operator=(Handle&& other) noexcept;
+  operator hid_t() const { return id_; }  // NOLINT: used as one
+  void reset();
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+  Close close_ = nullptr;
+};
+
+Handle simple_space(int rank, const hsize_t* dims);
+
+void write_attribute(hid_t object, const std::string& name, std::int64_t value);
+void write_attribute(hid_t object, const std::string& name, double value);
+/// Variable-length UTF-8, which h5py reads as str.
+void write_attribute(hid_t object, const std::string& name, const std::string& value);
+std::int64_t read_integer(hid_t attribute);
+double read_number(hid_t attribute);
+std::string read_string(hid_t attribute);
+
+}  // namespace tern::checkpoint::detail

@@ -1,0 +1,42 @@
+/// Where the elements of tensors lie: chunks, rectangular boxes of flat ranges, and which rank
+/// holds what.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "checkpoint/checkpoint.hpp"
+
+namespace tern::checkpoint::detail {
+
+using Shape = std::vector<std::size_t>;
+
+std::size_t element_count(const Shape& shape);
+
+/// The chunk of a dataset: at most 2 MiB of float32, contiguous in the flat order, no larger than
+/// the dataset. Empty for scalars and datasets without elements, which HDF5 cannot chunk.
+Shape chunk_shape(const Shape& shape);
+
+/// A rectangle of a row-major array that is contiguous in the flat order.
+struct Box {
+  Shape start, size;
+  std::size_t count;  // elements
+};
+
+/// The flat range [first, first + count) as boxes in flat order: of a matrix at most three (the
+/// rest of the first row, whole rows, the start of the last row), of a scalar one with empty start
+/// and size.
+std::vector<Box> boxes_of_range(const Shape& shape, std::size_t first, std::size_t count);
+
+/// A flat range of a tensor and where a rank's buffer or shard holds it.
+struct Extent {
+  std::size_t tensor, first, count;
+  std::size_t offset;  // elements, in the buffer of `rank`
+  int rank = 0;
+};
+
+/// Sorts the extents by tensor and place and cuts off what an earlier one holds already. Throws
+/// std::runtime_error naming the first tensor with a gap.
+std::vector<Extent> cover(const std::vector<Tensor>& tensors, std::vector<Extent> extents);
+
+}  // namespace tern::checkpoint::detail

@@ -1,0 +1,210 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/detail/file_driver.hpp"
+#include "checkpoint/detail/folder.hpp"
+#include "checkpoint/detail/hdf5.hpp"
+#include "checkpoint/detail/layout.hpp"
+#include "checkpoint/detail/sums.hpp"
+#include "checkpoint/detail/writer.hpp"
+
+namespace tern::checkpoint {
+
+using namespace detail;
+
+struct Reader::Impl {
+  explicit Impl(const std::filesystem::path& path);
+
+  const Tensor& tensor(const std::string& path) const;
+  void read(const Tensor& tensor, std::size_t first, std::size_t count, float* to) const;
+  void verify_data() const;
+
+  std::filesystem::path file;
+  Handle access, input;
+  Header header;
+  std::vector<Tensor> tensors;
+  std::map<std::string, std::size_t> places;
+};
+
+namespace {
+
+herr_t collect_attribute(hid_t file, const char* name, const H5A_info_t*, void* to) {
+  auto& header = *static_cast<Header*>(to);
+  try {
+    const Handle attribute(H5Aopen(file, name, H5P_DEFAULT), H5Aclose, "open attribute");
+    const Handle type(H5Aget_type(attribute), H5Tclose, "attribute type");
+    const std::string key = name;
+    if (key == "step")
+      header.step = read_integer(attribute);
+    else if (key == "tokens")
+      header.tokens = read_integer(attribute);
+    else if (key == "deck")
+      header.deck = read_string(attribute);
+    else if (key == "format" || key == "version")
+      return 0;
+    else if (H5Tget_class(type) == H5T_STRING)
+      header.texts[key] = read_string(attribute);
+    else
+      header.numbers[key] = read_number(attribute);
+    return 0;
+  } catch (...) {  // HDF5 is C: no exception may pass through it
+    return -1;
+  }
+}
+
+herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* to) {
+  try {
+    static_cast<std::vector<std::string>*>(to)->emplace_back(name);
+    return 0;
+  } catch (...) {
+    return -1;
+  }
+}
+
+Header read_header(hid_t file) {
+  for (const char* name : {"format", "version", "step", "tokens"})
+    if (hdf5_check(H5Aexists(file, name), "look for attributes") == 0)
+      throw Hdf5Error(fmt::format("it is no checkpoint of ours (no root attribute '{}')", name));
+  const Handle format(H5Aopen(file, "format", H5P_DEFAULT), H5Aclose, "open attribute");
+  const Handle version(H5Aopen(file, "version", H5P_DEFAULT), H5Aclose, "open attribute");
+  if (read_string(format) != format_name)
+    throw Hdf5Error(fmt::format("root attribute 'format' is not '{}'", format_name));
+  if (read_integer(version) != format_version)
+    throw Hdf5Error(fmt::format("format version {} is not the one this program reads ({})",
+                                read_integer(version), format_version));
+  Header header;
+  hdf5_check(H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_attribute, &header),
+             "read the root attributes");
+  return header;
+}
+
+/// The tensor of a dataset of floats; empty for groups and anything else.
+std::optional<Tensor> describe(hid_t file, const std::string& name) {
+  const Handle object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose, "open " + name);
+  if (H5Iget_type(object) != H5I_DATASET) return std::nullopt;
+  const Handle type(H5Dget_type(object), H5Tclose, "type of " + name);
+  if (H5Tget_class(type) != H5T_FLOAT) return std::nullopt;
+  const Handle space(H5Dget_space(object), H5Sclose, "space of " + name);
+  const int rank = hdf5_check(H5Sget_simple_extent_ndims(space), "shape of " + name);
+  std::vector<hsize_t> dims(static_cast<std::size_t>(rank));
+  hdf5_check(H5Sget_simple_extent_dims(space, dims.data(), nullptr), "shape of " + name);
+  return Tensor{"/" + name, {dims.begin(), dims.end()}};
+}
+
+std::vector<Tensor> list_tensors(hid_t file) {
+  std::vector<std::string> names;
+  hdf5_check(H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, collect_name, &names), "list datasets");
+  std::vector<Tensor> tensors;
+  for (const std::string& name : names)
+    if (auto tensor = describe(file, name)) tensors.push_back(std::move(*tensor));
+  return tensors;
+}
+
+}  // namespace
+
+Reader::Impl::Impl(const std::filesystem::path& path)
+    : file(std::filesystem::is_directory(path) ? path / checkpoint_file : path) {
+  if (!std::filesystem::exists(path))
+    user_error("{}: no such checkpoint; name a checkpoint.h5 or its step_ folder", path.string());
+  const bool summed = std::filesystem::is_directory(path) ||
+                      (file.filename() == checkpoint_file &&
+                       std::filesystem::exists(file.parent_path() / sum_file));
+  if (summed) verify_folder(file.parent_path());
+  try {
+    const Hdf5Lock lock;
+    access = file_access(nullptr);
+    input = Handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), H5Fclose, "open");
+    header = read_header(input);
+    tensors = list_tensors(input);
+  } catch (const std::runtime_error& error) {
+    user_error("{}: cannot be read as a checkpoint: {}", file.string(), error.what());
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) places[tensors[i].path] = i;
+  if (!summed) verify_data();
+}
+
+const Tensor& Reader::Impl::tensor(const std::string& path) const {
+  const auto found = places.find(path);
+  if (found == places.end())
+    user_error("{}: has no dataset {}; was it written for another model?", file.string(), path);
+  return tensors[found->second];
+}
+
+void Reader::Impl::read(const Tensor& tensor, std::size_t first, std::size_t count,
+                        float* to) const {
+  const Hdf5Lock lock;
+  const Handle dataset(H5Dopen2(input, tensor.path.c_str(), H5P_DEFAULT), H5Dclose, "open dataset");
+  const Handle space(H5Dget_space(dataset), H5Sclose, "dataset's space");
+  for (const Box& box : boxes_of_range(tensor.shape, first, count)) {
+    const std::vector<hsize_t> start(box.start.begin(), box.start.end());
+    const std::vector<hsize_t> size(box.size.begin(), box.size.end());
+    if (!start.empty())
+      hdf5_check(
+          H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr),
+          "select a range");
+    const hsize_t elements = box.count;
+    hdf5_check(
+        H5Dread(dataset, H5T_NATIVE_FLOAT, simple_space(1, &elements), space, H5P_DEFAULT, to),
+        "read");
+    to += box.count;
+  }
+}
+
+/// A file that came without its checkpoint.sum: reads all once, so that HDF5 compares its
+/// Fletcher32 sums.
+void Reader::Impl::verify_data() const {
+  constexpr std::size_t step = std::size_t{1} << 22;
+  std::vector<float> buffer;
+  for (const Tensor& tensor : tensors) {
+    const std::size_t total = element_count(tensor.shape);
+    buffer.resize(std::min(total, step));
+    try {
+      for (std::size_t first = 0; first < total; first += step)
+        read(tensor, first, std::min(step, total - first), buffer.data());
+    } catch (const Hdf5Error& error) {
+      user_error("{}: {} is damaged: {}", file.string(), tensor.path, error.what());
+    }
+  }
+}
+
+Reader::Reader(const std::filesystem::path& path) : impl_(std::make_unique<Impl>(path)) {}
+Reader::~Reader() = default;
+Reader::Reader(Reader&&) noexcept = default;
+
+const Header& Reader::header() const { return impl_->header; }
+const std::vector<Tensor>& Reader::tensors() const { return impl_->tensors; }
+bool Reader::has(const std::string& path) const { return impl_->places.contains(path); }
+const std::filesystem::path& Reader::path() const { return impl_->file; }
+
+void Reader::read(const std::string& path, std::size_t first, std::size_t count, float* to) const {
+  const Tensor& tensor = impl_->tensor(path);
+  const std::size_t total = element_count(tensor.shape);
+  if (first > total || count > total - first)
+    user_error(
+        "{}: {} has {} elements, not the {} wanted from {} on; was it written for another "
+        "model?",
+        impl_->file.string(), path, total, count, first);
+  try {
+    if (count > 0) impl_->read(tensor, first, count, to);
+  } catch (const Hdf5Error& error) {
+    user_error("{}: {} cannot be read: {}", impl_->file.string(), path, error.what());
+  }
+}
+
+std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& log) {
+  for (const Candidate& candidate : candidates(directory)) {
+    try {
+      return Reader(candidate.path);
+    } catch (const UserError& error) {
+      log.warning("checkpoint of step {} is not usable, trying the one before: {}", candidate.step,
+                  error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace tern::checkpoint

@@ -1,0 +1,75 @@
+#include "checkpoint/detail/sums.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "checkpoint/detail/files.hpp"
+#include "checkpoint/detail/xxh64.hpp"
+
+namespace tern::checkpoint::detail {
+namespace {
+
+std::uint64_t hash_of(const std::string& text) {
+  Xxh64 hash;
+  hash.add(text.data(), text.size());
+  return hash.value();
+}
+
+std::string seal(const std::string& text) { return fmt::format("{:016x} end\n", hash_of(text)); }
+
+}  // namespace
+
+Sum sum_of(const std::filesystem::path& path) {
+  constexpr std::size_t step = std::size_t{4} << 20;
+  const File file(path, O_RDONLY);
+  ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  const auto buffer = std::make_unique_for_overwrite<unsigned char[]>(step);
+  Sum sum{path.filename().string()};
+  Xxh64 hash;
+  for (std::size_t n; (n = file.read(buffer.get(), step, sum.size)) > 0; sum.size += n)
+    hash.add(buffer.get(), n);
+  sum.hash = hash.value();
+  return sum;
+}
+
+std::string to_text(const std::vector<Sum>& sums) {
+  std::string text;
+  for (const Sum& sum : sums) text += fmt::format("{:016x} {} {}\n", sum.hash, sum.size, sum.file);
+  return text + seal(text);
+}
+
+std::vector<Sum> parse_sums(const std::string& text) {
+  const std::size_t last = text.size() < 2 ? std::string::npos : text.rfind('\n', text.size() - 2);
+  if (last == std::string::npos || text.substr(last + 1) != seal(text.substr(0, last + 1)))
+    throw UserError("it is truncated or altered");
+  std::vector<Sum> sums;
+  std::istringstream lines(text.substr(0, last + 1));
+  for (Sum sum; lines >> std::hex >> sum.hash >> std::dec >> sum.size >> sum.file;)
+    sums.push_back(sum);
+  return sums;
+}
+
+void verify_folder(const std::filesystem::path& folder) {
+  std::vector<Sum> sums;
+  try {
+    sums = parse_sums(read_text(folder / sum_file));
+  } catch (const std::exception& error) {
+    user_error("{}: {}", (folder / sum_file).string(), error.what());
+  }
+  for (const Sum& expected : sums) {
+    const auto path = folder / expected.file;
+    std::error_code missing;
+    const auto size = std::filesystem::file_size(path, missing);
+    if (missing) user_error("{}: {}", path.string(), missing.message());
+    if (size != expected.size)
+      user_error("{}: damaged, {} bytes instead of {}", path.string(), size, expected.size);
+    if (sum_of(path).hash != expected.hash)
+      user_error("{}: damaged, its XXH64 differs from {}", path.string(), sum_file);
+  }
+}
+
+}  // namespace tern::checkpoint::detail

@@ -1,0 +1,205 @@
+#include "checkpoint/detail/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/version.hpp"
+#include "checkpoint/detail/file_driver.hpp"
+#include "checkpoint/detail/files.hpp"
+#include "checkpoint/detail/hdf5.hpp"
+
+namespace tern::checkpoint::detail {
+namespace {
+
+std::vector<hsize_t> dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+/// A file being written. HDF5 sees no failure of the disk (file_driver.hpp), so check() asks for
+/// it.
+class Output {
+ public:
+  explicit Output(const std::filesystem::path& path) : path_(path) {
+    const Hdf5Lock lock;
+    const Handle access = file_access(&status_);
+    const hid_t id = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (id < 0 && status_.open_error) throw FileError("create", path, status_.open_error);
+    file_ = Handle(id, H5Fclose, "create " + path.string());
+  }
+
+  hid_t id() const { return file_; }
+
+  void check() const {
+    if (status_.error) throw FileError("write", path_, status_.error);
+  }
+
+  void finish() {
+    file_.reset();
+    check();
+    sync_path(path_);
+  }
+
+ private:
+  std::filesystem::path path_;
+  WriteStatus status_;  // outlives file_
+  Handle file_;
+};
+
+void write_header(hid_t file, const Header& header) {
+  write_attribute(file, "format", std::string(format_name));
+  write_attribute(file, "version", format_version);
+  write_attribute(file, "step", header.step);
+  write_attribute(file, "tokens", header.tokens);
+  write_attribute(file, "deck", header.deck);
+  if (!header.texts.contains("commit")) write_attribute(file, "commit", std::string(commit()));
+  for (const auto& [name, value] : header.numbers) write_attribute(file, name, value);
+  for (const auto& [name, value] : header.texts) write_attribute(file, name, value);
+}
+
+Handle make_groups() {
+  Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose, "link properties");
+  hdf5_check(H5Pset_create_intermediate_group(links, 1), "link properties");
+  return links;
+}
+
+Handle creation_properties(const Shape& shape) {
+  Handle create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "dataset properties");
+  // Every element is written, so filling first would only write everything twice.
+  hdf5_check(H5Pset_fill_time(create, H5D_FILL_TIME_NEVER), "fill time");
+  const Shape chunk = chunk_shape(shape);
+  if (!chunk.empty()) {
+    hdf5_check(H5Pset_chunk(create, static_cast<int>(chunk.size()), dims_of(chunk).data()),
+               "chunk size");
+    hdf5_check(H5Pset_fletcher32(create), "Fletcher32");
+  }
+  return create;
+}
+
+Handle create_dataset(hid_t file, const std::string& path, hid_t space, hid_t create) {
+  return Handle(
+      H5Dcreate2(file, path.c_str(), H5T_IEEE_F32LE, space, make_groups(), create, H5P_DEFAULT),
+      H5Dclose, "create dataset " + path);
+}
+
+void select(hid_t space, const Box& box) {
+  if (box.start.empty()) return;
+  hdf5_check(H5Sselect_hyperslab(space, H5S_SELECT_SET, dims_of(box.start).data(), nullptr,
+                                 dims_of(box.size).data(), nullptr),
+             "select a range");
+}
+
+/// Writes one box of a chunk's size after the other: the lock is free in between.
+void write_dataset(const Output& output, const std::string& path, const Shape& shape,
+                   const float* data) {
+  Handle space, dataset;
+  {
+    const Hdf5Lock lock;
+    space = simple_space(static_cast<int>(shape.size()), dims_of(shape).data());
+    dataset = create_dataset(output.id(), path, space, creation_properties(shape));
+  }
+  const std::size_t total = element_count(shape);
+  const Shape chunk = chunk_shape(shape);
+  const std::size_t step = chunk.empty() ? total : element_count(chunk);
+  for (std::size_t first = 0; first < total; first += step) {
+    for (const Box& box : boxes_of_range(shape, first, std::min(step, total - first))) {
+      const Hdf5Lock lock;
+      const hsize_t count = box.count;
+      select(space, box);
+      hdf5_check(
+          H5Dwrite(dataset, H5T_NATIVE_FLOAT, simple_space(1, &count), space, H5P_DEFAULT, data),
+          "write " + path);
+      data += box.count;
+    }
+    output.check();
+  }
+}
+
+Shape extents_shape(std::size_t count) { return {count, 4}; }
+
+}  // namespace
+
+std::string shard_file(int rank) { return fmt::format("shard_{:04d}.h5", rank); }
+
+void write_plain(const std::filesystem::path& file, const Header& header,
+                 const std::vector<Tensor>& tensors, const float* data) {
+  Output output(file);
+  write_header(output.id(), header);
+  for (const Tensor& tensor : tensors) {
+    write_dataset(output, tensor.path, tensor.shape, data);
+    data += element_count(tensor.shape);
+  }
+  output.finish();
+}
+
+void write_shard(const std::filesystem::path& file, const std::vector<Extent>& extents,
+                 const float* data, std::size_t total) {
+  Output output(file);
+  write_dataset(output, "data", {total}, data);
+  {
+    const Hdf5Lock lock;
+    std::vector<std::uint64_t> table;
+    for (const Extent& e : extents)
+      table.insert(table.end(), {e.tensor, e.first, e.count, e.offset});
+    const Handle space = simple_space(2, dims_of(extents_shape(extents.size())).data());
+    const Handle dataset(H5Dcreate2(output.id(), "extents", H5T_STD_U64LE, space, H5P_DEFAULT,
+                                    H5P_DEFAULT, H5P_DEFAULT),
+                         H5Dclose, "create extents");
+    if (!extents.empty())
+      hdf5_check(H5Dwrite(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, table.data()),
+                 "write extents");
+  }
+  output.finish();
+}
+
+std::vector<Extent> read_extents(const std::filesystem::path& file, int rank,
+                                 const std::vector<Tensor>& tensors) {
+  const Hdf5Lock lock;
+  const Handle access = file_access(nullptr);
+  const Handle input(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
+                     "open " + file.string());
+  const Handle dataset(H5Dopen2(input, "extents", H5P_DEFAULT), H5Dclose, "open extents");
+  const Handle space(H5Dget_space(dataset), H5Sclose, "extents' space");
+  const hssize_t values = hdf5_check(H5Sget_simple_extent_npoints(space), "extents' size");
+  std::vector<std::uint64_t> table(static_cast<std::size_t>(values));
+  if (values > 0)
+    hdf5_check(H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, table.data()),
+               "read extents");
+  std::vector<Extent> extents;
+  for (std::size_t i = 0; i + 3 < table.size(); i += 4) {
+    const Extent e{table[i], table[i + 1], table[i + 2], table[i + 3], rank};
+    if (e.tensor >= tensors.size() || e.first + e.count > element_count(tensors[e.tensor].shape))
+      throw std::runtime_error(fmt::format("{} was written for other tensors", file.string()));
+    extents.push_back(e);
+  }
+  return extents;
+}
+
+void write_virtual(const std::filesystem::path& file, const Header& header,
+                   const std::vector<Tensor>& tensors, const std::vector<Extent>& extents,
+                   const std::vector<std::size_t>& shard_sizes) {
+  Output output(file);
+  write_header(output.id(), header);
+  auto next = extents.begin();
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const Hdf5Lock lock;
+    const Shape& shape = tensors[t].shape;
+    const Handle space = simple_space(static_cast<int>(shape.size()), dims_of(shape).data());
+    const Handle create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "dataset properties");
+    for (; next != extents.end() && next->tensor == t; ++next) {
+      std::size_t offset = next->offset;
+      for (const Box& box : boxes_of_range(shape, next->first, next->count)) {
+        const hsize_t size = shard_sizes[static_cast<std::size_t>(next->rank)];
+        const Handle source = simple_space(1, &size);
+        select(source, {{offset}, {box.count}, box.count});
+        select(space, box);
+        hdf5_check(H5Pset_virtual(create, space, shard_file(next->rank).c_str(), "/data", source),
+                   "map " + tensors[t].path);
+        offset += box.count;
+      }
+    }
+    if (!shape.empty()) hdf5_check(H5Sselect_all(space), "select all");
+    create_dataset(output.id(), tensors[t].path, space, create);
+  }
+  output.finish();
+}
+
+}  // namespace tern::checkpoint::detail

@@ -1,0 +1,39 @@
+/// The HDF5 files of a checkpoint. Each function creates its file anew and fsyncs it; on failure it
+/// throws std::runtime_error (FileError with errno where the disk refused) and leaves the broken
+/// file to the caller.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/detail/layout.hpp"
+
+namespace tern::checkpoint::detail {
+
+constexpr const char* checkpoint_file = "checkpoint.h5";
+constexpr const char* format_name = "tern-checkpoint";
+constexpr std::int64_t format_version = 1;
+
+/// "shard_0003.h5"
+std::string shard_file(int rank);
+
+/// All tensors one after the other in `data`.
+void write_plain(const std::filesystem::path& file, const Header& header,
+                 const std::vector<Tensor>& tensors, const float* data);
+
+/// One rank's part: dataset "data", (total), and "extents", (n, 4): tensor, first, count, offset in
+/// data.
+void write_shard(const std::filesystem::path& file, const std::vector<Extent>& extents,
+                 const float* data, std::size_t total);
+/// The extents of a shard written by `rank`, checked against the tensors' sizes.
+std::vector<Extent> read_extents(const std::filesystem::path& file, int rank,
+                                 const std::vector<Tensor>& tensors);
+
+/// Virtual datasets over the shards beside the file, by relative names. `extents` cover all
+/// tensors.
+void write_virtual(const std::filesystem::path& file, const Header& header,
+                   const std::vector<Tensor>& tensors, const std::vector<Extent>& extents,
+                   const std::vector<std::size_t>& shard_sizes);
+
+}  // namespace tern::checkpoint::detail

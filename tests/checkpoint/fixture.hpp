@@ -1,0 +1,128 @@
+/// Checkpoints whose every value is a function of step, tensor and place.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "checkpoint/checkpoint.hpp"
+
+namespace tern::checkpoint::testing {
+
+namespace fs = std::filesystem;
+
+/// A folder of its own for each test, removed at its end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "tern-checkpoint-XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
+    path_ = name;
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+  operator const fs::path&() const { return path_; }  // NOLINT: used as one
+
+ private:
+  fs::path path_;
+};
+
+inline std::size_t size_of(const Tensor& tensor) {
+  std::size_t count = 1;
+  for (const std::size_t extent : tensor.shape) count *= extent;
+  return count;
+}
+
+/// Odd sizes, a matrix of several chunks, a vector, a scalar.
+inline std::vector<Tensor> sample_tensors() {
+  return {{"/model/embed_tokens/weight", {1031, 768}},
+          {"/model/layers/0/self_attn/q_proj/weight", {48, 96}},
+          {"/model/norm/weight", {97}},
+          {"/optimizer/m/model/layers/0/self_attn/q_proj/weight", {48, 96}},
+          {"/optimizer/count", {}}};
+}
+
+/// Few and small, for tests that write many.
+inline std::vector<Tensor> small_tensors() {
+  return {{"/model/layers/0/mlp/up_proj/weight", {40, 65}},
+          {"/model/norm/weight", {33}},
+          {"/optimizer/m/model/norm/weight", {33}}};
+}
+
+inline float value_at(std::int64_t step, std::size_t tensor, std::size_t place) {
+  const auto word = philox(7, Stream::test, static_cast<std::uint64_t>(step),
+                           static_cast<std::uint32_t>(tensor), static_cast<std::uint32_t>(place));
+  return uniform(word.word[0]) - 0.5f;
+}
+
+inline std::vector<std::vector<float>> values_of(const std::vector<Tensor>& tensors,
+                                                 std::int64_t step) {
+  std::vector<std::vector<float>> values;
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    values.emplace_back(size_of(tensors[t]));
+    for (std::size_t i = 0; i < values[t].size(); ++i) values[t][i] = value_at(step, t, i);
+  }
+  return values;
+}
+
+/// The part of each tensor that `rank` of `ranks` holds: cuts fall inside rows.
+inline std::vector<Piece> pieces_of(const std::vector<std::vector<float>>& values, int rank = 0,
+                                    int ranks = 1) {
+  std::vector<Piece> pieces;
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    const auto cut = [&](int r) { return values[t].size() * r / ranks; };
+    const std::size_t first = cut(rank), count = cut(rank + 1) - first;
+    if (count > 0) pieces.push_back({t, first, count, values[t].data() + first});
+  }
+  return pieces;
+}
+
+inline Header header_of(std::int64_t step) {
+  return {step,
+          step * 1000,
+          "&campaign name = 'test' /\n",
+          {{"best_loss", 3.25 + step}},
+          {{"note", "größer"}}};
+}
+
+inline void save(Store& store, const std::vector<Tensor>& tensors, std::int64_t step) {
+  const auto values = values_of(tensors, step);
+  store.save(header_of(step), tensors, pieces_of(values));
+}
+
+/// Whether every value is the one of the reader's own step, bit for bit.
+inline ::testing::AssertionResult consistent(const Reader& reader,
+                                             const std::vector<Tensor>& tensors) {
+  const std::int64_t step = reader.header().step;
+  const auto expected = values_of(tensors, step);
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    std::vector<float> read(expected[t].size());
+    reader.read(tensors[t].path, 0, read.size(), read.data());
+    if (read != expected[t])
+      return ::testing::AssertionFailure() << tensors[t].path << " of step " << step << " differs";
+  }
+  return ::testing::AssertionSuccess();
+}
+
+inline std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+inline std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void write_text(const fs::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
+
+}  // namespace tern::checkpoint::testing
