@@ -33,7 +33,7 @@ ShardWriter::~ShardWriter() {
 
 std::filesystem::path ShardWriter::path(std::size_t shard, bool partial) const {
   const std::string file = fmt::format("{}_{:05}.bin", name_, shard);
-  return folder_ / (partial ? "." + file + ".partial" : file);
+  return folder_ / (partial ? fmt::format(".{}.partial", file) : file);
 }
 
 void ShardWriter::write(const void* bytes, std::size_t size) {

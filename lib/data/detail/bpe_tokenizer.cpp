@@ -87,7 +87,7 @@ struct BpeTokenizer::Encoder {
   void add_segment(std::string_view text) {
     if (text.empty()) return;
     if (tokenizer.what_.add_prefix_space && text.front() != ' ')
-      add_text(" " + std::string(text));
+      add_text(fmt::format(" {}", text));
     else
       add_text(text);
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/error.hpp"
 #include "data/detail/regex.hpp"
 #include "data/detail/unicode.hpp"
 
@@ -79,9 +80,9 @@ std::string with_white_space(const std::string& pattern) {
     if (c == '\\' && i + 1 < pattern.size()) {
       const char escaped = pattern[++i];
       if (escaped == 's')
-        result += bracket ? ranges : "[" + ranges + "]";
+        result += bracket ? ranges : fmt::format("[{}]", ranges);
       else if (escaped == 'S' && !bracket)
-        result += "[^" + ranges + "]";
+        result += fmt::format("[^{}]", ranges);
       else
         (result += c) += escaped;
       continue;

@@ -175,7 +175,7 @@ BpeDescription read_gpt2_files(const std::filesystem::path& vocabulary,
 }
 
 void write_tokenizer_json(const std::filesystem::path& file, const std::vector<std::string>& tokens,
-                          const std::vector<Merge>& merges, Pattern pattern,
+                          const std::vector<Merge>& merges, PiecePattern pattern,
                           const std::vector<AddedToken>& added) {
   json root = {{"version", "1.0"},      {"truncation", nullptr},
                {"padding", nullptr},    {"added_tokens", json::array()},
@@ -192,9 +192,9 @@ void write_tokenizer_json(const std::filesystem::path& file, const std::vector<s
   const json byte_level = {{"type", "ByteLevel"},
                            {"add_prefix_space", false},
                            {"trim_offsets", true},
-                           {"use_regex", pattern == Pattern::gpt2}};
+                           {"use_regex", pattern == PiecePattern::gpt2}};
   root["pre_tokenizer"] = byte_level;
-  if (pattern == Pattern::gpt4) {
+  if (pattern == PiecePattern::gpt4) {
     const json split = {{"type", "Split"},
                         {"pattern", {{"Regex", gpt4_pattern}}},
                         {"behavior", "Isolated"},

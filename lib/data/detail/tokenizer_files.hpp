@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "data/bpe_training.hpp"
 #include "data/detail/bpe_tokenizer.hpp"
 
 namespace tern::data::detail {
@@ -17,13 +18,10 @@ BpeDescription read_tokenizer_json(const std::filesystem::path& file);
 BpeDescription read_gpt2_files(const std::filesystem::path& vocabulary,
                                const std::filesystem::path& merges);
 
-/// Which of the known patterns a tokenizer.json of ours is to name.
-enum class Pattern { gpt2, gpt4 };
-
 /// Writes a tokenizer.json that the tokenizers library loads. Throws UserError if the disk refuses
 /// it.
 void write_tokenizer_json(const std::filesystem::path& file, const std::vector<std::string>& tokens,
-                          const std::vector<Merge>& merges, Pattern pattern,
+                          const std::vector<Merge>& merges, PiecePattern pattern,
                           const std::vector<AddedToken>& added);
 
 /// Id of the token that separates documents, by the names in use for it; -1 if none is there.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/error.hpp"
 #include "data/detail/regex.hpp"
 
 namespace tern::data::detail {
@@ -85,7 +86,7 @@ CharClasses::CharClasses() : table_(code_points, CharClass::other) {
   };
   mark("\\p{L}+", CharClass::letter);
   mark("\\p{N}+", CharClass::number);
-  mark("[" + std::string(white_space_ranges()) + "]+", CharClass::space);
+  mark(fmt::format("[{}]+", white_space_ranges()), CharClass::space);
 }
 
 const CharClasses& CharClasses::instance() {

@@ -1,0 +1,38 @@
+/// The documents of an input, each given to training or to validation.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "data/documents.hpp"
+
+namespace tern::data::detail {
+
+struct SplitPart {
+  DocumentPart part;
+  bool valid = false;
+};
+
+/// Document number d is for validation if a hash of d falls below `valid_fraction`: the same for
+/// any number of threads, and unchanged for the documents before it when more are appended. An
+/// input that is one single text document is cut in two instead, at an end of line, its end being
+/// for validation.
+class SplitDocuments {
+ public:
+  SplitDocuments(const std::vector<std::filesystem::path>& files, InputFormat format,
+                 double valid_fraction);
+  std::optional<SplitPart> next();
+  std::size_t bytes() const { return documents_.bytes(); }
+
+ private:
+  SplitPart cut(DocumentPart part);
+
+  Documents documents_;
+  double valid_fraction_;
+  bool single_ = false;
+  std::size_t cut_at_ = 0, consumed_ = 0;  // bytes of the single document
+  std::optional<SplitPart> pending_;
+};
+
+}  // namespace tern::data::detail
