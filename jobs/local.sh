@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Runs a deck on this machine, from nothing: installs what is missing, builds, makes the quickstart's data,
+# runs.
+#
+#   jobs/local.sh                                   input/quickstart.in: a small GPT, some minutes
+#   jobs/local.sh DECK [trainer options]            as jobs/local.sh input/quickstart.in --resume
+#   RANKS=2 jobs/local.sh DECK                      on two MPI ranks
+#
+# CUDA is used where nvcc and a GPU are found; PRESET=cpu keeps to the processor.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# 1. Packages.
+jobs/install.sh
+
+# 2. Build.
+if [ -z "${PRESET:-}" ]; then
+  PRESET=cpu
+  if command -v nvcc >/dev/null && nvidia-smi -L >/dev/null 2>&1; then PRESET=cuda; fi
+fi
+export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
+cmake --preset "$PRESET"
+cmake --build "build/$PRESET" --target trainer prepare
+
+# 3. Data.
+if [ $# = 0 ]; then
+  set -- input/quickstart.in --fresh   # an earlier run is moved aside, not overwritten
+fi
+if [ "$1" = input/quickstart.in ] && [ ! -f data/quickstart/meta.json ]; then
+  ./prepare quickstart
+fi
+
+# 4. Run.
+export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
+if [ "${RANKS:-1}" = 1 ]; then exec ./trainer "$@"; fi
+if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+threads=$(($(nproc) / RANKS))
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((threads > 0 ? threads : 1))}
+exec mpirun --oversubscribe --bind-to none -n "$RANKS" ./trainer "$@"

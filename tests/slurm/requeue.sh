@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# A job on two ranks, submitted with sbatch and the job script of the quickstart, is stopped twice: by
+# SIGUSR1 (as --signal sends before the job's time ends; the trainer ends with 75 and the script queues the
+# job again) and by scontrol requeue (a preemption). It then finishes with the same losses, bit for bit, and
+# the same samples, each once, as the same run without interruption.
+#
+#   requeue.sh TRAINER PREPARE
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+trainer=$1 prepare=$2
+. "$here/one_node.sh"
+
+# 1. A folder as a user has it: program, job scripts, deck, data.
+work=$(mktemp -d /tmp/tern_requeue.XXXXXX)
+trap 'stop_slurm; rm -rf "$work"' EXIT
+cd "$work"
+ln -s "$trainer" trainer
+ln -s "$root/jobs" jobs
+"$prepare" text --input "$root"/lib/*/*.hpp "$root"/lib/*/*.cpp --format text --tokenizer bytes \
+  --valid-fraction 0.1 --output data/sources
+cat >deck.in <<'DECK'
+&campaign   name = 'job'   max_steps = 400   seed = 7 /
+&model      layers = 2   hidden = 64   heads = 4   context = 128   vocabulary = 264 /
+&data       train = 'data/sources/train_*.bin'   valid = 'data/sources/valid_*.bin'   tokenizer = 'bytes'
+            threads = 1 /
+&batch      per_rank = 8   global = 16 /
+&optimizer  lr = 1e-3   warmup_steps = 20 /
+&checkpoint every = 50 /
+&evaluation every = 100   batches = 2 /
+&output     log_every = 1 /
+DECK
+
+# 2. Slurm, and the run without interruption.
+start_slurm
+export OMP_NUM_THREADS=1 OMP_PROC_BIND=false
+srun --mpi=pmix -n 2 ./trainer deck.in --set campaign.name=whole >whole.txt 2>&1 ||
+  { cat whole.txt >&2; slurm_fail "srun -n 2 ./trainer ended with $?"; }
+
+# 3. The job, stopped twice.
+last_step() { tail -n 1 runs/job/metrics.jsonl 2>/dev/null | sed -n 's/^{"step":\([0-9]*\),.*/\1/p'; }
+beyond() { [ "$(last_step)" -ge "$1" ]; }
+job_is() { [ "$(squeue --noheader --jobs="$job" --format=%T 2>/dev/null)" = "$1" ]; }
+restarts() { scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'; }
+has_restarted() { [ "$(restarts)" -ge "$1" ] && job_is RUNNING; }
+
+job=$(sbatch --parsable jobs/quickstart.sh deck.in)
+wait_for 60 "the job's step 30" beyond 30
+scancel --signal=USR1 "$job"
+wait_for 60 "the job's second start" has_restarted 1
+stopped_at=$(last_step)
+wait_for 60 "steps after the first stop (at $stopped_at)" beyond $((stopped_at + 30))
+scontrol requeue "$job"
+wait_for 60 "the job's third start" has_restarted 2
+wait_for 240 "the end of the job" job_is ""
+scontrol show job "$job" | grep -q JobState=COMPLETED || { cat ./*.log >&2; slurm_fail "the job did not complete"; }
+
+# 4. The same run.
+cat ./quickstart-*.log
+python3 - <<'PY'
+import json
+def read(run):
+    entries = [json.loads(line) for line in open(f"runs/{run}/metrics.jsonl")]
+    kept = ("step", "train/loss", "train/grad_norm", "val/loss", "samples_hash", "samples_hash_total")
+    return [{name: entry[name] for name in kept if name in entry} for entry in entries]
+whole, job = read("whole"), read("job")
+assert len([e for e in whole if "train/loss" in e]) == 400, "the whole run logged each step once"
+assert len([e for e in whole if "val/loss" in e]) >= 4 and all("samples_hash" in e for e in whole if "train/loss" in e)
+for a, b in zip(whole, job):
+    assert a == b, f"first difference: {a} without interruption, {b} with two"
+assert len(whole) == len(job), f"{len(whole)} entries without interruption, {len(job)} with two"
+print(f"{len(job)} entries agree bit for bit; last {job[-1]}")
+PY
