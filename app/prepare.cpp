@@ -39,7 +39,7 @@ Value choice(const std::string& option, const std::string& word,
     if (name == word) return value;
     known += (known.empty() ? "" : ", ") + name;
   }
-  user_error("--{} {}: is none of {}", option, word, known);
+  user_error("{} '{}' is none of {}; see ./prepare --help", option, word, known);
 }
 
 struct CommandLine {
@@ -91,14 +91,15 @@ bool parse(int count, char** words, CommandLine& line) {
     std::cout << introduction << '\n' << shown;
     return false;
   }
+  choice<int>("command", line.command, {{"text", 0}, {"quickstart", 0}});
   data::PrepareOptions& p = line.prepare;
-  p.format = choice<data::InputFormat>("format", line.format,
+  p.format = choice<data::InputFormat>("--format", line.format,
                                        {{"auto", data::InputFormat::automatic},
                                         {"text", data::InputFormat::text},
                                         {"lines", data::InputFormat::lines},
                                         {"jsonl", data::InputFormat::jsonl}});
   p.pattern = choice<data::PiecePattern>(
-      "pattern", line.pattern,
+      "--pattern", line.pattern,
       {{"gpt2", data::PiecePattern::gpt2}, {"gpt4", data::PiecePattern::gpt4}});
   if (!(line.shard_tokens >= 1 && line.shard_tokens < 0x1p31) || p.threads < 1)
     user_error("--shard-tokens must be from 1 to 2^31 - 1, and --threads at least 1");
@@ -139,8 +140,7 @@ int main(int count, char** words) {
     CommandLine line;
     if (!parse(count, words, line)) return 0;
     if (line.command == "quickstart") set_quickstart(line.prepare);
-    if (line.command != "quickstart" && line.command != "text")
-      user_error("'{}' is no command; use text or quickstart, see ./prepare --help", line.command);
+    if (line.command == "quickstart" && is_ready(line.prepare)) return 0;
     run(line.prepare);
   } catch (const std::exception& error) {
     std::cerr << "prepare: " << error.what() << '\n';
