@@ -1,0 +1,23 @@
+/// The JSON header of a safetensors file, checked against the rules of the format (README of the
+/// safetensors repository, "Format"): in bounds, no overlap, no holes, sizes that match, no name
+/// twice.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tern::checkpoint::detail {
+
+struct StoredArray {
+  std::string dtype;  // "F32"
+  std::vector<std::size_t> shape;
+  std::size_t elements = 0;
+  std::size_t begin = 0, end = 0;  // bytes, from the start of the file
+};
+
+/// `bytes`: the whole file. Throws UserError saying what is wrong with it.
+std::map<std::string, StoredArray> parse_safetensors(const unsigned char* bytes, std::size_t size);
+
+}  // namespace tern::checkpoint::detail
