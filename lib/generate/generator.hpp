@@ -1,11 +1,12 @@
 /// Generation of tokens by a trained transformer, with a key-value cache.
 ///
-/// Sequences are left-aligned: each stands in its own slot of the cache and has its own positions, so
-/// prompts may differ in length and no padding exists. Prompts are prefilled one by one, in pieces of
-/// prefill_rows tokens; then all unfinished sequences of a batch decode together, one token each a
-/// step: the matrix products run over the whole batch, rotation and attention over runs of neighbouring
-/// slots that have equal length. A sequence's tokens depend on its prompt, its number in the list of
-/// prompts and the sampling alone, up to the rounding of matrix products of different heights.
+/// Sequences are left-aligned: each stands in its own slot of the cache and has its own positions,
+/// so prompts may differ in length and no padding exists. Prompts are prefilled one by one, in
+/// pieces of prefill_rows tokens; then all unfinished sequences of a batch decode together, one
+/// token each a step: the matrix products run over the whole batch, rotation and attention over
+/// runs of neighbouring slots that have equal length. A sequence's tokens depend on its prompt, its
+/// number in the list of prompts and the sampling alone, up to the rounding of matrix products of
+/// different heights.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,9 +28,9 @@ class Generator {
  public:
   static constexpr std::size_t prefill_rows = 256;
 
-  /// batch: sequences decoded together. max_tokens: of one sequence, prompt included; the cache takes
-  /// layers x 2 x batch x max_tokens x K E elements of the arena. UserError if a model with learned
-  /// positions has fewer of them.
+  /// batch: sequences decoded together. max_tokens: of one sequence, prompt included; the cache
+  /// takes layers x 2 x batch x max_tokens x K E elements of the arena. UserError if a model with
+  /// learned positions has fewer of them.
   Generator(const deck::Model& model, const model::ParameterTree& tree,
             const model::Parameters<T>& parameters, std::size_t batch, std::size_t max_tokens,
             Arena& arena);
@@ -38,9 +39,9 @@ class Generator {
   void prepare(const ops::Context& context) { transformer_.prepare(context); }
 
   /// The new tokens of each prompt, in the order of the prompts, of which there may be more than
-  /// `batch`. A sequence ends after max_new tokens, before the stop token, or when it has max_tokens.
-  /// Throws UserError for an empty prompt, one without room for a new token, or a token outside the
-  /// vocabulary, naming the prompt. Waits for the device after each token.
+  /// `batch`. A sequence ends after max_new tokens, before the stop token, or when it has
+  /// max_tokens. Throws UserError for an empty prompt, one without room for a new token, or a token
+  /// outside the vocabulary, naming the prompt. Waits for the device after each token.
   std::vector<std::vector<std::int32_t>> generate(
       const ops::Context& context, const std::vector<std::vector<std::int32_t>>& prompts,
       const GenerationOptions& options);
@@ -53,7 +54,8 @@ class Generator {
     std::size_t length;  // tokens in the cache
     std::int32_t next;   // the newest token, not yet in the cache
   };
-  /// Rows of the current pass that are computed together: `sequences` neighbours of `tokens` rows each.
+  /// Rows of the current pass that are computed together: `sequences` neighbours of `tokens` rows
+  /// each.
   struct Run {
     std::size_t row, slot, sequences, tokens, length;
   };

@@ -1,0 +1,217 @@
+#include "generate/generator.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace tern::generate {
+namespace {
+
+std::size_t pass_rows(std::size_t batch, std::size_t max_tokens, std::size_t prefill_rows) {
+  return std::max(batch, std::min(max_tokens, prefill_rows));
+}
+
+model::TransformerOptions options_for(std::size_t rows, std::size_t max_tokens) {
+  model::TransformerOptions options{rows, 1};
+  options.training = false;
+  options.positions = max_tokens;
+  options.head_rows = 1;  // losses are not asked for
+  return options;
+}
+
+}  // namespace
+
+template <class T>
+Generator<T>::Generator(const deck::Model& model, const model::ParameterTree& tree,
+                        const model::Parameters<T>& parameters, std::size_t batch,
+                        std::size_t max_tokens, Arena& arena)
+    : size_(model),
+      batch_(batch),
+      max_tokens_(max_tokens),
+      scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
+      transformer_(model, tree, parameters,
+                   options_for(pass_rows(batch, max_tokens, prefill_rows), max_tokens), arena) {
+  TERN_REQUIRE(batch > 0 && max_tokens > 0, "batch {}, max_tokens {}", batch, max_tokens);
+  if (model.position == "learned" && max_tokens > static_cast<std::size_t>(model.context))
+    user_error(
+        "{} tokens a sequence, but the model has {} learned positions: shorten the prompt or "
+        "lower &generation max_tokens",
+        max_tokens, model.context);
+  for (std::size_t l = 0; l < transformer_.layers(); ++l) {
+    const auto request = [&](const char* name) {
+      return arena.matrix<T>(fmt::format("layer {}/{}", l, name), Term::cache, batch * max_tokens,
+                             size_.K * size_.E);
+    };
+    keys_.push_back(request("keys"));
+    values_.push_back(request("values"));
+  }
+  logits_ = arena.matrix<T>("next logits", Term::workspace, batch, size_.V);
+  tokens_ =
+      arena.vector<std::int32_t>("tokens", Term::data, pass_rows(batch, max_tokens, prefill_rows));
+  requests_ = arena.vector<std::int32_t>("requests", Term::data, batch);
+}
+
+template <class T>
+void Generator<T>::check(const std::vector<std::int32_t>& prompt, std::size_t number) const {
+  if (prompt.empty())
+    user_error("prompt {} is empty: give at least one token (end of text begins a document)",
+               number);
+  if (prompt.size() >= max_tokens_)
+    user_error("prompt {} has {} tokens, and a sequence may have {}: no room for a new one", number,
+               prompt.size(), max_tokens_);
+  for (const std::int32_t token : prompt)
+    if (token < 0 || static_cast<std::size_t>(token) >= size_.V)
+      user_error(
+          "prompt {} has token {}, outside the model's vocabulary of {}: is the tokenizer the "
+          "one it was trained with?",
+          number, token, size_.V);
+}
+
+template <class T>
+Heads<T> Generator<T>::cached(const Matrix<T>& cache, const Run& run, std::size_t tokens) const {
+  const std::size_t width = size_.K * size_.E;
+  return Heads<T>(cache.data() + run.slot * max_tokens_ * width,
+                  Kokkos::LayoutStride(run.sequences, max_tokens_ * width, tokens, width, size_.K,
+                                       size_.E, size_.E, 1));
+}
+
+/// Rotation, cache and attention of one run; the run's rows of qkv are (sequences, tokens).
+template <class T>
+void Generator<T>::attend(const ops::Context& context, std::size_t layer, Matrix<T> qkv,
+                          const Run& run) {
+  const std::size_t H = size_.H, K = size_.K, E = size_.E, rows = run.sequences * run.tokens;
+  transformer_.rotate_rows(context, run.row, run.sequences, run.tokens,
+                           static_cast<int>(run.length));
+  const Matrix<T> fused = as_matrix(qkv.data() + run.row * size_.qkv, rows, size_.qkv);
+  const auto part = [&](std::size_t first, std::size_t heads) {
+    return heads_of(fused, first * E, run.sequences, run.tokens, heads, E);
+  };
+  const std::size_t end = run.length + run.tokens;
+  const Heads<T> k = cached(keys_[layer], run, end), v = cached(values_[layer], run, end);
+  const auto fresh = [&](const Heads<T>& all) {
+    return Heads<T>(
+        all.data() + run.length * K * E,
+        Kokkos::LayoutStride(run.sequences, max_tokens_ * K * E, run.tokens, K * E, K, E, E, 1));
+  };
+  Kokkos::deep_copy(context.space, fresh(k), part(H, K));
+  Kokkos::deep_copy(context.space, fresh(v), part(H + K, K));
+  const Matrix<T> result =
+      as_matrix(transformer_.attention_result().data() + run.row * H * E, rows, H * E);
+  ops::Pattern pattern;
+  pattern.query_offset = static_cast<int>(run.length);
+  ops::attention_forward<T>(
+      context, pattern, scale_, part(0, H), k, v,
+      heads_of(result, 0, run.sequences, run.tokens, H, E),
+      as_matrix(transformer_.lse().data() + run.row * H, run.sequences * H, run.tokens));
+}
+
+/// One forward pass over the rows of all runs, which extends their cached sequences.
+template <class T>
+void Generator<T>::pass(const ops::Context& context, const std::vector<std::int32_t>& tokens,
+                        const std::vector<Run>& runs) {
+  const HostVector<const std::int32_t> host(tokens.data(), tokens.size());
+  Kokkos::deep_copy(context.space, Vector<std::int32_t>(tokens_.data(), tokens.size()), host);
+  transformer_.reshape(tokens.size(), 1);
+  for (const Run& run : runs)
+    transformer_.embed_rows(
+        context, run.row,
+        Vector<const std::int32_t>(tokens_.data() + run.row, run.sequences * run.tokens),
+        run.tokens, static_cast<int>(run.length));
+  for (std::size_t layer = 0; layer < transformer_.layers(); ++layer) {
+    const Matrix<T> qkv = transformer_.project_qkv(context, layer);
+    for (const Run& run : runs) attend(context, layer, qkv, run);
+    transformer_.end_block(context, layer, {});
+  }
+  transformer_.finish(context);
+}
+
+template <class T>
+void Generator<T>::prefill(const ops::Context& context, Sequence& sequence,
+                           const std::vector<std::int32_t>& prompt) {
+  while (sequence.length < prompt.size()) {
+    const std::size_t rows = std::min(prefill_rows, prompt.size() - sequence.length);
+    const auto first = prompt.begin() + static_cast<std::ptrdiff_t>(sequence.length);
+    const std::vector<std::int32_t> piece(first, first + static_cast<std::ptrdiff_t>(rows));
+    pass(context, piece, {{0, sequence.slot, 1, rows, sequence.length}});
+    sequence.length += rows;
+    if (sequence.length == prompt.size())
+      transformer_.logits(context, rows - 1,
+                          as_matrix(logits_.data() + sequence.slot * size_.V, 1, size_.V));
+    context.fence("prefill");  // `piece` must outlive its copy
+  }
+}
+
+template <class T>
+void Generator<T>::decode(const ops::Context& context, const std::vector<Sequence>& sequences) {
+  std::vector<std::int32_t> tokens;
+  std::vector<Run> runs;
+  for (const Sequence& s : sequences) {
+    const bool joins = !runs.empty() && runs.back().length == s.length &&
+                       runs.back().slot + runs.back().sequences == s.slot;
+    if (joins)
+      ++runs.back().sequences;
+    else
+      runs.push_back({tokens.size(), s.slot, 1, 1, s.length});
+    tokens.push_back(s.next);
+  }
+  pass(context, tokens, runs);
+  transformer_.logits(context, 0, as_matrix(logits_.data(), tokens.size(), size_.V));
+  context.fence("decode");
+}
+
+/// Draws `next` of each sequence from its row of logits.
+template <class T>
+void Generator<T>::sample(const ops::Context& context, const GenerationOptions& options,
+                          std::vector<Sequence>& sequences, std::size_t drawn) {
+  const std::size_t n = sequences.size();
+  std::vector<std::int32_t> host(n);
+  const HostVector<std::int32_t> view(host.data(), n);
+  for (std::size_t i = 0; i < n; ++i) host[i] = static_cast<std::int32_t>(sequences[i].prompt);
+  const Vector<std::int32_t> requests(requests_.data(), n), tokens(tokens_.data(), n);
+  Kokkos::deep_copy(context.space, requests, view);
+  ops::sample<T>(context, options.sampling, as_matrix(logits_.data(), n, size_.V),
+                 options.vocabulary > 0 ? options.vocabulary : size_.V, requests,
+                 static_cast<int>(drawn), tokens);
+  context.fence("requests read");
+  Kokkos::deep_copy(context.space, view, tokens);
+  context.fence("sampled tokens");
+  for (std::size_t i = 0; i < n; ++i) sequences[i].next = host[i];
+}
+
+template <class T>
+std::vector<std::vector<std::int32_t>> Generator<T>::generate(
+    const ops::Context& context, const std::vector<std::vector<std::int32_t>>& prompts,
+    const GenerationOptions& options) {
+  for (std::size_t i = 0; i < prompts.size(); ++i) check(prompts[i], i);
+  std::vector<std::vector<std::int32_t>> results(prompts.size());
+  if (options.max_new == 0) return results;
+  for (std::size_t first = 0; first < prompts.size(); first += batch_) {
+    std::vector<Sequence> active;
+    for (std::size_t i = first; i < std::min(first + batch_, prompts.size()); ++i) {
+      active.push_back({i, i - first, 0, 0});
+      prefill(context, active.back(), prompts[i]);
+    }
+    for (std::size_t drawn = 0; !active.empty(); ++drawn) {
+      sample(context, options, active, drawn);
+      const auto finished = [&](const Sequence& s) {
+        if (s.next == options.stop) return true;
+        std::vector<std::int32_t>& result = results[s.prompt];
+        result.push_back(s.next);
+        return result.size() == options.max_new ||
+               prompts[s.prompt].size() + result.size() == max_tokens_;
+      };
+      active.erase(std::remove_if(active.begin(), active.end(), finished), active.end());
+      if (active.empty()) break;
+      decode(context, active);
+      for (Sequence& s : active) ++s.length;
+    }
+  }
+  return results;
+}
+
+template class Generator<float>;
+template class Generator<double>;
+template class Generator<bf16>;
+
+}  // namespace tern::generate
