@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/error.hpp"
+#include "data/detail/nfc.hpp"
 #include "data/detail/unicode.hpp"
 #include "data/detail/word_cache.hpp"
 
@@ -75,7 +76,11 @@ struct BpeTokenizer::Encoder {
     while (!text.empty()) {
       const std::size_t valid = valid_utf8_prefix(text);
       if (valid > 0) {
-        add_valid(text.substr(0, valid));
+        const std::string_view part = text.substr(0, valid);
+        if (tokenizer.what_.nfc && !is_surely_nfc(part))
+          add_valid(to_nfc(part));
+        else
+          add_valid(part);
       }
       std::size_t end = valid;
       while (end < text.size() && utf8_length(text.substr(end)) == 0) ++end;

@@ -27,6 +27,7 @@ struct BpeDescription {
   std::vector<Merge> merges;        // by rank
   std::vector<AddedToken> added;
   std::unique_ptr<Pretokenizer> pretokenizer;
+  bool nfc = false;               // text is brought to normalization form C first
   bool add_prefix_space = false;  // a text that does not start with a space is given one
   bool ignore_merges = false;     // a piece that is a token as a whole is that token
   std::int32_t end_of_text = -1;

@@ -78,8 +78,13 @@ struct Stages {
 void read_normalizer(const json& node, BpeDescription& description) {
   if (node.is_null()) return;
   const std::string type = node.at("type").get<std::string>();
-  if (type == "Sequence" && node.at("normalizers").empty()) return;
-  user_error("{}: the normalizer '{}' is not supported", description.source, type);
+  if (type == "NFC") {
+    description.nfc = true;
+  } else if (type == "Sequence") {
+    for (const json& part : node.at("normalizers")) read_normalizer(part, description);
+  } else {
+    user_error("{}: the normalizer '{}' is not supported, only NFC", description.source, type);
+  }
 }
 
 void read_pretokenizer(const json& node, BpeDescription& description) {

@@ -6,7 +6,7 @@
 
 namespace tern::data::detail {
 
-/// `node`: the value of "normalizer". Only none is known; others are a UserError naming them.
+/// `node`: the value of "normalizer". NFC or none; others are a UserError naming them.
 void read_normalizer(const nlohmann::json& node, BpeDescription& description);
 
 /// `node`: the value of "pre_tokenizer": ByteLevel, Split (Isolated, or Removed and inverted),
