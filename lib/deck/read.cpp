@@ -137,10 +137,9 @@ Deck parse(const std::string& text, const std::string& name,
 Deck read(const std::string& path, const std::vector<std::string>& overrides) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    user_error(
-        "{}: cannot read the deck; check that the file is there, is readable and is not empty",
-        path);
+  const bool empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
+  if (!file.is_open() || (!empty && !(text << file.rdbuf())))
+    user_error("{}: cannot read the deck; check that the file is there and is readable", path);
   return parse(text.str(), path, overrides);
 }
 

@@ -20,6 +20,8 @@ void check_ranges(Table&, Errors&);
 
 /// Values that the schema names but this version does not build (not_yet.cpp).
 void check_built(Table&, Errors&);
+/// The same in words, for the reference page.
+std::vector<std::string> not_built();
 
 /// Values that contradict one another (contradictions.cpp).
 void check_contradictions(const Deck&, Table&, Errors&);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "deck/detail/assign.hpp"
 
 namespace tern::deck::detail {
@@ -62,13 +64,13 @@ void check_sizes(const Deck& d, Contradictions& c) {
   c.check(b.global > 0 && uneven(b.global, b.per_rank), {"batch.global", "batch.per_rank"},
           fmt::format("{} sequences are no multiple of per_rank = {}; write one, or 0", b.global,
                       b.per_rank));
+  const std::int64_t unit = std::max<std::int64_t>(b.per_rank, 1) * d.parallel.data;
   c.check(
-      !uneven(b.global, b.per_rank) &&
-          uneven(b.global, std::max<std::int64_t>(b.per_rank, 1) * d.parallel.data),
-      {"batch.global", "batch.per_rank", "parallel.data"},
-      fmt::format("{} sequences are no multiple of per_rank = {} times parallel.data = {}; write "
-                  "one, or 0",
-                  b.global, b.per_rank, d.parallel.data));
+      !uneven(b.global, b.per_rank) && uneven(b.global, unit),
+      {"batch.global", "parallel.data", "batch.per_rank"},
+      fmt::format("{} sequences are no multiple of {}parallel.data = {}; write one, or 0", b.global,
+                  b.per_rank > 0 ? fmt::format("per_rank = {} times ", b.per_rank) : std::string(),
+                  d.parallel.data));
   c.check(
       d.precision.compute == "fp32" && d.model.attention == "cudnn",
       {"model.attention", "precision.compute"},

@@ -6,9 +6,23 @@
 
 namespace tern::deck::detail {
 
+namespace {
+
+/// An override as one line of a message shows it.
+std::string shown(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+    result += c == '\n' ? "\\n" : control ? fmt::format("\\x{:02x}", c) : std::string(1, c);
+  }
+  return result;
+}
+
+}  // namespace
+
 std::string Errors::where(const Place& place) const {
   if (place.override_index >= 0)
-    return "--set " + overrides_[static_cast<std::size_t>(place.override_index)];
+    return "--set " + shown(overrides_[static_cast<std::size_t>(place.override_index)]);
   if (place.line == 0) return file_;
   return fmt::format("{}:{}:{}", file_, place.line, place.column);
 }

@@ -8,7 +8,7 @@ void describe(Group& group, Campaign& c) {
   group.add("max_steps", c.max_steps, "length of the run and of the schedule")
       .unit("optimizer steps")
       .at_least(1)
-      .at_most(1e15);
+      .at_most(1000000000);
   group.add("max_hours", c.max_hours, "wall time after which the run saves and stops; 0: no limit")
       .unit("hours")
       .at_least(0);

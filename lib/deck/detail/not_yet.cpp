@@ -49,4 +49,16 @@ void check_built(Table& table, Errors& errors) {
   }
 }
 
+std::vector<std::string> not_built() {
+  std::vector<std::string> lines;
+  for (const NotYet& entry : not_yet) {
+    const std::string_view value = entry.value;
+    const std::string refusal = value == ">"   ? fmt::format("above {}", entry.instead)
+                                : value == "*" ? fmt::format("other than `'{}'`", entry.instead)
+                                               : fmt::format("= `'{}'`", value);
+    lines.push_back(fmt::format("`{}.{}` {}: {}", entry.group, entry.name, refusal, entry.what));
+  }
+  return lines;
+}
+
 }  // namespace tern::deck::detail

@@ -30,9 +30,10 @@ std::vector<Value> bare_strings(std::string_view text, const Place& place) {
 bool split_index(std::string& name, int& index) {
   const auto open = name.find('(');
   if (open == std::string::npos) return true;
-  const std::string digits(trim(std::string_view(name).substr(open + 1)));
-  if (digits.size() < 2 || digits.size() > 6 || digits.back() != ')' ||
-      digits.find_first_not_of("0123456789") != digits.size() - 1)
+  const std::string_view inside = std::string_view(name).substr(open + 1);
+  const std::string digits(trim(inside.substr(0, inside.find(')'))));
+  if (name.back() != ')' || digits.empty() || digits.size() > 6 ||
+      digits.find_first_not_of("0123456789") != std::string::npos)
     return false;
   index = std::stoi(digits);
   name = std::string(trim(std::string_view(name).substr(0, open)));

@@ -9,9 +9,11 @@ namespace {
 
 constexpr std::size_t most_values = 10000;  // of one name; guards against 999999999*1
 
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
 bool is_name(std::string_view text) {
-  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
-  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+  return !text.empty() && is_letter(text[0]) &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
 }
 
 bool is_value(const Token& token) {
@@ -72,7 +74,7 @@ class Parser {
     return ahead.next();
   }
   bool starts_assignment() const {
-    if (token_.kind != Token::word) return false;
+    if (token_.kind != Token::word || !is_letter(token_.text[0])) return false;
     const Token following = peek();
     return following.kind == Token::equals || following.kind == Token::left;
   }
@@ -100,11 +102,13 @@ class Parser {
   void group() {
     const Place place = token_.place;
     const std::string name = lower(token_.text);
-    if (!is_name(name))
-      fail("&" + token_.text, "not the name of a group; letters must follow the '&'");
-    else
+    const bool named = is_name(name);
+    if (named)
       result_.groups.push_back({name, place});
+    else
+      fail("&" + token_.text, "not the name of a group; letters must follow the '&'");
     advance();
+    if (!named) skip_to_assignment();
     for (;;) {
       if (token_.kind == Token::slash) return advance();
       if (token_.kind == Token::end || token_.kind == Token::group) {

@@ -1,0 +1,25 @@
+#pragma once
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "deck/deck.hpp"
+
+namespace tern::test {
+
+using Lines = std::vector<std::string>;
+
+/// The mistakes found in a deck called "d", one a line; empty if it is accepted.
+inline Lines mistakes(const std::string& text, const Lines& overrides = {}) {
+  Lines lines;
+  try {
+    deck::parse(text, "d", overrides);
+  } catch (const UserError& error) {
+    std::istringstream stream(error.what());
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace tern::test

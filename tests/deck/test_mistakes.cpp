@@ -1,0 +1,261 @@
+/// Every mistake the reader knows, with its place and text.
+#include <gtest/gtest.h>
+
+#include "deck/corpus.hpp"
+#include "deck/mistakes.hpp"
+
+namespace tern::test {
+namespace {
+
+TEST(DeckMistakes, Names) {
+  EXPECT_EQ(mistakes("&modle layers = 2 /"),
+            Lines{"d:1:1: modle: no such group; did you mean 'model'?"});
+  EXPECT_EQ(
+      mistakes("&zzzzzzzz x = 1 /"),
+      Lines{"d:1:1: zzzzzzzz: no such group; valid are campaign, model, objective, data, batch, "
+            "optimizer, precision, parallel, checkpoint, evaluation, generation, output, cost"});
+  EXPECT_EQ(mistakes("&model\n  layrs = 2 /"),
+            Lines{"d:2:3: model.layrs: no such name in &model; did you mean 'layers'?"});
+  EXPECT_EQ(
+      mistakes("&optimizer\n\n learning_rate_multiplier = 2 /"),
+      Lines{"d:3:2: optimizer.learning_rate_multiplier: no such name in &optimizer; valid are "
+            "kind, lr, "
+            "betas, eps, weight_decay, grad_clip, schedule, warmup_steps, min_lr, decay_fraction"});
+  EXPECT_EQ(mistakes("&model lr = 2 /"),
+            Lines{"d:1:8: model.lr: no such name in &model; it belongs to &optimizer"});
+}
+
+TEST(DeckMistakes, Repetition) {
+  EXPECT_EQ(mistakes("&model /\n&Model /"),
+            Lines{"d:2:1: model: the group was given on line 1 already; merge the two"});
+  EXPECT_EQ(mistakes("&model layers=2\nLAYERS=2 /"),
+            Lines{"d:2:1: model.layers: was given on line 1 already; remove one of the two"});
+  EXPECT_EQ(mistakes("&optimizer betas(1)=.1\n betas(1)=.1 /"),
+            Lines{"d:2:2: optimizer.betas: was given on line 1 already; remove one of the two"});
+  EXPECT_EQ(mistakes("&optimizer betas(1)=.1\n betas=.1,.2 /"),
+            Lines{"d:2:2: optimizer.betas: was given on line 1 already; remove one of the two"});
+}
+
+TEST(DeckMistakes, Types) {
+  const auto one = [](const char* text, const char* mistake) {
+    EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
+  };
+  one("&model layers = 2.0 /",
+      "d:1:17: model.layers: '2.0' is not an integer; write digits only, as 1000");
+  one("&model layers = '2' /",
+      "d:1:17: model.layers: '2' is not an integer; write digits only, as 1000");
+  one("&model layers = 1e3 /",
+      "d:1:17: model.layers: '1e3' is not an integer; write digits only, as 1000");
+  one("&model layers = 1_000 /",
+      "d:1:17: model.layers: '1_000' is not an integer; write digits only, as 1000");
+  one("&model layers = 99999999999999999999 /",
+      "d:1:17: model.layers: '99999999999999999999' does not fit 64 bits; write a smaller number");
+  for (const std::string word :
+       {"abc", "nan", "inf", "1e", "e5", "+-1", "-+1", "1.2.3", "0x10", "1+5", ".", "1d"})
+    EXPECT_EQ(mistakes("&optimizer lr = " + word + " /"),
+              Lines{"d:1:17: optimizer.lr: '" + word +
+                    "' is not a number; write it as 0.1, 6e-4 or 1d-3"});
+  one("&optimizer lr = 1e999 /",
+      "d:1:17: optimizer.lr: '1e999' does not fit a double; write a number between 1e-300 and "
+      "1e300");
+  one("&model qk_norm = 1 /",
+      "d:1:18: model.qk_norm: '1' is not a logical; write .true. or .false.");
+  one("&model qk_norm = 'T' /",
+      "d:1:18: model.qk_norm: 'T' is not a logical; write .true. or .false.");
+  one("&campaign task = train /",
+      "d:1:18: campaign.task: train is not a string; put it in quotes: 'train'");
+  one("&data train = 'a' 5 /", "d:1:19: data.train: 5 is not a string; put it in quotes: '5'");
+  one("&optimizer betas = 0.9 'x' /",
+      "d:1:24: optimizer.betas: 'x' is not a number; write it as 0.1, 6e-4 or 1d-3");
+}
+
+TEST(DeckMistakes, LongValuesAreShortenedInMessages) {
+  EXPECT_EQ(mistakes("&model layers = '" + std::string(100, 'x') + "' /"),
+            Lines{"d:1:17: model.layers: '" + std::string(60, 'x') +
+                  "...' is not an integer; write digits only, as 1000"});
+}
+
+TEST(DeckMistakes, Counts) {
+  EXPECT_EQ(
+      mistakes("&model layers = 2, 3 /"),
+      Lines{"d:1:20: model.layers: takes one value, not 2; remove the others or separate the next "
+            "name from its value with '='"});
+  EXPECT_EQ(mistakes("&model layers(1) = 2 /"),
+            Lines{"d:1:8: model.layers: not a list; write it without an index"});
+  EXPECT_EQ(mistakes("&optimizer betas(4) = .2 /"),
+            Lines{"d:1:12: optimizer.betas: element 4 of a list of 2; give element 3 first"});
+  EXPECT_EQ(
+      mistakes("&optimizer betas(1) = .2, .3 /"),
+      Lines{"d:1:27: optimizer.betas: an element takes one value; write the whole list without an "
+            "index"});
+}
+
+TEST(DeckMistakes, Ranges) {
+  const auto one = [](const char* text, const char* mistake) {
+    EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
+  };
+  one("&model layers = 0 /", "d:1:8: model.layers: 0 is out of range; it must be 1 to 10000");
+  one("&model layers = 10001 /",
+      "d:1:8: model.layers: 10001 is out of range; it must be 1 to 10000");
+  one("&campaign seed = -1 /", "d:1:11: campaign.seed: -1 is out of range; it must be at least 0");
+  one("&optimizer lr = 0 /", "d:1:12: optimizer.lr: 0.0 is out of range; it must be above 0");
+  one("&model dropout = 1 /",
+      "d:1:8: model.dropout: 1.0 is out of range; it must be at least 0 and below 1");
+  one("&optimizer betas = 0.9, 1 /",
+      "d:1:12: optimizer.betas: 1.0 is out of range; it must be at least 0 and below 1");
+  one("&optimizer schedule = 'cosinus' /",
+      "d:1:12: optimizer.schedule: 'cosinus' is not one of 'cosine' | 'linear' | 'wsd' | "
+      "'constant'; did you "
+      "mean 'cosine'?");
+  one("&model norm = 'RMSNorm' /",
+      "d:1:8: model.norm: 'RMSNorm' is not one of 'rmsnorm' | 'layernorm'; did you mean "
+      "'rmsnorm'?");
+  one("&data train = 'a', '' /", "d:1:7: data.train: an empty string in the list; remove it");
+}
+
+TEST(DeckMistakes, Syntax) {
+  const auto one = [](const char* text, const char* mistake) {
+    EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
+  };
+  one("&model layers = 2",
+      "d:1:1: model: the group is not closed before the end of the deck; end it with '/'");
+  one("&model layers = 2\n&data /",
+      "d:1:1: model: the group is not closed before '&data'; end it with '/'");
+  one("layers = 2",
+      "d:1:1: 'layers' stands outside of a group; open one with '&name' and close it with '/'");
+  one("&model / 'x' y\n z &data /",
+      "d:1:10: a string stands outside of a group; open one with '&name' and close it with '/'");
+  one("& model /", "d:1:1: &: not the name of a group; letters must follow the '&'");
+  one("&model layers 2 /", "d:1:15: model.layers: no '=' after the name; write name = value");
+  one("&model = 2 /", "d:1:8: model: '=' where a name should stand; write name = value");
+  one("&model a%b = 2 /",
+      "d:1:8: model.a%b: not a name; write name = value, and strings in quotes");
+  one("&model layers = /",
+      "d:1:17: model.layers: no value after '='; write one or remove the name");
+  one("&model layers = heads = 2 /",
+      "d:1:17: model.layers: no value after '='; write one or remove the name");
+  one("&optimizer betas = , 0.1 /",
+      "d:1:20: optimizer.betas: a comma without a value before it; remove it or write the value");
+  one("&optimizer betas = 0.1,,0.2 /",
+      "d:1:24: optimizer.betas: a comma without a value before it; remove it or write the value");
+  one("&model layers = 2; heads = 2 /",
+      "d:1:18: model.layers: ';' cannot stand here; write strings in quotes");
+  one("&model layers = 2 = 3 /",
+      "d:1:19: model.layers: '=' cannot stand here; write strings in quotes");
+  one("&model layers = é /",
+      "d:1:17: model.layers: 'é' cannot stand here; write strings in quotes");
+  one("&data train = 'a''b'c /",
+      "d:1:21: data.train: no blank before 'c'; separate values with blanks or commas");
+  one("&data train = 'a'\"b\" /",
+      "d:1:18: data.train: no blank before a string; separate values with blanks or commas");
+  one("&data train = 'a'valid = 'b' /",
+      "d:1:18: data.train: no blank before 'valid'; separate values with blanks or commas");
+}
+
+TEST(DeckMistakes, Indices) {
+  for (const std::string index : {"0", "-1", "x", "99999999999", "1.5", "'1'"})
+    EXPECT_EQ(mistakes("&optimizer betas(" + index + ") = 0.1 /"),
+              Lines{"d:1:18: optimizer.betas: the index is not a whole number from 1; write "
+                    "name(2) = value"})
+        << index;
+  for (const std::string index : {"1:2", "1,2", "1"})
+    EXPECT_EQ(
+        mistakes("&optimizer betas(" + index + " = 0.1 /"),
+        Lines{fmt::format("d:1:{}: optimizer.betas: no ')' after the index; write name(2) = value",
+                          index == "1" ? 20 : 19)})
+        << index;
+}
+
+TEST(DeckMistakes, Repeats) {
+  const auto one = [](const char* text, const char* mistake) {
+    EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
+  };
+  one("&optimizer betas = 2* 0.5 /",
+      "d:1:23: optimizer.betas: no value after the repeat count; write it as 3*0.5, without "
+      "blanks");
+  one("&optimizer betas = 2*/",
+      "d:1:22: optimizer.betas: no value after the repeat count; write it as 3*0.5, without "
+      "blanks");
+  one("&optimizer betas = 0*0.5 /",
+      "d:1:20: optimizer.betas: the repeat count 0 is not within 1 to 10000");
+  one("&optimizer betas = 99999999999999999999999*0.5 /",
+      "d:1:20: optimizer.betas: the repeat count 99999999999999999999999 is not within 1 to 10000");
+  one("&optimizer betas = 9999*0.5 2*0.5 /", "d:1:31: optimizer.betas: more than 10000 values");
+  one("&optimizer betas = 3*0.5 /", "d:1:12: optimizer.betas: 3 values; write two, as 0.9, 0.95");
+}
+
+TEST(DeckMistakes, StringsCloseOnTheirLine) {
+  EXPECT_EQ(
+      mistakes("&campaign\n  task = 'train\n  seed = -1\n  name = 'x' /"),
+      (Lines{"d:2:10: campaign.task: the string is not closed on its line; add the closing quote",
+             "d:3:3: campaign.seed: -1 is out of range; it must be at least 0"}));
+  EXPECT_EQ(
+      mistakes("&campaign name = 'x\n  seed = -1 /"),
+      (Lines{"d:1:18: campaign.name: the string is not closed on its line; add the closing quote",
+             "d:2:3: campaign.seed: -1 is out of range; it must be at least 0"}));
+  EXPECT_EQ(
+      mistakes("&generation prompt = 'x\n top_k = -1 /"),
+      (Lines{
+          "d:1:22: generation.prompt: the string is not closed on its line; add the closing quote",
+          "d:2:2: generation.top_k: -1 is out of range; it must be 0 to 16777216"}));
+}
+
+TEST(DeckMistakes, Bytes) {
+  EXPECT_EQ(mistakes(std::string("&model\n \0\0 /", 12)),
+            Lines{"d:2:2: byte 0x00 is a control character; decks are UTF-8 text, remove it"});
+  EXPECT_EQ(mistakes("! a\rb"),
+            Lines{"d:1:4: byte 0x0d is a control character; decks are UTF-8 text, remove it"});
+  for (const std::string bad :
+       {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\x80"})
+    EXPECT_EQ(mistakes("! ä" + bad),
+              Lines{fmt::format(
+                  "d:1:4: byte 0x{:02x} is not valid UTF-8; decks are UTF-8 text, remove it",
+                  static_cast<unsigned char>(bad[0]))});
+  EXPECT_EQ(mistakes(std::string((1 << 20) + 1, ' ')),
+            Lines{"d: 1048577 bytes are too much for a deck; is this the right file?"});
+}
+
+TEST(DeckMistakes, ColumnsCountCharacters) {
+  EXPECT_EQ(mistakes("&campaign name = 'äöü' seed = -1 /"),
+            Lines{"d:1:24: campaign.seed: -1 is out of range; it must be at least 0"});
+}
+
+TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
+  const char* text = R"(stuff here
+&campain x=1 /
+&model layer = 3 hidden = 'a' heads = 7 kv_heads=2
+ activation = 'silu' context = 0
+ norm = 'rms
+ position = rope
+&batch per_rank = 3 global = 4 4 preset='fast' /
+&optimizer lr=1e-4 min_lr = 1d-3 warmup_steps = 99999 /
+&parallel tensor = 2
+)";
+  const Lines expected = {
+      "d:1:1: 'stuff' stands outside of a group; open one with '&name' and close it with '/'",
+      "d:2:1: campain: no such group; did you mean 'campaign'?",
+      "d:3:1: model: the group is not closed before '&batch'; end it with '/'",
+      "d:3:8: model.layer: no such name in &model; did you mean 'layers'?",
+      "d:3:27: model.hidden: 'a' is not an integer; write digits only, as 1000",
+      "d:3:41: model.kv_heads: 2 kv_heads do not divide 7 heads; write a divisor of heads, or 0",
+      "d:4:2: model.activation: 'silu' is not one of 'swiglu' | 'gelu' | 'relu2'; did you mean "
+      "'swiglu'?",
+      "d:4:22: model.context: 0 is out of range; it must be 1 to 16777216",
+      "d:5:9: model.norm: the string is not closed on its line; add the closing quote",
+      "d:6:13: model.position: rope is not a string; put it in quotes: 'rope'",
+      "d:7:32: batch.global: takes one value, not 2; remove the others or separate the next name "
+      "from its "
+      "value with '='",
+      "d:7:34: batch.preset: 'fast' asks for batch presets, which this version does not build yet; "
+      "use 'none'",
+      "d:8:20: optimizer.min_lr: 0.001 is above lr = 1e-04; lower it",
+      "d:8:34: optimizer.warmup_steps: 99999 is more than campaign.max_steps = 1000; shorten the "
+      "warmup",
+      "d:9:1: parallel: the group is not closed before the end of the deck; end it with '/'",
+      "d:9:11: parallel.tensor: 2 asks for tensor parallelism, which this version does not build "
+      "yet; use 1"};
+  EXPECT_EQ(mistakes(text), expected);
+}
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+
+#include "deck/mistakes.hpp"
+
+namespace tern::test {
+namespace {
+
+deck::Deck with(const Lines& overrides) {
+  return deck::parse("&model layers = 3 /", "d", overrides);
+}
+
+TEST(DeckOverrides, ReplaceWhatTheDeckSays) {
+  EXPECT_EQ(with({"model.layers=5"}).model.layers, 5);
+  EXPECT_EQ(with({"Model.Layers = 5"}).model.layers, 5);
+  EXPECT_EQ(with({"model.layers=5", "model.layers=6"}).model.layers, 6);
+  EXPECT_EQ(with({"optimizer.lr=1d-3"}).optimizer.lr, 1e-3);
+  EXPECT_TRUE(with({"model.qk_norm=T"}).model.qk_norm);
+}
+
+TEST(DeckOverrides, StringsNeedNoQuotes) {
+  EXPECT_EQ(with({"campaign.task=evaluate"}).campaign.task, "evaluate");
+  EXPECT_EQ(with({"campaign.name='a b'"}).campaign.name, "a b");
+  EXPECT_EQ(with({"campaign.name=a=b, c!"}).campaign.name, "a=b, c!");
+  EXPECT_EQ(with({"campaign.name=it's"}).campaign.name, "it's");
+  EXPECT_EQ(with({"campaign.name=\"it's\""}).campaign.name, "it's");
+  EXPECT_EQ(with({"model.load="}).model.load, "");
+  EXPECT_EQ(with({"output.directory=/tmp/x"}).output.directory, "/tmp/x");
+  EXPECT_EQ(with({"generation.prompt=two\nlines"}).generation.prompt, "two\nlines");
+}
+
+TEST(DeckOverrides, Lists) {
+  EXPECT_EQ(with({"data.train=a/*.bin,b.bin c.bin"}).data.train,
+            (Lines{"a/*.bin", "b.bin", "c.bin"}));
+  EXPECT_EQ(with({"data.train='a b', \"c\""}).data.train, (Lines{"a b", "c"}));
+  EXPECT_EQ(with({"data.train=a", "data.train="}).data.train, Lines{});
+  EXPECT_EQ(with({"data.train=a,b", "data.train(2)=c"}).data.train, (Lines{"a", "c"}));
+  EXPECT_EQ(with({"optimizer.betas=0.8, 0.9"}).optimizer.betas, (std::vector<double>{0.8, 0.9}));
+  EXPECT_EQ(with({"optimizer.betas( 2 )=0.8"}).optimizer.betas, (std::vector<double>{0.9, 0.8}));
+  EXPECT_EQ(with({"optimizer.betas=2*0.8"}).optimizer.betas, (std::vector<double>{0.8, 0.8}));
+}
+
+TEST(DeckOverrides, MendWhatTheDeckGetsWrong) {
+  const std::string text = "&precision compute = 'fp8' / &model heads = 5 /";
+  EXPECT_EQ(mistakes(text).size(), 2u);
+  EXPECT_EQ(mistakes(text, {"precision.compute=bf16", "model.heads=6"}), Lines{});
+}
+
+TEST(DeckOverrides, MistakesNameTheOverride) {
+  const auto one = [](const std::string& override, const std::string& mistake) {
+    std::string shown = override;
+    if (const auto end = shown.find('\n'); end != std::string::npos) shown.replace(end, 1, "\\n");
+    if (const auto bad = shown.find('\x01'); bad != std::string::npos)
+      shown.replace(bad, 1, "\\x01");
+    EXPECT_EQ(mistakes("", {override}), Lines{"--set " + shown + ": " + mistake});
+  };
+  one("model.layers", "model.layers: not an override; write group.name=value");
+  one("layers=3", "layers: not an override; write group.name=value");
+  one("", ": not an override; write group.name=value");
+  one("modle.layers=3", "modle: no such group; did you mean 'model'?");
+  one("model.layer=3", "model.layer: no such name in &model; did you mean 'layers'?");
+  one("model.layers=abc", "model.layers: 'abc' is not an integer; write digits only, as 1000");
+  one("model.layers=", "model.layers: no value after '='; write one or remove the name");
+  one("model.layers=0", "model.layers: 0 is out of range; it must be 1 to 10000");
+  one("model.layers=3/", "model.layers: '/' after the value; quote strings that hold it");
+  one("model.layers=3 heads=2",
+      "model.layers: 'heads' after the value; quote strings that hold it");
+  one("campaign.task='train",
+      "campaign.task: the string is not closed on its line; add the closing quote");
+  one("campaign.name=a\nb", "campaign.name: the string holds a line end; write it on one line");
+  one("data.train=a\nb", "data.train: the string holds a line end; write it on one line");
+  one("campaign.task=trian",
+      "campaign.task: 'trian' is not one of 'train' | 'evaluate' | 'generate'; did you "
+      "mean 'train'?");
+  one("optimizer.betas=.1", "optimizer.betas: 1 values; write two, as 0.9, 0.95");
+  one("optimizer.betas(x)=.1",
+      "optimizer.betas(x): the index is not a whole number from 1; write name(2)=value");
+  one("optimizer.betas(0)=.1",
+      "optimizer.betas(0): the index is not a whole number from 1; write name(2)=value");
+  one("data.train(1)=", "data.train(1): no value after '='; write one or remove the name");
+  one("optimizer.kind=muon",
+      "optimizer.kind: 'muon' asks for Muon, which this version does not build yet; use "
+      "'adamw'");
+  one("campaign.name=\x01", "control characters or bytes that are not UTF-8; remove them");
+  one("campaign.name=\xff", "control characters or bytes that are not UTF-8; remove them");
+}
+
+TEST(DeckOverrides, ContradictionsBlameTheOneThatWasWritten) {
+  EXPECT_EQ(mistakes("&optimizer min_lr = 1e-3 /", {"optimizer.lr=1e-4"}),
+            Lines{"d:1:12: optimizer.min_lr: 0.001 is above lr = 1e-04; lower it"});
+  EXPECT_EQ(mistakes("&optimizer /", {"campaign.max_steps=5", "optimizer.warmup_steps=6"}),
+            Lines{"--set optimizer.warmup_steps=6: optimizer.warmup_steps: 6 is more than "
+                  "campaign.max_steps = 5; "
+                  "shorten the warmup"});
+}
+
+TEST(DeckOverrides, ComeAfterTheDeckInTheList) {
+  EXPECT_EQ(
+      mistakes("&model layers = 0 /", {"model.heads=x", "model.hiden=1"}),
+      (Lines{"d:1:8: model.layers: 0 is out of range; it must be 1 to 10000",
+             "--set model.heads=x: model.heads: 'x' is not an integer; write digits only, as 1000",
+             "--set model.hiden=1: model.hiden: no such name in &model; did you mean 'hidden'?"}));
+}
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <regex>
+
+#include "deck/corpus.hpp"
+#include "deck/detail/parser.hpp"
+#include "deck/detail/table.hpp"
+#include "deck/mistakes.hpp"
+
+namespace tern::test {
+namespace {
+
+using deck::Deck;
+
+void round_trips(const Deck& deck) {
+  for (const bool help : {false, true}) {
+    const std::string text = deck::print(deck, help);
+    EXPECT_EQ(deck::parse(text, "printed"), deck) << text;
+  }
+}
+
+TEST(DeckPrint, RoundTrips) {
+  round_trips(deck::parse("", "d"));
+  round_trips(deck::parse(every_construct, "d"));
+  for (const auto& path : input_decks()) round_trips(deck::read(path.string()));
+}
+
+TEST(DeckPrint, RoundTripsEveryReal) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    Deck deck = deck::parse("", "d");
+    const std::uint64_t bits = random() >> 1;
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    if (!std::isfinite(value)) continue;
+    deck.cost.peak_tflops = value;
+    deck.optimizer.weight_decay = static_cast<double>(random() % 1000000) / 1e6;
+    EXPECT_EQ(deck::parse(deck::print(deck, false), "printed"), deck);
+  }
+  for (const double value :
+       {0.0, 5e-324, 1e16, 1e22, 123456789.0, std::numeric_limits<double>::max()}) {
+    Deck deck = deck::parse("", "d");
+    deck.cost.peak_tflops = value;
+    round_trips(deck);
+  }
+}
+
+TEST(DeckPrint, RoundTripsEveryString) {
+  for (const char* text : {"", "'", "''", "\"", "it's \"x\"", " ! & / = ", "\t", "äλ", "\\n",
+                           "3*'a'", "a\nb", "\n", "a  \n  b\n", "&end\n/\n"}) {
+    Deck deck = deck::parse("", "d");
+    deck.generation.prompt = text;
+    if (!std::strchr(text, '\n')) deck.model.load = text;
+    if (*text && !std::strchr(text, '\n')) deck.data.train = {text, "b", text};
+    round_trips(deck);
+  }
+}
+
+TEST(DeckPrint, ExtremeIntegers) {
+  Deck deck = deck::parse("", "d");
+  deck.campaign.seed = std::numeric_limits<std::int64_t>::max();
+  round_trips(deck);
+}
+
+TEST(DeckPrint, HelpHasUnitRangeMeaningAndDefault) {
+  const std::string text = deck::print(Deck{}, true);
+  EXPECT_NE(
+      text.find(
+          "  context = 1024                     ! length of a sequence [tokens]; 1 to 16777216; "
+          "default 1024\n"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("! The transformer.\n&model\n"), std::string::npos);
+  EXPECT_EQ(deck::print(Deck{}, false).find(" ! "), std::string::npos);
+}
+
+/// The members that deck.hpp declares, "group.name".
+Lines declared_members() {
+  const std::string header =
+      std::regex_replace(file_text(TERN_SOURCE_DIR "/lib/deck/deck.hpp"),
+                         std::regex("//[^\n]*|\"[^\"]*\"|\\{[0-9., ]*\\}"), "");
+  Lines members;
+  const std::regex structs("struct (\\w+) \\{([^}]*)bool operator==");
+  for (std::sregex_iterator s(header.begin(), header.end(), structs), end; s != end; ++s) {
+    const std::string group = deck::detail::lower((*s)[1].str()), body = (*s)[2];
+    if (group == "deck") continue;
+    // A declarator: a word followed by an initializer, a comma or a semicolon.
+    const std::regex member("(\\w+)\\s*(=[^,;]*)?[,;]");
+    for (std::sregex_iterator m(body.begin(), body.end(), member); m != end; ++m)
+      members.push_back(group + "." + (*m)[1].str());
+  }
+  return members;
+}
+
+TEST(DeckSchema, DescribesEveryMemberOfDeckHpp) {
+  Deck deck;
+  Lines described;
+  for (const auto& group : deck::detail::describe(deck).groups)
+    for (const auto& field : group.fields) described.push_back(group.name + "." + field.name);
+  EXPECT_EQ(described, declared_members());
+}
+
+TEST(DeckSchema, EveryFieldHasHelpAndFitsALine) {
+  Deck deck;
+  for (const auto& group : deck::detail::describe(deck).groups)
+    for (const auto& field : group.fields) {
+      EXPECT_FALSE(field.help.empty()) << group.name << "." << field.name;
+      EXPECT_LT(field.help.size(), 110u) << group.name << "." << field.name;
+      EXPECT_EQ(field.name, deck::detail::lower(field.name));
+    }
+}
+
+TEST(DeckReference, PageIsUpToDate) {
+  EXPECT_EQ(file_text(TERN_SOURCE_DIR "/docs/deck.md"), deck::reference())
+      << "remake it: deck_dump --reference > docs/deck.md";
+}
+
+TEST(DeckReference, NamesEveryFieldAndWhatIsNotBuilt) {
+  const std::string page = deck::reference();
+  Deck deck;
+  for (const auto& group : deck::detail::describe(deck).groups) {
+    EXPECT_NE(page.find("## &" + group.name + "\n"), std::string::npos);
+    for (const auto& field : group.fields)
+      EXPECT_NE(page.find("| `" + field.name + "` |"), std::string::npos) << field.name;
+  }
+  EXPECT_NE(page.find("`parallel.tensor` above 1: tensor parallelism"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tern::test
