@@ -95,7 +95,8 @@ struct SafetensorsReader::Impl {
   void open_index(const fs::path& index) {
     std::map<std::string, const MappedFile*> opened;
     std::map<std::string, Place> named;
-    for (const auto& [name, value] : read_index(index).items()) {
+    const nlohmann::json weight_map = read_index(index);
+    for (const auto& [name, value] : weight_map.items()) {
       const std::string file = value.is_string() ? value.get<std::string>() : "";
       if (file.empty() || fs::path(file).filename() != file || file == "..")
         user_error("{}: '{}' is not in a file beside it", index.string(), name);
