@@ -100,6 +100,13 @@ TEST(DeckContradictions, Evaluation) {
   none("&evaluation every = 0 /");
 }
 
+TEST(DeckContradictions, Generation) {
+  one("&campaign task = 'generate' / &generation samples = 0 /",
+      "d:1:43: generation.samples: task = 'generate' with 0 samples would do nothing; write 1 or "
+      "more");
+  none("&generation samples = 0 /");
+}
+
 TEST(DeckContradictions, Directory) {
   one("&campaign name = '' /",
       "d:1:11: campaign.name: empty, and output.directory too; give the run a name");

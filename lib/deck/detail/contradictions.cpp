@@ -102,6 +102,9 @@ void check_run(const Deck& d, Contradictions& c) {
           "early stopping needs evaluations, but every = 0; write every > 0, or patience = 0");
   c.check(e.every == 0 && e.target_loss > 0, {"evaluation.target_loss", "evaluation.every"},
           "a target needs evaluations, but every = 0; write every > 0, or target_loss = 0");
+  c.check(d.campaign.task == "generate" && d.generation.samples == 0,
+          {"generation.samples", "campaign.task"},
+          "task = 'generate' with 0 samples would do nothing; write 1 or more");
   c.check(d.campaign.name.empty() && d.output.directory.empty(),
           {"campaign.name", "output.directory"},
           "empty, and output.directory too; give the run a name");

@@ -23,7 +23,9 @@ void describe(Group& group, Checkpoint& c) {
 
 void describe(Group& group, Evaluation& e) {
   group.add("every", e.every, "between evaluations; 0: only at the end").unit("steps").at_least(0);
-  group.add("batches", e.batches, "batches of the fixed validation set").at_least(1).at_most(1e9);
+  group.add("batches", e.batches, "batches of per_rank sequences, always the same ones")
+      .at_least(1)
+      .at_most(1e9);
   group.add("target_loss", e.target_loss, "validation loss at which the run stops; 0: none")
       .unit("nats")
       .at_least(0);
@@ -32,9 +34,12 @@ void describe(Group& group, Evaluation& e) {
 }
 
 void describe(Group& group, Generation& g) {
-  group.add("prompt", g.prompt, "text to continue").may_hold_lines();
+  group.add("prompt", g.prompt, "text to continue; a training run does so at each evaluation")
+      .may_hold_lines();
   group.add("checkpoint", g.checkpoint, "to generate from; empty: the newest of the run directory");
-  group.add("samples", g.samples, "continuations of the prompt").at_least(1).at_most(1 << 20);
+  group.add("samples", g.samples, "continuations of the prompt; 0: none, and no memory for them")
+      .at_least(0)
+      .at_most(1 << 20);
   group.add("max_tokens", g.max_tokens, "length of a continuation")
       .unit("tokens")
       .at_least(1)
