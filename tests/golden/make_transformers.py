@@ -9,8 +9,8 @@ For each model below, writes beside this script
     NAME.h5   tokens, targets (B, T; -1: ignored), logits (B, T, V), loss (mean over targets),
               gradients/<Tern's parameter name> in Tern's shapes, all computed in float64 from the float32
               weights; prompt_I, greedy_I: prompts and what Transformers' generate() adds to them greedily
-              in float32; attributes fp32_logits, fp32_gradients: relative errors of Transformers' own
-              float32 against its float64.
+              in float32; fp32_logits, bf16_logits, bf16_gradients, ...: relative errors of Transformers'
+              own float32 and bfloat16 against its float64, all gradients taken as one vector.
 
 Transformers computes norms, rotary tables and softmax in float32 whatever the model's type. For the
 float64 reference their float64 counterparts are put in place here, with the same formulas.
@@ -121,12 +121,28 @@ def evaluate(model, tokens, targets):
     logits = model(tokens).logits
     loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
     loss.backward()
-    return (logits.detach().numpy(), loss.item(),
-            {name: p.grad.numpy() for name, p in model.named_parameters()})
+    return (logits.detach().double().numpy(), loss.item(),
+            {name: p.grad.double().numpy() for name, p in model.named_parameters()})
 
 
 def relative_error(a, b):
     return float(np.linalg.norm(np.ravel(a) - np.ravel(b)) / np.linalg.norm(np.ravel(b)))
+
+
+def joined(named):
+    return np.concatenate([named[name].ravel() for name in sorted(named)])
+
+
+def own_errors(kind, config, model, tokens, targets, reference):
+    """Of Transformers itself in lower precision."""
+    errors = {}
+    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+        lower = kind(config)
+        lower.load_state_dict(model.state_dict())
+        logits, _, gradients = evaluate(lower.to(dtype).eval(), tokens, targets)
+        errors[f"{name}_logits"] = relative_error(logits, reference[0])
+        errors[f"{name}_gradients"] = relative_error(joined(gradients), joined(reference[2]))
+    return errors
 
 
 def greedy(model, prompt):
@@ -146,8 +162,9 @@ def main():
         tokens = torch.randint(vocabulary, (B, T), generator=generator)
         targets = torch.randint(vocabulary, (B, T), generator=generator)
         targets[torch.rand(B, T, generator=generator) < 0.2] = -1
-        logits, loss, gradients = evaluate(in_float64(kind, config, model), tokens, targets)
-        logits32, _, gradients32 = evaluate(model, tokens, targets)
+        reference = evaluate(in_float64(kind, config, model), tokens, targets)
+        logits, loss, gradients = reference
+        errors = own_errors(kind, config, model, tokens, targets, reference)
         with h5py.File(HERE / f"{name}.h5", "w") as f:
             f["tokens"], f["targets"] = tokens.int().numpy(), targets.int().numpy()
             f["logits"], f["loss"] = logits, np.array([loss])
@@ -157,13 +174,11 @@ def main():
                 prompt = torch.randint(vocabulary, (length,), generator=generator).tolist()
                 f[f"prompt_{i}"] = np.array(prompt, np.int32)
                 f[f"greedy_{i}"] = greedy(model, prompt).astype(np.int32)
-            f.attrs["fp32_logits"] = relative_error(logits32, logits)
-            f.attrs["fp32_gradients"] = max(
-                relative_error(gradients32[n], gradients[n]) for n in gradients)
-            print(f"{name}: loss {loss:.6f}, parameters {sum(p.numel() for p in model.parameters())},"
-                  f" Transformers' own float32 error: logits {f.attrs['fp32_logits']:.2e},"
-                  f" worst gradient {f.attrs['fp32_gradients']:.2e};"
-                  f" distinct greedy tokens {[len(set(f[f'greedy_{i}'][:])) for i in range(3)]}")
+            for error, value in errors.items():
+                f[error] = value
+            distinct = [len(set(f[f"greedy_{i}"][:])) for i in range(3)]
+        print(f"{name}: loss {loss:.6f}, distinct greedy tokens {distinct}, Transformers' own errors: "
+              + ", ".join(f"{error} {value:.1e}" for error, value in errors.items()))
 
 
 if __name__ == "__main__":

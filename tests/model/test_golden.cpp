@@ -1,0 +1,96 @@
+// The transformer against Hugging Face Transformers: logits, loss and all gradients of tiny models
+// (tests/golden/make_transformers.py), in double against float64, in float and bf16 too.
+#include "checkpoint/transformers.hpp"
+#include "golden/golden.hpp"
+#include "model/harness.hpp"
+
+namespace tern {
+namespace {
+
+const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
+
+struct Errors {
+  double logits, loss, all_gradients, worst_gradient;
+  std::string worst;
+};
+
+std::vector<std::int32_t> integers(const test::Golden& golden, const std::string& name) {
+  const std::vector<double> values = golden.numbers(name);
+  return {values.begin(), values.end()};
+}
+
+/// A bias of keys shifts all scores of a query alike (but for rotation), so its gradient is zero or
+/// nearly: its error is measured by the size of the values' bias, which enters the same product.
+double scale_of(const test::Golden& golden, const std::string& name) {
+  const std::size_t at = name.find("k_proj/bias");
+  const std::string measured = at == std::string::npos ? name : name.substr(0, at) + "v_proj/bias";
+  return test::norm(golden.numbers("gradients/" + measured));
+}
+
+template <class T>
+Errors errors_of(const std::string& name, bool recompute) {
+  const checkpoint::TransformersReader reader(folder + name);
+  const test::Golden golden(folder + name + ".h5");
+  const std::vector<std::size_t> shape = golden.shape("tokens");
+  model::TransformerOptions options{shape[0], shape[1]};
+  options.recompute = recompute;
+  options.head_rows = 7;  // several chunks, the last one shorter
+  test::Harness<T> model(reader.model(), options);
+  for (const model::Parameter& p : model.tree.parameters())
+    model.set(p.name, reader.read(p.name, p.shape));
+  model.parameters->refresh_compute(model.context);
+  model.set_batch(integers(golden, "tokens"), integers(golden, "targets"));
+
+  Errors result{};
+  result.logits = test::relative_error(model.logits(), golden.numbers("logits"));
+  const double loss = golden.numbers("loss")[0];
+  result.loss = std::abs(model.step() - loss) / loss;
+  double difference = 0, size = 0;
+  for (const model::Parameter& p : model.tree.parameters()) {
+    const std::vector<double> expected = golden.numbers("gradients/" + p.name);
+    const double distance = test::distance(model.gradient(p.name), expected);
+    difference += distance * distance;
+    size += std::pow(test::norm(expected), 2);
+    const double error = distance / scale_of(golden, p.name);
+    if (error > result.worst_gradient) result.worst_gradient = error, result.worst = p.name;
+  }
+  result.all_gradients = std::sqrt(difference / size);
+  std::printf(
+      "%s %s: relative error of logits %.1e, loss %.1e, all gradients %.1e, worst %.1e (%s)\n",
+      name.c_str(), type_name<T>(), result.logits, result.loss, result.all_gradients,
+      result.worst_gradient, result.worst.c_str());
+  return result;
+}
+
+class Golden : public testing::TestWithParam<const char*> {};
+
+TEST_P(Golden, DoubleIsTheFloat64Reference) {
+  const Errors e = errors_of<double>(GetParam(), false);
+  EXPECT_LT(e.logits, 1e-10);
+  EXPECT_LT(e.loss, 1e-10);
+  EXPECT_LT(e.worst_gradient, 1e-10) << e.worst;
+}
+
+TEST_P(Golden, FloatMatchesToRounding) {
+  for (const bool recompute : {false, true}) {
+    const Errors e = errors_of<float>(GetParam(), recompute);
+    EXPECT_LT(e.logits, 1e-5);
+    EXPECT_LT(e.loss, 1e-5);
+    EXPECT_LT(e.worst_gradient, 1e-5) << e.worst;
+  }
+}
+
+/// No worse than twice what Transformers itself loses in bfloat16.
+TEST_P(Golden, Bf16LosesNoMoreThanTransformersDoes) {
+  const test::Golden golden(folder + std::string(GetParam()) + ".h5");
+  const Errors e = errors_of<bf16>(GetParam(), false);
+  EXPECT_LT(e.logits, 2 * golden.number("bf16_logits"));
+  EXPECT_LT(e.all_gradients, 2 * golden.number("bf16_gradients"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transformers, Golden,
+                         testing::Values("llama_tied", "llama_untied", "qwen3", "gpt2"),
+                         [](const auto& name) { return std::string(name.param); });
+
+}  // namespace
+}  // namespace tern
