@@ -1,6 +1,5 @@
 // Saving and reading back: one rank, several ranks, retention, replacement.
 #include <algorithm>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/version.hpp"
@@ -83,7 +82,8 @@ void save_all(std::vector<std::unique_ptr<Store>>& stores, const std::vector<Ten
   const int ranks = static_cast<int>(stores.size());
   const auto values = values_of(tensors, step);
   for (int rank = 0; rank < ranks; ++rank)
-    stores[rank]->save(header_of(step), tensors, pieces_of(values, rank, ranks));
+    stores[static_cast<std::size_t>(rank)]->save(header_of(step), tensors,
+                                                 pieces_of(values, rank, ranks));
   for (auto& store : stores) EXPECT_TRUE(store->wait());
 }
 
@@ -114,6 +114,151 @@ TEST(Store, ShardsOfRanksReadAsOneFile) {
       EXPECT_EQ(row[5], value_at(reader.header().step, 1, 96 * 11 + 5));
     }
   }
+}
+
+std::vector<std::string> visible(const fs::path& folder) {
+  Names names = names_in(folder);
+  std::erase_if(names, [](const std::string& name) { return name == ".session"; });
+  return names;
+}
+
+TEST(Store, KeepsTheNewestAndTheBest) {
+  const TemporaryFolder folder;
+  Log log;
+  Store store(folder, 0, 1, 2, log);
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    save(store, small_tensors(), step);
+    if (step == 2) store.mark_best(2);  // while it is still being written
+    ASSERT_TRUE(store.wait());
+  }
+  EXPECT_EQ(visible(folder),
+            (Names{"best.txt", "step_00000002", "step_00000004", "step_00000005"}));
+  EXPECT_EQ(text_of(folder.path() / "best.txt"), "step_00000002\n");
+  store.mark_best(5);
+  save(store, small_tensors(), 6);
+  ASSERT_TRUE(store.wait());
+  EXPECT_EQ(visible(folder), (Names{"best.txt", "step_00000005", "step_00000006"}));
+  save(store, small_tensors(), 7);
+  save(store, small_tensors(), 8);
+  ASSERT_TRUE(store.wait());
+  EXPECT_EQ(visible(folder),
+            (Names{"best.txt", "step_00000005", "step_00000007", "step_00000008"}));
+}
+
+TEST(Store, LeavesLaterStepsToARunThatWentBack) {
+  const TemporaryFolder folder;
+  Log log;
+  Store store(folder, 0, 1, 1, log);
+  save(store, small_tensors(), 100);
+  save(store, small_tensors(), 50);
+  ASSERT_TRUE(store.wait());
+  EXPECT_EQ(visible(folder), (Names{"step_00000050", "step_00000100"}));
+}
+
+TEST(Store, ReplacesACheckpointOfTheSameStep) {
+  const TemporaryFolder folder;
+  Log log;
+  Store store(folder, 0, 1, 2, log);
+  save(store, small_tensors(), 3);
+  Header header = header_of(3);
+  header.tokens = 77;
+  const auto values = values_of(small_tensors(), 3);
+  store.save(header, small_tensors(), pieces_of(values));
+  ASSERT_TRUE(store.wait());
+  EXPECT_EQ(visible(folder), Names{"step_00000003"});
+  EXPECT_EQ(open_newest(folder, log)->header().tokens, 77);
+}
+
+TEST(Store, RecoversFromCrashesAtEveryPlace) {
+  const TemporaryFolder folder;
+  Log log;
+  {
+    Store store(folder, 0, 1, 3, log);
+    for (const std::int64_t step : {1, 2, 3}) save(store, small_tensors(), step);
+  }
+  const fs::path& at = folder.path();
+  // As if killed while 3 was being replaced, 1 removed, 4 and best.txt written.
+  fs::rename(at / "step_00000003", at / "step_00000003.old-0123456789abcdef");
+  fs::rename(at / "step_00000001", at / "step_00000001.del-0123456789abcdef");
+  fs::remove(at / "step_00000001.del-0123456789abcdef" / "checkpoint.h5");
+  fs::create_directory(at / "step_00000004.tmp-0123456789abcdef-1");
+  write_text(at / "step_00000004.tmp-0123456789abcdef-1" / "checkpoint.h5", "half");
+  write_text(at / "best.txt.tmp-0123456789abcdef", "step");
+  write_text(at / "step_by_step.txt", "of somebody else");
+  EXPECT_EQ(open_newest(folder, log)->header().step, 3);
+  const Store store(folder, 0, 1, 3, log);
+  EXPECT_EQ(visible(folder), (Names{"step_00000002", "step_00000003", "step_by_step.txt"}));
+  EXPECT_TRUE(consistent(*open_newest(folder, log), small_tensors()));
+}
+
+TEST(Store, OpensNothingWhereNothingIs) {
+  const TemporaryFolder folder;
+  Log log;
+  EXPECT_FALSE(open_newest(folder, log));
+  EXPECT_FALSE(open_newest(folder.path() / "none", log));
+  EXPECT_THROW(Reader(folder.path() / "none"), UserError);
+  write_text(folder.path() / "file", "");
+  EXPECT_THROW(Store(folder.path() / "file", 0, 1, 2, log), UserError);
+}
+
+TEST(Store, RefusesPiecesThatDoNotFit) {
+  const TemporaryFolder folder;
+  Log log;
+  Store store(folder, 0, 1, 2, log);
+  const auto tensors = small_tensors();
+  const auto values = values_of(tensors, 1);
+  auto pieces = pieces_of(values);
+  pieces[1].count -= 1;
+  EXPECT_THROW(store.save(header_of(1), tensors, pieces), InternalError);  // a gap
+  pieces[1].count += 2;
+  EXPECT_THROW(store.save(header_of(1), tensors, pieces), InternalError);
+  pieces[1].tensor = 9;
+  EXPECT_THROW(store.save(header_of(1), tensors, pieces), InternalError);
+  EXPECT_TRUE(store.wait());
+  EXPECT_EQ(visible(folder), Names{});
+}
+
+TEST(Store, IsPlainWhereRankZeroHoldsAll) {
+  const TemporaryFolder folder;
+  Log log;
+  const auto tensors = small_tensors();
+  auto stores = open_stores(folder, 2, log);
+  const auto values = values_of(tensors, 1);
+  stores[0]->save(header_of(1), tensors, pieces_of(values));
+  stores[1]->save(header_of(1), tensors, {});
+  for (auto& store : stores) EXPECT_TRUE(store->wait());
+  EXPECT_EQ(names_in(folder.path() / "step_00000001"), (Names{"checkpoint.h5", "checkpoint.sum"}));
+  // Ranks that hold parts in turn, one of them none; overlaps count once.
+  stores[0]->save(header_of(2), tensors, pieces_of(values_of(tensors, 2), 0, 2));
+  const auto second = values_of(tensors, 2);
+  stores[1]->save(header_of(2), tensors, pieces_of(second));
+  for (auto& store : stores) EXPECT_TRUE(store->wait());
+  EXPECT_TRUE(consistent(*open_newest(folder, log), tensors));
+}
+
+TEST(Store, GivesUpOnARankThatNeverComes) {
+  const TemporaryFolder folder;
+  Log log;
+  log.open(folder.path() / "log.txt");
+  const auto tensors = small_tensors();
+  const auto values = values_of(tensors, 1);
+  Store store(folder.path() / "checkpoints", 0, 2, 2, log, 0.2);
+  store.save(header_of(1), tensors, pieces_of(values, 0, 2));
+  EXPECT_FALSE(store.wait());
+  EXPECT_EQ(visible(folder.path() / "checkpoints"), Names{});
+  EXPECT_NE(text_of(folder.path() / "log.txt").find("rank 1 did not deliver"), std::string::npos);
+}
+
+TEST(Store, ReportsGapsBetweenRanksToAll) {
+  const TemporaryFolder folder;
+  Log log;
+  const auto tensors = small_tensors();
+  const auto values = values_of(tensors, 1);
+  auto stores = open_stores(folder, 2, log);
+  for (int rank = 0; rank < 2; ++rank)
+    stores[static_cast<std::size_t>(rank)]->save(header_of(1), tensors, pieces_of(values, rank, 3));
+  for (auto& store : stores) EXPECT_FALSE(store->wait());
+  EXPECT_EQ(visible(folder), Names{});
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+// Chunks, boxes of flat ranges, coverage by ranks, and the hash of the sums.
+#include "checkpoint/detail/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+
+#include "base/random.hpp"
+#include "checkpoint/detail/xxh64.hpp"
+
+namespace tern::checkpoint::detail {
+namespace {
+
+TEST(Layout, ChunksAreSmallEvenAndContiguous) {
+  EXPECT_EQ(chunk_shape({}), Shape{});
+  EXPECT_EQ(chunk_shape({0, 4}), Shape{});
+  EXPECT_EQ(chunk_shape({97}), Shape{97});
+  EXPECT_EQ(chunk_shape({1024, 1024}), (Shape{512, 1024}));
+  EXPECT_EQ(chunk_shape({768, 768}), (Shape{384, 768}));
+  EXPECT_EQ(chunk_shape({50304, 1024}), (Shape{509, 1024}));
+  EXPECT_EQ(chunk_shape({3, 1 << 20}), (Shape{1, 1 << 19}));
+  EXPECT_EQ(chunk_shape({8, 2048, 768}), (Shape{1, 512, 768}));
+  for (const Shape& shape : {Shape{1'000'003}, Shape{7, 500'001}, Shape{151'936, 2560}}) {
+    const Shape chunk = chunk_shape(shape);
+    EXPECT_LE(element_count(chunk), std::size_t{1} << 19);
+    std::size_t stored = 1;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      stored *= (shape[i] + chunk[i] - 1) / chunk[i] * chunk[i];
+    EXPECT_LT(static_cast<double>(stored), 1.01 * static_cast<double>(element_count(shape)));
+  }
+}
+
+/// Flat places of a box's elements, in its own row-major order.
+std::vector<std::size_t> places(const Shape& shape, const Box& box) {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < box.count; ++i) {
+    std::size_t rest = i, place = 0, stride = 1;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      place += (box.start[axis] + rest % box.size[axis]) * stride;
+      rest /= box.size[axis];
+      stride *= shape[axis];
+    }
+    result.push_back(place);
+  }
+  return result;
+}
+
+TEST(Layout, BoxesTileFlatRanges) {
+  for (const Shape& shape : {Shape{12}, Shape{4, 5}, Shape{3, 4, 5}, Shape{2, 1, 3, 4}}) {
+    const std::size_t total = element_count(shape);
+    for (std::size_t first = 0; first < total; ++first)
+      for (std::size_t count = 1; first + count <= total; ++count) {
+        const auto boxes = boxes_of_range(shape, first, count);
+        EXPECT_LE(boxes.size(), 2 * shape.size() - 1);
+        std::vector<std::size_t> all, expected(count);
+        for (const Box& box : boxes)
+          for (const std::size_t place : places(shape, box)) all.push_back(place);
+        std::iota(expected.begin(), expected.end(), first);
+        ASSERT_EQ(all, expected) << first << " " << count;
+      }
+  }
+}
+
+TEST(Layout, CoverTrimsOverlapsAndFindsGaps) {
+  const std::vector<Tensor> tensors{{"/a", {10}}, {"/b", {4}}};
+  const auto covered =
+      cover(tensors, {{1, 0, 4, 100, 1}, {0, 4, 6, 0, 1}, {0, 0, 6, 50, 0}, {0, 5, 2, 9, 2}});
+  ASSERT_EQ(covered.size(), 3u);
+  EXPECT_EQ(covered[1].first, 6u);
+  EXPECT_EQ(covered[1].count, 4u);
+  EXPECT_EQ(covered[1].offset, 2u);
+  EXPECT_EQ(covered[1].rank, 1);
+  EXPECT_THROW(cover(tensors, {{0, 0, 10, 0, 0}}), std::runtime_error);
+  EXPECT_THROW(cover(tensors, {{0, 0, 10, 0, 0}, {1, 1, 3, 0, 0}}), std::runtime_error);
+  EXPECT_THROW(cover(tensors, {{0, 0, 5, 0, 0}, {0, 6, 4, 0, 0}, {1, 0, 4, 0, 0}}),
+               std::runtime_error);
+}
+
+std::uint64_t hash(const std::string& text, std::size_t piece) {
+  Xxh64 hash;
+  for (std::size_t i = 0; i < text.size(); i += piece)
+    hash.add(text.data() + i, std::min(piece, text.size() - i));
+  return hash.value();
+}
+
+TEST(Xxh64, MatchesKnownValuesInAnyPieces) {
+  EXPECT_EQ(hash("", 1), 0xef46db3751d8e999u);
+  EXPECT_EQ(hash("abc", 3), 0x44bc2cf5ad770999u);
+  const std::string text = "Nobody inspects the spammish repetition";
+  for (const std::size_t piece : {1u, 3u, 7u, 31u, 32u, 33u, 64u})
+    EXPECT_EQ(hash(text, piece), 0xfbcea83c8a378bf1u) << piece;
+}
+
+}  // namespace
+}  // namespace tern::checkpoint::detail
