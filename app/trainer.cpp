@@ -46,12 +46,21 @@ po::options_description describe(CommandLine& line) {
       "fresh", po::bool_switch(&line.options.fresh),
       "move an earlier run of the same name aside and start anew")(
       "prompt", po::value<std::string>()->value_name("TEXT"),
-      "generate from TEXT with the run's newest checkpoint (task = 'generate')");
+      "continue TEXT with the run's newest checkpoint (task = 'generate')")(
+      "export", po::value(&line.options.export_to)->value_name("DIR"),
+      "write the newest checkpoint's weights as a Hugging Face Transformers directory");
   return all;
 }
 
+/// A namelist string: in quotes, with quotes in it doubled.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("''") : std::string(1, c);
+  return result + "'";
+}
+
 /// Parses the options; Kokkos takes its own (--kokkos-...) out of argv before.
-CommandLine parse(int argc, char** argv) {
+CommandLine parse(int argc, char** argv, bool speaks) {
   CommandLine line;
   const po::options_description visible = describe(line);
   po::options_description all;
@@ -65,11 +74,12 @@ CommandLine parse(int argc, char** argv) {
   } catch (const po::error& e) {
     tern::user_error("{}; trainer --help lists the options", e.what());
   }
-  if (line.help) std::cout << usage << visible << exit_codes;
-  if (line.version) std::cout << "tern " << tern::version() << " (" << tern::commit() << ")\n";
+  if (line.help && speaks) std::cout << usage << visible << exit_codes;
+  if (line.version && speaks)
+    std::cout << "tern " << tern::version() << " (" << tern::commit() << ")\n";
   if (map.count("prompt")) {
     line.set.push_back("campaign.task='generate'");
-    line.options.prompt = map["prompt"].as<std::string>();
+    line.set.push_back("generation.prompt=" + quoted(map["prompt"].as<std::string>()));
   }
   if (line.deck.empty() && !line.help && !line.version)
     tern::user_error("no deck given; try: trainer input/quickstart.in, or trainer --help");
@@ -83,7 +93,7 @@ int main(int argc, char** argv) {
   const tern::comm::Session session(&argc, &argv);
   return tern::comm::run_ranks([&]() -> int {
     // 2. Options and deck.
-    const CommandLine line = parse(argc, argv);
+    const CommandLine line = parse(argc, argv, session.rank() == 0);
     if (line.help || line.version) return 0;
     const tern::deck::Deck deck = tern::deck::read(line.deck, line.set);
     if (line.print_deck) {

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "base/version.hpp"
 #include "campaign/run_directory.hpp"
+#include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
 #include "plan/plan.hpp"
 
@@ -35,19 +36,30 @@ int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan
   return trainer.run();
 }
 
+template <class T>
+int dispatch(const deck::Deck& deck, const Options& options, comm::Group& group,
+             const comm::Session& session) {
+  Log log(session.rank() == 0);
+  if (!options.export_to.empty()) return export_model<T>(deck, options.export_to, group, log);
+  deck::Deck planned = deck;
+  if (deck.campaign.task == "generate") planned.batch.per_rank = planned.batch.global = 1;
+  const auto mesh = deck.campaign.task == "generate" ? comm::alone() : nullptr;
+  const plan::Plan plan = plan::make_plan(planned, mesh ? *mesh : group);
+  if (options.dry_run) {
+    log.line("{}", plan::table(plan, deck, group.size()));
+    return finished;
+  }
+  if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, group, log);
+  if (deck.campaign.task == "generate") return generate_text<T>(deck, plan, group, log);
+  return train<T>(deck, options, plan, group, session, log);
+}
+
 }  // namespace
 
 int run(const deck::Deck& deck, const Options& options, const comm::Session& session) {
   const auto group = comm::world();
-  Log log(session.rank() == 0);
-  const plan::Plan plan = plan::make_plan(deck, *group);
-  if (options.dry_run) {
-    log.line("{}", plan::table(plan, deck, group->size()));
-    return finished;
-  }
-  if (deck.precision.compute == "bf16")
-    return train<bf16>(deck, options, plan, *group, session, log);
-  return train<float>(deck, options, plan, *group, session, log);
+  if (deck.precision.compute == "bf16") return dispatch<bf16>(deck, options, *group, session);
+  return dispatch<float>(deck, options, *group, session);
 }
 
 }  // namespace tern::campaign

@@ -8,12 +8,12 @@ namespace tern::campaign {
 
 template <class T>
 Snapshot<T>::Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
-                      const optimizer::Optimizer<T>& optimizer, int rank, bool sharded)
-    : tree_(tree), parameters_(parameters), writes_(sharded || rank == 0) {
-  const optimizer::Range owned = optimizer.owned();
+                      optimizer::Range owned, const std::vector<optimizer::State<T>>& states,
+                      bool writes)
+    : tree_(tree), writes_(writes) {
   const auto range = Kokkos::make_pair(owned.first, owned.first + owned.count);
   arrays_.push_back({"", Kokkos::subview(parameters.master, range), owned, {}});
-  for (const auto& state : optimizer.states())
+  for (const auto& state : states)
     arrays_.push_back({"/optimizer/" + state.name, state.values, owned, {}});
   for (Array& array : arrays_) {
     array.host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, array.values);
@@ -53,7 +53,7 @@ void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
 }
 
 template <class T>
-void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader, bool states) {
+void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader) {
   for (std::size_t i = 0; i < tree_.parameters().size(); ++i) {
     const checkpoint::Tensor& wanted = tensors_[i];
     const auto& stored = reader.tensors();
@@ -69,11 +69,9 @@ void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& re
   }
   for_each_piece([&](const Array& array, std::size_t tensor, std::size_t first, std::size_t count,
                      std::size_t offset) {
-    if (array.prefix.empty() || states)
-      reader.read(tensors_[tensor].path, first, count, array.host.data() + offset);
+    reader.read(tensors_[tensor].path, first, count, array.host.data() + offset);
   });
-  for (Array& array : arrays_)
-    if (array.prefix.empty() || states) Kokkos::deep_copy(context.space, array.values, array.host);
+  for (Array& array : arrays_) Kokkos::deep_copy(context.space, array.values, array.host);
   context.fence("checkpoint loaded");
 }
 

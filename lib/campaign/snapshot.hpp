@@ -13,18 +13,19 @@ class Snapshot {
   using A = Accumulate<T>;
 
  public:
-  /// Lists /model and /optimizer. With shard = 'none' rank 0 holds everything, else each rank the
-  /// parameters and states of its range.
+  /// Lists /model and /optimizer. `owned` is the part of the span this rank answers for, `states` the
+  /// optimizer's, parallel to it; `writes`: this rank's part goes into checkpoints (with shard = 'none'
+  /// rank 0 alone writes).
   Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
-           const optimizer::Optimizer<T>& optimizer, int rank, bool sharded);
+           optimizer::Range owned, const std::vector<optimizer::State<T>>& states, bool writes);
 
   /// Copies what this rank holds to the host and hands it to the store, which copies it again and
   /// returns. Local; called by all ranks.
   void save(const ops::Context&, checkpoint::Store& store, const checkpoint::Header& header);
 
-  /// Fills parameters and, with `states`, the optimizer's states from a checkpoint of any layout.
-  /// Throws UserError if it is of another model.
-  void load(const ops::Context&, const checkpoint::Reader& reader, bool states);
+  /// Fills parameters and states from a checkpoint of any layout. Throws UserError if it is of another
+  /// model.
+  void load(const ops::Context&, const checkpoint::Reader& reader);
 
  private:
   /// One array parallel to a range of the span, stored below `prefix`.
@@ -38,7 +39,6 @@ class Snapshot {
   void for_each_piece(Body body);
 
   const model::ParameterTree& tree_;
-  model::Parameters<T> parameters_;
   bool writes_;
   std::vector<Array> arrays_;
   std::vector<checkpoint::Tensor> tensors_;

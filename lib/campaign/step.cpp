@@ -50,7 +50,7 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
   ops::DropoutKey dropout{deck.model.dropout, static_cast<std::uint64_t>(deck.campaign.seed),
                           static_cast<std::uint64_t>(step), 0, 0};
   const std::size_t rows = layout.per_rank * layout.tokens;
-  w.optimizer.zero_gradients(w.context);
+  w.optimizer->zero_gradients(w.context);
   for (std::size_t micro = 0; micro < layout.accumulation; ++micro) {
     const data::Batch batch = [&] {
       const auto timed = phases.scope(Phase::data);
@@ -65,16 +65,16 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
   }
   {
     const auto timed = phases.scope(Phase::communication);
-    w.optimizer.reduce_gradients(w.context);
+    w.optimizer->reduce_gradients(w.context);
   }
   {
     const auto timed = phases.scope(Phase::optimizer);
-    const auto outcome = w.optimizer.update(w.context, rate, updates + 1);
+    const auto outcome = w.optimizer->update(w.context, rate, updates + 1);
     result.gradient_norm = outcome.gradient_norm;
     result.applied = outcome.applied;
   }
   const auto timed = phases.scope(Phase::communication);
-  w.optimizer.gather_parameters(w.context);
+  w.optimizer->gather_parameters(w.context);
   result.loss = sum_on_host<A>(w.context, w.loss_sums);
   group.all_reduce(&result.loss, 1, comm::Sum::sum);
   return result;

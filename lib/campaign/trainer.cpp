@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "base/error.hpp"
-#include "base/version.hpp"
+#include "campaign/weights.hpp"
 #include "optimizer/schedule.hpp"
 
 namespace tern::campaign {
@@ -47,8 +48,9 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
       valid_(deck.data.valid, vocabulary_of(deck), threads_of(deck)),
       arena_(plan.total_bytes),
       workload_(deck_, layout_, group, arena_),
-      snapshot_(workload_.tree, workload_.parameters, workload_.optimizer, group.rank(),
-                deck.parallel.shard != "none" && group.size() > 1),
+      snapshot_(workload_.tree, workload_.parameters, workload_.optimizer->owned(),
+                workload_.optimizer->states(),
+                group.rank() == 0 || (deck.parallel.shard != "none" && group.size() > 1)),
       store_(directory.checkpoints(), group.rank(), group.size(),
              static_cast<int>(deck.checkpoint.keep), log),
       meter_(local_rank),
@@ -65,6 +67,7 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
   workload_.model.prepare(workload_.context);
   start_parameters(options.resume);
   open_reader();
+  open_generator();
   first_seconds_ = state_.seconds;
   if (group_.rank() == 0) {
     metrics_.emplace(directory_.path, state_.step);
@@ -79,17 +82,20 @@ void Trainer<T>::start_parameters(bool resume) {
   auto newest = resume ? checkpoint::open_newest(directory_.checkpoints(), log_) : std::nullopt;
   if (newest) {
     state_ = from_header(newest->header());
-    snapshot_.load(context, *newest, true);
+    snapshot_.load(context, *newest);
     log_.line("resumed from {} (step {}, {:.1f} M tokens)", newest->path().string(), state_.step,
               static_cast<double>(state_.tokens) / 1e6);
     saved_step_ = state_.step;
   } else {
     if (resume) log_.line("nothing to resume in {}: starting anew", directory_.path.string());
-    workload_.parameters.initialize(context, workload_.tree,
-                                    static_cast<std::uint64_t>(deck_.campaign.seed));
+    if (deck_.model.load.empty())
+      workload_.parameters.initialize(context, workload_.tree,
+                                      static_cast<std::uint64_t>(deck_.campaign.seed));
+    else
+      load_weights(workload_, deck_.model.load, log_);
   }
   workload_.parameters.refresh_compute(context);
-  workload_.optimizer.gather_parameters(context);
+  workload_.optimizer->gather_parameters(context);
   context.fence("parameters ready");
 }
 
@@ -103,6 +109,18 @@ void Trainer<T>::open_reader() {
       train_, options, static_cast<std::size_t>(group_.rank()),
       static_cast<std::size_t>(group_.size()),
       static_cast<std::uint64_t>(state_.step) * layout_.accumulation);
+}
+
+/// Samples are a convenience: without a tokenizer the run goes on without them.
+template <class T>
+void Trainer<T>::open_generator() {
+  if (!workload_.generator || group_.rank() != 0) return;
+  workload_.generator->prepare(workload_.context);
+  try {
+    tokenizer_ = open_tokenizer(deck_);
+  } catch (const UserError& e) {
+    log_.warning("no samples will be written: {}", e.what());
+  }
 }
 
 template <class T>
@@ -232,12 +250,25 @@ void Trainer<T>::evaluate() {
   if (metrics_)
     metrics_->write(state_.step,
                     {{"val/loss", result.loss}, {"val/perplexity", std::exp(result.loss)}});
+  write_samples();
   if (report_) report_->make();
   const auto& rules = deck_.evaluation;
   if (rules.target_loss > 0 && result.loss <= rules.target_loss)
     stop_ = Stop::target;
   else if (rules.patience > 0 && state_.evaluations_without_gain >= rules.patience)
     stop_ = Stop::patience;
+}
+
+template <class T>
+void Trainer<T>::write_samples() {
+  if (!tokenizer_) return;
+  std::string page = fmt::format("step {}\n", state_.step);
+  for (const std::string& text :
+       campaign::write_samples(workload_, deck_, *tokenizer_, deck_.generation.prompt))
+    page += fmt::format("---\n{}{}\n", deck_.generation.prompt, text);
+  std::ofstream(directory_.samples()) << page;
+  if (state_.step >= deck_.campaign.max_steps || stop_ != Stop::none)
+    log_.line("sample at {}", page);
 }
 
 template <class T>

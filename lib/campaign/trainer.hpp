@@ -14,6 +14,7 @@
 #include "campaign/state.hpp"
 #include "campaign/step.hpp"
 #include "campaign/watch.hpp"
+#include "campaign/writer.hpp"
 #include "plan/plan.hpp"
 
 namespace tern::campaign {
@@ -35,6 +36,7 @@ class Trainer {
   // Before the loop.
   void start_parameters(bool resume);
   void open_reader();
+  void open_generator();
 
   // Within it, in this order.
   void step();
@@ -42,6 +44,7 @@ class Trainer {
   void log_step(const StepResult& result, double rate);
   void evaluate();
   void save();
+  void write_samples();
   Stop reason_to_stop();
 
   // After it.
@@ -63,6 +66,7 @@ class Trainer {
   checkpoint::Store store_;
   std::optional<Metrics> metrics_;  // rank 0 only
   std::optional<Report> report_;
+  std::unique_ptr<data::Tokenizer> tokenizer_;  // null: no samples are written
   std::unique_ptr<data::Reader> reader_;
   DeviceMeter meter_;
   Phases phases_;

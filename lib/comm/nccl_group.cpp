@@ -44,7 +44,7 @@ class NcclGroup : public MpiGroup {
                   "ncclAllGather");
   }
   void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override {
-    detail::check(
+    nccl_check(
         ncclBroadcast(data, data, bytes, ncclInt8, root, nccl_, static_cast<cudaStream_t>(stream)),
         "ncclBroadcast");
   }
@@ -52,12 +52,12 @@ class NcclGroup : public MpiGroup {
 
  private:
   void sum(void* data, std::size_t n, ncclDataType_t type, void* stream) {
-    detail::check(
+    nccl_check(
         ncclAllReduce(data, data, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
         "ncclAllReduce");
   }
   void scatter(void* data, void* own, std::size_t n, ncclDataType_t type, void* stream) {
-    detail::check(
+    nccl_check(
         ncclReduceScatter(data, own, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
         "ncclReduceScatter");
   }

@@ -28,7 +28,7 @@ void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
   for (const Term term : terms)
     if (const std::size_t bytes = arena.bytes(term); bytes > 0)
       plan.memory.emplace_back(term, bytes);
-  const std::size_t arrays = 1 + workload.optimizer.states().size();
+  const std::size_t arrays = 1 + (workload.optimizer ? workload.optimizer->states().size() : 0);
   plan.checkpoint_bytes = arrays * plan.parameters * sizeof(float);
 }
 

@@ -26,17 +26,23 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group&
                       Arena& arena)
     : tree(deck.model, static_cast<std::size_t>(group.size())),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
-      parameters(tree, true, arena),
+      parameters(tree, deck.campaign.task == "train", arena),
       model(deck.model, tree, parameters,
-            {layout.per_rank, layout.tokens, true, deck.precision.recompute == "block"}, arena),
+            {layout.per_rank, layout.tokens, deck.campaign.task == "train",
+             deck.precision.recompute == "block"},
+            arena),
       objective(objective::make_objective<T>(
           deck,
           {layout.per_rank, layout.tokens, layout.accumulation,
            static_cast<double>(layout.global) * static_cast<double>(layout.tokens)},
           arena)),
-      optimizer(deck, tree, parameters, group, arena),
       losses(arena.vector<A>("losses", Term::workspace, layout.per_rank * layout.tokens)),
-      loss_sums(arena.vector<A>("loss sums", Term::workspace, layout.accumulation)) {}
+      loss_sums(arena.vector<A>("loss sums", Term::workspace, layout.accumulation)) {
+  if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, group, arena);
+  if (deck.generation.samples > 0)
+    generator.emplace(deck.model, tree, parameters,
+                      static_cast<std::size_t>(deck.generation.samples), layout.tokens, arena);
+}
 
 template struct Workload<float>;
 template struct Workload<bf16>;

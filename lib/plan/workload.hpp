@@ -2,8 +2,10 @@
 /// arena it is the memory plan, with an allocating one it is the run.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "comm/comm.hpp"
+#include "generate/generator.hpp"
 #include "model/transformer.hpp"
 #include "objective/objective.hpp"
 #include "optimizer/optimizer.hpp"
@@ -35,9 +37,10 @@ struct Workload {
   model::Parameters<T> parameters;
   model::Transformer<T> model;
   std::unique_ptr<objective::Objective<T>> objective;
-  optimizer::Optimizer<T> optimizer;
-  Vector<A> losses;    // (N) of the current micro-step
-  Vector<A> loss_sums;  // (accumulation), one a micro-step
+  std::optional<optimizer::Optimizer<T>> optimizer;  // task = 'train' only
+  std::optional<generate::Generator<T>> generator;   // unless &generation samples = 0
+  Vector<A> losses;                                  // (N) of the current micro-step
+  Vector<A> loss_sums;                               // (accumulation), one a micro-step
 };
 
 }  // namespace tern::plan

@@ -1,0 +1,107 @@
+#include "campaign/tasks.hpp"
+
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/timer.hpp"
+#include "campaign/step.hpp"
+#include "campaign/weights.hpp"
+#include "campaign/writer.hpp"
+
+namespace tern::campaign {
+namespace {
+
+/// Where the weights of an evaluation, a generation or an export come from.
+std::string source_of(const deck::Deck& deck) {
+  if (!deck.generation.checkpoint.empty()) return deck.generation.checkpoint;
+  return deck.model.load.empty() ? deck.output.directory : deck.model.load;
+}
+
+/// The workload of a deck with its weights loaded.
+template <class T>
+struct Loaded {
+  Loaded(const deck::Deck& deck, std::size_t bytes, comm::Group& group, Log& log)
+      : layout(plan::make_layout(deck, group.size())),
+        arena(bytes),
+        workload(deck, layout, group, arena) {
+    workload.model.prepare(workload.context);
+    if (workload.generator) workload.generator->prepare(workload.context);
+    load_weights(workload, source_of(deck), log);
+  }
+  plan::Layout layout;
+  Arena arena;
+  plan::Workload<T> workload;
+};
+
+deck::Deck of_one_sequence(deck::Deck deck) {
+  deck.campaign.task = "generate";
+  deck.batch.per_rank = deck.batch.global = 1;
+  return deck;
+}
+
+}  // namespace
+
+template <class T>
+int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log) {
+  deck::Deck resolved = deck;
+  resolved.batch.per_rank = plan.per_rank;
+  resolved.batch.global = plan.global;
+  const data::Shards valid(deck.data.valid, static_cast<std::size_t>(deck.model.vocabulary),
+                           static_cast<std::size_t>(deck.data.threads));
+  Loaded<T> loaded(resolved, plan.total_bytes, group, log);
+  const Timer timer;
+  const Evaluation result = evaluate(loaded.workload, resolved, loaded.layout, valid, group);
+  log.line("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
+           std::exp(result.loss), result.tokens, timer.seconds());
+  return finished;
+}
+
+template <class T>
+int generate_text(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log) {
+  if (group.rank() == 0) {
+    const deck::Deck one = of_one_sequence(deck);
+    const auto self = comm::alone();
+    const auto tokenizer = open_tokenizer(deck);
+    Loaded<T> loaded(one, plan.total_bytes, *self, log);
+    const Timer timer;
+    const auto texts = write_samples(loaded.workload, one, *tokenizer, deck.generation.prompt);
+    std::size_t bytes = 0;
+    for (const std::string& text : texts) {
+      log.line("---\n{}{}", deck.generation.prompt, text);
+      bytes += text.size();
+    }
+    log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());
+  }
+  group.barrier();
+  return finished;
+}
+
+template <class T>
+int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
+                 Log& log) {
+  if (group.rank() == 0) {
+    deck::Deck one = of_one_sequence(deck);
+    one.generation.samples = 0;
+    const auto self = comm::alone();
+    Loaded<T> loaded(one, plan::make_plan(one, *self).total_bytes, *self, log);
+    std::int64_t end_of_text = -1;
+    try {
+      end_of_text = open_tokenizer(deck)->end_of_text();
+    } catch (const UserError& e) {
+      log.warning("exported without a tokenizer: {}", e.what());
+    }
+    export_weights(loaded.workload, deck, directory, end_of_text);
+    log.line("exported to {}", directory);
+  }
+  group.barrier();
+  return finished;
+}
+
+template int evaluate_weights<float>(const deck::Deck&, const plan::Plan&, comm::Group&, Log&);
+template int evaluate_weights<bf16>(const deck::Deck&, const plan::Plan&, comm::Group&, Log&);
+template int generate_text<float>(const deck::Deck&, const plan::Plan&, comm::Group&, Log&);
+template int generate_text<bf16>(const deck::Deck&, const plan::Plan&, comm::Group&, Log&);
+template int export_model<float>(const deck::Deck&, const std::string&, comm::Group&, Log&);
+template int export_model<bf16>(const deck::Deck&, const std::string&, comm::Group&, Log&);
+
+}  // namespace tern::campaign

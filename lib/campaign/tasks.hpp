@@ -1,0 +1,22 @@
+/// The tasks beside training: what is done with trained weights.
+#pragma once
+#include "base/log.hpp"
+#include "campaign/campaign.hpp"
+#include "plan/plan.hpp"
+
+namespace tern::campaign {
+
+/// task = 'evaluate': the validation loss of a checkpoint. Collective.
+template <class T>
+int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log);
+
+/// task = 'generate': continuations of a prompt, printed. Rank 0 works, the others wait.
+template <class T>
+int generate_text(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log);
+
+/// --export: the weights as a Transformers directory. Rank 0 works, the others wait.
+template <class T>
+int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
+                 Log& log);
+
+}  // namespace tern::campaign

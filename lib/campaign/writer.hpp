@@ -1,0 +1,22 @@
+/// From a prompt to text: tokenizer and generator together.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/tokenizer.hpp"
+#include "deck/deck.hpp"
+#include "plan/workload.hpp"
+
+namespace tern::campaign {
+
+/// The tokenizer of &data tokenizer, looked for beside the training data.
+std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck);
+
+/// &generation samples continuations of `prompt` (an empty one starts after end of text), of at
+/// most max_tokens tokens each, prompt not included.
+template <class T>
+std::vector<std::string> write_samples(plan::Workload<T>& workload, const deck::Deck& deck,
+                                       const data::Tokenizer& tokenizer, const std::string& prompt);
+
+}  // namespace tern::campaign
