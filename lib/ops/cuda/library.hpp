@@ -7,16 +7,16 @@
 
 namespace tern::ops::cuda {
 
-class MatrixProduct;    // cuBLASLt: detail/matrix_product.hpp
-class CudnnAttention;   // cuDNN: detail/cudnn_attention.hpp
+class MatrixProduct;   // cuBLASLt: detail/matrix_product.hpp
+class CudnnAttention;  // cuDNN: detail/cudnn_attention.hpp
 
-/// Made once a campaign by make_context. Everything below is used from one host thread and one stream;
-/// operations run in the order of that stream, so all of them share one workspace.
+/// Made once a campaign by make_context. Everything below is used from one host thread and one
+/// stream; operations run in the order of that stream, so all of them share one workspace.
 class Library {
  public:
-  /// `attention` is 'auto' (cuDNN where it serves), 'portable' or 'cudnn'. Requests the workspace from
-  /// the arena. A measuring arena touches no device. Throws UserError for 'cudnn' in a build without it
-  /// and for an unknown value.
+  /// `attention` is 'auto' (cuDNN where it serves), 'portable' or 'cudnn'. Requests the workspace
+  /// from the arena. A measuring arena touches no device. Throws UserError for 'cudnn' in a build
+  /// without it and for an unknown value.
   Library(Arena& arena, const char* attention);
   ~Library();
   Library(const Library&) = delete;
@@ -36,8 +36,8 @@ class Library {
 
  private:
   Vector<char> workspace_;
-  bool measuring_, use_cudnn_, cudnn_required_;
-  std::unique_ptr<MatrixProduct> products_;     // made at the first use
+  bool use_cudnn_ = false, cudnn_required_ = false;
+  std::unique_ptr<MatrixProduct> products_;  // made at the first use
   std::unique_ptr<CudnnAttention> attention_;
 };
 

@@ -18,7 +18,7 @@ struct ColumnSums {
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const Scratch partial(team.team_scratch(0));
     const int first = team.league_rank() * width;
-    const int n = Kokkos::min(width, static_cast<int>(matrix.extent(1)) - first);
+    const int n = Kokkos::min(+width, static_cast<int>(matrix.extent(1)) - first);
     const std::size_t rows = matrix.extent(0), length = (rows + slices - 1) / slices;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, slices), [&](const int slice) {
       A* sum = &partial(slice, 0);

@@ -10,6 +10,7 @@ namespace tern::ops::portable::attention {
 
 #if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__) && \
     !defined(SYCL_LANGUAGE_VERSION)
+#define TERN_VECTOR_PACKS  // device compilers know no vector types
 #if defined(__AVX512F__)
 constexpr int pack_bytes = 64;
 #elif defined(__AVX__)
@@ -61,7 +62,9 @@ KOKKOS_INLINE_FUNCTION Pack<A> exp_pack(Pack<A> x) {
   } else if constexpr (sizeof(A) == 8) {
     for (int i = 0; i < pack_lanes<A>; ++i) x[i] = std::exp(x[i]);
     return x;
-  } else {
+  }
+#if defined(TERN_VECTOR_PACKS)
+  else {
     typedef std::int32_t Bits __attribute__((vector_size(sizeof(Pack<A>))));
     using P = Pack<A>;
     const P low = splat<A>(-87.33654f), high = splat<A>(88.37f);
@@ -80,6 +83,7 @@ KOKKOS_INLINE_FUNCTION Pack<A> exp_pack(Pack<A> x) {
     const Bits power = ((Bits)shifted << 23) + (127 << 23);  // the magic's upper bits shift out
     return x < low ? P{} : y * (P)power;
   }
+#endif
 }
 
 }  // namespace tern::ops::portable::attention

@@ -1,0 +1,86 @@
+#include <cmath>
+
+#include "ops/cuda/cuda.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace detail;
+
+constexpr int block_threads = 256;
+constexpr int group = 4;  // floats in 16 bytes
+
+struct Update {
+  float *master, *m, *v;
+  const float *gradient, *scale;
+  bf16* copy;  // may be null
+  std::size_t n;
+  float beta1, beta2, keep, step_size, root_correction, eps;
+};
+
+__device__ void update_one(const Update& a, float scale, float gradient, float& w, float& m,
+                           float& v) {
+  const float g = gradient * scale;
+  m = a.beta1 * m + (1 - a.beta1) * g;
+  v = a.beta2 * v + (1 - a.beta2) * g * g;
+  w = w * a.keep - a.step_size * m / (sqrtf(v) * a.root_correction + a.eps);
+}
+
+__global__ void update(Update a) {
+  const float scale = *a.scale;
+  if (!(scale > 0)) return;  // a skipped step: 0 or NaN
+  const std::size_t at = (std::size_t(blockIdx.x) * block_threads + threadIdx.x) * group;
+  if (at + group <= a.n) {
+    float4 w = *reinterpret_cast<float4*>(a.master + at), m = *reinterpret_cast<float4*>(a.m + at),
+           v = *reinterpret_cast<float4*>(a.v + at);
+    const float4 g = *reinterpret_cast<const float4*>(a.gradient + at);
+    update_one(a, scale, g.x, w.x, m.x, v.x), update_one(a, scale, g.y, w.y, m.y, v.y);
+    update_one(a, scale, g.z, w.z, m.z, v.z), update_one(a, scale, g.w, w.w, m.w, v.w);
+    *reinterpret_cast<float4*>(a.master + at) = w;
+    *reinterpret_cast<float4*>(a.m + at) = m;
+    *reinterpret_cast<float4*>(a.v + at) = v;
+    if (a.copy) {
+      const __nv_bfloat162 pair[2] = {__floats2bfloat162_rn(w.x, w.y),
+                                      __floats2bfloat162_rn(w.z, w.w)};
+      *reinterpret_cast<uint2*>(a.copy + at) = reinterpret_cast<const uint2&>(pair);
+    }
+  } else {
+    for (std::size_t i = at; i < a.n; ++i) {
+      update_one(a, scale, a.gradient[i], a.master[i], a.m[i], a.v[i]);
+      if (a.copy) a.copy[i] = bf16(a.master[i]);
+    }
+  }
+}
+
+}  // namespace
+
+void adamw_update(const Context& context, const AdamW& options, Vector<float> master,
+                  Vector<const float> gradient, Vector<const float> gradient_scale, Vector<float> m,
+                  Vector<float> v, Vector<bf16> copy) {
+  if (master.size() == 0) return;
+  bf16* copy_data = copy.size() ? copy.data() : nullptr;
+  if (!all_aligned(master.data(), gradient.data(), m.data(), v.data(), copy_data))
+    return portable::adamw_update<bf16>(context, options, master, gradient, gradient_scale, m, v,
+                                        copy);
+  const double t = static_cast<double>(options.step);
+  const Update a{master.data(),
+                 m.data(),
+                 v.data(),
+                 gradient.data(),
+                 gradient_scale.data(),
+                 copy_data,
+                 master.size(),
+                 static_cast<float>(options.beta1),
+                 static_cast<float>(options.beta2),
+                 static_cast<float>(1 - options.lr * options.weight_decay),
+                 static_cast<float>(options.lr / (1 - std::pow(options.beta1, t))),
+                 static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, t))),
+                 static_cast<float>(options.eps)};
+  const std::size_t threads = divide_up<std::size_t>(a.n, group);
+  update<<<blocks_for(threads, block_threads), block_threads, 0, stream_of(context)>>>(a);
+  check_launch("adamw_update");
+}
+
+}  // namespace tern::ops::cuda

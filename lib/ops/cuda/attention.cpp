@@ -1,0 +1,95 @@
+/// Attention through cuDNN where it serves the pattern and the shape, else through the portable
+/// kernels.
+#include "ops/cuda/cuda.hpp"
+#include "ops/cuda/detail/cudnn_attention.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/library.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace detail;
+
+template <class T>
+HeadTensor tensor(const Heads<T>& x) {
+  return {x.data(), static_cast<std::int64_t>(x.stride(0)), static_cast<std::int64_t>(x.stride(2)),
+          static_cast<std::int64_t>(x.stride(1))};
+}
+
+template <class T>
+bool suits(const Heads<T>& x) {
+  return aligned_16(x.data()) && x.stride(0) % pack_size == 0 && x.stride(1) % pack_size == 0 &&
+         x.stride(2) % pack_size == 0 && x.stride(3) == 1;
+}
+
+/// cuDNN serves whole sequences: in generation, where the number of keys changes from token to
+/// token, each length would need a plan of its own.
+bool whole_sequences(const Pattern& pattern, const Heads<const bf16>& q,
+                     const Heads<const bf16>& k) {
+  const bool known = pattern.kind == Pattern::Kind::causal || pattern.kind == Pattern::Kind::full;
+  return known && q.extent(1) == k.extent(1) && pattern.query_offset == 0 &&
+         q.extent(3) % pack_size == 0;
+}
+
+AttentionShape shape_of(const Pattern& pattern, double scale, const Heads<const bf16>& q,
+                        const Heads<const bf16>& k) {
+  return {static_cast<std::int64_t>(q.extent(0)),
+          static_cast<std::int64_t>(q.extent(2)),
+          static_cast<std::int64_t>(k.extent(2)),
+          static_cast<std::int64_t>(q.extent(1)),
+          static_cast<std::int64_t>(q.extent(3)),
+          pattern.kind == Pattern::Kind::causal,
+          static_cast<float>(scale)};
+}
+
+CudnnAttention::Work work_of(const Context& context) {
+  return {context.stream(), context.library->workspace(), Library::workspace_bytes};
+}
+
+/// After a refusal: an error if the deck demands cuDNN.
+void refused(Library& library, const AttentionShape& s) {
+  if (library.cudnn_required())
+    user_error(
+        "&model attention = 'cudnn': cuDNN refuses {} heads ({} of keys) of size {} over {} "
+        "tokens ({}): choose 'auto'",
+        s.heads, s.kv_heads, s.head_size, s.tokens, library.attention()->refusal());
+}
+
+}  // namespace
+
+void attention_forward(const Context& context, const Pattern& pattern, double scale,
+                       Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
+                       Heads<bf16> out, Matrix<float> lse) {
+  if (out.size() == 0) return;
+  CudnnAttention* cudnn = context.library->attention();
+  if (cudnn && whole_sequences(pattern, q, k) && suits(q) && suits(k) && suits(v) && suits(out)) {
+    const AttentionShape shape = shape_of(pattern, scale, q, k);
+    if (cudnn->forward(work_of(context), shape,
+                       {tensor(q), tensor(k), tensor(v), tensor(out), lse.data()}))
+      return;
+    refused(*context.library, shape);
+  }
+  portable::attention_forward<bf16>(context, pattern, scale, q, k, v, out, lse);
+}
+
+void attention_backward(const Context& context, const Pattern& pattern, double scale,
+                        Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
+                        Heads<const bf16> out, Heads<const bf16> dout, Matrix<const float> lse,
+                        Matrix<float> delta, Heads<bf16> dq, Heads<bf16> dk, Heads<bf16> dv) {
+  if (out.size() == 0) return;
+  CudnnAttention* cudnn = context.library->attention();
+  if (cudnn && whole_sequences(pattern, q, k) && suits(q) && suits(k) && suits(v) && suits(out) &&
+      suits(dout) && suits(dq) && suits(dk) && suits(dv)) {
+    const AttentionShape shape = shape_of(pattern, scale, q, k);
+    if (cudnn->backward(work_of(context), shape,
+                        {tensor(q), tensor(k), tensor(v), tensor(out), tensor(dout), tensor(dq),
+                         tensor(dk), tensor(dv), lse.data()}))
+      return;
+    refused(*context.library, shape);
+  }
+  portable::attention_backward<bf16>(context, pattern, scale, q, k, v, out, dout, lse, delta, dq,
+                                     dk, dv);
+}
+
+}  // namespace tern::ops::cuda

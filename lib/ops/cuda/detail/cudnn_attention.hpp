@@ -1,0 +1,61 @@
+/// Attention through cuDNN's graph interface (SDPA with a flash-attention kernel underneath). The
+/// sources behind this header are host C++ (the frontend's headers need no CUDA compiler), so
+/// nothing of Kokkos stands here.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tern::ops::cuda {
+
+/// A bf16 tensor (B, heads, T, E) with any strides, in elements, but a unit one in E.
+struct HeadTensor {
+  const void* data;
+  std::int64_t batch, head, token;  // strides
+};
+
+/// What a plan is made for. Sequences of queries and keys are equally long.
+struct AttentionShape {
+  std::int64_t batch, heads, kv_heads, tokens, head_size;
+  bool causal;
+  float scale;
+};
+
+class CudnnAttention {
+ public:
+  /// Whether this program has cuDNN's frontend in it.
+  static bool built();
+  /// Throws InternalError if cuDNN's library does not start.
+  CudnnAttention();
+  ~CudnnAttention();
+
+  struct Work {
+    void* stream;  // a cudaStream_t
+    void* workspace;
+    std::size_t workspace_bytes;
+  };
+  struct Forward {
+    HeadTensor q, k, v, out;
+    float* lse;  // (B, H, T), packed
+  };
+  struct Backward {
+    HeadTensor q, k, v, out, dout, dq, dk, dv;
+    const float* lse;
+  };
+  /// False if cuDNN refuses the shape, with its reason in refusal(); then nothing was done. A batch
+  /// whose plan needs more workspace than there is goes through in parts. A plan is made at the
+  /// first use of a shape (some 0.1 s).
+  bool forward(const Work&, const AttentionShape&, const Forward&);
+  /// Deterministic: no atomic sums.
+  bool backward(const Work&, const AttentionShape&, const Backward&);
+  const char* refusal() const;
+
+  /// Allows atomic sums in backward plans made from now on. For measurements.
+  void allow_atomics(bool allow);
+
+ private:
+  struct Plans;
+  std::unique_ptr<Plans> plans_;
+};
+
+}  // namespace tern::ops::cuda

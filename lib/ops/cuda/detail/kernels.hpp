@@ -1,0 +1,111 @@
+/// What the kernels of this folder share: 16-byte packs of bf16, sums over warps and blocks,
+/// launches.
+#pragma once
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "ops/ops.hpp"
+
+namespace tern::ops::cuda::detail {
+
+constexpr int warp_size = 32;
+constexpr int pack_size = 8;  // bf16 numbers in 16 bytes
+constexpr float log2_e = 1.4426950408889634f;
+
+/// Eight bf16 numbers, moved by one 16-byte access and computed with in float.
+struct Pack {
+  float value[pack_size];
+
+  __device__ static Pack load(const bf16* from) {
+    const uint4 words = *reinterpret_cast<const uint4*>(from);
+    Pack pack;
+    expand(words.x, pack.value), expand(words.y, pack.value + 2);
+    expand(words.z, pack.value + 4), expand(words.w, pack.value + 6);
+    return pack;
+  }
+  __device__ void store(bf16* to) const {
+    *reinterpret_cast<uint4*>(to) = {join(0), join(2), join(4), join(6)};
+  }
+  __device__ static Pack load(const float* from) {
+    Pack pack;
+    *reinterpret_cast<float4*>(pack.value) = reinterpret_cast<const float4*>(from)[0];
+    *reinterpret_cast<float4*>(pack.value + 4) = reinterpret_cast<const float4*>(from)[1];
+    return pack;
+  }
+  __device__ void store(float* to) const {
+    reinterpret_cast<float4*>(to)[0] = *reinterpret_cast<const float4*>(value);
+    reinterpret_cast<float4*>(to)[1] = *reinterpret_cast<const float4*>(value + 4);
+  }
+
+ private:
+  __device__ static void expand(std::uint32_t word, float* to) {
+    to[0] = __uint_as_float(word << 16);
+    to[1] = __uint_as_float(word & 0xffff0000u);
+  }
+  __device__ std::uint32_t join(int i) const {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(value[i], value[i + 1]);
+    return reinterpret_cast<const std::uint32_t&>(pair);
+  }
+};
+
+__device__ inline float warp_sum(float value) {
+  for (int offset = warp_size / 2; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+/// Sum over a group of `threads` neighbouring threads, known to all: a warp, or else the whole
+/// block (then `shared` has a float for each warp, and the call is a barrier).
+template <int threads>
+__device__ float group_sum(float value, float* shared) {
+  value = warp_sum(value);
+  if constexpr (threads > warp_size) {
+    __syncthreads();  // `shared` may still be read for the sum before
+    if (threadIdx.x % warp_size == 0) shared[threadIdx.x / warp_size] = value;
+    __syncthreads();
+    value = 0;
+    for (int w = 0; w < threads / warp_size; ++w) value += shared[w];
+  }
+  return value;
+}
+
+inline cudaStream_t stream_of(const Context& context) { return context.space.cuda_stream(); }
+
+inline void check_launch(const char* kernel) {
+  const cudaError_t error = cudaGetLastError();
+  TERN_REQUIRE(error == cudaSuccess, "{}: {}", kernel, cudaGetErrorString(error));
+}
+
+template <class I>
+__host__ __device__ constexpr I divide_up(I a, I b) {
+  return (a + b - 1) / b;
+}
+
+/// Threads [0, n) in blocks of `threads`.
+inline unsigned blocks_for(std::size_t n, unsigned threads) {
+  return static_cast<unsigned>(divide_up<std::size_t>(n, threads));
+}
+
+inline bool aligned_16(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
+}
+/// All of the pointers allow 16-byte accesses.
+template <class... P>
+bool all_aligned(const P*... pointers) {
+  return (aligned_16(pointers) && ...);
+}
+
+/// Multiprocessors of the current device; asked once.
+inline int multiprocessors() {
+  static const int count = [] {
+    int device = 0, value = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, device);
+    return value;
+  }();
+  return count;
+}
+
+}  // namespace tern::ops::cuda::detail

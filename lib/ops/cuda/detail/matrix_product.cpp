@@ -1,0 +1,138 @@
+#include "ops/cuda/detail/matrix_product.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+void check(cublasStatus_t status, const char* call) {
+  TERN_REQUIRE(status == CUBLAS_STATUS_SUCCESS, "{}: {}", call, cublasLtGetStatusString(status));
+}
+
+template <class Value>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
+         const Value& value) {
+  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value),
+        "cublasLtMatmulDescSetAttribute");
+}
+template <class Value>
+void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
+         const Value& value) {
+  check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+/// The largest power of two up to 256 that divides all of the addresses.
+int common_alignment(std::initializer_list<const void*> pointers) {
+  std::uintptr_t bits = 256;
+  for (const void* p : pointers) bits |= reinterpret_cast<std::uintptr_t>(p);
+  return static_cast<int>(bits & (~bits + 1));
+}
+
+}  // namespace
+
+MatrixProduct::MatrixProduct() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
+
+MatrixProduct::~MatrixProduct() {
+  clear();
+  cublasLtDestroy(handle_);
+}
+
+void MatrixProduct::clear() {
+  for (auto& [key, plan] : plans_) {
+    cublasLtMatrixLayoutDestroy(plan.a);
+    cublasLtMatrixLayoutDestroy(plan.b);
+    cublasLtMatrixLayoutDestroy(plan.c);
+    cublasLtMatmulDescDestroy(plan.operation);
+  }
+  plans_.clear();
+}
+
+void MatrixProduct::take_candidate(int rank) {
+  clear();
+  candidate_ = rank;
+}
+
+bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, bf16* c,
+                             float beta, const bf16* bias) {
+  return run(work, a, b, c, CUDA_R_16BF, beta, bias);
+}
+
+bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, float* c,
+                             float beta) {
+  return run(work, a, b, c, CUDA_R_32F, beta, nullptr);
+}
+
+// cuBLASLt is column-major: it sees every row-major matrix transposed, so it computes c^T = op(b)^T
+// op(a)^T with b as its first operand.
+MatrixProduct::Plan MatrixProduct::make_plan(const Key& key, const Operand& a, const Operand& b,
+                                             std::size_t workspace_bytes) {
+  Plan plan;
+  const auto type = static_cast<cudaDataType>(key.type);
+  check(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (key.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  const auto layout = [](cublasLtMatrixLayout_t* to, cudaDataType t, std::size_t rows,
+                         std::size_t columns) {
+    check(cublasLtMatrixLayoutCreate(to, t, columns, rows, static_cast<std::int64_t>(columns)),
+          "cublasLtMatrixLayoutCreate");
+  };
+  layout(&plan.a, CUDA_R_16BF, b.rows, b.columns);
+  layout(&plan.b, CUDA_R_16BF, a.rows, a.columns);
+  layout(&plan.c, type, key.n, key.m);
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  const auto alignment = static_cast<std::uint32_t>(key.alignment);
+  for (const auto which :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(preference, which, alignment);
+  std::array<cublasLtMatmulHeuristicResult_t, 16> found;
+  int count = 0;
+  cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
+                                 preference, candidate_ > 0 ? int(found.size()) : 1, found.data(),
+                                 &count);
+  cublasLtMatmulPreferenceDestroy(preference);
+  plan.usable = count > 0;
+  if (plan.usable) plan.algorithm = found[static_cast<std::size_t>(candidate_ % count)].algo;
+  return plan;
+}
+
+bool MatrixProduct::run(const Work& work, const Operand& a, const Operand& b, void* c,
+                        cudaDataType type, float beta, const bf16* bias) {
+  const std::size_t rows = a.transposed ? a.columns : a.rows;
+  const std::size_t columns = b.transposed ? b.rows : b.columns;
+  const std::size_t inner = a.transposed ? a.rows : a.columns;
+  TERN_REQUIRE(inner == (b.transposed ? b.columns : b.rows), "{} against {}", inner,
+               b.transposed ? b.columns : b.rows);
+  const Key key{columns,
+                rows,
+                inner,
+                2 * a.transposed + b.transposed,
+                static_cast<int>(type),
+                beta != 0,
+                bias != nullptr,
+                common_alignment({a.data, b.data, c, bias})};
+  auto at = plans_.find(key);
+  if (at == plans_.end())
+    at = plans_.emplace(key, make_plan(key, a, b, work.workspace_bytes)).first;
+  Plan& plan = at->second;
+  if (!plan.usable) return false;
+  if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  const float alpha = 1;
+  check(cublasLtMatmul(handle_, plan.operation, &alpha, b.data, plan.a, a.data, plan.b, &beta, c,
+                       plan.c, c, plan.c, &plan.algorithm, work.workspace, work.workspace_bytes,
+                       work.stream),
+        "cublasLtMatmul");
+  return true;
+}
+
+}  // namespace tern::ops::cuda

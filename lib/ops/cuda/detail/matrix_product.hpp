@@ -1,0 +1,64 @@
+/// Matrix products through cuBLASLt: bf16 operands, float sums, bf16 or float results.
+#pragma once
+#include <cublasLt.h>
+
+#include <map>
+
+#include "base/types.hpp"
+
+namespace tern::ops::cuda {
+
+/// A row-major operand, transposed before it is multiplied if `transposed`.
+struct Operand {
+  const bf16* data;
+  std::size_t rows, columns;  // as stored
+  bool transposed = false;
+};
+
+class MatrixProduct {
+ public:
+  MatrixProduct();
+  ~MatrixProduct();
+  MatrixProduct(const MatrixProduct&) = delete;
+  MatrixProduct& operator=(const MatrixProduct&) = delete;
+
+  struct Work {
+    cudaStream_t stream;
+    void* workspace;
+    std::size_t workspace_bytes;
+  };
+  /// c (row-major, rows of op(a) x columns of op(b)) = op(a) op(b) + beta c + bias (a number for
+  /// each column of c, or null). False if cuBLASLt has no algorithm; then nothing was done. The
+  /// algorithm is the first of cuBLASLt's heuristics: a function of the shape alone, so results
+  /// repeat.
+  bool multiply(const Work&, const Operand& a, const Operand& b, bf16* c, float beta,
+                const bf16* bias = nullptr);
+  bool multiply(const Work&, const Operand& a, const Operand& b, float* c, float beta);
+
+  /// Takes the algorithm of this rank in the heuristics' order from now on (modulo their number)
+  /// and forgets all plans. For measurements.
+  void take_candidate(int rank);
+
+ private:
+  struct Key {
+    std::size_t m, n, k;
+    int transposed, type, beta, bias, alignment;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Plan {
+    cublasLtMatmulDesc_t operation = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+    cublasLtMatmulAlgo_t algorithm;
+    bool usable = false;
+  };
+  bool run(const Work&, const Operand& a, const Operand& b, void* c, cudaDataType type, float beta,
+           const bf16* bias);
+  Plan make_plan(const Key&, const Operand& a, const Operand& b, std::size_t workspace_bytes);
+  void clear();
+
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<Key, Plan> plans_;
+  int candidate_ = 0;
+};
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,60 @@
+#include "ops/cuda/cuda.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace detail;
+
+constexpr int block_threads = 256;
+
+__global__ void add_packs(const bf16* x, bf16* y, std::size_t packs) {
+  const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
+  if (at >= packs) return;
+  Pack sum = Pack::load(y + at * pack_size);
+  const Pack more = Pack::load(x + at * pack_size);
+  for (int i = 0; i < pack_size; ++i) sum.value[i] += more.value[i];
+  sum.store(y + at * pack_size);
+}
+
+/// The last thread takes what is left over after whole packs.
+template <class From, class To>
+__global__ void convert_packs(const From* from, To* to, std::size_t n) {
+  const std::size_t at = (std::size_t(blockIdx.x) * block_threads + threadIdx.x) * pack_size;
+  if (at + pack_size <= n)
+    Pack::load(from + at).store(to + at);
+  else
+    for (std::size_t i = at; i < n; ++i) to[i] = To(float(from[i]));
+}
+
+template <class From, class To>
+void convert_any(const Context& context, Vector<const From> from, Vector<To> to) {
+  const std::size_t n = to.size();
+  if (n == 0) return;
+  if (!all_aligned(from.data(), to.data())) return portable::convert<From, To>(context, from, to);
+  convert_packs<<<blocks_for(divide_up<std::size_t>(n, pack_size), block_threads), block_threads, 0,
+                  stream_of(context)>>>(from.data(), to.data(), n);
+  check_launch("convert");
+}
+
+}  // namespace
+
+void add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {
+  if (y.size() == 0) return;
+  if (!all_aligned(x.data(), y.data()) || y.size() % pack_size != 0)
+    return portable::add<bf16>(context, x, y);
+  const std::size_t packs = y.size() / pack_size;
+  add_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
+      x.data(), y.data(), packs);
+  check_launch("add");
+}
+
+void convert(const Context& context, Vector<const float> from, Vector<bf16> to) {
+  convert_any<float, bf16>(context, from, to);
+}
+void convert(const Context& context, Vector<const bf16> from, Vector<float> to) {
+  convert_any<bf16, float>(context, from, to);
+}
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,167 @@
+/// Head and cross entropy in chunks of rows: the products through cuBLASLt, and between them one
+/// kernel that turns a chunk's logits into losses and, in place, into their gradients.
+#include <math_constants.h>
+
+#include "ops/cuda/cuda.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace detail;
+
+constexpr int row_threads = 512;
+
+struct Rows {
+  bf16* logits;  // (C, width)
+  const std::int32_t* targets;
+  const float* weights;  // null: losses only
+  float* losses;
+  int width, vocabulary;
+  float z_loss;
+};
+
+/// The largest of some numbers, and the sum of 2^(number - largest).
+struct LogSum {
+  float largest, sum;
+
+  __device__ static LogSum empty() { return {-CUDART_INF_F, 0.0f}; }
+  __device__ LogSum operator+(const LogSum& other) const {
+    const float top = fmaxf(largest, other.largest);
+    if (top == -CUDART_INF_F) return empty();
+    return {top, sum * exp2f(largest - top) + other.sum * exp2f(other.largest - top)};
+  }
+};
+
+__device__ LogSum block_sum(LogSum mine) {
+  __shared__ LogSum of_warp[row_threads / warp_size];
+  for (int offset = warp_size / 2; offset > 0; offset /= 2)
+    mine = mine + LogSum{__shfl_xor_sync(0xffffffffu, mine.largest, offset),
+                         __shfl_xor_sync(0xffffffffu, mine.sum, offset)};
+  if (threadIdx.x % warp_size == 0) of_warp[threadIdx.x / warp_size] = mine;
+  __syncthreads();
+  LogSum total = of_warp[0];
+  for (int w = 1; w < row_threads / warp_size; ++w) total = total + of_warp[w];
+  return total;
+}
+
+/// Numbers of a row in units of log 2, those beyond the vocabulary -infinity.
+__device__ Pack load_scaled(const bf16* row, int column, int vocabulary) {
+  Pack pack = Pack::load(row + column);
+  for (int i = 0; i < pack_size; ++i)
+    pack.value[i] = column + i < vocabulary ? pack.value[i] * log2_e : -CUDART_INF_F;
+  return pack;
+}
+
+__device__ LogSum log_sum(const bf16* row, int vocabulary) {
+  LogSum mine = LogSum::empty();
+  for (int column = threadIdx.x * pack_size; column < vocabulary;
+       column += row_threads * pack_size) {
+    const Pack pack = load_scaled(row, column, vocabulary);
+    float top = mine.largest;
+    for (float v : pack.value) top = fmaxf(top, v);
+    if (top == -CUDART_INF_F) continue;
+    mine.sum *= exp2f(mine.largest - top);
+    mine.largest = top;
+    for (float v : pack.value) mine.sum += exp2f(v - top);
+  }
+  return block_sum(mine);
+}
+
+__device__ void fill_zero(bf16* row, int width) {
+  for (int column = threadIdx.x * pack_size; column < width; column += row_threads * pack_size)
+    Pack{}.store(row + column);
+}
+
+// A block a row. The second reading comes from the L2 cache, where the first has left the row.
+__global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
+  bf16* row = a.logits + std::size_t(blockIdx.x) * a.width;
+  const int target = a.targets[blockIdx.x];
+  if (target < 0) {
+    if (threadIdx.x == 0) a.losses[blockIdx.x] = 0;
+    if (a.weights) fill_zero(row, a.width);
+    return;
+  }
+  // A target beyond the vocabulary is a mistake of the data; it must not look like a loss.
+  const float correct = target < a.vocabulary ? float(row[target]) : CUDART_NAN_F;
+  const LogSum total = log_sum(row, a.vocabulary);  // a barrier: `correct` is read before any write
+  const float lse2 = total.largest + log2f(total.sum), lse = lse2 / log2_e;
+  if (threadIdx.x == 0) a.losses[blockIdx.x] = lse - correct + a.z_loss * lse * lse;
+  if (!a.weights) return;
+  const float weight = a.weights[blockIdx.x];
+  const float scale = weight * (1 + 2 * a.z_loss * lse);
+  for (int column = threadIdx.x * pack_size; column < a.width; column += row_threads * pack_size) {
+    Pack pack = load_scaled(row, column, a.vocabulary);
+    for (int i = 0; i < pack_size; ++i) {
+      pack.value[i] = scale * exp2f(pack.value[i] - lse2);
+      if (column + i == target) pack.value[i] -= weight;
+    }
+    pack.store(row + column);
+  }
+}
+
+template <class T>
+Matrix<T> rows_of(const Matrix<T>& m, std::size_t first, std::size_t n) {
+  return Matrix<T>(m.data() + first * m.extent(1), n, m.extent(1));
+}
+
+/// after(first, rows, logits) for all chunks, once its losses (and gradients, with weights) are
+/// made.
+template <class After>
+void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<const bf16> x,
+                    Matrix<const bf16> w, Vector<const std::int32_t> targets, const float* weights,
+                    Matrix<bf16> logits, Vector<float> losses, const After& after) {
+  const std::size_t rows = x.extent(0), size = logits.extent(0), width = w.extent(0);
+  TERN_REQUIRE(size > 0 && logits.extent(1) == width && options.vocabulary <= width,
+               "logits ({}, {}) for a vocabulary of {} of {}", size, logits.extent(1),
+               options.vocabulary, width);
+  const std::size_t vocabulary = options.vocabulary > 0 ? options.vocabulary : width;
+  for (std::size_t first = 0; first < rows; first += size) {
+    const std::size_t n = std::min(size, rows - first);
+    const Matrix<bf16> part = rows_of(logits, 0, n);
+    cuda::linear_forward(context, rows_of(x, first, n), w, {}, part, Write::overwrite);
+    const Rows a{part.data(),
+                 targets.data() + first,
+                 weights ? weights + first : nullptr,
+                 losses.data() + first,
+                 static_cast<int>(width),
+                 static_cast<int>(vocabulary),
+                 static_cast<float>(options.z_loss)};
+    row_losses<<<static_cast<unsigned>(n), row_threads, 0, stream_of(context)>>>(a);
+    check_launch("row_losses");
+    after(first, n, Matrix<const bf16>(part));
+  }
+}
+
+bool packed(const Matrix<bf16>& logits) {
+  return logits.extent(1) % pack_size == 0 && all_aligned(logits.data());
+}
+
+}  // namespace
+
+void head_loss_forward(const Context& context, const HeadOptions& options, Matrix<const bf16> x,
+                       Matrix<const bf16> w, Vector<const std::int32_t> targets,
+                       Matrix<bf16> logits, Vector<float> losses) {
+  if (!packed(logits))
+    return portable::head_loss_forward<bf16>(context, options, x, w, targets, logits, losses);
+  for_each_chunk(context, options, x, w, targets, nullptr, logits, losses,
+                 [](std::size_t, std::size_t, Matrix<const bf16>) {});
+}
+
+void head_loss_backward(const Context& context, const HeadOptions& options, Matrix<const bf16> x,
+                        Matrix<const bf16> w, Vector<const std::int32_t> targets,
+                        Vector<const float> weights, Matrix<bf16> logits, Vector<float> losses,
+                        Matrix<bf16> dx, Matrix<float> dw) {
+  if (!packed(logits))
+    return portable::head_loss_backward<bf16>(context, options, x, w, targets, weights, logits,
+                                              losses, dx, dw);
+  for_each_chunk(context, options, x, w, targets, weights.data(), logits, losses,
+                 [&](std::size_t first, std::size_t n, Matrix<const bf16> dlogits) {
+                   cuda::linear_backward_input(context, dlogits, w, rows_of(dx, first, n),
+                                               Write::overwrite);
+                   cuda::linear_backward_weight(context, dlogits, rows_of(x, first, n), dw, {});
+                 });
+}
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,43 @@
+#include "ops/cuda/library.hpp"
+
+#include <string_view>
+
+#include "base/error.hpp"
+#include "ops/cuda/detail/cudnn_attention.hpp"
+#include "ops/cuda/detail/matrix_product.hpp"
+
+namespace tern::ops::cuda {
+
+Library::Library(Arena& arena, const char* attention)
+    : workspace_(arena.vector<char>("library workspace", Term::workspace, workspace_bytes)) {
+  const std::string_view choice = attention;
+  if (choice != "auto" && choice != "portable" && choice != "cudnn")
+    user_error("&model attention = '{}': choose 'auto', 'portable' or 'cudnn'", choice);
+  cudnn_required_ = choice == "cudnn";
+  if (cudnn_required_ && !CudnnAttention::built())
+    user_error(
+        "&model attention = 'cudnn', but this program was built without cuDNN's frontend: choose "
+        "'auto' or 'portable', or configure with -DCUDNN_FRONTEND_INCLUDE=<folder of "
+        "cudnn_frontend.h>");
+  use_cudnn_ = choice != "portable" && CudnnAttention::built();
+}
+
+Library::~Library() = default;
+
+float* Library::scratch(std::size_t n) const {
+  TERN_REQUIRE(n * sizeof(float) <= workspace_bytes, "{} numbers", n);
+  TERN_REQUIRE(workspace(), "a measuring arena has no workspace");
+  return reinterpret_cast<float*>(workspace());
+}
+
+MatrixProduct& Library::products() {
+  if (!products_) products_ = std::make_unique<MatrixProduct>();
+  return *products_;
+}
+
+CudnnAttention* Library::attention() {
+  if (use_cudnn_ && !attention_) attention_ = std::make_unique<CudnnAttention>();
+  return attention_.get();
+}
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,85 @@
+/// linear through cuBLASLt. The residual (Write::add) is the product's own beta = 1, the bias its
+/// epilogue, weight gradients are summed in float where they lie.
+#include "ops/cuda/cuda.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/matrix_product.hpp"
+#include "ops/cuda/library.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace detail;
+
+constexpr std::size_t product_workspace = std::size_t{64} << 20;
+constexpr int column_threads = 256;
+
+MatrixProduct::Work work_of(const Context& context) {
+  return {stream_of(context), context.library->workspace(), product_workspace};
+}
+Operand operand(const Matrix<const bf16>& m, bool transposed = false) {
+  return {m.data(), m.extent(0), m.extent(1), transposed};
+}
+
+/// partial (gridDim.y, columns): sums of the columns of x over each slice of rows.
+__global__ void column_sums(const bf16* x, std::size_t rows, std::size_t columns, float* partial) {
+  const std::size_t column = blockIdx.x * column_threads + threadIdx.x;
+  if (column >= columns) return;
+  const std::size_t slice = divide_up<std::size_t>(rows, gridDim.y);
+  const std::size_t begin = blockIdx.y * slice, end = min(begin + slice, rows);
+  float sum = 0;
+  for (std::size_t row = begin; row < end; ++row) sum += float(x[row * columns + column]);
+  partial[blockIdx.y * columns + column] = sum;
+}
+
+__global__ void add_partial_sums(const float* partial, int slices, std::size_t columns,
+                                 float* result) {
+  const std::size_t column = blockIdx.x * column_threads + threadIdx.x;
+  if (column >= columns) return;
+  float sum = 0;
+  for (int s = 0; s < slices; ++s) sum += partial[s * columns + column];
+  result[column] += sum;
+}
+
+void add_column_sums(const Context& context, Matrix<const bf16> x, Vector<float> result) {
+  const std::size_t rows = x.extent(0), columns = x.extent(1);
+  const unsigned wide = blocks_for(columns, column_threads);
+  const unsigned slices =
+      std::max(1u, std::min<unsigned>(8 * multiprocessors() / wide, blocks_for(rows, 16)));
+  float* partial = context.library->scratch(slices * columns);
+  column_sums<<<dim3(wide, slices), column_threads, 0, stream_of(context)>>>(x.data(), rows,
+                                                                             columns, partial);
+  add_partial_sums<<<wide, column_threads, 0, stream_of(context)>>>(partial, slices, columns,
+                                                                    result.data());
+  check_launch("column_sums");
+}
+
+}  // namespace
+
+void linear_forward(const Context& context, Matrix<const bf16> x, Matrix<const bf16> w,
+                    Vector<const bf16> bias, Matrix<bf16> y, Write write) {
+  if (y.size() == 0) return;
+  const bool done = context.library->products().multiply(
+      work_of(context), operand(x), operand(w, true), y.data(), write == Write::add ? 1.0f : 0.0f,
+      bias.size() ? bias.data() : nullptr);
+  if (!done) portable::linear_forward<bf16>(context, x, w, bias, y, write);
+}
+
+void linear_backward_input(const Context& context, Matrix<const bf16> dy, Matrix<const bf16> w,
+                           Matrix<bf16> dx, Write write) {
+  if (dx.size() == 0) return;
+  const bool done = context.library->products().multiply(
+      work_of(context), operand(dy), operand(w), dx.data(), write == Write::add ? 1.0f : 0.0f);
+  if (!done) portable::linear_backward_input<bf16>(context, dy, w, dx, write);
+}
+
+void linear_backward_weight(const Context& context, Matrix<const bf16> dy, Matrix<const bf16> x,
+                            Matrix<float> dw, Vector<float> dbias) {
+  if (dy.extent(0) == 0 || dw.size() == 0) return;
+  const bool done = context.library->products().multiply(work_of(context), operand(dy, true),
+                                                         operand(x), dw.data(), 1.0f);
+  if (!done) return portable::linear_backward_weight<bf16>(context, dy, x, dw, dbias);
+  if (dbias.size()) add_column_sums(context, dy, dbias);
+}
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,270 @@
+/// RMSNorm and LayerNorm. A row belongs to a warp, or to a block where it is long, and stays in
+/// registers between its passes: every number crosses the memory bus once.
+#include "ops/cuda/cuda.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/library.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace detail;
+
+constexpr int least_block = 128;
+constexpr int blocks_a_multiprocessor = 4;  // of the backward kernel
+
+struct Forward {
+  const bf16 *x, *gain, *bias;
+  bf16* y;
+  float *mean, *rstd;
+  int rows, width;
+  float eps;
+};
+
+/// `threads` threads a row, which keep up to `packs` packs each.
+template <int threads, int packs>
+constexpr int rows_a_block = threads < least_block ? least_block / threads : 1;
+
+template <Norm norm, int threads, int packs>
+__global__ void __launch_bounds__(threads* rows_a_block<threads, packs>) forward(Forward a) {
+  __shared__ float shared[threads / warp_size];
+  const int row = blockIdx.x * rows_a_block<threads, packs> + threadIdx.y;
+  if (row >= a.rows) return;
+  const std::size_t start = std::size_t(row) * a.width;
+  Pack x[packs];
+  float sum = 0, squares = 0;
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = (p * threads + threadIdx.x) * pack_size;
+    if (column < a.width)
+      x[p] = Pack::load(a.x + start + column);
+    else
+      x[p] = Pack{};
+    for (float value : x[p].value) sum += value, squares += value * value;
+  }
+  float mean = 0;
+  if constexpr (norm == Norm::layernorm) {
+    mean = group_sum<threads>(sum, shared) / a.width;
+    squares = 0;
+#pragma unroll
+    for (int p = 0; p < packs; ++p)
+      if ((p * threads + threadIdx.x) * pack_size < a.width)
+        for (float value : x[p].value) squares += (value - mean) * (value - mean);
+  }
+  const float rstd = rsqrtf(group_sum<threads>(squares, shared) / a.width + a.eps);
+  if (threadIdx.x == 0) {
+    if constexpr (norm == Norm::layernorm) a.mean[row] = mean;
+    a.rstd[row] = rstd;
+  }
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = (p * threads + threadIdx.x) * pack_size;
+    if (column >= a.width) break;
+    const Pack gain = Pack::load(a.gain + column);
+    Pack bias{};
+    if (a.bias) bias = Pack::load(a.bias + column);
+    Pack y;
+    for (int i = 0; i < pack_size; ++i)
+      y.value[i] = (x[p].value[i] - mean) * rstd * gain.value[i] + bias.value[i];
+    y.store(a.y + start + column);
+  }
+}
+
+struct Backward {
+  const bf16 *dy, *x, *gain;
+  const float *mean, *rstd;
+  bf16* dx;
+  bool add;
+  float *dgain_partial, *dbias_partial;  // (blocks, width); dbias_partial null: none
+  int rows, width;
+};
+
+/// Adds the block's sums over its groups of threads to one row of `partial`.
+template <int threads, int packs>
+__device__ void write_partial(const float (&sum)[packs][pack_size], float* shared, float* partial,
+                              int width) {
+  constexpr int groups = rows_a_block<threads, packs>;
+  __syncthreads();
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = (p * threads + threadIdx.x) * pack_size;
+    if (column >= width) break;
+    for (int i = 0; i < pack_size; ++i) shared[threadIdx.y * width + column + i] = sum[p][i];
+  }
+  __syncthreads();
+  for (int c = threadIdx.y * threads + threadIdx.x; c < width; c += threads * groups) {
+    float total = 0;
+    for (int g = 0; g < groups; ++g) total += shared[g * width + c];
+    partial[std::size_t(blockIdx.x) * width + c] = total;
+  }
+}
+
+// With n = (x - mean) rstd and g = dy * gain: dx = rstd (g - n avg(g n) - avg(g)), the last term
+// for LayerNorm only.
+template <Norm norm, int threads, int packs>
+__global__ void __launch_bounds__(threads* rows_a_block<threads, packs>) backward(Backward a) {
+  constexpr int groups = rows_a_block<threads, packs>;
+  extern __shared__ float sums[];  // (groups, width)
+  __shared__ float shared[threads / warp_size];
+  float dgain[packs][pack_size] = {}, dbias[packs][pack_size] = {};
+  Pack gain[packs];
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = (p * threads + threadIdx.x) * pack_size;
+    gain[p] = column < a.width ? Pack::load(a.gain + column) : Pack{};
+  }
+  for (int row = blockIdx.x * groups + threadIdx.y; row < a.rows; row += gridDim.x * groups) {
+    const std::size_t start = std::size_t(row) * a.width;
+    const float rstd = a.rstd[row];
+    const float mean = norm == Norm::layernorm ? a.mean[row] : 0.0f;
+    Pack n[packs], g[packs];
+    float along = 0, constant = 0;
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const int column = (p * threads + threadIdx.x) * pack_size;
+      n[p] = column < a.width ? Pack::load(a.x + start + column) : Pack{};
+      g[p] = column < a.width ? Pack::load(a.dy + start + column) : Pack{};
+    }
+#pragma unroll
+    for (int p = 0; p < packs; ++p)
+      for (int i = 0; i < pack_size; ++i) {
+        const float dy = g[p].value[i];
+        const float normalised = (n[p].value[i] - mean) * rstd;
+        dgain[p][i] += dy * normalised;
+        if constexpr (norm == Norm::layernorm) dbias[p][i] += dy;
+        g[p].value[i] = dy * gain[p].value[i];
+        n[p].value[i] = normalised;
+        along += g[p].value[i] * normalised;  // 0 beyond the width, where gain and dy are 0
+        constant += g[p].value[i];
+      }
+    along = group_sum<threads>(along, shared) / a.width;
+    constant = norm == Norm::layernorm ? group_sum<threads>(constant, shared) / a.width : 0.0f;
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const int column = (p * threads + threadIdx.x) * pack_size;
+      if (column >= a.width) break;
+      Pack dx{};
+      if (a.add) dx = Pack::load(a.dx + start + column);
+      for (int i = 0; i < pack_size; ++i)
+        dx.value[i] += rstd * (g[p].value[i] - n[p].value[i] * along - constant);
+      dx.store(a.dx + start + column);
+    }
+  }
+  write_partial<threads, packs>(dgain, sums, a.dgain_partial, a.width);
+  if (a.dbias_partial) write_partial<threads, packs>(dbias, sums, a.dbias_partial, a.width);
+}
+
+/// result (width) += column sums of partial (slices, width), in a fixed order.
+__global__ void add_columns(const float* partial, int slices, int width, float* result) {
+  __shared__ float shared[warp_size][warp_size + 1];
+  const int column = blockIdx.x * warp_size + threadIdx.x;
+  float sum = 0;
+  if (column < width)
+    for (int s = threadIdx.y; s < slices; s += warp_size) sum += partial[s * width + column];
+  shared[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  sum = warp_sum(shared[threadIdx.x][threadIdx.y]);
+  const int mine = blockIdx.x * warp_size + threadIdx.y;
+  if (threadIdx.x == 0 && mine < width) result[mine] += sum;
+}
+
+template <int threads, int packs>
+struct Shape {
+  static constexpr int threads_a_row = threads, packs_a_thread = packs;
+};
+/// Calls f with the kernel shape for rows of `width`; false if there is none.
+template <class F>
+bool with_shape(std::size_t width, const F& f) {
+  if (width % pack_size != 0 || width > 8192) return false;
+  if (width <= 256)
+    f(Shape<32, 1>{});
+  else if (width <= 1024)
+    f(Shape<32, 4>{});
+  else if (width <= 4096)
+    f(Shape<128, 4>{});
+  else
+    f(Shape<256, 4>{});
+  return true;
+}
+
+template <Norm norm>
+bool launch_forward(const Context& context, const Forward& a) {
+  return with_shape(a.width, [&](auto shape) {
+    constexpr int threads = shape.threads_a_row, packs = shape.packs_a_thread;
+    constexpr int rows = rows_a_block<threads, packs>;
+    forward<norm, threads, packs>
+        <<<divide_up(a.rows, rows), dim3(threads, rows), 0, stream_of(context)>>>(a);
+    check_launch("norm_forward");
+  });
+}
+
+template <Norm norm>
+bool launch_backward(const Context& context, Backward a, float* dgain, float* dbias) {
+  return with_shape(a.width, [&](auto shape) {
+    constexpr int threads = shape.threads_a_row, packs = shape.packs_a_thread;
+    constexpr int rows = rows_a_block<threads, packs>;
+    const int blocks =
+        std::min(divide_up(a.rows, rows), blocks_a_multiprocessor * multiprocessors());
+    const std::size_t partial = std::size_t(blocks) * a.width;
+    a.dgain_partial = context.library->scratch(2 * partial);
+    a.dbias_partial = dbias ? a.dgain_partial + partial : nullptr;
+    backward<norm, threads, packs>
+        <<<blocks, dim3(threads, rows), rows * a.width * sizeof(float), stream_of(context)>>>(a);
+    const dim3 square(warp_size, warp_size);
+    const int wide = divide_up(a.width, warp_size);
+    add_columns<<<wide, square, 0, stream_of(context)>>>(a.dgain_partial, blocks, a.width, dgain);
+    if (dbias)
+      add_columns<<<wide, square, 0, stream_of(context)>>>(a.dbias_partial, blocks, a.width, dbias);
+    check_launch("norm_backward");
+  });
+}
+
+}  // namespace
+
+void norm_forward(const Context& context, Norm norm, Matrix<const bf16> x, Vector<const bf16> gain,
+                  Vector<const bf16> bias, double eps, Matrix<bf16> y, Vector<float> mean,
+                  Vector<float> rstd) {
+  if (x.size() == 0) return;
+  const bf16* bias_data = bias.size() ? bias.data() : nullptr;
+  const Forward a{x.data(),
+                  gain.data(),
+                  bias_data,
+                  y.data(),
+                  mean.data(),
+                  rstd.data(),
+                  static_cast<int>(x.extent(0)),
+                  static_cast<int>(x.extent(1)),
+                  static_cast<float>(eps)};
+  const bool done = all_aligned(a.x, a.gain, a.bias, a.y) &&
+                    (norm == Norm::layernorm ? launch_forward<Norm::layernorm>(context, a)
+                                             : launch_forward<Norm::rmsnorm>(context, a));
+  if (!done) portable::norm_forward<bf16>(context, norm, x, gain, bias, eps, y, mean, rstd);
+}
+
+void norm_backward(const Context& context, Norm norm, Matrix<const bf16> dy, Matrix<const bf16> x,
+                   Vector<const bf16> gain, Vector<const float> mean, Vector<const float> rstd,
+                   Matrix<bf16> dx, Write write, Vector<float> dgain, Vector<float> dbias,
+                   Vector<float> partial) {
+  if (x.size() == 0) return;
+  const Backward a{dy.data(),
+                   x.data(),
+                   gain.data(),
+                   mean.data(),
+                   rstd.data(),
+                   dx.data(),
+                   write == Write::add,
+                   nullptr,
+                   nullptr,
+                   static_cast<int>(x.extent(0)),
+                   static_cast<int>(x.extent(1))};
+  float* dbias_data = dbias.size() ? dbias.data() : nullptr;
+  const bool done = all_aligned(a.dy, a.x, a.gain, a.dx) &&
+                    (norm == Norm::layernorm
+                         ? launch_backward<Norm::layernorm>(context, a, dgain.data(), dbias_data)
+                         : launch_backward<Norm::rmsnorm>(context, a, dgain.data(), nullptr));
+  if (!done)
+    portable::norm_backward<bf16>(context, norm, dy, x, gain, mean, rstd, dx, write, dgain, dbias,
+                                  partial);
+}
+
+}  // namespace tern::ops::cuda
