@@ -1,0 +1,94 @@
+// The parameter tree: names, layout, counts and initial values.
+#include <set>
+
+#include "base/error.hpp"
+#include "model/harness.hpp"
+
+namespace tern {
+namespace {
+
+TEST(ParameterTree, Counts350M) {
+  deck::Model m;
+  m.layers = 24, m.hidden = 1024, m.heads = m.kv_heads = 16, m.head_dim = 64, m.ffn_hidden = 2752;
+  const model::ParameterTree tree(m);
+  const std::size_t D = 1024, matrices = 50304 * D + 24 * (4 * D * D + 3 * D * 2752);
+  EXPECT_EQ(tree.decayed(), matrices);
+  EXPECT_EQ(tree.count(), matrices + (2 * 24 + 1) * D);
+  EXPECT_EQ(tree.span(), tree.count());  // sizes that are multiples of 16 need no padding
+}
+
+class Layout : public testing::TestWithParam<deck::Model> {};
+
+TEST_P(Layout, IsDisjointAlignedAndFused) {
+  const deck::Model& m = GetParam();
+  const model::ParameterTree tree(m);
+  std::set<std::string> names;
+  std::size_t end = 0;
+  for (const model::Parameter& p : tree.parameters()) {
+    EXPECT_TRUE(names.insert(p.name).second) << p.name;
+    EXPECT_GE(p.offset, end) << p.name;
+    EXPECT_EQ(p.matrix(), p.offset < tree.decayed()) << p.name;
+    end = p.offset + p.count;
+    const bool inside = p.name.find("k_proj") != std::string::npos ||
+                        p.name.find("v_proj") != std::string::npos ||
+                        (p.name.find("up_proj") != std::string::npos && m.activation == "swiglu");
+    EXPECT_TRUE(inside || p.offset % 16 == 0) << p.name;
+  }
+  EXPECT_LE(end, tree.span());
+  EXPECT_EQ(tree.span() % 16, 0u);
+  const auto follows = [&](const std::string& a, const std::string& b) {
+    EXPECT_EQ(tree.at(a).offset + tree.at(a).count, tree.at(b).offset) << b;
+  };
+  const std::string at = "model/layers/1/";
+  follows(at + "self_attn/q_proj/weight", at + "self_attn/k_proj/weight");
+  follows(at + "self_attn/k_proj/weight", at + "self_attn/v_proj/weight");
+  if (m.activation == "swiglu") follows(at + "mlp/gate_proj/weight", at + "mlp/up_proj/weight");
+  if (m.attention_bias) follows(at + "self_attn/k_proj/bias", at + "self_attn/v_proj/bias");
+  EXPECT_EQ(tree.has("lm_head/weight"), !m.tie_embeddings);
+  EXPECT_THROW(tree.at("model/layers/7/mlp/up_proj/weight"), InternalError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Layout,
+                         testing::Values(test::tiny_model(), test::gpt2_like(),
+                                         test::qwen3_like()));
+
+TEST(Initialization, HasTheStatedMomentsAndIsAFunctionOfTheSeed) {
+  deck::Model m = test::gpt2_like();
+  m.hidden = 96, m.heads = m.kv_heads = 4, m.head_dim = 24, m.ffn_hidden = 384, m.layers = 8;
+  m.init_std = 0.02;
+  const model::TransformerOptions options{1, 2};
+  test::Harness<float> a(m, options), b(m, options);
+  test::Harness<bf16> c(m, options);
+  a.parameters->initialize(a.context, a.tree, 7);
+  b.parameters->initialize(b.context, b.tree, 8);
+  c.parameters->initialize(c.context, c.tree, 7);
+  const auto values = [&](const auto& of, const std::string& name) {
+    const model::Parameter& p = of.tree.at(name);
+    return test::download(Vector<float>(of.parameters->master.data() + p.offset, p.count));
+  };
+  const auto deviation = [](const std::vector<double>& v) {
+    return test::norm(v) / std::sqrt(static_cast<double>(v.size()));
+  };
+  const std::string up = "model/layers/2/mlp/up_proj/weight", at = "model/layers/3/";
+  EXPECT_NEAR(deviation(values(a, up)), 0.02, 0.02 * 0.02);
+  EXPECT_NEAR(deviation(values(a, at + "mlp/down_proj/weight")), 0.02 / 4, 0.02 * 0.02 / 4);
+  EXPECT_NEAR(deviation(values(a, at + "self_attn/o_proj/weight")), 0.02 / 4, 0.04 * 0.02 / 4);
+  const std::vector<double> drawn = values(a, up);
+  double mean = 0, fourth = 0;
+  for (const double v : drawn) mean += v, fourth += std::pow(v / 0.02, 4);
+  EXPECT_NEAR(mean / static_cast<double>(drawn.size()), 0, 5 * 0.02 / std::sqrt(drawn.size()));
+  EXPECT_NEAR(fourth / static_cast<double>(drawn.size()), 3, 0.3);
+  EXPECT_NE(drawn, values(b, up));
+  EXPECT_NE(drawn, values(a, "model/layers/3/mlp/up_proj/weight"));
+  EXPECT_EQ(drawn, values(c, up));
+  for (const double gain : values(a, "model/norm/weight")) EXPECT_EQ(gain, 1);
+  for (const double bias : values(a, at + "mlp/up_proj/bias")) EXPECT_EQ(bias, 0);
+  const std::vector<double> rounded = test::download(c.parameters->compute),
+                            master = test::download(c.parameters->master);
+  for (std::size_t i = 0; i < master.size(); ++i)
+    ASSERT_EQ(rounded[i],
+              static_cast<double>(static_cast<float>(bf16(static_cast<float>(master[i])))));
+}
+
+}  // namespace
+}  // namespace tern

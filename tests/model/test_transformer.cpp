@@ -1,0 +1,218 @@
+// The transformer against itself: derivatives by finite differences, recomputation, evaluation
+// mode, dropout, and the memory it plans.
+#include "model/harness.hpp"
+
+namespace tern {
+namespace {
+
+deck::Model relu2_without_positions() {
+  deck::Model m = test::tiny_model();
+  m.activation = "relu2", m.norm = "layernorm", m.position = "none", m.ffn_bias = true;
+  return m;
+}
+
+struct Case {
+  const char* name;
+  deck::Model model;
+};
+
+std::vector<Case> cases() {
+  return {{"llama", test::tiny_model()},
+          {"gpt2", test::gpt2_like()},
+          {"qwen3", test::qwen3_like()},
+          {"relu2", relu2_without_positions()}};
+}
+
+/// Initialized, and moved off the values at which gains and biases do nothing.
+template <class T>
+void randomize(test::Harness<T>& model, std::uint64_t seed) {
+  model.parameters->initialize(model.context, model.tree, seed);
+  std::mt19937 generator(static_cast<unsigned>(seed));
+  std::normal_distribution<float> normal(0, 0.2f);
+  for (const model::Parameter& p : model.tree.parameters()) {
+    if (p.matrix()) continue;
+    std::vector<float> values(p.count);
+    for (float& v : values) v = static_cast<float>(p.init_mean) + normal(generator);
+    model.set(p.name, values);
+  }
+  model.parameters->refresh_compute(model.context);
+  model.set_random_batch(static_cast<unsigned>(seed) + 5);
+}
+
+class Transformer : public testing::TestWithParam<Case> {};
+
+/// Along random directions of each parameter, in double.
+TEST_P(Transformer, GradientIsTheDerivativeOfTheLoss) {
+  test::Harness<double> model(GetParam().model, {2, 7});
+  randomize(model, 11);
+  model.head.z_loss = 1e-2;
+  model.head.vocabulary = 35;
+  std::vector<std::int32_t> targets = test::random_tokens(14, 35, 3);
+  targets[2] = targets[9] = -1;
+  model.set_batch(test::random_tokens(14, 37, 2), targets);
+  model.step();
+  std::mt19937 generator(4);
+  std::normal_distribution<double> normal;
+  constexpr double h = 1e-5;
+  for (const model::Parameter& p : model.tree.parameters()) {
+    const Vector<double> values(model.parameters->master.data() + p.offset, p.count);
+    const std::vector<double> start = test::download(values), gradient = model.gradient(p.name);
+    std::vector<double> direction(p.count);
+    double expected = 0, size = 0;
+    for (std::size_t i = 0; i < p.count; ++i) {
+      direction[i] = normal(generator);
+      expected += direction[i] * gradient[i];
+      size += std::pow(direction[i] * gradient[i], 2);
+    }
+    const auto loss_at = [&](double distance) {
+      std::vector<double> moved = start;
+      for (std::size_t i = 0; i < p.count; ++i) moved[i] += distance * direction[i];
+      test::upload(moved, values);
+      return model.loss();
+    };
+    const double slope = (loss_at(h) - loss_at(-h)) / (2 * h);
+    test::upload(start, values);
+    EXPECT_NEAR(slope, expected, 1e-6 * std::sqrt(size) + 1e-9) << p.name;
+  }
+}
+
+template <class T>
+std::vector<double> gradients_with(const deck::Model& description, bool recompute,
+                                   const ops::DropoutKey& dropout) {
+  model::TransformerOptions options{2, 9};
+  options.recompute = recompute;
+  test::Harness<T> model(description, options);
+  randomize(model, 21);
+  std::vector<double> result{model.step(dropout)};
+  for (const double g : test::download(model.parameters->gradient)) result.push_back(g);
+  return result;
+}
+
+TEST_P(Transformer, RecomputationGivesTheSameBits) {
+  deck::Model description = GetParam().model;
+  description.layers = 3;
+  description.dropout = 0.2;
+  for (const double probability : {0.0, 0.2}) {
+    ops::DropoutKey dropout;
+    dropout.probability = probability, dropout.seed = 5, dropout.step = 17;
+    EXPECT_EQ(gradients_with<float>(description, false, dropout),
+              gradients_with<float>(description, true, dropout));
+  }
+}
+
+TEST_P(Transformer, EvaluationGivesTheLogitsAndLossOfTraining) {
+  test::Harness<double> training(GetParam().model, {3, 5});
+  model::TransformerOptions options{3, 5};
+  options.training = false;
+  test::Harness<double> evaluation(GetParam().model, options);
+  randomize(training, 31);
+  randomize(evaluation, 31);
+  EXPECT_LT(test::relative_error(evaluation.logits(), training.logits()), 1e-14);
+  EXPECT_NEAR(evaluation.loss(), training.step(), 1e-13);
+}
+
+/// In bf16 compute copies and workspaces of another type are in the plan as well.
+TEST_P(Transformer, PlansTheMemoryItTakes) {
+  for (const bool training : {false, true})
+    for (const bool recompute : {false, true}) {
+      model::TransformerOptions options{2, 9};
+      options.training = training;
+      options.recompute = recompute && training;
+      test::Harness<bf16> model(GetParam().model, options);
+      EXPECT_EQ(model.arena.bytes(),
+                test::Harness<bf16>::plan(GetParam().model, model.tree, options));
+      EXPECT_GT(model.arena.bytes(Term::activations), 0u);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Transformer, testing::ValuesIn(cases()),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+/// The gradient of the mean of dropped passes is the mean of the gradients: along one direction,
+/// for fixed keys, the loss with dropout has the slope that backward states.
+TEST(Dropout, GradientIsTheDerivativeOfTheDroppedLoss) {
+  deck::Model description = test::gpt2_like();
+  description.dropout = 0.3;
+  test::Harness<double> model(description, {2, 7});
+  randomize(model, 41);
+  ops::DropoutKey dropout;
+  dropout.probability = 0.3, dropout.seed = 9, dropout.step = 2;
+  model.step(dropout);
+  for (const char* name : {"model/embed_tokens/weight", "model/layers/0/mlp/up_proj/weight",
+                           "model/layers/1/self_attn/o_proj/bias"}) {
+    const std::vector<double> gradient = [&] {
+      model.step(dropout);
+      return model.gradient(name);
+    }();
+    const model::Parameter& p = model.tree.at(name);
+    const Vector<double> values(model.parameters->master.data() + p.offset, p.count);
+    const std::vector<double> start = test::download(values);
+    const auto loss_at = [&](double distance) {
+      std::vector<double> moved = start;
+      for (std::size_t i = 0; i < p.count; ++i) moved[i] += distance * gradient[i];
+      test::upload(moved, values);
+      return model.step(dropout);
+    };
+    constexpr double h = 1e-5;
+    const double slope = (loss_at(h) - loss_at(-h)) / (2 * h),
+                 square = std::pow(test::norm(gradient), 2);
+    test::upload(start, values);
+    EXPECT_NEAR(slope / square, 1, 1e-6) << name;
+  }
+}
+
+TEST(Dropout, DrawsAnewForEachStepAndNotWithoutProbability) {
+  deck::Model description = test::tiny_model();
+  description.dropout = 0.5;
+  test::Harness<float> model(description, {2, 9});
+  randomize(model, 51);
+  const std::vector<double> plain = model.logits();
+  ops::DropoutKey dropout;
+  dropout.probability = 0.5, dropout.seed = 1, dropout.step = 1;
+  const std::vector<double> first = model.logits(dropout), again = model.logits(dropout);
+  dropout.step = 2;
+  EXPECT_EQ(first, again);
+  EXPECT_NE(first, model.logits(dropout));
+  EXPECT_NE(first, plain);
+  EXPECT_EQ(plain, model.logits());
+}
+
+TEST(Accumulation, GradientsAddUpOverMicroSteps) {
+  test::Harness<double> model(test::tiny_model(), {2, 7});
+  randomize(model, 61);
+  model.step();
+  const std::vector<double> once = test::download(model.parameters->gradient);
+  model.transformer->forward(model.context, model.tokens, model.pattern);
+  model.transformer->loss_backward(model.context, model.head, model.targets, model.weights,
+                                   model.losses);
+  for (std::size_t l = model.transformer->layers(); l-- > 0;)
+    model.transformer->block_backward(model.context, l, model.pattern, {});
+  model.transformer->embed_backward(model.context, model.tokens, model.order);
+  std::vector<double> half = test::download(model.parameters->gradient);
+  for (double& g : half) g /= 2;
+  EXPECT_LT(test::relative_error(half, once), 1e-14);
+}
+
+TEST(Memory, RecomputationTakesLessMemory) {
+  deck::Model description = test::tiny_model();
+  description.layers = 8;
+  model::TransformerOptions options{4, 32};
+  test::Harness<float> all(description, options);
+  options.recompute = true;
+  test::Harness<float> inputs(description, options);
+  EXPECT_LT(2 * inputs.arena.bytes(Term::activations), all.arena.bytes(Term::activations));
+}
+
+TEST(HeadChunk, StaysWithinItsBounds) {
+  const std::size_t V = 50304;
+  EXPECT_EQ(model::head_chunk_rows(8192, V, 4, true), 256u);
+  EXPECT_EQ(model::head_chunk_rows(300, V, 4, true), 150u);
+  EXPECT_EQ(model::head_chunk_rows(64, V, 4, true), 64u);
+  const std::size_t rows = model::head_chunk_rows(32768, V, 2, false);
+  EXPECT_LE(rows * V * 2, 128u << 20);
+  EXPECT_GE(rows * V * 2, 64u << 20);
+  EXPECT_EQ(model::head_chunk_rows(3, std::size_t(1) << 28, 2, false), 1u);
+}
+
+}  // namespace
+}  // namespace tern
