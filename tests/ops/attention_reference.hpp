@@ -84,8 +84,9 @@ class Tensor {
   std::vector<double> host;
 };
 
+/// (rows, columns) numbers on the device, such as lse.
 template <class A>
-struct Statistics {  // (rows, columns) statistics on the device
+struct Statistics {
   Statistics(int n, int m) : rows(n), columns(m), data("rows", static_cast<std::size_t>(n) * m) {}
   Matrix<A> view() const { return as_matrix<A>(data.data(), rows, columns); }
   std::vector<double> download() const {
@@ -101,72 +102,77 @@ struct AttentionCase {
   ops::Pattern pattern;
 };
 
-/// Everything in double: out, lse and, if dout is not empty, dq, dk, dv.
+/// out, lse and, if dout is not empty, dq, dk, dv.
 struct DenseAttention {
   std::vector<double> out, lse, dq, dk, dv;
 };
 
-inline DenseAttention dense_attention(const AttentionCase& c, double scale,
-                                      const std::vector<double>& q, const std::vector<double>& k,
-                                      const std::vector<double>& v,
-                                      const std::vector<double>& dout) {
+/// The definition with arithmetic in A; `out` is rounded to Stored before delta is made of it, and
+/// so are the results, as any implementation that stores them so must do.
+template <class A, class Stored = A>
+DenseAttention dense_attention(const AttentionCase& c, double scale, const std::vector<double>& q,
+                               const std::vector<double>& k, const std::vector<double>& v,
+                               const std::vector<double>& dout) {
+  const std::size_t nq = q.size(), nk = k.size();
+  const A factor = static_cast<A>(scale), none = -std::numeric_limits<A>::infinity();
+  std::vector<A> out(nq), dq(nq), dk(nk), dv(nk), p(c.keys), dp(c.keys);
   DenseAttention r;
-  r.out.assign(q.size(), 0);
-  r.dq.assign(q.size(), 0);
-  r.dk.assign(k.size(), 0);
-  r.dv.assign(k.size(), 0);
-  r.lse.assign(static_cast<std::size_t>(c.batch) * c.heads * c.queries, 0);
+  r.lse.resize(static_cast<std::size_t>(c.batch) * c.heads * c.queries);
   const auto index = [&](int b, int t, int tokens, int h, int heads) {
     return ((static_cast<std::size_t>(b) * tokens + t) * heads + h) * c.size;
   };
-  std::vector<double> p(c.keys), dp(c.keys);
   for (int b = 0; b < c.batch; ++b)
     for (int h = 0; h < c.heads; ++h)
       for (int i = 0; i < c.queries; ++i) {
         const int kv = h / (c.heads / c.kv_heads);
         const std::size_t qi = index(b, i, c.queries, h, c.heads);
-        double largest = -INFINITY, total = 0, delta = 0;
+        const auto key = [&](int j) { return index(b, j, c.keys, kv, c.kv_heads); };
+        const auto dot = [&](const std::vector<double>& x, const std::vector<double>& y,
+                             std::size_t yj) {
+          A sum = 0;
+          for (int e = 0; e < c.size; ++e)
+            sum += static_cast<A>(x[qi + e]) * static_cast<A>(y[yj + e]);
+          return sum;
+        };
+        A largest = none, total = 0, delta = 0;
         for (int j = 0; j < c.keys; ++j) {
-          const std::size_t kj = index(b, j, c.keys, kv, c.kv_heads);
-          double dot = 0;
-          for (int e = 0; e < c.size; ++e) dot += q[qi + e] * k[kj + e];
-          p[j] = c.pattern.allowed(i, j) ? scale * dot : -INFINITY;
+          p[j] = c.pattern.allowed(i, j) ? factor * dot(q, k, key(j)) : none;
           largest = std::fmax(largest, p[j]);
         }
-        for (int j = 0; j < c.keys; ++j) {
-          p[j] = largest == -INFINITY ? 0 : std::exp(p[j] - largest);
-          total += p[j];
-        }
+        for (int j = 0; j < c.keys; ++j) total += largest == none ? A(0) : std::exp(p[j] - largest);
+        const A lse = largest + std::log(total);
         r.lse[(static_cast<std::size_t>(b) * c.heads + h) * c.queries + i] =
-            largest + std::log(total);
+            static_cast<double>(lse);
         if (total == 0) continue;
         for (int j = 0; j < c.keys; ++j) {
-          p[j] /= total;
-          const std::size_t vj = index(b, j, c.keys, kv, c.kv_heads);
-          for (int e = 0; e < c.size; ++e) r.out[qi + e] += p[j] * v[vj + e];
+          const A weight = std::exp(p[j] - largest) / total;
+          for (int e = 0; e < c.size; ++e) out[qi + e] += weight * static_cast<A>(v[key(j) + e]);
+          p[j] = std::exp(p[j] - lse);
         }
         if (dout.empty()) continue;
+        for (int e = 0; e < c.size; ++e)
+          delta += static_cast<A>(dout[qi + e]) * static_cast<A>(static_cast<Stored>(out[qi + e]));
         for (int j = 0; j < c.keys; ++j) {
-          const std::size_t vj = index(b, j, c.keys, kv, c.kv_heads);
-          dp[j] = 0;
-          for (int e = 0; e < c.size; ++e) dp[j] += dout[qi + e] * v[vj + e];
-          delta += p[j] * dp[j];
-        }
-        for (int j = 0; j < c.keys; ++j) {
-          const std::size_t kj = index(b, j, c.keys, kv, c.kv_heads);
-          const double ds = scale * p[j] * (dp[j] - delta);
+          const A ds = p[j] * (dot(dout, v, key(j)) - delta);
           for (int e = 0; e < c.size; ++e) {
-            r.dq[qi + e] += ds * k[kj + e];
-            r.dk[kj + e] += ds * q[qi + e];
-            r.dv[kj + e] += p[j] * dout[qi + e];
+            dq[qi + e] += factor * ds * static_cast<A>(k[key(j) + e]);
+            dk[key(j) + e] += factor * ds * static_cast<A>(q[qi + e]);
+            dv[key(j) + e] += p[j] * static_cast<A>(dout[qi + e]);
           }
         }
       }
+  const auto stored = [](const std::vector<A>& x) {
+    std::vector<double> rounded;
+    for (const A value : x)
+      rounded.push_back(static_cast<double>(static_cast<A>(static_cast<Stored>(value))));
+    return rounded;
+  };
+  r.out = stored(out), r.dq = stored(dq), r.dk = stored(dk), r.dv = stored(dv);
   return r;
 }
 
 /// Root-mean-square of a - b over that of b; the former itself where b is nothing but rounding.
-inline double relative_error(const std::vector<double>& a, const std::vector<double>& b) {
+inline double attention_error(const std::vector<double>& a, const std::vector<double>& b) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
     if (a[i] == b[i]) {  // also equal infinities

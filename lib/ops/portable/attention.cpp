@@ -76,14 +76,14 @@ struct Forward {
     const int b = bh / heads, h = bh % heads;
     const int kv = h / (heads / static_cast<int>(k.extent(2)));
     const int q1 = q0 + Own < queries ? q0 + Own : queries;
-    constexpr int stride = tile_stride<Device>(Own);
+    constexpr int stride = tile_stride(place, Own);
 
     Scratch<A> scratch(team, level, bytes);
     A* own = scratch.take(size * stride);           // (E, Own) scaled queries
     A* sum = scratch.take(size * stride);           // (E, Own) weighted values
     A* scores = scratch.take(tile.other * stride);  // (other, Own)
     const Softmax<A> state{scratch.take(stride), scratch.take(stride), scratch.take(stride)};
-    A* staged = scratch.take(tile.other * tile_stride<Device>(size));
+    A* staged = scratch.take(tile.other * tile_stride(place, size));
 
     load_own<Own>(team, head_rows(q, b, h, q0), q1 - q0, size, scale, own, stride);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, Own), [&](int n) {
@@ -111,7 +111,7 @@ struct Forward {
   }
 
   KOKKOS_FUNCTION void mask(const Team& team, A* scores, int q0, int q1, int k0, int k1) const {
-    constexpr int stride = tile_stride<Device>(Own);
+    constexpr int stride = tile_stride(place, Own);
     const int width = q1 - q0;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, k1 - k0), [&](int key) {
       for (int n = 0; n < width; ++n)
@@ -123,7 +123,7 @@ struct Forward {
 
   KOKKOS_FUNCTION void finish(const Team& team, const Softmax<A>& state, A* sum, int b, int h,
                               int q0, int rows) const {
-    constexpr int stride = tile_stride<Device>(Own);
+    constexpr int stride = tile_stride(place, Own);
     const int size = static_cast<int>(q.extent(3)), heads = static_cast<int>(q.extent(2));
     const Rows<T> to = head_rows(out, b, h, q0);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int n) {
@@ -146,13 +146,13 @@ void attention_forward(const Context& context, const Pattern& pattern, double sc
   TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
                q.extent(2), k.extent(2));
   const int size = static_cast<int>(q.extent(3)), queries = static_cast<int>(q.extent(1));
-  const TileShape tile = tile_shape<Device>(Pass::forward, queries, size, sizeof(A));
-  const std::size_t bytes = scratch_bytes<Device>(Pass::forward, tile, size, sizeof(A));
-  const int level = scratch_level<Device>(bytes);
+  const TileShape tile = tile_shape(place, Pass::forward, queries, size, sizeof(A));
+  const std::size_t bytes = scratch_bytes(place, Pass::forward, tile, size, sizeof(A));
+  const int level = scratch_level(place, bytes);
   const int tiles = (queries + tile.own - 1) / tile.own;
   const int league = static_cast<int>(q.extent(0) * q.extent(2)) * tiles;
   if (league == 0) return;
-  with_own_width<Device>(tile.own, [&](auto own) {
+  with_own_width(tile.own, [&](auto own) {
     launch_teams(context, "attention_forward", league, level, bytes,
                  Forward<T, own.value>{pattern, static_cast<A>(scale), q, k, v, out, lse, tile,
                                        level, bytes});

@@ -37,7 +37,7 @@ KOKKOS_INLINE_FUNCTION A usable_lse(A lse) {
 template <class T, int Own>
 struct BackwardQuery {
   using A = Accumulate<T>;
-  static constexpr int stride = tile_stride<Device>(Own);
+  static constexpr int stride = tile_stride(place, Own);
   Inputs<T> in;
   Heads<T> dq;
 
@@ -58,7 +58,7 @@ struct BackwardQuery {
     A* dweights = scratch.take(in.tile.other * stride);
     A* lse = scratch.take(stride);
     A* delta = scratch.take(stride);
-    A* staged = scratch.take(in.tile.other * tile_stride<Device>(size));
+    A* staged = scratch.take(in.tile.other * tile_stride(place, size));
 
     load_own<Own>(team, head_rows(in.q, b, h, q0), q1 - q0, size, in.scale, q, stride);
     load_own<Own>(team, head_rows(in.dout, b, h, q0), q1 - q0, size, A(1), dout, stride);
@@ -123,7 +123,7 @@ struct BackwardQuery {
 template <class T, int Own>
 struct BackwardKey {
   using A = Accumulate<T>;
-  static constexpr int stride = tile_stride<Device>(Own);
+  static constexpr int stride = tile_stride(place, Own);
   Inputs<T> in;
   Heads<T> dk, dv;
 
@@ -150,7 +150,7 @@ struct BackwardKey {
     a.dvalue = scratch.take(size * stride);
     a.weights = scratch.take(in.tile.other * stride);
     a.dweights = scratch.take(in.tile.other * stride);
-    a.staged = scratch.take(in.tile.other * tile_stride<Device>(size));
+    a.staged = scratch.take(in.tile.other * tile_stride(place, size));
     load_own<Own>(team, head_rows(in.k, b, kv, k0), k1 - k0, size, in.scale, a.key, stride);
     load_own<Own>(team, head_rows(in.v, b, kv, k0), k1 - k0, size, A(1), a.value, stride);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, size), [&](int e) {
@@ -214,13 +214,13 @@ void run_pass(const Context& context, Pass pass, const char* name, Inputs<T> in,
               int heads, Results... results) {
   using A = Accumulate<T>;
   const int size = static_cast<int>(in.q.extent(3));
-  in.tile = tile_shape<Device>(pass, length, size, sizeof(A));
-  in.bytes = scratch_bytes<Device>(pass, in.tile, size, sizeof(A));
-  in.level = scratch_level<Device>(in.bytes);
+  in.tile = tile_shape(place, pass, length, size, sizeof(A));
+  in.bytes = scratch_bytes(place, pass, in.tile, size, sizeof(A));
+  in.level = scratch_level(place, in.bytes);
   const int tiles = (length + in.tile.own - 1) / in.tile.own;
   const int league = static_cast<int>(in.q.extent(0)) * heads * tiles;
   if (league == 0) return;
-  with_own_width<Device>(in.tile.own, [&](auto own) {
+  with_own_width(in.tile.own, [&](auto own) {
     launch_teams(context, name, league, in.level, in.bytes, Kernel<T, own.value>{in, results...});
   });
 }

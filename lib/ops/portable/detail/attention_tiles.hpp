@@ -7,74 +7,72 @@
 
 namespace tern::ops::portable::attention {
 
-/// Whether kernels of this space run on the host, where a team is one thread.
-template <class Space>
-constexpr bool on_host = Kokkos::SpaceAccessibility<Space, Kokkos::HostSpace>::accessible&&
-    std::is_same_v<typename Space::memory_space, Kokkos::HostSpace>;
+/// Where kernels run: on the host a team is one thread, its scratch lies in the caches, and packs
+/// do the work of a warp. Everything that follows from it is a function of it, so that the host's
+/// tests reach the GPU's choices as well.
+enum class Place { host, gpu };
+constexpr Place place = std::is_same_v<DeviceMemory, Kokkos::HostSpace> ? Place::host : Place::gpu;
 
 constexpr std::size_t scratch_alignment = 64;
-/// Dynamic shared memory a GPU team may count on (Kokkos grants 48 KiB and keeps some of it).
-constexpr std::size_t device_scratch_bytes = 40 * 1024;
+/// Shared memory a GPU team may count on (Kokkos grants 48 KiB and keeps some of it).
+constexpr std::size_t gpu_scratch_bytes = 40 * 1024;
 
-/// A tile of `own` queries (or keys) works through the other axis in steps of `other`.
+/// The three passes. Own axis: queries in the first two, keys in the third.
+enum class Pass { forward, backward_query, backward_key };
+
+/// A team takes `own` rows of the own axis through the other axis in steps of `other`.
 struct TileShape {
   int own, other;
 };
-/// The three passes, with the E-high arrays they keep in scratch: (q, out), (q, dout, dq),
-/// (k, v, dk, dv); and the other-high ones: scores, and their gradient.
-enum class Pass { forward, backward_query, backward_key };
-constexpr int tall_arrays(Pass pass) {
-  return pass == Pass::forward ? 2 : pass == Pass::backward_query ? 3 : 4;
-}
-constexpr int wide_arrays(Pass pass) { return pass == Pass::forward ? 1 : 2; }
 
-/// Distance of rows of a tile in scratch. On a GPU one more than its width, against bank conflicts.
-template <class Space>
-constexpr int tile_stride(int width) {
-  return on_host<Space> ? width : width + 1;
+/// Distance of the rows of a tile in scratch. On a GPU one more than their width, against bank
+/// conflicts.
+constexpr int tile_stride(Place at, int width) { return at == Place::host ? width : width + 1; }
+
+/// Arrays (E, own) of a pass: q, out; q, dout, dq; k, v, dk, dv. Arrays (other, own): the weights,
+/// their gradient. Rows (own): the softmax's largest, total and factor; lse and delta.
+struct Arrays {
+  int tall, wide, rows;
+};
+constexpr Arrays arrays(Pass pass) {
+  if (pass == Pass::forward) return {2, 1, 3};
+  return pass == Pass::backward_query ? Arrays{3, 2, 2} : Arrays{4, 2, 0};
 }
 
-/// Numbers of scratch a team needs: the arrays, three rows of statistics, and one staged tile of
-/// the other axis (two tiles for backward_key).
-template <class Space>
-constexpr std::size_t scratch_numbers(Pass pass, TileShape tile, int head_size) {
-  const std::size_t stride = tile_stride<Space>(tile.own);
-  const std::size_t arrays = tall_arrays(pass) * head_size + wide_arrays(pass) * tile.other + 3;
-  return arrays * stride + static_cast<std::size_t>(tile.other) * tile_stride<Space>(head_size);
-}
-template <class Space>
-constexpr std::size_t scratch_bytes(Pass pass, TileShape tile, int head_size,
+/// Scratch of a team: the arrays, and a copy of one tile (other, E) of the other axis; each of them
+/// begins aligned.
+constexpr std::size_t scratch_bytes(Place at, Pass pass, TileShape tile, int head_size,
                                     std::size_t number_bytes) {
-  // Each array starts aligned.
-  const int arrays = tall_arrays(pass) + wide_arrays(pass) + 3 + 1;
-  return scratch_numbers<Space>(pass, tile, head_size) * number_bytes + arrays * scratch_alignment;
+  const auto [tall, wide, rows] = arrays(pass);
+  const auto bytes = [&](int height, int width) {
+    const std::size_t n = static_cast<std::size_t>(height) * tile_stride(at, width) * number_bytes;
+    return (n + scratch_alignment - 1) / scratch_alignment * scratch_alignment;
+  };
+  return tall * bytes(head_size, tile.own) + wide * bytes(tile.other, tile.own) +
+         rows * bytes(1, tile.own) + bytes(tile.other, head_size) + scratch_alignment;
 }
 
 /// The tile of a pass over `length` own rows. Host: 64, or 16 for a few rows, as in generation.
-/// GPU: the widest whose scratch fits shared memory; 8 where none does (then level 1 scratch is
-/// taken).
-template <class Space>
-constexpr TileShape tile_shape(Pass pass, int length, int head_size, std::size_t number_bytes) {
-  if (on_host<Space>) return {length <= 16 ? 16 : 64, 64};
+/// GPU: the widest whose scratch fits shared memory; 8 where none does (level 1 scratch is taken
+/// then).
+constexpr TileShape tile_shape(Place at, Pass pass, int length, int head_size,
+                               std::size_t number_bytes) {
+  if (at == Place::host) return {length <= 16 ? 16 : 64, 64};
   for (int own = 32; own > 8; own /= 2)
-    if (scratch_bytes<Space>(pass, {own, 16}, head_size, number_bytes) <= device_scratch_bytes)
+    if (scratch_bytes(at, pass, {own, 16}, head_size, number_bytes) <= gpu_scratch_bytes)
       return {own, 16};
   return {8, 8};
 }
-/// Level 0 is a GPU's shared memory; on the host both levels are the same.
-template <class Space>
-constexpr int scratch_level(std::size_t bytes) {
-  return on_host<Space> || bytes <= device_scratch_bytes ? 0 : 1;
+/// Level 0 is a GPU's shared memory, level 1 its global memory; on the host both are the same.
+constexpr int scratch_level(Place at, std::size_t bytes) {
+  return at == Place::host || bytes <= gpu_scratch_bytes ? 0 : 1;
 }
-template <class Space>
-constexpr int team_size() {
-  return on_host<Space> ? 1 : 128;
-}
+constexpr int team_size(Place at) { return at == Place::host ? 1 : 128; }
 
 /// Calls run(std::integral_constant<int, own>) for the widths that tile_shape may give.
-template <class Space, class Run>
+template <class Run>
 void with_own_width(int own, Run&& run) {
-  if constexpr (on_host<Space>) {
+  if constexpr (place == Place::host) {
     if (own == 64) return run(std::integral_constant<int, 64>{});
     run(std::integral_constant<int, 16>{});
   } else {
@@ -89,7 +87,7 @@ template <class Kernel>
 void launch_teams(const Context& context, const char* name, int league, int level,
                   std::size_t bytes, const Kernel& kernel) {
   using Policy = Kokkos::TeamPolicy<Device, Kokkos::Schedule<Kokkos::Dynamic>>;
-  Policy policy(context.space, league, team_size<Device>());
+  Policy policy(context.space, league, team_size(place));
   policy.set_scratch_size(level, Kokkos::PerTeam(static_cast<int>(bytes)));
   policy.set_chunk_size(1);
   Kokkos::parallel_for(name, policy, kernel);
@@ -155,11 +153,10 @@ KOKKOS_INLINE_FUNCTION void store_own(const Team& team, const A* tile, int strid
 template <class T, class A>
 KOKKOS_INLINE_FUNCTION Operand<A> stage_other(const Team& team, Rows<const T> from, int rows,
                                               int head_size, A* staged) {
-  if constexpr (on_host<Device> && std::is_same_v<T, A>) {
-    // Only read through; Operand is shared with scratch.
+  if constexpr (place == Place::host && std::is_same_v<T, A>) {
     return {from.data, from.stride, 1};
   } else {
-    const int stride = tile_stride<Device>(head_size);
+    const int stride = tile_stride(place, head_size);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
       for (int e = 0; e < head_size; ++e)
         staged[row * stride + e] = static_cast<A>(from.data[row * from.stride + e]);

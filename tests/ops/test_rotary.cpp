@@ -1,0 +1,118 @@
+// Rotary embedding against Transformers' Llama, in every storage type; its inverse; long contexts.
+#include <gtest/gtest.h>
+
+#include "attention_reference.hpp"
+#include "base/error.hpp"
+#include "golden/golden.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern {
+namespace {
+using namespace test;
+using ops::Direction;
+
+template <class T>
+class Rotary : public testing::Test {
+ protected:
+  using A = Accumulate<T>;
+  /// x turned with a table of `base`; a new tensor of the same numbers is turned each time.
+  std::vector<double> turned(const std::vector<double>& x, const std::vector<std::size_t>& shape,
+                             double base, int first, Direction direction) {
+    Tensor<T> tensor(static_cast<int>(shape[0]), static_cast<int>(shape[1]),
+                     static_cast<int>(shape[2]), static_cast<int>(shape[3]), 4, 6);
+    Statistics<A> table(first + tensor.tokens, tensor.size);
+    tensor.host = x;
+    tensor.upload();
+    rounded_input = tensor.host;
+    ops::portable::rotary_table<A>(context, base, table.view());
+    ops::portable::rotary<T>(context, tensor.view(), table.view(), first, direction);
+    context.fence("test");
+    EXPECT_TRUE(tensor.surroundings_untouched());
+    return tensor.download();
+  }
+  /// The formula, by cosines and sines in A.
+  static std::vector<double> formula(std::vector<double> x, const std::vector<std::size_t>& shape,
+                                     double base, int first) {
+    const std::size_t size = shape[3], half = size / 2;
+    for (std::size_t row = 0; row < x.size() / size; ++row)
+      for (std::size_t i = 0; i < half; ++i) {
+        const double position = static_cast<double>(first + row / shape[2] % shape[1]);
+        const double angle =
+            position * std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
+        const A c = static_cast<A>(std::cos(angle)), s = static_cast<A>(std::sin(angle));
+        double &low = x[row * size + i], &high = x[row * size + half + i];
+        const A a = static_cast<A>(low), b = static_cast<A>(high);
+        low = static_cast<double>(static_cast<A>(static_cast<T>(a * c - b * s)));
+        high = static_cast<double>(static_cast<A>(static_cast<T>(b * c + a * s)));
+      }
+    return x;
+  }
+  ops::Context context;
+  std::vector<double> rounded_input;
+};
+using StorageTypes = testing::Types<float, double, bf16>;
+TYPED_TEST_SUITE(Rotary, StorageTypes);
+
+TYPED_TEST(Rotary, EqualsTransformersForwardAndBackward) {
+  const Golden golden(TERN_SOURCE_DIR "/tests/golden/attention.h5");
+  for (const std::string group : {"rotary/0/", "rotary/1/"}) {
+    SCOPED_TRACE(group);
+    const auto shape = golden.shape(group + "x");
+    const double base = golden.number(group + "base");
+    const int first = static_cast<int>(golden.number(group + "first"));
+    const auto x = golden.numbers(group + "x"), y = golden.numbers(group + "y");
+    const auto dy = golden.numbers(group + "dy"), dx = golden.numbers(group + "dx");
+    const double roundoff = std::is_same_v<TypeParam, double>  ? 1e-14
+                            : std::is_same_v<TypeParam, float> ? 1e-7
+                                                               : 0;
+    const auto forward = this->turned(x, shape, base, first, Direction::forward);
+    EXPECT_LE(
+        attention_error(forward, y),
+        2 * attention_error(this->formula(this->rounded_input, shape, base, first), y) + roundoff);
+    const auto backward = this->turned(dy, shape, base, first, Direction::backward);
+    EXPECT_LE(attention_error(backward, dx),
+              std::is_same_v<TypeParam, bf16> ? 0x1p-8 : 2 * roundoff);
+  }
+}
+
+TYPED_TEST(Rotary, BackwardIsTheInverse) {
+  const std::vector<std::size_t> shape{2, 9, 3, 10};
+  std::vector<double> x(2 * 9 * 3 * 10);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<double>(i));
+  const auto y = this->turned(x, shape, 10000, 1000, Direction::forward);
+  const auto given = this->rounded_input;
+  const double epsilon = std::is_same_v<TypeParam, bf16>
+                             ? 0x1p-8
+                             : std::numeric_limits<Accumulate<TypeParam>>::epsilon();
+  EXPECT_GT(attention_error(y, given), 0.1);
+  EXPECT_LT(attention_error(this->turned(y, shape, 10000, 1000, Direction::backward), given),
+            4 * epsilon);
+}
+
+TEST(RotaryTable, IsExactFarOut) {
+  const int context_length = 100000, size = 8;
+  Statistics<float> table(context_length, size);
+  ops::Context context;
+  ops::portable::rotary_table<float>(context, 1e6, table.view());
+  context.fence("test");
+  const auto values = table.download();
+  for (int position : {0, 1, 4095, 99999})
+    for (int i = 0; i < size / 2; ++i) {
+      const long double angle =
+          position * std::pow(1e6L, -static_cast<long double>(i) / (size / 2));
+      EXPECT_NEAR(values[position * size + i], static_cast<double>(std::cos(angle)), 1e-7);
+      EXPECT_NEAR(values[position * size + size / 2 + i], static_cast<double>(std::sin(angle)),
+                  1e-7);
+    }
+}
+
+TEST(RotaryTable, TooShortIsAnError) {
+  Tensor<float> x(1, 5, 1, 4);
+  Statistics<float> table(8, 4);
+  ops::Context context;
+  EXPECT_THROW(ops::portable::rotary<float>(context, x.view(), table.view(), 4, Direction::forward),
+               InternalError);
+}
+
+}  // namespace
+}  // namespace tern
