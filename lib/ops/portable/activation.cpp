@@ -20,9 +20,9 @@ struct Gelu {
   }
   template <class A>
   static KOKKOS_INLINE_FUNCTION A slope(A x) {
-    const A s = sigmoid(twice_u(x));
+    const Logistic<A> s = logistic(twice_u(x));
     const A twice_du = A(1.5957691216057308) * (A(1) + A(3 * 0.044715) * x * x);
-    return s + x * s * (A(1) - s) * twice_du;
+    return s.value + x * s.slope * twice_du;
   }
 };
 
@@ -82,9 +82,10 @@ void swiglu_backward(const Context& context, Matrix<const T> x, Matrix<const T> 
         const T *gate = &x(row, 0), *up = gate + width, *dout = &dy(row, 0);
         T *dgate = &dx(row, 0), *dup = dgate + width;
         detail::columns(team, width, [&](int i) {
-          const A g = A(gate[i]), u = A(up[i]), d = A(dout[i]), s = sigmoid(g);
-          dgate[i] = T(d * u * s * (A(1) + g * (A(1) - s)));
-          dup[i] = T(d * g * s);
+          const A g = A(gate[i]), u = A(up[i]), d = A(dout[i]);
+          const Logistic<A> s = logistic(g);
+          dgate[i] = T(d * u * (s.value + g * s.slope));
+          dup[i] = T(d * g * s.value);
         });
       });
 }

@@ -41,4 +41,16 @@ KOKKOS_INLINE_FUNCTION A sigmoid(A x) {
   return A(1) / (A(1) + exponential(-x));
 }
 
+template <class A>
+struct Logistic {
+  A value, slope;
+};
+/// sigmoid(x) and its derivative, which keeps its relative precision where the sigmoid is close
+/// to 1.
+template <class A>
+KOKKOS_INLINE_FUNCTION Logistic<A> logistic(A x) {
+  const A e = exponential(x < A(0) ? x : -x), q = A(1) / (A(1) + e);
+  return {x < A(0) ? e * q : q, e * q * q};
+}
+
 }  // namespace tern::ops::portable

@@ -1,0 +1,165 @@
+/// How operations are checked. A case names its inputs and outputs and runs them twice: `run<T>`
+/// through ops::, `reference<A>` as plain loops on the host in arithmetic type A. Then
+/// - in every storage type, the error against reference<long double> may be no more than twice that
+/// of
+///   reference<Accumulate<T>>, both fed with the same rounded inputs;
+/// - in double, gradients agree with finite differences of the forward operation;
+/// - a second run gives the same bits.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "ops/ops.hpp"
+
+namespace tern::test {
+
+using Numbers = std::vector<long double>;  // wide enough to hold the truth about double
+using Named = std::map<std::string, Numbers>;
+
+/// Standard normal numbers times `deviation`.
+inline Numbers normal_numbers(std::size_t n, std::uint32_t seed, double deviation = 1) {
+  Numbers values(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Random4 r = philox(seed, Stream::test, 0, 0, static_cast<std::uint32_t>(i));
+    values[i] = deviation * normal2(r.word[0], r.word[1]).first;
+  }
+  return values;
+}
+
+template <class T>
+Numbers rounded(Numbers values) {
+  for (auto& v : values) v = static_cast<Accumulate<T>>(static_cast<T>(v));
+  return values;
+}
+
+/// Numbers on the device, in T; NaN until given.
+template <class T>
+class Array {
+ public:
+  Array(std::size_t rows, std::size_t columns)
+      : rows_(rows), columns_(columns), data_("array", rows * columns) {
+    set(Numbers(rows * columns, std::numeric_limits<double>::quiet_NaN()));
+  }
+  Array(std::size_t rows, std::size_t columns, const Numbers& values) : Array(rows, columns) {
+    set(values);
+  }
+  explicit Array(const Numbers& values) : Array(1, values.size(), values) {}
+
+  void set(const Numbers& values) {
+    EXPECT_EQ(values.size(), data_.size());
+    auto mirror = Kokkos::create_mirror_view(data_);
+    for (std::size_t i = 0; i < values.size(); ++i) mirror(i) = static_cast<T>(values[i]);
+    Kokkos::deep_copy(data_, mirror);
+  }
+  Numbers get() const {
+    auto mirror = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), data_);
+    Numbers values(mirror.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<Accumulate<T>>(mirror(i));
+    return values;
+  }
+  Matrix<T> matrix() const { return Matrix<T>(data_.data(), rows_, columns_); }
+  Vector<T> vector() const { return Vector<T>(data_.data(), data_.size()); }
+
+ private:
+  std::size_t rows_, columns_;
+  Kokkos::View<T*, DeviceMemory> data_;
+};
+
+/// A context with portable kernels alone, and the memory behind it.
+inline const ops::Context& portable_context() {
+  struct Holder {
+    Arena arena{1 << 20};
+    ops::Context context = ops::make_context(arena, false, "portable");
+  };
+  static Holder* holder = nullptr;
+  if (!holder) {
+    holder = new Holder;
+    Kokkos::push_finalize_hook([] { delete holder; });
+  }
+  return holder->context;
+}
+
+/// Equal, NaN being equal to NaN.
+inline bool same(const Numbers& a, const Numbers& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](long double x, long double y) {
+    return x == y || (std::isnan(x) && std::isnan(y));
+  });
+}
+
+/// Root mean square of a - b over that of b.
+inline double relative_error(const Numbers& a, const Numbers& b) {
+  long double difference = 0, norm = 0;
+  EXPECT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return static_cast<double>(std::sqrt(norm > 0 ? difference / norm : difference));
+}
+
+/// The first two checks of the file's head for storage type T. `stored`: the outputs of type T; the
+/// others are of type Accumulate<T>. `exact`: inputs that are not rounded, being of type
+/// Accumulate<T> or integers.
+template <class T, class Case>
+void check_precision(const Case& c, Named inputs, const std::set<std::string>& stored,
+                     const std::set<std::string>& exact = {}) {
+  using A = Accumulate<T>;
+  for (auto& [name, values] : inputs)
+    values = exact.count(name) ? rounded<A>(values) : rounded<T>(values);
+  const Named result = c.template run<T>(inputs), again = c.template run<T>(inputs);
+  const Named truth = c.template reference<long double>(inputs);
+  const Named same = c.template reference<A>(inputs);
+  ASSERT_EQ(result.size(), truth.size());
+  const double roundoff = std::numeric_limits<A>::epsilon() / 2;
+  for (const auto& [name, values] : truth) {
+    ASSERT_TRUE(result.count(name)) << name;
+    const Numbers rounding =
+        stored.count(name) ? rounded<T>(same.at(name)) : rounded<A>(same.at(name));
+    const double error = relative_error(result.at(name), values);
+    const double chance = values.size() < 64 ? 4 : 1;  // the mean over few errors is accident
+    const double bar = 2 * std::max(relative_error(rounding, values), chance * roundoff);
+    EXPECT_LE(error, bar) << type_name<T>() << " " << name;
+    EXPECT_EQ(result.at(name), again.at(name)) << type_name<T>() << " " << name << " repeats";
+  }
+}
+
+/// d(sum of output * cotangent) / d input for each pair (input, its gradient among the outputs), by
+/// differences of fourth order. `already`: what the gradient's view held before it was added to.
+template <class Case>
+void check_gradients(const Case& c, const Named& inputs, const std::string& output,
+                     const std::string& cotangent,
+                     const std::vector<std::pair<std::string, std::string>>& gradients,
+                     const Named& already = {}) {
+  const Named result = c.template run<double>(inputs);
+  const auto total = [&](const std::string& name, std::size_t i, double step) {
+    Named moved = inputs;
+    moved.at(name)[i] += step;
+    const Numbers y = c.template run<double>(moved).at(output);
+    long double sum = 0;
+    for (std::size_t j = 0; j < y.size(); ++j) sum += y[j] * inputs.at(cotangent)[j];
+    return sum;
+  };
+  constexpr double h = 1e-3;
+  for (const auto& [name, gradient] : gradients) {
+    const std::size_t n = inputs.at(name).size(), stride = n / 17 + 1;
+    for (std::size_t i = 0; i < n; i += stride) {
+      const long double difference = (8 * (total(name, i, h) - total(name, i, -h)) -
+                                      (total(name, i, 2 * h) - total(name, i, -2 * h))) /
+                                     (12 * h);
+      const long double before = already.count(gradient) ? already.at(gradient)[i] : 0;
+      EXPECT_NEAR(result.at(gradient)[i] - before, difference, 1e-8 * (1 + std::fabs(difference)))
+          << gradient << "[" << i << "]";
+    }
+  }
+}
+
+}  // namespace tern::test

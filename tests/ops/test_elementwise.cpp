@@ -1,0 +1,180 @@
+// Dropout, addition, conversion, and sums over whole vectors.
+#include "ops/check.hpp"
+#include "ops/portable/math.hpp"
+
+namespace tern::test {
+namespace {
+
+template <class T>
+Numbers dropped(const ops::DropoutKey& key, std::size_t rows, std::size_t columns, Numbers values) {
+  const Array<T> x(rows, columns, values);
+  ops::dropout<T>(portable_context(), key, x.matrix());
+  return x.get();
+}
+
+TEST(Dropout, ZeroesTheShareAndScalesTheRest) {
+  const std::size_t rows = 300, columns = 101;
+  const ops::DropoutKey key{0.3, 11, 5, 2, 0};
+  const Numbers y = dropped<double>(key, rows, columns, Numbers(rows * columns, 1.0));
+  double zeros = 0;
+  for (const long double v : y) {
+    EXPECT_TRUE(v == 0 || v == 1 / 0.7) << v;
+    zeros += v == 0;
+  }
+  const double n = double(y.size()), deviation = std::sqrt(0.3 * 0.7 / n);
+  EXPECT_NEAR(zeros / n, 0.3, 5 * deviation);
+  EXPECT_EQ(dropped<double>({0, 11, 5, 2, 0}, 2, 3, Numbers(6, 1.0)), Numbers(6, 1.0));
+}
+
+// The same elements fall in every storage type, whatever rank holds the row.
+TEST(Dropout, IsAFunctionOfItsKey) {
+  const std::size_t rows = 20, columns = 13;
+  const Numbers ones(rows * columns, 1.0);
+  const ops::DropoutKey key{0.5, 1, 2, 3, 100};
+  const Numbers all = dropped<double>(key, rows, columns, ones);
+  EXPECT_EQ(all, dropped<float>(key, rows, columns, ones));
+  EXPECT_EQ(all, dropped<bf16>(key, rows, columns, ones));
+  ops::DropoutKey later = key;
+  later.first_row += 8;
+  const Numbers part =
+      dropped<double>(later, rows - 8, columns, Numbers((rows - 8) * columns, 1.0));
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + 8 * columns));
+  for (auto change : {&ops::DropoutKey::seed, &ops::DropoutKey::step}) {
+    ops::DropoutKey other = key;
+    other.*change += 1;
+    EXPECT_NE(all, dropped<double>(other, rows, columns, ones));
+  }
+  ops::DropoutKey other = key;
+  other.layer += 1;
+  EXPECT_NE(all, dropped<double>(other, rows, columns, ones));
+}
+
+struct AddCase {
+  std::size_t n;
+  Named inputs() const { return {{"x", normal_numbers(n, 1)}, {"y0", normal_numbers(n, 2)}}; }
+  template <class T>
+  Named run(const Named& in) const {
+    const Array<T> x(in.at("x")), y(in.at("y0"));
+    ops::add<T>(portable_context(), x.matrix(), y.matrix());
+    return {{"y", y.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    Named out{{"y", in.at("y0")}};
+    for (std::size_t i = 0; i < n; ++i) out["y"][i] = A(out["y"][i]) + A(in.at("x")[i]);
+    return out;
+  }
+};
+
+TEST(Add, PrecisionAndRepetition) {
+  for (const std::size_t n : {1, 63, 5000}) {
+    const AddCase c{n};
+    check_precision<double>(c, c.inputs(), {"y"});
+    check_precision<float>(c, c.inputs(), {"y"});
+    check_precision<bf16>(c, c.inputs(), {"y"});
+  }
+}
+
+template <class From, class To>
+void check_conversion() {
+  const Numbers values = rounded<From>(normal_numbers(3001, 1, 100));
+  const Array<From> from(values);
+  const Array<To> to(1, values.size());
+  ops::convert<From, To>(portable_context(), from.vector(), to.vector());
+  EXPECT_EQ(to.get(), rounded<To>(values)) << type_name<From>() << " to " << type_name<To>();
+}
+
+TEST(Convert, RoundsToNearest) {
+  check_conversion<float, float>();
+  check_conversion<float, bf16>();
+  check_conversion<bf16, float>();
+  check_conversion<bf16, bf16>();
+  check_conversion<double, bf16>();
+  check_conversion<bf16, double>();
+  check_conversion<float, double>();
+  check_conversion<double, float>();
+  check_conversion<double, double>();
+}
+
+struct SumCase {
+  std::size_t n;
+  Named inputs() const {
+    return {{"values", normal_numbers(n, 1)}, {"weights", normal_numbers(n, 2)}};
+  }
+  template <class A>
+  Named run(const Named& in) const {
+    const auto& context = portable_context();
+    const Array<A> values(in.at("values")), weights(in.at("weights")), plain(1, 1), weighted(1, 1),
+        squares(1, 1);
+    ops::weighted_sum<A>(context, values.vector(), {}, plain.vector());
+    ops::weighted_sum<A>(context, values.vector(), weights.vector(), weighted.vector());
+    ops::sum_of_squares<A>(context, values.vector(), squares.vector());
+    return {{"plain", plain.get()}, {"weighted", weighted.get()}, {"squares", squares.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    A plain = 0, weighted = 0, squares = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const A v = in.at("values")[i];
+      plain += v;
+      weighted += v * A(in.at("weights")[i]);
+      squares += v * v;
+    }
+    return {{"plain", {plain}}, {"weighted", {weighted}}, {"squares", {squares}}};
+  }
+};
+
+template <class A>
+void check_sums(std::size_t n) {
+  const SumCase c{n};
+  Named in = c.inputs();
+  for (auto& [name, values] : in) values = rounded<A>(values);
+  const Named result = c.run<A>(in), truth = c.reference<long double>(in);
+  // Judged against the size of the terms, since a sum may cancel. Sums in float are added up in
+  // double and rounded once; those in double are a running sum of 1024 parts.
+  const double roundings = std::is_same_v<A, double> ? std::sqrt(1024) : 1;
+  const double eps = std::numeric_limits<A>::epsilon(), terms = std::sqrt(double(n) + 1);
+  for (const auto& [name, values] : truth)
+    EXPECT_NEAR(result.at(name)[0], values[0], eps * (4 * terms + roundings * std::fabs(values[0])))
+        << name;
+  EXPECT_EQ(result, c.run<A>(in));
+}
+
+TEST(Sums, PrecisionAndRepetition) {
+  for (const std::size_t n : {0, 1, 1000, 123457}) {
+    check_sums<float>(n);
+    check_sums<double>(n);
+  }
+  // Ten million equal squares: a running sum in float would stop growing.
+  const std::size_t n = 10'000'000;
+  const Array<float> values(1, n), result(1, 1);
+  Kokkos::deep_copy(values.vector(), 3.0f);
+  ops::sum_of_squares<float>(portable_context(), values.vector(), result.vector());
+  EXPECT_EQ(result.get()[0], 9e7);
+}
+
+TEST(Sums, NotANumberShows) {
+  Numbers values(5000, 1.0);
+  values[4321] = std::nan("");
+  const Array<float> v(values), result(1, 1);
+  ops::sum_of_squares<float>(portable_context(), v.vector(), result.vector());
+  EXPECT_TRUE(std::isnan(result.get()[0]));
+}
+
+TEST(Exponential, IsWithinTwoUlpsEverywhere) {
+  double worst = 0;
+  for (float x = -87.3f; x <= 88.72f; x += 0.00037f) {
+    const double exact = std::exp(double(x));
+    const auto nearest = static_cast<float>(exact);
+    const double ulp = std::nextafter(nearest, INFINITY) - nearest;
+    worst = std::max(worst, std::fabs(ops::portable::exponential(x) - exact) / ulp);
+  }
+  EXPECT_LE(worst, 2);
+  EXPECT_EQ(ops::portable::exponential(-INFINITY), 0.0f);
+  EXPECT_EQ(ops::portable::exponential(INFINITY), INFINITY);
+  EXPECT_EQ(ops::portable::exponential(0.0f), 1.0f);
+  EXPECT_TRUE(std::isnan(ops::portable::exponential(NAN)));
+}
+
+}  // namespace
+}  // namespace tern::test

@@ -1,0 +1,105 @@
+// y = x w^T + bias and its gradients.
+#include "ops/check.hpp"
+
+namespace tern::test {
+namespace {
+
+struct LinearCase {
+  std::size_t n, i, o;
+  bool bias;
+  ops::Write write;
+
+  Named inputs() const {
+    Named in{{"x", normal_numbers(n * i, 1)},
+             {"w", normal_numbers(o * i, 2, 0.3)},
+             {"bias", normal_numbers(bias ? o : 0, 3)},
+             {"dy", normal_numbers(n * o, 4)}};
+    in["y0"] = normal_numbers(n * o, 5);
+    in["dx0"] = normal_numbers(n * i, 6);
+    in["dw0"] = normal_numbers(o * i, 7);
+    in["dbias0"] = normal_numbers(bias ? o : 0, 8);
+    return in;
+  }
+
+  template <class T>
+  Named run(const Named& in) const {
+    using A = Accumulate<T>;
+    const auto& context = portable_context();
+    const Array<T> x(n, i, in.at("x")), w(o, i, in.at("w")), b(in.at("bias")),
+        dy(n, o, in.at("dy"));
+    Array<T> y(n, o), dx(n, i);
+    if (write == ops::Write::add) y.set(in.at("y0")), dx.set(in.at("dx0"));
+    const Array<A> dw(o, i, in.at("dw0")), dbias(in.at("dbias0"));
+    ops::linear_forward<T>(context, x.matrix(), w.matrix(), b.vector(), y.matrix(), write);
+    ops::linear_backward_input<T>(context, dy.matrix(), w.matrix(), dx.matrix(), write);
+    ops::linear_backward_weight<T>(context, dy.matrix(), x.matrix(), dw.matrix(), dbias.vector());
+    return {{"y", y.get()}, {"dx", dx.get()}, {"dw", dw.get()}, {"dbias", dbias.get()}};
+  }
+
+  template <class A>
+  Named reference(const Named& in) const {
+    const auto &x = in.at("x"), &w = in.at("w"), &dy = in.at("dy");
+    const A keep = write == ops::Write::add ? 1 : 0;
+    Named out{
+        {"y", in.at("y0")}, {"dx", in.at("dx0")}, {"dw", in.at("dw0")}, {"dbias", in.at("dbias0")}};
+    for (std::size_t r = 0; r < n; ++r)
+      for (std::size_t c = 0; c < o; ++c) {
+        A sum = keep * A(out["y"][r * o + c]) + (bias ? A(in.at("bias")[c]) : A(0));
+        for (std::size_t k = 0; k < i; ++k) sum += A(x[r * i + k]) * A(w[c * i + k]);
+        out["y"][r * o + c] = sum;
+      }
+    for (std::size_t r = 0; r < n; ++r)
+      for (std::size_t c = 0; c < i; ++c) {
+        A sum = keep * A(out["dx"][r * i + c]);
+        for (std::size_t k = 0; k < o; ++k) sum += A(dy[r * o + k]) * A(w[k * i + c]);
+        out["dx"][r * i + c] = sum;
+      }
+    for (std::size_t r = 0; r < o; ++r)
+      for (std::size_t c = 0; c < i; ++c) {
+        A sum = 0;
+        for (std::size_t k = 0; k < n; ++k) sum += A(dy[k * o + r]) * A(x[k * i + c]);
+        out["dw"][r * i + c] = A(out["dw"][r * i + c]) + sum;
+      }
+    for (std::size_t c = 0; c < out["dbias"].size(); ++c) {
+      A sum = 0;
+      for (std::size_t k = 0; k < n; ++k) sum += A(dy[k * o + c]);
+      out["dbias"][c] = A(out["dbias"][c]) + sum;
+    }
+    return out;
+  }
+};
+
+const LinearCase cases[] = {
+    {67, 35, 43, true, ops::Write::overwrite}, {67, 35, 43, false, ops::Write::add},
+    {1, 5, 3, true, ops::Write::add},          {130, 129, 70, true, ops::Write::add},
+    {5, 1, 1, false, ops::Write::overwrite},   {64, 64, 128, true, ops::Write::overwrite},
+};
+
+TEST(Linear, PrecisionAndRepetition) {
+  const std::set<std::string> stored{"y", "dx"}, exact{"dw0", "dbias0"};
+  for (const LinearCase& c : cases) {
+    SCOPED_TRACE(testing::Message() << c.n << " x " << c.i << " -> " << c.o);
+    check_precision<double>(c, c.inputs(), stored, exact);
+    check_precision<float>(c, c.inputs(), stored, exact);
+    check_precision<bf16>(c, c.inputs(), stored, exact);
+  }
+}
+
+TEST(Linear, Gradients) {
+  for (LinearCase c : {LinearCase{7, 5, 3, true, ops::Write::overwrite},
+                       LinearCase{7, 5, 3, false, ops::Write::overwrite}}) {
+    const Named in = c.inputs();
+    std::vector<std::pair<std::string, std::string>> pairs{{"x", "dx"}, {"w", "dw"}};
+    if (c.bias) pairs.push_back({"bias", "dbias"});
+    check_gradients(c, in, "y", "dy", pairs, {{"dw", in.at("dw0")}, {"dbias", in.at("dbias0")}});
+  }
+}
+
+TEST(Linear, WrongShapesAreRefused) {
+  const Array<float> x(2, 3), w(4, 5), y(2, 4);
+  EXPECT_ANY_THROW(
+      ops::linear_forward<float>(portable_context(), x.matrix(), w.matrix(), {}, y.matrix()));
+}
+
+}  // namespace
+}  // namespace tern::test

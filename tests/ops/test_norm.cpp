@@ -1,0 +1,113 @@
+// RMSNorm and LayerNorm.
+#include "ops/check.hpp"
+
+namespace tern::test {
+namespace {
+
+struct NormCase {
+  ops::Norm norm;
+  std::size_t n, d;
+  ops::Write write;
+  double mean = 0.5;
+  double eps = 1e-3;
+
+  bool centred() const { return norm == ops::Norm::layernorm; }
+
+  Named inputs() const {
+    Named in{{"x", normal_numbers(n * d, 1)},
+             {"gain", normal_numbers(d, 2)},
+             {"bias", normal_numbers(centred() ? d : 0, 3)},
+             {"dy", normal_numbers(n * d, 4)},
+             {"dx0", normal_numbers(n * d, 5)},
+             {"dgain0", normal_numbers(d, 6)},
+             {"dbias0", normal_numbers(centred() ? d : 0, 7)}};
+    for (long double& x : in["x"]) x += mean;
+    return in;
+  }
+
+  template <class T>
+  Named run(const Named& in) const {
+    using A = Accumulate<T>;
+    const auto& context = portable_context();
+    const Array<T> x(n, d, in.at("x")), gain(in.at("gain")), bias(in.at("bias")),
+        dy(n, d, in.at("dy")), y(n, d);
+    Array<T> dx(n, d);
+    if (write == ops::Write::add) dx.set(in.at("dx0"));
+    const Array<A> mu(1, centred() ? n : 0), rstd(1, n), dgain(in.at("dgain0")),
+        dbias(in.at("dbias0")), partial(1, ops::norm_partials(d));
+    ops::norm_forward<T>(context, norm, x.matrix(), gain.vector(), bias.vector(), eps, y.matrix(),
+                         mu.vector(), rstd.vector());
+    ops::norm_backward<T>(context, norm, dy.matrix(), x.matrix(), gain.vector(), mu.vector(),
+                          rstd.vector(), dx.matrix(), write, dgain.vector(), dbias.vector(),
+                          partial.vector());
+    return {{"y", y.get()},   {"mean", mu.get()},     {"rstd", rstd.get()},
+            {"dx", dx.get()}, {"dgain", dgain.get()}, {"dbias", dbias.get()}};
+  }
+
+  template <class A>
+  Named reference(const Named& in) const {
+    Named out{{"y", Numbers(n * d)},      {"mean", Numbers(centred() ? n : 0)},
+              {"rstd", Numbers(n)},       {"dx", Numbers(n * d)},
+              {"dgain", in.at("dgain0")}, {"dbias", in.at("dbias0")}};
+    const A count = static_cast<A>(d);
+    for (std::size_t r = 0; r < n; ++r) {
+      const long double *x = &in.at("x")[r * d], *dy = &in.at("dy")[r * d];
+      A mu = 0, squares = 0, g = 0, gx = 0;
+      if (centred()) {
+        for (std::size_t i = 0; i < d; ++i) mu += A(x[i]);
+        out["mean"][r] = mu = mu / count;
+      }
+      for (std::size_t i = 0; i < d; ++i) squares += (A(x[i]) - mu) * (A(x[i]) - mu);
+      const A rstd = 1 / std::sqrt(squares / count + A(eps));
+      out["rstd"][r] = rstd;
+      for (std::size_t i = 0; i < d; ++i) {
+        const A xhat = (A(x[i]) - mu) * rstd, gi = A(dy[i]) * A(in.at("gain")[i]);
+        out["y"][r * d + i] = xhat * A(in.at("gain")[i]) + (centred() ? A(in.at("bias")[i]) : A(0));
+        g += gi;
+        gx += gi * xhat;
+      }
+      for (std::size_t i = 0; i < d; ++i) {
+        const A xhat = (A(x[i]) - mu) * rstd, gi = A(dy[i]) * A(in.at("gain")[i]);
+        const A dx = rstd * (gi - (centred() ? g / count : A(0)) - xhat * gx / count);
+        out["dx"][r * d + i] = dx + (write == ops::Write::add ? A(in.at("dx0")[r * d + i]) : A(0));
+        out["dgain"][i] = A(out["dgain"][i]) + A(dy[i]) * xhat;
+        if (centred()) out["dbias"][i] = A(out["dbias"][i]) + A(dy[i]);
+      }
+    }
+    return out;
+  }
+};
+
+TEST(Norm, PrecisionAndRepetition) {
+  const std::set<std::string> stored{"y", "dx"}, exact{"dgain0", "dbias0"};
+  for (const ops::Norm norm : {ops::Norm::rmsnorm, ops::Norm::layernorm})
+    for (const ops::Write write : {ops::Write::overwrite, ops::Write::add})
+      for (const auto& [n, d] : {std::pair{131, 67}, {300, 2}, {1, 256}, {70, 33}, {2050, 20}}) {
+        SCOPED_TRACE(testing::Message()
+                     << "kind " << int(norm) << " write " << int(write) << " " << n << " x " << d);
+        const NormCase c{norm, std::size_t(n), std::size_t(d), write};
+        check_precision<double>(c, c.inputs(), stored, exact);
+        check_precision<float>(c, c.inputs(), stored, exact);
+        check_precision<bf16>(c, c.inputs(), stored, exact);
+      }
+}
+
+TEST(Norm, Gradients) {
+  for (const ops::Norm norm : {ops::Norm::rmsnorm, ops::Norm::layernorm}) {
+    const NormCase c{norm, 9, 11, ops::Write::overwrite};
+    const Named in = c.inputs();
+    std::vector<std::pair<std::string, std::string>> pairs{{"x", "dx"}, {"gain", "dgain"}};
+    if (c.centred()) pairs.push_back({"bias", "dbias"});
+    check_gradients(c, in, "y", "dy", pairs,
+                    {{"dgain", in.at("dgain0")}, {"dbias", in.at("dbias0")}});
+  }
+}
+
+// A mean far from zero must not cancel the variance away.
+TEST(Norm, LargeMean) {
+  const NormCase c{ops::Norm::layernorm, 5, 100, ops::Write::overwrite, 1000};
+  check_precision<float>(c, c.inputs(), {"y", "dx"}, {"dgain0", "dbias0"});
+}
+
+}  // namespace
+}  // namespace tern::test
