@@ -69,7 +69,11 @@ struct Stages {
     const std::string text = pattern.contains("Regex")
                                  ? pattern.at("Regex").get<std::string>()
                                  : quoted(pattern.at("String").get<std::string>());
-    list.push_back(regex_pretokenizer(text, removed ? Gaps::remove : Gaps::keep));
+    try {
+      list.push_back(regex_pretokenizer(text, removed ? Gaps::remove : Gaps::keep));
+    } catch (const UserError& error) {
+      user_error("{}: {}", description.source, error.what());
+    }
   }
 };
 

@@ -97,6 +97,8 @@ void read_model(Builder& builder, const json& model, const std::string& file) {
        {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
     require_absent(model, name, file);
   builder.description().ignore_merges = model.value("ignore_merges", false);
+  if (!model.at("vocab").is_object())
+    user_error("{}: model.vocab is not an object from token to id", file);
   for (const auto& [token, id] : model.at("vocab").items()) builder.add_token(token, id);
   for (const json& merge : model.at("merges")) read_merge(builder, merge, file);
 }

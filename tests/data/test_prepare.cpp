@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "data/prepare.hpp"
+#include "data/reader.hpp"
+#include "data/tokenizer.hpp"
+#include "scratch.hpp"
+#include "texts.hpp"
+
+namespace tern::data {
+namespace {
+
+namespace fs = std::filesystem;
+using test::expect_user_error;
+using test::read_file;
+using test::Scratch;
+using test::write_file;
+
+/// All tokens of the shards that match, decoded.
+std::string text_in(const fs::path& pattern, const std::string& tokenizer = "bytes") {
+  const auto reader = open_tokenizer(tokenizer);
+  const Shards shards({pattern.string()}, reader->vocabulary(), 1);
+  std::vector<std::int32_t> all;
+  for (std::size_t w = 0; w < shards.windows(1); ++w) {
+    std::int32_t pair[2];
+    shards.read(w, 1, pair);
+    if (w == 0) all.push_back(pair[0]);
+    all.push_back(pair[1]);
+  }
+  return reader->decode(all);
+}
+
+PrepareOptions options(std::vector<fs::path> inputs, const fs::path& output) {
+  PrepareOptions p;
+  p.inputs = std::move(inputs);
+  p.output = output;
+  p.tokenizer = "bytes";
+  p.valid_fraction = 0;
+  p.threads = 2;
+  return p;
+}
+
+PrepareSummary prepare(const PrepareOptions& p) {
+  Log silent(false);
+  return prepare_text(p, silent);
+}
+
+std::string lines_of_json(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i)
+    text += nlohmann::json{{"id", i}, {"text", fmt::format("document {}\nends", i)}}.dump() + "\n";
+  return text;
+}
+
+TEST(Documents, TextFilesAreDocumentsOrSeveralBetweenSeparators) {
+  const Scratch scratch;
+  const auto a = write_file(scratch / "a.txt", "one\n\n");
+  const auto b =
+      write_file(scratch / "b.md", "two\n<|endoftext|>\n\nthree\n<|endoftext|><|endoftext|>\n");
+  const PrepareSummary made = prepare(options({a, b}, scratch / "out"));
+  EXPECT_EQ(text_in(scratch / "out/train_*.bin"),
+            "one\n\n<|endoftext|>two<|endoftext|>three<|endoftext|>");
+  EXPECT_EQ(made.train.documents, 3u);
+  EXPECT_EQ(made.train.bytes, 5u + 3 + 5);
+  EXPECT_EQ(made.train.tokens, 5u + 3 + 5 + 3);
+  EXPECT_EQ(made.valid.tokens, 0u);
+}
+
+TEST(Documents, JsonLinesAndLines) {
+  const Scratch scratch;
+  const auto json = write_file(
+      scratch / "a.jsonl",
+      "{\"text\": \"x\\ny\", \"n\": 1}\r\n\n  \n{\"text\": \"\"}\n{\"text\": \"\\u00e9\"}");
+  prepare(options({json}, scratch / "json"));
+  EXPECT_EQ(text_in(scratch / "json/train_*.bin"), "x\ny<|endoftext|>\xc3\xa9<|endoftext|>");
+  PrepareOptions lines =
+      options({write_file(scratch / "b.txt", "one\r\n\ntwo")}, scratch / "lines");
+  lines.format = InputFormat::lines;
+  prepare(lines);
+  EXPECT_EQ(text_in(scratch / "lines/train_*.bin"), "one<|endoftext|>two<|endoftext|>");
+}
+
+TEST(Documents, MistakesNameFileAndLine) {
+  const Scratch scratch;
+  const auto fails = [&](const std::string& name, const std::string& content,
+                         std::initializer_list<std::string> parts) {
+    const auto file = write_file(scratch / name, content);
+    expect_user_error([&] { prepare(options({file}, scratch / "out")); }, parts);
+    EXPECT_FALSE(fs::exists(scratch / "out"));
+    EXPECT_FALSE(fs::exists(scratch / ".out.partial"));
+  };
+  fails("a.jsonl", "{\"text\": \"ok\"}\n{\"text\": ", {"a.jsonl:2", "is not JSON"});
+  fails("a.jsonl", "\n[1]\n", {"a.jsonl:2", "not a JSON object"});
+  fails("a.jsonl", "{\"body\": \"x\", \"id\": 1}\n",
+        {"a.jsonl:1", "'text'", "'body', 'id'", "--field"});
+  fails("a.jsonl", "{\"text\": 5}\n", {"a.jsonl:1", "not a string"});
+  fails("a.json", "[]", {"a.json", ".jsonl"});
+  fails("a.txt.gz", "x", {"a.txt.gz", "unpack"});
+  fails("a.txt", "", {"a.txt", "empty"});
+  fails("a.txt", "<|endoftext|>\n", {"no text is left"});
+  expect_user_error([&] { prepare(options({scratch / "gone"}, scratch / "out")); },
+                    {"gone", "no such file"});
+  expect_user_error([&] { prepare(options({}, scratch / "out")); }, {"no input"});
+}
+
+TEST(Documents, LongTextIsCutWhereTokensAreTheSame) {
+  const Scratch scratch;
+  std::string text;
+  while (text.size() < 13'000'000) text += test::small_corpus();
+  const auto file = write_file(scratch / "long.txt", text);
+  Documents documents({file}, InputFormat::automatic);
+  std::string joined;
+  std::size_t parts = 0;
+  while (const auto part = documents.next()) {
+    joined += part->raw;
+    EXPECT_EQ(part->document, 0u);
+    EXPECT_EQ(part->last, joined.size() == text.size());
+    ++parts;
+  }
+  EXPECT_EQ(parts, 4u);
+  EXPECT_TRUE(joined == text);
+
+  PrepareOptions p = options({file}, scratch / "out");
+  p.tokenizer.clear();
+  p.train_bpe = 350;
+  prepare(p);
+  const auto tokenizer = open_tokenizer((scratch / "out").string());
+  std::vector<std::int32_t> whole;
+  tokenizer->encode(text, whole);
+  whole.push_back(tokenizer->end_of_text());
+  const Shards shards({(scratch / "out/train_*.bin").string()}, 350, 1);
+  ASSERT_EQ(shards.tokens(), whole.size());
+  std::vector<std::int32_t> stored(whole.size());
+  shards.read(0, whole.size() - 1, stored.data());
+  EXPECT_TRUE(stored == whole);
+}
+
+TEST(Prepare, TheSplitDependsOnTheDocumentsNumberAlone) {
+  const Scratch scratch;
+  const auto prepare_lines = [&](std::size_t count, std::size_t threads) {
+    PrepareOptions p =
+        options({write_file(scratch / "a.jsonl", lines_of_json(count))}, scratch / "out");
+    p.valid_fraction = 0.2;
+    p.threads = threads;
+    p.force = true;
+    const PrepareSummary made = prepare(p);
+    EXPECT_EQ(made.train.documents + made.valid.documents, count);
+    return std::pair{text_in(scratch / "out/train_*.bin"), text_in(scratch / "out/valid_*.bin")};
+  };
+  const auto one = prepare_lines(1000, 1), three = prepare_lines(1000, 3),
+             half = prepare_lines(500, 2);
+  EXPECT_EQ(one, three);
+  EXPECT_TRUE(one.first.starts_with(half.first));
+  EXPECT_TRUE(one.second.starts_with(half.second));
+  const auto valid = static_cast<double>(one.second.size());
+  EXPECT_NEAR(valid / (valid + static_cast<double>(one.first.size())), 0.2, 0.05);
+}
+
+TEST(Prepare, OfASingleTextTheEndIsForValidation) {
+  const Scratch scratch;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += fmt::format("line {:02}\n", i);
+  PrepareOptions p = options({write_file(scratch / "a.txt", text)}, scratch / "out");
+  p.valid_fraction = 0.095;
+  prepare(p);
+  EXPECT_EQ(text_in(scratch / "out/train_*.bin"), text.substr(0, 8 * 91) + "<|endoftext|>");
+  EXPECT_EQ(text_in(scratch / "out/valid_*.bin"), text.substr(8 * 91) + "<|endoftext|>");
+}
+
+TEST(Prepare, AnEmptyValidationPartIsAnError) {
+  const Scratch scratch;
+  PrepareOptions p = options({write_file(scratch / "a.jsonl", lines_of_json(3))}, scratch / "out");
+  p.valid_fraction = 0.001;
+  expect_user_error([&] { prepare(p); }, {"none of the 3 documents", "--valid-fraction"});
+  EXPECT_FALSE(fs::exists(scratch / "out"));
+  p.valid_fraction = 1;
+  expect_user_error([&] { prepare(p); }, {"fraction of 1"});
+}
+
+TEST(Prepare, ShardsAreOfTheSizeAskedFor) {
+  const Scratch scratch;
+  PrepareOptions p =
+      options({write_file(scratch / "a.txt", std::string(2500, 'a'))}, scratch / "out");
+  p.shard_tokens = 1000;
+  EXPECT_EQ(prepare(p).train.shards, 3u);
+  EXPECT_EQ(fs::file_size(scratch / "out/train_00000.bin"), 1024u + 2000);
+  EXPECT_EQ(fs::file_size(scratch / "out/train_00002.bin"), 1024u + 2 * 501);
+}
+
+TEST(Prepare, OnlyItsOwnFoldersAreReplaced) {
+  const Scratch scratch;
+  PrepareOptions p = options({write_file(scratch / "a.txt", "first")}, scratch / "deep/out");
+  prepare(p);
+  expect_user_error([&] { prepare(p); }, {"deep/out", "--force"});
+  p.force = true;
+  write_file(scratch / "a.txt", "second");
+  prepare(p);
+  EXPECT_EQ(text_in(scratch / "deep/out/train_*.bin"), "second<|endoftext|>");
+  p.inputs = {write_file(scratch / "bad.jsonl", "{")};
+  expect_user_error([&] { prepare(p); }, {"bad.jsonl:1"});
+  EXPECT_EQ(text_in(scratch / "deep/out/train_*.bin"), "second<|endoftext|>");  // still there
+  fs::create_directory(scratch / "home");
+  write_file(scratch / "home/thesis.tex", "x");
+  p.output = scratch / "home";
+  expect_user_error([&] { prepare(p); }, {"home", "meta.json"});
+  EXPECT_TRUE(fs::exists(scratch / "home/thesis.tex"));
+}
+
+TEST(Prepare, MetaTellsWhatWasMade) {
+  const Scratch scratch;
+  PrepareOptions p =
+      options({write_file(scratch / "a.jsonl", lines_of_json(200))}, scratch / "out");
+  p.tokenizer.clear();
+  p.train_bpe = 280;
+  p.valid_fraction = 0.1;
+  const PrepareSummary made = prepare(p);
+  const auto meta = nlohmann::json::parse(read_file(scratch / "out/meta.json"));
+  EXPECT_EQ(meta["tokenizer"], (scratch / "out").string());
+  EXPECT_EQ(meta["vocabulary"], 280);
+  EXPECT_EQ(meta["end_of_text"], 279);
+  EXPECT_EQ(meta["train"]["tokens"], made.train.tokens);
+  EXPECT_EQ(meta["valid"]["documents"], made.valid.documents);
+  EXPECT_EQ(meta["train"]["documents"].get<int>() + meta["valid"]["documents"].get<int>(), 200);
+  std::string both = text_in(scratch / "out/train_*.bin", (scratch / "out").string());
+  EXPECT_TRUE(both.starts_with("document ")) << both.substr(0, 40);
+}
+
+TEST(Prepare, NeedsOneTokenizer) {
+  const Scratch scratch;
+  PrepareOptions p = options({write_file(scratch / "a.txt", "x")}, scratch / "out");
+  p.train_bpe = 300;
+  expect_user_error([&] { prepare(p); }, {"not both"});
+  p.train_bpe = 0;
+  p.tokenizer.clear();
+  expect_user_error([&] { prepare(p); }, {"--tokenizer"});
+  p.tokenizer = "nowhere";
+  expect_user_error([&] { prepare(p); }, {"'nowhere'", "encoder.json"});
+}
+
+TEST(StandardLibraryHeaders, AreThereAndSorted) {
+  const auto files = standard_library_headers(1'000'000);
+  ASSERT_GT(files.size(), 10u);
+  EXPECT_TRUE(std::is_sorted(files.begin(), files.end()));
+  std::size_t bytes = 0;
+  for (const auto& file : files) bytes += fs::file_size(file);
+  EXPECT_GT(bytes, 500'000u);
+  EXPECT_LE(bytes, 1'000'000u);
+}
+
+}  // namespace
+}  // namespace tern::data

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "data/reader.hpp"
+#include "data/shard_writer.hpp"
+#include "scratch.hpp"
+
+namespace tern::data {
+namespace {
+
+using test::Scratch;
+
+constexpr std::size_t length = 8, window_count = 50;
+
+/// Shards whose window w holds the tokens w * length, w * length + 1, ...
+class ReaderTest : public testing::Test {
+ protected:
+  ReaderTest() {
+    std::vector<std::int32_t> tokens(window_count * length + 1);
+    std::iota(tokens.begin(), tokens.end(), 0);
+    ShardWriter writer(scratch_.path(), "train", tokens.size(), 1000);
+    writer.append(tokens);
+    writer.finish();
+    shards_ = std::make_unique<Shards>(open());
+  }
+
+  Shards open() const {
+    return Shards({(scratch_ / "train_*.bin").string()}, window_count * length + 1, 1);
+  }
+
+  static ReaderOptions options(std::size_t sequences, std::size_t threads = 1,
+                               bool shuffle = true) {
+    return {.sequences = sequences,
+            .length = length,
+            .seed = 7,
+            .shuffle = shuffle,
+            .threads = threads,
+            .depth = 3};
+  }
+
+  static std::size_t window_of(const Batch& batch, std::size_t sequence) {
+    return static_cast<std::size_t>(batch.inputs[sequence * length]) / length;
+  }
+
+  Scratch scratch_;
+  std::unique_ptr<Shards> shards_;
+};
+
+TEST(ShuffledWindow, IsAPermutationOfEachEpoch) {
+  for (const std::size_t windows : {1, 2, 3, 7, 16, 17, 100, 1000, 4097}) {
+    for (const std::uint64_t epoch : {0, 1, 5}) {
+      std::vector<bool> seen(windows, false);
+      for (std::size_t i = 0; i < windows; ++i) {
+        const std::size_t w = shuffled_window(epoch * windows + i, windows, 42);
+        ASSERT_LT(w, windows);
+        ASSERT_FALSE(seen[w]) << "window " << w << " twice in epoch " << epoch << " of " << windows;
+        seen[w] = true;
+      }
+    }
+  }
+}
+
+TEST(ShuffledWindow, DependsOnSeedAndEpochAndMixes) {
+  constexpr std::size_t windows = 1000;
+  const auto order = [&](std::uint64_t epoch, std::uint64_t seed) {
+    std::vector<std::size_t> result(windows);
+    for (std::size_t i = 0; i < windows; ++i)
+      result[i] = shuffled_window(epoch * windows + i, windows, seed);
+    return result;
+  };
+  const auto base = order(0, 1);
+  EXPECT_EQ(base, order(0, 1));
+  for (const auto& other : {order(1, 1), order(0, 2), order(0, std::uint64_t{1} << 40)}) {
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < windows; ++i) same += base[i] == other[i];
+    EXPECT_LT(same, 10u);  // two random permutations share one place on average
+  }
+  // Of neighbours in a random order, half ascend, with a standard deviation of sqrt(1001 / 12) = 9.
+  std::size_t ascents = 0;
+  for (std::size_t i = 1; i < windows; ++i) ascents += base[i - 1] < base[i];
+  EXPECT_NEAR(static_cast<double>(ascents), 500, 50);
+}
+
+TEST_F(ReaderTest, TargetsAreTheNextTokens) {
+  Reader reader(*shards_, options(3), 0, 1, 0);
+  for (int step = 0; step < 20; ++step) {
+    const Batch batch = reader.next();
+    ASSERT_EQ(batch.sequences, 3u);
+    ASSERT_EQ(batch.tokens_per_sequence, length);
+    EXPECT_GE(batch.wait_seconds, 0);
+    for (std::size_t b = 0; b < 3; ++b) {
+      const std::uint64_t sample = static_cast<std::uint64_t>(step) * 3 + b;
+      EXPECT_EQ(batch.samples[b], sample);
+      const std::size_t window = shuffled_window(sample, window_count, 7);
+      for (std::size_t t = 0; t < length; ++t) {
+        ASSERT_EQ(batch.inputs[b * length + t], static_cast<std::int32_t>(window * length + t));
+        ASSERT_EQ(batch.targets[b * length + t], batch.inputs[b * length + t] + 1);
+      }
+    }
+  }
+}
+
+/// All windows of four micro-steps' worth of 8 sequences, in the order of their samples.
+TEST_F(ReaderTest, ASetOfSamplesIsTheSameForEverySplitOverRanks) {
+  const auto visited = [&](std::size_t ranks) {
+    std::map<std::uint64_t, std::size_t> windows;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      Reader reader(*shards_, options(8 / ranks), rank, ranks, 0);
+      for (int step = 0; step < 4; ++step) {
+        const Batch batch = reader.next();
+        for (std::size_t b = 0; b < batch.sequences; ++b)
+          EXPECT_TRUE(windows.emplace(batch.samples[b], window_of(batch, b)).second);
+      }
+    }
+    return windows;
+  };
+  const auto one = visited(1);
+  EXPECT_EQ(one.size(), 32u);
+  EXPECT_EQ(one.rbegin()->first, 31u);
+  EXPECT_EQ(one, visited(2));
+  EXPECT_EQ(one, visited(4));
+  EXPECT_EQ(one, visited(8));
+}
+
+TEST_F(ReaderTest, AResumedReaderGoesOnWhereItStopped) {
+  Reader whole(*shards_, options(4), 1, 2, 0);
+  for (int step = 0; step < 9; ++step) whole.next();
+  Reader resumed(*shards_, options(4), 1, 2, 9);
+  for (int step = 0; step < 9; ++step) {
+    const Batch a = whole.next(), b = resumed.next();
+    EXPECT_EQ(a.samples, b.samples);
+    EXPECT_EQ(a.inputs, b.inputs);
+    EXPECT_EQ(a.targets, b.targets);
+  }
+}
+
+TEST_F(ReaderTest, ThreadsDoNotChangeTheOrder) {
+  Reader one(*shards_, options(2, 1), 0, 1, 0), many(*shards_, options(2, 5), 0, 1, 0);
+  for (int step = 0; step < 200; ++step) {
+    const Batch a = one.next(), b = many.next();
+    ASSERT_EQ(a.samples, b.samples);
+    ASSERT_EQ(a.inputs, b.inputs);
+  }
+}
+
+TEST_F(ReaderTest, WithoutShufflingWindowsAreReadInOrderAndAgain) {
+  Reader reader(*shards_, options(20, 2, false), 0, 1, 0);
+  std::vector<std::size_t> windows;
+  for (int step = 0; step < 5; ++step) {
+    const Batch batch = reader.next();
+    for (std::size_t b = 0; b < 20; ++b) windows.push_back(window_of(batch, b));
+  }
+  for (std::size_t i = 0; i < windows.size(); ++i) EXPECT_EQ(windows[i], i % window_count);
+}
+
+TEST_F(ReaderTest, WhatAPrefetchThreadMeetsReachesTheCaller) {
+  std::filesystem::resize_file(scratch_ / "train_00000.bin", 1024 + 100);
+  Reader reader(*shards_, options(2, 2), 0, 1, 0);
+  for (int again = 0; again < 2; ++again)
+    test::expect_user_error([&] { reader.next(); }, {"train_00000.bin", "shrunk"});
+}
+
+TEST_F(ReaderTest, ASequenceLongerThanAllShardsIsTheUsersError) {
+  ReaderOptions too_long = options(1);
+  too_long.length = window_count * length + 1;
+  test::expect_user_error([&] { Reader(*shards_, too_long, 0, 1, 0); },
+                          {"402 tokens", "401 tokens", "shorter context"});
+}
+
+TEST_F(ReaderTest, MayBeLeftWithBatchesInFlight) {
+  for (int i = 0; i < 50; ++i) {
+    Reader reader(*shards_, options(1, 4), 0, 1, static_cast<std::uint64_t>(i));
+    if (i % 2 == 0) reader.next();
+  }
+}
+
+TEST(SortRowsByToken, SortsByTokenThenRow) {
+  const std::vector<std::int32_t> tokens = {5, 0, 5, 2, 0, 9, 2, 5};
+  std::vector<std::int32_t> order = {1, 2, 3};
+  sort_rows_by_token(tokens, order);
+  EXPECT_EQ(order, (std::vector<std::int32_t>{1, 4, 3, 6, 0, 2, 7, 5}));
+  sort_rows_by_token({}, order);
+  EXPECT_TRUE(order.empty());
+  sort_rows_by_token({3}, order);
+  EXPECT_EQ(order, std::vector<std::int32_t>{0});
+  EXPECT_THROW(sort_rows_by_token({1, -1}, order), InternalError);
+}
+
+TEST(SortRowsByToken, EqualsAStableSort) {
+  std::vector<std::int32_t> tokens(5000), order, expected(5000);
+  std::uint64_t state = 1;
+  for (std::int32_t& token : tokens)
+    token = static_cast<std::int32_t>((state = state * 6364136223846793005u + 1) >> 33) % 300;
+  std::iota(expected.begin(), expected.end(), 0);
+  std::stable_sort(expected.begin(), expected.end(),
+                   [&](std::int32_t a, std::int32_t b) { return tokens[a] < tokens[b]; });
+  sort_rows_by_token(tokens, order);
+  EXPECT_EQ(order, expected);
+}
+
+}  // namespace
+}  // namespace tern::data
