@@ -1,9 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <regex>
+#include <utility>
 
 #include "deck/corpus.hpp"
 #include "deck/detail/parser.hpp"
@@ -77,20 +78,47 @@ TEST(DeckPrint, HelpHasUnitRangeMeaningAndDefault) {
   EXPECT_EQ(deck::print(Deck{}, false).find(" ! "), std::string::npos);
 }
 
+/// The names that one declaration declares: "double eps = 1e-8, lr = 0" has eps and lr.
+Lines declared_names(const std::string& declaration) {
+  Lines names;
+  std::string name;
+  bool is_name = false;  // between the type or a comma and what ends the name
+  int depth = 0;         // of braces
+  for (const char c : declaration) {
+    depth += (c == '{') - (c == '}');
+    const bool part = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    if (is_name && part) name += c;
+    if (!part && !name.empty()) {
+      names.push_back(std::exchange(name, {}));
+      is_name = false;
+    }
+    if (depth == 0 && (c == ',' || (c == ' ' && names.empty()))) is_name = true;
+  }
+  if (!name.empty()) names.push_back(name);
+  return names;
+}
+
 /// The members that deck.hpp declares, "group.name".
 Lines declared_members() {
-  const std::string header =
-      std::regex_replace(file_text(TERN_SOURCE_DIR "/lib/deck/deck.hpp"),
-                         std::regex("//[^\n]*|\"[^\"]*\"|\\{[0-9., ]*\\}"), "");
+  std::istringstream header(file_text(TERN_SOURCE_DIR "/lib/deck/deck.hpp"));
   Lines members;
-  const std::regex structs("struct (\\w+) \\{([^}]*)bool operator==");
-  for (std::sregex_iterator s(header.begin(), header.end(), structs), end; s != end; ++s) {
-    const std::string group = deck::detail::lower((*s)[1].str()), body = (*s)[2];
-    if (group == "deck") continue;
-    // A declarator: a word followed by an initializer, a comma or a semicolon.
-    const std::regex member("(\\w+)\\s*(=[^,;]*)?[,;]");
-    for (std::sregex_iterator m(body.begin(), body.end(), member); m != end; ++m)
-      members.push_back(group + "." + (*m)[1].str());
+  std::string group, statement;
+  for (std::string line; std::getline(header, line);) {
+    line.resize(std::min(line.find("//"), line.size()));
+    if (line.starts_with("struct ")) {
+      group = deck::detail::lower(line.substr(7, line.find(' ', 7) - 7));
+      continue;
+    }
+    if (line.find("operator==") != std::string::npos) group.clear();
+    if (group.empty() || group == "deck") continue;
+    for (const char c : line) {
+      if (c != ';') {
+        if (c != ' ' || !statement.empty()) statement += c;
+        continue;
+      }
+      for (const std::string& name : declared_names(std::exchange(statement, {})))
+        members.push_back(group + "." + name);
+    }
   }
   return members;
 }
