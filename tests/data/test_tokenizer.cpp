@@ -273,7 +273,7 @@ TEST(Bpe, BytesOutsideUtf8AreAPieceOfTheirOwn) {
 TEST(Bpe, ThreadsShareATokenizer) {
   const Scratch a, b;
   const auto first = trained(a, PiecePattern::gpt2, 300),
-             second = trained(b, PiecePattern::gpt2, 420);
+             second = trained(b, PiecePattern::gpt2, 380);
   const std::string text = test::small_corpus();
   const Tokens expected[] = {encode(*first, text), encode(*second, text)};
   std::vector<Tokens> results(8);
