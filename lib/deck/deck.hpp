@@ -109,10 +109,10 @@ struct Evaluation {
 
 struct Generation {
   std::string prompt;
-  std::string checkpoint;  // empty: the newest of the run directory
-  std::int64_t samples = 1, max_tokens = 128;
-  double temperature = 0.8, top_p = 1.0;  // temperature 0: greedy
-  std::int64_t top_k = 0;                 // 0: all
+  std::string checkpoint;                      // empty: the newest of the run directory
+  std::int64_t samples = 1, max_tokens = 128;  // samples 0: none
+  double temperature = 0.8, top_p = 1.0;       // temperature 0: greedy
+  std::int64_t top_k = 0;                      // 0: all
 
   bool operator==(const Generation&) const = default;
 };

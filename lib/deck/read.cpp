@@ -2,7 +2,7 @@
 
 #include <fstream>
 #include <map>
-#include <sstream>
+#include <string>
 
 #include "base/error.hpp"
 #include "deck/deck.hpp"
@@ -109,7 +109,8 @@ void resolve(Deck& deck) {
 Deck parse(const std::string& text, const std::string& name,
            const std::vector<std::string>& overrides) {
   if (text.size() > largest_deck)
-    user_error("{}: {} bytes are too much for a deck; is this the right file?", name, text.size());
+    user_error("{}: more than {} bytes; no deck is that long, is this the right file?", name,
+               largest_deck);
   Deck deck;
   Table table = describe(deck);
   Errors errors(name, overrides);
@@ -136,11 +137,12 @@ Deck parse(const std::string& text, const std::string& name,
 
 Deck read(const std::string& path, const std::vector<std::string>& overrides) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  const bool empty = file && file.peek() == std::ifstream::traits_type::eof() && !file.bad();
-  if (!file.is_open() || (!empty && !(text << file.rdbuf())))
+  std::string text(largest_deck + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.is_open() || file.bad())
     user_error("{}: cannot read the deck; check that the file is there and is readable", path);
-  return parse(text.str(), path, overrides);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return parse(text, path, overrides);
 }
 
 }  // namespace tern::deck

@@ -212,7 +212,7 @@ TEST(DeckMistakes, Bytes) {
                   "d:1:4: byte 0x{:02x} is not valid UTF-8; decks are UTF-8 text, remove it",
                   static_cast<unsigned char>(bad[0]))});
   EXPECT_EQ(mistakes(std::string((1 << 20) + 1, ' ')),
-            Lines{"d: 1048577 bytes are too much for a deck; is this the right file?"});
+            Lines{"d: more than 1048576 bytes; no deck is that long, is this the right file?"});
 }
 
 TEST(DeckMistakes, ColumnsCountCharacters) {

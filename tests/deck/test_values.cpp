@@ -127,6 +127,8 @@ TEST(DeckValues, UnreadableFilesAreNamed) {
   };
   EXPECT_EQ(message("no/such.in"),
             "no/such.in: cannot read the deck; check that the file is there and is readable");
+  EXPECT_EQ(message("/dev/zero"),
+            "/dev/zero: more than 1048576 bytes; no deck is that long, is this the right file?");
   EXPECT_EQ(message("/"), "/: cannot read the deck; check that the file is there and is readable");
 }
 
