@@ -70,8 +70,8 @@ TYPED_TEST(Rotary, EqualsTransformersForwardAndBackward) {
         attention_error(forward, y),
         2 * attention_error(this->formula(this->rounded_input, shape, base, first), y) + roundoff);
     const auto backward = this->turned(dy, shape, base, first, Direction::backward);
-    EXPECT_LE(attention_error(backward, dx),
-              std::is_same_v<TypeParam, bf16> ? 0x1p-8 : 2 * roundoff);
+    const bool rounds = std::is_same_v<TypeParam, bf16>;
+    EXPECT_LE(attention_error(backward, dx), rounds ? 0x1p-8 : 2 * roundoff);
   }
 }
 

@@ -86,10 +86,9 @@ void with_own_width(int own, Run&& run) {
 template <class Kernel>
 void launch_teams(const Context& context, const char* name, int league, int level,
                   std::size_t bytes, const Kernel& kernel) {
-  using Policy = Kokkos::TeamPolicy<Device, Kokkos::Schedule<Kokkos::Dynamic>>;
+  using Policy = Kokkos::TeamPolicy<Device>;
   Policy policy(context.space, league, team_size(place));
   policy.set_scratch_size(level, Kokkos::PerTeam(static_cast<int>(bytes)));
-  policy.set_chunk_size(1);
   Kokkos::parallel_for(name, policy, kernel);
 }
 
