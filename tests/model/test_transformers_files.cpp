@@ -1,0 +1,168 @@
+// Transformers directories in and out: settings, refusals, names and shapes, and equal bits after a
+// round trip.
+#include "checkpoint/transformers.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "model/harness.hpp"
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::NamedArray;
+using checkpoint::TransformersReader;
+
+const fs::path golden = fs::path(TERN_SOURCE_DIR) / "tests/golden";
+
+class TransformersFiles : public testing::TestWithParam<const char*> {
+ protected:
+  TransformersFiles() {
+    std::string name = (fs::temp_directory_path() / "tern-transformers-XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
+    folder_ = name;
+  }
+  ~TransformersFiles() override { fs::remove_all(folder_); }
+
+  /// The golden model of that name with its config changed.
+  fs::path with_config(const std::string& name,
+                       const std::function<void(nlohmann::json&)>& change) const {
+    fs::copy(golden / name, folder_ / name,
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    nlohmann::json config = nlohmann::json::parse(std::ifstream(golden / name / "config.json"));
+    change(config);
+    std::ofstream(folder_ / name / "config.json") << config;
+    return folder_ / name;
+  }
+
+  std::string error_of(const std::function<void()>& action) const {
+    try {
+      action();
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  fs::path folder_;
+};
+
+struct Loaded {
+  model::ParameterTree tree;
+  std::vector<std::vector<float>> values;
+  explicit Loaded(const TransformersReader& reader) : tree(reader.model()) {
+    for (const model::Parameter& p : tree.parameters())
+      values.push_back(reader.read(p.name, p.shape));
+  }
+  std::vector<NamedArray> arrays() const {
+    std::vector<NamedArray> result;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      result.push_back({tree.parameters()[i].name, tree.parameters()[i].shape, values[i].data()});
+    return result;
+  }
+};
+
+TEST_P(TransformersFiles, ExportHasTheSameTensorsAndTheSameBits) {
+  const fs::path original = golden / GetParam();
+  const TransformersReader reader(original);
+  const Loaded loaded(reader);
+  checkpoint::export_transformers(folder_ / "out", reader.model(), loaded.arrays());
+
+  const checkpoint::SafetensorsReader before(original), after(folder_ / "out");
+  std::vector<std::string> wanted = before.names(), got = after.names();
+  std::sort(wanted.begin(), wanted.end());
+  std::sort(got.begin(), got.end());
+  ASSERT_EQ(wanted, got);
+  for (const std::string& name : wanted) {
+    EXPECT_EQ(before.shape(name), after.shape(name)) << name;
+    EXPECT_EQ(before.read(name), after.read(name)) << name;
+  }
+  const TransformersReader again(folder_ / "out");
+  EXPECT_EQ(again.architecture(), reader.architecture());
+  EXPECT_EQ(Loaded(again).values, loaded.values);
+}
+
+/// Every setting that Transformers wrote and Tern writes too has the same value.
+TEST_P(TransformersFiles, ExportedConfigIsTheOriginal) {
+  const TransformersReader reader(golden / GetParam());
+  const Loaded loaded(reader);
+  checkpoint::export_transformers(folder_ / "out", reader.model(), loaded.arrays());
+  const auto parse = [](const fs::path& file) {
+    return nlohmann::json::parse(std::ifstream(file));
+  };
+  const nlohmann::json before = parse(golden / GetParam() / "config.json");
+  const nlohmann::json after = parse(folder_ / "out/config.json");
+  std::size_t compared = 0;
+  for (const auto& [name, value] : before.items()) {
+    if (!after.contains(name)) continue;
+    EXPECT_EQ(value, after[name]) << name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 15u);
+  EXPECT_TRUE(fs::exists(folder_ / "out/generation_config.json"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, TransformersFiles,
+                         testing::Values("llama_tied", "llama_untied", "qwen3", "gpt2"),
+                         [](const auto& name) { return std::string(name.param); });
+
+class TransformersErrors : public TransformersFiles {};
+
+TEST_F(TransformersErrors, NameEverySettingThatIsNotSupported) {
+  const std::string text = error_of([&] {
+    TransformersReader(with_config("qwen3", [](nlohmann::json& config) {
+      config["use_sliding_window"] = true;
+      config["hidden_act"] = "gelu";
+      config["rope_parameters"]["rope_type"] = "yarn";
+      config["layer_types"] = {"full_attention", "sliding_attention"};
+      config["quantization_config"] = {{"bits", 4}};
+      config.erase("num_hidden_layers");
+    }));
+  });
+  for (const char* part :
+       {"use_sliding_window = true", "hidden_act = \"gelu\"", "yarn", "sliding_attention",
+        "quantization_config", "num_hidden_layers", "config.json"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+}
+
+TEST_F(TransformersErrors, NameAnUnknownArchitecture) {
+  const std::string text = error_of([&] {
+    TransformersReader(with_config(
+        "llama_tied", [](nlohmann::json& c) { c["architectures"] = {"MambaForCausalLM"}; }));
+  });
+  EXPECT_NE(text.find("MambaForCausalLM"), std::string::npos) << text;
+}
+
+TEST_F(TransformersErrors, NameATensorThatIsMissingOrOfAnotherShape) {
+  const TransformersReader untied(
+      with_config("llama_tied", [](nlohmann::json& c) { c["tie_word_embeddings"] = false; }));
+  EXPECT_NE(error_of([&] { Loaded{untied}; }).find("'lm_head.weight'"), std::string::npos);
+  const TransformersReader wider(with_config("gpt2", [](nlohmann::json& c) { c["n_inner"] = 96; }));
+  const std::string text = error_of([&] { Loaded{wider}; });
+  EXPECT_NE(text.find("mlp.c_fc.weight"), std::string::npos) << text;
+  EXPECT_NE(text.find("(32, 128)"), std::string::npos) << text;
+}
+
+TEST_F(TransformersErrors, NameAFolderWithoutConfigAndABrokenOne) {
+  EXPECT_NE(error_of([&] { TransformersReader{folder_}; }).find("config.json"), std::string::npos);
+  std::ofstream(folder_ / "config.json") << "{\"hidden_size\": ";
+  EXPECT_NE(error_of([&] { TransformersReader{folder_}; }).find("JSON"), std::string::npos);
+}
+
+TEST_F(TransformersErrors, NameWhatFitsNoArchitecture) {
+  deck::Model m = test::tiny_model();
+  EXPECT_EQ(checkpoint::transformers_architecture(m), "LlamaForCausalLM");
+  EXPECT_EQ(checkpoint::transformers_architecture(test::gpt2_like()), "GPT2LMHeadModel");
+  EXPECT_EQ(checkpoint::transformers_architecture(test::qwen3_like()), "Qwen3ForCausalLM");
+  m.activation = "gelu";
+  const std::string text = error_of([&] { checkpoint::transformers_architecture(m); });
+  EXPECT_NE(text.find("activation = 'gelu' (needs 'swiglu')"), std::string::npos) << text;
+  EXPECT_NE(text.find("norm = 'rmsnorm' (needs 'layernorm')"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace tern
