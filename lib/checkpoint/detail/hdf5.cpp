@@ -61,10 +61,25 @@ void Handle::reset() {
   close_(std::exchange(id_, H5I_INVALID_HID));
 }
 
-Handle simple_space(int rank, const hsize_t* dims) {
+Handle simple_space(const Shape& shape) {
   const Hdf5Lock lock;
-  return rank == 0 ? Handle(H5Screate(H5S_SCALAR), H5Sclose, "scalar dataspace")
-                   : Handle(H5Screate_simple(rank, dims, nullptr), H5Sclose, "dataspace");
+  const std::vector<hsize_t> dims(shape.begin(), shape.end());
+  const hid_t space = dims.empty()
+                          ? H5Screate(H5S_SCALAR)
+                          : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr);
+  return Handle(space, H5Sclose, "dataspace");
+}
+
+Handle box_space(const Box& box) { return simple_space(box.size); }
+
+void select_box(hid_t space, const Box& box) {
+  if (box.start.empty()) return;  // a scalar
+  const Hdf5Lock lock;
+  const std::vector<hsize_t> start(box.start.begin(), box.start.end());
+  const std::vector<hsize_t> size(box.size.begin(), box.size.end());
+  hdf5_check(
+      H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr),
+      "select a range");
 }
 
 void write_attribute(hid_t object, const std::string& name, std::int64_t value) {

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "checkpoint/detail/layout.hpp"
+
 namespace tern::checkpoint::detail {
 
 /// Also turns HDF5's printing of its error stack off.
@@ -52,7 +54,11 @@ class Handle {
   Close close_ = nullptr;
 };
 
-Handle simple_space(int rank, const hsize_t* dims);
+Handle simple_space(const Shape& shape);
+/// Memory that holds one box and nothing else. It has the box's own shape: where the shapes of
+/// memory and file differ, HDF5 goes through the elements one by one, many times slower.
+Handle box_space(const Box& box);
+void select_box(hid_t space, const Box& box);
 
 void write_attribute(hid_t object, const std::string& name, std::int64_t value);
 void write_attribute(hid_t object, const std::string& name, double value);

@@ -140,16 +140,8 @@ void Reader::Impl::read(const Tensor& tensor, std::size_t first, std::size_t cou
   const Handle dataset(H5Dopen2(input, tensor.path.c_str(), H5P_DEFAULT), H5Dclose, "open dataset");
   const Handle space(H5Dget_space(dataset), H5Sclose, "dataset's space");
   for (const Box& box : boxes_of_range(tensor.shape, first, count)) {
-    const std::vector<hsize_t> start(box.start.begin(), box.start.end());
-    const std::vector<hsize_t> size(box.size.begin(), box.size.end());
-    if (!start.empty())
-      hdf5_check(
-          H5Sselect_hyperslab(space, H5S_SELECT_SET, start.data(), nullptr, size.data(), nullptr),
-          "select a range");
-    const hsize_t elements = box.count;
-    hdf5_check(
-        H5Dread(dataset, H5T_NATIVE_FLOAT, simple_space(1, &elements), space, H5P_DEFAULT, to),
-        "read");
+    select_box(space, box);
+    hdf5_check(H5Dread(dataset, H5T_NATIVE_FLOAT, box_space(box), space, H5P_DEFAULT, to), "read");
     to += box.count;
   }
 }

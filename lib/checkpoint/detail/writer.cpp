@@ -80,20 +80,13 @@ Handle create_dataset(hid_t file, const std::string& path, hid_t space, hid_t cr
       H5Dclose, "create dataset " + path);
 }
 
-void select(hid_t space, const Box& box) {
-  if (box.start.empty()) return;
-  hdf5_check(H5Sselect_hyperslab(space, H5S_SELECT_SET, dims_of(box.start).data(), nullptr,
-                                 dims_of(box.size).data(), nullptr),
-             "select a range");
-}
-
 /// Writes one box of a chunk's size after the other: the lock is free in between.
 void write_dataset(const Output& output, const std::string& path, const Shape& shape,
                    const float* data) {
   Handle space, dataset;
   {
     const Hdf5Lock lock;
-    space = simple_space(static_cast<int>(shape.size()), dims_of(shape).data());
+    space = simple_space(shape);
     dataset = create_dataset(output.id(), path, space, creation_properties(shape));
   }
   const std::size_t total = element_count(shape);
@@ -102,18 +95,14 @@ void write_dataset(const Output& output, const std::string& path, const Shape& s
   for (std::size_t first = 0; first < total; first += step) {
     for (const Box& box : boxes_of_range(shape, first, std::min(step, total - first))) {
       const Hdf5Lock lock;
-      const hsize_t count = box.count;
-      select(space, box);
-      hdf5_check(
-          H5Dwrite(dataset, H5T_NATIVE_FLOAT, simple_space(1, &count), space, H5P_DEFAULT, data),
-          "write " + path);
+      select_box(space, box);
+      hdf5_check(H5Dwrite(dataset, H5T_NATIVE_FLOAT, box_space(box), space, H5P_DEFAULT, data),
+                 "write " + path);
       data += box.count;
     }
     output.check();
   }
 }
-
-Shape extents_shape(std::size_t count) { return {count, 4}; }
 
 }  // namespace
 
@@ -139,7 +128,7 @@ void write_shard(const std::filesystem::path& file, const std::vector<Extent>& e
     std::vector<std::uint64_t> table;
     for (const Extent& e : extents)
       table.insert(table.end(), {e.tensor, e.first, e.count, e.offset});
-    const Handle space = simple_space(2, dims_of(extents_shape(extents.size())).data());
+    const Handle space = simple_space({extents.size(), 4});
     const Handle dataset(H5Dcreate2(output.id(), "extents", H5T_STD_U64LE, space, H5P_DEFAULT,
                                     H5P_DEFAULT, H5P_DEFAULT),
                          H5Dclose, "create extents");
@@ -182,15 +171,15 @@ void write_virtual(const std::filesystem::path& file, const Header& header,
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const Hdf5Lock lock;
     const Shape& shape = tensors[t].shape;
-    const Handle space = simple_space(static_cast<int>(shape.size()), dims_of(shape).data());
+    const Handle space = simple_space(shape);
     const Handle create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "dataset properties");
     for (; next != extents.end() && next->tensor == t; ++next) {
       std::size_t offset = next->offset;
       for (const Box& box : boxes_of_range(shape, next->first, next->count)) {
-        const hsize_t size = shard_sizes[static_cast<std::size_t>(next->rank)];
-        const Handle source = simple_space(1, &size);
-        select(source, {{offset}, {box.count}, box.count});
-        select(space, box);
+        const std::size_t size = shard_sizes[static_cast<std::size_t>(next->rank)];
+        const Handle source = simple_space({size});
+        select_box(source, {{offset}, {box.count}, box.count});
+        select_box(space, box);
         hdf5_check(H5Pset_virtual(create, space, shard_file(next->rank).c_str(), "/data", source),
                    "map " + tensors[t].path);
         offset += box.count;
