@@ -157,7 +157,8 @@ struct Deck {
 /// resolved in the result.
 Deck read(const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// The same from a text; `name` stands for the file in messages.
+/// The same from a text, which need not name the files that its task needs; `name` stands for the
+/// file in messages.
 Deck parse(const std::string& text, const std::string& name,
            const std::vector<std::string>& overrides = {});
 

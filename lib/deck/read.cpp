@@ -86,6 +86,8 @@ void apply_overrides(const std::vector<std::string>& overrides, Table& table, Er
         errors.add(place, fmt::format("{}: no such group{}", assignment.group,
                                       suggestion(assignment.group, names_of(table))));
       apply(assignment, table, errors);
+    } else if (Field* field = table.find(assignment.group, assignment.name)) {
+      field->invalid = true;
     }
   }
 }
@@ -104,10 +106,11 @@ void resolve(Deck& deck) {
   if (deck.output.directory.empty()) deck.output.directory = "runs/" + deck.campaign.name;
 }
 
-}  // namespace
+using Check = void (*)(const Deck&, Table&, Errors&);
 
-Deck parse(const std::string& text, const std::string& name,
-           const std::vector<std::string>& overrides) {
+Deck parse_and_check(const std::string& text, const std::string& name,
+                     const std::vector<std::string>& overrides,
+                     std::initializer_list<Check> checks) {
   if (text.size() > largest_deck)
     user_error("{}: more than {} bytes; no deck is that long, is this the right file?", name,
                largest_deck);
@@ -126,13 +129,22 @@ Deck parse(const std::string& text, const std::string& name,
     check_repetition(assignment, seen, errors);
     apply(assignment, table, errors);
   }
+  for (const Assignment& failed : parsed.failed)
+    if (Field* field = table.find(failed.group, failed.name)) field->invalid = true;
   apply_overrides(overrides, table, errors);
   check_ranges(table, errors);
   check_built(table, errors);
-  check_contradictions(deck, table, errors);
+  for (const Check check : checks) check(deck, table, errors);
   errors.throw_if_any();
   resolve(deck);
   return deck;
+}
+
+}  // namespace
+
+Deck parse(const std::string& text, const std::string& name,
+           const std::vector<std::string>& overrides) {
+  return parse_and_check(text, name, overrides, {check_contradictions});
 }
 
 Deck read(const std::string& path, const std::vector<std::string>& overrides) {
@@ -142,7 +154,7 @@ Deck read(const std::string& path, const std::vector<std::string>& overrides) {
   if (!file.is_open() || file.bad())
     user_error("{}: cannot read the deck; check that the file is there and is readable", path);
   text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse(text, path, overrides);
+  return parse_and_check(text, path, overrides, {check_contradictions, check_files});
 }
 
 }  // namespace tern::deck

@@ -40,7 +40,7 @@ void dump_mutants(int wanted, std::uint64_t seed) {
 void dump_file(const std::string& path) {
   json line;
   try {
-    line["deck"] = to_json(deck::read(path));
+    line["deck"] = to_json(deck::parse(test::file_text(path), path));
   } catch (const UserError& error) {
     line["error"] = error.what();
   }

@@ -122,6 +122,10 @@ TEST(DeckContradictions, NothingIsConcludedFromWrongValues) {
       "d:1:17: model.hidden: 'x' is not an integer; write digits only, as 1000");
   one("&model hidden = 0 heads = 7 /",
       "d:1:8: model.hidden: 0 is out of range; it must be 1 to 1048576");
+  one("&model hidden = 'x\n heads = 7 /",
+      "d:1:17: model.hidden: the string is not closed on its line; add the closing quote");
+  one("&model hidden 7 heads = 7 /",
+      "d:1:15: model.hidden: no '=' after the name; write name = value");
   one("&model heads = 0 kv_heads = 3 /",
       "d:1:8: model.heads: 0 is out of range; it must be 1 to 65536");
 }

@@ -105,18 +105,22 @@ TEST(DeckValues, InputDecksAreReadAndEachSaysWhatItIs) {
 
 TEST(DeckValues, ReadNamesTheFile) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("deck_{}.in", getpid());
-  std::ofstream(path) << "&model\n  layers = 0\n/\n";
+  std::ofstream(path) << "&model\n  layers = 0\n/\n&campaign task = 'evaluate' /\n";
   try {
     deck::read(path.string());
     FAIL() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_EQ(error.what(),
-              path.string() + ":2:3: model.layers: 0 is out of range; it must be 1 to 10000");
+    EXPECT_EQ(
+        error.what(),
+        path.string() + ":2:3: model.layers: 0 is out of range; it must be 1 to 10000\n" +
+            path.string() +
+            ":4:11: data.valid: task = 'evaluate' needs token shards to evaluate on; write valid = "
+            "'data/NAME/valid_*.bin'");
   }
   std::filesystem::remove(path);
 }
 
-TEST(DeckValues, UnreadableFilesAreNamed) {
+TEST(DeckValues, UnreadableAndEmptyFilesAreNamed) {
   const auto message = [](const std::string& path) {
     try {
       deck::read(path);
@@ -127,6 +131,11 @@ TEST(DeckValues, UnreadableFilesAreNamed) {
   };
   EXPECT_EQ(message("no/such.in"),
             "no/such.in: cannot read the deck; check that the file is there and is readable");
+  EXPECT_EQ(message("/dev/null"),
+            "/dev/null: data.train: task = 'train' needs token shards; write train = "
+            "'data/NAME/train_*.bin'\n/dev/null: data.valid: task = 'train' needs token shards to "
+            "evaluate on; "
+            "write valid = 'data/NAME/valid_*.bin'");
   EXPECT_EQ(message("/dev/zero"),
             "/dev/zero: more than 1048576 bytes; no deck is that long, is this the right file?");
   EXPECT_EQ(message("/"), "/: cannot read the deck; check that the file is there and is readable");

@@ -26,4 +26,7 @@ std::vector<std::string> not_built();
 /// Values that contradict one another (contradictions.cpp).
 void check_contradictions(const Deck&, Table&, Errors&);
 
+/// Whether the task's files are named.
+void check_files(const Deck&, Table&, Errors&);
+
 }  // namespace tern::deck::detail

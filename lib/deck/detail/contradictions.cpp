@@ -123,4 +123,15 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_run(deck, c);
 }
 
+void check_files(const Deck& deck, Table& table, Errors& errors) {
+  Contradictions c(table, errors);
+  const std::string& task = deck.campaign.task;
+  c.check(task == "train" && deck.data.train.empty(), {"data.train", "campaign.task"},
+          "task = 'train' needs token shards; write train = 'data/NAME/train_*.bin'");
+  c.check(task != "generate" && deck.data.valid.empty(), {"data.valid", "campaign.task"},
+          fmt::format("task = '{}' needs token shards to evaluate on; write valid = "
+                      "'data/NAME/valid_*.bin'",
+                      task));
+}
+
 }  // namespace tern::deck::detail

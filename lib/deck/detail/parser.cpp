@@ -146,13 +146,18 @@ class Parser {
       return false;
     }
     advance();
+    const bool read = indexed_values(full, result);
+    (read ? result_.assignments : result_.failed).push_back(std::move(result));
+    return read;
+  }
+
+  /// What follows a name: an index, '=', and values.
+  bool indexed_values(const std::string& full, Assignment& result) {
     if (token_.kind == Token::left && !index(full, result)) return false;
     if (token_.kind != Token::equals)
       return fail(full, "no '=' after the name; write name = value");
     advance();
-    const bool read = values_of(result);
-    if (read) result_.assignments.push_back(std::move(result));
-    return read;
+    return values_of(result);
   }
 
   bool index(const std::string& full, Assignment& result) {

@@ -31,6 +31,8 @@ struct GroupUse {
 struct ParsedDeck {
   std::vector<GroupUse> groups;
   std::vector<Assignment> assignments;
+  std::vector<Assignment>
+      failed;  // whose mistakes have been reported; nothing is known of the values
 };
 
 /// Says of a group and name whether its strings may hold line ends.
