@@ -9,6 +9,7 @@
 #include "checkpoint/detail/folder.hpp"
 #include "checkpoint/detail/hdf5.hpp"
 #include "checkpoint/detail/layout.hpp"
+#include "checkpoint/detail/shards.hpp"
 #include "checkpoint/detail/sums.hpp"
 #include "checkpoint/detail/writer.hpp"
 
@@ -20,11 +21,12 @@ struct Reader::Impl {
   explicit Impl(const std::filesystem::path& path);
 
   const Tensor& tensor(const std::string& path) const;
-  void read(const Tensor& tensor, std::size_t first, std::size_t count, float* to) const;
-  void verify_data() const;
+  void read(const Tensor& tensor, std::size_t first, std::size_t count, float* to);
+  void verify_data();
 
   std::filesystem::path file;
   Handle access, input;
+  std::optional<Shards> shards;
   Header header;
   std::vector<Tensor> tensors;
   std::map<std::string, std::size_t> places;
@@ -118,6 +120,7 @@ Reader::Impl::Impl(const std::filesystem::path& path)
     const Hdf5Lock lock;
     access = file_access(nullptr);
     input = Handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), H5Fclose, "open");
+    shards.emplace(file.parent_path(), access);
     header = read_header(input);
     tensors = list_tensors(input);
   } catch (const std::runtime_error& error) {
@@ -134,21 +137,19 @@ const Tensor& Reader::Impl::tensor(const std::string& path) const {
   return tensors[found->second];
 }
 
-void Reader::Impl::read(const Tensor& tensor, std::size_t first, std::size_t count,
-                        float* to) const {
+void Reader::Impl::read(const Tensor& tensor, std::size_t first, std::size_t count, float* to) {
   const Hdf5Lock lock;
   const Handle dataset(H5Dopen2(input, tensor.path.c_str(), H5P_DEFAULT), H5Dclose, "open dataset");
-  const Handle space(H5Dget_space(dataset), H5Sclose, "dataset's space");
-  for (const Box& box : boxes_of_range(tensor.shape, first, count)) {
-    select_box(space, box);
-    hdf5_check(H5Dread(dataset, H5T_NATIVE_FLOAT, box_space(box), space, H5P_DEFAULT, to), "read");
-    to += box.count;
-  }
+  const auto ranges = mapped_ranges(dataset, tensor.shape);
+  if (ranges.empty())
+    read_range(dataset, tensor.shape, first, count, to);
+  else
+    shards->read(ranges, first, count, to);
 }
 
 /// A file that came without its checkpoint.sum: reads all once, so that HDF5 compares its
 /// Fletcher32 sums.
-void Reader::Impl::verify_data() const {
+void Reader::Impl::verify_data() {
   constexpr std::size_t step = std::size_t{1} << 22;
   std::vector<float> buffer;
   for (const Tensor& tensor : tensors) {
