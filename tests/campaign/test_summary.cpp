@@ -1,6 +1,7 @@
 // Phases and the device's meter.
 #include <gtest/gtest.h>
 
+#include <Kokkos_Core.hpp>
 #include <sstream>
 #include <thread>
 
