@@ -12,8 +12,6 @@ namespace {
 namespace options = boost::program_options;
 using namespace tern;
 
-constexpr std::size_t quickstart_bytes = 8'000'000, quickstart_vocabulary = 1024;
-
 constexpr const char* introduction = R"(Makes the token shards that ./trainer reads.
 
   ./prepare quickstart
@@ -44,7 +42,7 @@ Value choice(const std::string& option, const std::string& word,
 
 struct CommandLine {
   std::string command, format, pattern;
-  double shard_tokens = 0;
+  double shard_tokens = 0, train_bytes = 0;
   data::PrepareOptions prepare;
 };
 
@@ -60,7 +58,7 @@ options::options_description describe(CommandLine& line) {
     ("tokenizer,t", options::value(&p.tokenizer), "gpt2 (needs its two files in data/gpt2), bytes, a tokenizer.json, or a folder that holds one")
     ("train-bpe", options::value(&p.train_bpe), "train a byte-level BPE of this many tokens on the input instead, and write its tokenizer.json to the output")
     ("pattern", options::value(&line.pattern)->default_value("gpt2"), "how --train-bpe cuts text: gpt2 or gpt4")
-    ("train-bytes", options::value(&p.train_bytes)->default_value(p.train_bytes), "--train-bpe learns from this much of the input, from its beginning")
+    ("train-bytes", options::value(&line.train_bytes)->default_value(500e6, "500e6"), "--train-bpe learns from this much of the input, from its beginning")
     ("format", options::value(&line.format)->default_value("auto"), "text, lines (each line is a document), jsonl, or auto: jsonl for .jsonl and .ndjson, else text")
     ("field", options::value(&p.field)->default_value(p.field), "the field of a JSON line that holds the text")
     ("valid-fraction", options::value(&p.valid_fraction)->default_value(p.valid_fraction, "0.01"), "share of the documents for validation; of a single document, its end")
@@ -101,18 +99,13 @@ bool parse(int count, char** words, CommandLine& line) {
   p.pattern = choice<data::PiecePattern>(
       "--pattern", line.pattern,
       {{"gpt2", data::PiecePattern::gpt2}, {"gpt4", data::PiecePattern::gpt4}});
-  if (!(line.shard_tokens >= 1 && line.shard_tokens < 0x1p31) || p.threads < 1)
-    user_error("--shard-tokens must be from 1 to 2^31 - 1, and --threads at least 1");
+  if (!(line.shard_tokens >= 1 && line.shard_tokens < 0x1p31 && line.train_bytes >= 1 &&
+        line.train_bytes < 0x1p53) ||
+      p.threads < 1)
+    user_error("--shard-tokens must be from 1 to 2^31 - 1, --train-bytes and --threads at least 1");
   p.shard_tokens = static_cast<std::size_t>(line.shard_tokens);
+  p.train_bytes = static_cast<std::size_t>(line.train_bytes);
   return true;
-}
-
-void set_quickstart(data::PrepareOptions& p) {
-  p.inputs = data::standard_library_headers(quickstart_bytes);
-  p.format = data::InputFormat::text;
-  p.train_bpe = quickstart_vocabulary;
-  p.valid_fraction = 0.05;
-  if (p.output.empty()) p.output = "data/quickstart";
 }
 
 /// So that scripts may ask for the quickstart again and again.
@@ -139,7 +132,7 @@ int main(int count, char** words) {
   try {
     CommandLine line;
     if (!parse(count, words, line)) return 0;
-    if (line.command == "quickstart") set_quickstart(line.prepare);
+    if (line.command == "quickstart") data::set_quickstart(line.prepare);
     if (line.command == "quickstart" && is_ready(line.prepare)) return 0;
     run(line.prepare);
   } catch (const std::exception& error) {

@@ -46,4 +46,8 @@ PrepareSummary prepare_text(const PrepareOptions& options, Log& log);
 /// looked.
 std::vector<std::filesystem::path> standard_library_headers(std::size_t max_bytes);
 
+/// The quickstart's data: 8 MB of those headers, each a document, and a BPE of 1,024 tokens trained
+/// on them; into data/quickstart unless `options` name another output.
+void set_quickstart(PrepareOptions& options);
+
 }  // namespace tern::data

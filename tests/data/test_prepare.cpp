@@ -247,5 +247,18 @@ TEST(StandardLibraryHeaders, AreThereAndSorted) {
   EXPECT_LE(bytes, 1'000'000u);
 }
 
+TEST(Quickstart, MakesDataToTrainOn) {
+  const Scratch scratch;
+  PrepareOptions p;
+  p.output = scratch / "quickstart";
+  set_quickstart(p);
+  const PrepareSummary made = prepare(p);
+  EXPECT_EQ(made.vocabulary, 1024u);
+  EXPECT_GT(made.train.tokens, 1'000'000u);
+  EXPECT_GT(made.valid.tokens, 50'000u);
+  EXPECT_NE(text_in(p.output / "valid_*.bin", p.output.string()).find("namespace std"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tern::data

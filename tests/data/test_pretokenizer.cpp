@@ -82,6 +82,19 @@ TEST(CharClasses, WhiteSpaceIsTheUnicodeProperty) {
   EXPECT_EQ(classes[0x1f600], CharClass::other);
 }
 
+/// What Unicode 15 and 16 added: ideographs, and the digits and letters of one of the scripts.
+TEST(CharClasses, AreThoseOfUnicode16WithAnyPcre2) {
+  const CharClasses& classes = CharClasses::instance();
+  EXPECT_EQ(classes[0x31350], CharClass::letter);
+  EXPECT_EQ(classes[0x2ebf0], CharClass::letter);
+  EXPECT_EQ(classes[0x1e4ef], CharClass::other);
+  EXPECT_EQ(classes[0x1e4f0], CharClass::number);
+  std::string text = "a1";
+  for (const std::uint32_t c : {0x31350, 0x1e4f0, 0x1e4f9}) append_utf8(c, text);
+  EXPECT_EQ(split(*regex_pretokenizer("\\p{L}+|\\p{N}+"), text).size(), 4u);
+  EXPECT_EQ(split(*regex_pretokenizer("[\\p{L}\\p{N}]+"), text).size(), 1u);
+}
+
 TEST(Gpt2Pretokenizer, CutsAsTheModelWasTrained) {
   const auto gpt2 = gpt2_pretokenizer();
   EXPECT_EQ(split(*gpt2, "Hello world's 123rd test!!  \n\n  It'll've done  "),

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/error.hpp"
 #include "data/detail/regex.hpp"
 #include "data/detail/unicode.hpp"
 
@@ -70,34 +69,10 @@ class Gpt2Pretokenizer final : public Pretokenizer {
   const CharClasses& classes_ = CharClasses::instance();
 };
 
-/// Rewrites \s, and \S outside brackets, as White_Space.
-std::string with_white_space(const std::string& pattern) {
-  const std::string ranges(white_space_ranges());
-  std::string result;
-  bool bracket = false;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      const char escaped = pattern[++i];
-      if (escaped == 's')
-        result += bracket ? ranges : fmt::format("[{}]", ranges);
-      else if (escaped == 'S' && !bracket)
-        result += fmt::format("[^{}]", ranges);
-      else
-        (result += c) += escaped;
-      continue;
-    }
-    if (c == '[') bracket = true;
-    if (c == ']') bracket = false;
-    result += c;
-  }
-  return result;
-}
-
 class RegexPretokenizer final : public Pretokenizer {
  public:
   RegexPretokenizer(const std::string& pattern, Gaps gaps)
-      : regex_(with_white_space(pattern)), gaps_(gaps) {}
+      : regex_(portable_pattern(pattern)), gaps_(gaps) {}
 
   void split(std::string_view text, std::vector<std::string_view>& pieces) const override {
     std::size_t done = 0;

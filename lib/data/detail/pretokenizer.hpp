@@ -23,7 +23,7 @@ std::unique_ptr<Pretokenizer> gpt2_pretokenizer();
 enum class Gaps { keep, remove };
 
 /// The matches of a pattern in the syntax of Oniguruma or Rust as far as PCRE2 shares it, and the
-/// text between them. \s and \S are taken as the property White_Space, as those engines do.
+/// text between them; see portable_pattern().
 std::unique_ptr<Pretokenizer> regex_pretokenizer(const std::string& pattern,
                                                  Gaps gaps = Gaps::keep);
 

@@ -41,8 +41,7 @@ void append_utf8(std::uint32_t code_point, std::string& text);
 /// Class of a code point as \s, \p{L} and \p{N} see it; everything else is `other`.
 enum class CharClass : std::uint8_t { other, letter, number, space };
 
-/// Class of every code point. Letters and numbers are those of the Unicode version that the PCRE2
-/// library knows; spaces are the property White_Space (\s in PCRE2 also takes U+180E).
+/// Class of every code point, by the patterns of portable_pattern().
 class CharClasses {
  public:
   static const CharClasses& instance();
@@ -53,7 +52,10 @@ class CharClasses {
   std::vector<CharClass> table_;
 };
 
-/// The property White_Space as the inside of a bracket expression.
-std::string_view white_space_ranges();
+/// A pattern for PCRE2 that takes \s, \p{L} and \p{N}, and \S outside brackets, to mean the same on
+/// every machine as they do to tiktoken: \s is the property White_Space (PCRE2's own has U+180E as
+/// well), letters and numbers are those of Unicode 16 or of the library, whichever is newer
+/// (PCRE2 10.42 has Unicode 14).
+std::string portable_pattern(std::string_view pattern);
 
 }  // namespace tern::data::detail

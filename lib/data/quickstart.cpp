@@ -12,6 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t quickstart_bytes = 8'000'000, quickstart_vocabulary = 1024;
+constexpr double quickstart_valid_fraction = 0.05;
+
 bool holds_headers(const fs::path& folder) { return fs::is_regular_file(folder / "vector"); }
 
 /// Debian, Ubuntu, Fedora, SUSE: /usr/include/c++/VERSION; the one that sorts last of those
@@ -77,6 +80,14 @@ std::vector<fs::path> standard_library_headers(std::size_t max_bytes) {
     files.push_back(file);
   }
   return files;
+}
+
+void set_quickstart(PrepareOptions& options) {
+  options.inputs = standard_library_headers(quickstart_bytes);
+  options.format = InputFormat::text;
+  options.train_bpe = quickstart_vocabulary;
+  options.valid_fraction = quickstart_valid_fraction;
+  if (options.output.empty()) options.output = "data/quickstart";
 }
 
 }  // namespace tern::data
