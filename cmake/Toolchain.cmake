@@ -14,6 +14,8 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
+add_link_options(LINKER:--as-needed)
+
 add_library(tern_flags INTERFACE)
 target_compile_options(tern_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>)
 if(TERN_WERROR)

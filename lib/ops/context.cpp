@@ -15,13 +15,16 @@ constexpr std::size_t sum_parts = 1024;
 }  // namespace
 
 Context make_context(Arena& arena, bool accelerated, const char* attention) {
+  const std::string_view choice = attention;
+  if (choice != "auto" && choice != "portable" && choice != "cudnn")
+    user_error("&model attention = '{}': choose 'auto', 'portable' or 'cudnn'", choice);
   Context context;
   context.partial_sums = arena.vector<double>("partial sums", Term::workspace, sum_parts);
 #if defined(KOKKOS_ENABLE_CUDA)
   if (accelerated) context.library = std::make_shared<cuda::Library>(arena, attention);
 #else
   (void)accelerated;
-  if (std::string_view(attention) == "cudnn")
+  if (choice == "cudnn")
     user_error("&model attention = 'cudnn' needs a CUDA build: choose 'auto' or 'portable'");
 #endif
   return context;

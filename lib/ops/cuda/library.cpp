@@ -9,10 +9,9 @@
 namespace tern::ops::cuda {
 
 Library::Library(Arena& arena, const char* attention)
-    : workspace_(arena.vector<char>("library workspace", Term::workspace, workspace_bytes)) {
+    : workspace_(arena.vector<char>("library workspace", Term::workspace,
+                                    workspace_bytes + Arena::alignment)) {
   const std::string_view choice = attention;
-  if (choice != "auto" && choice != "portable" && choice != "cudnn")
-    user_error("&model attention = '{}': choose 'auto', 'portable' or 'cudnn'", choice);
   cudnn_required_ = choice == "cudnn";
   if (cudnn_required_ && !CudnnAttention::built())
     user_error(
@@ -23,6 +22,11 @@ Library::Library(Arena& arena, const char* attention)
 }
 
 Library::~Library() = default;
+
+// The arena's requests are aligned to 256 bytes within its block; the block itself need not be.
+void* Library::workspace() const {
+  return reinterpret_cast<void*>(aligned(reinterpret_cast<std::size_t>(workspace_.data())));
+}
 
 float* Library::scratch(std::size_t n) const {
   TERN_REQUIRE(n * sizeof(float) <= workspace_bytes, "{} numbers", n);

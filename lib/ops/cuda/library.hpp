@@ -24,7 +24,8 @@ class Library {
 
   /// The largest scratch that any operation may use.
   static constexpr std::size_t workspace_bytes = std::size_t{256} << 20;
-  void* workspace() const { return workspace_.data(); }
+  /// Aligned to 256 bytes, as cuBLASLt demands; null while measuring.
+  void* workspace() const;
   /// `n` numbers at the start of the workspace: valid until the next operation is launched.
   float* scratch(std::size_t n) const;
 

@@ -1,0 +1,62 @@
+// diagnose: what this machine is, what rates it gives, and whether the operations compute right on
+// it.
+#include <Kokkos_Core.hpp>
+#include <boost/program_options.hpp>
+#include <iostream>
+
+#include "base/error.hpp"
+#include "campaign/diagnose.hpp"
+
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr const char* usage =
+    "usage: diagnose [options]\n"
+    "       mpirun -n 4 diagnose       four ranks, with the rate of their all-reduce\n"
+    "\n"
+    "Prints devices and versions, copy bandwidth, matrix and all-reduce rates, and checks every\n"
+    "operation against a reference in double precision.\n\n";
+constexpr const char* exit_codes =
+    "\nexit codes: 0 all operations pass; 1 one fails, or a wrong option; 70 an internal error.\n";
+
+struct CommandLine {
+  bool help = false, no_rates = false, no_checks = false;
+  tern::campaign::DiagnoseOptions options;
+};
+
+CommandLine parse(int argc, char** argv, bool speaks) {
+  CommandLine line;
+  po::options_description all("options");
+  all.add_options()("help,h", po::bool_switch(&line.help), "show this text and end")(
+      "no-rates", po::bool_switch(&line.no_rates), "measure no rates")(
+      "no-checks", po::bool_switch(&line.no_checks), "check no operations")(
+      "seed", po::value(&line.options.seed)->value_name("N"), "of the checks' inputs (1)");
+  po::variables_map map;
+  try {
+    po::store(po::parse_command_line(argc, argv, all), map);
+    po::notify(map);
+  } catch (const po::error& e) {
+    tern::user_error("{}; diagnose --help lists the options", e.what());
+  }
+  if (line.help && speaks) std::cout << usage << all << exit_codes;
+  line.options.rates = !line.no_rates;
+  line.options.checks = !line.no_checks;
+  return line;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const tern::comm::Session session(&argc, &argv);
+  return tern::comm::run_ranks([&]() -> int {
+    const CommandLine line = parse(argc, argv, session.rank() == 0);
+    if (line.help) return 0;
+    const Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings()
+                                        .set_device_id(session.local_rank())
+                                        .set_disable_warnings(true));
+    const auto group = tern::comm::world();
+    tern::Log log(session.rank() == 0);
+    return tern::campaign::diagnose(line.options, session, *group, log);
+  });
+}

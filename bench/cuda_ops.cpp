@@ -1,0 +1,301 @@
+// Times the operations of one training step of the 350M GPT on one GPU, each beside its floor: the
+// bytes it must move at the copy bandwidth, or its floating-point operations at the matrix rate,
+// both given.
+//
+//   cuda_ops [accelerated|portable] [candidates]
+//
+// `candidates` also times each of cuBLASLt's proposals for every product, and attention's backward
+// with atomic sums.
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "ops/cuda/detail/cudnn_attention.hpp"
+#include "ops/cuda/detail/matrix_product.hpp"
+#include "ops/cuda/library.hpp"
+#include "ops/ops.hpp"
+
+namespace {
+
+using namespace tern;
+
+constexpr double copy_rate = 4.27e12, matrix_rate = 650e12;  // bytes/s, operations/s
+constexpr std::size_t B = 32, T = 1024, N = B * T, D = 1024, H = 16, E = 64, F = 2752, V = 50304;
+constexpr std::size_t L = 24, chunk = 4096;
+constexpr std::size_t parameters = V * D + L * (4 * D * D + 3 * D * F);
+constexpr int accumulation = 16;  // micro-steps an optimizer step
+
+/// Median seconds of `run`, by events on the stream.
+double time_of(const ops::Context& context, const std::function<void()>& run, int repeats = 15) {
+  const auto stream = static_cast<cudaStream_t>(context.stream());
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin), cudaEventCreate(&end);
+  for (int i = 0; i < 3; ++i) run();
+  std::vector<float> times(repeats);
+  for (float& ms : times) {
+    cudaEventRecord(begin, stream);
+    run();
+    cudaEventRecord(end, stream);
+    cudaEventSynchronize(end);
+    cudaEventElapsedTime(&ms, begin, end);
+  }
+  cudaEventDestroy(begin), cudaEventDestroy(end);
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2] * 1e-3;
+}
+
+template <class S>
+void fill(const ops::Context& context, S* data, std::size_t n, std::uint32_t draw, float scale) {
+  Kokkos::parallel_for(
+      "fill", Kokkos::RangePolicy<Device>(context.space, 0, static_cast<std::int64_t>(n)),
+      KOKKOS_LAMBDA(const std::int64_t i) {
+        const Random4 r = philox(1, Stream::test, draw, 0, static_cast<std::uint32_t>(i));
+        data[i] = S(scale * normal2(r.word[0], r.word[1]).first);
+      });
+}
+
+struct Buffers {
+  Arena& arena;
+  const ops::Context& context;
+  std::uint32_t draws = 0;
+
+  template <class S>
+  Matrix<S> random(std::size_t rows, std::size_t columns, float scale = 1) {
+    const auto m = arena.matrix<S>("bench", Term::data, rows, columns);
+    if (m.data()) fill(context, m.data(), m.size(), draws++, scale);
+    return m;
+  }
+  template <class S>
+  Vector<S> vector(std::size_t n, float scale = 1) {
+    return Vector<S>(random<S>(1, n, scale).data(), n);
+  }
+};
+
+/// One line of the table; times a step: `count`.
+struct Line {
+  std::string name;
+  double count, bytes, flops;
+  std::function<void()> run;
+};
+
+struct Product {
+  std::string name;
+  double count;
+  std::size_t I, O;
+};
+const Product products[] = {
+    {"qkv", L, D, 3 * D}, {"out", L, D, D}, {"up", L, D, 2 * F}, {"down", L, F, D}};
+
+/// All views of a step; asked for twice, measuring and allocating.
+struct Step {
+  const ops::Context& context;
+  Matrix<bf16> x, y, z, wide, wide2, narrow, qkv, dqkv, logits, w;
+  Matrix<float> dw, lse, delta, angles;
+  Vector<bf16> gain, copy;
+  Vector<float> rstd, dgain, partial, master, gradient, m, v, losses, weights, one;
+  Matrix<std::int32_t> numbers;  // tokens, order, targets
+
+  Step(Buffers b)
+      : context(b.context),
+        x(b.random<bf16>(N, D)),
+        y(b.random<bf16>(N, D)),
+        z(b.random<bf16>(N, D)),
+        wide(b.random<bf16>(N, 2 * F)),
+        wide2(b.random<bf16>(N, 2 * F)),
+        narrow(b.random<bf16>(N, F)),
+        qkv(b.random<bf16>(N, 3 * D)),
+        dqkv(b.random<bf16>(N, 3 * D)),
+        logits(b.random<bf16>(chunk, V)),
+        w(b.random<bf16>(V, D, 0.03f)),
+        dw(b.random<float>(V, D)),
+        lse(b.random<float>(B * H, T)),
+        delta(b.random<float>(B * H, T)),
+        angles(b.random<float>(T, E)),
+        gain(b.vector<bf16>(D)),
+        copy(b.vector<bf16>(parameters)),
+        rstd(b.vector<float>(N)),
+        dgain(b.vector<float>(D)),
+        partial(b.vector<float>(ops::norm_partials(D))),
+        master(b.vector<float>(parameters)),
+        gradient(b.vector<float>(parameters)),
+        m(b.vector<float>(parameters)),
+        v(b.vector<float>(parameters, 0)),
+        losses(b.vector<float>(N)),
+        weights(b.vector<float>(N)),
+        one(b.vector<float>(1)),
+        numbers(b.arena.matrix<std::int32_t>("bench", Term::data, 3, N)) {}
+
+  Vector<const std::int32_t> integers(int row) const { return Vector<const std::int32_t>(&numbers(row, 0), N); }
+  /// Tokens with a natural text's skew (rank ~ exp of a uniform number), sorted rows, targets.
+  void prepare() {
+    Kokkos::deep_copy(one, 1.0f);
+    std::vector<std::int32_t> host(3 * N);
+    for (std::size_t i = 0; i < N; ++i) {
+      const Random4 r = philox(2, Stream::test, 0, 0, static_cast<std::uint32_t>(i));
+      host[i] = static_cast<std::int32_t>(std::exp(uniform(r.word[0]) * 10.8f)) - 1;
+      host[N + i] = static_cast<std::int32_t>(i);
+      host[2 * N + i] = static_cast<std::int32_t>(r.word[1] % 50257);
+    }
+    std::stable_sort(&host[N], &host[N] + N, [&](int a, int b) { return host[a] < host[b]; });
+    Kokkos::deep_copy(
+        Vector<std::int32_t>(numbers.data(), 3 * N),
+        Kokkos::View<const std::int32_t*, Kokkos::HostSpace, Unmanaged>(host.data(), host.size()));
+    ops::rotary_table<float>(context, 10000, angles);
+  }
+  Matrix<bf16> activations(std::size_t width) const {
+    return width == D ? x : width == F ? narrow : width == 3 * D ? qkv : wide;
+  }
+  Matrix<bf16> results(std::size_t width) const {
+    return width == D ? y : width == 3 * D ? dqkv : wide2;
+  }
+  Heads<bf16> heads(const Matrix<bf16>& fused, int part) const {
+    return heads_of(fused, part * D, B, T, H, E);
+  }
+};
+
+void add_products(std::vector<Line>& lines, const Step& s) {
+  for (const Product& p : products) {
+    const double flops = 2.0 * N * p.I * p.O, rows = N, io = 2 * rows * (p.I + p.O);
+    const auto in = s.activations(p.I), out = s.results(p.O);
+    const Matrix<bf16> w(s.w.data(), p.O, p.I);
+    const Matrix<float> dw(s.dw.data(), p.O, p.I);
+    const auto write = p.O == D ? ops::Write::add : ops::Write::overwrite;
+    lines.push_back({"linear_forward " + p.name, p.count, io, flops,
+                     [=, &s] { ops::linear_forward<bf16>(s.context, in, w, {}, out, write); }});
+    lines.push_back({"linear_backward_input " + p.name, p.count, io, flops,
+                     [=, &s] { ops::linear_backward_input<bf16>(s.context, out, w, in); }});
+    lines.push_back({"linear_backward_weight " + p.name, p.count, io, flops,
+                     [=, &s] { ops::linear_backward_weight<bf16>(s.context, out, in, dw, {}); }});
+  }
+}
+
+void add_attention(std::vector<Line>& lines, const Step& s) {
+  const double flops = 4.0 * B * H * E * ops::Pattern{}.pairs(T), rows = N;
+  const ops::Pattern causal;
+  lines.push_back({"attention_forward", L, 2 * rows * 4 * D, flops, [=, &s] {
+                     ops::attention_forward<bf16>(s.context, causal, 0.125, s.heads(s.qkv, 0),
+                                                  s.heads(s.qkv, 1), s.heads(s.qkv, 2),
+                                                  heads_of(s.y, 0, B, T, H, E), s.lse);
+                   }});
+  lines.push_back({"attention_backward", L, 2 * rows * 8 * D, 2.5 * flops, [=, &s] {
+                     ops::attention_backward<bf16>(
+                         s.context, causal, 0.125, s.heads(s.qkv, 0), s.heads(s.qkv, 1),
+                         s.heads(s.qkv, 2), heads_of(s.y, 0, B, T, H, E),
+                         heads_of(s.x, 0, B, T, H, E), s.lse, s.delta, s.heads(s.dqkv, 0),
+                         s.heads(s.dqkv, 1), s.heads(s.dqkv, 2));
+                   }});
+}
+
+void add_rest(std::vector<Line>& lines, const Step& s) {
+  using namespace ops;
+  const double rows = N, row = 2.0 * N * D, n = parameters;
+  lines.push_back({"rmsnorm forward", 2 * L + 1, 2 * row, 0, [&s] {
+                     norm_forward<bf16>(s.context, Norm::rmsnorm, s.x, s.gain, {}, 1e-5, s.y, {},
+                                        s.rstd);
+                   }});
+  lines.push_back({"rmsnorm backward, added", 2 * L, 4 * row, 0, [&s] {
+                     norm_backward<bf16>(s.context, Norm::rmsnorm, s.x, s.y, s.gain, {}, s.rstd,
+                                         s.z, Write::add, s.dgain, {}, s.partial);
+                   }});
+  for (const auto direction : {Direction::forward, Direction::backward})
+    lines.push_back({"rotary q, k", L, 4 * row, 0, [=, &s] {
+                       for (const int part : {0, 1})
+                         rotary<bf16>(s.context, s.heads(s.qkv, part), s.angles, 0, direction);
+                     }});
+  lines.push_back({"swiglu forward", L, 2 * rows * 3 * F, 0, [&s] {
+                     activation_forward<bf16>(s.context, Activation::swiglu, s.wide, s.narrow);
+                   }});
+  lines.push_back({"swiglu backward", L, 2 * rows * 5 * F, 0, [&s] {
+                     activation_backward<bf16>(s.context, Activation::swiglu, s.wide, s.narrow,
+                                               s.wide2);
+                   }});
+  lines.push_back({"embedding forward", 1, 2 * row, 0, [&s] {
+                     embedding_forward<bf16>(s.context, s.integers(0), s.w, {}, T, 0, s.x);
+                   }});
+  lines.push_back({"embedding backward", 1, row + 8.0 * 12000 * D, 0, [&s] {
+                     embedding_backward<bf16>(s.context, s.integers(0), s.integers(1), s.x, T, s.dw,
+                                              {});
+                   }});
+  lines.push_back({"head and loss backward", 1, 8.0 * N * V, 6.0 * N * D * V, [&s] {
+                     head_loss_backward<bf16>(s.context, {0, 50257}, s.x, s.w, s.integers(2),
+                                              s.weights, s.logits, s.losses, s.y, s.dw);
+                   }});
+  lines.push_back({"sum of squares", 1.0 / accumulation, 4 * n, 0,
+                   [&s] { sum_of_squares<float>(s.context, s.gradient, s.dgain); }});
+  lines.push_back({"adamw", 1.0 / accumulation, 30 * n, 0, [&s] {
+                     adamw_update<bf16>(s.context, {1e-4, 0.9, 0.95, 1e-8, 0.1, 10}, s.master,
+                                        s.gradient, s.one, s.m, s.v, s.copy);
+                   }});
+  lines.push_back({"add", 0, 3 * row, 0, [&s] { add<bf16>(s.context, s.x, s.y); }});
+  lines.push_back({"device copy", 0, 4 * n * 2, 0, [&s] {
+                     cudaMemcpyAsync(s.m.data(), s.gradient.data(), 4 * parameters,
+                                     cudaMemcpyDeviceToDevice,
+                                     static_cast<cudaStream_t>(s.context.stream()));
+                   }});
+}
+
+void print_table(const ops::Context& context, const std::vector<Line>& lines) {
+  std::printf("%-34s %9s %9s %6s %9s %9s %8s\n", "operation", "us", "floor us", "ratio", "TFLOP/s",
+              "TB/s", "ms/step");
+  double total = 0, total_floor = 0;
+  for (const Line& line : lines) {
+    const double seconds = time_of(context, line.run);
+    const double floor = std::max(line.bytes / copy_rate, line.flops / matrix_rate);
+    total += line.count * seconds, total_floor += line.count * floor;
+    std::printf("%-34s %9.1f %9.1f %6.2f %9.0f %9.2f %8.2f\n", line.name.c_str(), seconds * 1e6,
+                floor * 1e6, seconds / floor, line.flops / seconds * 1e-12,
+                line.bytes / seconds * 1e-12, line.count * seconds * 1e3);
+    std::fflush(stdout);
+  }
+  std::printf("a micro-step of %zu tokens: %.1f ms, floor %.1f ms: %.0f tokens/s, floor %.0f\n", N,
+              total * 1e3, total_floor * 1e3, N / total, N / total_floor);
+}
+
+void print_candidates(const ops::Context& context, const std::vector<Line>& lines) {
+  for (const Line& line : lines) {
+    if (line.flops == 0) continue;
+    if (line.name.rfind("linear", 0) == 0) {
+      std::printf("%-34s TFLOP/s by candidate:", line.name.c_str());
+      for (int rank = 0; rank < 10; ++rank) {
+        context.library->products().take_candidate(rank);
+        std::printf(" %.0f", line.flops / time_of(context, line.run, 7) * 1e-12);
+      }
+      std::printf("\n");
+      context.library->products().take_candidate(0);
+    } else if (line.name == "attention_backward" && context.library->attention()) {
+      context.library->attention()->allow_atomics(true);
+      std::printf("attention_backward with atomic sums: %.1f us\n",
+                  time_of(context, line.run) * 1e6);
+      context.library->attention()->allow_atomics(false);
+    }
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Kokkos::ScopeGuard kokkos(argc, argv);
+  const bool portable = argc > 1 && std::strcmp(argv[1], "portable") == 0;
+  const bool candidates = argc > 2 && std::strcmp(argv[2], "candidates") == 0;
+  const auto make = [&](Arena& arena) { return ops::make_context(arena, !portable, "auto"); };
+  Arena measuring;
+  const ops::Context nothing = make(measuring);
+  Step(Buffers{measuring, nothing});
+  Arena arena(measuring.bytes());
+  const ops::Context context = make(arena);
+  Step step(Buffers{arena, context});
+  step.prepare();
+  std::vector<Line> lines;
+  add_products(lines, step);
+  if (!portable) add_attention(lines, step);
+  add_rest(lines, step);
+  print_table(context, lines);
+  if (candidates) print_candidates(context, lines);
+}

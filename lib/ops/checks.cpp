@@ -1,0 +1,297 @@
+#include "ops/checks.hpp"
+
+#include "base/error.hpp"
+#include "ops/detail/check_run.hpp"
+
+namespace tern::ops {
+namespace {
+
+using detail::Run;
+using Outputs = std::vector<std::vector<double>>;
+
+/// The worst of the outputs' relative errors; infinity for NaN, where the reference has none.
+double worst_error(const Outputs& found, const Outputs& exact) {
+  double worst = 0;
+  for (std::size_t k = 0; k < exact.size(); ++k) {
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < exact[k].size(); ++i) {
+      const double d = found[k][i] - exact[k][i];
+      difference += d * d;
+      size += exact[k][i] * exact[k][i];
+    }
+    const double error = std::sqrt(difference / std::max(size, 1e-300));
+    worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
+  }
+  return worst;
+}
+
+bool has_nan(const Outputs& outputs) {
+  for (const auto& output : outputs)
+    for (const double value : output)
+      if (std::isnan(value)) return true;
+  return false;
+}
+
+template <class T>
+class Checker {
+ public:
+  Checker(const Context& context, std::uint64_t seed)
+      : fast_(context), plain_(context), seed_(seed) {
+    plain_.library.reset();
+  }
+
+  /// `body` asks a Run for inputs and outputs and calls the operation, for any storage type.
+  template <class Body>
+  void check(const char* operation, std::string shape, const Body& body) {
+    const std::uint64_t seed = seed_ + 1000003 * results_.size();
+    const Outputs exact = run<double>(plain_, seed, body), plain = run<T>(plain_, seed, body);
+    const Outputs fast = run<T>(fast_, seed, body), again = run<T>(fast_, seed, body);
+    CheckResult result{
+        operation,      std::move(shape), worst_error(fast, exact), worst_error(plain, exact), 0,
+        !has_nan(fast), fast == again};
+    result.bar = std::is_same_v<T, bf16> ? 2 * result.reference + 1e-6 : 1e-5;
+    results_.push_back(std::move(result));
+  }
+  std::vector<CheckResult> results() { return std::move(results_); }
+
+ private:
+  template <class S, class Body>
+  static Outputs run(const Context& context, std::uint64_t seed, const Body& body) {
+    Run<S> one(context, seed);
+    body(one);
+    return one.results();
+  }
+  const Context& fast_;
+  Context plain_;
+  std::uint64_t seed_;
+  std::vector<CheckResult> results_;
+};
+
+template <class C>
+void check_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
+  const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
+  const double scale = 1 / std::sqrt(static_cast<double>(I));
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(write == Write::add ? "linear_forward, added" : "linear_forward", shape,
+                  [=]<class T>(Run<T>& r) {
+                    auto x = r.input(N, I), w = r.input(O, I, scale);
+                    auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
+                    linear_forward<T>(r.context, x, w, r.input(O), y, write);
+                  });
+  checker.check("linear_forward, no bias", shape, [=]<class T>(Run<T>& r) {
+    auto x = r.input(N, I), w = r.input(O, I, scale);
+    linear_forward<T>(r.context, x, w, {}, r.output(N, O));
+  });
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(write == Write::add ? "linear_backward_input, added" : "linear_backward_input",
+                  shape, [=]<class T>(Run<T>& r) {
+                    auto dy = r.input(N, O), w = r.input(O, I, scale);
+                    auto dx = write == Write::add ? r.inout(N, I) : r.output(N, I);
+                    linear_backward_input<T>(r.context, dy, w, dx, write);
+                  });
+  checker.check("linear_backward_weight", shape, [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    auto dy = r.input(N, O), x = r.input(N, I);
+    auto dw = r.template inout<A>(O, I);
+    linear_backward_weight<T>(r.context, dy, x, dw, r.template inout<A>(O));
+  });
+}
+
+template <class C>
+void check_norm(C& checker, Norm norm, std::size_t N, std::size_t D) {
+  const bool layer = norm == Norm::layernorm;
+  const char* name = layer ? "layernorm" : "rmsnorm";
+  const std::string shape = fmt::format("N {} D {}", N, D);
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(name, shape + (write == Write::add ? " added" : ""), [=]<class T>(Run<T>& r) {
+      using A = Accumulate<T>;
+      auto x = r.input(N, D, 2), dy = r.input(N, D);
+      auto gain = r.input(D);
+      Vector<T> bias;
+      Vector<A> mean, dbias;
+      if (layer) bias = r.input(D), mean = r.template output<A>(N), dbias = r.template inout<A>(D);
+      auto rstd = r.template output<A>(N);
+      auto y = r.output(N, D), dx = write == Write::add ? r.inout(N, D) : r.output(N, D);
+      auto dgain = r.template inout<A>(D);
+      norm_forward<T>(r.context, norm, x, gain, bias, 1e-5, y, mean, rstd);
+      norm_backward<T>(r.context, norm, dy, x, gain, mean, rstd, dx, write, dgain, dbias,
+                       r.template workspace<A>(norm_partials(D)));
+    });
+}
+
+template <class C>
+void check_rotary(C& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
+  checker.check("rotary", fmt::format("B {} T {} H {} E {}", B, T, H, E), [=]<class S>(Run<S>& r) {
+    using A = Accumulate<S>;
+    auto fused = r.inout(B * T, 2 * H * E);
+    auto angles = r.template workspace<A>((T + 3) * E);
+    const Matrix<A> table(angles.data(), T + 3, E);
+    rotary_table<A>(r.context, 10000, table);
+    rotary<S>(r.context, heads_of(fused, 0, B, T, H, E), table, 3, Direction::forward);
+    rotary<S>(r.context, heads_of(fused, H * E, B, T, H, E), table, 0, Direction::backward);
+  });
+}
+
+struct Heading {
+  std::size_t B, T, H, K, E;
+};
+
+template <class C>
+void check_attention(C& checker, Pattern::Kind kind, const Heading& s) {
+  const std::string shape = fmt::format("B {} T {} H {}/{} E {}", s.B, s.T, s.H, s.K, s.E);
+  checker.check(kind == Pattern::Kind::causal ? "attention, causal" : "attention, full", shape,
+                [=]<class S>(Run<S>& r) {
+                  using A = Accumulate<S>;
+                  const auto [B, T, H, K, E] = s;
+                  const std::size_t N = B * T, width = (H + 2 * K) * E;
+                  auto qkv = r.input(N, width), dout = r.input(N, H * E);
+                  auto out = r.output(N, H * E), dqkv = r.output(N, width);
+                  auto lse = r.template output<A>(B * H, T);
+                  auto delta = r.template workspace<A>(B * H * T);
+                  const auto q = heads_of(qkv, 0, B, T, H, E);
+                  const auto k = heads_of(qkv, H * E, B, T, K, E);
+                  const auto v = heads_of(qkv, (H + K) * E, B, T, K, E);
+                  const auto o = heads_of(out, 0, B, T, H, E);
+                  const Pattern pattern{kind};
+                  const double scale = 1 / std::sqrt(static_cast<double>(E));
+                  attention_forward<S>(r.context, pattern, scale, q, k, v, o, lse);
+                  attention_backward<S>(
+                      r.context, pattern, scale, q, k, v, o, heads_of(dout, 0, B, T, H, E), lse,
+                      Matrix<A>(delta.data(), B * H, T), heads_of(dqkv, 0, B, T, H, E),
+                      heads_of(dqkv, H * E, B, T, K, E), heads_of(dqkv, (H + K) * E, B, T, K, E));
+                });
+}
+
+template <class C>
+void check_activation(C& checker, Activation kind, std::size_t N, std::size_t F) {
+  const char* name = kind == Activation::swiglu ? "swiglu"
+                     : kind == Activation::gelu ? "gelu"
+                                                : "relu2";
+  checker.check(name, fmt::format("N {} F {}", N, F), [=]<class T>(Run<T>& r) {
+    const std::size_t width = kind == Activation::swiglu ? 2 * F : F;
+    auto x = r.input(N, width, 2), dy = r.input(N, F);
+    activation_forward<T>(r.context, kind, x, r.output(N, F));
+    activation_backward<T>(r.context, kind, x, dy, r.output(N, width));
+    auto in_place = r.inout(N, width, 2);
+    activation_backward<T>(r.context, kind, in_place, dy, in_place);
+  });
+}
+
+template <class C>
+void check_elementwise(C& checker, std::size_t N, std::size_t D) {
+  const std::string shape = fmt::format("N {} D {}", N, D);
+  checker.check("add", shape, [=]<class T>(Run<T>& r) {
+    auto x = r.input(N, D);
+    add<T>(r.context, x, r.inout(N, D));
+  });
+  checker.check("convert", shape, [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    auto wide = r.template input<A>(N * D);
+    auto narrow = r.input(N * D);
+    convert<A, T>(r.context, wide, r.output(N * D));
+    convert<T, A>(r.context, narrow, r.template output<A>(N * D));
+  });
+}
+
+template <class C>
+void check_embedding(C& checker, std::size_t B, std::size_t T, std::size_t V, std::size_t D) {
+  for (const bool positions : {false, true})
+    checker.check(positions ? "embedding, positions" : "embedding",
+                  fmt::format("B {} T {} V {} D {}", B, T, V, D), [=]<class S>(Run<S>& r) {
+                    using A = Accumulate<S>;
+                    const auto drawn = r.draw_integers(B * T, static_cast<std::uint32_t>(V), 0);
+                    const auto tokens = r.integers(drawn);
+                    const auto order = r.integers(detail::sorted_rows(drawn));
+                    auto table = r.input(V, D), dx = r.input(B * T, D);
+                    auto dtable = r.template inout<A>(V, D);
+                    Matrix<S> learned;
+                    Matrix<A> dlearned;
+                    if (positions) learned = r.input(T, D), dlearned = r.template inout<A>(T, D);
+                    embedding_forward<S>(r.context, tokens, table, learned, T, 0,
+                                         r.output(B * T, D));
+                    embedding_backward<S>(r.context, tokens, order, dx, T, dtable, dlearned);
+                  });
+}
+
+template <class C>
+void check_head_loss(C& checker, std::size_t N, std::size_t D, std::size_t V, std::size_t chunk,
+                     const HeadOptions& options) {
+  const std::string shape = fmt::format("N {} D {} V {}/{}", N, D, options.vocabulary, V);
+  checker.check("head_loss", shape, [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    const auto last = static_cast<std::uint32_t>(options.vocabulary ? options.vocabulary : V);
+    const auto targets = r.integers(r.draw_integers(N, last, 5));
+    auto x = r.input(N, D), w = r.input(V, D, 2 / std::sqrt(static_cast<double>(D)));
+    auto weights = r.template input<A>(N);
+    auto logits = r.template workspace<T>(chunk * V);
+    const Matrix<T> space(logits.data(), chunk, V);
+    head_loss_forward<T>(r.context, options, x, w, targets, space, r.template output<A>(N));
+    auto losses = r.template output<A>(N);
+    auto dx = r.output(N, D);
+    head_loss_backward<T>(r.context, options, x, w, targets, weights, space, losses, dx,
+                          r.template inout<A>(V, D));
+  });
+}
+
+template <class C>
+void check_adamw(C& checker, std::size_t n, double scale) {
+  checker.check("adamw", fmt::format("n {} scale {}", n, scale), [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    auto master = r.template inout<A>(n), m = r.template inout<A>(n, 0.1);
+    auto v = r.template inout<A>(n, 0.0);
+    auto gradient = r.template input<A>(n);
+    auto gradient_scale = r.template inout<A>(1, 0.0);
+    Kokkos::deep_copy(r.context.space, gradient_scale, static_cast<A>(scale));
+    Kokkos::deep_copy(r.context.space, v, static_cast<A>(0.01));
+    auto copy = scale > 0 ? r.output(n) : r.inout(n);
+    adamw_update<T>(r.context, {1e-3, 0.9, 0.95, 1e-8, 0.1, 3}, master, gradient, gradient_scale, m,
+                    v, copy);
+  });
+}
+
+template <class C>
+void check_all(C& checker) {
+  check_linear(checker, 37, 24, 40);
+  check_linear(checker, 129, 65, 33);
+  check_linear(checker, 512, 1024, 688);
+  for (const Norm norm : {Norm::rmsnorm, Norm::layernorm})
+    for (const std::size_t D : {24, 33, 256, 1000, 1024, 2560, 5120})
+      check_norm(checker, norm, D == 1024 ? 2501 : 67, D);
+  check_rotary(checker, 3, 17, 5, 64);
+  check_rotary(checker, 2, 33, 2, 128);
+  check_rotary(checker, 2, 9, 3, 24);
+  for (const auto kind : {Pattern::Kind::causal, Pattern::Kind::full}) {
+    check_attention(checker, kind, {2, 256, 4, 4, 64});
+    check_attention(checker, kind, {3, 131, 6, 2, 64});
+    check_attention(checker, kind, {1, 200, 4, 1, 128});
+    check_attention(checker, kind, {2, 45, 3, 3, 20});
+  }
+  for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::relu2}) {
+    check_activation(checker, kind, 51, 344);
+    check_activation(checker, kind, 300, 2752);
+    check_activation(checker, kind, 13, 37);
+  }
+  check_elementwise(checker, 61, 1032);
+  check_elementwise(checker, 13, 37);
+  check_embedding(checker, 4, 125, 300, 136);
+  check_embedding(checker, 3, 50, 40, 21);
+  check_head_loss(checker, 150, 136, 1008, 64, {0, 1003});
+  check_head_loss(checker, 70, 64, 5000, 128, {1e-4, 0});
+  check_head_loss(checker, 40, 33, 131, 16, {0, 0});
+  check_adamw(checker, 100003, 0.5);
+  check_adamw(checker, 1024, 0.0);
+}
+
+}  // namespace
+
+template <class T>
+std::vector<CheckResult> check_operations(const Context& context, std::uint64_t seed) {
+  Checker<T> checker(context, seed);
+  check_all(checker);
+  return checker.results();
+}
+
+template std::vector<CheckResult> check_operations<bf16>(const Context&, std::uint64_t);
+template std::vector<CheckResult> check_operations<float>(const Context&, std::uint64_t);
+
+}  // namespace tern::ops
