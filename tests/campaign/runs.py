@@ -1,0 +1,285 @@
+"""Whole campaigns of a tiny model through the real trainer: ranks, restart, stops, refusals, tasks.
+
+    runs.py TRAINER MPIRUN [unittest arguments]        each class is one ctest entry
+"""
+import json, os, random, re, signal, struct, subprocess, sys, tempfile, time, unittest
+
+TRAINER, MPIRUN = os.path.abspath(sys.argv[1]), sys.argv[2]
+
+DECK = """
+! A model small enough that a step takes milliseconds.
+&campaign name = 'tiny' max_steps = {steps} /
+&model layers = 2 hidden = 32 heads = 4 kv_heads = 2 ffn_hidden = 64 context = 16 vocabulary = 272 /
+&data train = 'data/train_*.bin' valid = 'data/valid_*.bin' tokenizer = 'bytes' threads = 1 /
+&batch per_rank = 2 global = 8 /
+&optimizer lr = 3e-3 warmup_steps = 5 /
+&checkpoint every = 10 /
+&evaluation every = 20 batches = 4 /
+&generation samples = 0 /
+&output directory = 'run' log_every = 1 /
+"""
+
+
+def write_shard(path, tokens):
+    with open(path, "wb") as f:
+        f.write(struct.pack("<256i", 20240520, 1, len(tokens), *([0] * 253)))
+        f.write(struct.pack(f"<{len(tokens)}H", *tokens))
+
+
+class Campaign(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = self.folder.name
+        os.mkdir(self.file("data"))
+        rng = random.Random(1)
+        words = ["".join(rng.choice("abcdefgh") for _ in range(rng.randint(2, 6))) for _ in range(40)]
+        for name, n in (("train_0", 6000), ("train_1", 3000), ("valid_0", 1500)):
+            text = " ".join(rng.choices(words, range(1, 41), k=n // 4))[:n]
+            write_shard(self.file(f"data/{name}.bin"), list(text.encode()))
+        self.deck(40)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def file(self, name):
+        return os.path.join(self.path, name)
+
+    def deck(self, steps):
+        with open(self.file("tiny.in"), "w") as f:
+            f.write(DECK.format(steps=steps))
+
+    def command(self, *options, ranks=1):
+        start = [] if ranks == 1 else [MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+        return start + [TRAINER, "tiny.in", *options]
+
+    def run_trainer(self, *options, ranks=1, code=0):
+        env = dict(os.environ, OMP_NUM_THREADS="1")
+        done = subprocess.run(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True, errors="replace", timeout=300,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, code, done.stdout)
+        return done.stdout
+
+    def metrics(self, directory="run"):
+        with open(self.file(f"{directory}/metrics.jsonl")) as f:
+            return [json.loads(line) for line in f]
+
+    def steps(self, directory="run", key="train/loss"):
+        """Step -> value; fails if a step was logged twice."""
+        found = {}
+        for line in self.metrics(directory):
+            if key in line:
+                self.assertNotIn(line["step"], found)
+                found[line["step"]] = line[key]
+        return found
+
+    def interrupt_after(self, step, *options, ranks=1, number=signal.SIGTERM):
+        env = dict(os.environ, OMP_NUM_THREADS="1")
+        child = subprocess.Popen(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            for line in child.stdout:
+                if re.match(rf"step +{step}/", line):
+                    child.send_signal(number)
+                    break
+            rest = child.stdout.read()
+            code = child.wait(timeout=120)
+        finally:
+            child.kill() if child.poll() is None else None
+            child.stdout.close()
+        return code, rest
+
+
+class Ranks(Campaign):
+    """The result of a step does not depend on how ranks are laid out."""
+
+    def compare(self, reference, directory, bound):
+        a, b = self.steps(reference), self.steps(directory)
+        self.assertEqual(sorted(a), sorted(b))
+        self.assertEqual(self.steps(reference, "samples_hash_total"), self.steps(directory, "samples_hash_total"))
+        worst = max(abs(a[s] - b[s]) / abs(a[s]) for s in a)
+        print(f"{directory}: largest relative difference of the loss over {len(a)} steps: {worst:.2e}")
+        self.assertLess(worst, bound)
+        va, vb = self.steps(reference, "val/loss"), self.steps(directory, "val/loss")
+        self.assertEqual(sorted(va), sorted(vb))
+        for s in va:
+            self.assertLess(abs(va[s] - vb[s]) / va[s], bound)
+
+    def test_one_two_and_four_ranks_agree(self):
+        self.deck(100)
+        self.run_trainer("--set", "output.directory=one")
+        for ranks in (2, 4):
+            for shard in ("none", "optimizer"):
+                name = f"ranks{ranks}_{shard}"
+                self.run_trainer("--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'", ranks=ranks)
+                self.compare("one", name, 1e-4)
+
+    def test_resume_from_four_ranks_on_one_and_two(self):
+        self.run_trainer("--set", "output.directory=whole", ranks=4)
+        for ranks in (1, 2, 4):
+            for shard in ("none", "optimizer"):
+                name = f"to{ranks}_{shard}"
+                options = ("--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'")
+                code, text = self.interrupt_after(15, *options, ranks=4)
+                self.assertNotEqual(code, 0, text)
+                self.assertIn("checkpoint written", text)
+                self.run_trainer(*options, "--resume", ranks=ranks)
+                self.compare("whole", name, 1e-4)
+
+
+class Resume(Campaign):
+    """A stopped and resumed run repeats the uninterrupted one, bit for bit."""
+
+    def check(self, *options, ranks=1):
+        self.run_trainer("--set", "output.directory=whole", *options, ranks=ranks)
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            name = f"parts{int(number)}"
+            options_here = ("--set", f"output.directory={name}", *options)
+            code, text = self.interrupt_after(13, *options_here, ranks=ranks, number=number)
+            if ranks == 1:
+                self.assertEqual(code, 75, text)
+            self.assertIn("checkpoint written", text)
+            self.run_trainer(*options_here, "--resume", ranks=ranks)
+            for key in ("train/loss", "train/grad_norm", "val/loss", "samples_hash_total"):
+                self.assertEqual(self.steps("whole", key), self.steps(name, key), key)
+
+    def test_one_rank(self):
+        self.check()
+
+    def test_two_ranks_sharded(self):
+        self.check("--set", "parallel.shard='optimizer'", ranks=2)
+
+    def test_dropout_and_bf16(self):
+        self.check("--set", "model.dropout=0.1", "--set", "precision.compute='bf16'")
+
+    def test_recomputation_changes_no_bit(self):
+        self.run_trainer("--set", "output.directory=kept")
+        self.run_trainer("--set", "output.directory=again", "--set", "precision.recompute='block'")
+        self.assertEqual(self.steps("kept"), self.steps("again"))
+
+    def test_a_killed_run_resumes_from_its_newest_checkpoint(self):
+        self.run_trainer("--set", "output.directory=whole")
+        self.interrupt_after(33, number=signal.SIGKILL)
+        text = self.run_trainer("--resume")
+        self.assertIn("resumed from", text)
+        self.assertEqual(self.steps("whole"), self.steps("run"))
+
+    def test_a_damaged_newest_checkpoint_is_reported_and_passed_over(self):
+        self.run_trainer("--set", "output.directory=whole")
+        self.run_trainer()
+        newest = self.file("run/checkpoints/step_00000040/checkpoint.h5")
+        with open(newest, "r+b") as f:
+            f.seek(os.path.getsize(newest) // 2)
+            byte = f.read(1)
+            f.seek(-1, 1)
+            f.write(bytes([byte[0] ^ 0x10]))
+        text = self.run_trainer("--resume")
+        self.assertIn("step_00000040", text)
+        self.assertRegex(text, r"resumed from \S*step_000000[23]0")
+        self.assertEqual(self.steps("whole"), self.steps("run"))
+
+
+class Stops(Campaign):
+    def test_finished_run_resumes_to_nothing(self):
+        self.run_trainer()
+        self.run_trainer("--resume")
+        self.assertEqual(sorted(self.steps()), list(range(1, 41)))
+
+    def test_target_loss(self):
+        text = self.run_trainer("--set", "evaluation.target_loss=5.5", "--set", "cost.dollars_per_gpu_hour=3")
+        self.assertRegex(text, r"reached validation loss \d+\.\d+ <= 5\.5000 at step 20: .* tokens, \$0\.00")
+
+    def test_patience(self):
+        text = self.run_trainer("--set", "evaluation.patience=1", "--set", "evaluation.every=5", "--set", "optimizer.lr=1e-30")
+        self.assertIn("stopped by patience at step 10", text)
+
+    def test_max_hours(self):
+        text = self.run_trainer("--set", "campaign.max_hours=1e-9")
+        self.assertIn("stopped by max_hours at step 1:", text)
+
+    def test_divergence_ends_with_its_own_code_and_the_last_good_checkpoint(self):
+        text = self.run_trainer("--set", "optimizer.lr=1e30", "--set", "optimizer.warmup_steps=0", "--set", "output.skip_limit=3",
+                                "--set", "optimizer.weight_decay=0", code=76)
+        self.assertIn("3 in a row", text)
+        self.assertIn("last good checkpoint", text)
+
+    def test_the_end_of_a_slurm_job_is_a_stop(self):
+        os.environ["SLURM_JOB_END_TIME"] = str(int(time.time()) + 60)
+        try:
+            text = self.run_trainer(code=75)
+        finally:
+            del os.environ["SLURM_JOB_END_TIME"]
+        self.assertIn("time limit", text)
+
+
+class Refusals(Campaign):
+    def refused(self, *words, options=(), ranks=1):
+        text = self.run_trainer(*options, ranks=ranks, code=1)
+        for word in words:
+            self.assertIn(word, text)
+        self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
+        self.assertFalse(os.path.exists(self.file("run/metrics.jsonl")))
+
+    def test_shards(self):
+        self.refused("data/none_*.bin", options=("--set", "data.train='data/none_*.bin'"))
+        open(self.file("data/train_2.bin"), "wb").close()
+        self.refused("train_2.bin", "empty")
+        write_shard(self.file("data/train_2.bin"), list(range(200)))
+        os.truncate(self.file("data/train_2.bin"), 1100)
+        self.refused("train_2.bin")
+        write_shard(self.file("data/train_2.bin"), [1, 2, 271, 272] * 30)
+        self.refused("train_2.bin", "272", ranks=2)
+
+    def test_layouts(self):
+        self.refused("global = 8", "per_rank x ranks = 2 x 3 = 6", ranks=3)
+
+    def test_decks(self):
+        text = self.run_trainer("--set", "model.laysers=3", code=1)
+        self.assertIn("layers", text)
+        text = self.run_trainer("--set", "model.hidden=33", ranks=2, code=1)
+        self.assertEqual(text.count("error:"), 1, text)
+
+    def test_options(self):
+        self.assertIn("--help", self.run_trainer("--no-such-option", code=1))
+
+    def test_an_earlier_run_is_not_overwritten(self):
+        self.run_trainer()
+        text = self.run_trainer(code=1)
+        self.assertIn("--resume", text)
+        self.run_trainer("--fresh")
+        self.assertTrue(os.path.exists(self.file("run.1/metrics.jsonl")))
+        self.assertEqual(self.steps("run.1"), self.steps("run"))
+
+
+class Tasks(Campaign):
+    def test_plan_equals_run(self):
+        plan = self.run_trainer("--dry-run")
+        planned = re.search(r"memory a rank +([\d.]+) GiB", plan).group(1)
+        self.assertIn(f"memory planned {planned} GiB a rank", self.run_trainer())
+
+    def test_largest_batch(self):
+        text = self.run_trainer("--dry-run", "--set", "batch.per_rank=0", "--set", "batch.global=64")
+        self.assertRegex(text, r"batch +64 = 64 x 1 x 1")
+
+    def test_evaluate_repeats_the_validation_loss(self):
+        self.run_trainer()
+        last = self.steps("run", "val/loss")[40]
+        for ranks in (1, 2):
+            text = self.run_trainer("--set", "campaign.task='evaluate'", ranks=ranks)
+            self.assertIn(f"validation loss {last:.4f}", text)
+
+    def test_generate_and_export(self):
+        self.run_trainer()
+        options = ("--prompt", "it's", "--set", "generation.samples=2", "--set", "generation.max_tokens=8")
+        first, second = (self.run_trainer(*options, ranks=r) for r in (1, 2))
+        pages = [re.sub(r", [\d.]+ s\n", "", t) for t in (first, second)]
+        self.assertEqual(pages[0], pages[1])
+        self.assertEqual(first.count("---\nit's"), 2)
+        self.run_trainer("--export", "hf")
+        greedy = ("--set", "generation.temperature=0", "--set", "generation.samples=1", "--set", "generation.max_tokens=8", "--prompt", "abc")
+        ours = self.run_trainer(*greedy)
+        again = self.run_trainer(*greedy, "--set", "generation.checkpoint='hf'")
+        self.assertEqual(ours.split("---")[1], again.split("---")[1])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)
