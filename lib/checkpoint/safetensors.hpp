@@ -1,5 +1,6 @@
 /// The safetensors format: 8 bytes little-endian header length, a JSON header {name: {dtype, shape,
-/// data_offsets}}, then raw row-major data. Reading memory-maps; several files by model.safetensors.index.json.
+/// data_offsets}}, then raw row-major data. Reading memory-maps; several files by
+/// model.safetensors.index.json.
 #pragma once
 #include <filesystem>
 #include <map>
