@@ -8,35 +8,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/detail/layer.hpp"
+#include "model/detail/block.hpp"
 #include "model/parameters.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::model {
 
-/// What a layer keeps for backward; views of the arena. With recompute = 'block' all layers share
-/// one of these and keep `input` alone. In evaluation all share one, `input` and `middle` are the
-/// same view, and so are the two normed ones. Backward writes gradients over what it no longer
-/// needs (activated, up, normed_*), so each forward serves one backward.
-template <class T>
-struct LayerState {
-  Matrix<T> input;             // (N, D) residual stream entering the block
-  Matrix<T> normed_attention;  // (N, D)
-  Matrix<T> qkv;               // (N, (H + 2K) E), rotated
-  Matrix<T> q_saved, k_saved;  // (N, H E), (N, K E), before q/k norm; or empty
-  Matrix<T> attention;         // (N, H E)
-  Matrix<T> middle;            // (N, D) residual stream between the halves
-  Matrix<T> normed_ffn;        // (N, D)
-  Matrix<T> up;                // (N, 2F) or (N, F)
-  Matrix<T> activated;         // (N, F)
-  Matrix<Accumulate<T>> lse;   // (B*H, T)
-  Vector<Accumulate<T>> mean1, rstd1, mean2, rstd2;  // (N); means empty for rmsnorm
-  Vector<Accumulate<T>> rstd_q, rstd_k;              // (N*H), (N*K); empty without q/k norm
-};
-
 struct TransformerOptions {
   std::size_t batch, tokens;  // B, T of one micro-step
-  bool training = true;       // false: no gradients, one shared LayerState
+  bool training = true;       // false: no gradients, one LayerState for all layers
   bool recompute = false;     // keep block inputs only, run each block's forward again in backward
   std::size_t positions = 0;  // rows of the rotary table; 0: tokens
   std::size_t head_rows = 0;  // rows of a chunk of logits; 0: head_chunk_rows()
@@ -47,13 +27,6 @@ struct TransformerOptions {
 /// products. The rows are split into chunks of nearly equal size.
 std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
                             bool host);
-
-/// Sizes of a model, in the project's letters.
-struct Dimensions {
-  std::size_t D, H, K, E, F, V;
-  std::size_t qkv, up;  // widths of the fused projections: (H + 2K) E, and 2F or F
-  explicit Dimensions(const deck::Model& model);
-};
 
 template <class T>
 class Transformer {
@@ -125,54 +98,30 @@ class Transformer {
   LayerState<T>& state(std::size_t layer);
   Matrix<T> output_of(std::size_t layer) const;
   ops::DropoutKey key(const ops::DropoutKey& base, std::size_t place) const;
-
-  void qkv_forward(const ops::Context&, const detail::Layer<T>&, LayerState<T>&);
-  void attend(const ops::Context&, LayerState<T>&, const ops::Pattern&);
-  void attention_output(const ops::Context&, std::size_t layer, LayerState<T>&,
-                        const ops::DropoutKey&);
-  void ffn_hidden(const ops::Context&, const detail::Layer<T>&, LayerState<T>&);
-  void ffn_output(const ops::Context&, std::size_t layer, LayerState<T>&, const ops::DropoutKey&);
-  void add_branch(const ops::Context&, const detail::Linear<T>&, Matrix<const T> x, Matrix<T> from,
-                  Matrix<T> to, const ops::DropoutKey&);
   void recompute(const ops::Context&, std::size_t layer, const ops::Pattern&,
                  const ops::DropoutKey&);
 
-  Matrix<T> branch_gradient(const ops::Context&, const ops::DropoutKey&);
-  void ffn_backward(const ops::Context&, const detail::Layer<T>&, LayerState<T>&, Matrix<T> dy);
-  void attention_backward(const ops::Context&, const detail::Layer<T>&, LayerState<T>&,
-                          const ops::Pattern&, Matrix<T> dy);
+  TransformerOptions options_;
+  detail::Blocks<T> blocks_;
+  bool dropout_;
 
-  // The model.
-  Dimensions size_;
-  ops::Norm norm_;
-  ops::Activation activation_;
-  double eps_, scale_, rope_base_;
-  bool rope_, qk_norm_, dropout_;
+  // Parameters.
   detail::Linear<T> embedding_, positions_, head_;
   std::vector<detail::Layer<T>> layers_;
   detail::Gain<T> final_norm_;
 
   // Activations.
-  TransformerOptions options_;
-  std::size_t batch_, tokens_, rows_;  // B, T, N
-  Matrix<A> rotary_;                   // (positions, E)
   std::vector<LayerState<T>> states_;  // one a layer (training without recomputation), or none
-  std::vector<Matrix<T>> inputs_;      // one a layer with recomputation
+  std::vector<Matrix<T>> inputs_;      // (N, D), one a layer in training
   LayerState<T> shared_, whole_;       // of evaluation and recomputation; whole_: before reshape()
   Matrix<T> last_, finished_;          // (N, D) entering and leaving the final norm
   Vector<A> last_mean_, last_rstd_;    // (N)
   std::size_t held_;                   // the layer whose state shared_ holds
   ops::DropoutKey embed_dropout_;
 
-  // Workspace.
-  Matrix<T> logits_;      // (C, V)
-  Matrix<T> dfinished_;   // (N, D)
-  Matrix<T> dstream_;     // (N, D) gradient of the residual stream
-  Matrix<T> dattention_;  // (N, H E)
-  Matrix<T> dqkv_;        // (N, (H + 2K) E)
-  Matrix<A> delta_;       // (B*H, T)
-  Vector<A> partial_;
-  Matrix<T> branch_;  // (N, D), only with dropout
+  // Workspace of the head; that of the blocks is in blocks_.
+  Matrix<T> logits_;     // (C, V)
+  Matrix<T> dfinished_;  // (N, D)
 };
 
 }  // namespace tern::model

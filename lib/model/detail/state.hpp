@@ -2,7 +2,8 @@
 #pragma once
 #include <string>
 
-#include "model/transformer.hpp"
+#include "memory/arena.hpp"
+#include "model/layer_state.hpp"
 
 namespace tern::model::detail {
 

@@ -1,0 +1,181 @@
+#include "model/detail/block.hpp"
+
+#include <cmath>
+
+#include "base/error.hpp"
+
+namespace tern::model {
+namespace {
+
+std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+ops::Norm norm_of(const deck::Model& model) {
+  if (model.norm == "rmsnorm") return ops::Norm::rmsnorm;
+  TERN_REQUIRE(model.norm == "layernorm", "norm '{}'", model.norm);
+  return ops::Norm::layernorm;
+}
+
+ops::Activation activation_of(const deck::Model& model) {
+  if (model.activation == "swiglu") return ops::Activation::swiglu;
+  if (model.activation == "gelu") return ops::Activation::gelu;
+  TERN_REQUIRE(model.activation == "relu2", "activation '{}'", model.activation);
+  return ops::Activation::relu2;
+}
+
+}  // namespace
+
+Dimensions::Dimensions(const deck::Model& m)
+    : D(size_of(m.hidden)),
+      H(size_of(m.heads)),
+      K(size_of(m.kv_heads)),
+      E(size_of(m.head_dim)),
+      F(size_of(m.ffn_hidden)),
+      V(size_of(m.vocabulary)),
+      qkv((H + 2 * K) * E),
+      up(m.activation == "swiglu" ? 2 * F : F) {}
+
+namespace detail {
+
+template <class T>
+Blocks<T>::Blocks(const deck::Model& model)
+    : size(model),
+      norm(norm_of(model)),
+      activation(activation_of(model)),
+      eps(model.norm_eps),
+      scale(1 / std::sqrt(static_cast<double>(model.head_dim))),
+      rope_base(model.rope_base),
+      rope(model.position == "rope"),
+      qk_norm(model.qk_norm) {}
+
+// ---- forward ----
+
+template <class T>
+void Blocks<T>::qkv_forward(const ops::Context& context, const Layer<T>& layer,
+                            LayerState<T>& s) const {
+  ops::norm_forward<T>(context, norm, s.input, layer.norm_attention.gain, layer.norm_attention.bias,
+                       eps, s.normed_attention, s.mean1, s.rstd1);
+  ops::linear_forward<T>(context, s.normed_attention, layer.qkv.weight, layer.qkv.bias, s.qkv);
+  if (!qk_norm) return;
+  ops::head_norm_forward<T>(context, part(s.qkv, 0, size.H), layer.norm_q.gain, eps, s.q_saved,
+                            s.rstd_q);
+  ops::head_norm_forward<T>(context, part(s.qkv, size.H, size.K), layer.norm_k.gain, eps, s.k_saved,
+                            s.rstd_k);
+}
+
+template <class T>
+void Blocks<T>::rotate(const ops::Context& context, Matrix<T> qkv, std::size_t sequences,
+                       std::size_t length, int first, ops::Direction direction) const {
+  if (!rope) return;
+  ops::rotary<T>(context, heads_of(qkv, 0, sequences, length, size.H + size.K, size.E), rotary,
+                 first, direction);
+}
+
+template <class T>
+void Blocks<T>::attend(const ops::Context& context, LayerState<T>& s,
+                       const ops::Pattern& pattern) const {
+  const std::size_t H = size.H, K = size.K;
+  rotate(context, s.qkv, batch, tokens, 0, ops::Direction::forward);
+  ops::attention_forward<T>(context, pattern, scale, part(s.qkv, 0, H), part(s.qkv, H, K),
+                            part(s.qkv, H + K, K), part(s.attention, 0, H), s.lse);
+}
+
+/// to = from + dropout(linear(x)); from and to may be the same view.
+template <class T>
+void Blocks<T>::add_branch(const ops::Context& context, const Linear<T>& linear, Matrix<const T> x,
+                           Matrix<T> from, Matrix<T> to, const ops::DropoutKey& dropout) const {
+  if (from.data() != to.data()) Kokkos::deep_copy(context.space, to, from);
+  if (dropout.probability == 0) {
+    ops::linear_forward<T>(context, x, linear.weight, linear.bias, to, ops::Write::add);
+    return;
+  }
+  ops::linear_forward<T>(context, x, linear.weight, linear.bias, branch);
+  ops::dropout<T>(context, dropout, branch);
+  ops::add<T>(context, branch, to);
+}
+
+template <class T>
+void Blocks<T>::attention_output(const ops::Context& context, const Layer<T>& layer,
+                                 LayerState<T>& s, const ops::DropoutKey& dropout) const {
+  add_branch(context, layer.output, s.attention, s.input, s.middle, dropout);
+}
+
+template <class T>
+void Blocks<T>::ffn_hidden(const ops::Context& context, const Layer<T>& layer,
+                           LayerState<T>& s) const {
+  ops::norm_forward<T>(context, norm, s.middle, layer.norm_ffn.gain, layer.norm_ffn.bias, eps,
+                       s.normed_ffn, s.mean2, s.rstd2);
+  ops::linear_forward<T>(context, s.normed_ffn, layer.up.weight, layer.up.bias, s.up);
+  ops::activation_forward<T>(context, activation, s.up, s.activated);
+}
+
+template <class T>
+void Blocks<T>::ffn_output(const ops::Context& context, const Layer<T>& layer, LayerState<T>& s,
+                           Matrix<T> output, const ops::DropoutKey& dropout) const {
+  add_branch(context, layer.down, s.activated, s.middle, output, dropout);
+}
+
+// ---- backward: each gradient takes the place of an activation that has served ----
+
+/// The gradient of a branch's output: the stream's, dropped as the branch was.
+template <class T>
+Matrix<T> Blocks<T>::branch_gradient(const ops::Context& context,
+                                     const ops::DropoutKey& dropout) const {
+  if (dropout.probability == 0) return dstream;
+  Kokkos::deep_copy(context.space, branch, dstream);
+  ops::dropout<T>(context, dropout, branch);
+  return branch;
+}
+
+template <class T>
+void Blocks<T>::ffn_backward(const ops::Context& context, const Layer<T>& layer, LayerState<T>& s,
+                             const ops::DropoutKey& dropout) const {
+  const Linear<T>&down = layer.down, &up = layer.up;
+  const Matrix<T> dy = branch_gradient(context, dropout);
+  ops::linear_backward_weight<T>(context, dy, s.activated, down.dweight, down.dbias);
+  const Matrix<T> dactivated = s.activated;
+  ops::linear_backward_input<T>(context, dy, down.weight, dactivated);
+  const Matrix<T> dup = s.up;
+  ops::activation_backward<T>(context, activation, s.up, dactivated, dup);
+  ops::linear_backward_weight<T>(context, dup, s.normed_ffn, up.dweight, up.dbias);
+  const Matrix<T> dnormed = s.normed_ffn;
+  ops::linear_backward_input<T>(context, dup, up.weight, dnormed);
+  ops::norm_backward<T>(context, norm, dnormed, s.middle, layer.norm_ffn.gain, s.mean2, s.rstd2,
+                        dstream, ops::Write::add, layer.norm_ffn.dgain, layer.norm_ffn.dbias,
+                        partial);
+}
+
+template <class T>
+void Blocks<T>::attention_backward(const ops::Context& context, const Layer<T>& layer,
+                                   LayerState<T>& s, const ops::Pattern& pattern,
+                                   const ops::DropoutKey& dropout) const {
+  const std::size_t H = size.H, K = size.K;
+  const Matrix<T> dy = branch_gradient(context, dropout);
+  ops::linear_backward_weight<T>(context, dy, s.attention, layer.output.dweight,
+                                 layer.output.dbias);
+  ops::linear_backward_input<T>(context, dy, layer.output.weight, dattention);
+  ops::attention_backward<T>(context, pattern, scale, part(s.qkv, 0, H), part(s.qkv, H, K),
+                             part(s.qkv, H + K, K), part(s.attention, 0, H), part(dattention, 0, H),
+                             s.lse, delta, part(dqkv, 0, H), part(dqkv, H, K),
+                             part(dqkv, H + K, K));
+  rotate(context, dqkv, batch, tokens, 0, ops::Direction::backward);
+  if (qk_norm) {
+    ops::head_norm_backward<T>(context, part(dqkv, 0, H), s.q_saved, layer.norm_q.gain, s.rstd_q,
+                               layer.norm_q.dgain, partial);
+    ops::head_norm_backward<T>(context, part(dqkv, H, K), s.k_saved, layer.norm_k.gain, s.rstd_k,
+                               layer.norm_k.dgain, partial);
+  }
+  ops::linear_backward_weight<T>(context, dqkv, s.normed_attention, layer.qkv.dweight,
+                                 layer.qkv.dbias);
+  const Matrix<T> dnormed = s.normed_attention;
+  ops::linear_backward_input<T>(context, dqkv, layer.qkv.weight, dnormed);
+  ops::norm_backward<T>(context, norm, dnormed, s.input, layer.norm_attention.gain, s.mean1,
+                        s.rstd1, dstream, ops::Write::add, layer.norm_attention.dgain,
+                        layer.norm_attention.dbias, partial);
+}
+
+template struct Blocks<float>;
+template struct Blocks<double>;
+template struct Blocks<bf16>;
+
+}  // namespace detail
+}  // namespace tern::model
