@@ -75,11 +75,27 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
   }
 }
 
+/// Rank 0 looks for the newest good checkpoint and tells the others, so that all take the same.
+template <class T>
+std::optional<checkpoint::Reader> Trainer<T>::open_agreed_checkpoint() {
+  std::optional<checkpoint::Reader> newest;
+  std::string path;
+  if (group_.rank() == 0) {
+    newest = checkpoint::open_newest(directory_.checkpoints(), log_);
+    if (newest) path = newest->path().string();
+  }
+  auto length = static_cast<std::int64_t>(path.size());
+  group_.all_reduce(&length, 1, comm::Sum::max);
+  path.resize(static_cast<std::size_t>(length));
+  group_.broadcast(path.data(), path.size(), 0);
+  if (!newest && !path.empty()) newest.emplace(path);
+  return newest;
+}
+
 template <class T>
 void Trainer<T>::start_parameters(bool resume) {
   const ops::Context& context = workload_.context;
-  // Every rank looks for itself (all see the same files), and rank 0 alone speaks.
-  auto newest = resume ? checkpoint::open_newest(directory_.checkpoints(), log_) : std::nullopt;
+  auto newest = resume ? open_agreed_checkpoint() : std::nullopt;
   if (newest) {
     state_ = from_header(newest->header());
     snapshot_.load(context, *newest);

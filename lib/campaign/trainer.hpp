@@ -34,6 +34,7 @@ class Trainer {
   enum class Stop { none, steps, hours, target, patience, interrupted, diverged };
 
   // Before the loop.
+  std::optional<checkpoint::Reader> open_agreed_checkpoint();
   void start_parameters(bool resume);
   void open_reader();
   void open_generator();
