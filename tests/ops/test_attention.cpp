@@ -90,6 +90,12 @@ std::vector<AttentionCase> cases() {
   for (int kv_heads : {1, 2, 3, 6}) list.push_back({2, 70, 70, 6, kv_heads, 16, causal});
   for (int keys : {1, 5, 64, 65, 300})
     list.push_back({2, 1, keys, 4, 2, 64, causal_from(keys - 1)});
+  // Many key heads: on the host the pass over the keys makes dq as well.
+  for (int size : {16, 32, 48, 64}) list.push_back({4, 90, 90, 4, 2, size, causal});
+  for (int tokens : {63, 130, 600}) list.push_back({3, tokens, tokens, 2, 2, 16, causal});
+  list.push_back({5, 70, 41, 3, 1, 80, full});
+  list.push_back({4, 33, 150, 2, 1, 16, causal_from(117)});
+  list.push_back({4, 100, 100, 2, 1, 16, causal_from(-70)});
   list.push_back({2, 1, 129, 4, 2, 33, full});
   list.push_back({1, 7, 100, 2, 1, 16, causal_from(93)});
   list.push_back({1, 90, 140, 2, 1, 16, causal_from(50)});
@@ -134,17 +140,20 @@ TYPED_TEST(Attention, EqualsDefinition) {
 }
 
 TYPED_TEST(Attention, RepeatsBitForBit) {
-  OnDevice<TypeParam> run({2, 150, 150, 4, 2, 32, causal});
-  run.forward();
-  run.backward();
-  const auto out = run.out.host, dq = run.dq.host, dk = run.dk.host, dv = run.dv.host;
-  run.spoil_results();
-  run.forward();
-  run.backward();
-  EXPECT_EQ(run.out.host, out);
-  EXPECT_EQ(run.dq.host, dq);
-  EXPECT_EQ(run.dk.host, dk);
-  EXPECT_EQ(run.dv.host, dv);
+  for (const AttentionCase& c : {AttentionCase{1, 150, 150, 4, 2, 32, causal},
+                                 AttentionCase{4, 150, 150, 4, 2, 32, causal}}) {
+    OnDevice<TypeParam> run(c);
+    run.forward();
+    run.backward();
+    const auto out = run.out.host, dq = run.dq.host, dk = run.dk.host, dv = run.dv.host;
+    run.spoil_results();
+    run.forward();
+    run.backward();
+    EXPECT_EQ(run.out.host, out);
+    EXPECT_EQ(run.dq.host, dq);
+    EXPECT_EQ(run.dk.host, dk);
+    EXPECT_EQ(run.dv.host, dv);
+  }
 }
 
 TYPED_TEST(Attention, LargeScoresNeitherOverflowNorVanish) {

@@ -93,9 +93,10 @@ struct Forward {
     });
     team.team_barrier();
 
-    for (int k0 = 0; k0 < keys; k0 += tile.other) {
-      const int k1 = k0 + tile.other < keys ? k0 + tile.other : keys;
-      const Tile seen = pattern.tile(q0, q1, k0, k1);
+    for (int begin = 0; begin < keys; begin += tile.other) {
+      const auto [k0, k1, seen] = seen_span(
+          begin, Kokkos::min(begin + tile.other, keys), tile.other,
+          [&](int first, int last) { return pattern.tile(q0, q1, first, last); });
       if (seen == Tile::none) continue;
       const auto key_tile = stage_other<T, A>(team, head_rows(k, b, kv, k0), k1 - k0, size, staged);
       tile_product<Own>(team, k1 - k0, size, key_tile, own, scores, stride, Sum::fresh);

@@ -1,6 +1,7 @@
 /// Attention backward (Dao et al. 2022, appendix B.4) in two passes that recompute the weights
 /// p = exp(scale q k^T - lse): one team per tile of queries for dq, one per tile of keys for dk and
 /// dv. Each result is summed by one team in a fixed order, so there are no atomics.
+/// Where the host has heads for all its threads, the second pass does it all.
 ///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
 ///   dk = scale ds^T q.
 #include "base/error.hpp"
@@ -64,9 +65,10 @@ struct BackwardQuery {
     load_own<Own>(team, head_rows(in.dout, b, h, q0), q1 - q0, size, A(1), dout, stride);
     start(team, b, h, q0, q1 - q0, lse, delta, sum);
 
-    for (int k0 = 0; k0 < keys; k0 += in.tile.other) {
-      const int k1 = k0 + in.tile.other < keys ? k0 + in.tile.other : keys;
-      const Tile seen = in.pattern.tile(q0, q1, k0, k1);
+    for (int begin = 0; begin < keys; begin += in.tile.other) {
+      const auto [k0, k1, seen] =
+          seen_span(begin, Kokkos::min(begin + in.tile.other, keys), in.tile.other,
+                    [&](int first, int last) { return in.pattern.tile(q0, q1, first, last); });
       if (seen == Tile::none) continue;
       const auto value = stage_other<T, A>(team, head_rows(in.v, b, kv, k0), k1 - k0, size, staged);
       tile_product<Own>(team, k1 - k0, size, value, dout, dweights, stride, Sum::fresh);
@@ -120,12 +122,15 @@ struct BackwardQuery {
   }
 };
 
+/// dk and dv; on the host dq as well, where there are enough heads to keep all threads busy: then a
+/// team goes through all tiles of its keys, and the weights are recomputed once instead of twice.
 template <class T, int Own>
 struct BackwardKey {
   using A = Accumulate<T>;
   static constexpr int stride = tile_stride(place, Own);
   Inputs<T> in;
   Heads<T> dk, dv;
+  Heads<T> dq;  // empty unless this pass makes it
 
   struct Arrays {
     A *key, *value, *dkey, *dvalue;  // (E, Own); key scaled
@@ -135,13 +140,7 @@ struct BackwardKey {
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const int keys = static_cast<int>(in.k.extent(1)), size = static_cast<int>(in.q.extent(3));
-    const int kv_heads = static_cast<int>(in.k.extent(2));
-    const int group = static_cast<int>(in.q.extent(2)) / kv_heads;
-    const int tiles = (keys + Own - 1) / Own;
-    const int k0 = team.league_rank() % tiles * Own, bh = team.league_rank() / tiles;
-    const int b = bh / kv_heads, kv = bh % kv_heads;
-    const int k1 = k0 + Own < keys ? k0 + Own : keys;
-
+    const int kv_heads = static_cast<int>(in.k.extent(2)), tiles = (keys + Own - 1) / Own;
     Scratch<A> scratch(team, in.level, in.bytes);
     Arrays a;
     a.key = scratch.take(size * stride);
@@ -151,14 +150,47 @@ struct BackwardKey {
     a.weights = scratch.take(in.tile.other * stride);
     a.dweights = scratch.take(in.tile.other * stride);
     a.staged = scratch.take(in.tile.other * tile_stride(place, size));
+    if (dq.data() == nullptr) {
+      const int head = team.league_rank() / tiles;
+      key_tile(team, a, head / kv_heads, head % kv_heads, team.league_rank() % tiles * Own);
+      return;
+    }
+    const int b = team.league_rank() / kv_heads, kv = team.league_rank() % kv_heads;
+    start_queries(team, b, kv);
+    for (int tile = 0; tile < tiles; ++tile) key_tile(team, a, b, kv, tile * Own);
+  }
+
+  KOKKOS_FUNCTION int group() const {
+    return static_cast<int>(in.q.extent(2)) / static_cast<int>(in.k.extent(2));
+  }
+
+  /// dq = 0 and delta of the queries that look at one key head.
+  KOKKOS_FUNCTION void start_queries(const Team& team, int b, int kv) const {
+    const int queries = static_cast<int>(in.q.extent(1)), size = static_cast<int>(in.q.extent(3));
+    const int heads = static_cast<int>(in.q.extent(2));
+    for (int h = kv * group(); h < (kv + 1) * group(); ++h) {
+      const auto dout = head_rows(in.dout, b, h, 0), out = head_rows(in.out, b, h, 0);
+      const auto gradient = head_rows(dq, b, h, 0);
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, queries), [&](int i) {
+        in.delta(b * heads + h, i) =
+            row_dot(dout.data + i * dout.stride, out.data + i * out.stride, size);
+        for (int e = 0; e < size; ++e) gradient.data[i * gradient.stride + e] = T(0);
+      });
+    }
+    team.team_barrier();
+  }
+
+  KOKKOS_FUNCTION void key_tile(const Team& team, const Arrays& a, int b, int kv, int k0) const {
+    const int keys = static_cast<int>(in.k.extent(1)), size = static_cast<int>(in.q.extent(3));
+    const int k1 = k0 + Own < keys ? k0 + Own : keys;
     load_own<Own>(team, head_rows(in.k, b, kv, k0), k1 - k0, size, in.scale, a.key, stride);
     load_own<Own>(team, head_rows(in.v, b, kv, k0), k1 - k0, size, A(1), a.value, stride);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, size), [&](int e) {
       for (int n = 0; n < Own; ++n) a.dkey[e * stride + n] = a.dvalue[e * stride + n] = 0;
     });
     team.team_barrier();
-    for (int h = kv * group; h < (kv + 1) * group; ++h) add_head(team, a, b, h, k0, k1);
-    store_own(team, a.dkey, stride, in.scale, head_rows(dk, b, kv, k0), k1 - k0, size);
+    for (int h = kv * group(); h < (kv + 1) * group(); ++h) add_head(team, a, b, h, k0, k1);
+    store_own(team, a.dkey, stride, A(1), head_rows(dk, b, kv, k0), k1 - k0, size);
     store_own(team, a.dvalue, stride, A(1), head_rows(dv, b, kv, k0), k1 - k0, size);
   }
 
@@ -167,11 +199,12 @@ struct BackwardKey {
                                 int k1) const {
     const int queries = static_cast<int>(in.q.extent(1)), size = static_cast<int>(in.q.extent(3));
     const int bh = b * static_cast<int>(in.q.extent(2)) + h;
-    for (int q0 = 0; q0 < queries; q0 += in.tile.other) {
-      const int q1 = q0 + in.tile.other < queries ? q0 + in.tile.other : queries;
-      const int rows = q1 - q0;
-      const Tile seen = in.pattern.tile(q0, q1, k0, k1);
+    for (int begin = 0; begin < queries; begin += in.tile.other) {
+      const auto [q0, q1, seen] =
+          seen_span(begin, Kokkos::min(begin + in.tile.other, queries), in.tile.other,
+                    [&](int first, int last) { return in.pattern.tile(first, last, k0, k1); });
       if (seen == Tile::none) continue;
+      const int rows = q1 - q0;
       auto query = stage_other<T, A>(team, head_rows(in.q, b, h, q0), rows, size, a.staged);
       tile_product<Own>(team, rows, size, query, a.key, a.weights, stride, Sum::fresh);
       if (seen == Tile::mixed) mask(team, a.weights, q0, q1, k0, k1);
@@ -181,7 +214,19 @@ struct BackwardKey {
       tile_product<Own>(team, size, rows, transposed(dout), a.weights, a.dvalue, stride, Sum::onto);
       query = stage_other<T, A>(team, head_rows(in.q, b, h, q0), rows, size, a.staged);
       tile_product<Own>(team, size, rows, transposed(query), a.dweights, a.dkey, stride, Sum::onto);
+      if constexpr (place == Place::host && std::is_same_v<T, A>) {
+        if (dq.data()) add_query_gradient(a, b, h, q0, rows, k0, k1 - k0);
+      }
     }
+  }
+
+  /// dq += ds k, for one tile of queries and keys.
+  KOKKOS_FUNCTION void add_query_gradient(const Arrays& a, int b, int h, int q0, int rows, int k0,
+                                          int keys) const {
+    const auto key = head_rows(in.k, b, h / group(), k0);
+    const auto gradient = head_rows(dq, b, h, q0);
+    add_product<A>(rows, keys, static_cast<int>(in.q.extent(3)), {a.dweights, stride, 1},
+                   {key.data, key.stride}, {gradient.data, gradient.stride});
   }
 
   KOKKOS_FUNCTION void mask(const Team& team, A* scores, int q0, int q1, int k0, int k1) const {
@@ -193,7 +238,7 @@ struct BackwardKey {
     team.team_barrier();
   }
 
-  /// Scores in weights become the weights, dweights the gradient of the scores.
+  /// Scores in weights become the weights, dweights the gradient of the scores, times scale.
   KOKKOS_FUNCTION void score_gradient(const Team& team, int bh, int q0, int rows,
                                       const Arrays& a) const {
     constexpr int lanes = pack_lanes<A>, across = Own / lanes;
@@ -202,22 +247,32 @@ struct BackwardKey {
       const A lse = usable_lse(in.lse(bh, q0 + row)), delta = in.delta(bh, q0 + row);
       const Pack<A> weight = exp_pack<A>(load_pack(a.weights + at) - lse);
       store_pack(a.weights + at, weight);
-      store_pack(a.dweights + at, weight * (load_pack(a.dweights + at) - delta));
+      store_pack(a.dweights + at, in.scale * weight * (load_pack(a.dweights + at) - delta));
     });
     team.team_barrier();
   }
 };
 
-/// One pass: tiles of `length` rows of each of `heads` heads.
+/// Whether the pass over the keys makes dq, too: on the host, where it can add to dq in place.
+template <class T>
+bool keys_make_dq(const Heads<const T>& k) {
+  using A = Accumulate<T>;
+  if (place != Place::host || !std::is_same_v<T, A> || k.extent(3) % pack_lanes<A> != 0)
+    return false;
+  return k.extent(0) * k.extent(2) >= 2 * static_cast<std::size_t>(Device().concurrency());
+}
+
+/// One pass, a team for each tile of `length` rows, or one for all of them, of each of `heads`
+/// heads.
 template <class T, template <class, int> class Kernel, class... Results>
 void run_pass(const Context& context, Pass pass, const char* name, Inputs<T> in, int length,
-              int heads, Results... results) {
+              int heads, bool team_per_tile, Results... results) {
   using A = Accumulate<T>;
   const int size = static_cast<int>(in.q.extent(3));
   in.tile = tile_shape(place, pass, length, size, sizeof(A));
   in.bytes = scratch_bytes(place, pass, in.tile, size, sizeof(A));
   in.level = scratch_level(place, in.bytes);
-  const int tiles = (length + in.tile.own - 1) / in.tile.own;
+  const int tiles = team_per_tile ? (length + in.tile.own - 1) / in.tile.own : 1;
   const int league = static_cast<int>(in.q.extent(0)) * heads * tiles;
   if (league == 0) return;
   with_own_width(in.tile.own, [&](auto own) {
@@ -236,10 +291,14 @@ void attention_backward(const Context& context, const Pattern& pattern, double s
                q.extent(2), k.extent(2));
   const Inputs<T> in{
       pattern, static_cast<Accumulate<T>>(scale), q, k, v, out, dout, lse, delta, {}, 0, 0};
-  run_pass<T, BackwardQuery>(context, Pass::backward_query, "attention_backward_query", in,
-                             static_cast<int>(q.extent(1)), static_cast<int>(q.extent(2)), dq);
-  run_pass<T, BackwardKey>(context, Pass::backward_key, "attention_backward_key", in,
-                           static_cast<int>(k.extent(1)), static_cast<int>(k.extent(2)), dk, dv);
+  const int queries = static_cast<int>(q.extent(1)), heads = static_cast<int>(q.extent(2));
+  const int keys = static_cast<int>(k.extent(1)), kv_heads = static_cast<int>(k.extent(2));
+  const bool together = keys_make_dq(k);
+  if (!together)
+    run_pass<T, BackwardQuery>(context, Pass::backward_query, "attention_backward_query", in,
+                               queries, heads, true, dq);
+  run_pass<T, BackwardKey>(context, Pass::backward_key, "attention_backward_key", in, keys,
+                           kv_heads, !together, dk, dv, together ? dq : Heads<T>());
 }
 
 template void attention_backward<float>(const Context&, const Pattern&, double, Heads<const float>,

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "ops/context.hpp"
+#include "ops/pattern.hpp"
 #include "ops/portable/detail/tile_product.hpp"
 
 namespace tern::ops::portable::attention {
@@ -27,7 +28,9 @@ struct TileShape {
 
 /// Distance of the rows of a tile in scratch. On a GPU one more than their width, against bank
 /// conflicts.
-constexpr int tile_stride(Place at, int width) { return at == Place::host ? width : width + 1; }
+KOKKOS_INLINE_FUNCTION constexpr int tile_stride(Place at, int width) {
+  return at == Place::host ? width : width + 1;
+}
 
 /// Arrays (E, own) of a pass: q, out; q, dout, dq; k, v, dk, dv. Arrays (other, own): the weights,
 /// their gradient. Rows (own): the softmax's largest, total and factor; lse and delta.
@@ -57,7 +60,7 @@ constexpr std::size_t scratch_bytes(Place at, Pass pass, TileShape tile, int hea
 /// then).
 constexpr TileShape tile_shape(Place at, Pass pass, int length, int head_size,
                                std::size_t number_bytes) {
-  if (at == Place::host) return {length <= 16 ? 16 : 64, 64};
+  if (at == Place::host) return {length <= 16 ? 16 : length < 512 ? 32 : 64, 128};
   for (int own = 32; own > 8; own /= 2)
     if (scratch_bytes(at, pass, {own, 16}, head_size, number_bytes) <= gpu_scratch_bytes)
       return {own, 16};
@@ -74,12 +77,33 @@ template <class Run>
 void with_own_width(int own, Run&& run) {
   if constexpr (place == Place::host) {
     if (own == 64) return run(std::integral_constant<int, 64>{});
+    if (own == 32) return run(std::integral_constant<int, 32>{});
     run(std::integral_constant<int, 16>{});
   } else {
     if (own == 32) return run(std::integral_constant<int, 32>{});
     if (own == 16) return run(std::integral_constant<int, 16>{});
     run(std::integral_constant<int, 8>{});
   }
+}
+
+/// The part of the other axis [first, last) that a tile's pairs lie in, and what they are.
+struct Span {
+  int first, last;
+  Tile seen;
+};
+/// Cuts [first, last) down to where `tile(first, last)` is not none, by quarters of `step`.
+template <class F>
+KOKKOS_INLINE_FUNCTION Span seen_span(int first, int last, int step, const F& tile) {
+  Tile seen = tile(first, last);
+  if (seen != Tile::mixed) return {first, last, seen};
+  const int part = step / 4;
+  while (first + part < last && tile(first, first + part) == Tile::none) first += part;
+  while (first < last) {
+    const int begin = first + (last - first - 1) / part * part;
+    if (tile(begin, last) != Tile::none) break;
+    last = begin;
+  }
+  return {first, last, first < last ? Tile::mixed : Tile::none};
 }
 
 /// Runs a kernel of `league` teams, taken up one by one: a causal pattern makes them unequal.

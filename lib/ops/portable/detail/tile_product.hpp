@@ -18,9 +18,11 @@ struct Operand {
 /// Whether the product is added to what c holds.
 enum class Sum { fresh, onto };
 
-/// Rows x Packs packs of c += or = a b, kept in registers over the whole inner axis.
+/// Rows x Packs packs of c += or = a b, kept in registers over the whole inner axis; b's rows are
+/// `b_stride` apart, c's `stride`.
 template <int Rows, int Packs, class A>
-KOKKOS_INLINE_FUNCTION void micro_product(int inner, Operand<A> a, const A* b, A* c, int stride,
+KOKKOS_INLINE_FUNCTION void micro_product(int inner, Operand<A> a, const A* b,
+                                          std::ptrdiff_t b_stride, A* c, std::ptrdiff_t stride,
                                           Sum sum) {
   constexpr int lanes = pack_lanes<A>;
   Pack<A> total[Rows][Packs];
@@ -28,7 +30,7 @@ KOKKOS_INLINE_FUNCTION void micro_product(int inner, Operand<A> a, const A* b, A
     for (int j = 0; j < Packs; ++j)
       total[i][j] = sum == Sum::onto ? load_pack(c + i * stride + j * lanes) : Pack<A>{};
   const A* column = a.data;
-  for (int k = 0; k < inner; ++k, column += a.column, b += stride) {
+  for (int k = 0; k < inner; ++k, column += a.column, b += b_stride) {
     Pack<A> right[Packs];
     for (int j = 0; j < Packs; ++j) right[j] = load_pack(b + j * lanes);
     for (int i = 0; i < Rows; ++i) {
@@ -54,14 +56,43 @@ KOKKOS_INLINE_FUNCTION void tile_product(const Team& team, int rows, int inner, 
     const int m = block / across * height, n = block % across * packs * lanes;
     const Operand<A> left{a.data + m * a.row, a.row, a.column};
     if (m + height <= rows) {
-      micro_product<height, packs>(inner, left, b + n, c + m * stride + n, stride, sum);
+      micro_product<height, packs>(inner, left, b + n, stride, c + m * stride + n, stride, sum);
     } else {
       for (int i = 0; m + i < rows; ++i)
         micro_product<1, packs>(inner, Operand<A>{left.data + i * a.row, a.row, a.column}, b + n,
-                                c + (m + i) * stride + n, stride, sum);
+                                stride, c + (m + i) * stride + n, stride, sum);
     }
   });
   team.team_barrier();
+}
+
+/// A row-major matrix anywhere.
+template <class A>
+struct Block {
+  A* data;
+  std::ptrdiff_t stride;
+};
+
+/// c (rows, columns) += a (rows, inner) b (inner, columns) by one thread; columns a multiple of a
+/// pack.
+template <class A>
+KOKKOS_INLINE_FUNCTION void add_product(int rows, int inner, int columns, Operand<A> a,
+                                        Block<const A> b, Block<A> c) {
+  constexpr int lanes = pack_lanes<A>, height = 8;
+  for (int m = 0; m < rows; m += height)
+    for (int n = 0; n < columns;) {
+      const Operand<A> left{a.data + m * a.row, a.row, a.column};
+      A* to = c.data + m * c.stride + n;
+      if (m + height <= rows && n + 2 * lanes <= columns) {
+        micro_product<height, 2>(inner, left, b.data + n, b.stride, to, c.stride, Sum::onto);
+        n += 2 * lanes;
+        continue;
+      }
+      for (int i = 0; i < height && m + i < rows; ++i)
+        micro_product<1, 1>(inner, Operand<A>{left.data + i * a.row, a.row, a.column}, b.data + n,
+                            b.stride, to + i * c.stride, c.stride, Sum::onto);
+      n += lanes;
+    }
 }
 
 }  // namespace tern::ops::portable::attention
