@@ -170,6 +170,7 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
       {R"({"added_tokens": [{"id": 260, "content": "<x>", "special": false, "lstrip": true}]})",
        "lstrip"},
       {R"({"added_tokens": [{"id": 260, "content": ""}]})", "no content"},
+      {R"({"added_tokens": [{"id": 2000000000000, "content": "x"}]})", "no valid id"},
       {R"({"model": {"vocab": null}})", "model.vocab"},
       {R"({"added_tokens": [{"id": 260}]})", "is not a tokenizer.json"},
   };
@@ -185,6 +186,35 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
     }
     expect_user_error([&] { open_json(scratch, root); }, {"tokenizer.json", each.complaint});
   }
+}
+
+TEST(TokenizerJson, DamagedFilesAreErrorsOfTheUser) {
+  json root = small_json();
+  root["added_tokens"] = json::parse(R"([{"id": 260, "content": "<t>", "special": false}])");
+  const std::string whole = root.dump();
+  std::mt19937_64 random(4);
+  std::size_t refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = whole;
+    for (std::uint64_t n = random() % 3 + 1; n > 0; --n) {
+      const std::size_t at = random() % text.size();
+      if (random() % 2 == 0)
+        text[at] = "0123456789{}[]\",: -aZ"[random() % 22];
+      else
+        text.erase(at, random() % 30);
+    }
+    const Scratch scratch;
+    const auto file = write_file(scratch / "tokenizer.json", text);
+    try {
+      const auto tokenizer = open_tokenizer(file.string());
+      const Tokens tokens = encode(*tokenizer, "hello <t> world");
+      EXPECT_FALSE(tokenizer->decode(tokens).empty());
+    } catch (const UserError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 500u);
+  EXPECT_LT(refused, 2000u);
 }
 
 TEST(TokenizerJson, AddedTokensThatAreNotSpecialAreFoundInTheText) {

@@ -15,6 +15,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int64_t max_tokens = std::int64_t{1} << 24;  // ids beyond are a damaged file
+
 json read_json(const std::filesystem::path& file) {
   const MappedFile mapped(file);
   try {
@@ -30,7 +32,8 @@ class Builder {
   explicit Builder(const std::filesystem::path& file) { what_.source = file.string(); }
 
   void add_token(const std::string& name, const json& id) {
-    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= max_tokens)
+    if (!id.is_number_unsigned() ||
+        id.get<std::uint64_t>() >= static_cast<std::uint64_t>(max_tokens))
       user_error("{}: token {} has no valid id", what_.source, json(name).dump());
     const auto index = id.get<std::size_t>();
     if (index >= what_.tokens.size()) what_.tokens.resize(index + 1);
@@ -58,8 +61,6 @@ class Builder {
   BpeDescription& description() { return what_; }
 
  private:
-  static constexpr std::uint64_t max_tokens = std::uint64_t{1} << 24;
-
   std::int32_t id(const std::string& left, const std::string& right, const std::string& token) {
     const auto found = ids_.find(token);
     if (found == ids_.end())
@@ -105,10 +106,11 @@ void read_model(Builder& builder, const json& model, const std::string& file) {
 
 void read_added_tokens(Builder& builder, const json& tokens, const std::string& file) {
   for (const json& entry : tokens) {
-    AddedToken token{entry.at("content").get<std::string>(), entry.at("id").get<std::int32_t>(),
+    const auto id = entry.at("id").get<std::int64_t>();
+    AddedToken token{entry.at("content").get<std::string>(), static_cast<std::int32_t>(id),
                      entry.value("special", false)};
-    if (token.content.empty() || token.id < 0)
-      user_error("{}: the added token {} has no content or id", file, entry.dump());
+    if (token.content.empty() || id < 0 || id >= max_tokens)
+      user_error("{}: the added token {} has no content or no valid id", file, entry.dump());
     for (const char* option : {"single_word", "lstrip", "rstrip"}) {
       if (!token.special && entry.value(option, false))
         user_error("{}: the added token '{}' has {} = true, which is not supported", file,
