@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "ops/portable/detail/column_sums.hpp"
+#include "ops/portable/detail/host_blas.hpp"
 #include "ops/portable/detail/tiled_gemm.hpp"
 #include "ops/portable/portable.hpp"
 
@@ -27,6 +28,8 @@ void gemm(const Context& context, const char* op_a, Matrix<const T> a, const cha
     const detail::Operand<T> right{b.data(), op_b == normal ? 1 : wb, op_b == normal ? wb : 1};
     detail::tiled_gemm<T, C>(context, left, right, c, k, write);
   } else {
+    static const bool prepared = detail::choose_host_blas_kernels();
+    static_cast<void>(prepared);
     KokkosBlas::gemm(context.space, op_a, op_b, T(1), a, b, T(write == Write::add ? 1 : 0), c);
   }
 }

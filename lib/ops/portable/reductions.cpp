@@ -24,8 +24,10 @@ struct PartSums {
     for (std::size_t b = begin; b < end; b += block) {
       const int count = static_cast<int>(Kokkos::min(block, end - b));
       if constexpr (detail::on_host) {
+        const F f = term;  // a local copy, or the compiler reads it again for each element
+        const std::size_t first = b;
         sum += static_cast<double>(
-            detail::row_sum<A>(team, count, [&](const int i) { return term(b + i); }));
+            detail::row_sum<A>(team, count, [=](const int i) { return f(first + i); }));
       } else {
         double partial = 0;
         Kokkos::parallel_reduce(
