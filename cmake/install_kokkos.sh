@@ -20,8 +20,10 @@ work=$(mktemp -d "$(dirname "$prefix")/build.XXXXXX"); trap 'rm -rf "$work"' EXI
 fetch() {
   local cached; cached=$(dirname "$prefix")/$archive
   if [ ! -f "$cached" ]; then
-    python3 -m pip download --quiet --no-deps --no-build-isolation --no-binary pycompadre \
-      pycompadre==1.7.6 --dest "$work" >"$work/pip.log" 2>&1 || true    # the archive is there even if its metadata step fails
+    # pip asks the package for its metadata before it hands the archive over, which takes two Python packages.
+    { python3 -m pip install --quiet --disable-pip-version-check --target "$work/python" packaging setuptools &&
+      PYTHONPATH=$work/python python3 -m pip download --quiet --disable-pip-version-check --no-deps \
+        --no-build-isolation --no-binary pycompadre pycompadre==1.7.6 --dest "$work"; } >"$work/pip.log" 2>&1 || true
     [ -f "$work/$archive" ] || { cat "$work/pip.log" >&2; echo "error: could not download $archive; place it at $cached" >&2; exit 1; }
     mv "$work/$archive" "$cached"
   fi
