@@ -2,7 +2,7 @@
 /// Gimelshein 2018). One team per (batch, head, tile of queries); queries lie along packs, so that
 /// maxima and sums of the softmax never cross a register.
 #include "base/error.hpp"
-#include "ops/portable/detail/attention_tiles.hpp"
+#include "ops/portable/detail/attention_rows.hpp"
 #include "ops/portable/portable.hpp"
 
 namespace tern::ops::portable {
@@ -94,9 +94,9 @@ struct Forward {
     team.team_barrier();
 
     for (int begin = 0; begin < keys; begin += tile.other) {
-      const auto [k0, k1, seen] = seen_span(
-          begin, Kokkos::min(begin + tile.other, keys), tile.other,
-          [&](int first, int last) { return pattern.tile(q0, q1, first, last); });
+      const auto [k0, k1, seen] =
+          seen_span(begin, Kokkos::min(begin + tile.other, keys), tile.other,
+                    [&](int first, int last) { return pattern.tile(q0, q1, first, last); });
       if (seen == Tile::none) continue;
       const auto key_tile = stage_other<T, A>(team, head_rows(k, b, kv, k0), k1 - k0, size, staged);
       tile_product<Own>(team, k1 - k0, size, key_tile, own, scores, stride, Sum::fresh);
@@ -147,6 +147,14 @@ void attention_forward(const Context& context, const Pattern& pattern, double sc
   TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
                q.extent(2), k.extent(2));
   const int size = static_cast<int>(q.extent(3)), queries = static_cast<int>(q.extent(1));
+  if constexpr (place == Place::host) {
+    if (queries <= few_queries && size <= max_head_size) {
+      const int rows = static_cast<int>(q.extent(0) * q.extent(2)) * queries;
+      Kokkos::parallel_for("attention_rows", Kokkos::RangePolicy<Device>(context.space, 0, rows),
+                           RowForward<T>{pattern, static_cast<A>(scale), q, k, v, out, lse});
+      return;
+    }
+  }
   const TileShape tile = tile_shape(place, Pass::forward, queries, size, sizeof(A));
   const std::size_t bytes = scratch_bytes(place, Pass::forward, tile, size, sizeof(A));
   const int level = scratch_level(place, bytes);
