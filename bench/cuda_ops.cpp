@@ -131,7 +131,9 @@ struct Step {
         one(b.vector<float>(1)),
         numbers(b.arena.matrix<std::int32_t>("bench", Term::data, 3, N)) {}
 
-  Vector<const std::int32_t> integers(int row) const { return Vector<const std::int32_t>(&numbers(row, 0), N); }
+  Vector<const std::int32_t> integers(std::size_t row) const {
+    return Vector<const std::int32_t>(numbers.data() + row * N, N);
+  }
   /// Tokens with a natural text's skew (rank ~ exp of a uniform number), sorted rows, targets.
   void prepare() {
     Kokkos::deep_copy(one, 1.0f);
