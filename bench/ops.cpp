@@ -43,10 +43,10 @@ void report(const char* name, double work, const char* unit, const std::function
              work / least * 1e-9, unit, processor * 1e3);
 }
 
-void fill(Vector<float> v) {
+void fill(Vector<float> v, float scale = 0.01f) {
   Kokkos::parallel_for(
       "fill", Kokkos::RangePolicy<Device>(0, v.size()),
-      KOKKOS_LAMBDA(const int i) { v(i) = 0.01f * static_cast<float>((i * 7919) % 401 - 200); });
+      KOKKOS_LAMBDA(const int i) { v(i) = scale * static_cast<float>((i * 7919) % 401 - 200); });
 }
 
 struct Data {
@@ -142,6 +142,8 @@ void losses(Data& d) {
   const auto x = d.matrix(N, D), dx = d.matrix(N, D), w = d.matrix(V, D), dw = d.matrix(V, D);
   const auto targets = d.arena.vector<std::int32_t>("targets", Term::data, N);
   const auto weights = d.vector(N), losses = d.vector(N);
+  fill(Vector<float>(w.data(), w.size()),
+       1e-4f);  // larger logits would mean denormal probabilities
   for (const std::size_t chunk : {N, N / 4}) {
     const auto logits = d.matrix(chunk, V);
     report(fmt::format("head loss, {} rows", chunk).c_str(), 2.0 * N * D * V, "GFLOP/s",
