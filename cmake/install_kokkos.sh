@@ -58,7 +58,9 @@ build() {  # name, options...
 fetch
 rm -rf "$prefix"
 build kokkos "${backends[@]}" -DKokkos_ENABLE_DEPRECATED_CODE_4=OFF -DKokkos_ENABLE_TESTS=OFF
+# How C calls the BLAS is stated, so that no Fortran compiler is needed to find it out.
 build kokkos-kernels -DKokkos_ROOT="$prefix" -DCMAKE_PREFIX_PATH="$prefix" \
+  "-DF77_BLAS_MANGLE=(name,NAME) name ## _" \
   -DKokkosKernels_ENABLE_ALL_COMPONENTS=OFF -DKokkosKernels_ENABLE_COMPONENT_BLAS=ON \
   -DKokkosKernels_ENABLE_TPL_BLAS=ON -DKokkosKernels_ENABLE_TPL_CUSPARSE=OFF \
   -DKokkosKernels_ENABLE_TPL_CUSOLVER=OFF -DKokkosKernels_ADD_DEFAULT_ETI=OFF \
