@@ -81,8 +81,10 @@ std::optional<checkpoint::Reader> Trainer<T>::open_agreed_checkpoint() {
   std::optional<checkpoint::Reader> newest;
   std::string path;
   if (group_.rank() == 0) {
-    newest = checkpoint::open_newest(directory_.checkpoints(), log_);
-    if (newest) path = newest->path().string();
+    if (auto found = checkpoint::open_newest(directory_.checkpoints(), log_)) {
+      path = found->path().string();
+      newest.emplace(std::move(*found));
+    }
   }
   auto length = static_cast<std::int64_t>(path.size());
   group_.all_reduce(&length, 1, comm::Sum::max);
