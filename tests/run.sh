@@ -34,7 +34,7 @@ cmake --preset $preset
 cmake --build $build
 
 # 3. Test. Threads that wait must not spin: several tests run at once. Leaks of MPI's and Python's own are not ours.
-export OMP_WAIT_POLICY=passive
+export OMP_WAIT_POLICY=passive GTEST_COLOR=no
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks.supp:print_suppressions=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
