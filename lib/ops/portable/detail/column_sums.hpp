@@ -10,7 +10,8 @@ template <class T>
 struct ColumnSums {
   using A = Accumulate<T>;
   static constexpr int slices = 32, width = on_host ? 64 : 32;
-  using Scratch = Kokkos::View<A[slices][width], Device::scratch_memory_space, Unmanaged>;
+  using Scratch =
+      Kokkos::View<A[slices][width], Kokkos::LayoutRight, Device::scratch_memory_space, Unmanaged>;
 
   Matrix<const T> matrix;
   Vector<A> sums;

@@ -21,8 +21,10 @@ struct TiledGemm {
   static constexpr int tile = 64, depth = 32;
   static constexpr int rows = on_host ? 4 : 4, cols = on_host ? 64 : 4;  // of a thread's part
   static constexpr int parts = tile / rows * (tile / cols);
-  using Tile = Kokkos::View<A[depth][tile + 1], Device::scratch_memory_space, Unmanaged>;
-  using Sums = Kokkos::View<A[tile][tile], Device::scratch_memory_space, Unmanaged>;
+  using Tile = Kokkos::View<A[depth][tile + 1], Kokkos::LayoutRight, Device::scratch_memory_space,
+                            Unmanaged>;
+  using Sums =
+      Kokkos::View<A[tile][tile], Kokkos::LayoutRight, Device::scratch_memory_space, Unmanaged>;
 
   Operand<T> a, b;
   C* c;
