@@ -58,7 +58,7 @@ void print_machine(const comm::Session& session, comm::Group& group, Log& log) {
   log.line("CUDA runtime {}.{}, driver for {}.{}", runtime / 1000, runtime % 1000 / 10,
            driver / 1000, driver % 1000 / 10);
 #endif
-  log.line("{} ranks, {} on this host", session.size(), session.local_size());
+  log.line("{} rank(s), {} on this host", session.size(), session.local_size());
   for (int rank = 0; rank < group.size(); ++rank) {
     Place place = describe_place();
     group.broadcast(&place, sizeof place, rank);
@@ -128,7 +128,8 @@ int diagnose(const DiagnoseOptions& options, const comm::Session& session, comm:
   bool failed = false;
   if (options.checks) {
     failed = group.any(!print_checks(context, options, log));
-    log.line(failed ? "some operations FAIL on some rank" : "all operations pass on all ranks");
+    log.line("{}",
+             failed ? "some operations FAIL on some rank" : "all operations pass on all ranks");
   }
   return failed ? 1 : 0;
 }
