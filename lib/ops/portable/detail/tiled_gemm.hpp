@@ -19,7 +19,7 @@ template <class T, class C>
 struct TiledGemm {
   using A = Accumulate<T>;
   static constexpr int tile = 64, depth = 32;
-  static constexpr int rows = on_host ? 4 : 4, cols = on_host ? 64 : 4;  // of a thread's part
+  static constexpr int rows = 4, cols = on_host ? 64 : 4;  // of a thread's part
   static constexpr int parts = tile / rows * (tile / cols);
   using Tile = Kokkos::View<A[depth][tile + 1], Kokkos::LayoutRight, Device::scratch_memory_space,
                             Unmanaged>;
