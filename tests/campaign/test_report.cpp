@@ -31,7 +31,9 @@ void write_run(const Scratch& run, int steps) {
                    {"system/gpu_memory_allocated", 0x1p30},
                    {"train/loss_step_0", 2.0},
                    {"train/loss_step_1", 1.0},
-                   {"train/wait", 0.0}},
+                   {"train/wait", 0.1 * step},
+                   {"train/skipped", 0.0},
+                   {"train/tokens", 2048.0 * step}},
                   {{"samples_hash", "91c0"}});
     if (step % 10 == 0) metrics.write(step, {{"val/loss", 3.1}});
   }

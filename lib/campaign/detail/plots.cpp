@@ -48,6 +48,12 @@ std::string family(std::string name) {
   return name;
 }
 
+// Of the metrics that no rule knows: not those that never change, nor the straight line of a count.
+bool worth_a_plot(const std::string& name, const Curve& curve) {
+  const auto [low, high] = std::minmax_element(curve.value.begin(), curve.value.end());
+  return *low < *high && name != "train/tokens";
+}
+
 std::string file_name(std::string name) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
@@ -146,7 +152,7 @@ std::vector<Plot> choose_plots(const History& history) {
     if (!plot.names.empty()) plots.push_back(plot);
   }
   for (const auto& [name, curve] : history.curves) {
-    if (taken.contains(name)) continue;
+    if (taken.contains(name) || !worth_a_plot(name, curve)) continue;
     const std::string title = family(name);
     if (plots.empty() || plots.back().title != title)
       plots.push_back({file_name(title), title, "", 1, Range::values, {}});
