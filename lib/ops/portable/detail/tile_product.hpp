@@ -2,6 +2,7 @@
 /// the output, or keys), contiguous and Own wide, along which packs lie; the other operand is read
 /// number by number and broadcast. So nothing but a team's own tile is ever transposed.
 #pragma once
+#include "memory/views.hpp"
 #include "ops/portable/detail/pack.hpp"
 
 namespace tern::ops::portable::attention {
