@@ -176,7 +176,14 @@ void Generator<T>::sample(const ops::Context& context, const GenerationOptions& 
   context.fence("requests read");
   Kokkos::deep_copy(context.space, view, tokens);
   context.fence("sampled tokens");
-  for (std::size_t i = 0; i < n; ++i) sequences[i].next = host[i];
+  for (std::size_t i = 0; i < n; ++i) {
+    if (host[i] < 0)
+      user_error(
+          "prompt {}: the model's logits are not finite; its weights may come from a run that "
+          "diverged: name an earlier checkpoint by &generation checkpoint",
+          sequences[i].prompt + 1);
+    sequences[i].next = host[i];
+  }
 }
 
 template <class T>

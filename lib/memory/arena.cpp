@@ -2,19 +2,28 @@
 
 #include <unistd.h>
 
+#include <cstdint>
+
 #include "base/error.hpp"
 
 namespace tern {
 
 const char* term_name(Term term) {
   switch (term) {
-    case Term::parameters: return "parameters";
-    case Term::gradients: return "gradients";
-    case Term::optimizer: return "optimizer states";
-    case Term::activations: return "activations";
-    case Term::workspace: return "workspace";
-    case Term::data: return "data";
-    case Term::cache: return "key-value cache";
+    case Term::parameters:
+      return "parameters";
+    case Term::gradients:
+      return "gradients";
+    case Term::optimizer:
+      return "optimizer states";
+    case Term::activations:
+      return "activations";
+    case Term::workspace:
+      return "workspace";
+    case Term::data:
+      return "data";
+    case Term::cache:
+      return "key-value cache";
   }
   return "?";
 }
@@ -22,13 +31,17 @@ const char* term_name(Term term) {
 Arena::Arena(std::size_t bytes) : capacity_(bytes) {
   constexpr double gib = 1024.0 * 1024.0 * 1024.0;
   try {
-    block_ = Kokkos::kokkos_malloc<DeviceMemory>("arena", bytes > 0 ? bytes : 1);
+    block_ = Kokkos::kokkos_malloc<DeviceMemory>("arena", bytes + alignment);
   } catch (const std::exception&) {
-    user_error("this device has no {:.2f} GiB left ({:.2f} GiB free): lower &batch per_rank, or set "
-               "&precision recompute = 'block'",
-               bytes / gib, device_capacity().free_bytes / gib);
+    user_error(
+        "this device has no {:.2f} GiB left ({:.2f} GiB free): lower &batch per_rank, or set "
+        "&precision recompute = 'block'",
+        bytes / gib, device_capacity().free_bytes / gib);
   }
-  Kokkos::View<char*, DeviceMemory, Unmanaged> all(static_cast<char*>(block_), bytes);
+  // Kokkos' own header in front of a block leaves it at 128 bytes.
+  const auto address = reinterpret_cast<std::uintptr_t>(block_);
+  first_ = reinterpret_cast<char*>((address + alignment - 1) / alignment * alignment);
+  Kokkos::View<char*, DeviceMemory, Unmanaged> all(first_, bytes);
   Kokkos::deep_copy(all, 0);
 }
 
@@ -50,7 +63,7 @@ void* Arena::take(std::string name, Term term, std::size_t bytes) {
     TERN_REQUIRE(used_ <= capacity_, "request '{}' of {} bytes exceeds the plan of {}", name, bytes,
                  capacity_);
   requests_.push_back({std::move(name), term, bytes, offset});
-  return block_ ? static_cast<char*>(block_) + offset : nullptr;
+  return block_ ? first_ + offset : nullptr;
 }
 
 DeviceCapacity device_capacity() {

@@ -27,8 +27,8 @@ class Arena {
 
   /// A measuring arena: null views, sizes added up.
   Arena() = default;
-  /// An allocating arena of `bytes` device memory, zero-filled. Throws UserError if the device has
-  /// less.
+  /// An allocating arena of `bytes` device memory (and one line to align it), zero-filled. Throws
+  /// UserError if the device has less.
   explicit Arena(std::size_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;
@@ -63,6 +63,7 @@ class Arena {
   std::vector<Request> requests_;
   std::size_t used_ = 0, capacity_ = 0;
   void* block_ = nullptr;
+  char* first_ = nullptr;  // the aligned start within the block
 };
 
 /// Free and total bytes of this rank's device (host memory on the host).

@@ -12,7 +12,8 @@ namespace tern::optimizer {
 namespace {
 
 struct Course {
-  double lr, min_lr, decay_fraction;
+  double lr, min_lr;
+  double decay;  // wsd: share of the steps after warm-up in which the rate falls
 };
 /// Rate at `progress` in [0, 1] of the steps after warm-up.
 using Schedule = double (*)(const Course&, double progress);
@@ -28,8 +29,8 @@ const std::map<std::string, Schedule>& schedules() {
       {"linear", [](const Course& c, double progress) { return falling(c, progress); }},
       {"wsd",
        [](const Course& c, double progress) {
-         const double start = 1 - c.decay_fraction;
-         return progress <= start ? c.lr : falling(c, (progress - start) / c.decay_fraction);
+         const double start = 1 - c.decay;
+         return progress <= start ? c.lr : falling(c, (progress - start) / c.decay);
        }},
       {"constant", [](const Course& c, double) { return c.lr; }},
   };
@@ -45,7 +46,8 @@ double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, std::i
   TERN_REQUIRE(found != schedules().end(), "schedule '{}'", optimizer.schedule);
   const double rest = static_cast<double>(std::max<std::int64_t>(1, max_steps - warmup));
   const double progress = std::min(1.0, static_cast<double>(step - warmup) / rest);
-  return found->second({optimizer.lr, optimizer.min_lr, optimizer.decay_fraction}, progress);
+  const double decay = optimizer.decay_fraction * static_cast<double>(max_steps) / rest;
+  return found->second({optimizer.lr, optimizer.min_lr, std::min(1.0, decay)}, progress);
 }
 
 }  // namespace tern::optimizer

@@ -29,7 +29,7 @@ TEST(Arena, MeasuresWhatItAllocates) {
   Arena arena(measure.bytes());
   const Requests real(arena);
   EXPECT_EQ(arena.bytes(), measure.bytes());
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(real.b.data()) % 16, 0u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(real.b.data()) % Arena::alignment, 0u);
   EXPECT_EQ(real.b.extent(0), 5u);
   EXPECT_EQ(real.b.extent(1), 7u);
   EXPECT_GE(reinterpret_cast<char*>(real.c.data()), reinterpret_cast<char*>(real.b.data() + 35));
