@@ -13,9 +13,9 @@ class Snapshot {
   using A = Accumulate<T>;
 
  public:
-  /// Lists /model and /optimizer. `owned` is the part of the span this rank answers for, `states` the
-  /// optimizer's, parallel to it; `writes`: this rank's part goes into checkpoints (with shard = 'none'
-  /// rank 0 alone writes).
+  /// Lists /model and /optimizer. `owned` is the part of the span this rank answers for, `states`
+  /// the optimizer's, parallel to it; `writes`: this rank's part goes into checkpoints (with shard
+  /// = 'none' rank 0 alone writes).
   Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
            optimizer::Range owned, const std::vector<optimizer::State<T>>& states, bool writes);
 
@@ -23,8 +23,8 @@ class Snapshot {
   /// returns. Local; called by all ranks.
   void save(const ops::Context&, checkpoint::Store& store, const checkpoint::Header& header);
 
-  /// Fills parameters and states from a checkpoint of any layout. Throws UserError if it is of another
-  /// model.
+  /// Fills parameters and states from a checkpoint of any layout. Throws UserError if it is of
+  /// another model.
   void load(const ops::Context&, const checkpoint::Reader& reader);
 
  private:

@@ -40,8 +40,8 @@ class NcclGroup : public MpiGroup {
   }
   void all_gather(void* data, std::size_t bytes, void* stream) override {
     nccl_check(ncclAllGather(static_cast<char*>(data) + rank() * bytes, data, bytes, ncclInt8,
-                                nccl_, static_cast<cudaStream_t>(stream)),
-                  "ncclAllGather");
+                             nccl_, static_cast<cudaStream_t>(stream)),
+               "ncclAllGather");
   }
   void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override {
     nccl_check(

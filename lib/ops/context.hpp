@@ -1,4 +1,5 @@
-/// What every operation needs beside its views: the stream of work, and which implementation to take.
+/// What every operation needs beside its views: the stream of work, and which implementation to
+/// take.
 #pragma once
 #include <memory>
 
@@ -11,7 +12,7 @@ class Library;  // cuBLASLt and cuDNN handles, plans and their workspace
 }
 
 struct Context {
-  Device space;                            // all work of a campaign goes in order through this stream
+  Device space;  // all work of a campaign goes in order through this stream
   std::shared_ptr<cuda::Library> library;  // null: portable kernels only
   Vector<double> partial_sums;             // workspace of the sums over whole vectors
 

@@ -1,6 +1,6 @@
-/// Who may attend to whom. A small value type, copied into kernels: it answers for a pair of positions
-/// whether attention is allowed, and for a tile of queries x keys whether none, all or some pairs are,
-/// so that kernels skip 'none' tiles and test pairs in 'mixed' ones only.
+/// Who may attend to whom. A small value type, copied into kernels: it answers for a pair of
+/// positions whether attention is allowed, and for a tile of queries x keys whether none, all or
+/// some pairs are, so that kernels skip 'none' tiles and test pairs in 'mixed' ones only.
 #pragma once
 #include "base/types.hpp"
 

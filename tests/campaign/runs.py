@@ -13,8 +13,8 @@ DECK = """
 &data train = 'data/train_*.bin' valid = 'data/valid_*.bin' tokenizer = 'bytes' threads = 1 /
 &batch per_rank = 2 global = 8 /
 &optimizer lr = 3e-3 warmup_steps = 5 /
-&checkpoint every = 10 /
-&evaluation every = 20 batches = 4 /
+&checkpoint every = {every} /
+&evaluation every = {evaluate} batches = 4 /
 &generation samples = 0 /
 &output directory = 'run' log_every = 1 /
 """
@@ -46,7 +46,7 @@ class Campaign(unittest.TestCase):
 
     def deck(self, steps):
         with open(self.file("tiny.in"), "w") as f:
-            f.write(DECK.format(steps=steps))
+            f.write(DECK.format(steps=steps, every=max(10, steps // 25), evaluate=max(20, steps // 10)))
 
     def command(self, *options, ranks=1):
         start = [] if ranks == 1 else [MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
@@ -73,6 +73,7 @@ class Campaign(unittest.TestCase):
         return found
 
     def interrupt_after(self, step, *options, ranks=1, number=signal.SIGTERM):
+        """Sends the signal once the step is logged; the runs it is sent to have hundreds of steps left then."""
         env = dict(os.environ, OMP_NUM_THREADS="1")
         child = subprocess.Popen(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -114,6 +115,7 @@ class Ranks(Campaign):
                 self.compare("one", name, 1e-4)
 
     def test_resume_from_four_ranks_on_one_and_two(self):
+        self.deck(500)
         self.run_trainer("--set", "output.directory=whole", ranks=4)
         for ranks in (1, 2, 4):
             for shard in ("none", "optimizer"):
@@ -130,6 +132,7 @@ class Resume(Campaign):
     """A stopped and resumed run repeats the uninterrupted one, bit for bit."""
 
     def check(self, *options, ranks=1):
+        self.deck(500)
         self.run_trainer("--set", "output.directory=whole", *options, ranks=ranks)
         for number in (signal.SIGTERM, signal.SIGUSR1):
             name = f"parts{int(number)}"
@@ -157,6 +160,7 @@ class Resume(Campaign):
         self.assertEqual(self.steps("kept"), self.steps("again"))
 
     def test_a_killed_run_resumes_from_its_newest_checkpoint(self):
+        self.deck(500)
         self.run_trainer("--set", "output.directory=whole")
         self.interrupt_after(33, number=signal.SIGKILL)
         text = self.run_trainer("--resume")

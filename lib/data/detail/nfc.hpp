@@ -1,5 +1,5 @@
-/// Unicode normalization form C (Unicode Standard Annex 15), for the characters of Unicode 14; later
-/// ones are left as they are.
+/// Unicode normalization form C (Unicode Standard Annex 15), for the characters of Unicode 14;
+/// later ones are left as they are.
 #pragma once
 #include <string>
 #include <string_view>
