@@ -23,8 +23,8 @@ deck::Deck small_deck(const std::string& shard) {
 }
 
 /// Everything an optimizer step touches, on this rank.
-struct Setup {
-  explicit Setup(const std::string& shard)
+struct OptimizerStep {
+  explicit OptimizerStep(const std::string& shard)
       : deck(small_deck(shard)),
         group(comm::world()),
         tree(deck.model, static_cast<std::size_t>(group->size())),
@@ -65,14 +65,15 @@ struct Setup {
 struct Reference {
   std::vector<double> w, m, v;
   double norm = 0;
-  void step(const Setup& s, int number, double rate) {
+  void step(const OptimizerStep& s, int number, double rate) {
     m.resize(w.size());
     v.resize(w.size());
     std::vector<double> g(w.size(), 0.0);
     double squares = 0;
     for (const auto& p : s.tree.parameters())
       for (std::size_t i = p.offset; i < p.offset + p.count; ++i) {
-        for (int rank = 0; rank < s.group->size(); ++rank) g[i] += Setup::gradient(i, rank, number);
+        for (int rank = 0; rank < s.group->size(); ++rank)
+          g[i] += OptimizerStep::gradient(i, rank, number);
         squares += g[i] * g[i];
       }
     norm = std::sqrt(squares);
@@ -94,7 +95,7 @@ struct Reference {
 class Sharding : public testing::TestWithParam<const char*> {};
 
 TEST_P(Sharding, FollowsTheDefinitionOfAdamW) {
-  Setup s(GetParam());
+  OptimizerStep s(GetParam());
   Reference reference{s.values(), {}, {}};
   for (int step = 1; step <= 5; ++step) {
     const double rate = 0.01 * step;
@@ -113,7 +114,7 @@ TEST_P(Sharding, FollowsTheDefinitionOfAdamW) {
 }
 
 TEST_P(Sharding, AGradientThatIsNotFiniteChangesNothing) {
-  Setup s(GetParam());
+  OptimizerStep s(GetParam());
   const auto before = s.values();
   s.set_gradients(1);
   if (s.group->rank() == s.group->size() - 1)
