@@ -68,7 +68,6 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
   start_parameters(options.resume);
   open_reader();
   open_generator();
-  first_seconds_ = state_.seconds;
   if (group_.rank() == 0) {
     metrics_.emplace(directory_.path, state_.step);
     report_.emplace(directory_.path, log_);
@@ -239,7 +238,6 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   log_.line("step {:>6}/{}  loss {:.4f}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
             state_.step, deck_.campaign.max_steps, result.loss, rate, result.gradient_norm,
             throughput, mfu, duration(left));
-  last_loss_ = result.loss;
   interval_seconds_ = interval_wait_ = 0;
   interval_tokens_ = 0;
 }

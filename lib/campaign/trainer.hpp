@@ -78,12 +78,10 @@ class Trainer {
   Stop stop_ = Stop::none;
   std::string stop_reason_;
   std::int64_t saved_step_ = -1, evaluated_step_ = -1;
-  double last_loss_ = 0, validation_loss_ = 0;
+  double validation_loss_ = 0;
   // Since the last logged step: seconds of steps alone, tokens, seconds waited for data.
   double interval_seconds_ = 0, interval_wait_ = 0;
   std::int64_t interval_tokens_ = 0;
-  double first_seconds_ = 0;  // state_.seconds when this process began
-  Timer timer_;
 };
 
 }  // namespace tern::campaign
