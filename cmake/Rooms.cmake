@@ -63,6 +63,10 @@ function(tern_app name)
     COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:${name}> ${CMAKE_SOURCE_DIR}/${name})
 endfunction()
 
+# For programs that start MPI: OpenMPI unloads its modules before the leak check, which then cannot tell whose
+# leaks they are; and a request for too much memory must get an exception, not an abort. Without sanitizers unused.
+set(TERN_MPI_SANITIZER "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
+
 # tern_test(NAME SOURCES s... ROOMS r... [KOKKOS] [LABEL unit] [RANKS 1 2 4] [TIMEOUT seconds]
 #           [LINKS target...] [ENVIRONMENT k=v...])
 # With KOKKOS the program's main() also starts MPI and Kokkos (tests/main_kokkos.cpp). With RANKS the
@@ -84,9 +88,7 @@ function(tern_test name)
     target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/main_kokkos.cpp)
     target_link_libraries(${name} PRIVATE Kokkos::kokkos MPI::MPI_CXX)
     tern_compile_as_cuda(${name})
-    # OpenMPI unloads its modules before the leak check, which then cannot tell whose leaks they are; and a
-    # test that asks for too much memory must get an exception, not an abort. Without sanitizers unused.
-    list(APPEND T_ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
+    list(APPEND T_ENVIRONMENT "${TERN_MPI_SANITIZER}")
   else()
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
