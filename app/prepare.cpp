@@ -1,10 +1,12 @@
-/// ./prepare: text to token shards.
+/// ./prepare: data to train on.
 #include <boost/program_options.hpp>
 #include <iostream>
 #include <thread>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "data/arithmetic.hpp"
+#include "data/choices.hpp"
 #include "data/prepare.hpp"
 
 namespace {
@@ -12,7 +14,7 @@ namespace {
 namespace options = boost::program_options;
 using namespace tern;
 
-constexpr const char* introduction = R"(Makes the token shards that ./trainer reads.
+constexpr const char* introduction = R"(Makes the data that ./trainer reads.
 
   ./prepare quickstart
       Makes data/quickstart from text that is already on this machine, the headers of the C++ standard
@@ -22,32 +24,27 @@ constexpr const char* introduction = R"(Makes the token shards that ./trainer re
       Makes data/NAME/train_*.bin, valid_*.bin and meta.json from text files (a file is a document, or
       several with <|endoftext|> between them), or from JSON lines (an object a line).
 
+  ./prepare arithmetic
+      Makes data/arithmetic: word problems of one to four steps in GSM8K's format (train.jsonl, test.jsonl) and
+      with sub-questions (train_socratic.jsonl, test_socratic.jsonl), and a BPE for them. No download; seconds.
+
 Examples:
+  ./prepare arithmetic --problems 50000 --steps 2 --seed 7 --output data/two_steps
   ./prepare text --input corpus.jsonl --tokenizer gpt2 --output data/corpus
   ./prepare text --input books/*.txt --train-bpe 8192 --output data/books
   ./prepare text --input code.txt --tokenizer bytes --valid-fraction 0.1 --output data/code
 )";
 
-/// Words of the command line to enumerators.
-template <class Value>
-Value choice(const std::string& option, const std::string& word,
-             const std::vector<std::pair<std::string, Value>>& values) {
-  std::string known;
-  for (const auto& [name, value] : values) {
-    if (name == word) return value;
-    known += (known.empty() ? "" : ", ") + name;
-  }
-  user_error("{} '{}' is none of {}; see ./prepare --help", option, word, known);
-}
-
 struct CommandLine {
   std::string command, format, pattern;
   double shard_tokens = 0, train_bytes = 0;
   data::PrepareOptions prepare;
+  data::ArithmeticOptions arithmetic;
 };
 
 options::options_description describe(CommandLine& line) {
   data::PrepareOptions& p = line.prepare;
+  data::ArithmeticOptions& a = line.arithmetic;
   const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
   options::options_description all("Options", 100, 60);
   // clang-format off
@@ -63,10 +60,24 @@ options::options_description describe(CommandLine& line) {
     ("field", options::value(&p.field)->default_value(p.field), "the field of a JSON line that holds the text")
     ("valid-fraction", options::value(&p.valid_fraction)->default_value(p.valid_fraction, "0.01"), "share of the documents for validation; of a single document, its end")
     ("shard-tokens", options::value(&line.shard_tokens)->default_value(100e6, "100e6"), "tokens a shard")
+    ("problems", options::value(&a.problems)->default_value(a.problems), "arithmetic: problems to train on")
+    ("test-problems", options::value(&a.test_problems)->default_value(a.test_problems), "arithmetic: other problems, to test with")
+    ("steps", options::value(&a.steps)->default_value(a.steps), "arithmetic: steps of the longest problems, 1 to 4")
+    ("vocabulary", options::value(&a.vocabulary)->default_value(a.vocabulary), "arithmetic: tokens of the BPE")
+    ("seed", options::value(&a.seed)->default_value(a.seed), "arithmetic: other seeds give other problems")
     ("threads", options::value(&p.threads)->default_value(threads), "threads")
     ("force", options::bool_switch(&p.force), "replace the output folder if ./prepare made it before");
   // clang-format on
   return all;
+}
+
+/// Options of one command given to another are mistakes.
+void require_command(const CommandLine& line, const options::variables_map& values,
+                     const char* command, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (line.command != command && values.count(name) > 0 && !values[name].defaulted())
+      user_error("--{} is for ./prepare {}, not {}; see ./prepare --help", name, command,
+                 line.command);
 }
 
 /// False if there is nothing to do but to show the help.
@@ -89,22 +100,23 @@ bool parse(int count, char** words, CommandLine& line) {
     std::cout << introduction << '\n' << shown;
     return false;
   }
-  choice<int>("command", line.command, {{"text", 0}, {"quickstart", 0}});
+  data::enumerator<int>("command", line.command,
+                        {{"text", 0}, {"arithmetic", 0}, {"quickstart", 0}});
+  require_command(line, values, "text", {"input", "tokenizer", "train-bpe"});
+  require_command(line, values, "arithmetic",
+                  {"problems", "test-problems", "steps", "vocabulary", "seed"});
   data::PrepareOptions& p = line.prepare;
-  p.format = choice<data::InputFormat>("--format", line.format,
-                                       {{"auto", data::InputFormat::automatic},
-                                        {"text", data::InputFormat::text},
-                                        {"lines", data::InputFormat::lines},
-                                        {"jsonl", data::InputFormat::jsonl}});
-  p.pattern = choice<data::PiecePattern>(
-      "--pattern", line.pattern,
-      {{"gpt2", data::PiecePattern::gpt2}, {"gpt4", data::PiecePattern::gpt4}});
+  p.format = data::input_format("--format", line.format);
+  p.pattern = data::piece_pattern("--pattern", line.pattern);
   if (!(line.shard_tokens >= 1 && line.shard_tokens < 0x1p31 && line.train_bytes >= 1 &&
         line.train_bytes < 0x1p53) ||
       p.threads < 1)
     user_error("--shard-tokens must be from 1 to 2^31 - 1, --train-bytes and --threads at least 1");
   p.shard_tokens = static_cast<std::size_t>(line.shard_tokens);
   p.train_bytes = static_cast<std::size_t>(line.train_bytes);
+  if (!p.output.empty()) line.arithmetic.output = p.output;
+  line.arithmetic.threads = p.threads;
+  line.arithmetic.force = p.force;
   return true;
 }
 
@@ -115,15 +127,13 @@ bool is_ready(const data::PrepareOptions& p) {
   return true;
 }
 
-void run(const data::PrepareOptions& p) {
+void run(CommandLine& line) {
   Log log;
-  const data::PrepareSummary made = data::prepare_text(p, log);
-  for (const auto& [name, split] : {std::pair{"train", made.train}, std::pair{"valid", made.valid}})
-    log.line("{}: {} documents, {:.2f} MB, {} tokens, {} shard(s)", name, split.documents,
-             static_cast<double>(split.bytes) * 1e-6, split.tokens, split.shards);
-  log.line("{} is ready: vocabulary {}, {:.1f} s, {:.1f} MB/s", p.output.string(), made.vocabulary,
-           made.seconds,
-           static_cast<double>(made.train.bytes + made.valid.bytes) * 1e-6 / made.seconds);
+  if (line.command == "arithmetic")
+    return static_cast<void>(data::prepare_arithmetic(line.arithmetic, log));
+  if (line.command == "quickstart") data::set_quickstart(line.prepare);
+  if (line.command == "quickstart" && is_ready(line.prepare)) return;
+  data::prepare_text(line.prepare, log);
 }
 
 }  // namespace
@@ -131,10 +141,7 @@ void run(const data::PrepareOptions& p) {
 int main(int count, char** words) {
   try {
     CommandLine line;
-    if (!parse(count, words, line)) return 0;
-    if (line.command == "quickstart") data::set_quickstart(line.prepare);
-    if (line.command == "quickstart" && is_ready(line.prepare)) return 0;
-    run(line.prepare);
+    if (parse(count, words, line)) run(line);
   } catch (const std::exception& error) {
     std::cerr << "prepare: " << error.what() << '\n';
     return 1;

@@ -183,6 +183,15 @@ void require_tokens(const PrepareOptions& options, const PrepareSummary& summary
         documents, options.valid_fraction);
 }
 
+void say(const PrepareOptions& options, const PrepareSummary& made, Log& log) {
+  for (const auto& [name, split] : {std::pair{"train", made.train}, std::pair{"valid", made.valid}})
+    log.line("{}: {} documents, {:.2f} MB, {} tokens, {} shard(s)", name, split.documents,
+             megabytes(split.bytes), split.tokens, split.shards);
+  log.line("{} is ready: vocabulary {}, {:.1f} s, {:.1f} MB/s", options.output.string(),
+           made.vocabulary, made.seconds,
+           megabytes(made.train.bytes + made.valid.bytes) / made.seconds);
+}
+
 }  // namespace
 
 PrepareSummary prepare_text(const PrepareOptions& options, Log& log) {
@@ -210,6 +219,7 @@ PrepareSummary prepare_text(const PrepareOptions& options, Log& log) {
   write_meta(options, *tokenizer, summary, folder.path() / "meta.json");
   folder.publish();
   summary.seconds = timer.seconds();
+  say(options, summary, log);
   return summary;
 }
 
