@@ -208,7 +208,7 @@ void add_rest(std::vector<Line>& lines, const Step& s) {
   for (const auto direction : {Direction::forward, Direction::backward})
     lines.push_back({"rotary q, k", L, 4 * row, 0, [=, &s] {
                        for (const int part : {0, 1})
-                         rotary<bf16>(s.context, s.heads(s.qkv, part), s.angles, 0, direction);
+                         rotary<bf16>(s.context, s.heads(s.qkv, part), s.angles, {0}, direction);
                      }});
   lines.push_back({"swiglu forward", L, 2 * rows * 3 * F, 0, [&s] {
                      activation_forward<bf16>(s.context, Activation::swiglu, s.wide, s.narrow);

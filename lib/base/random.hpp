@@ -18,6 +18,8 @@ enum class Stream : std::uint32_t {
   sampling = 4,
   diffusion_time = 5,
   diffusion_mask = 6,
+  evaluation_time = 7,
+  evaluation_mask = 8,
   test = 99,
 };
 

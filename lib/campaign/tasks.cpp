@@ -4,9 +4,11 @@
 
 #include "base/error.hpp"
 #include "base/timer.hpp"
-#include "campaign/step.hpp"
+#include "campaign/data_set.hpp"
+#include "campaign/evaluation.hpp"
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
+#include "deck/rules.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -46,11 +48,13 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group
   deck::Deck resolved = deck;
   resolved.batch.per_rank = plan.per_rank;
   resolved.batch.global = plan.global;
-  const data::Shards valid(deck.data.valid, static_cast<std::size_t>(deck.model.vocabulary),
-                           static_cast<std::size_t>(deck.data.threads));
+  const auto tokenizer = deck::holds_samples(deck.data) ? open_tokenizer(deck) : nullptr;
+  const DataSet valid = open_data(deck, deck.data.valid, tokenizer.get());
+  log.line("valid: {}", valid.summary);
   Loaded<T> loaded(resolved, plan.total_bytes, group, log);
   const Timer timer;
-  const Evaluation result = evaluate(loaded.workload, resolved, loaded.layout, valid, group);
+  const objective::Score result =
+      evaluate(loaded.workload, resolved, loaded.layout, *valid.source, group, false);
   log.line("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
            std::exp(result.loss), result.tokens, timer.seconds());
   return finished;

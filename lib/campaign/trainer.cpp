@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "campaign/weights.hpp"
+#include "deck/rules.hpp"
 #include "optimizer/schedule.hpp"
 
 namespace tern::campaign {
@@ -23,8 +24,19 @@ std::string duration(double seconds) {
 std::size_t threads_of(const deck::Deck& deck) {
   return static_cast<std::size_t>(deck.data.threads);
 }
-std::size_t vocabulary_of(const deck::Deck& deck) {
-  return static_cast<std::size_t>(deck.model.vocabulary);
+
+/// Samples of text are a convenience: without a tokenizer the run goes on without them. Data that
+/// must be tokenised need one.
+std::unique_ptr<data::Tokenizer> optional_tokenizer(const deck::Deck& deck, comm::Group& group,
+                                                    Log& log) {
+  if (deck::holds_samples(deck.data)) return open_tokenizer(deck);
+  if (deck.generation.samples == 0 || group.rank() != 0) return nullptr;
+  try {
+    return open_tokenizer(deck);
+  } catch (const UserError& e) {
+    log.warning("no samples will be written: {}", e.what());
+    return nullptr;
+  }
 }
 
 deck::Deck with_batch_of(deck::Deck deck, const plan::Plan& plan) {
@@ -44,8 +56,9 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
       group_(group),
       log_(log),
       layout_(plan::make_layout(deck_, group.size())),
-      train_(deck.data.train, vocabulary_of(deck), threads_of(deck)),
-      valid_(deck.data.valid, vocabulary_of(deck), threads_of(deck)),
+      tokenizer_(optional_tokenizer(deck_, group, log)),
+      train_(open_data(deck_, deck.data.train, tokenizer_.get())),
+      valid_(open_data(deck_, deck.data.valid, tokenizer_.get())),
       arena_(plan.total_bytes),
       workload_(deck_, layout_, group, arena_),
       snapshot_(workload_.tree, workload_.parameters, workload_.optimizer->owned(),
@@ -55,19 +68,13 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
              static_cast<int>(deck.checkpoint.keep), log),
       meter_(local_rank),
       phases_([this] { workload_.context.fence("phase"); }),
-      peak_tflops_(plan::peak_tflops(deck)) {
-  if (train_.windows(layout_.tokens) == 0 || valid_.windows(layout_.tokens) == 0)
-    user_error(
-        "&data {} holds {} tokens, too few for one sequence of &model context = {} + 1: add data "
-        "or shorten the context",
-        train_.windows(layout_.tokens) == 0 ? "train" : "valid",
-        train_.windows(layout_.tokens) == 0 ? train_.tokens() : valid_.tokens(), layout_.tokens);
+      peak_tflops_(deck.objective.kind == "causal" ? plan::peak_tflops(deck) : std::nullopt) {
   TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
                plan.total_bytes, arena_.bytes());
   workload_.model.prepare(workload_.context);
   start_parameters(options.resume);
   open_reader();
-  open_generator();
+  if (workload_.generator) workload_.generator->prepare(workload_.context);
   if (group_.rank() == 0) {
     metrics_.emplace(directory_.path, state_.step);
     report_.emplace(directory_.path, log_);
@@ -100,6 +107,7 @@ void Trainer<T>::start_parameters(bool resume) {
   if (newest) {
     state_ = from_header(newest->header());
     snapshot_.load(context, *newest);
+    workload_.objective->restore(newest->header().numbers);
     log_.line("resumed from {} (step {}, {:.1f} M tokens)", newest->path().string(), state_.step,
               static_cast<double>(state_.tokens) / 1e6);
     saved_step_ = state_.step;
@@ -111,6 +119,7 @@ void Trainer<T>::start_parameters(bool resume) {
     else
       load_weights(workload_, deck_.model.load, log_);
   }
+  if (!newest) workload_.optimizer->start_average(context);
   workload_.parameters.refresh_compute(context);
   workload_.optimizer->gather_parameters(context);
   context.fence("parameters ready");
@@ -122,31 +131,21 @@ void Trainer<T>::open_reader() {
   options.seed = static_cast<std::uint64_t>(deck_.campaign.seed);
   options.threads = threads_of(deck_);
   options.depth = std::max<std::size_t>(4, options.threads);
+  options.accumulation = layout_.accumulation;
   reader_ = std::make_unique<data::Reader>(
-      train_, options, static_cast<std::size_t>(group_.rank()),
+      *train_.source, options, static_cast<std::size_t>(group_.rank()),
       static_cast<std::size_t>(group_.size()),
       static_cast<std::uint64_t>(state_.step) * layout_.accumulation);
 }
 
-/// Samples are a convenience: without a tokenizer the run goes on without them.
-template <class T>
-void Trainer<T>::open_generator() {
-  if (!workload_.generator || group_.rank() != 0) return;
-  workload_.generator->prepare(workload_.context);
-  try {
-    tokenizer_ = open_tokenizer(deck_);
-  } catch (const UserError& e) {
-    log_.warning("no samples will be written: {}", e.what());
-  }
-}
-
 template <class T>
 int Trainer<T>::run() {
-  log_.line(
-      "training {:.2f} M parameters on {} rank{}, {} sequences of {} tokens a step; {:.1f} M "
-      "tokens to read",
-      static_cast<double>(plan_.parameters) / 1e6, group_.size(), group_.size() > 1 ? "s" : "",
-      layout_.global, layout_.tokens, static_cast<double>(train_.tokens()) / 1e6);
+  log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} tokens a step",
+            static_cast<double>(plan_.parameters) / 1e6, group_.size(),
+            group_.size() > 1 ? "s" : "", layout_.global, layout_.tokens);
+  log_.line("train: {}", train_.summary);
+  log_.line("valid: {}", valid_.summary);
+  if (state_.step == 0 && deck_.evaluation.every > 0) evaluate();
   stop_ = reason_to_stop();
   while (stop_ == Stop::none) {
     step();
@@ -174,16 +173,16 @@ void Trainer<T>::step() {
   group_.all_reduce(&hash, 1, comm::Sum::sum);
   result.samples_hash = static_cast<std::uint64_t>(hash);
 
-  const auto tokens = static_cast<std::int64_t>(layout_.global * layout_.tokens);
   state_.step = number;
-  state_.tokens += tokens;
+  state_.tokens += result.counts.data_tokens;
   state_.samples_hash += result.samples_hash;
   if (result.applied) ++state_.updates;
   const double seconds = timer.seconds();
   state_.seconds += seconds;
   interval_seconds_ += seconds;
   interval_wait_ += result.wait_seconds;
-  interval_tokens_ += tokens;
+  interval_ += result.counts;
+  ++interval_steps_;
   watch(result);
   if (due(deck_.output.log_every) || number == deck_.campaign.max_steps || number == 1)
     log_step(result, rate);
@@ -212,9 +211,9 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   const auto timed = phases_.scope(Phase::output);
   double slowest[2] = {interval_seconds_, interval_wait_};
   group_.all_reduce(slowest, 2, comm::Sum::max);
-  const double throughput = static_cast<double>(interval_tokens_) / slowest[0];
-  const double left = static_cast<double>(deck_.campaign.max_steps - state_.step) *
-                      static_cast<double>(layout_.global * layout_.tokens) / throughput;
+  const double throughput = static_cast<double>(interval_.data_tokens) / slowest[0];
+  const double left = static_cast<double>(deck_.campaign.max_steps - state_.step) * slowest[0] /
+                      static_cast<double>(interval_steps_);
   Values values{{"train/loss", result.loss},
                 {"train/grad_norm", result.gradient_norm},
                 {"train/lr", rate},
@@ -222,6 +221,15 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
                 {"train/tokens", static_cast<double>(state_.tokens)},
                 {"train/skipped", static_cast<double>(state_.skipped)},
                 {"data/wait_share", slowest[1] / slowest[0]}};
+  if (deck::holds_samples(deck_.data))
+    values.emplace_back("train/samples_per_second",
+                        static_cast<double>(interval_.samples) / slowest[0]);
+  std::string parts;
+  const std::vector<std::string> names = workload_.objective->parts();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    values.emplace_back("train/loss_" + names[i], result.parts[i]);
+    parts += fmt::format("  {} {:.4f}", names[i], result.parts[i]);
+  }
   std::string mfu;
   if (peak_tflops_) {
     const double share =
@@ -235,20 +243,24 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     metrics_->write(state_.step, values,
                     {{"samples_hash", fmt::format("{:016x}", result.samples_hash)},
                      {"samples_hash_total", fmt::format("{:016x}", state_.samples_hash)}});
-  log_.line("step {:>6}/{}  loss {:.4f}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
-            state_.step, deck_.campaign.max_steps, result.loss, rate, result.gradient_norm,
+  log_.line("step {:>6}/{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
+            state_.step, deck_.campaign.max_steps, result.loss, parts, rate, result.gradient_norm,
             throughput, mfu, duration(left));
   interval_seconds_ = interval_wait_ = 0;
-  interval_tokens_ = 0;
+  interval_ = {};
+  interval_steps_ = 0;
 }
 
 template <class T>
 void Trainer<T>::evaluate() {
   if (evaluated_step_ == state_.step) return;
-  save();  // always before an evaluation: nothing that happens in it can cost the steps so far
+  if (state_.step > 0)
+    save();  // always before an evaluation: nothing that happens in it can cost the steps so far
   const auto timed = phases_.scope(Phase::evaluation);
   const Timer timer;
-  const Evaluation result = campaign::evaluate(workload_, deck_, layout_, valid_, group_);
+  workload_.optimizer->exchange_average(workload_.context);
+  const objective::Score result =
+      campaign::evaluate(workload_, deck_, layout_, *valid_.source, group_, true);
   evaluated_step_ = state_.step;
   validation_loss_ = result.loss;
   const bool better = result.loss < state_.best_loss;
@@ -263,10 +275,11 @@ void Trainer<T>::evaluate() {
   } else {
     ++state_.evaluations_without_gain;
   }
-  if (metrics_)
-    metrics_->write(state_.step,
-                    {{"val/loss", result.loss}, {"val/perplexity", std::exp(result.loss)}});
+  Values values{{"val/loss", result.loss}, {"val/perplexity", std::exp(result.loss)}};
+  values.insert(values.end(), result.metrics.begin(), result.metrics.end());
+  if (metrics_) metrics_->write(state_.step, values);
   write_samples();
+  workload_.optimizer->exchange_average(workload_.context);
   if (report_) report_->make();
   const auto& rules = deck_.evaluation;
   if (rules.target_loss > 0 && result.loss <= rules.target_loss)
@@ -277,7 +290,7 @@ void Trainer<T>::evaluate() {
 
 template <class T>
 void Trainer<T>::write_samples() {
-  if (!tokenizer_) return;
+  if (!tokenizer_ || !workload_.generator) return;
   std::string page = fmt::format("step {}\n", state_.step);
   for (const std::string& text :
        campaign::write_samples(workload_, deck_, *tokenizer_, deck_.generation.prompt))
@@ -291,7 +304,9 @@ template <class T>
 void Trainer<T>::save() {
   if (saved_step_ == state_.step) return;
   const auto timed = phases_.scope(Phase::checkpoint);
-  snapshot_.save(workload_.context, store_, to_header(state_, deck::print(deck_, false)));
+  checkpoint::Header header = to_header(state_, deck::print(deck_, false));
+  header.numbers.merge(workload_.objective->state());
+  snapshot_.save(workload_.context, store_, header);
   saved_step_ = state_.step;
 }
 

@@ -5,7 +5,9 @@
 #include "base/log.hpp"
 #include "base/timer.hpp"
 #include "campaign/campaign.hpp"
+#include "campaign/data_set.hpp"
 #include "campaign/device_usage.hpp"
+#include "campaign/evaluation.hpp"
 #include "campaign/interrupt.hpp"
 #include "campaign/metrics.hpp"
 #include "campaign/report.hpp"
@@ -37,7 +39,6 @@ class Trainer {
   std::optional<checkpoint::Reader> open_agreed_checkpoint();
   void start_parameters(bool resume);
   void open_reader();
-  void open_generator();
 
   // Within it, in this order.
   void step();
@@ -59,7 +60,8 @@ class Trainer {
   comm::Group& group_;
   Log& log_;
   plan::Layout layout_;
-  data::Shards train_, valid_;
+  std::unique_ptr<data::Tokenizer> tokenizer_;  // null: no samples are written
+  DataSet train_, valid_;
   Arena arena_;
   plan::Workload<T> workload_;
   Snapshot<T> snapshot_;
@@ -67,7 +69,6 @@ class Trainer {
   checkpoint::Store store_;
   std::optional<Metrics> metrics_;  // rank 0 only
   std::optional<Report> report_;
-  std::unique_ptr<data::Tokenizer> tokenizer_;  // null: no samples are written
   std::unique_ptr<data::Reader> reader_;
   DeviceMeter meter_;
   Phases phases_;
@@ -79,9 +80,10 @@ class Trainer {
   std::string stop_reason_;
   std::int64_t saved_step_ = -1, evaluated_step_ = -1;
   double validation_loss_ = 0;
-  // Since the last logged step: seconds of steps alone, tokens, seconds waited for data.
+  // Since the last logged step: seconds of steps alone, seconds waited for data, what was read.
   double interval_seconds_ = 0, interval_wait_ = 0;
-  std::int64_t interval_tokens_ = 0;
+  data::Counts interval_;
+  std::int64_t interval_steps_ = 0;
 };
 
 }  // namespace tern::campaign

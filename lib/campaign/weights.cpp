@@ -30,6 +30,19 @@ void load_transformers(plan::Workload<T>& w, const fs::path& directory) {
   w.context.fence("weights to the device");
 }
 
+/// Takes the weights' moving average, if the run kept one, for it is what training evaluates.
+template <class T>
+bool load_average(plan::Workload<T>& w, const checkpoint::Reader& reader) {
+  const auto path = [](const model::Parameter& p) { return "/optimizer/ema/" + p.name; };
+  if (!reader.has(path(w.tree.parameters().front()))) return false;
+  const auto host = host_span(w);
+  for (const model::Parameter& p : w.tree.parameters())
+    reader.read(path(p), 0, p.count, host.data() + p.offset);
+  Kokkos::deep_copy(w.context.space, w.parameters.master, host);
+  w.context.fence("average to the device");
+  return true;
+}
+
 checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   if (fs::is_regular_file(from) || fs::exists(from / "checkpoint.h5"))
     return checkpoint::Reader(from);
@@ -51,7 +64,9 @@ void load_weights(plan::Workload<T>& w, const fs::path& from, Log& log) {
   } else {
     const checkpoint::Reader reader = open_checkpoint(from, log);
     Snapshot<T>(w.tree, w.parameters, {0, w.tree.span()}, {}, false).load(w.context, reader);
-    log.line("weights from {} (step {})", reader.path().string(), reader.header().step);
+    const bool average = load_average(w, reader);
+    log.line("{} from {} (step {})", average ? "weights' average" : "weights",
+             reader.path().string(), reader.header().step);
   }
   w.parameters.refresh_compute(w.context);
   w.context.fence("weights ready");

@@ -20,9 +20,9 @@ struct Reader::Impl {
     std::exception_ptr error;
   };
 
-  const Shards& shards;
+  const Source& source;
   const ReaderOptions options;
-  const std::size_t rank, ranks, windows;
+  const std::size_t rank, ranks, rows;
 
   std::mutex mutex;
   std::condition_variable filled, freed;
@@ -31,22 +31,21 @@ struct Reader::Impl {
   bool stopping = false;
   std::vector<std::thread> threads;
 
-  Impl(const Shards& shards_, const ReaderOptions& options_, std::size_t rank_, std::size_t ranks_,
+  Impl(const Source& source_, const ReaderOptions& options_, std::size_t rank_, std::size_t ranks_,
        std::uint64_t first)
-      : shards(shards_),
+      : source(source_),
         options(options_),
         rank(rank_),
         ranks(ranks_),
-        windows(shards_.windows(options_.length)),
+        rows(source_.rows()),
         slots(options_.depth),
         taken(first),
         consumed(first) {
-    if (windows == 0) {
+    if (rows == 0)
       user_error(
-          "no shard holds {} tokens, one sequence and its last target: the data has {} "
-          "tokens; use a shorter context or more data",
-          options.length + 1, shards.tokens());
-    }
+          "the data do not fill one sequence of {} tokens and its last target: use a shorter "
+          "context or more data",
+          options.length);
     for (std::size_t t = 0; t < options.threads; ++t) threads.emplace_back([this] { prefetch(); });
   }
 
@@ -59,24 +58,38 @@ struct Reader::Impl {
     for (std::thread& thread : threads) thread.join();
   }
 
+  std::size_t row_of(std::uint64_t number) const {
+    return options.shuffle ? shuffled_row(number, rows, options.seed) : number % rows;
+  }
+  bool left_out(std::uint64_t number) const { return options.limit > 0 && number >= options.limit; }
+
+  Counts count(std::uint64_t first, std::uint64_t last) const {
+    Counts sum;
+    for (std::uint64_t number = first; number < last; ++number)
+      if (!left_out(number)) sum += source.counts(row_of(number));
+    return sum;
+  }
+
   Batch make(std::uint64_t micro_step) const {
     const std::size_t B = options.sequences, T = options.length;
     Batch batch;
     batch.sequences = B;
     batch.tokens_per_sequence = T;
-    batch.inputs.resize(B * T);
-    batch.targets.resize(B * T);
     batch.samples.resize(B);
-    std::vector<std::int32_t> window(T + 1);
+    source.start(batch);
+    const std::uint64_t first = (micro_step * ranks + rank) * B;
     for (std::size_t b = 0; b < B; ++b) {
-      const std::uint64_t sample = (micro_step * ranks + rank) * B + b;
-      batch.samples[b] = sample;
-      const std::size_t w =
-          options.shuffle ? shuffled_window(sample, windows, options.seed) : sample % windows;
-      shards.read(w, T, window.data());
-      std::copy(window.begin(), window.end() - 1, batch.inputs.data() + b * T);
-      std::copy(window.begin() + 1, window.end(), batch.targets.data() + b * T);
+      batch.samples[b] = first + b;
+      if (!left_out(first + b)) source.append(row_of(first + b), b, batch);
     }
+    const std::uint64_t together = options.accumulation * ranks * B;
+    const std::uint64_t begin = first / together * together;
+    batch.step_number = first / together;
+    batch.before = count(begin, first);
+    batch.own = count(first, first + B);
+    batch.step = count(first + B, begin + together);
+    batch.step += batch.before;
+    batch.step += batch.own;
     return batch;
   }
 
@@ -116,12 +129,12 @@ struct Reader::Impl {
   }
 };
 
-Reader::Reader(const Shards& shards, const ReaderOptions& options, std::size_t rank,
+Reader::Reader(const Source& source, const ReaderOptions& options, std::size_t rank,
                std::size_t ranks, std::uint64_t first_micro_step) {
-  TERN_REQUIRE(options.sequences > 0 && options.length > 0);
+  TERN_REQUIRE(options.sequences > 0 && options.length > 0 && options.accumulation > 0);
   TERN_REQUIRE(options.threads > 0 && options.depth > 0);
   TERN_REQUIRE(rank < ranks, "rank {} of {}", rank, ranks);
-  impl_ = std::make_unique<Impl>(shards, options, rank, ranks, first_micro_step);
+  impl_ = std::make_unique<Impl>(source, options, rank, ranks, first_micro_step);
 }
 
 Reader::~Reader() = default;

@@ -8,7 +8,7 @@
 #include "data/detail/mapped_file.hpp"
 #include "data/detail/parallel.hpp"
 #include "data/detail/shard_format.hpp"
-#include "data/reader.hpp"
+#include "data/shards.hpp"
 
 namespace tern::data {
 namespace {

@@ -25,15 +25,15 @@ std::uint64_t feistel(std::uint64_t value, unsigned half_bits, std::uint64_t see
 
 }  // namespace
 
-std::size_t shuffled_window(std::uint64_t sample, std::size_t windows, std::uint64_t seed) {
-  TERN_REQUIRE(windows > 0);
+std::size_t shuffled_row(std::uint64_t number, std::size_t rows, std::uint64_t seed) {
+  TERN_REQUIRE(rows > 0);
   unsigned half_bits = 1;
-  while (half_bits < 32 && std::uint64_t{1} << 2 * half_bits < windows) ++half_bits;
-  const std::uint64_t epoch = sample / windows;
-  // Cycle walking: applying the permutation until it lands in [0, windows) permutes that range too.
-  std::uint64_t value = sample % windows;
+  while (half_bits < 32 && std::uint64_t{1} << 2 * half_bits < rows) ++half_bits;
+  const std::uint64_t epoch = number / rows;
+  // Cycle walking: applying the permutation until it lands in [0, rows) permutes that range too.
+  std::uint64_t value = number % rows;
   do value = feistel(value, half_bits, seed, epoch);
-  while (value >= windows);
+  while (value >= rows);
   return value;
 }
 

@@ -32,6 +32,7 @@ struct Model {
   std::string position = "rope";  // rope | learned | none
   double rope_base = 10000;
   bool tie_embeddings = true;
+  std::int64_t levels = 0;  // of a learned level embedding; 0: none
   double init_std = 0.02;
   bool init_scaled_residual =
       true;  // projections into the residual stream: init_std / sqrt(2 layers)
@@ -43,8 +44,17 @@ struct Model {
 };
 
 struct Objective {
-  std::string kind = "causal";
+  std::string kind = "causal";  // causal | block_diffusion
   double z_loss = 0;
+  // block_diffusion
+  std::int64_t block_length = 16;
+  std::string hierarchy = "flat";      // flat | hdp
+  std::string condition = "question";  // question | none: what a flat sample is given clean
+  std::int64_t plan_block = 0;         // 0: the whole plan at once
+  std::int64_t execution_block = 16;
+  double plan_weight = 1, execution_weight = 1;
+  double clip_low = 1e-3, clip_high = 1;
+  bool clip_search = true;
 
   bool operator==(const Objective&) const = default;
 };
@@ -53,6 +63,10 @@ struct Data {
   std::vector<std::string> train, valid;  // shards, wildcards allowed
   std::string tokenizer = "gpt2";  // gpt2 | bytes | a folder made by prepare | a tokenizer.json
   std::int64_t threads = 2;
+  // Of samples (JSON), end tokens included.
+  std::int64_t question_tokens = 128, plan_tokens = 128, execution_tokens = 256;
+  bool packing = true;
+  std::string too_long = "leave out";  // leave out | cut
 
   bool operator==(const Data&) const = default;
 };
@@ -60,7 +74,7 @@ struct Data {
 struct Batch {
   std::int64_t per_rank = 8;  // sequences a micro-step; 0: the largest that the memory plan allows
   std::int64_t global = 0;    // sequences an optimizer step; 0: per_rank x ranks
-  std::string preset = "none";
+  std::string preset = "none";  // none | conservative | recommended | aggressive | extreme
 
   bool operator==(const Batch&) const = default;
 };
@@ -68,12 +82,14 @@ struct Batch {
 struct Optimizer {
   std::string kind = "adamw";
   double lr = 3e-4;
+  std::string lr_rule = "none";  // none | sqrt | table: from the global batch
   std::vector<double> betas = {0.9, 0.95};
   double eps = 1e-8, weight_decay = 0.1, grad_clip = 1.0;  // grad_clip 0: off
   std::string schedule = "cosine";                         // cosine | linear | wsd | constant
   std::int64_t warmup_steps = 0;
   double min_lr = 0;
   double decay_fraction = 0.2;  // wsd: share of max_steps over which the rate falls
+  double ema = 0;               // decay of the average of the weights that is evaluated; 0: none
 
   bool operator==(const Optimizer&) const = default;
 };
@@ -102,6 +118,7 @@ struct Checkpoint {
 struct Evaluation {
   std::int64_t every = 500, batches = 20;  // every 0: only at the end
   double target_loss = 0;                  // 0: none
+  std::int64_t problems = 0;               // solved at an evaluation, for exact match; 0: none
   std::int64_t patience = 0;               // evaluations without improvement; 0: no early stopping
 
   bool operator==(const Evaluation&) const = default;
@@ -113,6 +130,10 @@ struct Generation {
   std::int64_t samples = 1, max_tokens = 128;  // samples 0: none
   double temperature = 0.8, top_p = 1.0;       // temperature 0: greedy
   std::int64_t top_k = 0;                      // 0: all
+  // block_diffusion
+  std::string sampler = "first_hitting";  // ddpm | first_hitting
+  std::int64_t denoising_steps = 0;       // ddpm: of a block; 0: one a token
+  std::int64_t batch = 32;                // sequences sampled together
 
   bool operator==(const Generation&) const = default;
 };

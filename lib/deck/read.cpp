@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "deck/deck.hpp"
 #include "deck/detail/assign.hpp"
+#include "deck/rules.hpp"
 
 namespace tern::deck {
 namespace {
@@ -102,6 +103,14 @@ void resolve(Deck& deck) {
   if (m.kv_heads == 0) m.kv_heads = m.heads;
   if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
   if (m.ffn_hidden == 0) m.ffn_hidden = default_ffn_hidden(m);
+  if (deck.objective.hierarchy == "hdp" && deck.objective.kind == "block_diffusion") m.levels = 3;
+  for (const BatchPreset& preset : batch_presets)
+    if (deck.batch.preset == preset.name) {
+      deck.batch.per_rank = preset.per_rank;
+      deck.batch.global = preset.global;
+    }
+  if (deck.optimizer.lr_rule != "none")
+    deck.optimizer.lr = ruled_lr(deck.optimizer.lr_rule, deck.batch.global);
   if (deck.batch.global == 0) deck.batch.global = deck.batch.per_rank * deck.parallel.data;
   if (deck.output.directory.empty()) deck.output.directory = "runs/" + deck.campaign.name;
 }

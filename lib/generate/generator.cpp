@@ -82,7 +82,7 @@ void Generator<T>::attend(const ops::Context& context, std::size_t layer, Matrix
                           const Run& run) {
   const std::size_t H = size_.H, K = size_.K, E = size_.E, rows = run.sequences * run.tokens;
   transformer_.rotate_rows(context, run.row, run.sequences, run.tokens,
-                           static_cast<int>(run.length));
+                           {static_cast<int>(run.length)});
   const Matrix<T> fused = as_matrix(qkv.data() + run.row * size_.qkv, rows, size_.qkv);
   const auto part = [&](std::size_t first, std::size_t heads) {
     return heads_of(fused, first * E, run.sequences, run.tokens, heads, E);

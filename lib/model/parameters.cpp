@@ -71,6 +71,8 @@ void ParameterTree::add_matrices(const deck::Model& m) {
   add("model/embed_tokens/weight", {size(m.vocabulary), D}, 0, std);
   align();
   if (m.position == "learned") add("model/embed_positions/weight", {size(m.context), D}, 0, std);
+  align();
+  if (m.levels > 0) add("model/embed_levels/weight", {size(m.levels), D}, 0, std);
   for (std::int64_t l = 0; l < m.layers; ++l) {
     align();
     add(layer_name(l, "self_attn/q_proj/weight"), {q, D}, 0, std);

@@ -49,6 +49,7 @@ Transformer<T>::Transformer(const deck::Model& model, const ParameterTree& tree,
   const detail::Binder<T> binder(tree, parameters);
   embedding_ = binder.linear({"model/embed_tokens"});
   if (model.position == "learned") positions_ = binder.linear({"model/embed_positions"});
+  if (model.levels > 0) levels_ = binder.linear({"model/embed_levels"});
   head_ = model.tie_embeddings ? embedding_ : binder.linear({"lm_head"});
   for (std::size_t l = 0; l < static_cast<std::size_t>(model.layers); ++l)
     layers_.push_back(binder.layer(model, l));
@@ -99,17 +100,21 @@ void Transformer<T>::allocate_states(Arena& arena) {
 template <class T>
 void Transformer<T>::allocate_workspace(Arena& arena) {
   constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
-  const std::size_t chunk = options_.head_rows > 0
-                                ? options_.head_rows
-                                : head_chunk_rows(blocks_.rows(), blocks_.size.V, sizeof(T), host);
+  const std::size_t chunk =
+      options_.head_rows > 0
+          ? options_.head_rows
+          : head_chunk_rows(options_.scored > 0 ? options_.scored : blocks_.rows(), blocks_.size.V,
+                            sizeof(T), host);
   std::size_t elements = 0;
   T* memory = nullptr;
   for (const bool carve : {false, true}) {
     if (carve) memory = arena.vector<T>("logits | gradients", Term::workspace, elements).data();
     Carver<T> of_head{memory}, of_block{memory};
     logits_ = of_head.matrix(chunk, blocks_.size.V);
+    if (options_.scored > 0) picked_ = of_head.matrix(options_.scored, blocks_.size.D);
     if (options_.training) {
       dfinished_ = of_head.matrix(blocks_.rows(), blocks_.size.D);
+      if (options_.scored > 0) dpicked_ = of_head.matrix(options_.scored, blocks_.size.D);
       blocks_.dattention = of_block.matrix(blocks_.rows(), blocks_.size.H * blocks_.size.E);
       blocks_.dqkv = of_block.matrix(blocks_.rows(), blocks_.size.qkv);
     }
@@ -157,30 +162,35 @@ ops::DropoutKey Transformer<T>::key(const ops::DropoutKey& base, std::size_t pla
 // ---- forward ----
 
 template <class T>
-void Transformer<T>::embed(const ops::Context& context, Vector<const std::int32_t> tokens,
+void Transformer<T>::embed(const ops::Context& context, const Rows& rows,
                            const ops::DropoutKey& dropout) {
-  TERN_REQUIRE(tokens.extent(0) == blocks_.rows(), "{} tokens for {} rows", tokens.extent(0),
-               blocks_.rows());
+  TERN_REQUIRE(rows.tokens.extent(0) == blocks_.rows(), "{} tokens for {} rows",
+               rows.tokens.extent(0), blocks_.rows());
+  TERN_REQUIRE(rows.positions.extent(0) == 0 || !positions_.weight.data(),
+               "named positions and learned ones");
   embed_dropout_ = key(dropout, 0);
-  embed_rows(context, 0, tokens, blocks_.tokens, 0);
+  blocks_.positions = rows.positions;
+  embed_rows(context, 0, rows.tokens, blocks_.tokens, 0, rows.levels);
   if (dropout.probability > 0) ops::dropout<T>(context, embed_dropout_, state(0).input);
 }
 
 template <class T>
 void Transformer<T>::embed_rows(const ops::Context& context, std::size_t row,
-                                Vector<const std::int32_t> tokens, std::size_t period, int first) {
-  const Matrix<T> stream = state(0).input;
-  ops::embedding_forward<T>(
-      context, tokens, embedding_.weight, positions_.weight, period, first,
-      as_matrix(stream.data() + row * blocks_.size.D, tokens.extent(0), blocks_.size.D));
+                                Vector<const std::int32_t> tokens, std::size_t period, int first,
+                                Vector<const std::int32_t> levels) {
+  const Matrix<T> to =
+      as_matrix(state(0).input.data() + row * blocks_.size.D, tokens.extent(0), blocks_.size.D);
+  ops::embedding_forward<T>(context, tokens, embedding_.weight, positions_.weight, period, first,
+                            to);
+  if (levels.extent(0) > 0) ops::embedding_add<T>(context, levels, levels_.weight, to);
 }
 
 template <class T>
 void Transformer<T>::rotate_rows(const ops::Context& context, std::size_t row, std::size_t batch,
-                                 std::size_t tokens, int first) {
+                                 std::size_t tokens, const ops::Positions& at) {
   const std::size_t width = blocks_.size.qkv;
   blocks_.rotate(context, as_matrix(shared_.qkv.data() + row * width, batch * tokens, width), batch,
-                 tokens, first, ops::Direction::forward);
+                 tokens, at, ops::Direction::forward);
 }
 
 template <class T>
@@ -218,19 +228,32 @@ Matrix<const T> Transformer<T>::finish(const ops::Context& context) {
 }
 
 template <class T>
-Matrix<const T> Transformer<T>::forward(const ops::Context& context,
-                                        Vector<const std::int32_t> tokens,
+Matrix<const T> Transformer<T>::forward(const ops::Context& context, const Rows& rows,
                                         const ops::Pattern& pattern,
                                         const ops::DropoutKey& dropout) {
-  embed(context, tokens, dropout);
+  embed(context, rows, dropout);
   for (std::size_t l = 0; l < layers(); ++l) block(context, l, pattern, dropout);
   return finish(context);
 }
 
+/// The finished rows that are scored: all of them, or a copy of some.
+template <class T>
+Matrix<const T> Transformer<T>::pick(const ops::Context& context, const Scored& scored) {
+  if (scored.rows.extent(0) == 0) return finished_;
+  TERN_REQUIRE(scored.rows.extent(0) <= picked_.extent(0), "{} rows to score, made for {}",
+               scored.rows.extent(0), picked_.extent(0));
+  const Matrix<T> picked = detail::narrow_rows(picked_, scored.rows.extent(0));
+  ops::embedding_forward<T>(context, scored.rows, finished_, {}, 1, 0, picked);  // a gather
+  return picked;
+}
+
 template <class T>
 void Transformer<T>::loss(const ops::Context& context, const ops::HeadOptions& options,
-                          Vector<const std::int32_t> targets, Vector<Accumulate<T>> losses) {
-  ops::head_loss_forward<T>(context, options, finished_, head_.weight, targets, logits_, losses);
+                          const Scored& scored, Vector<Accumulate<T>> losses,
+                          Vector<std::int32_t> best) {
+  if (scored.targets.extent(0) == 0) return;
+  ops::head_loss_forward<T>(context, options, pick(context, scored), head_.weight, scored.targets,
+                            logits_, losses, best);
 }
 
 template <class T>
@@ -240,6 +263,12 @@ void Transformer<T>::logits(const ops::Context& context, std::size_t first_row,
                first_row + result.extent(0), blocks_.rows());
   const Matrix<const T> rows(finished_.data() + first_row * blocks_.size.D, result.extent(0),
                              blocks_.size.D);
+  logits_of(context, rows, result);
+}
+
+template <class T>
+void Transformer<T>::logits_of(const ops::Context& context, Matrix<const T> rows,
+                               Matrix<T> result) const {
   ops::linear_forward<T>(context, rows, head_.weight, {}, result);
 }
 
@@ -261,12 +290,15 @@ void Transformer<T>::reshape(std::size_t batch, std::size_t tokens) {
 
 template <class T>
 void Transformer<T>::loss_backward(const ops::Context& context, const ops::HeadOptions& options,
-                                   Vector<const std::int32_t> targets,
-                                   Vector<const Accumulate<T>> weights,
+                                   const Scored& scored, Vector<const Accumulate<T>> weights,
                                    Vector<Accumulate<T>> losses) {
   TERN_REQUIRE(options_.training, "backward of a transformer made for evaluation");
-  ops::head_loss_backward<T>(context, options, finished_, head_.weight, targets, weights, logits_,
-                             losses, dfinished_, head_.dweight);
+  const std::size_t M = scored.targets.extent(0), N = blocks_.rows();
+  const Matrix<T> dx = M == N ? dfinished_ : detail::narrow_rows(dpicked_, M);
+  if (M > 0)
+    ops::head_loss_backward<T>(context, options, pick(context, scored), head_.weight,
+                               scored.targets, weights, logits_, losses, dx, head_.dweight);
+  if (M < N) ops::scatter_rows<T>(context, scored.rows, dx, dfinished_);
   ops::norm_backward<T>(context, blocks_.norm, dfinished_, last_, final_norm_.gain, last_mean_,
                         last_rstd_, blocks_.dstream, ops::Write::overwrite, final_norm_.dgain,
                         final_norm_.dbias, blocks_.partial);
@@ -296,11 +328,13 @@ void Transformer<T>::block_backward(const ops::Context& context, std::size_t lay
 }
 
 template <class T>
-void Transformer<T>::embed_backward(const ops::Context& context, Vector<const std::int32_t> tokens,
-                                    Vector<const std::int32_t> order) {
+void Transformer<T>::embed_backward(const ops::Context& context, const Rows& rows) {
   if (embed_dropout_.probability > 0) ops::dropout<T>(context, embed_dropout_, blocks_.dstream);
-  ops::embedding_backward<T>(context, tokens, order, blocks_.dstream, blocks_.tokens,
+  ops::embedding_backward<T>(context, rows.tokens, rows.order, blocks_.dstream, blocks_.tokens,
                              embedding_.dweight, positions_.dweight);
+  if (rows.levels.extent(0) > 0)
+    ops::embedding_backward<T>(context, rows.levels, rows.level_order, blocks_.dstream,
+                               blocks_.tokens, levels_.dweight, {});
 }
 
 template class Transformer<float>;

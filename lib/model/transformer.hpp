@@ -14,12 +14,28 @@
 
 namespace tern::model {
 
+/// The rows of a pass: N = B*T of them, in arrays of the device.
+struct Rows {
+  Vector<const std::int32_t> tokens;            // (N)
+  Vector<const std::int32_t> order = {};        // (N) rows sorted by token, for backward
+  Vector<const std::int32_t> positions = {};    // (N); empty: row t of a sequence stands at t
+  Vector<const std::int32_t> levels = {};       // (N) rows of the level embedding; empty: none
+  Vector<const std::int32_t> level_order = {};  // (N) rows sorted by level, for backward
+};
+
+/// What the head predicts. M rows of the pass, or all N of them.
+struct Scored {
+  Vector<const std::int32_t> rows = {};  // (M) ascending; empty: all
+  Vector<const std::int32_t> targets;    // (M), < 0: no loss
+};
+
 struct TransformerOptions {
   std::size_t batch, tokens;  // B, T of one micro-step
   bool training = true;       // false: no gradients, one LayerState for all layers
   bool recompute = false;     // keep block inputs only, run each block's forward again in backward
   std::size_t positions = 0;  // rows of the rotary table; 0: tokens
   std::size_t head_rows = 0;  // rows of a chunk of logits; 0: head_chunk_rows()
+  std::size_t scored = 0;     // the most rows that the head is ever given; 0: all
 };
 
 /// Rows of logits that the head holds at a time. On the host at most 256, so that a chunk is soon
@@ -38,36 +54,35 @@ class Transformer {
   /// Fills what is constant (rotary table). Once, after the arena allocates.
   void prepare(const ops::Context&);
 
-  // Forward, in this order. tokens (N). The dropout key's `layer` is the number of the first of the
-  // 2 layers() + 1 streams that one pass draws from.
-  void embed(const ops::Context&, Vector<const std::int32_t> tokens,
-             const ops::DropoutKey& dropout = {});
+  // Forward, in this order. The dropout key's `layer` is the number of the first of the 2 layers()
+  // + 1 streams that one pass draws from.
+  void embed(const ops::Context&, const Rows& rows, const ops::DropoutKey& dropout = {});
   void block(const ops::Context&, std::size_t layer, const ops::Pattern& pattern,
              const ops::DropoutKey& dropout);
   /// Final norm; the result (N, D) is what the head reads.
   Matrix<const T> finish(const ops::Context&);
   /// All of the above.
-  Matrix<const T> forward(const ops::Context&, Vector<const std::int32_t> tokens,
-                          const ops::Pattern& pattern, const ops::DropoutKey& dropout = {});
+  Matrix<const T> forward(const ops::Context&, const Rows& rows, const ops::Pattern& pattern,
+                          const ops::DropoutKey& dropout = {});
 
-  /// losses (N) of the finished forward.
-  void loss(const ops::Context&, const ops::HeadOptions&, Vector<const std::int32_t> targets,
-            Vector<Accumulate<T>> losses);
+  /// losses (M) of the finished forward, and best (M), unless empty: the likeliest tokens.
+  void loss(const ops::Context&, const ops::HeadOptions&, const Scored& scored,
+            Vector<Accumulate<T>> losses, Vector<std::int32_t> best = {});
 
   // Backward, in this order; gradients are added to Parameters::gradient.
-  /// losses (N) and the gradient through head and final norm. weights (N): d total / d loss_i.
-  void loss_backward(const ops::Context&, const ops::HeadOptions&,
-                     Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
-                     Vector<Accumulate<T>> losses);
+  /// losses (M) and the gradient through head and final norm. weights (M): d total / d loss_i.
+  void loss_backward(const ops::Context&, const ops::HeadOptions&, const Scored& scored,
+                     Vector<const Accumulate<T>> weights, Vector<Accumulate<T>> losses);
   void block_backward(const ops::Context&, std::size_t layer, const ops::Pattern& pattern,
                       const ops::DropoutKey& dropout);
-  /// With the dropout key that embed() was given.
-  void embed_backward(const ops::Context&, Vector<const std::int32_t> tokens,
-                      Vector<const std::int32_t> order);
+  /// With the rows and the dropout key that embed() was given.
+  void embed_backward(const ops::Context&, const Rows& rows);
 
   std::size_t layers() const { return layers_.size(); }
-  /// Logits (rows, V) of chosen rows of the finished forward, for tests and generation.
+  /// Logits (rows, V) of neighbouring rows of the finished forward, for tests and generation.
   void logits(const ops::Context&, std::size_t first_row, Matrix<T> result) const;
+  /// Logits (M, V) of finished rows (M, D).
+  void logits_of(const ops::Context&, Matrix<const T> rows, Matrix<T> result) const;
 
   // For generation (evaluation mode only), where keys and values come from a cache and sequences
   // may stand at different positions: the parts of embed() and block() around rotation and
@@ -75,15 +90,14 @@ class Transformer {
   /// From now on B = batch, T = tokens, with B*T at most the options' rows.
   void reshape(std::size_t batch, std::size_t tokens);
   /// Embeds rows [row, row + tokens.size()), whose positions begin at `first` and count up to
-  /// `period` rows a sequence.
+  /// `period` rows a sequence; levels as in Rows.
   void embed_rows(const ops::Context&, std::size_t row, Vector<const std::int32_t> tokens,
-                  std::size_t period, int first);
+                  std::size_t period, int first, Vector<const std::int32_t> levels = {});
   /// Norm, q, k, v and q/k norm of a block; the result (N, (H + 2K) E) is not yet rotated.
   Matrix<T> project_qkv(const ops::Context&, std::size_t layer);
-  /// Rotates q and k of `batch` sequences of `tokens` rows from `row` on, at positions from `first`
-  /// on.
+  /// Rotates q and k of `batch` sequences of `tokens` rows from `row` on.
   void rotate_rows(const ops::Context&, std::size_t row, std::size_t batch, std::size_t tokens,
-                   int first);
+                   const ops::Positions&);
   /// Where attention's result goes.
   Matrix<T> attention_result() const { return shared_.attention; }
   Matrix<Accumulate<T>> lse() const { return shared_.lse; }
@@ -98,6 +112,7 @@ class Transformer {
   LayerState<T>& state(std::size_t layer);
   Matrix<T> output_of(std::size_t layer) const;
   ops::DropoutKey key(const ops::DropoutKey& base, std::size_t place) const;
+  Matrix<const T> pick(const ops::Context&, const Scored& scored);
   void recompute(const ops::Context&, std::size_t layer, const ops::Pattern&,
                  const ops::DropoutKey&);
 
@@ -106,7 +121,7 @@ class Transformer {
   bool dropout_;
 
   // Parameters.
-  detail::Linear<T> embedding_, positions_, head_;
+  detail::Linear<T> embedding_, positions_, levels_, head_;
   std::vector<detail::Layer<T>> layers_;
   detail::Gain<T> final_norm_;
 
@@ -120,8 +135,9 @@ class Transformer {
   ops::DropoutKey embed_dropout_;
 
   // Workspace of the head; that of the blocks is in blocks_.
-  Matrix<T> logits_;     // (C, V)
-  Matrix<T> dfinished_;  // (N, D)
+  Matrix<T> logits_;            // (C, V)
+  Matrix<T> dfinished_;         // (N, D)
+  Matrix<T> picked_, dpicked_;  // (M, D), only where not all rows are scored
 };
 
 }  // namespace tern::model

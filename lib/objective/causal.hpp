@@ -13,7 +13,6 @@ class Causal : public Objective<T> {
  public:
   Causal(const deck::Deck& deck, const Shape& shape, Arena& arena)
       : head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary)},
-        training_weight_(static_cast<A>(1.0 / shape.rows_per_step)),
         inputs_("inputs", shape.slots, shape.batch * shape.tokens, arena),
         targets_("targets", shape.slots, shape.batch * shape.tokens, arena),
         order_("token order", shape.slots, shape.batch * shape.tokens, arena),
@@ -22,20 +21,37 @@ class Causal : public Objective<T> {
   Prepared<T> prepare(const ops::Context& context, const data::Batch& batch, std::size_t slot,
                       bool evaluating) override {
     data::sort_rows_by_token(batch.inputs, sorted_);
-    Kokkos::deep_copy(context.space, weights_, evaluating ? A(1) : training_weight_);
-    return {inputs_.copy(context.space, batch.inputs, slot),
-            targets_.copy(context.space, batch.targets, slot),
-            order_.copy(context.space, sorted_, slot), weights_, ops::Pattern{}};
+    const double tokens = static_cast<double>(batch.step.tokens[data::execution_level]);
+    Kokkos::deep_copy(context.space, weights_, evaluating ? A(1) : static_cast<A>(1 / tokens));
+    scored_ = std::count_if(batch.targets.begin(), batch.targets.end(),
+                            [](std::int32_t target) { return target >= 0; });
+    const auto inputs = inputs_.copy(context.space, batch.inputs, slot);
+    const auto order = order_.copy(context.space, sorted_, slot);
+    return {{inputs, order},
+            ops::Pattern{},
+            {{}, targets_.copy(context.space, batch.targets, slot)},
+            weights_,
+            {}};
   }
 
   ops::HeadOptions head() const override { return head_; }
 
+  std::size_t sums() const override { return 2; }
+  void tally(const std::vector<double>& losses, const std::vector<std::int32_t>&,
+             std::vector<double>& sums) override {
+    for (const double loss : losses) sums[0] += loss;
+    sums[1] += static_cast<double>(scored_);
+  }
+  Score conclude(const std::vector<double>& sums, bool) override {
+    return {sums[0] / sums[1], static_cast<std::int64_t>(sums[1]), {}};
+  }
+
  private:
   ops::HeadOptions head_;
-  A training_weight_;
   Staging<std::int32_t> inputs_, targets_, order_;
   Vector<A> weights_;
   std::vector<std::int32_t> sorted_;
+  std::ptrdiff_t scored_ = 0;
 };
 
 }  // namespace tern::objective

@@ -1,6 +1,8 @@
 #include "objective/objective.hpp"
 
 #include "base/error.hpp"
+#include "deck/rules.hpp"
+#include "objective/block_diffusion.hpp"
 #include "objective/causal.hpp"
 
 namespace tern::objective {
@@ -9,7 +11,22 @@ template <class T>
 std::unique_ptr<Objective<T>> make_objective(const deck::Deck& deck, const Shape& shape,
                                              Arena& arena) {
   if (deck.objective.kind == "causal") return std::make_unique<Causal<T>>(deck, shape, arena);
+  if (deck.objective.kind == "block_diffusion")
+    return std::make_unique<BlockDiffusion<T>>(deck, shape, arena);
   TERN_REQUIRE(false, "objective kind '{}' passed the deck's check", deck.objective.kind);
+}
+
+std::size_t row_positions(const deck::Deck& deck) {
+  const auto context = static_cast<std::size_t>(deck.model.context);
+  if (deck.objective.kind != "block_diffusion") return context;
+  if (!deck::conditioned(deck)) return 2 * context;
+  const auto question = static_cast<std::size_t>(deck.data.question_tokens);
+  return question + 2 * (context - question);
+}
+
+std::size_t scored_positions(const deck::Deck& deck) {
+  const std::size_t positions = row_positions(deck);
+  return deck.objective.kind == "block_diffusion" ? positions / 2 : positions;
 }
 
 template std::unique_ptr<Objective<float>> make_objective(const deck::Deck&, const Shape&, Arena&);

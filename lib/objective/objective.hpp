@@ -1,23 +1,37 @@
 /// What is predicted and how it is scored. An objective turns a batch of tokens into what a pass
-/// needs: inputs, targets, the weight of each row's loss, and who may attend to whom. A new
-/// objective is one file that defines a class and one line in objective.cpp.
+/// needs: inputs, targets, the weight of each row's loss, and who may attend to whom; and in
+/// evaluation turns losses into figures. A new objective is one file that defines a class and one
+/// line in objective.cpp.
 #pragma once
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "data/batch.hpp"
 #include "deck/deck.hpp"
+#include "model/transformer.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::objective {
 
-/// Device views of one prepared micro-step. N = B*T rows.
+/// Device views of one prepared micro-step. N = B*T rows, M of them scored.
 template <class T>
 struct Prepared {
-  Vector<const std::int32_t> inputs;    // (N) tokens
-  Vector<const std::int32_t> targets;   // (N), < 0: no loss
-  Vector<const std::int32_t> order;     // (N) rows sorted by input token
-  Vector<const Accumulate<T>> weights;  // (N) d(loss of the whole step) / d(loss of the row)
+  model::Rows rows;
   ops::Pattern pattern;
+  model::Scored scored;
+  Vector<const Accumulate<T>> weights;  // (M) d(loss of the whole step) / d(loss of the row)
+  /// The same for the mean loss of each of the objective's parts().
+  std::vector<Vector<const Accumulate<T>>> parts;
+};
+
+/// Figures of an evaluation.
+struct Score {
+  double loss = 0;          // mean over the tokens, in nats
+  std::int64_t tokens = 0;  // that were scored
+  /// The objective's own: "val/loss_plan"; "val/accuracy_t/0.275": at a time.
+  std::map<std::string, double> metrics;
 };
 
 template <class T>
@@ -25,21 +39,42 @@ class Objective {
  public:
   virtual ~Objective() = default;
   /// Copies a micro-step to the device, asynchronously: `slot` numbers the micro-steps in flight
-  /// since the last fence. In evaluation every row with a target weighs 1.
+  /// since the last fence. In evaluation every scored token weighs 1.
   virtual Prepared<T> prepare(const ops::Context&, const data::Batch&, std::size_t slot,
                               bool evaluating) = 0;
   virtual ops::HeadOptions head() const = 0;
+
+  /// Losses reported beside the total, as train/loss_NAME.
+  virtual std::vector<std::string> parts() const { return {}; }
+
+  // Evaluation. Sums are added up over micro-steps and ranks, then concluded from on every rank.
+  virtual std::size_t sums() const = 0;
+  /// Whether tally() reads the likeliest tokens.
+  virtual bool wants_best() const { return false; }
+  /// Adds the batch prepared last to `sums`: losses (M) and best (M) as Transformer::loss gives
+  /// them.
+  virtual void tally(const std::vector<double>& losses, const std::vector<std::int32_t>& best,
+                     std::vector<double>& sums) = 0;
+  /// May adapt the objective to what evaluation found, when `training`.
+  virtual Score conclude(const std::vector<double>& sums, bool training) = 0;
+
+  // What a checkpoint must keep of the objective, by name.
+  virtual std::map<std::string, double> state() const { return {}; }
+  virtual void restore(const std::map<std::string, double>&) {}
 };
 
-/// What an objective is made for: micro-steps of `batch` sequences of `tokens`; `slots` of them
-/// between fences; `rows_per_step` rows with targets in one optimizer step of all ranks.
+/// What an objective is made for: micro-steps of `batch` rows of `tokens` positions; `slots` of
+/// them between fences.
 struct Shape {
   std::size_t batch, tokens, slots;
-  double rows_per_step;
 };
 
 /// The objective of &objective kind.
 template <class T>
 std::unique_ptr<Objective<T>> make_objective(const deck::Deck&, const Shape&, Arena&);
+
+/// Positions of a row (T), and the most of them that are scored, for &objective kind.
+std::size_t row_positions(const deck::Deck&);
+std::size_t scored_positions(const deck::Deck&);
 
 }  // namespace tern::objective

@@ -20,14 +20,18 @@ class Staging {
     if (!arena.measuring()) pinned_ = Pinned(name, slots, n);
   }
 
+  /// At most as many values as it was made for; the view has as many as were given.
   Vector<const V> copy(const Device& space, const std::vector<V>& values, std::size_t slot) {
-    TERN_REQUIRE(values.size() == device_.extent(0) && slot < pinned_.extent(0),
-                 "{} values for {}, slot {}", values.size(), device_.extent(0), slot);
+    const std::size_t n = values.size();
+    TERN_REQUIRE(n <= device_.extent(0) && slot < pinned_.extent(0), "{} values for {}, slot {}", n,
+                 device_.extent(0), slot);
+    const Vector<V> to(device_.data(), n);
+    if (n == 0) return to;
     std::copy(values.begin(), values.end(), &pinned_(slot, 0));
-    Kokkos::deep_copy(space, device_,
-                      Kokkos::View<const V*, Kokkos::SharedHostPinnedSpace, Unmanaged>(
-                          &pinned_(slot, 0), values.size()));
-    return device_;
+    Kokkos::deep_copy(
+        space, to,
+        Kokkos::View<const V*, Kokkos::SharedHostPinnedSpace, Unmanaged>(&pinned_(slot, 0), n));
+    return to;
   }
 
  private:

@@ -127,8 +127,8 @@ void check_rotary(C& checker, std::size_t B, std::size_t T, std::size_t H, std::
     auto angles = r.template workspace<A>((T + 3) * E);
     const Matrix<A> table(angles.data(), T + 3, E);
     rotary_table<A>(r.context, 10000, table);
-    rotary<S>(r.context, heads_of(fused, 0, B, T, H, E), table, 3, Direction::forward);
-    rotary<S>(r.context, heads_of(fused, H * E, B, T, H, E), table, 0, Direction::backward);
+    rotary<S>(r.context, heads_of(fused, 0, B, T, H, E), table, {3}, Direction::forward);
+    rotary<S>(r.context, heads_of(fused, H * E, B, T, H, E), table, {0}, Direction::backward);
   });
 }
 

@@ -99,6 +99,12 @@ void embedding_forward(const Context& context, Vector<const std::int32_t> tokens
 }
 
 template <class T>
+void embedding_add(const Context& context, Vector<const std::int32_t> rows, Matrix<const T> table,
+                   Matrix<T> x) {
+  portable::embedding_add<T>(context, rows, table, x);
+}
+
+template <class T>
 void embedding_backward(const Context& context, Vector<const std::int32_t> tokens,
                         Vector<const std::int32_t> order, Matrix<const T> dx,
                         std::size_t tokens_per_sequence, Matrix<Accumulate<T>> dtable,
@@ -114,11 +120,23 @@ void embedding_backward(const Context& context, Vector<const std::int32_t> token
 template <class T>
 void head_loss_forward(const Context& context, const HeadOptions& options, Matrix<const T> x,
                        Matrix<const T> w, Vector<const std::int32_t> targets, Matrix<T> logits,
-                       Vector<Accumulate<T>> losses) {
+                       Vector<Accumulate<T>> losses, Vector<std::int32_t> best) {
   if constexpr (detail::accelerated<T>)
     if (context.library)
-      return cuda::head_loss_forward(context, options, x, w, targets, logits, losses);
-  portable::head_loss_forward<T>(context, options, x, w, targets, logits, losses);
+      return cuda::head_loss_forward(context, options, x, w, targets, logits, losses, best);
+  portable::head_loss_forward<T>(context, options, x, w, targets, logits, losses, best);
+}
+
+template <class T>
+void scatter_rows(const Context& context, Vector<const std::int32_t> rows, Matrix<const T> from,
+                  Matrix<T> to) {
+  portable::scatter_rows<T>(context, rows, from, to);
+}
+
+template <class T>
+void argmax_rows(const Context& context, Matrix<const T> logits, std::size_t vocabulary,
+                 Vector<std::int32_t> best) {
+  portable::argmax_rows<T>(context, logits, vocabulary, best);
 }
 
 template <class T>
@@ -155,6 +173,16 @@ void adamw_update(const Context& context, const AdamW& options, Vector<Accumulat
 }
 
 template <class A>
+void move_average(const Context& context, double decay, Vector<const A> values, Vector<A> average) {
+  portable::move_average<A>(context, decay, values, average);
+}
+
+template <class A>
+void exchange(const Context& context, Vector<A> a, Vector<A> b) {
+  portable::exchange<A>(context, a, b);
+}
+
+template <class A>
 void clip_scale(const Context& context, Vector<const A> squares, double limit, Vector<A> scale,
                 Vector<A> norm) {
   portable::clip_scale<A>(context, squares, limit, scale, norm);
@@ -182,6 +210,8 @@ void clip_scale(const Context& context, Vector<const A> squares, double limit, V
   template void convert<T, float>(const Context&, Vector<const T>, Vector<float>);                \
   template void convert<T, double>(const Context&, Vector<const T>, Vector<double>);              \
   template void convert<T, bf16>(const Context&, Vector<const T>, Vector<bf16>);                  \
+  template void embedding_add<T>(const Context&, Vector<const std::int32_t>, Matrix<const T>,     \
+                                 Matrix<T>);                                                      \
   template void embedding_forward<T>(const Context&, Vector<const std::int32_t>, Matrix<const T>, \
                                      Matrix<const T>, std::size_t, int, Matrix<T>);               \
   template void embedding_backward<T>(const Context&, Vector<const std::int32_t>,                 \
@@ -189,7 +219,11 @@ void clip_scale(const Context& context, Vector<const A> squares, double limit, V
                                       Matrix<Accumulate<T>>, Matrix<Accumulate<T>>);              \
   template void head_loss_forward<T>(const Context&, const HeadOptions&, Matrix<const T>,         \
                                      Matrix<const T>, Vector<const std::int32_t>, Matrix<T>,      \
-                                     Vector<Accumulate<T>>);                                      \
+                                     Vector<Accumulate<T>>, Vector<std::int32_t>);                \
+  template void scatter_rows<T>(const Context&, Vector<const std::int32_t>, Matrix<const T>,      \
+                                Matrix<T>);                                                       \
+  template void argmax_rows<T>(const Context&, Matrix<const T>, std::size_t,                      \
+                               Vector<std::int32_t>);                                             \
   template void head_loss_backward<T>(const Context&, const HeadOptions&, Matrix<const T>,        \
                                       Matrix<const T>, Vector<const std::int32_t>,                \
                                       Vector<const Accumulate<T>>, Matrix<T>,                     \
@@ -204,6 +238,8 @@ INSTANTIATE(bf16)
 #define INSTANTIATE_SUMS(A)                                                                   \
   template void weighted_sum<A>(const Context&, Vector<const A>, Vector<const A>, Vector<A>); \
   template void sum_of_squares<A>(const Context&, Vector<const A>, Vector<A>);                \
+  template void move_average<A>(const Context&, double, Vector<const A>, Vector<A>);          \
+  template void exchange<A>(const Context&, Vector<A>, Vector<A>);                            \
   template void clip_scale<A>(const Context&, Vector<const A>, double, Vector<A>, Vector<A>);
 INSTANTIATE_SUMS(float)
 INSTANTIATE_SUMS(double)

@@ -23,11 +23,11 @@ void rotary_table(const Context& context, double base, Matrix<T> table) {
 }
 
 template <class T>
-void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> table, int first,
-            Direction direction) {
+void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> table,
+            const Positions& positions, Direction direction) {
   if constexpr (detail::accelerated<T>)
-    if (context.library) return cuda::rotary(context, x, table, first, direction);
-  portable::rotary<T>(context, x, table, first, direction);
+    if (context.library) return cuda::rotary(context, x, table, positions, direction);
+  portable::rotary<T>(context, x, table, positions, direction);
 }
 
 template <class T>
@@ -65,7 +65,8 @@ void sample(const Context& context, const Sampling& options, Matrix<const T> log
   template void head_norm_backward<T>(const Context&, Heads<T>, Matrix<const T>, Vector<const T>,  \
                                       Vector<const Accumulate<T>>, Vector<Accumulate<T>>,          \
                                       Vector<Accumulate<T>>);                                      \
-  template void rotary<T>(const Context&, Heads<T>, Matrix<const Accumulate<T>>, int, Direction);  \
+  template void rotary<T>(const Context&, Heads<T>, Matrix<const Accumulate<T>>, const Positions&, \
+                          Direction);                                                              \
   template void attention_forward<T>(const Context&, const Pattern&, double, Heads<const T>,       \
                                      Heads<const T>, Heads<const T>, Heads<T>,                     \
                                      Matrix<Accumulate<T>>);                                       \

@@ -71,9 +71,16 @@ void head_norm_backward(const Context&, Heads<T> dx, Matrix<const T> saved, Vect
 template <class T>
 void rotary_table(const Context&, double base, Matrix<T> table);
 enum class Direction { forward, backward };  // backward rotates by the opposite angle
-/// In place. x (B, T, heads, E); row t of every sequence has position `first + t`.
+/// Where the rows of a pass stand: row t of every sequence at `first + t`, or as `rows` (B*T) says.
+/// A position in `rows` must be one of the table's.
+struct Positions {
+  int first = 0;
+  Vector<const std::int32_t> rows = {};
+};
+/// In place. x (B, T, heads, E).
 template <class T>
-void rotary(const Context&, Heads<T> x, Matrix<const Accumulate<T>> table, int first, Direction);
+void rotary(const Context&, Heads<T> x, Matrix<const Accumulate<T>> table, const Positions&,
+            Direction);
 
 // ---- attention (online softmax; Dao et al. 2022)
 // ----------------------------------------------------
@@ -133,6 +140,10 @@ template <class T>
 void embedding_forward(const Context&, Vector<const std::int32_t> tokens, Matrix<const T> table,
                        Matrix<const T> positions, std::size_t tokens_per_sequence, int first,
                        Matrix<T> x);
+/// x (N, D) += table (R, D)[rows (N)]. Its backward is embedding_backward without positions.
+template <class T>
+void embedding_add(const Context&, Vector<const std::int32_t> rows, Matrix<const T> table,
+                   Matrix<T> x);
 /// dtable, dpositions (empty unless learned) are added to, in an order fixed by the tokens alone.
 /// `order` (N): row numbers sorted by (token, row), made on the host while the batch is prepared.
 template <class T>
@@ -149,17 +160,27 @@ struct HeadOptions {
 };
 /// Cross entropy of softmax(x w^T) against targets, without storing all logits: `logits` (C, V)
 /// holds one chunk of C rows at a time. x (N, D), w (V, D), targets (N; < 0: ignored), weights (N):
-/// d total / d loss_i. losses (N): loss of each row, 0 where ignored.
+/// d total / d loss_i. losses (N): loss of each row, 0 where ignored. best (N), unless empty: the
+/// token of the largest logit, the lowest of equals.
 template <class T>
 void head_loss_forward(const Context&, const HeadOptions&, Matrix<const T> x, Matrix<const T> w,
                        Vector<const std::int32_t> targets, Matrix<T> logits,
-                       Vector<Accumulate<T>> losses);
+                       Vector<Accumulate<T>> losses, Vector<std::int32_t> best = {});
 /// Forward and backward in one pass: dx (N, D) overwritten, dw (V, D) added to. dx may not be x.
 template <class T>
 void head_loss_backward(const Context&, const HeadOptions&, Matrix<const T> x, Matrix<const T> w,
                         Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
                         Matrix<T> logits, Vector<Accumulate<T>> losses, Matrix<T> dx,
                         Matrix<Accumulate<T>> dw);
+
+/// The M rows of `from` (M, D) into rows `rows` (M, all different) of `to` (N, D); zeros elsewhere.
+template <class T>
+void scatter_rows(const Context&, Vector<const std::int32_t> rows, Matrix<const T> from,
+                  Matrix<T> to);
+/// best (N): the column of the largest of each row's first `vocabulary` logits, lowest of equals.
+template <class T>
+void argmax_rows(const Context&, Matrix<const T> logits, std::size_t vocabulary,
+                 Vector<std::int32_t> best);
 
 // ---- reductions
 // ------------------------------------------------------------------------------------
@@ -184,6 +205,12 @@ template <class T>
 void adamw_update(const Context&, const AdamW&, Vector<Accumulate<T>> master,
                   Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
                   Vector<Accumulate<T>> m, Vector<Accumulate<T>> v, Vector<T> copy);
+/// average (n) += (1 - decay) (values - average): an exponential moving average.
+template <class A>
+void move_average(const Context&, double decay, Vector<const A> values, Vector<A> average);
+/// Exchanges a (n) and b (n).
+template <class A>
+void exchange(const Context&, Vector<A> a, Vector<A> b);
 /// scale (1) = min(1, limit / sqrt(squares)) (1 if limit is 0), 0 where squares is not finite.
 /// norm (1) = sqrt(squares).
 template <class A>

@@ -22,6 +22,9 @@ Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree
       clip_(deck.optimizer.grad_clip),
       owned_(owned_range(deck.parallel.shard, tree.span(), group.rank(), group.size())),
       update_(make_update<T>(deck.optimizer, tree, owned_, arena)),
+      ema_(deck.optimizer.ema > 0
+               ? std::optional<Ema<T>>(std::in_place, deck.optimizer.ema, owned_, arena)
+               : std::nullopt),
       squares_(arena.vector<A>("gradient squares", Term::workspace, 1)),
       scale_(arena.vector<A>("gradient scale", Term::workspace, 1)),
       norm_(arena.vector<A>("gradient norm", Term::workspace, 1)) {}
@@ -61,7 +64,40 @@ typename Optimizer<T>::Outcome Optimizer<T>::update(const ops::Context& context,
   Kokkos::deep_copy(context.space, Kokkos::View<A, Kokkos::HostSpace, Unmanaged>(&norm),
                     Kokkos::View<A, DeviceMemory, Unmanaged>(norm_.data()));
   context.fence("optimizer update");
+  if (ema_ && std::isfinite(norm)) ema_->update(context, weights(), update_number);
   return {static_cast<double>(norm), std::isfinite(norm)};
+}
+
+/// The owned range of the masters.
+template <class T>
+Vector<typename Optimizer<T>::A> Optimizer<T>::weights() const {
+  return Kokkos::subview(parameters_.master,
+                         Kokkos::make_pair(owned_.first, owned_.first + owned_.count));
+}
+
+template <class T>
+void Optimizer<T>::start_average(const ops::Context& context) const {
+  if (ema_) ema_->start(context, weights());
+}
+
+template <class T>
+void Optimizer<T>::exchange_average(const ops::Context& context) const {
+  if (!ema_) return;
+  ema_->exchange(context, weights());
+  if constexpr (!std::is_same_v<T, A>)
+    ops::convert<A, T>(context, weights(),
+                       Vector<T>(parameters_.compute.data() + owned_.first, owned_.count));
+#if !defined(KOKKOS_ENABLE_CUDA)
+  context.fence("average before MPI");
+#endif
+  gather_parameters(context);
+}
+
+template <class T>
+std::vector<State<T>> Optimizer<T>::states() const {
+  std::vector<State<T>> states = update_->states();
+  if (ema_) states.push_back(ema_->state());
+  return states;
 }
 
 template <class T>

@@ -6,7 +6,10 @@
 /// the span; gradients are reduce-scattered, the updated compute values all-gathered (ZeRO stage 1,
 /// Rajbhandari et al. 2020).
 #pragma once
+#include <optional>
 #include "comm/comm.hpp"
+
+#include "optimizer/ema.hpp"
 #include "optimizer/update.hpp"
 
 namespace tern::optimizer {
@@ -34,10 +37,17 @@ class Optimizer {
   /// Gives every rank all updated parameters.
   void gather_parameters(const ops::Context&) const;
 
+  /// The weights' average starts from the weights as they are; before the first update.
+  void start_average(const ops::Context&) const;
+  /// Every rank's parameters become the average, if one is kept, or become the weights again.
+  /// Collective.
+  void exchange_average(const ops::Context&) const;
+
   Range owned() const { return owned_; }
-  std::vector<State<T>> states() const { return update_->states(); }
+  std::vector<State<T>> states() const;
 
  private:
+  Vector<A> weights() const;
   bool sharded() const { return owned_.count != parameters_.gradient.extent(0); }
 
   const model::Parameters<T>& parameters_;
@@ -45,6 +55,7 @@ class Optimizer {
   double clip_;
   Range owned_;
   std::unique_ptr<Update<T>> update_;
+  std::optional<Ema<T>> ema_;
   Vector<A> squares_, scale_, norm_;  // (1)
 };
 

@@ -18,8 +18,26 @@ Layout make_layout(const deck::Deck& deck, int ranks) {
         global, per_rank, ranks, together, lower > 0 ? fmt::format("{} or ", lower) : "",
         lower + together);
   }
-  return {per_rank, global, global / together, static_cast<std::size_t>(deck.model.context)};
+  return {per_rank, global, global / together, objective::row_positions(deck)};
 }
+
+namespace {
+
+std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
+  return layout.per_rank * objective::scored_positions(deck);
+}
+
+model::TransformerOptions transformer_options(const deck::Deck& deck, const Layout& layout) {
+  model::TransformerOptions options{layout.per_rank, layout.tokens};
+  options.training = deck.campaign.task == "train";
+  options.recompute = deck.precision.recompute == "block";
+  options.positions = static_cast<std::size_t>(deck.model.context);
+  const std::size_t scored = scored_rows(deck, layout);
+  if (scored < layout.per_rank * layout.tokens) options.scored = scored;
+  return options;
+}
+
+}  // namespace
 
 template <class T>
 Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group& group,
@@ -27,19 +45,16 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group&
     : tree(deck.model, static_cast<std::size_t>(group.size())),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
       parameters(tree, deck.campaign.task == "train", arena),
-      model(deck.model, tree, parameters,
-            {layout.per_rank, layout.tokens, deck.campaign.task == "train",
-             deck.precision.recompute == "block"},
-            arena),
+      model(deck.model, tree, parameters, transformer_options(deck, layout), arena),
       objective(objective::make_objective<T>(
-          deck,
-          {layout.per_rank, layout.tokens, layout.accumulation,
-           static_cast<double>(layout.global) * static_cast<double>(layout.tokens)},
-          arena)),
-      losses(arena.vector<A>("losses", Term::workspace, layout.per_rank * layout.tokens)),
-      loss_sums(arena.vector<A>("loss sums", Term::workspace, layout.accumulation)) {
+          deck, {layout.per_rank, layout.tokens, layout.accumulation}, arena)),
+      losses(arena.vector<A>("losses", Term::workspace, scored_rows(deck, layout))),
+      best(arena.vector<std::int32_t>("likeliest tokens", Term::workspace,
+                                      objective->wants_best() ? scored_rows(deck, layout) : 0)),
+      loss_sums(arena.matrix<A>("loss sums", Term::workspace, 1 + objective->parts().size(),
+                                layout.accumulation)) {
   if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, group, arena);
-  if (deck.generation.samples > 0)
+  if (deck.objective.kind == "causal" && deck.generation.samples > 0)
     generator.emplace(deck.model, tree, parameters,
                       static_cast<std::size_t>(deck.generation.samples), layout.tokens, arena);
 }

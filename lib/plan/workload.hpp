@@ -17,7 +17,7 @@ struct Layout {
   std::size_t per_rank;      // sequences of one micro-step of one rank
   std::size_t global;        // sequences of one optimizer step
   std::size_t accumulation;  // micro-steps a step: global = per_rank * ranks * accumulation
-  std::size_t tokens;        // of one sequence
+  std::size_t tokens;        // positions of one sequence
 };
 
 /// Throws UserError if global is not a multiple of per_rank x ranks, with the nearest values that
@@ -39,8 +39,9 @@ struct Workload {
   std::unique_ptr<objective::Objective<T>> objective;
   std::optional<optimizer::Optimizer<T>> optimizer;  // task = 'train' only
   std::optional<generate::Generator<T>> generator;   // unless &generation samples = 0
-  Vector<A> losses;                                  // (N) of the current micro-step
-  Vector<A> loss_sums;                               // (accumulation), one a micro-step
+  Vector<A> losses;                                  // (M) of the current micro-step
+  Vector<std::int32_t> best;                         // (M) in evaluation, if the objective wants it
+  Matrix<A> loss_sums;  // (1 + parts, accumulation): of each micro-step, whole and by parts
 };
 
 }  // namespace tern::plan

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/prepare.hpp"
-#include "data/reader.hpp"
+#include "data/shards.hpp"
 #include "data/tokenizer.hpp"
 #include "scratch.hpp"
 #include "texts.hpp"

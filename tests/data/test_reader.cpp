@@ -23,6 +23,7 @@ class ReaderTest : public testing::Test {
     writer.append(tokens);
     writer.finish();
     shards_ = std::make_unique<Shards>(open());
+    source_ = std::make_unique<NextTokenSource>(*shards_, length);
   }
 
   Shards open() const {
@@ -45,14 +46,15 @@ class ReaderTest : public testing::Test {
 
   Scratch scratch_;
   std::unique_ptr<Shards> shards_;
+  std::unique_ptr<NextTokenSource> source_;
 };
 
-TEST(ShuffledWindow, IsAPermutationOfEachEpoch) {
+TEST(ShuffledRow, IsAPermutationOfEachEpoch) {
   for (const std::size_t windows : {1, 2, 3, 7, 16, 17, 100, 1000, 4097}) {
     for (const std::uint64_t epoch : {0, 1, 5}) {
       std::vector<bool> seen(windows, false);
       for (std::size_t i = 0; i < windows; ++i) {
-        const std::size_t w = shuffled_window(epoch * windows + i, windows, 42);
+        const std::size_t w = shuffled_row(epoch * windows + i, windows, 42);
         ASSERT_LT(w, windows);
         ASSERT_FALSE(seen[w]) << "window " << w << " twice in epoch " << epoch << " of " << windows;
         seen[w] = true;
@@ -61,12 +63,12 @@ TEST(ShuffledWindow, IsAPermutationOfEachEpoch) {
   }
 }
 
-TEST(ShuffledWindow, DependsOnSeedAndEpochAndMixes) {
+TEST(ShuffledRow, DependsOnSeedAndEpochAndMixes) {
   constexpr std::size_t windows = 1000;
   const auto order = [&](std::uint64_t epoch, std::uint64_t seed) {
     std::vector<std::size_t> result(windows);
     for (std::size_t i = 0; i < windows; ++i)
-      result[i] = shuffled_window(epoch * windows + i, windows, seed);
+      result[i] = shuffled_row(epoch * windows + i, windows, seed);
     return result;
   };
   const auto base = order(0, 1);
@@ -83,7 +85,7 @@ TEST(ShuffledWindow, DependsOnSeedAndEpochAndMixes) {
 }
 
 TEST_F(ReaderTest, TargetsAreTheNextTokens) {
-  Reader reader(*shards_, options(3), 0, 1, 0);
+  Reader reader(*source_, options(3), 0, 1, 0);
   for (int step = 0; step < 20; ++step) {
     const Batch batch = reader.next();
     ASSERT_EQ(batch.sequences, 3u);
@@ -92,7 +94,7 @@ TEST_F(ReaderTest, TargetsAreTheNextTokens) {
     for (std::size_t b = 0; b < 3; ++b) {
       const std::uint64_t sample = static_cast<std::uint64_t>(step) * 3 + b;
       EXPECT_EQ(batch.samples[b], sample);
-      const std::size_t window = shuffled_window(sample, window_count, 7);
+      const std::size_t window = shuffled_row(sample, window_count, 7);
       for (std::size_t t = 0; t < length; ++t) {
         ASSERT_EQ(batch.inputs[b * length + t], static_cast<std::int32_t>(window * length + t));
         ASSERT_EQ(batch.targets[b * length + t], batch.inputs[b * length + t] + 1);
@@ -106,7 +108,7 @@ TEST_F(ReaderTest, ASetOfSamplesIsTheSameForEverySplitOverRanks) {
   const auto visited = [&](std::size_t ranks) {
     std::map<std::uint64_t, std::size_t> windows;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      Reader reader(*shards_, options(8 / ranks), rank, ranks, 0);
+      Reader reader(*source_, options(8 / ranks), rank, ranks, 0);
       for (int step = 0; step < 4; ++step) {
         const Batch batch = reader.next();
         for (std::size_t b = 0; b < batch.sequences; ++b)
@@ -124,9 +126,9 @@ TEST_F(ReaderTest, ASetOfSamplesIsTheSameForEverySplitOverRanks) {
 }
 
 TEST_F(ReaderTest, AResumedReaderGoesOnWhereItStopped) {
-  Reader whole(*shards_, options(4), 1, 2, 0);
+  Reader whole(*source_, options(4), 1, 2, 0);
   for (int step = 0; step < 9; ++step) whole.next();
-  Reader resumed(*shards_, options(4), 1, 2, 9);
+  Reader resumed(*source_, options(4), 1, 2, 9);
   for (int step = 0; step < 9; ++step) {
     const Batch a = whole.next(), b = resumed.next();
     EXPECT_EQ(a.samples, b.samples);
@@ -136,7 +138,7 @@ TEST_F(ReaderTest, AResumedReaderGoesOnWhereItStopped) {
 }
 
 TEST_F(ReaderTest, ThreadsDoNotChangeTheOrder) {
-  Reader one(*shards_, options(2, 1), 0, 1, 0), many(*shards_, options(2, 5), 0, 1, 0);
+  Reader one(*source_, options(2, 1), 0, 1, 0), many(*source_, options(2, 5), 0, 1, 0);
   for (int step = 0; step < 200; ++step) {
     const Batch a = one.next(), b = many.next();
     ASSERT_EQ(a.samples, b.samples);
@@ -145,7 +147,7 @@ TEST_F(ReaderTest, ThreadsDoNotChangeTheOrder) {
 }
 
 TEST_F(ReaderTest, WithoutShufflingWindowsAreReadInOrderAndAgain) {
-  Reader reader(*shards_, options(20, 2, false), 0, 1, 0);
+  Reader reader(*source_, options(20, 2, false), 0, 1, 0);
   std::vector<std::size_t> windows;
   for (int step = 0; step < 5; ++step) {
     const Batch batch = reader.next();
@@ -156,7 +158,7 @@ TEST_F(ReaderTest, WithoutShufflingWindowsAreReadInOrderAndAgain) {
 
 TEST_F(ReaderTest, WhatAPrefetchThreadMeetsReachesTheCaller) {
   std::filesystem::resize_file(scratch_ / "train_00000.bin", 1024 + 100);
-  Reader reader(*shards_, options(2, 2), 0, 1, 0);
+  Reader reader(*source_, options(2, 2), 0, 1, 0);
   for (int again = 0; again < 2; ++again)
     test::expect_user_error([&] { reader.next(); }, {"train_00000.bin", "shrunk"});
 }
@@ -164,13 +166,14 @@ TEST_F(ReaderTest, WhatAPrefetchThreadMeetsReachesTheCaller) {
 TEST_F(ReaderTest, ASequenceLongerThanAllShardsIsTheUsersError) {
   ReaderOptions too_long = options(1);
   too_long.length = window_count * length + 1;
-  test::expect_user_error([&] { Reader(*shards_, too_long, 0, 1, 0); },
-                          {"402 tokens", "401 tokens", "shorter context"});
+  test::expect_user_error(
+      [&] { Reader(NextTokenSource(*shards_, too_long.length), too_long, 0, 1, 0); },
+      {"401 tokens", "last target", "shorter context"});
 }
 
 TEST_F(ReaderTest, MayBeLeftWithBatchesInFlight) {
   for (int i = 0; i < 50; ++i) {
-    Reader reader(*shards_, options(1, 4), 0, 1, static_cast<std::uint64_t>(i));
+    Reader reader(*source_, options(1, 4), 0, 1, static_cast<std::uint64_t>(i));
     if (i % 2 == 0) reader.next();
   }
 }

@@ -1,8 +1,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "data/reader.hpp"
 #include "data/shard_writer.hpp"
+#include "data/shards.hpp"
 #include "scratch.hpp"
 
 namespace tern::data {

@@ -1,14 +1,22 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "deck/deck.hpp"
 #include "deck/mistakes.hpp"
 
 namespace tern::test {
+
+using deck::Deck;
+using deck::parse;
+using deck::print;
+
 namespace {
 
-void one(const char* text, const char* mistake) {
+void one(const std::string& text, const char* mistake) {
   EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
 }
-void none(const char* text) { EXPECT_EQ(mistakes(text), Lines{}) << text; }
+void none(const std::string& text) { EXPECT_EQ(mistakes(text), Lines{}) << text; }
 
 TEST(DeckContradictions, Heads) {
   one("&model hidden = 100 heads = 3 /",
@@ -138,16 +146,79 @@ TEST(DeckRefusals, WhatIsNamedButNotBuiltYetIsRefusedPlainly) {
                   "d:1:{}: {}.{}: {} asks for {}, which this version does not build yet; use {}",
                   3 + std::string(group).size(), group, name, value, what, instead)});
   };
-  refused("objective", "kind", "'block_diffusion'", "block diffusion", "'causal'");
   refused("objective", "kind", "'refinement'", "recursive refinement", "'causal'");
   refused("objective", "kind", "'supervised'", "supervised training", "'causal'");
-  refused("batch", "preset", "'aggressive'", "batch presets", "'none'");
   refused("optimizer", "kind", "'muon'", "Muon", "'adamw'");
   refused("precision", "compute", "'fp16'", "fp16", "'bf16'");
   refused("precision", "compute", "'fp8'", "fp8", "'bf16'");
   refused("parallel", "tensor", "2", "tensor parallelism", "1");
   refused("parallel", "pipeline", "2", "pipeline parallelism", "1");
   refused("parallel", "shard", "'full'", "full sharding", "'optimizer'");
+}
+
+TEST(DeckContradictions, Presets) {
+  none("&batch preset = 'recommended' /");
+  none("&batch preset = 'recommended' per_rank = 128 global = 512 /");
+  one("&batch preset = 'extreme' per_rank = 8 /",
+      "d:1:27: batch.per_rank: 8, but preset = 'extreme' means 256; remove one of the two, or "
+      "write "
+      "preset = 'none'");
+  one("&batch preset = 'conservative' global = 512 /",
+      "d:1:32: batch.global: 512, but preset = 'conservative' means 256; remove one of the two, or "
+      "write preset = 'none'");
+  const Deck deck = parse("&batch preset = 'aggressive' / &optimizer lr_rule = 'sqrt' /", "d");
+  EXPECT_EQ(deck.batch.per_rank, 192);
+  EXPECT_EQ(deck.batch.global, 768);
+  EXPECT_DOUBLE_EQ(deck.optimizer.lr, 3e-4 * std::sqrt(6.0));
+  EXPECT_EQ(parse(print(deck, false), "d"), deck);
+}
+
+TEST(DeckContradictions, LearningRateRules) {
+  for (const auto& [global, lr] :
+       {std::pair{128, 3e-4}, std::pair{256, 4e-4}, std::pair{512, 5e-4}, std::pair{1024, 7e-4}})
+    EXPECT_EQ(parse(fmt::format("&batch global = {} / &optimizer lr_rule = 'table' /", global), "d")
+                  .optimizer.lr,
+              lr);
+  one("&batch global = 64 / &optimizer lr_rule = 'table' /",
+      "d:1:33: optimizer.lr_rule: 'table' knows global = 128, 256, 512 and 1024, not 64; write one "
+      "of them, or 'sqrt'");
+  one("&optimizer lr_rule = 'sqrt' /",
+      "d:1:12: optimizer.lr_rule: the rate follows from batch.global, which is not given; give it, "
+      "or a preset");
+  one("&batch global = 512 / &optimizer lr = 1e-3 lr_rule = 'table' /",
+      "d:1:34: optimizer.lr: 0.001, but lr_rule = 'table' gives 5e-04 at global = 512; remove one "
+      "of the two");
+}
+
+TEST(DeckContradictions, BlockDiffusion) {
+  const std::string samples =
+      "&data train = 'a.jsonl' question_tokens = 10 plan_tokens = 20 execution_tokens = 30 / ";
+  none(samples + "&objective kind = 'block_diffusion' hierarchy = 'hdp' / &model context = 60 /");
+  one(samples + "&objective kind = 'block_diffusion' / &model context = 61 /",
+      "d:1:130: model.context: 61 is not question_tokens + plan_tokens + execution_tokens = 60; "
+      "write that");
+  one("&data train = 'a.jsonl' /",
+      "d:1:7: data.train: kind = 'causal' reads token shards, not JSON; make some with ./prepare "
+      "text, or write kind = 'block_diffusion'");
+  one("&data train = 'a.bin' / &objective kind = 'block_diffusion' hierarchy = 'hdp' /",
+      "d:1:61: objective.hierarchy: hdp needs samples of question, plan and execution; write a "
+      ".json or .jsonl file");
+  one("&objective kind = 'block_diffusion' / &model position = 'learned' /",
+      "d:1:46: model.position: block diffusion repeats positions, for which 'learned' is not "
+      "built; "
+      "write 'rope'");
+  one("&objective kind = 'block_diffusion' clip_low = 0.9 clip_high = 0.5 /",
+      "d:1:37: objective.clip_low: 0.9 is above clip_high = 0.5; lower it");
+  one("&objective kind = 'block_diffusion' / &model vocabulary = 50257 /",
+      "d:1:46: model.vocabulary: 50257 leaves no token for the mask, which is the vocabulary's "
+      "last; "
+      "write at least 50258");
+  EXPECT_EQ(
+      parse(
+          samples + "&objective kind = 'block_diffusion' hierarchy = 'hdp' / &model context = 60 /",
+          "d")
+          .model.levels,
+      3);
 }
 
 }  // namespace

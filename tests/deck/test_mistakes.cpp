@@ -19,8 +19,8 @@ TEST(DeckMistakes, Names) {
   EXPECT_EQ(
       mistakes("&optimizer\n\n learning_rate_multiplier = 2 /"),
       Lines{"d:3:2: optimizer.learning_rate_multiplier: no such name in &optimizer; valid are "
-            "kind, lr, "
-            "betas, eps, weight_decay, grad_clip, schedule, warmup_steps, min_lr, decay_fraction"});
+            "kind, lr, lr_rule, betas, eps, weight_decay, grad_clip, schedule, warmup_steps, "
+            "min_lr, decay_fraction, ema"});
   EXPECT_EQ(mistakes("&model lr = 2 /"),
             Lines{"d:1:8: model.lr: no such name in &model; it belongs to &optimizer"});
 }
@@ -246,8 +246,8 @@ TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
       "d:7:32: batch.global: takes one value, not 2; remove the others or separate the next name "
       "from its "
       "value with '='",
-      "d:7:34: batch.preset: 'fast' asks for batch presets, which this version does not build yet; "
-      "use 'none'",
+      "d:7:34: batch.preset: 'fast' is not one of 'none' | 'conservative' | 'recommended' | "
+      "'aggressive' | 'extreme'; valid are none, conservative, recommended, aggressive, extreme",
       "d:8:20: optimizer.min_lr: 0.001 is above lr = 1e-04; lower it",
       "d:8:34: optimizer.warmup_steps: 99999 is more than campaign.max_steps = 1000; shorten the "
       "warmup",

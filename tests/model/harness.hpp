@@ -126,25 +126,25 @@ class Harness {
   }
 
   std::vector<double> logits(const ops::DropoutKey& dropout = {}) {
-    transformer->forward(context, tokens, pattern, dropout);
+    transformer->forward(context, {tokens}, pattern, dropout);
     transformer->logits(context, 0, logit_rows);
     return download(logit_rows);
   }
 
   double loss() {
-    transformer->forward(context, tokens, pattern);
-    transformer->loss(context, head, targets, losses);
+    transformer->forward(context, {tokens}, pattern);
+    transformer->loss(context, head, {{}, targets}, losses);
     return mean_loss();
   }
 
   /// Forward and backward; gradients replace those before. Returns the mean loss.
   double step(const ops::DropoutKey& dropout = {}) {
     Kokkos::deep_copy(parameters->gradient, A(0));
-    transformer->forward(context, tokens, pattern, dropout);
-    transformer->loss_backward(context, head, targets, weights, losses);
+    transformer->forward(context, {tokens}, pattern, dropout);
+    transformer->loss_backward(context, head, {{}, targets}, weights, losses);
     for (std::size_t l = transformer->layers(); l-- > 0;)
       transformer->block_backward(context, l, pattern, dropout);
-    transformer->embed_backward(context, tokens, order);
+    transformer->embed_backward(context, {tokens, order});
     context.fence("step");
     return mean_loss();
   }

@@ -182,12 +182,12 @@ TEST(Accumulation, GradientsAddUpOverMicroSteps) {
   randomize(model, 61);
   model.step();
   const std::vector<double> once = test::download(model.parameters->gradient);
-  model.transformer->forward(model.context, model.tokens, model.pattern);
-  model.transformer->loss_backward(model.context, model.head, model.targets, model.weights,
+  model.transformer->forward(model.context, {model.tokens}, model.pattern);
+  model.transformer->loss_backward(model.context, model.head, {{}, model.targets}, model.weights,
                                    model.losses);
   for (std::size_t l = model.transformer->layers(); l-- > 0;)
     model.transformer->block_backward(model.context, l, model.pattern, {});
-  model.transformer->embed_backward(model.context, model.tokens, model.order);
+  model.transformer->embed_backward(model.context, {model.tokens, model.order});
   std::vector<double> half = test::download(model.parameters->gradient);
   for (double& g : half) g /= 2;
   EXPECT_LT(test::relative_error(half, once), 1e-14);

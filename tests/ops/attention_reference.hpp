@@ -136,7 +136,7 @@ DenseAttention dense_attention(const AttentionCase& c, double scale, const std::
         };
         A largest = none, total = 0, delta = 0;
         for (int j = 0; j < c.keys; ++j) {
-          p[j] = c.pattern.allowed(i, j) ? factor * dot(q, k, key(j)) : none;
+          p[j] = c.pattern.allowed(b, i, j) ? factor * dot(q, k, key(j)) : none;
           largest = std::fmax(largest, p[j]);
         }
         for (int j = 0; j < c.keys; ++j) total += largest == none ? A(0) : std::exp(p[j] - largest);

@@ -18,7 +18,7 @@ std::vector<Pattern> patterns() {
 Tile tile_by_pairs(const Pattern& pattern, int q0, int q1, int k0, int k1) {
   int allowed = 0;
   for (int q = q0; q < q1; ++q)
-    for (int k = k0; k < k1; ++k) allowed += pattern.allowed(q, k);
+    for (int k = k0; k < k1; ++k) allowed += pattern.allowed(0, q, k);
   return allowed == 0 ? Tile::none : allowed == (q1 - q0) * (k1 - k0) ? Tile::all : Tile::mixed;
 }
 
@@ -28,7 +28,7 @@ TEST(Pattern, TilesFollowFromPairs) {
       for (int width : {1, 2, 5, 8})
         for (int q = 0; q < 14; ++q)
           for (int k = 0; k < 25; ++k)
-            ASSERT_EQ(pattern.tile(q, q + height, k, k + width),
+            ASSERT_EQ(pattern.tile(0, q, q + height, k, k + width),
                       tile_by_pairs(pattern, q, q + height, k, k + width))
                 << fmt::format("offset {} tile {} {} {} {}", pattern.query_offset, q, height, k,
                                width);
@@ -40,7 +40,7 @@ TEST(Pattern, CountsItsPairs) {
       const Pattern pattern{kind, 0};
       int allowed = 0;
       for (int q = 0; q < tokens; ++q)
-        for (int k = 0; k < tokens; ++k) allowed += pattern.allowed(q, k);
+        for (int k = 0; k < tokens; ++k) allowed += pattern.allowed(0, q, k);
       EXPECT_EQ(pattern.pairs(tokens), allowed);
     }
 }

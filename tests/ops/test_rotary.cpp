@@ -25,7 +25,7 @@ class Rotary : public testing::Test {
     tensor.upload();
     rounded_input = tensor.host;
     ops::portable::rotary_table<A>(context, base, table.view());
-    ops::portable::rotary<T>(context, tensor.view(), table.view(), first, direction);
+    ops::portable::rotary<T>(context, tensor.view(), table.view(), {first}, direction);
     context.fence("test");
     EXPECT_TRUE(tensor.surroundings_untouched());
     return tensor.download();
@@ -110,8 +110,9 @@ TEST(RotaryTable, TooShortIsAnError) {
   Tensor<float> x(1, 5, 1, 4);
   Statistics<float> table(8, 4);
   ops::Context context;
-  EXPECT_THROW(ops::portable::rotary<float>(context, x.view(), table.view(), 4, Direction::forward),
-               InternalError);
+  EXPECT_THROW(
+      ops::portable::rotary<float>(context, x.view(), table.view(), {4}, Direction::forward),
+      InternalError);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "deck/detail/assign.hpp"
+#include "deck/rules.hpp"
 
 namespace tern::deck::detail {
 namespace {
@@ -24,6 +25,11 @@ class Contradictions {
       if (!blamed && field.given) blamed = &field;
     }
     errors_.add(blamed ? blamed->place : Place{}, fmt::format("{}: {}", *names.begin(), text));
+  }
+
+  bool given(std::string_view name) {
+    const auto dot = name.find('.');
+    return table_.at(name.substr(0, dot), name.substr(dot + 1)).given;
   }
 
  private:
@@ -60,13 +66,21 @@ void check_sizes(const Deck& d, Contradictions& c) {
             {"model.vocabulary", "data.tokenizer"},
             fmt::format("{} is less than the {} tokens of tokenizer '{}'; write at least that",
                         d.model.vocabulary, least.tokens, least.tokenizer));
+  for (const Least& least : {Least{"gpt2", 50258}, Least{"bytes", 258}})
+    c.check(d.objective.kind == "block_diffusion" && d.data.tokenizer == least.tokenizer &&
+                d.model.vocabulary < least.tokens,
+            {"model.vocabulary", "objective.kind", "data.tokenizer"},
+            fmt::format("{} leaves no token for the mask, which is the vocabulary's last; write at "
+                        "least {}",
+                        d.model.vocabulary, least.tokens));
   const Batch& b = d.batch;
-  c.check(b.global > 0 && uneven(b.global, b.per_rank), {"batch.global", "batch.per_rank"},
+  c.check(b.preset == "none" && b.global > 0 && uneven(b.global, b.per_rank),
+          {"batch.global", "batch.per_rank"},
           fmt::format("{} sequences are no multiple of per_rank = {}; write one, or 0", b.global,
                       b.per_rank));
   const std::int64_t unit = std::max<std::int64_t>(b.per_rank, 1) * d.parallel.data;
   c.check(
-      !uneven(b.global, b.per_rank) && uneven(b.global, unit),
+      b.preset == "none" && !uneven(b.global, b.per_rank) && uneven(b.global, unit),
       {"batch.global", "parallel.data", "batch.per_rank"},
       fmt::format("{} sequences are no multiple of {}parallel.data = {}; write one, or 0", b.global,
                   b.per_rank > 0 ? fmt::format("per_rank = {} times ", b.per_rank) : std::string(),
@@ -77,6 +91,76 @@ void check_sizes(const Deck& d, Contradictions& c) {
       "cuDNN's attention does not compute in fp32; write attention = 'auto', or compute = 'bf16'");
 }
 
+void check_preset(const Deck& d, Contradictions& c) {
+  for (const BatchPreset& preset : batch_presets) {
+    if (d.batch.preset != preset.name) continue;
+    const auto against = [&](const char* name, std::int64_t value, std::int64_t its) {
+      c.check(c.given(name) && value != its, {name, "batch.preset"},
+              fmt::format("{}, but preset = '{}' means {}; remove one of the two, or write preset "
+                          "= 'none'",
+                          value, preset.name, its));
+    };
+    against("batch.per_rank", d.batch.per_rank, preset.per_rank);
+    against("batch.global", d.batch.global, preset.global);
+  }
+  const Optimizer& o = d.optimizer;
+  if (o.lr_rule == "none") return;
+  std::int64_t global = d.batch.global;
+  for (const BatchPreset& preset : batch_presets)
+    if (d.batch.preset == preset.name) global = preset.global;
+  const double lr = ruled_lr(o.lr_rule, global);
+  c.check(global == 0, {"optimizer.lr_rule", "batch.global", "batch.preset"},
+          "the rate follows from batch.global, which is not given; give it, or a preset");
+  c.check(
+      global > 0 && lr == 0, {"optimizer.lr_rule", "batch.global", "batch.preset"},
+      fmt::format("'table' knows global = 128, 256, 512 and 1024, not {}; write one of them, or "
+                  "'sqrt'",
+                  global));
+  c.check(lr > 0 && c.given("optimizer.lr") && o.lr != lr, {"optimizer.lr", "optimizer.lr_rule"},
+          fmt::format("{}, but lr_rule = '{}' gives {} at global = {}; remove one of the two",
+                      text_of(o.lr), o.lr_rule, text_of(lr), global));
+}
+
+void check_block_diffusion(const Deck& d, Contradictions& c) {
+  const Objective& o = d.objective;
+  const Data& data = d.data;
+  const bool samples = holds_samples(data), diffusion = o.kind == "block_diffusion";
+  c.check(samples && !diffusion, {"data.train", "data.valid", "objective.kind"},
+          fmt::format("kind = '{}' reads token shards, not JSON; make some with ./prepare text, or "
+                      "write kind = 'block_diffusion'",
+                      o.kind));
+  if (!diffusion) return;
+  c.check(d.model.position == "learned", {"model.position", "objective.kind"},
+          "block diffusion repeats positions, for which 'learned' is not built; write 'rope'");
+  c.check(o.clip_low > o.clip_high, {"objective.clip_low", "objective.clip_high"},
+          fmt::format("{} is above clip_high = {}; lower it", text_of(o.clip_low),
+                      text_of(o.clip_high)));
+  c.check(
+      o.hierarchy == "hdp" && d.model.levels != 0 && d.model.levels != 3,
+      {"model.levels", "objective.hierarchy"},
+      fmt::format("{}, but hdp has 3: question, plan, execution; write 3, or 0", d.model.levels));
+  const std::int64_t all = data.question_tokens + data.plan_tokens + data.execution_tokens;
+  c.check(samples && d.model.context != all,
+          {"model.context", "data.question_tokens", "data.plan_tokens", "data.execution_tokens"},
+          fmt::format("{} is not question_tokens + plan_tokens + execution_tokens = {}; write that",
+                      d.model.context, all));
+  const bool files = !data.train.empty() || !data.valid.empty();
+  c.check(files && !samples && o.hierarchy == "hdp", {"objective.hierarchy", "data.train"},
+          "hdp needs samples of question, plan and execution; write a .json or .jsonl file");
+  c.check(o.hierarchy == "hdp" && o.plan_block > data.plan_tokens,
+          {"objective.plan_block", "data.plan_tokens"},
+          fmt::format("{} is more than plan_tokens = {}; shorten it, or write 0", o.plan_block,
+                      data.plan_tokens));
+  c.check(o.hierarchy == "hdp" && o.execution_block > data.execution_tokens,
+          {"objective.execution_block", "data.execution_tokens"},
+          fmt::format("{} is more than execution_tokens = {}; shorten it", o.execution_block,
+                      data.execution_tokens));
+  c.check(o.hierarchy == "flat" && o.block_length > d.model.context,
+          {"objective.block_length", "model.context"},
+          fmt::format("{} is more than model.context = {}; shorten it", o.block_length,
+                      d.model.context));
+}
+
 void check_schedule(const Deck& d, Contradictions& c) {
   const Optimizer& o = d.optimizer;
   const std::int64_t steps = d.campaign.max_steps;
@@ -85,7 +169,7 @@ void check_schedule(const Deck& d, Contradictions& c) {
   c.check(o.warmup_steps > steps, {"optimizer.warmup_steps", "campaign.max_steps"},
           fmt::format("{} is more than campaign.max_steps = {}; shorten the warmup", o.warmup_steps,
                       steps));
-  c.check(o.min_lr > o.lr, {"optimizer.min_lr", "optimizer.lr"},
+  c.check(o.lr_rule == "none" && o.min_lr > o.lr, {"optimizer.min_lr", "optimizer.lr"},
           fmt::format("{} is above lr = {}; lower it", text_of(o.min_lr), text_of(o.lr)));
   const double decay = o.decay_fraction * static_cast<double>(steps);
   c.check(o.schedule == "wsd" && o.warmup_steps <= steps &&
@@ -119,6 +203,8 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   Contradictions c(table, errors);
   check_model(deck.model, c);
   check_sizes(deck, c);
+  check_preset(deck, c);
+  check_block_diffusion(deck, c);
   check_schedule(deck, c);
   check_run(deck, c);
 }

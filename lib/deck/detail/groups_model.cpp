@@ -38,6 +38,9 @@ void describe(Group& group, Model& m) {
       .one_of({"rope", "learned", "none"});
   group.add("rope_base", m.rope_base, "base of the rotary frequencies").above(1);
   group.add("tie_embeddings", m.tie_embeddings, "the head uses the embedding's matrix");
+  group.add("levels", m.levels, "rows of a learned level embedding; 0: none; hdp has 3")
+      .at_least(0)
+      .at_most(1 << 16);
   group.add("init_std", m.init_std, "standard deviation of initial matrices").above(0).at_most(10);
   group.add("init_scaled_residual", m.init_scaled_residual,
             "projections into the residual stream start at init_std / sqrt(2 layers)");

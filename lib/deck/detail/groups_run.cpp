@@ -29,6 +29,11 @@ void describe(Group& group, Evaluation& e) {
   group.add("target_loss", e.target_loss, "validation loss at which the run stops; 0: none")
       .unit("nats")
       .at_least(0);
+  group
+      .add("problems", e.problems,
+           "samples: problems of &data valid solved at an evaluation, for exact match; 0: none")
+      .at_least(0)
+      .at_most(1e9);
   group.add("patience", e.patience, "evaluations without improvement before the run stops; 0: any")
       .at_least(0);
 }
@@ -47,6 +52,20 @@ void describe(Group& group, Generation& g) {
   group.add("temperature", g.temperature, "divides the logits; 0: greedy").at_least(0);
   group.add("top_p", g.top_p, "least probability mass the candidates hold").above(0).at_most(1);
   group.add("top_k", g.top_k, "most candidates; 0: all").at_least(0).at_most(1 << 24);
+  group
+      .add("sampler", g.sampler,
+           "block_diffusion: first_hitting unmasks one token a step, ddpm some of them")
+      .one_of({"first_hitting", "ddpm"});
+  group
+      .add("denoising_steps", g.denoising_steps,
+           "block_diffusion, ddpm: of a block; 0: as many as it has tokens")
+      .unit("steps")
+      .at_least(0)
+      .at_most(1 << 24);
+  group.add("batch", g.batch, "block_diffusion: problems solved together")
+      .unit("sequences")
+      .at_least(1)
+      .at_most(1 << 16);
 }
 
 void describe(Group& group, Output& o) {

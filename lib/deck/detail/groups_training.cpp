@@ -7,16 +7,63 @@ void describe(Group& group, Objective& o) {
       .one_of({"causal", "block_diffusion", "refinement", "supervised"});
   group.add("z_loss", o.z_loss, "weight of the squared log of the softmax's denominator; 0: off")
       .at_least(0);
+  group
+      .add("block_length", o.block_length,
+           "block_diffusion: of a block of a flat sample; 1: one by one")
+      .unit("tokens")
+      .at_least(1)
+      .at_most(1 << 24);
+  group
+      .add("hierarchy", o.hierarchy,
+           "block_diffusion: flat: one level; hdp: question, plan and execution, two levels")
+      .one_of({"flat", "hdp"});
+  group.add("condition", o.condition, "block_diffusion: what a flat sample is given clean")
+      .one_of({"question", "none"});
+  group.add("plan_block", o.plan_block, "hdp: of a block of the plan; 0: the whole plan at once")
+      .unit("tokens")
+      .at_least(0)
+      .at_most(1 << 24);
+  group.add("execution_block", o.execution_block, "hdp: of a block of the execution")
+      .unit("tokens")
+      .at_least(1)
+      .at_most(1 << 24);
+  group.add("plan_weight", o.plan_weight, "hdp: weight of the plans' mean loss").at_least(0);
+  group.add("execution_weight", o.execution_weight, "hdp: weight of the executions' mean loss")
+      .at_least(0);
+  group.add("clip_low", o.clip_low, "block_diffusion: least share of masked tokens in training")
+      .above(0)
+      .at_most(1);
+  group.add("clip_high", o.clip_high, "block_diffusion: largest share of masked tokens in training")
+      .above(0)
+      .at_most(1);
+  group.add("clip_search", o.clip_search,
+            "block_diffusion: evaluations choose clip_low and clip_high for least variance");
 }
 
 void describe(Group& group, Data& d) {
-  group.add("train", d.train, "token shards to train on; wildcards allowed");
-  group.add("valid", d.valid, "token shards to evaluate on; wildcards allowed");
+  group.add("train", d.train, "token shards, or samples as JSON, to train on; wildcards allowed");
+  group.add("valid", d.valid, "the same to evaluate on");
   group.add("tokenizer", d.tokenizer,
             "'gpt2', 'bytes', a folder made by prepare, or a tokenizer.json");
   group.add("threads", d.threads, "threads that read and prefetch batches")
       .at_least(1)
       .at_most(1024);
+  group.add("question_tokens", d.question_tokens, "samples: longest question, end token included")
+      .unit("tokens")
+      .at_least(1)
+      .at_most(1 << 24);
+  group.add("plan_tokens", d.plan_tokens, "samples: longest plan, end token included")
+      .unit("tokens")
+      .at_least(1)
+      .at_most(1 << 24);
+  group
+      .add("execution_tokens", d.execution_tokens, "samples: longest execution, end token included")
+      .unit("tokens")
+      .at_least(1)
+      .at_most(1 << 24);
+  group.add("packing", d.packing, "samples: several in a row, each at its true length");
+  group.add("too_long", d.too_long, "samples: what is done with those longer than that")
+      .one_of({"leave out", "cut"});
 }
 
 void describe(Group& group, Batch& b) {
@@ -28,12 +75,20 @@ void describe(Group& group, Batch& b) {
       .unit("sequences")
       .at_least(0)
       .at_most(1 << 30);
-  group.add("preset", b.preset, "a named batch plan; 'none': per_rank and global as given");
+  group
+      .add("preset", b.preset,
+           "per_rank / global: 64/256, 128/512, 192/768, 256/1024; none: as given")
+      .one_of({"none", "conservative", "recommended", "aggressive", "extreme"});
 }
 
 void describe(Group& group, Optimizer& o) {
   group.add("kind", o.kind, "the update").one_of({"adamw", "muon"});
   group.add("lr", o.lr, "highest learning rate").above(0);
+  group
+      .add("lr_rule", o.lr_rule,
+           "sqrt: 3e-4 sqrt(global / 128); table: 3e-4, 4e-4, 5e-4, 7e-4 at 128, 256, 512, 1024; "
+           "none: lr")
+      .one_of({"none", "sqrt", "table"});
   group.add("betas", o.betas, "decay of the first and second moments").at_least(0).below(1);
   group.add("eps", o.eps, "added to the root of the second moment").above(0).below(1);
   group.add("weight_decay", o.weight_decay, "decoupled, on matrices only").at_least(0);
@@ -46,6 +101,11 @@ void describe(Group& group, Optimizer& o) {
   group.add("decay_fraction", o.decay_fraction, "wsd: share of max_steps over which the rate falls")
       .at_least(0)
       .at_most(1);
+  group
+      .add("ema", o.ema,
+           "decay of the average of the weights that is evaluated and sampled from; 0: none")
+      .at_least(0)
+      .below(1);
 }
 
 void describe(Group& group, Precision& p) {

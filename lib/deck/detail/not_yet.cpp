@@ -15,10 +15,8 @@ struct NotYet {
 };
 
 constexpr NotYet not_yet[] = {
-    {"objective", "kind", "block_diffusion", "causal", "block diffusion"},
     {"objective", "kind", "refinement", "causal", "recursive refinement"},
     {"objective", "kind", "supervised", "causal", "supervised training"},
-    {"batch", "preset", "*", "none", "batch presets"},
     {"optimizer", "kind", "muon", "adamw", "Muon"},
     {"precision", "compute", "fp16", "bf16", "fp16"},
     {"precision", "compute", "fp8", "bf16", "fp8"},

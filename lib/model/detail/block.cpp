@@ -64,17 +64,18 @@ void Blocks<T>::qkv_forward(const ops::Context& context, const Layer<T>& layer,
 
 template <class T>
 void Blocks<T>::rotate(const ops::Context& context, Matrix<T> qkv, std::size_t sequences,
-                       std::size_t length, int first, ops::Direction direction) const {
+                       std::size_t length, const ops::Positions& at,
+                       ops::Direction direction) const {
   if (!rope) return;
-  ops::rotary<T>(context, heads_of(qkv, 0, sequences, length, size.H + size.K, size.E), rotary,
-                 first, direction);
+  ops::rotary<T>(context, heads_of(qkv, 0, sequences, length, size.H + size.K, size.E), rotary, at,
+                 direction);
 }
 
 template <class T>
 void Blocks<T>::attend(const ops::Context& context, LayerState<T>& s,
                        const ops::Pattern& pattern) const {
   const std::size_t H = size.H, K = size.K;
-  rotate(context, s.qkv, batch, tokens, 0, ops::Direction::forward);
+  rotate(context, s.qkv, batch, tokens, {0, positions}, ops::Direction::forward);
   ops::attention_forward<T>(context, pattern, scale, part(s.qkv, 0, H), part(s.qkv, H, K),
                             part(s.qkv, H + K, K), part(s.attention, 0, H), s.lse);
 }
@@ -157,7 +158,7 @@ void Blocks<T>::attention_backward(const ops::Context& context, const Layer<T>& 
                              part(s.qkv, H + K, K), part(s.attention, 0, H), part(dattention, 0, H),
                              s.lse, delta, part(dqkv, 0, H), part(dqkv, H, K),
                              part(dqkv, H + K, K));
-  rotate(context, dqkv, batch, tokens, 0, ops::Direction::backward);
+  rotate(context, dqkv, batch, tokens, {0, positions}, ops::Direction::backward);
   if (qk_norm) {
     ops::head_norm_backward<T>(context, part(dqkv, 0, H), s.q_saved, layer.norm_q.gain, s.rstd_q,
                                layer.norm_q.dgain, partial);

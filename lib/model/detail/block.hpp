@@ -19,8 +19,9 @@ struct Blocks {
   ops::Activation activation;
   double eps, scale, rope_base;
   bool rope, qk_norm;
-  std::size_t batch = 0, tokens = 0;  // B, T
-  Matrix<A> rotary;                   // (positions, E), empty without rope
+  std::size_t batch = 0, tokens = 0;     // B, T
+  Matrix<A> rotary;                      // (positions, E), empty without rope
+  Vector<const std::int32_t> positions;  // (N) of the current pass; empty: 0, 1, ... in a sequence
 
   Matrix<T> branch;      // (N, D), only with dropout
   Matrix<T> dstream;     // (N, D) gradient of the residual stream
@@ -33,7 +34,7 @@ struct Blocks {
   void qkv_forward(const ops::Context&, const Layer<T>&, LayerState<T>&) const;
   /// Rotates q and k of (batch, tokens) rows of a fused buffer.
   void rotate(const ops::Context&, Matrix<T> qkv, std::size_t sequences, std::size_t length,
-              int first, ops::Direction) const;
+              const ops::Positions&, ops::Direction) const;
   /// Rotation and attention.
   void attend(const ops::Context&, LayerState<T>&, const ops::Pattern&) const;
   /// middle = input + dropout(o_proj(attention)).

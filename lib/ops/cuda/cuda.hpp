@@ -27,7 +27,7 @@ void norm_backward(const Context&, Norm, Matrix<const bf16> dy, Matrix<const bf1
                    Vector<float> partial);
 
 // rotary position embedding (rotary.cpp)
-void rotary(const Context&, Heads<bf16> x, Matrix<const float> table, int first, Direction);
+void rotary(const Context&, Heads<bf16> x, Matrix<const float> table, const Positions&, Direction);
 
 // attention (attention.cpp)
 void attention_forward(const Context&, const Pattern& pattern, double scale, Heads<const bf16> q,
@@ -60,7 +60,7 @@ void embedding_backward(const Context&, Vector<const std::int32_t> tokens,
 // head and loss (head_loss.cpp)
 void head_loss_forward(const Context&, const HeadOptions&, Matrix<const bf16> x,
                        Matrix<const bf16> w, Vector<const std::int32_t> targets,
-                       Matrix<bf16> logits, Vector<float> losses);
+                       Matrix<bf16> logits, Vector<float> losses, Vector<std::int32_t> best);
 void head_loss_backward(const Context&, const HeadOptions&, Matrix<const bf16> x,
                         Matrix<const bf16> w, Vector<const std::int32_t> targets,
                         Vector<const float> weights, Matrix<bf16> logits, Vector<float> losses,

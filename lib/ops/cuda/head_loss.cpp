@@ -142,11 +142,15 @@ bool packed(const Matrix<bf16>& logits) {
 
 void head_loss_forward(const Context& context, const HeadOptions& options, Matrix<const bf16> x,
                        Matrix<const bf16> w, Vector<const std::int32_t> targets,
-                       Matrix<bf16> logits, Vector<float> losses) {
+                       Matrix<bf16> logits, Vector<float> losses, Vector<std::int32_t> best) {
   if (!packed(logits))
-    return portable::head_loss_forward<bf16>(context, options, x, w, targets, logits, losses);
+    return portable::head_loss_forward<bf16>(context, options, x, w, targets, logits, losses, best);
   for_each_chunk(context, options, x, w, targets, nullptr, logits, losses,
-                 [](std::size_t, std::size_t, Matrix<const bf16>) {});
+                 [&](std::size_t first, std::size_t n, Matrix<const bf16> chunk) {
+                   if (best.extent(0) > 0)
+                     portable::argmax_rows<bf16>(context, chunk, options.vocabulary,
+                                                 Vector<std::int32_t>(best.data() + first, n));
+                 });
 }
 
 void head_loss_backward(const Context& context, const HeadOptions& options, Matrix<const bf16> x,

@@ -15,6 +15,7 @@ struct Rotation {
   std::int64_t sequence_stride, token_stride, head_stride;
   int tokens, heads, half, first;
   float sign;
+  const std::int32_t* positions;  // (B*T), or null: first + token
 };
 
 // blockIdx.y: the token, blockIdx.z: the sequence; a thread turns eight pairs of one head.
@@ -25,7 +26,9 @@ __global__ void rotate(Rotation a) {
   const int head = at / packs, i = at % packs * pack_size;
   bf16* low =
       a.x + blockIdx.z * a.sequence_stride + blockIdx.y * a.token_stride + head * a.head_stride + i;
-  const float* row = a.table + std::size_t(a.first + blockIdx.y) * 2 * a.half + i;
+  const int position = a.positions ? a.positions[std::size_t(blockIdx.z) * a.tokens + blockIdx.y]
+                                   : a.first + static_cast<int>(blockIdx.y);
+  const float* row = a.table + std::size_t(position) * 2 * a.half + i;
   const Pack cosine = Pack::load(row), sine = Pack::load(row + a.half);
   Pack l = Pack::load(low), h = Pack::load(low + a.half);
   for (int j = 0; j < pack_size; ++j) {
@@ -42,18 +45,22 @@ bool packed(std::size_t stride) { return stride % pack_size == 0; }
 
 }  // namespace
 
-void rotary(const Context& context, Heads<bf16> x, Matrix<const float> table, int first,
-            Direction direction) {
+void rotary(const Context& context, Heads<bf16> x, Matrix<const float> table,
+            const Positions& positions, Direction direction) {
   if (x.size() == 0) return;
   TERN_REQUIRE(x.extent(3) == table.extent(1) && x.extent(3) % 2 == 0, "head size {}, table {}",
                x.extent(3), table.extent(1));
-  TERN_REQUIRE(first >= 0 && first + x.extent(1) <= table.extent(0),
+  const int first = positions.first;
+  const bool counted = positions.rows.extent(0) == 0;
+  TERN_REQUIRE(!counted || (first >= 0 && first + x.extent(1) <= table.extent(0)),
                "positions {} to {}, table has {}", first, first + x.extent(1), table.extent(0));
+  TERN_REQUIRE(counted || positions.rows.extent(0) == x.extent(0) * x.extent(1),
+               "{} positions for {} rows", positions.rows.extent(0), x.extent(0) * x.extent(1));
   const std::size_t half = x.extent(3) / 2;
   if (half % pack_size != 0 || !packed(x.stride(0)) || !packed(x.stride(1)) ||
       !packed(x.stride(2)) || !all_aligned(x.data(), table.data()) || x.extent(0) > 65535 ||
       x.extent(1) > 65535)
-    return portable::rotary<bf16>(context, x, table, first, direction);
+    return portable::rotary<bf16>(context, x, table, positions, direction);
   const Rotation a{x.data(),
                    table.data(),
                    static_cast<std::int64_t>(x.stride(0)),
@@ -63,7 +70,8 @@ void rotary(const Context& context, Heads<bf16> x, Matrix<const float> table, in
                    static_cast<int>(x.extent(2)),
                    static_cast<int>(half),
                    first,
-                   direction == Direction::forward ? 1.0f : -1.0f};
+                   direction == Direction::forward ? 1.0f : -1.0f,
+                   counted ? nullptr : positions.rows.data()};
   const dim3 grid(blocks_for(half / pack_size * x.extent(2), block_threads), a.tokens,
                   static_cast<unsigned>(x.extent(0)));
   rotate<<<grid, block_threads, 0, stream_of(context)>>>(a);

@@ -96,11 +96,11 @@ struct Forward {
     for (int begin = 0; begin < keys; begin += tile.other) {
       const auto [k0, k1, seen] =
           seen_span(begin, Kokkos::min(begin + tile.other, keys), tile.other,
-                    [&](int first, int last) { return pattern.tile(q0, q1, first, last); });
+                    [&](int first, int last) { return pattern.tile(b, q0, q1, first, last); });
       if (seen == Tile::none) continue;
       const auto key_tile = stage_other<T, A>(team, head_rows(k, b, kv, k0), k1 - k0, size, staged);
       tile_product<Own>(team, k1 - k0, size, key_tile, own, scores, stride, Sum::fresh);
-      if (seen == Tile::mixed) mask(team, scores, q0, q1, k0, k1);
+      if (seen == Tile::mixed) mask(team, scores, b, q0, q1, k0, k1);
       online_softmax<Own>(team, state, scores, k1 - k0, stride);
       scale_columns<Own>(team, sum, size, stride, state.factor);
       const auto value_tile =
@@ -111,12 +111,13 @@ struct Forward {
     finish(team, state, sum, b, h, q0, q1 - q0);
   }
 
-  KOKKOS_FUNCTION void mask(const Team& team, A* scores, int q0, int q1, int k0, int k1) const {
+  KOKKOS_FUNCTION void mask(const Team& team, A* scores, int b, int q0, int q1, int k0,
+                            int k1) const {
     constexpr int stride = tile_stride(place, Own);
     const int width = q1 - q0;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, k1 - k0), [&](int key) {
       for (int n = 0; n < width; ++n)
-        if (!pattern.allowed(q0 + n, k0 + key))
+        if (!pattern.allowed(b, q0 + n, k0 + key))
           scores[key * stride + n] = -Kokkos::Experimental::infinity_v<A>;
     });
     team.team_barrier();

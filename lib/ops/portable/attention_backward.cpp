@@ -68,13 +68,13 @@ struct BackwardQuery {
     for (int begin = 0; begin < keys; begin += in.tile.other) {
       const auto [k0, k1, seen] =
           seen_span(begin, Kokkos::min(begin + in.tile.other, keys), in.tile.other,
-                    [&](int first, int last) { return in.pattern.tile(q0, q1, first, last); });
+                    [&](int first, int last) { return in.pattern.tile(b, q0, q1, first, last); });
       if (seen == Tile::none) continue;
       const auto value = stage_other<T, A>(team, head_rows(in.v, b, kv, k0), k1 - k0, size, staged);
       tile_product<Own>(team, k1 - k0, size, value, dout, dweights, stride, Sum::fresh);
       const auto key = stage_other<T, A>(team, head_rows(in.k, b, kv, k0), k1 - k0, size, staged);
       tile_product<Own>(team, k1 - k0, size, key, q, weights, stride, Sum::fresh);
-      if (seen == Tile::mixed) mask(team, weights, q0, q1, k0, k1);
+      if (seen == Tile::mixed) mask(team, weights, b, q0, q1, k0, k1);
       score_gradient(team, k1 - k0, weights, dweights, lse, delta);
       tile_product<Own>(team, size, k1 - k0, transposed(key), dweights, sum, stride, Sum::onto);
     }
@@ -100,11 +100,12 @@ struct BackwardQuery {
     team.team_barrier();
   }
 
-  KOKKOS_FUNCTION void mask(const Team& team, A* scores, int q0, int q1, int k0, int k1) const {
+  KOKKOS_FUNCTION void mask(const Team& team, A* scores, int b, int q0, int q1, int k0,
+                            int k1) const {
     const int width = q1 - q0;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, k1 - k0), [&](int key) {
       for (int n = 0; n < width; ++n)
-        if (!in.pattern.allowed(q0 + n, k0 + key)) scores[key * stride + n] = -infinity<A>;
+        if (!in.pattern.allowed(b, q0 + n, k0 + key)) scores[key * stride + n] = -infinity<A>;
     });
     team.team_barrier();
   }
@@ -202,12 +203,12 @@ struct BackwardKey {
     for (int begin = 0; begin < queries; begin += in.tile.other) {
       const auto [q0, q1, seen] =
           seen_span(begin, Kokkos::min(begin + in.tile.other, queries), in.tile.other,
-                    [&](int first, int last) { return in.pattern.tile(first, last, k0, k1); });
+                    [&](int first, int last) { return in.pattern.tile(b, first, last, k0, k1); });
       if (seen == Tile::none) continue;
       const int rows = q1 - q0;
       auto query = stage_other<T, A>(team, head_rows(in.q, b, h, q0), rows, size, a.staged);
       tile_product<Own>(team, rows, size, query, a.key, a.weights, stride, Sum::fresh);
-      if (seen == Tile::mixed) mask(team, a.weights, q0, q1, k0, k1);
+      if (seen == Tile::mixed) mask(team, a.weights, b, q0, q1, k0, k1);
       const auto dout = stage_other<T, A>(team, head_rows(in.dout, b, h, q0), rows, size, a.staged);
       tile_product<Own>(team, rows, size, dout, a.value, a.dweights, stride, Sum::fresh);
       score_gradient(team, bh, q0, rows, a);
@@ -229,11 +230,12 @@ struct BackwardKey {
                    {key.data, key.stride}, {gradient.data, gradient.stride});
   }
 
-  KOKKOS_FUNCTION void mask(const Team& team, A* scores, int q0, int q1, int k0, int k1) const {
+  KOKKOS_FUNCTION void mask(const Team& team, A* scores, int b, int q0, int q1, int k0,
+                            int k1) const {
     const int width = k1 - k0;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, q1 - q0), [&](int query) {
       for (int n = 0; n < width; ++n)
-        if (!in.pattern.allowed(q0 + query, k0 + n)) scores[query * stride + n] = -infinity<A>;
+        if (!in.pattern.allowed(b, q0 + query, k0 + n)) scores[query * stride + n] = -infinity<A>;
     });
     team.team_barrier();
   }

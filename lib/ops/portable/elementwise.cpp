@@ -48,6 +48,29 @@ void convert(const Context& context, Vector<const From> from, Vector<To> to) {
       });
 }
 
+template <class A>
+void move_average(const Context& context, double decay, Vector<const A> values, Vector<A> average) {
+  const A share = static_cast<A>(1 - decay);
+  detail::for_each(
+      context, "move_average", values.size(),
+      KOKKOS_LAMBDA(const std::size_t i) { average(i) += share * (values(i) - average(i)); });
+}
+
+template <class A>
+void exchange(const Context& context, Vector<A> a, Vector<A> b) {
+  detail::for_each(
+      context, "exchange", a.size(), KOKKOS_LAMBDA(const std::size_t i) {
+        const A kept = a(i);
+        a(i) = b(i);
+        b(i) = kept;
+      });
+}
+
+template void move_average<float>(const Context&, double, Vector<const float>, Vector<float>);
+template void move_average<double>(const Context&, double, Vector<const double>, Vector<double>);
+template void exchange<float>(const Context&, Vector<float>, Vector<float>);
+template void exchange<double>(const Context&, Vector<double>, Vector<double>);
+
 #define INSTANTIATE(T)                                                               \
   template void dropout<T>(const Context&, const DropoutKey&, Matrix<T>);            \
   template void add<T>(const Context&, Matrix<const T>, Matrix<T>);                  \

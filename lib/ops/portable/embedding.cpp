@@ -71,6 +71,20 @@ void embedding_forward(const Context& context, Vector<const std::int32_t> tokens
 }
 
 template <class T>
+void embedding_add(const Context& context, Vector<const std::int32_t> rows, Matrix<const T> table,
+                   Matrix<T> x) {
+  using A = Accumulate<T>;
+  const int width = static_cast<int>(x.extent(1));
+  detail::for_each_row(
+      context, "embedding_add", x.extent(0),
+      KOKKOS_LAMBDA(const detail::Team& team, const int row) {
+        const T* in = &table(rows(row), 0);
+        T* out = &x(row, 0);
+        detail::columns(team, width, [&](int i) { out[i] = T(A(out[i]) + A(in[i])); });
+      });
+}
+
+template <class T>
 void embedding_backward(const Context& context, Vector<const std::int32_t> tokens,
                         Vector<const std::int32_t> order, Matrix<const T> dx,
                         std::size_t tokens_per_sequence, Matrix<Accumulate<T>> dtable,
@@ -102,6 +116,8 @@ void embedding_backward(const Context& context, Vector<const std::int32_t> token
 #define INSTANTIATE(T)                                                                            \
   template void embedding_forward<T>(const Context&, Vector<const std::int32_t>, Matrix<const T>, \
                                      Matrix<const T>, std::size_t, int, Matrix<T>);               \
+  template void embedding_add<T>(const Context&, Vector<const std::int32_t>, Matrix<const T>,     \
+                                 Matrix<T>);                                                      \
   template void embedding_backward<T>(const Context&, Vector<const std::int32_t>,                 \
                                       Vector<const std::int32_t>, Matrix<const T>, std::size_t,   \
                                       Matrix<Accumulate<T>>, Matrix<Accumulate<T>>);

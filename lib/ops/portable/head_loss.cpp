@@ -87,9 +87,43 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
 template <class T>
 void head_loss_forward(const Context& context, const HeadOptions& options, Matrix<const T> x,
                        Matrix<const T> w, Vector<const std::int32_t> targets, Matrix<T> logits,
-                       Vector<Accumulate<T>> losses) {
+                       Vector<Accumulate<T>> losses, Vector<std::int32_t> best) {
   for_each_chunk<T>(context, options, x, w, targets, {}, logits, losses,
-                    [](std::size_t, std::size_t, const Matrix<T>&) {});
+                    [&](std::size_t first, std::size_t n, const Matrix<T>& chunk) {
+                      if (best.extent(0) > 0)
+                        portable::argmax_rows<T>(context, chunk, options.vocabulary,
+                                                 Vector<std::int32_t>(best.data() + first, n));
+                    });
+}
+
+template <class T>
+void scatter_rows(const Context& context, Vector<const std::int32_t> rows, Matrix<const T> from,
+                  Matrix<T> to) {
+  Kokkos::deep_copy(context.space, to, T(0.0f));
+  const int width = static_cast<int>(to.extent(1));
+  detail::for_each_row(
+      context, "scatter_rows", rows.extent(0),
+      KOKKOS_LAMBDA(const detail::Team& team, const int row) {
+        const T* in = &from(row, 0);
+        T* out = &to(rows(row), 0);
+        detail::columns(team, width, [&](int i) { out[i] = in[i]; });
+      });
+}
+
+template <class T>
+void argmax_rows(const Context& context, Matrix<const T> logits, std::size_t vocabulary,
+                 Vector<std::int32_t> best) {
+  using A = Accumulate<T>;
+  const int width = static_cast<int>(vocabulary > 0 ? vocabulary : logits.extent(1));
+  detail::for_each_row(
+      context, "argmax_rows", logits.extent(0),
+      KOKKOS_LAMBDA(const detail::Team& team, const int row) {
+        const T* values = &logits(row, 0);
+        const A largest = detail::row_max<A>(team, width, [&](int i) { return A(values[i]); });
+        // The lowest index of the largest is the largest of -index.
+        best(row) = static_cast<std::int32_t>(-detail::row_max<A>(
+            team, width, [&](int i) { return A(values[i]) == largest ? A(-i) : A(-width); }));
+      });
 }
 
 template <class T>
@@ -108,7 +142,11 @@ void head_loss_backward(const Context& context, const HeadOptions& options, Matr
 #define INSTANTIATE(T)                                                                       \
   template void head_loss_forward<T>(const Context&, const HeadOptions&, Matrix<const T>,    \
                                      Matrix<const T>, Vector<const std::int32_t>, Matrix<T>, \
-                                     Vector<Accumulate<T>>);                                 \
+                                     Vector<Accumulate<T>>, Vector<std::int32_t>);           \
+  template void scatter_rows<T>(const Context&, Vector<const std::int32_t>, Matrix<const T>, \
+                                Matrix<T>);                                                  \
+  template void argmax_rows<T>(const Context&, Matrix<const T>, std::size_t,                 \
+                               Vector<std::int32_t>);                                        \
   template void head_loss_backward<T>(const Context&, const HeadOptions&, Matrix<const T>,   \
                                       Matrix<const T>, Vector<const std::int32_t>,           \
                                       Vector<const Accumulate<T>>, Matrix<T>,                \

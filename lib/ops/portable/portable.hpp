@@ -41,7 +41,8 @@ void head_norm_backward(const Context&, Heads<T> dx, Matrix<const T> saved, Vect
 template <class T>
 void rotary_table(const Context&, double base, Matrix<T> table);
 template <class T>
-void rotary(const Context&, Heads<T> x, Matrix<const Accumulate<T>> table, int first, Direction);
+void rotary(const Context&, Heads<T> x, Matrix<const Accumulate<T>> table, const Positions&,
+            Direction);
 
 // attention
 template <class T>
@@ -76,6 +77,9 @@ void embedding_forward(const Context&, Vector<const std::int32_t> tokens, Matrix
                        Matrix<const T> positions, std::size_t tokens_per_sequence, int first,
                        Matrix<T> x);
 template <class T>
+void embedding_add(const Context&, Vector<const std::int32_t> rows, Matrix<const T> table,
+                   Matrix<T> x);
+template <class T>
 void embedding_backward(const Context&, Vector<const std::int32_t> tokens,
                         Vector<const std::int32_t> order, Matrix<const T> dx,
                         std::size_t tokens_per_sequence, Matrix<Accumulate<T>> dtable,
@@ -85,7 +89,13 @@ void embedding_backward(const Context&, Vector<const std::int32_t> tokens,
 template <class T>
 void head_loss_forward(const Context&, const HeadOptions&, Matrix<const T> x, Matrix<const T> w,
                        Vector<const std::int32_t> targets, Matrix<T> logits,
-                       Vector<Accumulate<T>> losses);
+                       Vector<Accumulate<T>> losses, Vector<std::int32_t> best = {});
+template <class T>
+void scatter_rows(const Context&, Vector<const std::int32_t> rows, Matrix<const T> from,
+                  Matrix<T> to);
+template <class T>
+void argmax_rows(const Context&, Matrix<const T> logits, std::size_t vocabulary,
+                 Vector<std::int32_t> best);
 template <class T>
 void head_loss_backward(const Context&, const HeadOptions&, Matrix<const T> x, Matrix<const T> w,
                         Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
@@ -104,6 +114,10 @@ template <class T>
 void adamw_update(const Context&, const AdamW&, Vector<Accumulate<T>> master,
                   Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
                   Vector<Accumulate<T>> m, Vector<Accumulate<T>> v, Vector<T> copy);
+template <class A>
+void move_average(const Context&, double decay, Vector<const A> values, Vector<A> average);
+template <class A>
+void exchange(const Context&, Vector<A> a, Vector<A> b);
 template <class A>
 void clip_scale(const Context&, Vector<const A> squares, double limit, Vector<A> scale,
                 Vector<A> norm);

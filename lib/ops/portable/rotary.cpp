@@ -25,15 +25,21 @@ void rotary_table(const Context& context, double base, Matrix<T> table) {
 }
 
 template <class T>
-void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> table, int first,
-            Direction direction) {
+void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> table,
+            const Positions& positions, Direction direction) {
   using A = Accumulate<T>;
   const int tokens = static_cast<int>(x.extent(1)), heads = static_cast<int>(x.extent(2));
   const int half = static_cast<int>(x.extent(3) / 2);
   TERN_REQUIRE(x.extent(3) == table.extent(1) && x.extent(3) % 2 == 0, "head size {}, table {}",
                x.extent(3), table.extent(1));
-  TERN_REQUIRE(first >= 0 && static_cast<std::size_t>(first) + tokens <= table.extent(0),
-               "positions {} to {}, table has {}", first, first + tokens, table.extent(0));
+  const int first = positions.first;
+  const Vector<const std::int32_t> named = positions.rows;
+  const bool counted = named.extent(0) == 0;
+  TERN_REQUIRE(
+      !counted || (first >= 0 && static_cast<std::size_t>(first) + tokens <= table.extent(0)),
+      "positions {} to {}, table has {}", first, first + tokens, table.extent(0));
+  TERN_REQUIRE(counted || named.extent(0) == x.extent(0) * x.extent(1), "{} positions for {} rows",
+               named.extent(0), x.extent(0) * x.extent(1));
   const A sign = direction == Direction::forward ? A(1) : A(-1);
   using Policy = Kokkos::TeamPolicy<Device>;
   const int rows = static_cast<int>(x.extent(0)) * tokens;
@@ -44,7 +50,7 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
       "rotary", Policy(context.space, rows, team_size),
       KOKKOS_LAMBDA(const Policy::member_type& team) {
         const int b = team.league_rank() / tokens, t = team.league_rank() % tokens;
-        const A* cosine = &table(first + t, 0);
+        const A* cosine = &table(counted ? first + t : named(team.league_rank()), 0);
         const A* sine = cosine + half;
         T* row = &x(b, t, 0, 0);
         const auto stride = static_cast<std::ptrdiff_t>(x.stride(2));
@@ -64,8 +70,11 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
 template void rotary_table<float>(const Context&, double, Matrix<float>);
 template void rotary_table<double>(const Context&, double, Matrix<double>);
 template void rotary_table<bf16>(const Context&, double, Matrix<bf16>);
-template void rotary<float>(const Context&, Heads<float>, Matrix<const float>, int, Direction);
-template void rotary<double>(const Context&, Heads<double>, Matrix<const double>, int, Direction);
-template void rotary<bf16>(const Context&, Heads<bf16>, Matrix<const float>, int, Direction);
+template void rotary<float>(const Context&, Heads<float>, Matrix<const float>, const Positions&,
+                            Direction);
+template void rotary<double>(const Context&, Heads<double>, Matrix<const double>, const Positions&,
+                             Direction);
+template void rotary<bf16>(const Context&, Heads<bf16>, Matrix<const float>, const Positions&,
+                           Direction);
 
 }  // namespace tern::ops::portable

@@ -37,12 +37,12 @@ struct RowForward {
     for (int e = 0; e < size; ++e) state.sum[e] = 0;
     for (int k0 = 0; k0 < keys; k0 += step) {
       const int k1 = Kokkos::min(k0 + step, keys);
-      const Tile seen = pattern.tile(t, t + 1, k0, k1);
+      const Tile seen = pattern.tile(b, t, t + 1, k0, k1);
       if (seen == Tile::none) continue;
       scores(state, head_rows(q, b, h, t).data, head_rows(k, b, kv, k0), k1 - k0);
       if (seen == Tile::mixed)
         for (int key = k0; key < k1; ++key)
-          if (!pattern.allowed(t, key))
+          if (!pattern.allowed(b, t, key))
             state.weights[key - k0] = -Kokkos::Experimental::infinity_v<A>;
       softmax(state, size);
       add_values(state, head_rows(v, b, kv, k0), k1 - k0, size);

@@ -1,0 +1,83 @@
+#include "campaign/data_set.hpp"
+
+#include "base/error.hpp"
+#include "deck/rules.hpp"
+#include "objective/objective.hpp"
+
+namespace tern::campaign {
+namespace {
+
+std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+std::string describe(const data::SampleSource& source, std::size_t samples) {
+  const data::Truncation& t = source.truncation();
+  std::string text = fmt::format("{} samples in {} rows of {} positions, {:.1f}% filled", samples,
+                                 source.rows(), source.positions(), 100 * source.fill());
+  if (t.questions + t.plans + t.executions > 0)
+    text += fmt::format(
+        "; too long: {} questions, {} plans, {} executions (the longest have {}, {} and {} tokens)"
+        "; {} samples left out",
+        t.questions, t.plans, t.executions, t.longest_question, t.longest_plan, t.longest_execution,
+        t.left_out);
+  return text;
+}
+
+void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::string>& patterns,
+                  const data::Tokenizer& tokenizer) {
+  set.samples = data::read_samples(patterns);
+  auto source = std::make_unique<data::SampleSource>(set.samples, tokenizer, sample_rules(deck));
+  set.summary = describe(*source, set.samples.size());
+  set.source = std::move(source);
+}
+
+void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::string>& patterns) {
+  const std::size_t context = size(deck.model.context);
+  set.shards = std::make_unique<data::Shards>(patterns, size(deck.model.vocabulary),
+                                              size(deck.data.threads));
+  if (deck.objective.kind == "block_diffusion")
+    set.source = std::make_unique<data::BlockSource>(*set.shards, context,
+                                                     size(deck.objective.block_length));
+  else
+    set.source = std::make_unique<data::NextTokenSource>(*set.shards, context);
+  if (set.source->rows() == 0)
+    user_error(
+        "&data {} holds {} tokens, too few for one sequence of &model context = {} + 1: add data "
+        "or shorten the context",
+        fmt::join(patterns, ", "), set.shards->tokens(), context);
+  set.summary = fmt::format("{:.1f} M tokens", static_cast<double>(set.shards->tokens()) / 1e6);
+}
+
+}  // namespace
+
+data::SampleRules sample_rules(const deck::Deck& deck) {
+  const deck::Data& d = deck.data;
+  data::SampleRules rules;
+  rules.question_tokens = size(d.question_tokens);
+  rules.plan_tokens = size(d.plan_tokens);
+  rules.execution_tokens = size(d.execution_tokens);
+  rules.hierarchical = deck.objective.hierarchy == "hdp";
+  rules.plan_block = size(deck.objective.plan_block);
+  rules.execution_block =
+      size(rules.hierarchical ? deck.objective.execution_block : deck.objective.block_length);
+  rules.conditioned = deck::conditioned(deck);
+  rules.packing = d.packing;
+  rules.cut = d.too_long == "cut";
+  rules.positions = objective::row_positions(deck);
+  rules.seed = static_cast<std::uint64_t>(deck.campaign.seed);
+  rules.threads = size(d.threads);
+  return rules;
+}
+
+DataSet open_data(const deck::Deck& deck, const std::vector<std::string>& patterns,
+                  const data::Tokenizer* tokenizer) {
+  DataSet set;
+  if (deck::holds_samples(deck.data)) {
+    TERN_REQUIRE(tokenizer, "samples without a tokenizer");
+    open_samples(set, deck, patterns, *tokenizer);
+  } else {
+    open_shards(set, deck, patterns);
+  }
+  return set;
+}
+
+}  // namespace tern::campaign

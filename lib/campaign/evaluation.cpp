@@ -1,0 +1,59 @@
+#include "campaign/evaluation.hpp"
+
+#include <algorithm>
+
+#include "data/reader.hpp"
+
+namespace tern::campaign {
+namespace {
+
+/// A device vector as host numbers of another type.
+template <class To, class From>
+std::vector<To> on_host(const ops::Context& context, Vector<const From> values) {
+  HostVector<From> host(Kokkos::view_alloc(Kokkos::WithoutInitializing, "values"),
+                        values.extent(0));
+  Kokkos::deep_copy(context.space, host, values);
+  context.fence("values");
+  std::vector<To> result(host.extent(0));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<To>(host(i));
+  return result;
+}
+
+}  // namespace
+
+template <class T>
+objective::Score evaluate(plan::Workload<T>& w, const deck::Deck& deck, const plan::Layout& layout,
+                          const data::Source& source, comm::Group& group, bool training) {
+  using A = Accumulate<T>;
+  const std::size_t wanted = static_cast<std::size_t>(deck.evaluation.batches) * layout.per_rank;
+  const std::size_t rows = std::min(wanted, source.rows());
+  const std::size_t together = layout.per_rank * static_cast<std::size_t>(group.size());
+  data::ReaderOptions options{layout.per_rank, layout.tokens};
+  options.shuffle = false;
+  options.limit = rows;  // the last micro-step may reach beyond the set
+  options.accumulation = (rows + together - 1) / together;
+  data::Reader reader(source, options, static_cast<std::size_t>(group.rank()),
+                      static_cast<std::size_t>(group.size()), 0);
+  ops::HeadOptions head = w.objective->head();
+  head.z_loss = 0;  // a regulariser, not part of the likelihood
+  std::vector<double> sums(w.objective->sums(), 0);
+  for (std::size_t micro = 0; micro < options.accumulation; ++micro) {
+    const auto prepared = w.objective->prepare(w.context, reader.next(), 0, true);
+    w.model.forward(w.context, prepared.rows, prepared.pattern);
+    const std::size_t scored = prepared.scored.targets.extent(0);
+    const Vector<A> losses(w.losses.data(), scored);
+    const Vector<std::int32_t> best(w.best.data(), w.objective->wants_best() ? scored : 0);
+    w.model.loss(w.context, head, prepared.scored, losses, best);
+    w.objective->tally(on_host<double, A>(w.context, losses),
+                       on_host<std::int32_t, std::int32_t>(w.context, best), sums);
+  }
+  group.all_reduce(sums.data(), sums.size(), comm::Sum::sum);
+  return w.objective->conclude(sums, training);
+}
+
+template objective::Score evaluate(plan::Workload<float>&, const deck::Deck&, const plan::Layout&,
+                                   const data::Source&, comm::Group&, bool);
+template objective::Score evaluate(plan::Workload<bf16>&, const deck::Deck&, const plan::Layout&,
+                                   const data::Source&, comm::Group&, bool);
+
+}  // namespace tern::campaign

@@ -1,0 +1,16 @@
+/// The loss over a validation set.
+#pragma once
+#include "data/source.hpp"
+#include "plan/workload.hpp"
+
+namespace tern::campaign {
+
+/// Over the first `evaluation.batches x per_rank` rows of the source (fewer if it has fewer),
+/// whatever the number of ranks. `training`: the objective may adapt itself to what it finds.
+/// Collective.
+template <class T>
+objective::Score evaluate(plan::Workload<T>& workload, const deck::Deck& deck,
+                          const plan::Layout& layout, const data::Source& source,
+                          comm::Group& group, bool training);
+
+}  // namespace tern::campaign

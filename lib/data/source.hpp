@@ -1,0 +1,48 @@
+/// What batches are made of: rows of a fixed number of positions, numbered from 0. A row is a
+/// window of tokens, or holds one or several samples.
+#pragma once
+#include "data/batch.hpp"
+#include "data/shards.hpp"
+
+namespace tern::data {
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual std::size_t rows() const = 0;
+  /// Makes room in a batch of which B and T are set; rows that nothing is added to hold nothing.
+  virtual void start(Batch&) const {}
+  /// Adds row `row` of the source to a batch as its row `at`. Called by several threads at once.
+  virtual void append(std::size_t row, std::size_t at, Batch& batch) const = 0;
+  virtual Counts counts(std::size_t row) const = 0;
+};
+
+/// Windows of `length` tokens, each with its successor as target.
+class NextTokenSource : public Source {
+ public:
+  NextTokenSource(const Shards& shards, std::size_t length) : shards_(shards), length_(length) {}
+  std::size_t rows() const override { return shards_.windows(length_); }
+  void start(Batch& batch) const override;
+  void append(std::size_t row, std::size_t at, Batch& batch) const override;
+  Counts counts(std::size_t) const override;
+
+ private:
+  const Shards& shards_;
+  std::size_t length_;
+};
+
+/// The same windows as samples of one level, in blocks of `block` tokens.
+class BlockSource : public Source {
+ public:
+  BlockSource(const Shards& shards, std::size_t length, std::size_t block)
+      : shards_(shards), length_(length), block_(block) {}
+  std::size_t rows() const override { return shards_.windows(length_); }
+  void append(std::size_t row, std::size_t at, Batch& batch) const override;
+  Counts counts(std::size_t) const override;
+
+ private:
+  const Shards& shards_;
+  std::size_t length_, block_;
+};
+
+}  // namespace tern::data

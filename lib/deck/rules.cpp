@@ -1,0 +1,41 @@
+#include "deck/rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace tern::deck {
+namespace {
+
+bool is_json(std::string_view path) {
+  const auto ends = [&](std::string_view suffix) { return path.ends_with(suffix); };
+  return ends(".json") || ends(".jsonl") || ends(".ndjson");
+}
+
+struct Rate {
+  std::int64_t global;
+  double lr;
+};
+constexpr Rate rates[] = {{128, 3e-4}, {256, 4e-4}, {512, 5e-4}, {1024, 7e-4}};
+
+}  // namespace
+
+bool holds_samples(const Data& data) {
+  return std::any_of(data.train.begin(), data.train.end(), is_json) ||
+         std::any_of(data.valid.begin(), data.valid.end(), is_json);
+}
+
+bool conditioned(const Deck& deck) {
+  const Objective& o = deck.objective;
+  return o.kind == "block_diffusion" && holds_samples(deck.data) &&
+         (o.hierarchy == "hdp" || o.condition == "question");
+}
+
+double ruled_lr(const std::string& rule, std::int64_t global) {
+  if (rule == "sqrt") return 3e-4 * std::sqrt(static_cast<double>(global) / 128);
+  for (const Rate& rate : rates)
+    if (rule == "table" && rate.global == global) return rate.lr;
+  return 0;
+}
+
+}  // namespace tern::deck

@@ -1,0 +1,239 @@
+#include "objective/block_diffusion.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/error.hpp"
+
+namespace tern::objective {
+namespace {
+
+using data::levels;
+
+/// Evaluation looks at times in so many equal intervals.
+constexpr std::size_t bins = 20;
+
+/// What is summed for a level.
+struct Sums {
+  double loss = 0, tokens = 0;
+  struct Bin {
+    double blocks = 0, loss = 0, squares = 0;  // of blocks: mean loss of a token, and its square
+    double masked = 0, correct = 0;
+  } bin[bins];
+};
+constexpr std::size_t sums_of_level = sizeof(Sums) / sizeof(double);
+
+std::array<Sums, levels> levels_of(const std::vector<double>& sums) {
+  std::array<Sums, levels> result;
+  std::memcpy(static_cast<void*>(result.data()), sums.data(), sizeof result);
+  return result;
+}
+
+std::size_t bin_of(double t) {
+  return std::min(bins - 1, static_cast<std::size_t>(t * static_cast<double>(bins)));
+}
+
+/// Variance of the losses of blocks with times in bins [first, last).
+double variance(const Sums& sums, std::size_t first, std::size_t last) {
+  double blocks = 0, loss = 0, squares = 0;
+  for (std::size_t b = first; b < last; ++b) {
+    blocks += sums.bin[b].blocks;
+    loss += sums.bin[b].loss;
+    squares += sums.bin[b].squares;
+  }
+  if (blocks < 2) return std::numeric_limits<double>::infinity();
+  const double mean = loss / blocks;
+  return squares / blocks - mean * mean;
+}
+
+/// The window of width 0.5 to 0.9 of least variance.
+detail::Clip search(const Sums& sums, const detail::Clip& now) {
+  detail::Clip best = now;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t width = bins / 2; width <= bins * 9 / 10; ++width)
+    for (std::size_t first = 0; first + width <= bins; ++first) {
+      const double v = variance(sums, first, first + width);
+      if (!(v < least)) continue;
+      least = v;
+      best = {std::max(1e-3, static_cast<double>(first) / bins),
+              static_cast<double>(first + width) / bins};
+    }
+  return best;
+}
+
+std::size_t rows_of(const Shape& shape) { return shape.batch * shape.tokens; }
+
+}  // namespace
+
+template <class T>
+BlockDiffusion<T>::BlockDiffusion(const deck::Deck& deck, const Shape& shape, Arena& arena)
+    : options_(deck.objective),
+      seed_(static_cast<std::uint64_t>(deck.campaign.seed)),
+      hierarchical_(deck.objective.hierarchy == "hdp"),
+      head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary) - 1},
+      rows_(arena.measuring() ? 0 : shape.batch, shape.tokens,
+            static_cast<std::int32_t>(deck.model.vocabulary) - 1),
+      tokens_("inputs", shape.slots, rows_of(shape), arena),
+      order_("token order", shape.slots, rows_of(shape), arena),
+      positions_("positions", shape.slots, rows_of(shape), arena),
+      masked_("masked rows", shape.slots, rows_of(shape) / 2, arena),
+      targets_("targets", shape.slots, rows_of(shape) / 2, arena),
+      spans_("key spans", shape.slots, rows_of(shape), arena),
+      hulls_("span hulls", shape.slots,
+             shape.batch *
+                 static_cast<std::size_t>(ops::Pattern::groups(static_cast<int>(shape.tokens))),
+             arena),
+      weights_("loss weights", shape.slots, rows_of(shape) / 2, arena) {
+  clip_.fill({options_.clip_low, options_.clip_high});
+  if (!hierarchical_) return;
+  levels_ = std::make_unique<Staging<std::int32_t>>("levels", shape.slots, rows_of(shape), arena);
+  level_order_ =
+      std::make_unique<Staging<std::int32_t>>("level order", shape.slots, rows_of(shape), arena);
+  for (std::size_t level = 0; level < levels; ++level)
+    part_weights_.emplace_back("weights of " + label(level), shape.slots, rows_of(shape) / 2,
+                               arena);
+}
+
+template <class T>
+std::string BlockDiffusion<T>::label(std::size_t level) const {
+  return level == data::plan_level ? "plan" : "execution";
+}
+
+template <class T>
+std::vector<std::string> BlockDiffusion<T>::parts() const {
+  if (!hierarchical_) return {};
+  return {label(data::plan_level), label(data::execution_level)};
+}
+
+template <class T>
+Prepared<T> BlockDiffusion<T>::prepare(const ops::Context& context, const data::Batch& batch,
+                                       std::size_t slot, bool evaluating) {
+  detail::Noise noise{seed_, evaluating, clip_};
+  if (evaluating) noise.clip.fill({});
+  rows_.fill(batch, noise);
+  own_ = batch.own;
+  const Device& space = context.space;
+  const auto sorted = [&](const std::vector<std::int32_t>& values) -> auto& {
+    data::sort_rows_by_token(values, sorted_);
+    return sorted_;
+  };
+  Prepared<T> p;
+  p.rows.tokens = tokens_.copy(space, rows_.tokens(), slot);
+  p.rows.order = order_.copy(space, sorted(rows_.tokens()), slot);
+  p.rows.positions = positions_.copy(space, rows_.positions(), slot);
+  if (hierarchical_) {
+    p.rows.levels = levels_->copy(space, rows_.levels(), slot);
+    p.rows.level_order = level_order_->copy(space, sorted(rows_.levels()), slot);
+  }
+  p.pattern = rows_.table().pattern(spans_.copy(space, rows_.table().spans(), slot).data(),
+                                    hulls_.copy(space, rows_.table().hulls(), slot).data());
+  p.scored = {masked_.copy(space, rows_.masked(), slot),
+              targets_.copy(space, rows_.targets(), slot)};
+
+  /// Weights of masked tokens: scale[level] / t / tokens of the level in the step; in evaluation 1.
+  const auto weights = [&](Staging<A>& staging, std::array<double, levels> scale) {
+    values_.clear();
+    for (const std::uint32_t b : rows_.block_of()) {
+      const detail::NoisyBlock& block = rows_.blocks()[b];
+      const double tokens = static_cast<double>(batch.step.tokens[block.level]);
+      values_.push_back(
+          static_cast<A>(evaluating ? 1 : scale[block.level] * block.weight / tokens));
+    }
+    return staging.copy(space, values_, slot);
+  };
+  const bool two = hierarchical_;
+  p.weights =
+      weights(weights_, {two ? options_.plan_weight : 1, two ? options_.execution_weight : 1});
+  for (std::size_t part = 0; part < part_weights_.size(); ++part) {
+    std::array<double, levels> scale{};
+    scale[part] = 1;
+    p.parts.push_back(weights(part_weights_[part], scale));
+  }
+  return p;
+}
+
+template <class T>
+std::size_t BlockDiffusion<T>::sums() const {
+  return levels * sums_of_level;
+}
+
+template <class T>
+void BlockDiffusion<T>::tally(const std::vector<double>& losses,
+                              const std::vector<std::int32_t>& best, std::vector<double>& sums) {
+  TERN_REQUIRE(losses.size() == rows_.masked().size() && sums.size() == this->sums());
+  std::array<Sums, levels> level = levels_of(sums);
+  const std::vector<detail::NoisyBlock>& blocks = rows_.blocks();
+  std::vector<double> of_block(blocks.size(), 0);
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    const detail::NoisyBlock& block = blocks[rows_.block_of()[i]];
+    of_block[rows_.block_of()[i]] += block.weight * losses[i];
+    Sums::Bin& bin = level[block.level].bin[bin_of(block.t)];
+    bin.masked += 1;
+    bin.correct += best[i] == rows_.targets()[i] ? 1 : 0;
+  }
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    Sums& of_level = level[blocks[b].level];
+    of_level.loss += of_block[b];
+    Sums::Bin& bin = of_level.bin[bin_of(blocks[b].t)];
+    const double mean = of_block[b] / blocks[b].tokens;
+    bin.blocks += 1;
+    bin.loss += mean;
+    bin.squares += mean * mean;
+  }
+  for (std::size_t l = 0; l < levels; ++l) level[l].tokens += static_cast<double>(own_.tokens[l]);
+  std::memcpy(sums.data(), level.data(), sizeof level);
+}
+
+template <class T>
+Score BlockDiffusion<T>::conclude(const std::vector<double>& sums, bool training) {
+  const std::array<Sums, levels> level = levels_of(sums);
+  Score score;
+  double masked = 0, correct = 0;
+  for (std::size_t l = 0; l < levels; ++l) {
+    if (level[l].tokens == 0) continue;
+    score.loss += level[l].loss;
+    score.tokens += static_cast<std::int64_t>(level[l].tokens);
+    const std::string suffix = hierarchical_ ? "_" + label(l) : std::string();
+    if (hierarchical_) score.metrics["val/loss" + suffix] = level[l].loss / level[l].tokens;
+    for (std::size_t b = 0; b < bins; ++b) {
+      const Sums::Bin& bin = level[l].bin[b];
+      const double t = (static_cast<double>(b) + 0.5) / bins;
+      if (bin.masked > 0)
+        score.metrics[fmt::format("val/accuracy_t{}/{:.3f}", suffix, t)] = bin.correct / bin.masked;
+      masked += bin.masked;
+      correct += bin.correct;
+    }
+    if (training && options_.clip_search) clip_[l] = search(level[l], clip_[l]);
+    score.metrics["train/clip_low" + suffix] = clip_[l].low;
+    score.metrics["train/clip_high" + suffix] = clip_[l].high;
+  }
+  score.loss /= static_cast<double>(score.tokens);
+  score.metrics["val/accuracy"] = masked > 0 ? correct / masked : 0;
+  return score;
+}
+
+template <class T>
+std::map<std::string, double> BlockDiffusion<T>::state() const {
+  std::map<std::string, double> state;
+  for (std::size_t l = 0; l < levels; ++l) {
+    state["clip_low_" + label(l)] = clip_[l].low;
+    state["clip_high_" + label(l)] = clip_[l].high;
+  }
+  return state;
+}
+
+template <class T>
+void BlockDiffusion<T>::restore(const std::map<std::string, double>& state) {
+  for (std::size_t l = 0; l < levels; ++l) {
+    const auto low = state.find("clip_low_" + label(l)), high = state.find("clip_high_" + label(l));
+    if (low != state.end() && high != state.end()) clip_[l] = {low->second, high->second};
+  }
+}
+
+template class BlockDiffusion<float>;
+template class BlockDiffusion<bf16>;
+template class BlockDiffusion<double>;
+
+}  // namespace tern::objective

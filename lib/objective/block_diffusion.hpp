@@ -1,0 +1,68 @@
+/// Block diffusion (BD3-LM; Arriola et al., arXiv 2503.09573) and its hierarchical variant HDP.
+///
+/// Blocks follow each other autoregressively; within a block, tokens masked with probability t are
+/// predicted all at once. Loss of a block: E_t [1/t sum over masked tokens of -log p(x | x_t,
+/// blocks before)], an upper bound on its negative log-likelihood (log-linear schedule; section 3).
+/// SUBS parametrization: the mask token is never predicted and tokens that are not masked score
+/// nothing. The mask token is the last one of &model vocabulary.
+///
+/// hierarchy = 'flat': one level of &objective block_length tokens a block. 'hdp': a clean
+/// question, then a plan and an execution, two levels with blocks, times, clip intervals, weights
+/// and losses of their own; the training loss is plan_weight x mean loss of the plans' tokens + the
+/// same of the executions. Validation's loss is over all tokens, at times in [1e-3, 1].
+///
+/// Clip interval (section 5): training draws t from [low, high], and each evaluation may choose
+/// the interval, of width 0.5 to 0.9 in steps of 0.05, where the losses of blocks vary least. Since
+/// what a block loses at time t does not depend on the interval, one evaluation at times over
+/// [1e-3, 1] serves all of them: an interval's variance is that of the blocks with times in it.
+#pragma once
+#include "objective/detail/block_rows.hpp"
+#include "objective/objective.hpp"
+#include "objective/staging.hpp"
+
+namespace tern::objective {
+
+template <class T>
+class BlockDiffusion : public Objective<T> {
+  using A = Accumulate<T>;
+
+ public:
+  BlockDiffusion(const deck::Deck& deck, const Shape& shape, Arena& arena);
+
+  Prepared<T> prepare(const ops::Context&, const data::Batch&, std::size_t slot,
+                      bool evaluating) override;
+  ops::HeadOptions head() const override { return head_; }
+  std::vector<std::string> parts() const override;
+
+  std::size_t sums() const override;
+  bool wants_best() const override { return true; }
+  void tally(const std::vector<double>& losses, const std::vector<std::int32_t>& best,
+             std::vector<double>& sums) override;
+  Score conclude(const std::vector<double>& sums, bool training) override;
+
+  std::map<std::string, double> state() const override;
+  void restore(const std::map<std::string, double>&) override;
+
+ private:
+  std::string label(std::size_t level) const;
+
+  deck::Objective options_;
+  std::uint64_t seed_;
+  bool hierarchical_;
+  ops::HeadOptions head_;
+  detail::BlockRows rows_;
+  std::array<detail::Clip, data::levels> clip_;
+  data::Counts own_;  // of the batch prepared last
+  std::vector<std::int32_t> sorted_;
+  std::vector<A> values_;
+
+  Staging<std::int32_t> tokens_, order_, positions_, masked_, targets_;
+  Staging<ops::KeySpans> spans_;
+  Staging<ops::SpanHull> hulls_;
+  Staging<A> weights_;
+  // hdp only.
+  std::unique_ptr<Staging<std::int32_t>> levels_, level_order_;
+  std::vector<Staging<A>> part_weights_;
+};
+
+}  // namespace tern::objective
