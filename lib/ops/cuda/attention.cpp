@@ -1,8 +1,9 @@
-/// Attention through cuDNN where it serves the pattern and the shape, else through the portable
-/// kernels.
+/// Attention through cuDNN where it serves the pattern and the shape, else through our own kernels,
+/// else through the portable ones.
 #include "ops/cuda/cuda.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/pattern_attention.hpp"
 #include "ops/cuda/library.hpp"
 #include "ops/portable/portable.hpp"
 
@@ -17,10 +18,14 @@ HeadTensor tensor(const Heads<T>& x) {
           static_cast<std::int64_t>(x.stride(1))};
 }
 
-template <class T>
-bool suits(const Heads<T>& x) {
-  return aligned_16(x.data()) && x.stride(0) % pack_size == 0 && x.stride(1) % pack_size == 0 &&
-         x.stride(2) % pack_size == 0 && x.stride(3) == 1;
+/// Whether all of the views allow 16-byte accesses.
+template <class... V>
+bool suit(const V&... views) {
+  const auto suits = [](const auto& x) {
+    return aligned_16(x.data()) && x.stride(0) % pack_size == 0 && x.stride(1) % pack_size == 0 &&
+           x.stride(2) % pack_size == 0 && x.stride(3) == 1;
+  };
+  return (suits(views) && ...);
 }
 
 /// cuDNN serves whole sequences: in generation, where the number of keys changes from token to
@@ -56,20 +61,29 @@ void refused(Library& library, const AttentionShape& s) {
         s.heads, s.kv_heads, s.head_size, s.tokens, library.attention()->refusal());
 }
 
+/// Whether our own kernels serve this, for aligned views.
+bool own_kernels_serve(const Library& library, const Pattern& pattern, double scale,
+                       const Heads<const bf16>& q) {
+  return library.own_attention() && pattern_attention_serves(pattern, scale, q.extent(3));
+}
+
 }  // namespace
 
 void attention_forward(const Context& context, const Pattern& pattern, double scale,
                        Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
                        Heads<bf16> out, Matrix<float> lse) {
   if (out.size() == 0) return;
+  const bool aligned = suit(q, k, v, out);
   CudnnAttention* cudnn = context.library->attention();
-  if (cudnn && whole_sequences(pattern, q, k) && suits(q) && suits(k) && suits(v) && suits(out)) {
+  if (cudnn && aligned && whole_sequences(pattern, q, k)) {
     const AttentionShape shape = shape_of(pattern, scale, q, k);
     if (cudnn->forward(work_of(context), shape,
                        {tensor(q), tensor(k), tensor(v), tensor(out), lse.data()}))
       return;
     refused(*context.library, shape);
   }
+  if (aligned && own_kernels_serve(*context.library, pattern, scale, q))
+    return pattern_attention_forward(context, pattern, scale, q, k, v, out, lse);
   portable::attention_forward<bf16>(context, pattern, scale, q, k, v, out, lse);
 }
 
@@ -78,9 +92,9 @@ void attention_backward(const Context& context, const Pattern& pattern, double s
                         Heads<const bf16> out, Heads<const bf16> dout, Matrix<const float> lse,
                         Matrix<float> delta, Heads<bf16> dq, Heads<bf16> dk, Heads<bf16> dv) {
   if (out.size() == 0) return;
+  const bool aligned = suit(q, k, v, out, dout, dq, dk, dv);
   CudnnAttention* cudnn = context.library->attention();
-  if (cudnn && whole_sequences(pattern, q, k) && suits(q) && suits(k) && suits(v) && suits(out) &&
-      suits(dout) && suits(dq) && suits(dk) && suits(dv)) {
+  if (cudnn && aligned && whole_sequences(pattern, q, k)) {
     const AttentionShape shape = shape_of(pattern, scale, q, k);
     if (cudnn->backward(work_of(context), shape,
                         {tensor(q), tensor(k), tensor(v), tensor(out), tensor(dout), tensor(dq),
@@ -88,6 +102,9 @@ void attention_backward(const Context& context, const Pattern& pattern, double s
       return;
     refused(*context.library, shape);
   }
+  if (aligned && own_kernels_serve(*context.library, pattern, scale, q))
+    return pattern_attention_backward(context, pattern, scale, q, k, v, out, dout, lse, delta, dq,
+                                      dk, dv);
   portable::attention_backward<bf16>(context, pattern, scale, q, k, v, out, dout, lse, delta, dq,
                                      dk, dv);
 }

@@ -18,7 +18,8 @@ Library::Library(Arena& arena, const char* attention)
         "&model attention = 'cudnn', but this program was built without cuDNN's frontend: choose "
         "'auto' or 'portable', or configure with -DCUDNN_FRONTEND_INCLUDE=<folder of "
         "cudnn_frontend.h>");
-  use_cudnn_ = choice != "portable" && CudnnAttention::built();
+  own_attention_ = choice != "portable";
+  use_cudnn_ = own_attention_ && CudnnAttention::built();
 }
 
 Library::~Library() = default;

@@ -14,8 +14,8 @@ class CudnnAttention;  // cuDNN: detail/cudnn_attention.hpp
 /// stream; operations run in the order of that stream, so all of them share one workspace.
 class Library {
  public:
-  /// `attention` is 'auto' (cuDNN where it serves), 'portable' or 'cudnn'. Requests the workspace
-  /// from the arena. A measuring arena touches no device. Throws UserError for 'cudnn' in a build
+  /// `attention` is 'auto' (cuDNN where it serves, else our own kernels), 'portable' or 'cudnn'.
+  /// Requests the workspace from the arena. A measuring arena touches no device. Throws UserError for 'cudnn' in a build
   /// without it and for an unknown value.
   Library(Arena& arena, const char* attention);
   ~Library();
@@ -30,14 +30,16 @@ class Library {
   float* scratch(std::size_t n) const;
 
   MatrixProduct& products();
-  /// Null where attention goes through the portable kernels.
+  /// Null where cuDNN may not be used.
   CudnnAttention* attention();
+  /// Whether our own attention kernels may be used.
+  bool own_attention() const { return own_attention_; }
   /// True if the deck demands cuDNN: a shape that it refuses is then an error, not a fallback.
   bool cudnn_required() const { return cudnn_required_; }
 
  private:
   Vector<char> workspace_;
-  bool use_cudnn_ = false, cudnn_required_ = false;
+  bool use_cudnn_ = false, cudnn_required_ = false, own_attention_ = true;
   std::unique_ptr<MatrixProduct> products_;  // made at the first use
   std::unique_ptr<CudnnAttention> attention_;
 };

@@ -1,0 +1,248 @@
+/// Attention backward under any pattern, in two passes that recompute the weights p = exp(scale q
+/// k^T - lse): one block per 64 queries for dq (and delta), then one per 64 keys for dk and dv,
+/// which sums over the heads that share them. Every result is summed by one warp in a fixed order:
+/// no atomics.
+///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
+///   dk = scale ds^T q.
+#pragma once
+#include <type_traits>
+
+#include "ops/cuda/detail/pattern_attention_parts.hpp"
+
+namespace tern::ops::cuda::pattern_attention {
+
+struct Backward {
+  Problem problem;
+  HeadsView<const bf16> q, k, v, out, dout;
+  const float* lse;  // (B*H, Tq)
+  float* delta;      // (B*H, Tq)
+  HeadsView<bf16> dq, dk, dv;
+};
+
+/// Sums of the products of rows g and g + 8.
+template <int E>
+__device__ void row_products(const KeptRows<E>& x, const KeptRows<E>& y, float (&result)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < E / 16; ++i)
+      sum += dot_pair(x.part[i][half], y.part[i][half]) +
+             dot_pair(x.part[i][half + 2], y.part[i][half + 2]);
+    result[half] = row_sum(sum);
+  }
+}
+
+template <int E>
+__global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query, E))
+    backward_query(const Backward args) {
+  extern __shared__ __align__(128) char shared[];
+  const Problem& p = args.problem;
+  const Lane lane;
+  const int query_tiles = tiles_of(p.extent.queries);
+  const int tile = static_cast<int>(blockIdx.x) % query_tiles;
+  const int bh = static_cast<int>(blockIdx.x) / query_tiles, b = bh / p.heads, h = bh % p.heads;
+  const int kv = h / (p.heads / p.kv_heads);
+  const int q0 = tile * tile_rows, row0 = q0 + lane.warp * chunk_rows;
+
+  // q and dout pass through the second stage into registers.
+  const std::uint32_t own = shared_address(shared), staged = own + tile_bytes(E);
+  const std::uint32_t second = staged + 2 * tile_bytes(E);
+  const auto copy_stage = [&](int stage, int key_tile) {
+    const std::uint32_t to = staged + stage * 2 * tile_bytes(E);
+    copy_tile<E>(to, args.k, b, kv, key_tile * tile_rows, p.extent.keys);
+    copy_tile<E>(to + tile_bytes(E), args.v, b, kv, key_tile * tile_rows, p.extent.keys);
+  };
+  copy_tile<E>(second, args.q, b, h, q0, p.extent.queries);
+  copy_tile<E>(second + tile_bytes(E), args.dout, b, h, q0, p.extent.queries);
+  copy_tile<E>(own, args.out, b, h, q0, p.extent.queries);
+  const auto meets = [&](int key_tile) {
+    return tiles_meet(p.pattern, p.extent, b, tile, key_tile);
+  };
+  TileWalk walk(tiles_of(p.extent.keys), meets);
+  int next = walk.next();
+  if (next >= 0) copy_stage(0, next);
+
+  const KeySpans seen[2] = {spans_of(p.pattern, p.extent, b, row0 + lane.row),
+                            spans_of(p.pattern, p.extent, b, row0 + lane.row + 8)};
+  const SpanHull hull = hull_of(p.pattern, p.extent, b, row0 / chunk_rows);
+  const std::int64_t statistics = static_cast<std::int64_t>(bh) * p.extent.queries;
+  float lse[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = row0 + lane.row + 8 * half;
+    lse[half] = row < p.extent.queries ? args.lse[statistics + row] * log2_of_e : 0;
+  }
+  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
+  wait_for_copies();
+  __syncthreads();
+  const KeptRows<E> q(first, second, lane.warp), dout(first, second + tile_bytes(E), lane.warp);
+  float delta[2];
+  row_products(dout, KeptRows<E>(first, own, lane.warp), delta);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = row0 + lane.row + 8 * half;
+    if (lane.pair == 0 && row < p.extent.queries) args.delta[statistics + row] = delta[half];
+  }
+
+  Result sum[E / 8] = {};
+  const float scale = p.scale * log2_of_e;
+  for (int stage = 0; next >= 0; stage ^= 1) {
+    const int k0 = next * tile_rows;
+    wait_for_copies();
+    __syncthreads();  // this stage has come, and nobody reads the other any more
+    next = walk.next();
+    if (next >= 0) copy_stage(stage ^ 1, next);
+    const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);
+    const std::uint32_t keys = staged + stage * 2 * tile_bytes(E), values = keys + tile_bytes(E);
+#pragma unroll
+    for (int c = 0; c < tile_chunks; ++c) {
+      if (states.skips(c)) continue;
+      Result weights[2], gradient[2];
+      product<E>(weights, q, last, keys, c);
+      product<E>(gradient, dout, last, values, c);
+      const bool mixed = states.mixed(c);
+#pragma unroll
+      for (int n = 0; n < 2; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float weight = exp2_fast(fmaf(weights[n][i], scale, -lse[i / 2]));
+          if (mixed && !seen[i / 2].holds(k0 + c * chunk_rows + n * 8 + lane.pair * 2 + i % 2))
+            weight = 0;
+          gradient[n][i] = weight * (gradient[n][i] - delta[i / 2]);
+        }
+      Left rounded;
+      round_results(rounded, gradient);
+      add_product<E>(sum, rounded, first, keys, c);
+    }
+  }
+  write_rows<E>(lane, sum, p.scale, p.scale, shared, args.dq, b, h, row0, p.extent.queries);
+}
+
+/// What a stage holds of its 64 queries beside q and dout.
+struct Statistics {
+  KeySpans seen[tile_rows];
+  float lse[tile_rows], delta[tile_rows];
+};
+static_assert(sizeof(Statistics) == statistics_bytes);
+
+/// The copies of a tile of queries. Thread i of the first 64 brings query i's statistics.
+__device__ inline void copy_statistics(Statistics& to, const Backward& args, int b, int h, int q0) {
+  const Problem& p = args.problem;
+  const int i = static_cast<int>(threadIdx.x), query = q0 + i;
+  if (i >= tile_rows) return;
+  const bool valid = query < p.extent.queries;
+  const std::int64_t at =
+      static_cast<std::int64_t>(b * p.heads + h) * p.extent.queries + (valid ? query : 0);
+  copy_4(shared_address(to.lse + i), args.lse + at, valid);
+  copy_4(shared_address(to.delta + i), args.delta + at, valid);
+  if (p.pattern.kind == Pattern::Kind::spans)
+    copy_16(shared_address(to.seen + i),
+            p.pattern.spans + b * static_cast<std::int64_t>(p.extent.queries) + (valid ? query : 0),
+            valid);
+  else
+    to.seen[i] = spans_of(p.pattern, p.extent, b, query);
+}
+
+template <int E>
+__global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E))
+    backward_key(const Backward args) {
+  extern __shared__ __align__(128) char shared[];
+  const Problem& p = args.problem;
+  const Lane lane;
+  const int key_tiles = tiles_of(p.extent.keys), group = p.heads / p.kv_heads;
+  const int tile = static_cast<int>(blockIdx.x) % key_tiles;
+  const int bk = static_cast<int>(blockIdx.x) / key_tiles, b = bk / p.kv_heads;
+  const int kv = bk % p.kv_heads;
+  const int k0 = tile * tile_rows, row0 = k0 + lane.warp * chunk_rows;
+
+  Statistics* statistics = reinterpret_cast<Statistics*>(shared);
+  char* stage_data = shared + stages * sizeof(Statistics);
+  const std::uint32_t staged = shared_address(stage_data);
+  // k and v pass through the second stage into registers, or have tiles of their own.
+  const std::uint32_t own = staged + (keeps_rows(E) ? 2 : 4) * tile_bytes(E);
+  const auto copy_stage = [&](int stage, int head, int query_tile) {
+    const std::uint32_t to = staged + stage * 2 * tile_bytes(E);
+    const int q0 = query_tile * tile_rows;
+    copy_tile<E>(to, args.q, b, head, q0, p.extent.queries);
+    copy_tile<E>(to + tile_bytes(E), args.dout, b, head, q0, p.extent.queries);
+    copy_statistics(statistics[stage], args, b, head, q0);
+  };
+  copy_tile<E>(own, args.k, b, kv, k0, p.extent.keys);
+  copy_tile<E>(own + tile_bytes(E), args.v, b, kv, k0, p.extent.keys);
+
+  const auto meets = [&](int query_tile) {
+    return tiles_meet(p.pattern, p.extent, b, query_tile, tile);
+  };
+  TileWalk walk(tiles_of(p.extent.queries), meets);
+  int head = kv * group, next = walk.next();
+  const auto advance = [&] {
+    next = walk.next();
+    if (next < 0 && ++head < (kv + 1) * group) {
+      walk.restart();
+      next = walk.next();
+    }
+  };
+  // Lane i keeps the hull of the next tile's chunk i.
+  const auto next_hull = [&] {
+    return hull_of(p.pattern, p.extent, b, next * tile_chunks + lane.lane % tile_chunks);
+  };
+  SpanHull hull = {};
+  if (next >= 0) copy_stage(0, head, next), hull = next_hull();
+
+  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
+  wait_for_copies();
+  __syncthreads();
+  using Rows = std::conditional_t<keeps_rows(E), KeptRows<E>, SharedRows<E>>;
+  const Rows k(first, own, lane.warp), v(first, own + tile_bytes(E), lane.warp);
+
+  Result dk[E / 8] = {}, dv[E / 8] = {};
+  const float scale = p.scale * log2_of_e;
+  for (int stage = 0; next >= 0; stage ^= 1) {
+    wait_for_copies();
+    __syncthreads();  // this stage has come, and nobody reads the other any more
+    const ChunkStates states(lane.lane, hull, row0);
+    advance();
+    if (next >= 0) copy_stage(stage ^ 1, head, next), hull = next_hull();
+    const std::uint32_t queries = staged + stage * 2 * tile_bytes(E);
+    const std::uint32_t douts = queries + tile_bytes(E);
+#pragma unroll
+    for (int c = 0; c < tile_chunks; ++c) {
+      if (states.skips(c)) continue;
+      Result weights[2], gradient[2];
+      product<E>(weights, k, last, queries, c);
+      product<E>(gradient, v, last, douts, c);
+      const bool mixed = states.mixed(c);
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        const int column = c * chunk_rows + n * 8 + lane.pair * 2;
+        const float2 lse = *reinterpret_cast<const float2*>(statistics[stage].lse + column);
+        const float2 delta = *reinterpret_cast<const float2*>(statistics[stage].delta + column);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          weights[n][i] =
+              exp2_fast(fmaf(weights[n][i], scale, -log2_of_e * (i % 2 ? lse.y : lse.x)));
+        if (mixed)
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            const KeySpans seen = load_aligned(statistics[stage].seen + column + i);
+            if (!seen.holds(row0 + lane.row)) weights[n][i] = 0;
+            if (!seen.holds(row0 + lane.row + 8)) weights[n][i + 2] = 0;
+          }
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          gradient[n][i] = weights[n][i] * (gradient[n][i] - (i % 2 ? delta.y : delta.x));
+      }
+      Left rounded;
+      round_results(rounded, weights);
+      add_product<E>(dv, rounded, first, douts, c);
+      round_results(rounded, gradient);
+      add_product<E>(dk, rounded, first, queries, c);
+    }
+  }
+  __syncthreads();
+  write_rows<E>(lane, dk, p.scale, p.scale, stage_data, args.dk, b, kv, row0, p.extent.keys);
+  write_rows<E>(lane, dv, 1, 1, stage_data + tile_bytes(E), args.dv, b, kv, row0, p.extent.keys);
+}
+
+}  // namespace tern::ops::cuda::pattern_attention

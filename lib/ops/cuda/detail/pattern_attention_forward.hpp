@@ -1,0 +1,140 @@
+/// Attention forward under any pattern (FlashAttention-2, Dao 2023, with the pattern's empty tiles
+/// left out): one block per (sequence, head, 64 queries).
+#pragma once
+#include "ops/cuda/detail/pattern_attention_parts.hpp"
+
+namespace tern::ops::cuda::pattern_attention {
+
+struct Forward {
+  Problem problem;
+  HeadsView<const bf16> q, k, v;
+  HeadsView<bf16> out;
+  float* lse;  // (B*H, Tq)
+};
+
+/// The running softmax of the rows g and g + 8 of a lane; `largest` in units of the scores, `total`
+/// over the lane's own columns.
+struct RunningSoftmax {
+  float largest[2] = {minus_infinity(), minus_infinity()}, total[2] = {0, 0};
+
+  /// Scores of a tile become weights; returns in `factor` what older sums must be scaled by.
+  __device__ void update(Result (&scores)[tile_chunks][2], const ChunkStates& states, float scale,
+                         float (&factor)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float now = largest[half];
+#pragma unroll
+      for (int c = 0; c < tile_chunks; ++c)
+        if (!states.skips(c))
+#pragma unroll
+          for (int n = 0; n < 2; ++n)
+            now = fmaxf(now, fmaxf(scores[c][n][2 * half], scores[c][n][2 * half + 1]));
+      now = row_max(now);
+      const float shift = now == minus_infinity() ? 0 : now * scale;  // -inf - -inf would be NaN
+      factor[half] = exp2_fast(fmaf(largest[half], scale, -shift));
+      largest[half] = now;
+      float sum = total[half] * factor[half];
+#pragma unroll
+      for (int c = 0; c < tile_chunks; ++c)
+        if (!states.skips(c))
+#pragma unroll
+          for (int n = 0; n < 2; ++n)
+#pragma unroll
+            for (int i = 2 * half; i < 2 * half + 2; ++i) {
+              scores[c][n][i] = exp2_fast(fmaf(scores[c][n][i], scale, -shift));
+              sum += scores[c][n][i];
+            }
+      total[half] = sum;
+    }
+  }
+};
+
+template <int E>
+__global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
+    forward(const Forward args) {
+  extern __shared__ __align__(128) char shared[];
+  const Problem& p = args.problem;
+  const Lane lane;
+  const int query_tiles = tiles_of(p.extent.queries);
+  const int tile = static_cast<int>(blockIdx.x) % query_tiles;
+  const int bh = static_cast<int>(blockIdx.x) / query_tiles, b = bh / p.heads, h = bh % p.heads;
+  const int kv = h / (p.heads / p.kv_heads);
+  const int q0 = tile * tile_rows, row0 = q0 + lane.warp * chunk_rows;
+
+  const std::uint32_t own = shared_address(shared), staged = own + tile_bytes(E);
+  const auto copy_stage = [&](int stage, int key_tile) {
+    const std::uint32_t to = staged + stage * 2 * tile_bytes(E);
+    copy_tile<E>(to, args.k, b, kv, key_tile * tile_rows, p.extent.keys);
+    copy_tile<E>(to + tile_bytes(E), args.v, b, kv, key_tile * tile_rows, p.extent.keys);
+  };
+  copy_tile<E>(own, args.q, b, h, q0, p.extent.queries);
+  const auto meets = [&](int key_tile) {
+    return tiles_meet(p.pattern, p.extent, b, tile, key_tile);
+  };
+  TileWalk walk(tiles_of(p.extent.keys), meets);
+  int next = walk.next();
+  if (next >= 0) copy_stage(0, next);
+
+  const KeySpans seen[2] = {spans_of(p.pattern, p.extent, b, row0 + lane.row),
+                            spans_of(p.pattern, p.extent, b, row0 + lane.row + 8)};
+  const SpanHull hull = hull_of(p.pattern, p.extent, b, row0 / chunk_rows);
+  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
+  wait_for_copies();
+  __syncthreads();
+  const KeptRows<E> q(first, own, lane.warp);
+
+  Result sum[E / 8] = {};
+  RunningSoftmax softmax;
+  const float scale = p.scale * log2_of_e;
+  for (int stage = 0; next >= 0; stage ^= 1) {
+    const int k0 = next * tile_rows;
+    wait_for_copies();
+    __syncthreads();  // this stage has come, and nobody reads the other any more
+    next = walk.next();
+    if (next >= 0) copy_stage(stage ^ 1, next);
+    const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);
+    if (!states.some) continue;
+
+    const std::uint32_t keys = staged + stage * 2 * tile_bytes(E), values = keys + tile_bytes(E);
+    Result scores[tile_chunks][2];
+#pragma unroll
+    for (int c = 0; c < tile_chunks; ++c) {
+      if (states.skips(c)) continue;
+      product<E>(scores[c], q, last, keys, c);
+      if (states.mixed(c))
+#pragma unroll
+        for (int n = 0; n < 2; ++n)
+#pragma unroll
+          for (int i = 0; i < 4; ++i)
+            if (!seen[i / 2].holds(k0 + c * chunk_rows + n * 8 + lane.pair * 2 + i % 2))
+              scores[c][n][i] = minus_infinity();
+    }
+    float factor[2];
+    softmax.update(scores, states, scale, factor);
+#pragma unroll
+    for (int n = 0; n < E / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sum[n][i] *= factor[i / 2];
+#pragma unroll
+    for (int c = 0; c < tile_chunks; ++c) {
+      if (states.skips(c)) continue;
+      Left weights;
+      round_results(weights, scores[c]);
+      add_product<E>(sum, weights, first, values, c);
+    }
+  }
+
+  float factor[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float total = row_sum(softmax.total[half]);
+    const int row = row0 + lane.row + 8 * half;
+    factor[half] = total > 0 ? 1 / total : 0;
+    if (lane.pair == 0 && row < p.extent.queries)
+      args.lse[static_cast<std::int64_t>(bh) * p.extent.queries + row] =
+          softmax.largest[half] * p.scale + log2f(total) * ln_2;
+  }
+  write_rows<E>(lane, sum, factor[0], factor[1], shared, args.out, b, h, row0, p.extent.queries);
+}
+
+}  // namespace tern::ops::cuda::pattern_attention

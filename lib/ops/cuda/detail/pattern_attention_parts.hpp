@@ -1,0 +1,194 @@
+/// What the three kernels of pattern attention share: views, copies of tiles into shared memory,
+/// the two products, the walk over the tiles that a block must see.
+#pragma once
+#include "ops/cuda/detail/pattern_attention_tiles.hpp"
+#include "ops/cuda/detail/tensor_core.hpp"
+
+namespace tern::ops::cuda::pattern_attention {
+
+using namespace tensor_core;
+
+constexpr float log2_of_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
+
+/// A (B, T, heads, E) view; strides in numbers.
+template <class T>
+struct HeadsView {
+  T* data;
+  std::int64_t batch, row, head;
+
+  __device__ T* at(int b, int h, int first_row) const {
+    return data + b * batch + h * head + first_row * row;
+  }
+};
+
+struct Problem {
+  Pattern pattern;
+  Extent extent;
+  int batch, heads, kv_heads;
+  float scale;
+};
+
+struct Lane {
+  int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  int row = lane / 4, pair = lane % 4;  // g and t of tensor_core.hpp
+};
+
+__device__ inline float minus_infinity() { return __int_as_float(0xff800000); }
+
+/// Starts the copy of rows [first, first + 64) of a head into the tile at `to`; zeros from `rows`
+/// on.
+template <int E>
+__device__ void copy_tile(std::uint32_t to, const HeadsView<const bf16>& from, int b, int h,
+                          int first, int rows) {
+  constexpr int pieces = E / piece_size;
+  const bf16* head = from.at(b, h, 0);
+#pragma unroll
+  for (int i = 0; i < tile_rows * pieces / threads; ++i) {
+    const int n = i * threads + static_cast<int>(threadIdx.x), row = n / pieces, piece = n % pieces;
+    const bool valid = first + row < rows;
+    const bf16* source = head + (valid ? first + row : 0) * from.row + piece * piece_size;
+    copy_16(to + piece_offset(row, piece, E), source, valid);
+  }
+}
+
+/// Addresses of 16 x 16 parts of tiles for load_matrices: part (chunk of 16 rows, pair of pieces).
+template <int E>
+class Parts {
+ public:
+  /// As a left operand, and transposed as a right one.
+  __device__ static Parts rows_first(int lane) { return Parts(lane % 16, lane / 16); }
+  /// As the right operand of a product with the transposed tile.
+  __device__ static Parts rows_last(int lane) {
+    return Parts(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  }
+  __device__ std::uint32_t at(std::uint32_t tile, int chunk, int pair) const {
+    return tile + chunk * (chunk_rows * E * 2) + row_ + (piece_ ^ (pair * 32));
+  }
+
+ private:
+  __device__ Parts(int row, int high) : row_(row * E * 2), piece_((high ^ swizzle(row, E)) * 16) {}
+  int row_, piece_;
+};
+
+/// 16 rows of E numbers as left operands, in registers.
+template <int E>
+struct KeptRows {
+  Left part[E / 16];
+  __device__ KeptRows(const Parts<E>& parts, std::uint32_t tile, int chunk) {
+#pragma unroll
+    for (int i = 0; i < E / 16; ++i) load_matrices(part[i], parts.at(tile, chunk, i));
+  }
+  __device__ void get(int i, Left& to) const {
+    for (int r = 0; r < 4; ++r) to[r] = part[i][r];
+  }
+};
+/// The same, read from shared memory whenever they are used.
+template <int E>
+struct SharedRows {
+  Parts<E> parts;
+  std::uint32_t tile;
+  int chunk;
+  __device__ SharedRows(const Parts<E>& of, std::uint32_t in, int number)
+      : parts(of), tile(in), chunk(number) {}
+  __device__ void get(int i, Left& to) const { load_matrices(to, parts.at(tile, chunk, i)); }
+};
+
+/// c (16 x 16) = rows (16 x E) times the transposed chunk of a tile (16 x E).
+template <int E, class Rows>
+__device__ void product(Result (&c)[2], const Rows& rows, const Parts<E>& last, std::uint32_t tile,
+                        int chunk) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) c[0][i] = c[1][i] = 0;
+#pragma unroll
+  for (int i = 0; i < E / 16; ++i) {
+    Left a, b;
+    rows.get(i, a);
+    load_matrices(b, last.at(tile, chunk, i));
+    multiply(c[0], a, b[0], b[1]);
+    multiply(c[1], a, b[2], b[3]);
+  }
+}
+
+/// sum (16 x E) += a (16 x 16) times the chunk of a tile (16 x E).
+template <int E>
+__device__ void add_product(Result (&sum)[E / 8], const Left& a, const Parts<E>& first,
+                            std::uint32_t tile, int chunk) {
+#pragma unroll
+  for (int i = 0; i < E / 16; ++i) {
+    Left b;
+    load_transposed(b, first.at(tile, chunk, i));
+    multiply(sum[2 * i], a, b[0], b[1]);
+    multiply(sum[2 * i + 1], a, b[2], b[3]);
+  }
+}
+
+/// Rows `first` on (16 of them, those below `rows`) of a head = factor * sum, through the warp's
+/// chunk of a tile in shared memory that nobody else uses. factor: of rows g and g + 8.
+template <int E>
+__device__ void write_rows(const Lane& lane, const Result (&sum)[E / 8], float factor,
+                           float factor_8, char* tile, const HeadsView<bf16>& to, int b, int h,
+                           int first, int rows) {
+  constexpr int pieces = E / piece_size;
+  char* chunk = tile + lane.warp * chunk_rows * E * 2;
+  __syncwarp();
+#pragma unroll
+  for (int piece = 0; piece < pieces; ++piece)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float f = half ? factor_8 : factor;
+      *reinterpret_cast<std::uint32_t*>(chunk + piece_offset(lane.row + 8 * half, piece, E) +
+                                        lane.pair * 4) =
+          round_pair(f * sum[piece][2 * half], f * sum[piece][2 * half + 1]);
+    }
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < chunk_rows * pieces / 32; ++i) {
+    const int n = i * 32 + lane.lane, row = n / pieces, piece = n % pieces;
+    if (first + row < rows)
+      *reinterpret_cast<uint4*>(to.at(b, h, first + row) + piece * piece_size) =
+          *reinterpret_cast<const uint4*>(chunk + piece_offset(row, piece, E));
+  }
+}
+
+/// Goes through the tiles [0, count) that meet the block's own: every warp tests 32 at a time, one
+/// by each lane, and all warps find the same.
+template <class Meets>
+class TileWalk {
+ public:
+  __device__ TileWalk(int count, const Meets& meets) : meets_(meets), count_(count) { restart(); }
+  __device__ void restart() { base_ = -32, left_ = 0; }
+  /// The next tile; -1 after the last.
+  __device__ int next() {
+    while (left_ == 0) {
+      base_ += 32;
+      if (base_ >= count_) return -1;
+      const int tile = base_ + static_cast<int>(threadIdx.x) % 32;
+      left_ = __ballot_sync(0xffffffffu, tile < count_ && meets_(tile));
+    }
+    const int bit = __ffs(static_cast<int>(left_)) - 1;
+    left_ &= left_ - 1;
+    return base_ + bit;
+  }
+
+ private:
+  Meets meets_;
+  int count_, base_;
+  unsigned left_;
+};
+
+/// For a warp's own 16 rows and a tile of the other axis: bit i says of chunk i whether any pair is
+/// allowed, and whether all are.
+struct ChunkStates {
+  unsigned some, all;
+  /// Lane i tells of chunk i.
+  __device__ ChunkStates(int lane, const SpanHull& hull, int first_key)
+      : some(__ballot_sync(0xffffffffu, lane < tile_chunks &&
+                                            hull.widest.meets(first_key, first_key + chunk_rows))),
+        all(__ballot_sync(0xffffffffu, lane < tile_chunks &&
+                                           hull.common.covers(first_key, first_key + chunk_rows))) {
+  }
+  __device__ bool skips(int chunk) const { return !(some >> chunk & 1); }
+  __device__ bool mixed(int chunk) const { return !(all >> chunk & 1); }
+};
+
+}  // namespace tern::ops::cuda::pattern_attention

@@ -1,0 +1,104 @@
+/// Tiles of the pattern attention kernels: sizes, shared memory, and who sees whom. Pure functions,
+/// tested on the host.
+///
+/// A block of 4 warps owns 64 rows (queries; keys in the pass for dk and dv), a warp 16 of them:
+/// one group of Pattern. The other axis passes by in tiles of 64 rows, two of them in flight, and a
+/// warp takes them up in chunks of 16 rows: what the pattern forbids is skipped by blocks of 64 x
+/// 64 and by warps of 16 x 16, so that short blocks and packed samples cost little more than their
+/// pairs.
+#pragma once
+#include <cstddef>
+
+#include "ops/pattern.hpp"
+
+namespace tern::ops::cuda::pattern_attention {
+
+enum class Pass { forward, backward_query, backward_key };
+
+constexpr int warps = 4, threads = 32 * warps;
+constexpr int chunk_rows = Pattern::group, tile_chunks = warps,
+              tile_rows = tile_chunks * chunk_rows;
+constexpr int stages = 2;      // tiles of the other axis in flight
+constexpr int piece_size = 8;  // bf16 numbers in 16 bytes, the unit of copies
+
+TERN_FUNCTION constexpr bool serves(std::size_t head_size) {
+  return head_size == 32 || head_size == 64 || head_size == 128;
+}
+TERN_FUNCTION constexpr int tiles_of(int rows) { return (rows + tile_rows - 1) / tile_rows; }
+
+/// Bytes of a tile: 64 rows of E bf16 numbers.
+TERN_FUNCTION constexpr int tile_bytes(int head_size) { return tile_rows * head_size * 2; }
+/// Where a 16-byte piece of a row stands within a tile, in bytes: pieces are exchanged within a row
+/// such that one piece of eight neighbouring rows never meets a bank of shared memory twice.
+TERN_FUNCTION constexpr int swizzle(int row, int head_size) {
+  return head_size == 32 ? row / 2 % 4 : row % 8;
+}
+TERN_FUNCTION constexpr int piece_offset(int row, int piece, int head_size) {
+  return row * head_size * 2 + (piece ^ swizzle(row, head_size)) * 16;
+}
+
+/// The pass for dk and dv keeps its own rows of k and v in registers where they fit.
+TERN_FUNCTION constexpr bool keeps_rows(int head_size) { return head_size <= 64; }
+/// What a tile of queries brings beside q and dout in that pass: spans, lse and delta.
+constexpr int statistics_bytes = tile_rows * static_cast<int>(sizeof(KeySpans) + 2 * sizeof(float));
+/// Shared memory of a block: two stages of two tiles, and one for its own rows; there, two unless
+/// they stay in registers, and statistics.
+TERN_FUNCTION constexpr int shared_bytes(Pass pass, int head_size) {
+  const int staged = stages * 2 * tile_bytes(head_size);
+  if (pass != Pass::backward_key) return staged + tile_bytes(head_size);
+  return staged + stages * statistics_bytes +
+         (keeps_rows(head_size) ? 0 : 2 * tile_bytes(head_size));
+}
+/// Blocks that a multiprocessor should hold at least: bounds the registers of a thread.
+TERN_FUNCTION constexpr int resident_blocks(Pass pass, int head_size) {
+  if (head_size > 64) return 2;
+  return pass == Pass::backward_key ? 3 : 4;
+}
+
+/// Sizes of a problem that say who sees whom.
+struct Extent {
+  int queries, keys;
+};
+
+/// One 16-byte load each; the arrays are aligned.
+template <class S>
+TERN_FUNCTION S load_aligned(const S* from) {
+  S value;
+  memcpy(&value, __builtin_assume_aligned(from, 16), sizeof(S));
+  return value;
+}
+
+/// What a query of sequence b sees, within the keys; nothing for one beyond the last.
+TERN_FUNCTION KeySpans spans_of(const Pattern& pattern, const Extent& extent, int b, int query) {
+  if (query >= extent.queries) return {};
+  if (pattern.kind == Pattern::Kind::spans)
+    return load_aligned(pattern.spans + b * static_cast<std::int64_t>(pattern.queries) + query);
+  const int last = query + pattern.query_offset + 1;
+  const bool whole = pattern.kind == Pattern::Kind::full || last >= extent.keys;
+  return {{0, whole ? extent.keys : last}, {}};
+}
+
+/// The hull of queries [16 group, 16 group + 16); empty beyond the last.
+TERN_FUNCTION SpanHull hull_of(const Pattern& pattern, const Extent& extent, int b, int group) {
+  const int first = group * Pattern::group;
+  if (first >= extent.queries) return {};
+  if (pattern.kind == Pattern::Kind::spans) {
+    const int groups = Pattern::groups(pattern.queries);
+    return load_aligned(pattern.hulls + b * static_cast<std::int64_t>(groups) + group);
+  }
+  const int last =
+      first + Pattern::group <= extent.queries ? first + Pattern::group : extent.queries;
+  return {spans_of(pattern, extent, b, last - 1), spans_of(pattern, extent, b, first)};
+}
+
+/// Whether any query of a tile sees any key of a tile (by the hulls of the groups).
+TERN_FUNCTION bool tiles_meet(const Pattern& pattern, const Extent& extent, int b, int query_tile,
+                              int key_tile) {
+  bool meet = false;
+  for (int g = 0; g < tile_chunks; ++g)
+    meet |= hull_of(pattern, extent, b, query_tile * tile_chunks + g)
+                .widest.meets(key_tile * tile_rows, (key_tile + 1) * tile_rows);
+  return meet;
+}
+
+}  // namespace tern::ops::cuda::pattern_attention

@@ -1,0 +1,88 @@
+/// Warp-wide instructions of NVIDIA GPUs from sm_80 on, and the fragments they work on: copies from
+/// device to shared memory behind the computation, 8 x 8 matrices out of shared memory, products of
+/// 16 x 16 by 16 x 8 (PTX ISA, "Matrix fragments for mma.m16n8k16").
+///
+/// Lane l of a warp has row g = l / 4 and column pair t = l % 4: of a 16 x 8 result c0, c1 at (g,
+/// 2t and 2t + 1), c2, c3 at (g + 8, same). Two neighbouring results, rounded, are at once the left
+/// operand (16 x 16) of the next product.
+#pragma once
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+namespace tern::ops::cuda::tensor_core {
+
+using Left = std::uint32_t[4];
+using Result = float[4];
+
+__device__ inline std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+/// 16 bytes, zeros unless `valid`; `from` must be a readable address all the same.
+__device__ inline void copy_16(std::uint32_t to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
+               "r"(valid ? 16 : 0));
+}
+__device__ inline void copy_4(std::uint32_t to, const void* from, bool valid) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(to), "l"(from),
+               "r"(valid ? 4 : 0));
+}
+/// Waits for all copies of this thread; others see them after a barrier.
+__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;\n" ::: "memory"); }
+
+/// Four 8 x 8 matrices; lanes 8i to 8i + 7 give the addresses of the rows of matrix i.
+__device__ inline void load_matrices(Left& m, std::uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void load_transposed(Left& m, std::uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(address)
+               : "memory");
+}
+
+/// c += a b.
+__device__ inline void multiply(Result& c, const Left& a, std::uint32_t b0, std::uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ inline std::uint32_t round_pair(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return reinterpret_cast<const std::uint32_t&>(pair);
+}
+/// Two neighbouring 16 x 8 results as a left operand.
+__device__ inline void round_results(Left& a, const Result (&c)[2]) {
+  for (int n = 0; n < 2; ++n)
+    for (int half = 0; half < 2; ++half)
+      a[2 * n + half] = round_pair(c[n][2 * half], c[n][2 * half + 1]);
+}
+/// Sum of the products of two pairs.
+__device__ inline float dot_pair(std::uint32_t x, std::uint32_t y) {
+  const float low = __uint_as_float(x << 16) * __uint_as_float(y << 16);
+  return fmaf(__uint_as_float(x & 0xffff0000u), __uint_as_float(y & 0xffff0000u), low);
+}
+
+__device__ inline float exp2_fast(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(result) : "f"(x));
+  return result;
+}
+
+/// Over the four lanes that share a row.
+__device__ inline float row_sum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+__device__ inline float row_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+}  // namespace tern::ops::cuda::tensor_core

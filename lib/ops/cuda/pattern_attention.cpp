@@ -1,0 +1,104 @@
+/// The host's side of pattern attention: views, sizes, launches.
+#include "ops/cuda/detail/pattern_attention.hpp"
+
+#include <limits>
+
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/pattern_attention_backward.hpp"
+#include "ops/cuda/detail/pattern_attention_forward.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace pattern_attention;
+
+template <class T>
+HeadsView<T> view_of(const Heads<T>& x) {
+  return {x.data(), static_cast<std::int64_t>(x.stride(0)), static_cast<std::int64_t>(x.stride(1)),
+          static_cast<std::int64_t>(x.stride(2))};
+}
+
+Problem problem_of(const Pattern& pattern, double scale, const Heads<const bf16>& q,
+                   const Heads<const bf16>& k) {
+  const auto size = [](std::size_t n) { return static_cast<int>(n); };
+  TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
+               q.extent(2), k.extent(2));
+  TERN_REQUIRE(pattern.kind != Pattern::Kind::spans || pattern.queries == size(q.extent(1)),
+               "a pattern of {} queries, {} queries", pattern.queries, q.extent(1));
+  return {pattern,           {size(q.extent(1)), size(k.extent(1))},
+          size(q.extent(0)), size(q.extent(2)),
+          size(k.extent(2)), static_cast<float>(scale)};
+}
+
+template <class Body>
+void with_head_size(std::size_t size, const Body& body) {
+  if (size == 32)
+    body(std::integral_constant<int, 32>());
+  else if (size == 64)
+    body(std::integral_constant<int, 64>());
+  else
+    body(std::integral_constant<int, 128>());
+}
+
+/// One block for each of `rows` (sequence, head) pairs and each tile of `length` positions.
+template <class Arguments>
+void launch(const Context& context, const char* name, Pass pass, int head_size,
+            void (*kernel)(Arguments), int length, int rows, const Arguments& arguments) {
+  const std::int64_t blocks = static_cast<std::int64_t>(tiles_of(length)) * rows;
+  TERN_REQUIRE(blocks <= std::numeric_limits<int>::max(), "{}: {} blocks", name, blocks);
+  if (blocks == 0) return;
+  const int bytes = shared_bytes(pass, head_size);
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  kernel<<<static_cast<unsigned>(blocks), threads, bytes, detail::stream_of(context)>>>(arguments);
+  detail::check_launch(name);
+}
+
+}  // namespace
+
+bool pattern_attention_serves(const Pattern& pattern, double scale, std::size_t head_size) {
+  const bool aligned = detail::aligned_16(pattern.spans) && detail::aligned_16(pattern.hulls);
+  return serves(head_size) && scale > 0 && (pattern.kind != Pattern::Kind::spans || aligned);
+}
+
+void pattern_attention_forward(const Context& context, const Pattern& pattern, double scale,
+                               Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
+                               Heads<bf16> out, Matrix<float> lse) {
+  const Forward arguments{problem_of(pattern, scale, q, k),
+                          view_of(q),
+                          view_of(k),
+                          view_of(v),
+                          view_of(out),
+                          lse.data()};
+  const Problem& p = arguments.problem;
+  with_head_size(q.extent(3), [&](auto size) {
+    launch(context, "pattern_attention forward", Pass::forward, size, &forward<size()>,
+           p.extent.queries, p.batch * p.heads, arguments);
+  });
+}
+
+void pattern_attention_backward(const Context& context, const Pattern& pattern, double scale,
+                                Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
+                                Heads<const bf16> out, Heads<const bf16> dout,
+                                Matrix<const float> lse, Matrix<float> delta, Heads<bf16> dq,
+                                Heads<bf16> dk, Heads<bf16> dv) {
+  const Backward arguments{problem_of(pattern, scale, q, k),
+                           view_of(q),
+                           view_of(k),
+                           view_of(v),
+                           view_of(out),
+                           view_of(dout),
+                           lse.data(),
+                           delta.data(),
+                           view_of(dq),
+                           view_of(dk),
+                           view_of(dv)};
+  const Problem& p = arguments.problem;
+  with_head_size(q.extent(3), [&](auto size) {
+    launch(context, "pattern_attention backward for dq", Pass::backward_query, size,
+           &backward_query<size()>, p.extent.queries, p.batch * p.heads, arguments);
+    launch(context, "pattern_attention backward for dk and dv", Pass::backward_key, size,
+           &backward_key<size()>, p.extent.keys, p.batch * p.kv_heads, arguments);
+  });
+}
+
+}  // namespace tern::ops::cuda
