@@ -114,16 +114,16 @@ bool parse(int count, char** words, CommandLine& line) {
     user_error("--shard-tokens must be from 1 to 2^31 - 1, --train-bytes and --threads at least 1");
   p.shard_tokens = static_cast<std::size_t>(line.shard_tokens);
   p.train_bytes = static_cast<std::size_t>(line.train_bytes);
-  if (!p.output.empty()) line.arithmetic.output = p.output;
+  line.arithmetic.output = p.output.empty() ? "data/" + line.command : p.output.string();
   line.arithmetic.threads = p.threads;
   line.arithmetic.force = p.force;
   return true;
 }
 
 /// So that scripts may ask for the quickstart again and again.
-bool is_ready(const data::PrepareOptions& p) {
-  if (p.force || !std::filesystem::exists(p.output / "meta.json")) return false;
-  std::cout << p.output.string() << " is ready, made earlier (--force makes it again)\n";
+bool is_ready(const std::filesystem::path& output, bool force) {
+  if (force || !std::filesystem::exists(output / "meta.json")) return false;
+  std::cout << output.string() << " is ready, made earlier (--force makes it again)\n";
   return true;
 }
 
@@ -132,7 +132,7 @@ void run(CommandLine& line) {
   if (line.command == "arithmetic")
     return static_cast<void>(data::prepare_arithmetic(line.arithmetic, log));
   if (line.command == "quickstart") data::set_quickstart(line.prepare);
-  if (line.command == "quickstart" && is_ready(line.prepare)) return;
+  if (line.command == "quickstart" && is_ready(line.prepare.output, line.prepare.force)) return;
   data::prepare_text(line.prepare, log);
 }
 

@@ -40,7 +40,7 @@ std::string gsm8k_line(const ArithmeticProblem& problem);
 std::string socratic_line(const ArithmeticProblem& problem);
 
 struct ArithmeticOptions {
-  std::filesystem::path output = "data/arithmetic";
+  std::filesystem::path output;
   std::size_t problems = 20'000, test_problems = 1'000;
   std::size_t steps = 4;         // of the longest problems
   std::size_t vocabulary = 600;  // of the BPE: nearly every word of the templates is a token
@@ -59,7 +59,8 @@ struct ArithmeticSummary {
 /// beside `output` that is renamed when it is complete. Throws UserError.
 ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log);
 
-/// The quickstart's problems: into data/quickstart.
+/// The quickstart's problems, of one step or two; into data/quickstart unless `options` name
+/// another output.
 void set_quickstart(ArithmeticOptions& options);
 
 }  // namespace tern::data

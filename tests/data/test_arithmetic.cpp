@@ -204,6 +204,23 @@ TEST(Arithmetic, NumbersAreSingleTokens) {
   }
 }
 
+TEST(Arithmetic, TheQuickstartHasShortProblems) {
+  const Scratch scratch;
+  Log silent(false);
+  ArithmeticOptions options;
+  set_quickstart(options);
+  EXPECT_EQ(options.output, "data/quickstart");
+  options.output = scratch / "quickstart";
+  set_quickstart(options);
+  prepare_arithmetic(options, silent);
+  const auto tokenizer = open_tokenizer(options.output.string());
+  EXPECT_EQ(tokenizer->vocabulary(), 600u);
+  const auto samples = read_samples({(options.output / "*_socratic.jsonl").string()});
+  EXPECT_EQ(samples.size(), 21'000u);
+  for (const Sample& sample : samples)
+    EXPECT_LE(std::count(sample.execution.begin(), sample.execution.end(), '\n'), 2);
+}
+
 TEST(Arithmetic, MistakesAreNamed) {
   const Scratch scratch;
   Log silent(false);
