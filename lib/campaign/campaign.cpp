@@ -7,6 +7,7 @@
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
 #include "plan/plan.hpp"
+#include "plan/remedies.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -45,10 +46,9 @@ int dispatch(const deck::Deck& deck, const Options& options, comm::Group& group,
   if (deck.campaign.task == "generate") planned.batch.per_rank = planned.batch.global = 1;
   const auto mesh = deck.campaign.task == "generate" ? comm::alone() : nullptr;
   const plan::Plan plan = plan::make_plan(planned, mesh ? *mesh : group);
-  if (options.dry_run) {
-    log.line("{}", plan::table(plan, deck, group.size()));
-    return finished;
-  }
+  if (options.dry_run) log.line("{}", plan::table(plan, deck, group.size()));
+  plan::require_fit(plan, planned, mesh ? *mesh : group);
+  if (options.dry_run) return finished;
   if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, group, log);
   if (deck.campaign.task == "generate") return generate_text<T>(deck, plan, group, log);
   return train<T>(deck, options, plan, group, session, log);

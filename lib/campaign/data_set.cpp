@@ -24,7 +24,12 @@ std::string describe(const data::SampleSource& source, std::size_t samples) {
 
 void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::string>& patterns,
                   const data::Tokenizer& tokenizer) {
-  set.samples = data::read_samples(patterns);
+  const std::string& plan = deck.data.plan;
+  set.samples = data::read_samples(patterns,
+                                   plan == "data"       ? data::PlanRule::data
+                                   : plan == "skeleton" ? data::PlanRule::skeleton
+                                                        : data::PlanRule::none,
+                                   deck.data.notes ? data::Notes::keep : data::Notes::drop);
   auto source = std::make_unique<data::SampleSource>(set.samples, tokenizer, sample_rules(deck));
   set.summary = describe(*source, set.samples.size());
   set.source = std::move(source);

@@ -6,6 +6,7 @@
 #include "base/timer.hpp"
 #include "campaign/data_set.hpp"
 #include "campaign/evaluation.hpp"
+#include "campaign/problems.hpp"
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
 #include "deck/rules.hpp"
@@ -28,6 +29,7 @@ struct Loaded {
         workload(deck, layout, group, arena) {
     workload.model.prepare(workload.context);
     if (workload.generator) workload.generator->prepare(workload.context);
+    if (workload.sampler) workload.sampler->prepare(workload.context);
     load_weights(workload, source_of(deck), log);
   }
   plan::Layout layout;
@@ -57,6 +59,15 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group
       evaluate(loaded.workload, resolved, loaded.layout, *valid.source, group, false);
   log.line("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
            std::exp(result.loss), result.tokens, timer.seconds());
+  for (const auto& [name, value] : result.metrics)
+    if (name.find('/') == name.rfind('/')) log.line("{} {:.4f}", name, value);
+  if (!loaded.workload.sampler) return finished;
+  const std::size_t problems = deck.evaluation.problems > 0
+                                   ? static_cast<std::size_t>(deck.evaluation.problems)
+                                   : valid.samples.size();
+  const Accuracy accuracy =
+      solve(loaded.workload, resolved, valid.samples, problems, *tokenizer, group);
+  log.line("{}{}", page(accuracy.shown), summary(accuracy));
   return finished;
 }
 
@@ -68,10 +79,13 @@ int generate_text(const deck::Deck& deck, const plan::Plan& plan, comm::Group& g
     const auto tokenizer = open_tokenizer(deck);
     Loaded<T> loaded(one, plan.total_bytes, *self, log);
     const Timer timer;
-    const auto texts = write_samples(loaded.workload, one, *tokenizer, deck.generation.prompt);
+    const std::string& prompt = deck.generation.prompt;
+    const auto texts = loaded.workload.sampler
+                           ? write_freely(loaded.workload, one, *tokenizer, prompt)
+                           : write_samples(loaded.workload, one, *tokenizer, prompt);
     std::size_t bytes = 0;
     for (const std::string& text : texts) {
-      log.line("---\n{}{}", deck.generation.prompt, text);
+      log.line("---\n{}{}", prompt, text);
       bytes += text.size();
     }
     log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());

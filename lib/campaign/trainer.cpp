@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "campaign/problems.hpp"
 #include "campaign/weights.hpp"
 #include "deck/rules.hpp"
 #include "optimizer/schedule.hpp"
@@ -75,6 +76,7 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
   start_parameters(options.resume);
   open_reader();
   if (workload_.generator) workload_.generator->prepare(workload_.context);
+  if (workload_.sampler) workload_.sampler->prepare(workload_.context);
   if (group_.rank() == 0) {
     metrics_.emplace(directory_.path, state_.step);
     report_.emplace(directory_.path, log_);
@@ -277,6 +279,7 @@ void Trainer<T>::evaluate() {
   }
   Values values{{"val/loss", result.loss}, {"val/perplexity", std::exp(result.loss)}};
   values.insert(values.end(), result.metrics.begin(), result.metrics.end());
+  if (workload_.sampler && state_.step > 0) solve_problems(values);
   if (metrics_) metrics_->write(state_.step, values);
   write_samples();
   workload_.optimizer->exchange_average(workload_.context);
@@ -286,6 +289,26 @@ void Trainer<T>::evaluate() {
     stop_ = Stop::target;
   else if (rules.patience > 0 && state_.evaluations_without_gain >= rules.patience)
     stop_ = Stop::patience;
+}
+
+/// Exact match on the first problems of the validation set, and a page of solutions. Collective.
+template <class T>
+void Trainer<T>::solve_problems(Values& values) {
+  const Accuracy accuracy =
+      solve(workload_, deck_, valid_.samples, static_cast<std::size_t>(deck_.evaluation.problems),
+            *tokenizer_, group_);
+  values.emplace_back("val/exact_match", accuracy.exact_match());
+  values.emplace_back("val/well_formed", static_cast<double>(accuracy.well_formed) /
+                                             static_cast<double>(accuracy.problems));
+  log_.line("step {:>6}  {}", state_.step, summary(accuracy));
+  if (group_.rank() == 0)
+    std::ofstream(directory_.samples())
+        << fmt::format("step {}: {}\n{}", state_.step, summary(accuracy), page(accuracy.shown));
+  if (state_.step < deck_.campaign.max_steps) return;
+  std::vector<Solution> solved;
+  for (const Solution& solution : accuracy.shown)
+    if (solution.correct && solved.size() < 2) solved.push_back(solution);
+  log_.line("{}", page(solved.empty() ? accuracy.shown : solved));
 }
 
 template <class T>

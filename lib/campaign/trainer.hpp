@@ -46,6 +46,7 @@ class Trainer {
   void log_step(const StepResult& result, double rate);
   void evaluate();
   void save();
+  void solve_problems(Values& values);
   void write_samples();
   Stop reason_to_stop();
 

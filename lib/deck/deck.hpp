@@ -65,6 +65,8 @@ struct Data {
   std::int64_t threads = 2;
   // Of samples (JSON), end tokens included.
   std::int64_t question_tokens = 128, plan_tokens = 128, execution_tokens = 256;
+  std::string plan = "data";  // data | skeleton | none
+  bool notes = true;
   bool packing = true;
   std::string too_long = "leave out";  // leave out | cut
 

@@ -1,6 +1,9 @@
 #include "plan/workload.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "deck/rules.hpp"
 
 namespace tern::plan {
 
@@ -21,7 +24,27 @@ Layout make_layout(const deck::Deck& deck, int ranks) {
   return {per_rank, global, global / together, objective::row_positions(deck)};
 }
 
+std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
+  const deck::Objective& o = deck.objective;
+  const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+  const std::size_t context = size(deck.model.context), block = size(o.block_length);
+  if (o.hierarchy == "hdp")
+    return {{size(deck.data.plan_tokens), size(o.plan_block), 1, 1},
+            {size(deck.data.execution_tokens), size(o.execution_block), 2, 1}};
+  // A flat sample is plan and execution, or with the question three segments; a text ends at its
+  // second end token, since it may begin with one.
+  if (deck::conditioned(deck)) return {{context - size(deck.data.question_tokens), block, -1, 2}};
+  return {{context, block, -1, deck::holds_samples(deck.data) ? std::size_t{3} : 2}};
+}
+
 namespace {
+
+bool samples_blocks(const deck::Deck& deck) {
+  if (deck.objective.kind != "block_diffusion") return false;
+  if (deck.campaign.task == "generate") return true;
+  if (!deck::holds_samples(deck.data)) return false;
+  return deck.campaign.task == "evaluate" || deck.evaluation.problems > 0;
+}
 
 std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
   return layout.per_rank * objective::scored_positions(deck);
@@ -54,6 +77,14 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group&
       loss_sums(arena.matrix<A>("loss sums", Term::workspace, 1 + objective->parts().size(),
                                 layout.accumulation)) {
   if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, group, arena);
+  if (samples_blocks(deck)) {
+    const auto levels = level_rules(deck);
+    std::size_t largest = 0;
+    for (const generate::LevelRule& level : levels)
+      largest = std::max(largest, level.block_tokens());
+    sampler.emplace(deck.model, tree, parameters, static_cast<std::size_t>(deck.generation.batch),
+                    static_cast<std::size_t>(deck.model.context), largest, arena);
+  }
   if (deck.objective.kind == "causal" && deck.generation.samples > 0)
     generator.emplace(deck.model, tree, parameters,
                       static_cast<std::size_t>(deck.generation.samples), layout.tokens, arena);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "comm/comm.hpp"
+#include "generate/block_sampler.hpp"
 #include "generate/generator.hpp"
 #include "model/transformer.hpp"
 #include "objective/objective.hpp"
@@ -24,6 +25,9 @@ struct Layout {
 /// work. per_rank must be resolved (nonzero).
 Layout make_layout(const deck::Deck& deck, int ranks);
 
+/// The levels that block diffusion samples, by the deck.
+std::vector<generate::LevelRule> level_rules(const deck::Deck& deck);
+
 template <class T>
 struct Workload {
   using A = Accumulate<T>;
@@ -38,7 +42,8 @@ struct Workload {
   model::Transformer<T> model;
   std::unique_ptr<objective::Objective<T>> objective;
   std::optional<optimizer::Optimizer<T>> optimizer;  // task = 'train' only
-  std::optional<generate::Generator<T>> generator;   // unless &generation samples = 0
+  std::optional<generate::Generator<T>> generator;   // causal, unless &generation samples = 0
+  std::optional<generate::BlockSampler<T>> sampler;  // block_diffusion, where something is sampled
   Vector<A> losses;                                  // (M) of the current micro-step
   Vector<std::int32_t> best;                         // (M) in evaluation, if the objective wants it
   Matrix<A> loss_sums;  // (1 + parts, accumulation): of each micro-step, whole and by parts

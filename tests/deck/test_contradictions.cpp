@@ -195,7 +195,7 @@ TEST(DeckContradictions, BlockDiffusion) {
       "&data train = 'a.jsonl' question_tokens = 10 plan_tokens = 20 execution_tokens = 30 / ";
   none(samples + "&objective kind = 'block_diffusion' hierarchy = 'hdp' / &model context = 60 /");
   one(samples + "&objective kind = 'block_diffusion' / &model context = 61 /",
-      "d:1:130: model.context: 61 is not question_tokens + plan_tokens + execution_tokens = 60; "
+      "d:1:132: model.context: 61 is not question_tokens + plan_tokens + execution_tokens = 60; "
       "write that");
   one("&data train = 'a.jsonl' /",
       "d:1:7: data.train: kind = 'causal' reads token shards, not JSON; make some with ./prepare "

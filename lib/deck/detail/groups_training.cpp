@@ -61,6 +61,11 @@ void describe(Group& group, Data& d) {
       .unit("tokens")
       .at_least(1)
       .at_most(1 << 24);
+  group
+      .add("plan", d.plan,
+           "samples: from the data, by the skeleton rule where it has none; always so; or no plans")
+      .one_of({"data", "skeleton", "none"});
+  group.add("notes", d.notes, "samples: keep calculator notes <<48/2=24>> in executions");
   group.add("packing", d.packing, "samples: several in a row, each at its true length");
   group.add("too_long", d.too_long, "samples: what is done with those longer than that")
       .one_of({"leave out", "cut"});

@@ -1,0 +1,165 @@
+#include "campaign/problems.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/timer.hpp"
+#include "deck/rules.hpp"
+
+namespace tern::campaign {
+namespace {
+
+constexpr std::size_t shown_solutions = 8;
+
+using Tokens = std::vector<std::int32_t>;
+
+generate::BlockSampling sampling_of(const deck::Deck& deck, const data::Tokenizer& tokenizer) {
+  const deck::Generation& g = deck.generation;
+  generate::BlockSampling options;
+  options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
+                      static_cast<std::uint64_t>(deck.campaign.seed)};
+  options.method = g.sampler == "ddpm" ? generate::BlockSampling::Method::ddpm
+                                       : generate::BlockSampling::Method::first_hitting;
+  options.steps = static_cast<std::size_t>(g.denoising_steps);
+  options.mask = static_cast<std::int32_t>(deck.model.vocabulary) - 1;
+  options.end = tokenizer.end_of_text();
+  options.vocabulary = tokenizer.vocabulary();
+  return options;
+}
+
+/// The texts of all levels of a sample that the model wrote, segment by segment.
+std::vector<std::string> segments(const std::vector<Tokens>& levels, const deck::Deck& deck,
+                                  const data::Tokenizer& tokenizer) {
+  if (deck.objective.hierarchy == "hdp")
+    return {data::level_text(levels.front(), tokenizer),
+            data::level_text(levels.back(), tokenizer)};
+  return data::segment_texts(levels.back(), tokenizer, deck::conditioned(deck) ? 2 : 3);
+}
+
+Solution judge(const data::Sample& sample, const std::vector<Tokens>& levels,
+               const deck::Deck& deck, const data::Tokenizer& tokenizer) {
+  const std::vector<std::string> texts = segments(levels, deck, tokenizer);
+  Solution solution;
+  solution.question = sample.question;
+  solution.expected = sample.answer;
+  solution.execution = texts.empty() ? "" : texts.back();
+  if (texts.size() > 1) solution.plan = texts[texts.size() - 2];
+  const auto number = data::final_number(solution.execution);
+  solution.well_formed = number.has_value();
+  solution.correct = number == sample.answer;
+  return solution;
+}
+
+}  // namespace
+
+Interval wilson(std::int64_t hits, std::int64_t of) {
+  if (of == 0) return {0, 1};
+  constexpr double z = 1.959963984540054;
+  const double n = static_cast<double>(of), p = static_cast<double>(hits) / n;
+  const double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
+  const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
+  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
+}
+
+template <class T>
+Accuracy solve(plan::Workload<T>& w, const deck::Deck& deck,
+               const std::vector<data::Sample>& samples, std::size_t count,
+               const data::Tokenizer& tokenizer, comm::Group& group) {
+  TERN_REQUIRE(w.sampler.has_value(), "no sampler");
+  const Timer timer;
+  count = std::min(count, samples.size());
+  const auto share = [&](int rank) {
+    return count * static_cast<std::size_t>(rank) / static_cast<std::size_t>(group.size());
+  };
+  const std::size_t first = share(group.rank()), last = share(group.rank() + 1);
+  const data::SampleRules rules = sample_rules(deck);
+  std::vector<Tokens> prompts;
+  std::vector<std::vector<Tokens>> given;
+  for (std::size_t i = first; i < last; ++i) {
+    const Tokens question = data::question_tokens(samples[i], tokenizer, rules);
+    const bool clean = deck::conditioned(deck);
+    prompts.push_back(clean ? question : Tokens{});
+    if (!clean) given.push_back({question});
+  }
+  generate::BlockSampling options = sampling_of(deck, tokenizer);
+  options.first = first;
+  const auto levels = plan::level_rules(deck);
+  const auto written = w.sampler->sample(w.context, prompts, levels, given, options);
+
+  Accuracy accuracy;
+  std::int64_t sums[3] = {static_cast<std::int64_t>(last - first), 0, 0};
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    Solution solution = judge(samples[first + i], written[i], deck, tokenizer);
+    sums[1] += solution.correct ? 1 : 0;
+    sums[2] += solution.well_formed ? 1 : 0;
+    if (group.rank() == 0 && i < shown_solutions) accuracy.shown.push_back(std::move(solution));
+  }
+  group.all_reduce(sums, 3, comm::Sum::sum);
+  accuracy.problems = sums[0];
+  accuracy.correct = sums[1];
+  accuracy.well_formed = sums[2];
+  accuracy.seconds = timer.seconds();
+  return accuracy;
+}
+
+std::string summary(const Accuracy& a) {
+  const Interval interval = wilson(a.correct, a.problems);
+  return fmt::format(
+      "exact match {:.1f}% ({} of {}; 95% interval {:.1f} to {:.1f}%), well-formed {:.1f}%, {:.1f} "
+      "s",
+      100 * a.exact_match(), a.correct, a.problems, 100 * interval.low, 100 * interval.high,
+      100 * static_cast<double>(a.well_formed) / static_cast<double>(a.problems), a.seconds);
+}
+
+std::string page(const std::vector<Solution>& solutions) {
+  std::string text;
+  for (const Solution& s : solutions) {
+    text += fmt::format("---\nquestion:  {}\n", s.question);
+    if (!s.plan.empty()) text += fmt::format("plan:\n{}\n", s.plan);
+    text += fmt::format("execution:\n{}\nexpected:  {}  ->  {}\n", s.execution, s.expected,
+                        s.correct       ? "correct"
+                        : s.well_formed ? "wrong"
+                                        : "no answer");
+  }
+  return text;
+}
+
+template <class T>
+std::vector<std::string> write_freely(plan::Workload<T>& w, const deck::Deck& deck,
+                                      const data::Tokenizer& tokenizer, const std::string& prompt) {
+  TERN_REQUIRE(w.sampler.has_value(), "no sampler");
+  Tokens tokens;
+  if (deck::holds_samples(deck.data))
+    tokens = data::question_tokens({prompt, "", "", ""}, tokenizer, sample_rules(deck));
+  else
+    tokenizer.encode(prompt, tokens);
+  const auto samples = static_cast<std::size_t>(deck.generation.samples);
+  const bool clean = deck::conditioned(deck);
+  const std::vector<Tokens> prompts(samples, clean ? tokens : Tokens{});
+  const std::vector<std::vector<Tokens>> given(clean ? 0 : samples, {tokens});
+  const auto written = w.sampler->sample(w.context, prompts, plan::level_rules(deck), given,
+                                         sampling_of(deck, tokenizer));
+  std::vector<std::string> texts;
+  for (const auto& levels : written) {
+    if (!deck::holds_samples(deck.data)) {
+      texts.push_back(tokenizer.decode(levels.back()));
+      continue;
+    }
+    texts.emplace_back();
+    for (const std::string& segment : segments(levels, deck, tokenizer))
+      texts.back() += "\n" + segment;
+  }
+  return texts;
+}
+
+template Accuracy solve(plan::Workload<float>&, const deck::Deck&, const std::vector<data::Sample>&,
+                        std::size_t, const data::Tokenizer&, comm::Group&);
+template Accuracy solve(plan::Workload<bf16>&, const deck::Deck&, const std::vector<data::Sample>&,
+                        std::size_t, const data::Tokenizer&, comm::Group&);
+template std::vector<std::string> write_freely(plan::Workload<float>&, const deck::Deck&,
+                                               const data::Tokenizer&, const std::string&);
+template std::vector<std::string> write_freely(plan::Workload<bf16>&, const deck::Deck&,
+                                               const data::Tokenizer&, const std::string&);
+
+}  // namespace tern::campaign

@@ -1,0 +1,93 @@
+#include "plan/remedies.hpp"
+
+#include "base/error.hpp"
+
+namespace tern::plan {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+
+/// Bytes of the least free device.
+std::size_t least_room(const Plan& plan, comm::Group& group) {
+  auto room = static_cast<std::int64_t>(plan.device_bytes);
+  group.all_reduce(&room, 1, comm::Sum::min);
+  return static_cast<std::size_t>(room);
+}
+
+class Trials {
+ public:
+  Trials(comm::Group& group, std::size_t room) : group_(group), room_(room) {}
+
+  /// Plans `deck` and notes it under `change`; whether it fits.
+  bool add(const deck::Deck& deck, const std::string& change) {
+    const Plan plan = make_plan(deck, group_);
+    const bool fits = plan.total_bytes <= room_;
+    text_ += fmt::format("  {:<64} {:>8.2f} GiB  {}\n", change,
+                         static_cast<double>(plan.total_bytes) / gib, fits ? "fits" : "too much");
+    return fits;
+  }
+  /// Lowers per_rank at the same global batch until it fits.
+  void lower_batch(deck::Deck deck, const std::string& with) {
+    const std::int64_t share = deck.batch.global / group_.size();
+    const std::int64_t from = deck.batch.per_rank;
+    deck.batch.preset = "none";
+    for (std::int64_t per_rank = from - 1; per_rank > 0; --per_rank) {
+      const bool halves = from % per_rank == 0 && (from / per_rank & (from / per_rank - 1)) == 0;
+      if (share % per_rank != 0 || !halves) continue;
+      deck.batch.per_rank = per_rank;
+      if (add(deck, fmt::format("&batch per_rank = {}  global = {}{}", per_rank, deck.batch.global,
+                                with)))
+        return;
+    }
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  comm::Group& group_;
+  std::size_t room_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string remedies(const deck::Deck& deck, comm::Group& group, std::size_t room) {
+  Trials trials(group, room);
+  if (deck.campaign.task == "train") {
+    deck::Deck thrifty = deck;
+    std::string with;
+    if (deck.precision.recompute == "none") {
+      thrifty.precision.recompute = "block";
+      with += "  &precision recompute = 'block'";
+      trials.add(thrifty, with.substr(2));
+    }
+    if (deck.parallel.shard == "none" && group.size() > 1) {
+      deck::Deck sharded = deck;
+      sharded.parallel.shard = thrifty.parallel.shard = "optimizer";
+      trials.add(sharded, "&parallel shard = 'optimizer'");
+      with += "  &parallel shard = 'optimizer'";
+      trials.add(thrifty, with.substr(2));
+    }
+    trials.lower_batch(deck, "");
+    if (!with.empty()) trials.lower_batch(thrifty, with);
+  } else {
+    trials.lower_batch(deck, "");
+  }
+  return trials.text();
+}
+
+void require_fit(const Plan& plan, const deck::Deck& deck, comm::Group& group) {
+  const std::size_t room = least_room(plan, group);
+  auto needed = static_cast<std::int64_t>(plan.total_bytes);
+  group.all_reduce(&needed, 1, comm::Sum::max);
+  if (static_cast<std::size_t>(needed) <= room) return;
+  deck::Deck resolved = deck;
+  resolved.batch.per_rank = plan.per_rank;
+  resolved.batch.global = plan.global;
+  user_error(
+      "{}\nThe plan needs {:.2f} GiB a rank, and a device has {:.2f} GiB free. Changes, and what "
+      "each would need:\n{}",
+      table(plan, deck, group.size()), static_cast<double>(needed) / gib,
+      static_cast<double>(room) / gib, remedies(resolved, group, room));
+}
+
+}  // namespace tern::plan
