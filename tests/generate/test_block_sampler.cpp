@@ -147,6 +147,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"flat_4_nucleus", flat(11, 4, 2), ddpm, 9, 0.9, 0.8},
                     Case{"flat_whole", flat(14, 0, 0), ddpm, 5, 1, 1},
                     Case{"flat_whole_nucleus", flat(14, 0, 3), first_hitting, 0, 1.2, 0.7},
+                    // More tokens drawn in a pass than logits are held.
+                    Case{"flat_long_one_step", flat(290, 0, 0), ddpm, 1, 1, 0.95},
                     Case{"hdp", hierarchy(), first_hitting, 0, 1, 1},
                     Case{"hdp_ddpm", hierarchy(), ddpm, 3, 1, 1},
                     Case{"hdp_greedy", hierarchy(), ddpm, 0, 0, 1},
