@@ -193,6 +193,67 @@ TEST(Accumulation, GradientsAddUpOverMicroSteps) {
   EXPECT_LT(test::relative_error(half, once), 1e-14);
 }
 
+/// A pass that scores some rows alone, against one that scores all, where the others have no
+/// target.
+TEST(Scored, SomeRowsAreAllRowsWithTheOthersIgnored) {
+  for (const std::vector<std::int32_t>& rows :
+       {std::vector<std::int32_t>{0, 3, 4, 9, 13}, {6}, {}, {0, 1, 2, 3, 4, 5, 6, 7}}) {
+    model::TransformerOptions options{2, 7};
+    options.head_rows = 3;
+    test::Harness<double> all(test::tiny_model(), options);
+    options.scored = 8;
+    test::Harness<double> some(test::tiny_model(), options);
+    randomize(all, 71);
+    randomize(some, 71);
+    const std::size_t M = rows.size();
+    const std::vector<std::int32_t> inputs = test::random_tokens(14, 37, 72),
+                                    wanted = test::random_tokens(M, 37, 73);
+    std::vector<std::int32_t> targets(14, -1);
+    std::vector<double> weights(14, 0), of_scored;
+    for (std::size_t m = 0; m < M; ++m) {
+      const auto row = static_cast<std::size_t>(rows[m]);
+      targets[row] = wanted[m];
+      of_scored.push_back(weights[row] = 0.5 + static_cast<double>(m));
+    }
+    const auto backward = [&](test::Harness<double>& model, const model::Scored& scored) {
+      const Vector<double> losses(model.losses.data(), scored.targets.extent(0));
+      const Vector<double> of_rows(model.weights.data(), scored.targets.extent(0));
+      Kokkos::deep_copy(model.parameters->gradient, 0);
+      model.transformer->forward(model.context, {model.tokens}, model.pattern);
+      model.transformer->loss_backward(model.context, model.head, scored, of_rows, losses);
+      for (std::size_t l = model.transformer->layers(); l-- > 0;)
+        model.transformer->block_backward(model.context, l, model.pattern, {});
+      model.transformer->embed_backward(model.context, {model.tokens, model.order});
+      model.context.fence("step");
+      return test::download(losses);
+    };
+    const Kokkos::View<std::int32_t*, DeviceMemory> which("rows", M), best("best", M),
+        of_all("best", 14);
+    all.set_batch(inputs, targets);
+    some.set_batch(inputs, targets);
+    test::upload(rows, Vector<std::int32_t>(which.data(), M));
+    test::upload(wanted, Vector<std::int32_t>(some.targets.data(), M));
+    test::upload(weights, all.weights);
+    test::upload(of_scored, Vector<double>(some.weights.data(), M));
+    const model::Scored scored{which, Vector<std::int32_t>(some.targets.data(), M)};
+    const std::vector<double> full = backward(all, {{}, all.targets}), few = backward(some, scored);
+    EXPECT_LT(test::distance(test::download(some.parameters->gradient),
+                             test::download(all.parameters->gradient)),
+              1e-13);
+    all.transformer->loss(all.context, all.head, {{}, all.targets}, all.losses, of_all);
+    some.transformer->loss(some.context, some.head, scored, Vector<double>(some.losses.data(), M),
+                           best);
+    some.context.fence("loss");
+    for (std::size_t m = 0; m < M; ++m) {
+      const auto row = static_cast<std::size_t>(rows[m]);
+      EXPECT_NEAR(few[m], full[row], 1e-13);
+      EXPECT_NEAR(test::download(some.losses)[m], full[row], 1e-13);
+      EXPECT_EQ(test::download(best)[m], test::download(of_all)[row]);
+    }
+    EXPECT_EQ(test::norm(test::download(some.parameters->gradient)) > 0, M > 0);
+  }
+}
+
 TEST(Memory, RecomputationTakesLessMemory) {
   deck::Model description = test::tiny_model();
   description.layers = 8;

@@ -18,7 +18,10 @@ Pattern causal_from(int offset) { return {Pattern::Kind::causal, offset}; }
 std::string describe(const AttentionCase& c) {
   return fmt::format("B {} Tq {} Tk {} H {} K {} E {} {} offset {}", c.batch, c.queries, c.keys,
                      c.heads, c.kv_heads, c.size,
-                     c.pattern.kind == Pattern::Kind::full ? "full" : "causal",
+                     c.pattern.kind == Pattern::Kind::full     ? "full"
+                     : c.pattern.kind == Pattern::Kind::causal ? "causal"
+                                                               : "spans",
+
                      c.pattern.query_offset);
 }
 
@@ -118,25 +121,82 @@ class Attention : public testing::Test {};
 using StorageTypes = testing::Types<float, double, bf16>;
 TYPED_TEST_SUITE(Attention, StorageTypes);
 
-TYPED_TEST(Attention, EqualsDefinition) {
-  using T = TypeParam;
+template <class T>
+void expect_definition(const AttentionCase& c) {
   using A = Accumulate<T>;
-  for (const AttentionCase& c : cases()) {
-    SCOPED_TRACE(describe(c));
-    const double epsilon = std::numeric_limits<A>::epsilon() * std::fmax(1, std::sqrt(c.size) / 2);
-    OnDevice<T> run(c);
-    run.forward();
-    run.backward();
-    const DenseAttention truth = run.truth();
-    const DenseAttention same = run.template reference<A, T>();
-    EXPECT_LE(attention_error(run.out.host, truth.out), bar(same.out, truth.out, epsilon));
-    EXPECT_LE(attention_error(run.lse.download(), truth.lse), bar(same.lse, truth.lse, epsilon));
-    EXPECT_LE(attention_error(run.dq.host, truth.dq), bar(same.dq, truth.dq, epsilon));
-    EXPECT_LE(attention_error(run.dk.host, truth.dk), bar(same.dk, truth.dk, epsilon));
-    EXPECT_LE(attention_error(run.dv.host, truth.dv), bar(same.dv, truth.dv, epsilon));
-    for (const Tensor<T>* x : {&run.out, &run.dq, &run.dk, &run.dv})
-      EXPECT_TRUE(x->surroundings_untouched());
+  SCOPED_TRACE(describe(c));
+  const double epsilon = std::numeric_limits<A>::epsilon() * std::fmax(1, std::sqrt(c.size) / 2);
+  OnDevice<T> run(c);
+  run.forward();
+  run.backward();
+  const DenseAttention truth = run.truth();
+  const DenseAttention same = run.template reference<A, T>();
+  EXPECT_LE(attention_error(run.out.host, truth.out), bar(same.out, truth.out, epsilon));
+  EXPECT_LE(attention_error(run.lse.download(), truth.lse), bar(same.lse, truth.lse, epsilon));
+  EXPECT_LE(attention_error(run.dq.host, truth.dq), bar(same.dq, truth.dq, epsilon));
+  EXPECT_LE(attention_error(run.dk.host, truth.dk), bar(same.dk, truth.dk, epsilon));
+  EXPECT_LE(attention_error(run.dv.host, truth.dv), bar(same.dv, truth.dv, epsilon));
+  for (const Tensor<T>* x : {&run.out, &run.dq, &run.dk, &run.dv})
+    EXPECT_TRUE(x->surroundings_untouched());
+}
+
+TYPED_TEST(Attention, EqualsDefinition) {
+  for (const AttentionCase& c : cases()) expect_definition<TypeParam>(c);
+}
+
+/// A spans pattern that host and device read.
+class SharedSpans {
+ public:
+  explicit SharedSpans(const ops::SpanTable& table)
+      : spans_(copied(table.spans())),
+        hulls_(copied(table.hulls())),
+        pattern(table.pattern(spans_.data(), hulls_.data())) {}
+
+ private:
+  template <class V>
+  static Kokkos::View<V*, Kokkos::SharedSpace> copied(const std::vector<V>& values) {
+    const Kokkos::View<V*, Kokkos::SharedSpace> result("spans", values.size());
+    std::copy(values.begin(), values.end(), result.data());
+    return result;
   }
+  Kokkos::View<ops::KeySpans*, Kokkos::SharedSpace> spans_;
+  Kokkos::View<ops::SpanHull*, Kokkos::SharedSpace> hulls_;
+
+ public:
+  const Pattern pattern;
+};
+
+/// Rows of block diffusion: samples of a prefix of 7, then `body` tokens in blocks, clean and
+/// noisy; padding from the last whole sample on. Each sequence of the batch has blocks of its own
+/// length.
+SharedSpans block_spans(int batch, int tokens, int body, int block) {
+  ops::SpanTable table(static_cast<std::size_t>(batch), static_cast<std::size_t>(tokens));
+  constexpr int prefix = 7;
+  for (int b = 0; b < batch; ++b, ++block)
+    for (int begin = 0; begin + prefix + 2 * body <= tokens; begin += prefix + 2 * body)
+      for (int i = 0; i < prefix + 2 * body; ++i) {
+        ops::KeySpans& spans =
+            table.at(static_cast<std::size_t>(b), static_cast<std::size_t>(begin + i));
+        const int clean = begin + prefix, noisy = clean + body, token = (i - prefix) % body;
+        const int first = token / block * block, last = std::min(first + block, body);
+        if (i < prefix)
+          spans = {{begin, clean}, {}};
+        else if (i < prefix + body)
+          spans = {{begin, clean + last}, {}};
+        else
+          spans = {{begin, clean + first}, {noisy + first, noisy + last}};
+      }
+  table.finish();
+  return SharedSpans(table);
+}
+
+TYPED_TEST(Attention, EqualsDefinitionUnderSpans) {
+  for (const auto& [tokens, body, block] :
+       {std::tuple{40, 10, 3}, {64, 25, 1}, {150, 30, 16}, {150, 70, 70}, {300, 60, 8}})
+    for (const int size : {16, 33}) {
+      const SharedSpans spans = block_spans(3, tokens, body, block);
+      expect_definition<TypeParam>({3, tokens, tokens, 4, 2, size, spans.pattern});
+    }
 }
 
 TYPED_TEST(Attention, RepeatsBitForBit) {

@@ -176,5 +176,60 @@ TEST(Exponential, IsWithinTwoUlpsEverywhere) {
   EXPECT_TRUE(std::isnan(ops::portable::exponential(NAN)));
 }
 
+struct MoveAverageCase {
+  std::size_t n;
+  double decay;
+  Named inputs() const {
+    return {{"values", normal_numbers(n, 1)}, {"average0", normal_numbers(n, 2)}};
+  }
+  template <class T>
+  Named run(const Named& in) const {
+    const Array<T> values(in.at("values")), average(in.at("average0"));
+    ops::move_average<T>(portable_context(), decay, values.vector(), average.vector());
+    EXPECT_EQ(values.get(), in.at("values"));
+    return {{"average", average.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    Named out{{"average", in.at("average0")}};
+    for (std::size_t i = 0; i < n; ++i) {
+      const A average = A(in.at("average0")[i]);
+      out["average"][i] = average + A(1 - decay) * (A(in.at("values")[i]) - average);
+    }
+    return out;
+  }
+};
+
+TEST(MoveAverage, PrecisionAndRepetition) {
+  for (const MoveAverageCase& c : {MoveAverageCase{1, 0.5}, {1000, 0.9999}, {1003, 0.0}}) {
+    check_precision<double>(c, c.inputs(), {"average"});
+    check_precision<float>(c, c.inputs(), {"average"});
+  }
+  const MoveAverageCase still{50, 1};
+  const Named in = still.inputs();
+  EXPECT_EQ(still
+                .run<double>({{"values", rounded<double>(in.at("values"))},
+                              {"average0", rounded<double>(in.at("average0"))}})
+                .at("average"),
+            rounded<double>(in.at("average0")));
+}
+
+template <class A>
+void check_exchange() {
+  for (const std::size_t n : {1, 17, 1000}) {
+    const Numbers first = rounded<A>(normal_numbers(n, 1)),
+                  second = rounded<A>(normal_numbers(n, 2));
+    const Array<A> a(first), b(second);
+    ops::exchange<A>(portable_context(), a.vector(), b.vector());
+    EXPECT_EQ(a.get(), second);
+    EXPECT_EQ(b.get(), first);
+  }
+}
+
+TEST(Exchange, GivesEachTheOthers) {
+  check_exchange<float>();
+  check_exchange<double>();
+}
+
 }  // namespace
 }  // namespace tern::test

@@ -98,6 +98,44 @@ TEST(Embedding, Gradients) {
   }
 }
 
+struct EmbeddingAddCase {
+  std::size_t n, d, r;
+
+  Named inputs() const {
+    Named in{{"rows", Numbers(n)},
+             {"table", normal_numbers(r * d, 1)},
+             {"x0", normal_numbers(n * d, 2)}};
+    for (std::size_t i = 0; i < n; ++i)
+      in["rows"][i] = double(philox(3, Stream::test, 0, 0, std::uint32_t(i)).word[0] % r);
+    return in;
+  }
+  template <class T>
+  Named run(const Named& in) const {
+    const Array<std::int32_t> rows(in.at("rows"));
+    const Array<T> table(r, d, in.at("table")), x(n, d, in.at("x0"));
+    ops::embedding_add<T>(portable_context(), rows.vector(), table.matrix(), x.matrix());
+    return {{"x", x.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    Named out{{"x", in.at("x0")}};
+    for (std::size_t i = 0; i < n * d; ++i)
+      out["x"][i] =
+          A(out["x"][i]) + A(in.at("table")[std::size_t(in.at("rows")[i / d]) * d + i % d]);
+    return out;
+  }
+};
+
+TEST(EmbeddingAdd, PrecisionAndRepetition) {
+  for (const EmbeddingAddCase& c :
+       {EmbeddingAddCase{1, 1, 1}, {24, 16, 3}, {37, 33, 3}, {130, 100, 7}}) {
+    SCOPED_TRACE(testing::Message() << c.n << " x " << c.d << " of " << c.r);
+    check_precision<double>(c, c.inputs(), {"x"}, {"rows"});
+    check_precision<float>(c, c.inputs(), {"x"}, {"rows"});
+    check_precision<bf16>(c, c.inputs(), {"x"}, {"rows"});
+  }
+}
+
 // In generation the rows stand later in their sequences.
 TEST(Embedding, LaterPositions) {
   const EmbeddingCase c{2, 3, 4, 5, true, 6};

@@ -149,5 +149,83 @@ TEST(HeadLoss, LargeLogitsAndWrongTargets) {
   EXPECT_TRUE(std::isnan(losses[2]));  // column 3 is padding
 }
 
+/// Losses do not depend on whether the likeliest tokens are asked for; rows that are ignored have
+/// one, too.
+TEST(HeadLoss, NamesTheLikeliestTokens) {
+  for (const HeadCase& c : cases) {
+    const Named in = c.inputs();
+    const auto& context = portable_context();
+    const Array<double> x(c.n, c.d, in.at("x")), w(c.v, c.d, in.at("w")), logits(c.chunk, c.v),
+        plain(1, c.n), losses(1, c.n);
+    const Array<std::int32_t> targets(in.at("targets")), best(1, c.n);
+    const ops::HeadOptions options{c.z_loss, c.vocabulary};
+    ops::head_loss_forward<double>(context, options, x.matrix(), w.matrix(), targets.vector(),
+                                   logits.matrix(), plain.vector());
+    ops::head_loss_forward<double>(context, options, x.matrix(), w.matrix(), targets.vector(),
+                                   logits.matrix(), losses.vector(), best.vector());
+    EXPECT_EQ(plain.get(), losses.get());
+    Numbers expected(c.n);
+    for (std::size_t r = 0; r < c.n; ++r) {
+      Numbers row(c.used(), 0);
+      for (std::size_t v = 0; v < c.used(); ++v)
+        for (std::size_t k = 0; k < c.d; ++k)
+          row[v] += in.at("x")[r * c.d + k] * in.at("w")[v * c.d + k];
+      expected[r] =
+          static_cast<long double>(std::max_element(row.begin(), row.end()) - row.begin());
+    }
+    EXPECT_EQ(best.get(), expected);
+  }
+}
+
+template <class T>
+void check_argmax() {
+  const auto best_of = [](std::size_t rows, std::size_t columns, const Numbers& values,
+                          std::size_t vocabulary) {
+    const Array<T> logits(rows, columns, values);
+    const Array<std::int32_t> best(1, rows);
+    ops::argmax_rows<T>(portable_context(), logits.matrix(), vocabulary, best.vector());
+    return best.get();
+  };
+  EXPECT_EQ(best_of(4, 4, {1, 3, 3, 9, -5, -4, -4, 9, 0, 0, 0, 0, 2, 1, 0, 9}, 3),
+            (Numbers{1, 1, 0, 0}));
+  EXPECT_EQ(best_of(1, 1, {-7}, 1), Numbers{0});
+  const std::size_t rows = 33, columns = 1001, used = 990;
+  const Numbers values = rounded<T>(normal_numbers(rows * columns, 5));
+  Numbers expected;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(r * columns);
+    expected.push_back(static_cast<long double>(std::max_element(first, first + used) - first));
+  }
+  EXPECT_EQ(best_of(rows, columns, values, used), expected);  // in bf16 with many equal ones
+}
+
+TEST(ArgmaxRows, IsTheLowestOfTheLargest) {
+  check_argmax<double>();
+  check_argmax<float>();
+  check_argmax<bf16>();
+}
+
+template <class T>
+void check_scatter() {
+  const std::size_t d = 19;
+  for (const Numbers& rows :
+       {Numbers{}, Numbers{3}, Numbers{0, 2, 6}, Numbers{5, 1, 0, 6, 2, 4, 3}}) {
+    const Numbers values = rounded<T>(normal_numbers(rows.size() * d, 2));
+    const Array<std::int32_t> where(rows);
+    const Array<T> from(rows.size(), d, values), to(7, d);  // NaN before
+    ops::scatter_rows<T>(portable_context(), where.vector(), from.matrix(), to.matrix());
+    Numbers expected(7 * d, 0);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      expected[std::size_t(rows[i / d]) * d + i % d] = values[i];
+    EXPECT_EQ(to.get(), expected) << rows.size();
+  }
+}
+
+TEST(ScatterRows, FillsTheRestWithZeros) {
+  check_scatter<double>();
+  check_scatter<float>();
+  check_scatter<bf16>();
+}
+
 }  // namespace
 }  // namespace tern::test

@@ -89,6 +89,38 @@ TYPED_TEST(Rotary, BackwardIsTheInverse) {
             4 * epsilon);
 }
 
+/// As if each row stood in a sequence of its own that begins at its position.
+TYPED_TEST(Rotary, RowsMayNameTheirPositions) {
+  using T = TypeParam;
+  const std::vector<std::size_t> shape{2, 9, 3, 10};
+  const std::vector<std::int32_t> named{5, 0, 1, 49, 7, 7, 2, 3, 4, 30, 6, 0, 0, 8, 9, 1, 1, 12};
+  constexpr std::size_t row = 3 * 10;
+  std::vector<double> x(named.size() * row);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<double>(i));
+  const Kokkos::View<std::int32_t*, DeviceMemory> positions("positions", named.size());
+  const auto mirror = Kokkos::create_mirror_view(positions);
+  std::copy(named.begin(), named.end(), mirror.data());
+  Kokkos::deep_copy(positions, mirror);
+  Statistics<Accumulate<T>> table(50, 10);
+  ops::portable::rotary_table<Accumulate<T>>(this->context, 10000, table.view());
+  for (const Direction direction : {Direction::forward, Direction::backward}) {
+    Tensor<T> tensor(2, 9, 3, 10, 4, 6);
+    tensor.host = x;
+    tensor.upload();
+    ops::portable::rotary<T>(this->context, tensor.view(), table.view(), {0, positions}, direction);
+    this->context.fence("test");
+    EXPECT_TRUE(tensor.surroundings_untouched());
+    const std::vector<double> turned = tensor.download();
+    for (std::size_t r = 0; r < named.size(); ++r) {
+      const auto first = static_cast<std::ptrdiff_t>(r * row);
+      const auto of = [&](const std::vector<double>& all) {
+        return std::vector<double>(all.begin() + first, all.begin() + first + row);
+      };
+      EXPECT_EQ(of(turned), this->turned(of(x), {1, 1, 3, 10}, 10000, named[r], direction)) << r;
+    }
+  }
+}
+
 TEST(RotaryTable, IsExactFarOut) {
   const int context_length = 100000, size = 8;
   Statistics<float> table(context_length, size);
