@@ -100,6 +100,8 @@ struct Step {
   Vector<bf16> gain, copy;
   Vector<float> rstd, dgain, partial, master, gradient, m, v, losses, weights, one;
   Matrix<std::int32_t> numbers;  // tokens, order, targets
+  ops::SpanTable blocks{B, T};
+  Matrix<std::int32_t> spans, hulls;
 
   Step(Buffers b)
       : context(b.context),
@@ -129,7 +131,9 @@ struct Step {
         losses(b.vector<float>(N)),
         weights(b.vector<float>(N)),
         one(b.vector<float>(1)),
-        numbers(b.arena.matrix<std::int32_t>("bench", Term::data, 3, N)) {}
+        numbers(b.arena.matrix<std::int32_t>("bench", Term::data, 3, N)),
+        spans(b.arena.matrix<std::int32_t>("bench", Term::data, N, 4)),
+        hulls(b.arena.matrix<std::int32_t>("bench", Term::data, blocks.hulls().size(), 8)) {}
 
   Vector<const std::int32_t> integers(std::size_t row) const {
     return Vector<const std::int32_t>(numbers.data() + row * N, N);
@@ -145,10 +149,37 @@ struct Step {
       host[2 * N + i] = static_cast<std::int32_t>(r.word[1] % 50257);
     }
     std::stable_sort(&host[N], &host[N] + N, [&](int a, int b) { return host[a] < host[b]; });
-    Kokkos::deep_copy(
-        Vector<std::int32_t>(numbers.data(), 3 * N),
-        Kokkos::View<const std::int32_t*, Kokkos::HostSpace, Unmanaged>(host.data(), host.size()));
+    upload(host.data(), numbers);
+    draw_blocks();
     ops::rotary_table<float>(context, 10000, angles);
+  }
+  /// Block diffusion over [noisy | clean] halves of each row, blocks of 16.
+  void draw_blocks() {
+    constexpr int half = T / 2, block = 16;
+    for (std::size_t b = 0; b < B; ++b)
+      for (int i = 0; i < half; ++i) {
+        const int first = i / block * block;
+        blocks.at(b, i) = {{half, half + first}, {first, first + block}};
+        blocks.at(b, half + i) = {{half, half + first + block}, {}};
+      }
+    blocks.finish();
+    upload(&blocks.spans()[0].context.first, spans);
+    upload(&blocks.hulls()[0].widest.context.first, hulls);
+  }
+  static void upload(const std::int32_t* from, const Matrix<std::int32_t>& to) {
+    Kokkos::deep_copy(
+        Vector<std::int32_t>(to.data(), to.size()),
+        Kokkos::View<const std::int32_t*, Kokkos::HostSpace, Unmanaged>(from, to.size()));
+  }
+  ops::Pattern block_diffusion() const {
+    return blocks.pattern(reinterpret_cast<const ops::KeySpans*>(spans.data()),
+                          reinterpret_cast<const ops::SpanHull*>(hulls.data()));
+  }
+  double block_diffusion_pairs() const {
+    double pairs = 0;
+    for (const ops::KeySpans& s : blocks.spans())
+      pairs += s.context.last - s.context.first + s.own.last - s.own.first;
+    return pairs / B;
   }
   Matrix<bf16> activations(std::size_t width) const {
     return width == D ? x : width == F ? narrow : width == 3 * D ? qkv : wide;
@@ -177,17 +208,17 @@ void add_products(std::vector<Line>& lines, const Step& s) {
   }
 }
 
-void add_attention(std::vector<Line>& lines, const Step& s) {
-  const double flops = 4.0 * B * H * E * ops::Pattern{}.pairs(T), rows = N;
-  const ops::Pattern causal;
-  lines.push_back({"attention_forward", L, 2 * rows * 4 * D, flops, [=, &s] {
-                     ops::attention_forward<bf16>(s.context, causal, 0.125, s.heads(s.qkv, 0),
+void add_attention(std::vector<Line>& lines, const Step& s, const std::string& name, double count,
+                   const ops::Pattern& pattern, double pairs) {
+  const double flops = 4.0 * B * H * E * pairs, rows = N;
+  lines.push_back({"attention_forward" + name, count, 2 * rows * 4 * D, flops, [=, &s] {
+                     ops::attention_forward<bf16>(s.context, pattern, 0.125, s.heads(s.qkv, 0),
                                                   s.heads(s.qkv, 1), s.heads(s.qkv, 2),
                                                   heads_of(s.y, 0, B, T, H, E), s.lse);
                    }});
-  lines.push_back({"attention_backward", L, 2 * rows * 8 * D, 2.5 * flops, [=, &s] {
+  lines.push_back({"attention_backward" + name, count, 2 * rows * 8 * D, 2.5 * flops, [=, &s] {
                      ops::attention_backward<bf16>(
-                         s.context, causal, 0.125, s.heads(s.qkv, 0), s.heads(s.qkv, 1),
+                         s.context, pattern, 0.125, s.heads(s.qkv, 0), s.heads(s.qkv, 1),
                          s.heads(s.qkv, 2), heads_of(s.y, 0, B, T, H, E),
                          heads_of(s.x, 0, B, T, H, E), s.lse, s.delta, s.heads(s.dqkv, 0),
                          s.heads(s.dqkv, 1), s.heads(s.dqkv, 2));
@@ -296,7 +327,11 @@ int main(int argc, char** argv) {
   step.prepare();
   std::vector<Line> lines;
   add_products(lines, step);
-  if (!portable) add_attention(lines, step);
+  if (!portable) {
+    add_attention(lines, step, "", L, ops::Pattern{}, ops::Pattern{}.pairs(T));
+    add_attention(lines, step, ", block diffusion", 0, step.block_diffusion(),
+                  step.block_diffusion_pairs());
+  }
   add_rest(lines, step);
   print_table(context, lines);
   if (candidates) print_candidates(context, lines);

@@ -14,8 +14,11 @@ using namespace pattern_attention;
 
 template <class T>
 HeadsView<T> view_of(const Heads<T>& x) {
-  return {x.data(), static_cast<std::int64_t>(x.stride(0)), static_cast<std::int64_t>(x.stride(1)),
-          static_cast<std::int64_t>(x.stride(2))};
+  constexpr std::size_t limit = std::numeric_limits<int>::max();
+  TERN_REQUIRE(x.stride(1) <= limit && x.stride(2) <= limit, "strides {} and {}", x.stride(1),
+               x.stride(2));
+  return {x.data(), static_cast<std::int64_t>(x.stride(0)), static_cast<int>(x.stride(1)),
+          static_cast<int>(x.stride(2))};
 }
 
 Problem problem_of(const Pattern& pattern, double scale, const Heads<const bf16>& q,
@@ -40,16 +43,19 @@ void with_head_size(std::size_t size, const Body& body) {
     body(std::integral_constant<int, 128>());
 }
 
-/// One block for each of `rows` (sequence, head) pairs and each tile of `length` positions.
+/// One block for each tile of `length` positions, each head and each sequence.
 template <class Arguments>
 void launch(const Context& context, const char* name, Pass pass, int head_size,
-            void (*kernel)(Arguments), int length, int rows, const Arguments& arguments) {
-  const std::int64_t blocks = static_cast<std::int64_t>(tiles_of(length)) * rows;
-  TERN_REQUIRE(blocks <= std::numeric_limits<int>::max(), "{}: {} blocks", name, blocks);
-  if (blocks == 0) return;
+            void (*kernel)(Arguments), int length, int heads, const Arguments& arguments) {
+  constexpr int limit = 65535;  // of a grid's second and third extent
+  const int batch = arguments.problem.batch;
+  TERN_REQUIRE(heads <= limit && batch <= limit, "{}: {} heads, {} sequences", name, heads, batch);
+  if (length == 0 || heads == 0 || batch == 0) return;
+  const dim3 grid(static_cast<unsigned>(tiles_of(length)), static_cast<unsigned>(heads),
+                  static_cast<unsigned>(batch));
   const int bytes = shared_bytes(pass, head_size);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  kernel<<<static_cast<unsigned>(blocks), threads, bytes, detail::stream_of(context)>>>(arguments);
+  kernel<<<grid, threads, bytes, detail::stream_of(context)>>>(arguments);
   detail::check_launch(name);
 }
 
@@ -72,7 +78,7 @@ void pattern_attention_forward(const Context& context, const Pattern& pattern, d
   const Problem& p = arguments.problem;
   with_head_size(q.extent(3), [&](auto size) {
     launch(context, "pattern_attention forward", Pass::forward, size, &forward<size()>,
-           p.extent.queries, p.batch * p.heads, arguments);
+           p.extent.queries, p.heads, arguments);
   });
 }
 
@@ -95,9 +101,9 @@ void pattern_attention_backward(const Context& context, const Pattern& pattern, 
   const Problem& p = arguments.problem;
   with_head_size(q.extent(3), [&](auto size) {
     launch(context, "pattern_attention backward for dq", Pass::backward_query, size,
-           &backward_query<size()>, p.extent.queries, p.batch * p.heads, arguments);
+           &backward_query<size()>, p.extent.queries, p.heads, arguments);
     launch(context, "pattern_attention backward for dk and dv", Pass::backward_key, size,
-           &backward_key<size()>, p.extent.keys, p.batch * p.kv_heads, arguments);
+           &backward_key<size()>, p.extent.keys, p.kv_heads, arguments);
   });
 }
 

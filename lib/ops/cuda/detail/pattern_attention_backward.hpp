@@ -20,17 +20,19 @@ struct Backward {
 };
 
 /// Sums of the products of rows g and g + 8.
-template <int E>
-__device__ void row_products(const KeptRows<E>& x, const KeptRows<E>& y, float (&result)[2]) {
+template <int E, class X, class Y>
+__device__ void row_products(const X& x, const Y& y, float (&result)[2]) {
+  result[0] = result[1] = 0;
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float sum = 0;
+  for (int i = 0; i < E / 16; ++i) {
+    Left a, b;
+    x.get(i, a);
+    y.get(i, b);
 #pragma unroll
-    for (int i = 0; i < E / 16; ++i)
-      sum += dot_pair(x.part[i][half], y.part[i][half]) +
-             dot_pair(x.part[i][half + 2], y.part[i][half + 2]);
-    result[half] = row_sum(sum);
+    for (int half = 0; half < 2; ++half)
+      result[half] += dot_pair(a[half], b[half]) + dot_pair(a[half + 2], b[half + 2]);
   }
+  for (float& sum : result) sum = row_sum(sum);
 }
 
 template <int E>
@@ -39,13 +41,12 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
   extern __shared__ __align__(128) char shared[];
   const Problem& p = args.problem;
   const Lane lane;
-  const int query_tiles = tiles_of(p.extent.queries);
-  const int tile = static_cast<int>(blockIdx.x) % query_tiles;
-  const int bh = static_cast<int>(blockIdx.x) / query_tiles, b = bh / p.heads, h = bh % p.heads;
+  const int tile = static_cast<int>(blockIdx.x), h = static_cast<int>(blockIdx.y);
+  const int b = static_cast<int>(blockIdx.z), bh = b * p.heads + h;
   const int kv = h / (p.heads / p.kv_heads);
   const int q0 = tile * tile_rows, row0 = q0 + lane.warp * chunk_rows;
 
-  // q and dout pass through the second stage into registers.
+  // q passes through the second stage into registers, out is used up there for delta.
   const std::uint32_t own = shared_address(shared), staged = own + tile_bytes(E);
   const std::uint32_t second = staged + 2 * tile_bytes(E);
   const auto copy_stage = [&](int stage, int key_tile) {
@@ -54,8 +55,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
     copy_tile<E>(to + tile_bytes(E), args.v, b, kv, key_tile * tile_rows, p.extent.keys);
   };
   copy_tile<E>(second, args.q, b, h, q0, p.extent.queries);
-  copy_tile<E>(second + tile_bytes(E), args.dout, b, h, q0, p.extent.queries);
-  copy_tile<E>(own, args.out, b, h, q0, p.extent.queries);
+  copy_tile<E>(second + tile_bytes(E), args.out, b, h, q0, p.extent.queries);
+  copy_tile<E>(own, args.dout, b, h, q0, p.extent.queries);
   const auto meets = [&](int key_tile) {
     return tiles_meet(p.pattern, p.extent, b, tile, key_tile);
   };
@@ -63,8 +64,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
   int next = walk.next();
   if (next >= 0) copy_stage(0, next);
 
-  const KeySpans seen[2] = {spans_of(p.pattern, p.extent, b, row0 + lane.row),
-                            spans_of(p.pattern, p.extent, b, row0 + lane.row + 8)};
+  const Seen seen[2] = {Seen(spans_of(p.pattern, p.extent, b, row0 + lane.row)),
+                        Seen(spans_of(p.pattern, p.extent, b, row0 + lane.row + 8))};
   const SpanHull hull = hull_of(p.pattern, p.extent, b, row0 / chunk_rows);
   const std::int64_t statistics = static_cast<std::int64_t>(bh) * p.extent.queries;
   float lse[2];
@@ -76,9 +77,14 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
   const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
   wait_for_copies();
   __syncthreads();
-  const KeptRows<E> q(first, second, lane.warp), dout(first, second + tile_bytes(E), lane.warp);
+  KeptRows<E> q;
+  std::conditional_t<keeps_dout(E), KeptRows<E>, SharedRows<E>> dout;
+  SharedRows<E> out;
+  q.take(first, second, lane.warp);
+  dout.take(first, own, lane.warp);
+  out.take(first, second + tile_bytes(E), lane.warp);
   float delta[2];
-  row_products(dout, KeptRows<E>(first, own, lane.warp), delta);
+  row_products<E>(dout, out, delta);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + lane.row + 8 * half;
@@ -95,9 +101,9 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
     if (next >= 0) copy_stage(stage ^ 1, next);
     const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);
     const std::uint32_t keys = staged + stage * 2 * tile_bytes(E), values = keys + tile_bytes(E);
-#pragma unroll
-    for (int c = 0; c < tile_chunks; ++c) {
-      if (states.skips(c)) continue;
+#pragma unroll 1
+    for (unsigned left = states.some; left;) {
+      const int c = take_lowest(left);
       Result weights[2], gradient[2];
       product<E>(weights, q, last, keys, c);
       product<E>(gradient, dout, last, values, c);
@@ -150,10 +156,9 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
   extern __shared__ __align__(128) char shared[];
   const Problem& p = args.problem;
   const Lane lane;
-  const int key_tiles = tiles_of(p.extent.keys), group = p.heads / p.kv_heads;
-  const int tile = static_cast<int>(blockIdx.x) % key_tiles;
-  const int bk = static_cast<int>(blockIdx.x) / key_tiles, b = bk / p.kv_heads;
-  const int kv = bk % p.kv_heads;
+  const int group = p.heads / p.kv_heads;
+  const int tile = static_cast<int>(blockIdx.x), kv = static_cast<int>(blockIdx.y);
+  const int b = static_cast<int>(blockIdx.z);
   const int k0 = tile * tile_rows, row0 = k0 + lane.warp * chunk_rows;
 
   Statistics* statistics = reinterpret_cast<Statistics*>(shared);
@@ -194,7 +199,9 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
   wait_for_copies();
   __syncthreads();
   using Rows = std::conditional_t<keeps_rows(E), KeptRows<E>, SharedRows<E>>;
-  const Rows k(first, own, lane.warp), v(first, own + tile_bytes(E), lane.warp);
+  Rows k, v;
+  k.take(first, own, lane.warp);
+  v.take(first, own + tile_bytes(E), lane.warp);
 
   Result dk[E / 8] = {}, dv[E / 8] = {};
   const float scale = p.scale * log2_of_e;
@@ -206,9 +213,9 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
     if (next >= 0) copy_stage(stage ^ 1, head, next), hull = next_hull();
     const std::uint32_t queries = staged + stage * 2 * tile_bytes(E);
     const std::uint32_t douts = queries + tile_bytes(E);
-#pragma unroll
-    for (int c = 0; c < tile_chunks; ++c) {
-      if (states.skips(c)) continue;
+#pragma unroll 1
+    for (unsigned left = states.some; left;) {
+      const int c = take_lowest(left);
       Result weights[2], gradient[2];
       product<E>(weights, k, last, queries, c);
       product<E>(gradient, v, last, douts, c);

@@ -17,37 +17,43 @@ struct Forward {
 struct RunningSoftmax {
   float largest[2] = {minus_infinity(), minus_infinity()}, total[2] = {0, 0};
 
-  /// Scores of a tile become weights; returns in `factor` what older sums must be scaled by.
-  __device__ void update(Result (&scores)[tile_chunks][2], const ChunkStates& states, float scale,
-                         float (&factor)[2]) {
+  /// Scores become weights; returns in `factor` what older sums must be scaled by.
+  __device__ void update(Result (&scores)[2][2], float scale, float (&factor)[2]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float now = largest[half];
 #pragma unroll
-      for (int c = 0; c < tile_chunks; ++c)
-        if (!states.skips(c))
+      for (int c = 0; c < 2; ++c)
 #pragma unroll
-          for (int n = 0; n < 2; ++n)
-            now = fmaxf(now, fmaxf(scores[c][n][2 * half], scores[c][n][2 * half + 1]));
+        for (int n = 0; n < 2; ++n)
+          now = fmaxf(now, fmaxf(scores[c][n][2 * half], scores[c][n][2 * half + 1]));
       now = row_max(now);
       const float shift = now == minus_infinity() ? 0 : now * scale;  // -inf - -inf would be NaN
       factor[half] = exp2_fast(fmaf(largest[half], scale, -shift));
       largest[half] = now;
-      float sum = total[half] * factor[half];
+      float sum = 0;
 #pragma unroll
-      for (int c = 0; c < tile_chunks; ++c)
-        if (!states.skips(c))
+      for (int c = 0; c < 2; ++c)
 #pragma unroll
-          for (int n = 0; n < 2; ++n)
+        for (int n = 0; n < 2; ++n)
 #pragma unroll
-            for (int i = 2 * half; i < 2 * half + 2; ++i) {
-              scores[c][n][i] = exp2_fast(fmaf(scores[c][n][i], scale, -shift));
-              sum += scores[c][n][i];
-            }
-      total[half] = sum;
+          for (int i = 2 * half; i < 2 * half + 2; ++i) {
+            scores[c][n][i] = exp2_fast(fmaf(scores[c][n][i], scale, -shift));
+            sum += scores[c][n][i];
+          }
+      total[half] = fmaf(total[half], factor[half], sum);
     }
   }
 };
+
+/// Scores of keys `column`, `column` + 1, + 8 and + 9 become -inf where they are not seen.
+__device__ inline void mask(Result (&scores)[2], const Seen (&seen)[2], int column) {
+#pragma unroll
+  for (int n = 0; n < 2; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (!seen[i / 2].holds(column + n * 8 + i % 2)) scores[n][i] = minus_infinity();
+}
 
 template <int E>
 __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
@@ -55,9 +61,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
   extern __shared__ __align__(128) char shared[];
   const Problem& p = args.problem;
   const Lane lane;
-  const int query_tiles = tiles_of(p.extent.queries);
-  const int tile = static_cast<int>(blockIdx.x) % query_tiles;
-  const int bh = static_cast<int>(blockIdx.x) / query_tiles, b = bh / p.heads, h = bh % p.heads;
+  const int tile = static_cast<int>(blockIdx.x), h = static_cast<int>(blockIdx.y);
+  const int b = static_cast<int>(blockIdx.z), bh = b * p.heads + h;
   const int kv = h / (p.heads / p.kv_heads);
   const int q0 = tile * tile_rows, row0 = q0 + lane.warp * chunk_rows;
 
@@ -75,13 +80,14 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
   int next = walk.next();
   if (next >= 0) copy_stage(0, next);
 
-  const KeySpans seen[2] = {spans_of(p.pattern, p.extent, b, row0 + lane.row),
-                            spans_of(p.pattern, p.extent, b, row0 + lane.row + 8)};
+  const Seen seen[2] = {Seen(spans_of(p.pattern, p.extent, b, row0 + lane.row)),
+                        Seen(spans_of(p.pattern, p.extent, b, row0 + lane.row + 8))};
   const SpanHull hull = hull_of(p.pattern, p.extent, b, row0 / chunk_rows);
   const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
   wait_for_copies();
   __syncthreads();
-  const KeptRows<E> q(first, own, lane.warp);
+  KeptRows<E> q;
+  q.take(first, own, lane.warp);
 
   Result sum[E / 8] = {};
   RunningSoftmax softmax;
@@ -93,34 +99,33 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
     next = walk.next();
     if (next >= 0) copy_stage(stage ^ 1, next);
     const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);
-    if (!states.some) continue;
-
     const std::uint32_t keys = staged + stage * 2 * tile_bytes(E), values = keys + tile_bytes(E);
-    Result scores[tile_chunks][2];
+#pragma unroll 1
+    for (unsigned left = states.some; left;) {  // by pairs of chunks
+      const int chunk = take_lowest(left);
+      const bool two = left != 0;
+      const int other = two ? take_lowest(left) : chunk;
+      Result scores[2][2];
 #pragma unroll
-    for (int c = 0; c < tile_chunks; ++c) {
-      if (states.skips(c)) continue;
-      product<E>(scores[c], q, last, keys, c);
-      if (states.mixed(c))
+      for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
+      product<E>(scores[0], q, last, keys, chunk);
+      if (two) product<E>(scores[1], q, last, keys, other);
+      const int column = k0 + lane.pair * 2;
+      if (states.mixed(chunk)) mask(scores[0], seen, column + chunk * chunk_rows);
+      if (states.mixed(other)) mask(scores[1], seen, column + other * chunk_rows);
+      float factor[2];
+      softmax.update(scores, scale, factor);
 #pragma unroll
-        for (int n = 0; n < 2; ++n)
+      for (int n = 0; n < E / 8; ++n)
 #pragma unroll
-          for (int i = 0; i < 4; ++i)
-            if (!seen[i / 2].holds(k0 + c * chunk_rows + n * 8 + lane.pair * 2 + i % 2))
-              scores[c][n][i] = minus_infinity();
-    }
-    float factor[2];
-    softmax.update(scores, states, scale, factor);
-#pragma unroll
-    for (int n = 0; n < E / 8; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sum[n][i] *= factor[i / 2];
-#pragma unroll
-    for (int c = 0; c < tile_chunks; ++c) {
-      if (states.skips(c)) continue;
+        for (int i = 0; i < 4; ++i) sum[n][i] *= factor[i / 2];
       Left weights;
-      round_results(weights, scores[c]);
-      add_product<E>(sum, weights, first, values, c);
+      round_results(weights, scores[0]);
+      add_product<E>(sum, weights, first, values, chunk);
+      if (two) {
+        round_results(weights, scores[1]);
+        add_product<E>(sum, weights, first, values, other);
+      }
     }
   }
 

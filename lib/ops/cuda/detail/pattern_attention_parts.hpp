@@ -14,10 +14,12 @@ constexpr float log2_of_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
 template <class T>
 struct HeadsView {
   T* data;
-  std::int64_t batch, row, head;
+  std::int64_t batch;
+  int row, head;
 
   __device__ T* at(int b, int h, int first_row) const {
-    return data + b * batch + h * head + first_row * row;
+    return data + b * batch + static_cast<std::int64_t>(h) * head +
+           static_cast<std::int64_t>(first_row) * row;
   }
 };
 
@@ -35,20 +37,19 @@ struct Lane {
 
 __device__ inline float minus_infinity() { return __int_as_float(0xff800000); }
 
-/// Starts the copy of rows [first, first + 64) of a head into the tile at `to`; zeros from `rows`
-/// on.
+/// Starts the copy of rows [first, first + 64) of a head into the tile at `to`; zeros from row
+/// `rows` on.
 template <int E>
 __device__ void copy_tile(std::uint32_t to, const HeadsView<const bf16>& from, int b, int h,
                           int first, int rows) {
-  constexpr int pieces = E / piece_size;
-  const bf16* head = from.at(b, h, 0);
+  constexpr int pieces = E / piece_size, step = threads / pieces;
+  const int row = static_cast<int>(threadIdx.x) / pieces;
+  const int piece = static_cast<int>(threadIdx.x) % pieces;
+  const bf16* source = from.at(b, h, first + row) + piece * piece_size;
 #pragma unroll
-  for (int i = 0; i < tile_rows * pieces / threads; ++i) {
-    const int n = i * threads + static_cast<int>(threadIdx.x), row = n / pieces, piece = n % pieces;
-    const bool valid = first + row < rows;
-    const bf16* source = head + (valid ? first + row : 0) * from.row + piece * piece_size;
-    copy_16(to + piece_offset(row, piece, E), source, valid);
-  }
+  for (int i = 0; i < tile_rows; i += step)
+    copy_16(to + piece_offset(row + i, piece, E), source + static_cast<std::int64_t>(i) * from.row,
+            first + row + i < rows);
 }
 
 /// Addresses of 16 x 16 parts of tiles for load_matrices: part (chunk of 16 rows, pair of pieces).
@@ -74,7 +75,7 @@ class Parts {
 template <int E>
 struct KeptRows {
   Left part[E / 16];
-  __device__ KeptRows(const Parts<E>& parts, std::uint32_t tile, int chunk) {
+  __device__ void take(const Parts<E>& parts, std::uint32_t tile, int chunk) {
 #pragma unroll
     for (int i = 0; i < E / 16; ++i) load_matrices(part[i], parts.at(tile, chunk, i));
   }
@@ -85,11 +86,12 @@ struct KeptRows {
 /// The same, read from shared memory whenever they are used.
 template <int E>
 struct SharedRows {
-  Parts<E> parts;
+  Parts<E> parts = Parts<E>::rows_first(0);
   std::uint32_t tile;
   int chunk;
-  __device__ SharedRows(const Parts<E>& of, std::uint32_t in, int number)
-      : parts(of), tile(in), chunk(number) {}
+  __device__ void take(const Parts<E>& of, std::uint32_t in, int number) {
+    parts = of, tile = in, chunk = number;
+  }
   __device__ void get(int i, Left& to) const { load_matrices(to, parts.at(tile, chunk, i)); }
 };
 
@@ -122,8 +124,26 @@ __device__ void add_product(Result (&sum)[E / 8], const Left& a, const Parts<E>&
   }
 }
 
+/// What a lane's rows see, for quick tests.
+struct Seen {
+  struct Range {
+    int first;
+    unsigned length;
+    __device__ bool holds(int key) const { return static_cast<unsigned>(key - first) < length; }
+  } context, own;
+
+  __device__ explicit Seen(const KeySpans& spans)
+      : context(range(spans.context)), own(range(spans.own)) {}
+  __device__ bool holds(int key) const { return context.holds(key) | own.holds(key); }
+
+ private:
+  __device__ static Range range(const Span& s) {
+    return {s.first, s.empty() ? 0u : static_cast<unsigned>(s.last - s.first)};
+  }
+};
+
 /// Rows `first` on (16 of them, those below `rows`) of a head = factor * sum, through the warp's
-/// chunk of a tile in shared memory that nobody else uses. factor: of rows g and g + 8.
+/// chunk of a tile in shared memory, which nobody else uses. factor: of rows g and g + 8.
 template <int E>
 __device__ void write_rows(const Lane& lane, const Result (&sum)[E / 8], float factor,
                            float factor_8, char* tile, const HeadsView<bf16>& to, int b, int h,
@@ -148,6 +168,14 @@ __device__ void write_rows(const Lane& lane, const Result (&sum)[E / 8], float f
       *reinterpret_cast<uint4*>(to.at(b, h, first + row) + piece * piece_size) =
           *reinterpret_cast<const uint4*>(chunk + piece_offset(row, piece, E));
   }
+  __syncwarp();
+}
+
+/// Takes the lowest bit out of a set that is not empty.
+__device__ inline int take_lowest(unsigned& set) {
+  const int lowest = __ffs(static_cast<int>(set)) - 1;
+  set &= set - 1;
+  return lowest;
 }
 
 /// Goes through the tiles [0, count) that meet the block's own: every warp tests 32 at a time, one
@@ -165,9 +193,7 @@ class TileWalk {
       const int tile = base_ + static_cast<int>(threadIdx.x) % 32;
       left_ = __ballot_sync(0xffffffffu, tile < count_ && meets_(tile));
     }
-    const int bit = __ffs(static_cast<int>(left_)) - 1;
-    left_ &= left_ - 1;
-    return base_ + bit;
+    return base_ + take_lowest(left_);
   }
 
  private:
@@ -187,7 +213,6 @@ struct ChunkStates {
         all(__ballot_sync(0xffffffffu, lane < tile_chunks &&
                                            hull.common.covers(first_key, first_key + chunk_rows))) {
   }
-  __device__ bool skips(int chunk) const { return !(some >> chunk & 1); }
   __device__ bool mixed(int chunk) const { return !(all >> chunk & 1); }
 };
 

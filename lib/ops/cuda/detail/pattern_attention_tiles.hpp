@@ -39,6 +39,8 @@ TERN_FUNCTION constexpr int piece_offset(int row, int piece, int head_size) {
 
 /// The pass for dk and dv keeps its own rows of k and v in registers where they fit.
 TERN_FUNCTION constexpr bool keeps_rows(int head_size) { return head_size <= 64; }
+/// The pass for dq keeps q in registers, and dout where that costs no resident block.
+TERN_FUNCTION constexpr bool keeps_dout(int head_size) { return head_size != 64; }
 /// What a tile of queries brings beside q and dout in that pass: spans, lse and delta.
 constexpr int statistics_bytes = tile_rows * static_cast<int>(sizeof(KeySpans) + 2 * sizeof(float));
 /// Shared memory of a block: two stages of two tiles, and one for its own rows; there, two unless

@@ -19,7 +19,7 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// 16 bytes, zeros unless `valid`; `from` must be a readable address all the same.
+/// 16 bytes; zeros unless `valid`, and then nothing is read.
 __device__ inline void copy_16(std::uint32_t to, const void* from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
                "r"(valid ? 16 : 0));
