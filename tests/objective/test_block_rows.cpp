@@ -164,7 +164,7 @@ TEST(BlockPattern, IsTheDenseMaskOfTheDefinition) {
       100 * static_cast<double>(tally.undecided) / static_cast<double>(tally.decidable));
   EXPECT_EQ(tally.differences, 0u);
   EXPECT_EQ(tally.wrong, 0u);
-  EXPECT_LT(tally.undecided, tally.decidable / 200);
+  EXPECT_LT(tally.undecided, tally.decidable / 1000);
 }
 
 /// What the kernels use it for: whole rows at tiles of 64 by 64.
@@ -332,9 +332,19 @@ TEST(Noise, MasksBlocksOfOneTokenAlways) {
 TEST(Noise, DiffersBetweenEpochsSeedsAndEvaluation) {
   const auto masked = [](std::uint64_t step, std::uint64_t seed, bool evaluating) {
     BlockRows rows(8, 15, vocabulary - 1);
-    rows.fill(step_batch(step), {seed, evaluating, {}});
+    Noise noise{seed, evaluating, {}};
+    noise.clip.fill({0.5, 0.5});  // the masks alone
+    rows.fill(step_batch(step), noise);
     return rows.masked();
   };
+  const auto times = [](bool evaluating) {
+    BlockRows rows(8, 15, vocabulary - 1);
+    rows.fill(step_batch(0), {1, evaluating, {}});
+    std::set<double> drawn;
+    for (const NoisyBlock& block : rows.blocks()) drawn.insert(block.t);
+    return drawn;
+  };
+  EXPECT_NE(times(false), times(true));
   std::set<std::vector<std::int32_t>> all{masked(0, 1, false), masked(1, 1, false),
                                           masked(0, 2, false), masked(0, 1, true)};
   EXPECT_EQ(all.size(), 4u);

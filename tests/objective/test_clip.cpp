@@ -16,11 +16,11 @@ using test::Made;
 
 constexpr std::int32_t vocabulary = 23;
 constexpr std::uint32_t rows = 48;
-constexpr std::size_t positions = 2 + 2 * (8 + 15);
+constexpr std::size_t positions = 2 + 2 * (7 + 13);
 
 data::Batch batch_at(std::uint64_t step) {
   std::vector<Made> samples;
-  for (std::uint32_t r = 0; r < rows; ++r) samples.push_back({r, 2, {8, 15}, {4, 5}});
+  for (std::uint32_t r = 0; r < rows; ++r) samples.push_back({r, 2, {7, 13}, {4, 5}});
   data::Batch batch = test::batch_of(
       samples, rows, positions,
       test::random_tokens_of(samples, vocabulary, static_cast<unsigned>(step)), rows * step);
@@ -134,6 +134,32 @@ TEST(ClipSearch, FindsTheWindowOfLeastVariance) {
   EXPECT_GT(found.size(), 5u);
 }
 
+/// Losses of 1 at times in [0.4, 0.5) and [0.9, 1), else 0: every window of width 0.5 has one fifth
+/// of ones, a wider one fewer, and [0, 0.9) the fewest.
+TEST(ClipSearch, ReachesTheWidestWindow) {
+  test::Pass<double> pass(deck_with({0.3, 0.8}), rows, positions);
+  std::vector<double> sums(pass.objective->sums(), 0);
+  BlockRows drawn(rows, positions, vocabulary - 1);
+  for (std::uint64_t step = 0; step < 5; ++step) {
+    drawn.fill(batch_at(step), Noise{21, true, {}});
+    pass.objective->prepare(pass.context, batch_at(step), 0, true);
+    pass.context.fence("prepared");
+    std::vector<double> masked(drawn.blocks().size(), 0), losses;
+    for (const std::uint32_t b : drawn.block_of()) masked[b] += 1;
+    for (const std::uint32_t b : drawn.block_of()) {
+      const NoisyBlock& block = drawn.blocks()[b];
+      const bool one = (block.t >= 0.4 && block.t < 0.5) || block.t >= 0.9;
+      losses.push_back(one ? block.t * block.tokens / masked[b] : 0);
+    }
+    pass.objective->tally(losses, drawn.targets(), sums);
+  }
+  pass.objective->conclude(sums, true);
+  EXPECT_EQ(pass.objective->state(), (std::map<std::string, double>{{"clip_low_plan", 1e-3},
+                                                                    {"clip_high_plan", 0.9},
+                                                                    {"clip_low_execution", 1e-3},
+                                                                    {"clip_high_execution", 0.9}}));
+}
+
 TEST(ClipSearch, OnlyWhereItIsWanted) {
   deck::Deck deck = deck_with({0.3, 0.8});
   test::Pass<double> pass(deck, rows, positions);
@@ -191,7 +217,7 @@ TEST(Score, IsWhatTheBlocksSay) {
   test::Pass<double> pass(deck_with({0.3, 0.8}), rows, positions);
   const Evaluation e = evaluation(pass, 2);
   const objective::Score score = pass.objective->conclude(e.sums, false);
-  EXPECT_EQ(score.tokens, 3 * rows * 23);
+  EXPECT_EQ(score.tokens, 3 * rows * 20);
   EXPECT_NEAR(score.loss, (e.loss[0] + e.loss[1]) / (e.tokens[0] + e.tokens[1]), 1e-12);
   EXPECT_NEAR(score.metrics.at("val/loss_plan"), e.loss[0] / e.tokens[0], 1e-12);
   EXPECT_NEAR(score.metrics.at("val/loss_execution"), e.loss[1] / e.tokens[1], 1e-12);
