@@ -1,8 +1,8 @@
 /// The accelerated twins of ops.hpp for bf16 storage on NVIDIA GPUs: cuBLASLt for the matrix
-/// products, cuDNN for attention, kernels of our own with 16-byte accesses for the rest. Signatures
-/// and contracts are those of ops.hpp with T = bf16; Context::library must be set. What an
-/// operation here cannot do (a width that is no multiple of 8, a misaligned view, a shape that a
-/// library refuses) it hands to portable::, so every call that is valid there is valid here.
+/// products, cuDNN and kernels of our own for attention, kernels with 16-byte accesses for the
+/// rest. Signatures and contracts are those of ops.hpp with T = bf16; Context::library must be set.
+/// What an operation here cannot do (a width that is no multiple of 8, a misaligned view, a shape
+/// that a library refuses) it hands to portable::, so every call that is valid there is valid here.
 /// Operations that are not listed have no twin: portable:: serves them.
 #pragma once
 #include "ops/ops.hpp"
