@@ -17,8 +17,11 @@ using namespace tern;
 constexpr const char* introduction = R"(Makes the data that ./trainer reads.
 
   ./prepare quickstart
-      Makes data/quickstart from text that is already on this machine, the headers of the C++ standard
-      library, with a BPE of 1,024 tokens trained on it. No download; some seconds.
+      Makes data/quickstart: word problems of one or two steps, and a BPE for them. No download; seconds.
+
+  ./prepare cpp-headers
+      Makes data/cpp_headers from text that is already on this machine, the headers of the C++ standard
+      library, with a BPE of 1,024 tokens trained on it: for input/laptop_gpt.in. Seconds.
 
   ./prepare text --input FILES... --output data/NAME (--tokenizer WHERE | --train-bpe N)
       Makes data/NAME/train_*.bin, valid_*.bin and meta.json from text files (a file is a document, or
@@ -29,9 +32,8 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
       with sub-questions (train_socratic.jsonl, test_socratic.jsonl), and a BPE for them. No download; seconds.
 
 Examples:
-  ./prepare arithmetic --problems 50000 --steps 2 --seed 7 --output data/two_steps
+  ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps
   ./prepare text --input corpus.jsonl --tokenizer gpt2 --output data/corpus
-  ./prepare text --input books/*.txt --train-bpe 8192 --output data/books
   ./prepare text --input code.txt --tokenizer bytes --valid-fraction 0.1 --output data/code
 )";
 
@@ -101,7 +103,7 @@ bool parse(int count, char** words, CommandLine& line) {
     return false;
   }
   data::enumerator<int>("command", line.command,
-                        {{"text", 0}, {"arithmetic", 0}, {"quickstart", 0}});
+                        {{"text", 0}, {"arithmetic", 0}, {"quickstart", 0}, {"cpp-headers", 0}});
   require_command(line, values, "text", {"input", "tokenizer", "train-bpe"});
   require_command(line, values, "arithmetic",
                   {"problems", "test-problems", "steps", "vocabulary", "seed"});
@@ -120,20 +122,19 @@ bool parse(int count, char** words, CommandLine& line) {
   return true;
 }
 
-/// So that scripts may ask for the quickstart again and again.
-bool is_ready(const std::filesystem::path& output, bool force) {
-  if (force || !std::filesystem::exists(output / "meta.json")) return false;
-  std::cout << output.string() << " is ready, made earlier (--force makes it again)\n";
-  return true;
-}
-
 void run(CommandLine& line) {
   Log log;
-  if (line.command == "arithmetic")
-    return static_cast<void>(data::prepare_arithmetic(line.arithmetic, log));
-  if (line.command == "quickstart") data::set_quickstart(line.prepare);
-  if (line.command == "quickstart" && is_ready(line.prepare.output, line.prepare.force)) return;
-  data::prepare_text(line.prepare, log);
+  const bool text = line.command == "text" || line.command == "cpp-headers";
+  if (line.command == "quickstart") data::set_quickstart(line.arithmetic);
+  if (line.command == "cpp-headers") data::set_cpp_headers(line.prepare);
+  const bool once = line.command == "quickstart" || line.command == "cpp-headers";
+  if (once && !line.prepare.force &&
+      data::is_made(text ? line.prepare.output : line.arithmetic.output, log))
+    return;  // so that scripts may ask for such data again and again
+  if (text)
+    data::prepare_text(line.prepare, log);
+  else
+    data::prepare_arithmetic(line.arithmetic, log);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs a deck on this machine, from nothing: installs what is missing, builds, makes the quickstart's data,
-# runs.
+# Runs a deck on this machine, from nothing: installs what is missing, builds, makes the
+# data of the small decks, runs.
 #
-#   jobs/local.sh                                   input/quickstart.in: a small GPT, some minutes
+#   jobs/local.sh                                   input/quickstart.in: a small HDP, some minutes
 #   jobs/local.sh DECK [trainer options]            as jobs/local.sh input/quickstart.in --resume
 #   RANKS=2 jobs/local.sh DECK                      on two MPI ranks
 #
@@ -26,9 +26,10 @@ cmake --build "build/$PRESET" --target trainer prepare
 if [ $# = 0 ]; then
   set -- input/quickstart.in --fresh   # an earlier run is moved aside, not overwritten
 fi
-if [ "$1" = input/quickstart.in ] && [ ! -f data/quickstart/meta.json ]; then
-  ./prepare quickstart
-fi
+case $1 in
+  input/quickstart.in) ./prepare quickstart ;;      # nothing is done if it is there
+  input/laptop_gpt.in) ./prepare cpp-headers ;;
+esac
 
 # 4. Run.
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}

@@ -142,7 +142,7 @@ void Trainer<T>::open_reader() {
 
 template <class T>
 int Trainer<T>::run() {
-  log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} tokens a step",
+  log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} positions a step",
             static_cast<double>(plan_.parameters) / 1e6, group_.size(),
             group_.size() > 1 ? "s" : "", layout_.global, layout_.tokens);
   log_.line("train: {}", train_.summary);
@@ -262,10 +262,10 @@ void Trainer<T>::evaluate() {
   const Timer timer;
   workload_.optimizer->exchange_average(workload_.context);
   const objective::Score result =
-      campaign::evaluate(workload_, deck_, layout_, *valid_.source, group_, true);
+      campaign::evaluate(workload_, deck_, layout_, *valid_.source, group_, state_.step > 0);
   evaluated_step_ = state_.step;
   validation_loss_ = result.loss;
-  const bool better = result.loss < state_.best_loss;
+  const bool better = state_.step > 0 && result.loss < state_.best_loss;
   log_.line("step {:>6}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s){}",
             state_.step, result.loss, std::exp(result.loss), result.tokens, timer.seconds(),
             better ? "  best" : "");
@@ -274,7 +274,7 @@ void Trainer<T>::evaluate() {
     state_.best_step = state_.step;
     state_.evaluations_without_gain = 0;
     if (deck_.checkpoint.keep_best) store_.mark_best(state_.step);
-  } else {
+  } else if (state_.step > 0) {
     ++state_.evaluations_without_gain;
   }
   Values values{{"val/loss", result.loss}, {"val/perplexity", std::exp(result.loss)}};

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr int parts[] = {4, 3, 2, 1};  // of problems with 1, 2, 3, 4 steps
 constexpr std::size_t most_steps = std::size(parts);
-constexpr std::size_t quickstart_steps = 2;
+constexpr std::size_t quickstart_steps = 2, quickstart_problems = 40'000;
 constexpr int largest_number = 99;
 constexpr std::size_t tries = 20;  // for each problem asked for, to find new ones
 enum Series : std::uint64_t { train_series, test_series };
@@ -190,6 +190,7 @@ ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log)
 
 void set_quickstart(ArithmeticOptions& options) {
   options.steps = quickstart_steps;
+  options.problems = quickstart_problems;
   if (options.output.empty()) options.output = "data/quickstart";
 }
 

@@ -223,4 +223,10 @@ PrepareSummary prepare_text(const PrepareOptions& options, Log& log) {
   return summary;
 }
 
+bool is_made(const std::filesystem::path& output, Log& log) {
+  if (!std::filesystem::exists(output / "meta.json")) return false;
+  log.line("{} is ready, made earlier (--force makes it again)", output.string());
+  return true;
+}
+
 }  // namespace tern::data

@@ -41,13 +41,16 @@ struct PrepareSummary {
 /// written to a folder beside `output` that is renamed when it is complete. Throws UserError.
 PrepareSummary prepare_text(const PrepareOptions& options, Log& log);
 
+/// Whether ./prepare made `output` before; then it says so.
+bool is_made(const std::filesystem::path& output, Log& log);
+
 /// Real text that is on every machine with a C++ compiler: the headers of its standard library, in
 /// order of their paths, up to `max_bytes`. Throws UserError if none are found, saying where it
 /// looked.
 std::vector<std::filesystem::path> standard_library_headers(std::size_t max_bytes);
 
-/// The quickstart's data: 8 MB of those headers, each a document, and a BPE of 1,024 tokens trained
-/// on them; into data/quickstart unless `options` name another output.
-void set_quickstart(PrepareOptions& options);
+/// 8 MB of those headers, each a document, and a BPE of 1,024 tokens trained on them; into
+/// data/cpp_headers unless `options` name another output.
+void set_cpp_headers(PrepareOptions& options);
 
 }  // namespace tern::data

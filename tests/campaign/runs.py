@@ -256,6 +256,119 @@ class Refusals(Campaign):
         self.assertEqual(self.steps("run.1"), self.steps("run"))
 
 
+class Diffusion(Campaign):
+    """Block diffusion on samples: hierarchical and flat, on ranks, resumed, solving problems."""
+
+    OBJECTIVE = ("--set", "objective.kind='block_diffusion'", "--set", "data.train='data/train.jsonl'",
+                 "--set", "data.valid='data/test.jsonl'", "--set", "data.question_tokens=16", "--set", "data.plan_tokens=8",
+                 "--set", "data.execution_tokens=24", "--set", "model.context=48", "--set", "optimizer.ema=0.9",
+                 "--set", "generation.temperature=0")
+    HDP = OBJECTIVE + ("--set", "objective.hierarchy='hdp'", "--set", "objective.plan_block=0", "--set", "objective.execution_block=4")
+    FLAT = OBJECTIVE + ("--set", "objective.block_length=5")
+
+    def setUp(self):
+        super().setUp()
+        rng = random.Random(3)
+        for name, n in (("train", 300), ("test", 30)):
+            with open(self.file(f"data/{name}.jsonl"), "w") as f:
+                for _ in range(n):
+                    a, b = rng.randint(1, 20), rng.randint(1, 20)
+                    f.write(json.dumps({"question": f"{a} and {b}", "answer": f"{a}+{b}={a + b}\n#### {a + b}"}) + "\n")
+
+    def keys(self, directory="run"):
+        return {key for line in self.metrics(directory) for key in line}
+
+    def compare(self, reference, directory, bound, keys):
+        for key in keys:
+            a, b = self.steps(reference, key), self.steps(directory, key)
+            self.assertEqual(sorted(a), sorted(b))
+            worst = max(abs(a[s] - b[s]) / abs(a[s]) for s in a if s <= 100)
+            print(f"{directory}: largest relative difference of {key}: {worst:.2e}")
+            self.assertLess(worst, bound)
+
+    def test_ranks_agree(self):
+        self.deck(60)
+        for kind, objective in (("hdp", self.HDP), ("flat", self.FLAT)):
+            # The clip interval is chosen by comparing variances: rounding could tip it.
+            fixed = objective + ("--set", "objective.clip_search=F", "--set", "evaluation.problems=6")
+            self.run_trainer(*fixed, "--set", f"output.directory={kind}")
+            for ranks, shard in ((2, "none"), (2, "optimizer"), (4, "optimizer")):
+                name = f"{kind}{ranks}_{shard}"
+                self.run_trainer(*fixed, "--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'", ranks=ranks)
+                parts = ("train/loss_plan", "train/loss_execution", "val/loss_plan") if kind == "hdp" else ()
+                self.compare(kind, name, 1e-4, ("train/loss", "val/loss") + parts)
+                self.assertEqual(self.steps(kind, "samples_hash_total"), self.steps(name, "samples_hash_total"))
+
+    def test_resumed_bit_for_bit(self):
+        self.deck(300)
+        for ranks, objective in ((1, self.HDP), (2, self.FLAT + ("--set", "parallel.shard='optimizer'"))):
+            whole, parts = f"whole{ranks}", f"parts{ranks}"
+            self.run_trainer(*objective, "--set", f"output.directory={whole}", ranks=ranks)
+            options = objective + ("--set", f"output.directory={parts}")
+            code, text = self.interrupt_after(130, *options, ranks=ranks, number=signal.SIGUSR1)
+            self.assertEqual(code, 75, text)
+            self.run_trainer(*options, "--resume", ranks=ranks)
+            for key in ("train/loss", "train/grad_norm", "val/loss", "train/clip_low" if ranks == 2 else "train/clip_low_plan"):
+                self.assertEqual(self.steps(whole, key), self.steps(parts, key), key)
+
+    def test_packing_changes_the_rows_not_the_samples(self):
+        self.deck(20)
+        roomy = self.FLAT + ("--set", "data.execution_tokens=48", "--set", "model.context=72")
+        packed = self.run_trainer(*roomy)
+        alone = self.run_trainer(*roomy, "--set", "data.packing=F", "--set", "output.directory=alone")
+        self.assertRegex(packed, r"train: 300 samples in 1\d\d rows of 128 positions, [89]\d\.\d% filled")
+        self.assertRegex(alone, r"train: 300 samples in 300 rows of 128 positions, \d\d\.\d% filled")
+
+    def test_problems(self):
+        self.deck(40)
+        text = self.run_trainer(*self.HDP, "--set", "evaluation.problems=10")
+        self.assertRegex(text, r"step +40  exact match [\d.]+% \(\d+ of 10; 95% interval [\d.]+ to [\d.]+%\), well-formed")
+        self.assertLessEqual({"val/exact_match", "val/well_formed", "val/loss_plan", "train/loss_execution", "val/accuracy"}, self.keys())
+        with open(self.file("run/samples.txt")) as f:
+            page = f.read()
+        self.assertEqual(page.count("question:"), 8)
+        self.assertEqual(page.count("expected:"), 8)
+        last = self.steps("run", "val/loss")[40]
+        answers = []
+        for ranks in (1, 2):
+            text = self.run_trainer(*self.HDP, "--set", "campaign.task='evaluate'", ranks=ranks)
+            self.assertIn(f"validation loss {last:.4f}", text)
+            answers.append(re.search(r"exact match [\d.]+% \((\d+ of 30)", text).group(1))
+        self.assertEqual(answers[0], answers[1])
+        options = self.HDP + ("--set", "generation.samples=1", "--prompt", "3 and 4")
+        first, second = (re.sub(r", [\d.]+ s\n", "", self.run_trainer(*options)) for _ in range(2))
+        self.assertEqual(first, second)
+        self.assertIn("3 and 4\n", first)
+
+    def test_text_without_samples(self):
+        options = ("--set", "objective.kind='block_diffusion'", "--set", "objective.block_length=4", "--set", "generation.samples=2")
+        self.run_trainer(*options)
+        losses = self.steps("run", "val/loss")
+        self.assertLess(losses[40], losses[0])
+        text = self.run_trainer(*options, "--prompt", "ab")
+        self.assertEqual(text.count("---\nab"), 2)
+
+    def test_refusals(self):
+        for change, words in (("data.plan_tokens=9", ("context", "48")), ("objective.hierarchy='hpd'", ("hdp",)),
+                              ("data.train='data/none.jsonl'", ("none.jsonl",))):
+            text = self.run_trainer(*self.HDP, "--set", change, code=1)
+            for word in words:
+                self.assertIn(word, text)
+        with open(self.file("data/train.jsonl"), "a") as f:
+            f.write('{"question": "1 and 1"}\n')
+        text = self.run_trainer(*self.HDP, code=1)
+        self.assertIn("train.jsonl:301", text)
+        self.assertIn("answer", text)
+
+    def test_what_does_not_fit_is_refused_before_step_one_with_what_would(self):
+        large = ("--set", "model.layers=400", "--set", "model.hidden=4096", "--set", "model.ffn_hidden=16384", "--set", "batch.per_rank=8")
+        text = self.run_trainer(*large, code=1)
+        self.assertRegex(text, r"The plan needs [\d.]+ GiB a rank, and a device has [\d.]+ GiB free")
+        self.assertRegex(text, r"recompute = 'block' +[\d.]+ GiB  too much")
+        self.assertRegex(text, r"per_rank = 1  global = 8 +[\d.]+ GiB  too much")
+        self.assertNotIn("step      1/", text)
+
+
 class Tasks(Campaign):
     def test_plan_equals_run(self):
         plan = self.run_trainer("--dry-run")

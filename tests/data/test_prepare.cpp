@@ -247,11 +247,11 @@ TEST(StandardLibraryHeaders, AreThereAndSorted) {
   EXPECT_LE(bytes, 1'000'000u);
 }
 
-TEST(Quickstart, MakesDataToTrainOn) {
+TEST(CppHeaders, MakeDataToTrainOn) {
   const Scratch scratch;
   PrepareOptions p;
-  p.output = scratch / "quickstart";
-  set_quickstart(p);
+  p.output = scratch / "cpp_headers";
+  set_cpp_headers(p);
   const PrepareSummary made = prepare(p);
   EXPECT_EQ(made.vocabulary, 1024u);
   EXPECT_GT(made.train.tokens, 1'000'000u);

@@ -1,6 +1,7 @@
 #include "campaign/detail/history.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,23 @@ void add_entry(History& history, const nlohmann::json& entry) {
   }
 }
 
+/// Moves curves named NAME/x into profiles, in order of x.
+void collect_profiles(History& history) {
+  for (auto at = history.curves.begin(); at != history.curves.end();) {
+    const auto slash = at->first.rfind('/');
+    char* end = nullptr;
+    const double x = std::strtod(at->first.c_str() + slash + 1, &end);
+    if (slash == at->first.find('/') || *end != '\0') {
+      ++at;
+      continue;
+    }
+    Curve& profile = history.profiles[at->first.substr(0, slash)];
+    profile.step.push_back(x);  // the map's order is that of x: all have as many digits
+    profile.value.push_back(at->second.value.back());
+    at = history.curves.erase(at);
+  }
+}
+
 }  // namespace
 
 History read_history(const std::filesystem::path& metrics_file) {
@@ -35,6 +53,7 @@ History read_history(const std::filesystem::path& metrics_file) {
     if (entry.is_object() && entry.contains("step") && entry["step"].is_number_integer())
       add_entry(history, entry);
   }
+  collect_profiles(history);
   return history;
 }
 

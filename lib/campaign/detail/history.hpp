@@ -16,6 +16,8 @@ struct Curve {
 /// numbers nor texts, are passed over.
 struct History {
   std::map<std::string, Curve> curves;
+  /// The last values of metrics whose names end in a number, `NAME/x`, over x: here under NAME.
+  std::map<std::string, Curve> profiles;
   std::map<std::string, std::string> last_texts;
   double first_time = 0, last_time = 0;  // Unix seconds
   std::int64_t last_step = 0;

@@ -28,6 +28,8 @@ const std::vector<Rule>& rules() {
        [](Name n) { return n == "train/loss" || n == "val/loss"; }},
       {{"loss_parts", "Loss by part", "nats per token", 1, Range::without_start, {}},
        [](Name n) { return n.starts_with("train/loss_") || n.starts_with("val/loss_"); }},
+      {{"exact_match", "Problems solved", "share", 1, Range::from_zero, {}},
+       [](Name n) { return n == "val/exact_match" || n == "val/well_formed"; }},
       {{"throughput", "Throughput", "tokens/s", 1, Range::from_zero, {}},
        [](Name n) { return n == "train/throughput"; }},
       {{"grad_norm", "Gradient norm before clipping", "", 1, Range::from_zero, {}},
@@ -94,6 +96,10 @@ Drawn draw_curve(const Curve& curve, const std::string& name, const std::string&
   return out;
 }
 
+const Curve& curve_of(const History& history, const Plot& plot, const std::string& name) {
+  return plot.profile ? history.profiles.at(name) : history.curves.at(name);
+}
+
 // gnuplot's range of the y axis.
 std::string range_of(const History& history, const Plot& plot) {
   if (plot.range == Range::values) return "[*:*]";
@@ -101,7 +107,7 @@ std::string range_of(const History& history, const Plot& plot) {
   const double start = 0.02 * double(history.last_step);
   double top = 0;
   for (const std::string& name : plot.names) {
-    const Curve& curve = history.curves.at(name);
+    const Curve& curve = curve_of(history, plot, name);
     for (std::size_t i = 0; i < curve.step.size(); ++i)
       if (curve.step[i] > start) top = std::max(top, curve.value[i]);
   }
@@ -113,17 +119,18 @@ std::string program_of(const History& history, const Plot& plot, std::size_t num
   for (std::size_t i = 0; i < plot.names.size(); ++i) {
     const std::string& name = plot.names[i];
     const std::string title = plot.names.size() > 1 ? quoted(name) : "''";
-    const Drawn one =
-        draw_curve(history.curves.at(name), fmt::format("p{}c{}", number, i), title, plot.scale, i);
+    const Drawn one = draw_curve(curve_of(history, plot, name), fmt::format("p{}c{}", number, i),
+                                 title, plot.scale, i);
     data += one.data;
     lines += (i ? ", " : "") + one.lines;
   }
   // The first plot, the losses, takes the width of the page.
   return fmt::format(
       "{}set terminal svg size {} dynamic noenhanced font 'sans-serif,13'\nset output '{}.svg'\n"
-      "set title {}\nset ylabel {}\nset yrange {}\nplot {}\n",
-      data, number == 0 ? "1200,440" : "590,340", plot.file, quoted(plot.title), quoted(plot.unit),
-      range_of(history, plot), lines);
+      "set xlabel '{}'\nset title {}\nset ylabel {}\nset yrange {}\nplot {}\n",
+      data, number == 0 ? "1200,440" : "590,340", plot.file,
+      plot.profile ? "share of masked tokens, t" : "optimizer step", quoted(plot.title),
+      quoted(plot.unit), range_of(history, plot), lines);
 }
 
 constexpr const char* preamble = R"(set border 3 lc rgb '#000000' lw 0.8
@@ -131,7 +138,6 @@ set tics nomirror out scale 0.5
 set grid back lc rgb '#bebebe' lw 0.6 dt 1
 set key top right noenhanced samplen 1.6
 set title font ',15' offset 0,-0.3
-set xlabel 'optimizer step'
 set format x '%.12g'
 set xtics autofreq
 set autoscale xfixmax
@@ -151,6 +157,16 @@ std::vector<Plot> choose_plots(const History& history) {
     taken.insert(plot.names.begin(), plot.names.end());
     if (!plot.names.empty()) plots.push_back(plot);
   }
+  Plot accuracy{"accuracy_t",
+                "Masked tokens predicted, at the last evaluation",
+                "share",
+                1,
+                Range::from_zero,
+                {},
+                true};
+  for (const auto& [name, curve] : history.profiles)
+    if (name.starts_with("val/accuracy_t")) accuracy.names.push_back(name);
+  if (!accuracy.names.empty()) plots.push_back(accuracy);
   for (const auto& [name, curve] : history.curves) {
     if (taken.contains(name) || !worth_a_plot(name, curve)) continue;
     const std::string title = family(name);

@@ -18,7 +18,8 @@ struct Plot {
   std::string title, unit;
   double scale = 1;  // from the metric's unit to `unit`
   Range range = Range::values;
-  std::vector<std::string> names;  // of the history's curves
+  std::vector<std::string> names;  // of the history's curves, or
+  bool profile = false;            // of its profiles
 };
 
 /// Which plots a history gets: losses first, then the usual ones, then whatever else was logged,

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t quickstart_bytes = 8'000'000, quickstart_vocabulary = 1024;
-constexpr double quickstart_valid_fraction = 0.05;
+constexpr std::size_t corpus_bytes = 8'000'000, bpe_vocabulary = 1024;
+constexpr double corpus_valid_fraction = 0.05;
 
 bool holds_headers(const fs::path& folder) { return fs::is_regular_file(folder / "vector"); }
 
@@ -82,12 +82,12 @@ std::vector<fs::path> standard_library_headers(std::size_t max_bytes) {
   return files;
 }
 
-void set_quickstart(PrepareOptions& options) {
-  options.inputs = standard_library_headers(quickstart_bytes);
+void set_cpp_headers(PrepareOptions& options) {
+  options.inputs = standard_library_headers(corpus_bytes);
   options.format = InputFormat::text;
-  options.train_bpe = quickstart_vocabulary;
-  options.valid_fraction = quickstart_valid_fraction;
-  if (options.output.empty()) options.output = "data/quickstart";
+  options.train_bpe = bpe_vocabulary;
+  options.valid_fraction = corpus_valid_fraction;
+  if (options.output.empty()) options.output = "data/cpp_headers";
 }
 
 }  // namespace tern::data

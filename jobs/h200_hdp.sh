@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# HDP on GSM8K on one H100 or H200. From the root of the project, after a build with the cuda preset and with
+# the data that input/h200_hdp.in names:
+#
+#   sbatch jobs/h200_hdp.sh
+#
+# On four GPUs of a node: sbatch --ntasks=4 --gpus-per-node=4 jobs/h200_hdp.sh
+# Each rank takes the GPU of its number on the node, so all GPUs must be visible to all ranks of it:
+# no --gpus-per-task.
+#SBATCH --job-name=h200_hdp
+#SBATCH --nodes=1 --ntasks=1 --gpus-per-node=1 --cpus-per-task=10
+#SBATCH --time=12:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue --open-mode=append --output=%x-%j.log
+export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1} OMP_PROC_BIND=false
+exec jobs/srun_deck.sh input/h200_hdp.in "$@"
