@@ -128,9 +128,9 @@ void run(CommandLine& line) {
   if (line.command == "quickstart") data::set_quickstart(line.arithmetic);
   if (line.command == "cpp-headers") data::set_cpp_headers(line.prepare);
   const bool once = line.command == "quickstart" || line.command == "cpp-headers";
-  if (once && !line.prepare.force &&
-      data::is_made(text ? line.prepare.output : line.arithmetic.output, log))
-    return;  // so that scripts may ask for such data again and again
+  const auto& output = text ? line.prepare.output : line.arithmetic.output;
+  if (once && !line.prepare.force && data::is_made(output, log))
+    return;  // scripts ask again and again
   if (text)
     data::prepare_text(line.prepare, log);
   else

@@ -13,7 +13,7 @@ enum Level : std::size_t { plan_level = 0, execution_level = 1 };
 
 /// What is predicted in some rows: for means over a step, and for noise spread evenly over it.
 struct Counts {
-  std::array<std::int64_t, levels> tokens{};  // that count: end tokens beyond a level's first not
+  std::array<std::int64_t, levels> tokens{};  // the end tokens that fill a level up not counted
   std::array<std::int64_t, levels> blocks{};
   std::int64_t samples = 0;
   std::int64_t data_tokens = 0;  // of the samples, prefixes included
