@@ -11,7 +11,7 @@ namespace {
 
 template <class T>
 Vector<Accumulate<T>> sum_of(const plan::Workload<T>& w, std::size_t part, std::size_t slot) {
-  return Vector<Accumulate<T>>(&w.loss_sums(part, slot), 1);
+  return Vector<Accumulate<T>>(w.loss_sums.data() + part * w.loss_sums.extent(1) + slot, 1);
 }
 
 /// Forward and backward of one micro-step; gradients are added up.
