@@ -112,13 +112,13 @@ void report(const Shape& s, int repetitions) {
 int main(int argc, char** argv) {
   Kokkos::ScopeGuard kokkos(argc, argv);
   const int repetitions = argc > 1 ? std::atoi(argv[1]) : 50;
-  const Shape quickstart{8, 4, 4, 256, 256, 64}, longer{4, 8, 8, 1024, 1024, 64};
-  report<float>(quickstart, repetitions);
+  const Shape laptop{8, 4, 4, 256, 256, 64}, longer{4, 8, 8, 1024, 1024, 64};
+  report<float>(laptop, repetitions);
   report<float>(longer, repetitions);
   report<float>({4, 8, 2, 1024, 1024, 64}, repetitions);
   report<float>({2, 4, 4, 1024, 1024, 128}, repetitions);
   report<float>({8, 4, 4, 1, 256, 64}, repetitions);
   report<float>({8, 8, 8, 1, 1024, 64}, repetitions);
-  report<bf16>(quickstart, repetitions);
+  report<bf16>(laptop, repetitions);
   report<bf16>(longer, repetitions);
 }

@@ -1,4 +1,4 @@
-// Times each portable operation at the quickstart's shapes in float: the least of many calls, with
+// Times each portable operation at the laptop GPT's shapes in float: the least of many calls, with
 // the rate of memory traffic or arithmetic that it means. Usage: OMP_NUM_THREADS=2 bench_ops
 // [filter]
 #include <fmt/format.h>

@@ -97,6 +97,11 @@ int generate_text(const deck::Deck& deck, const plan::Plan& plan, comm::Group& g
 template <class T>
 int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
                  Log& log) {
+  if (deck.objective.kind != "causal")
+    user_error(
+        "--export: no model of Transformers predicts as &objective kind = '{}' does; read the "
+        "weights from checkpoint.h5 in {}",
+        deck.objective.kind, deck.output.directory);
   if (group.rank() == 0) {
     deck::Deck one = of_one_sequence(deck);
     one.generation.samples = 0;

@@ -354,6 +354,8 @@ class Diffusion(Campaign):
             text = self.run_trainer(*self.HDP, "--set", change, code=1)
             for word in words:
                 self.assertIn(word, text)
+        text = self.run_trainer(*self.HDP, "--export", "hf", code=1)
+        self.assertIn("checkpoint.h5", text)
         with open(self.file("data/train.jsonl"), "a") as f:
             f.write('{"question": "1 and 1"}\n')
         text = self.run_trainer(*self.HDP, code=1)
