@@ -216,7 +216,7 @@ TEST(Arithmetic, TheQuickstartHasShortProblems) {
   const auto tokenizer = open_tokenizer(options.output.string());
   EXPECT_EQ(tokenizer->vocabulary(), 600u);
   const auto samples = read_samples({(options.output / "*_socratic.jsonl").string()});
-  EXPECT_EQ(samples.size(), 21'000u);
+  EXPECT_EQ(samples.size(), 41'000u);
   for (const Sample& sample : samples)
     EXPECT_LE(std::count(sample.execution.begin(), sample.execution.end(), '\n'), 2);
 }

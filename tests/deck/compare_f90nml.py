@@ -29,6 +29,15 @@ def derive(deck):
     """Fills in what a deck leaves to be derived."""
     model, batch = deck["model"], deck["batch"]
     model["kv_heads"] = model["kv_heads"] or model["heads"]
+    if deck["objective"]["kind"] == "block_diffusion" and deck["objective"]["hierarchy"] == "hdp":
+        model["levels"] = 3
+    presets = {"conservative": (64, 256), "recommended": (128, 512), "aggressive": (192, 768), "extreme": (256, 1024)}
+    if deck["batch"]["preset"] in presets:
+        deck["batch"]["per_rank"], deck["batch"]["global"] = presets[deck["batch"]["preset"]]
+    if deck["optimizer"]["lr_rule"] == "sqrt":
+        deck["optimizer"]["lr"] = 3e-4 * (deck["batch"]["global"] / 128) ** 0.5
+    elif deck["optimizer"]["lr_rule"] == "table":
+        deck["optimizer"]["lr"] = {128: 3e-4, 256: 4e-4, 512: 5e-4, 1024: 7e-4}[deck["batch"]["global"]]
     model["head_dim"] = model["head_dim"] or model["hidden"] // model["heads"]
     if not model["ffn_hidden"]:
         wide = 4 * model["hidden"]

@@ -15,8 +15,8 @@ class CudnnAttention;  // cuDNN: detail/cudnn_attention.hpp
 class Library {
  public:
   /// `attention` is 'auto' (cuDNN where it serves, else our own kernels), 'portable' or 'cudnn'.
-  /// Requests the workspace from the arena. A measuring arena touches no device. Throws UserError for 'cudnn' in a build
-  /// without it and for an unknown value.
+  /// Requests the workspace from the arena. A measuring arena touches no device. Throws UserError
+  /// for 'cudnn' in a build without it and for an unknown value.
   Library(Arena& arena, const char* attention);
   ~Library();
   Library(const Library&) = delete;
