@@ -1,5 +1,3 @@
-#include <glob.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -8,6 +6,7 @@
 #include "data/detail/mapped_file.hpp"
 #include "data/detail/parallel.hpp"
 #include "data/detail/shard_format.hpp"
+#include "data/detail/wildcards.hpp"
 #include "data/shards.hpp"
 
 namespace tern::data {
@@ -66,26 +65,6 @@ Shard open_shard(const std::filesystem::path& path) {
   return shard;
 }
 
-std::vector<std::filesystem::path> expand(const std::vector<std::string>& patterns) {
-  std::vector<std::filesystem::path> paths;
-  for (const std::string& pattern : patterns) {
-    glob_t found = {};
-    const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
-    if (status == 0) {
-      for (std::size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
-    }
-    ::globfree(&found);
-    if (status != 0) {
-      user_error("no token shard matches '{}' (from {}); make shards with ./prepare", pattern,
-                 std::filesystem::current_path().string());
-    }
-  }
-  if (paths.empty()) user_error("no token shards are named");
-  std::sort(paths.begin(), paths.end());
-  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
-  return paths;
-}
-
 template <class Token>
 void check_vocabulary(const Shard& shard, std::size_t first, std::size_t last,
                       std::size_t vocabulary) {
@@ -132,7 +111,9 @@ Shards::Shards(const std::vector<std::string>& patterns, std::size_t vocabulary,
                std::size_t threads)
     : impl_(std::make_unique<Impl>()) {
   TERN_REQUIRE(vocabulary > 0);
-  for (const auto& path : expand(patterns)) impl_->shards.push_back(open_shard(path));
+  for (const auto& path :
+       detail::expand_wildcards(patterns, "token shard", "make shards with ./prepare"))
+    impl_->shards.push_back(open_shard(path));
   check_vocabulary(impl_->shards, vocabulary, threads);
 }
 
