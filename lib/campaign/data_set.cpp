@@ -32,6 +32,7 @@ void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::s
                                    deck.data.notes ? data::Notes::keep : data::Notes::drop);
   auto source = std::make_unique<data::SampleSource>(set.samples, tokenizer, sample_rules(deck));
   set.summary = describe(*source, set.samples.size());
+  set.fill = source->fill();
   set.source = std::move(source);
 }
 

@@ -14,6 +14,7 @@ struct DataSet {
   std::unique_ptr<data::Shards> shards;  // or
   std::vector<data::Sample> samples;     // in the order of their files
   std::unique_ptr<data::Source> source;
+  double fill = 1;      // share of the rows' positions that samples stand on
   std::string summary;  // "9.6 M tokens", "7,473 samples in 2,510 rows, 98.2% filled, ..."
 };
 

@@ -81,6 +81,8 @@ Accuracy solve(plan::Workload<T>& w, const deck::Deck& deck,
     const bool clean = deck::conditioned(deck);
     prompts.push_back(clean ? question : Tokens{});
     if (!clean) given.push_back({question});
+    if (deck.generation.given_plan && deck.objective.hierarchy == "hdp")
+      given.push_back({data::plan_tokens(samples[i], tokenizer, rules), {}});
   }
   generate::BlockSampling options = sampling_of(deck, tokenizer);
   options.first = first;

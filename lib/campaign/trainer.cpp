@@ -223,9 +223,11 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
                 {"train/tokens", static_cast<double>(state_.tokens)},
                 {"train/skipped", static_cast<double>(state_.skipped)},
                 {"data/wait_share", slowest[1] / slowest[0]}};
-  if (deck::holds_samples(deck_.data))
+  if (deck::holds_samples(deck_.data)) {
     values.emplace_back("train/samples_per_second",
                         static_cast<double>(interval_.samples) / slowest[0]);
+    values.emplace_back("data/fill", train_.fill);
+  }
   std::string parts;
   const std::vector<std::string> names = workload_.objective->parts();
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -136,6 +136,7 @@ struct Generation {
   std::string sampler = "first_hitting";  // ddpm | first_hitting
   std::int64_t denoising_steps = 0;       // ddpm: of a block; 0: one a token
   std::int64_t batch = 32;                // sequences sampled together
+  bool given_plan = false;                // hdp: problems come with the data's plan
 
   bool operator==(const Generation&) const = default;
 };

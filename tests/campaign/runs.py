@@ -335,6 +335,8 @@ class Diffusion(Campaign):
             self.assertIn(f"validation loss {last:.4f}", text)
             answers.append(re.search(r"exact match [\d.]+% \((\d+ of 30)", text).group(1))
         self.assertEqual(answers[0], answers[1])
+        text = self.run_trainer(*self.HDP, "--set", "campaign.task='evaluate'", "--set", "generation.given_plan=T")
+        self.assertIn("plan:\n_+_=_\n", text)
         options = self.HDP + ("--set", "generation.samples=1", "--prompt", "3 and 4")
         first, second = (re.sub(r", [\d.]+ s\n", "", self.run_trainer(*options)) for _ in range(2))
         self.assertEqual(first, second)

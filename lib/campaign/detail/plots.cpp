@@ -28,6 +28,8 @@ const std::vector<Rule>& rules() {
        [](Name n) { return n == "train/loss" || n == "val/loss"; }},
       {{"loss_parts", "Loss by part", "nats per token", 1, Range::without_start, {}},
        [](Name n) { return n.starts_with("train/loss_") || n.starts_with("val/loss_"); }},
+      {{"perplexity", "Perplexity", "", 1, Range::without_start, {}},
+       [](Name n) { return n == "val/perplexity"; }},
       {{"exact_match", "Problems solved", "share", 1, Range::from_zero, {}},
        [](Name n) { return n == "val/exact_match" || n == "val/well_formed"; }},
       {{"throughput", "Throughput", "tokens/s", 1, Range::from_zero, {}},

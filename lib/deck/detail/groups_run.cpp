@@ -66,6 +66,9 @@ void describe(Group& group, Generation& g) {
       .unit("sequences")
       .at_least(1)
       .at_most(1 << 16);
+  group.add(
+      "given_plan", g.given_plan,
+      "hdp: problems are solved under the plan in the data; the model writes the execution alone");
 }
 
 void describe(Group& group, Output& o) {
