@@ -15,7 +15,7 @@ a = p.parse_args()
 out = a.out or tempfile.mkdtemp(prefix="compare_")
 env = dict(os.environ, **({"OMP_NUM_THREADS": str(a.threads)} if a.threads else {}))
 sets = [x for s in a.set for x in ("--set", s)]
-quiet = ["--set", "evaluation.every=0", "--set", "evaluation.batches=1", "--set", "checkpoint.every=0", "--set", "output.log_every=1", "--set", "generation.samples=0"]
+quiet = ["--set", "evaluation.every=0", "--set", "evaluation.target_loss=0", "--set", "evaluation.batches=1", "--set", "checkpoint.every=0", "--set", "output.log_every=1", "--set", "generation.samples=0"]
 
 
 def run(command):
