@@ -12,13 +12,14 @@ Snapshot<T>::Snapshot(const model::ParameterTree& tree, const model::Parameters<
                       bool writes)
     : tree_(tree), writes_(writes) {
   const auto range = Kokkos::make_pair(owned.first, owned.first + owned.count);
-  arrays_.push_back({"", Kokkos::subview(parameters.master, range), owned, {}});
+  const optimizer::Range span{0, tree.span()};
+  arrays_.push_back({"", Kokkos::subview(parameters.master, range), owned, span, {}});
   for (const auto& state : states)
-    arrays_.push_back({"/optimizer/" + state.name, state.values, owned, {}});
+    arrays_.push_back({"/optimizer/" + state.name, state.values, state.held, state.covered, {}});
   for (Array& array : arrays_) {
     array.host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, array.values);
     for (const model::Parameter& p : tree.parameters())
-      tensors_.push_back({array.prefix + "/" + p.name, p.shape});
+      if (array.covers(p)) tensors_.push_back({array.prefix + "/" + p.name, p.shape});
   }
 }
 
@@ -29,6 +30,7 @@ void Snapshot<T>::for_each_piece(Body body) {
   std::size_t tensor = 0;
   for (Array& array : arrays_)
     for (const model::Parameter& p : tree_.parameters()) {
+      if (!array.covers(p)) continue;
       const std::size_t begin = std::max(p.offset, array.range.first);
       const std::size_t end = std::min(p.offset + p.count, array.range.first + array.range.count);
       if (begin < end)
@@ -54,11 +56,16 @@ void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
 
 template <class T>
 void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader) {
-  for (std::size_t i = 0; i < tree_.parameters().size(); ++i) {
-    const checkpoint::Tensor& wanted = tensors_[i];
+  for (const checkpoint::Tensor& wanted : tensors_) {
     const auto& stored = reader.tensors();
     const auto found = std::find_if(stored.begin(), stored.end(),
                                     [&](const auto& tensor) { return tensor.path == wanted.path; });
+    if (found == stored.end() && wanted.path.starts_with("/optimizer/"))
+      user_error(
+          "{} holds the states of another &optimizer: {} is missing; use the &optimizer of the "
+          "deck stored "
+          "in it, or start anew from its weights by &model load",
+          reader.path().string(), wanted.path);
     if (found == stored.end() || found->shape != wanted.shape)
       user_error(
           "{} holds another model: {} is {}, the deck's is ({}); use the deck stored in it, or "

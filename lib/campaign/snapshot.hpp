@@ -14,7 +14,7 @@ class Snapshot {
 
  public:
   /// Lists /model and /optimizer. `owned` is the part of the span this rank answers for, `states`
-  /// the optimizer's, parallel to it; `writes`: this rank's part goes into checkpoints (with shard
+  /// the optimizer's; `writes`: this rank's part goes into checkpoints (with shard
   /// = 'none' rank 0 alone writes).
   Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
            optimizer::Range owned, const std::vector<optimizer::State<T>>& states, bool writes);
@@ -24,7 +24,7 @@ class Snapshot {
   void save(const ops::Context&, checkpoint::Store& store, const checkpoint::Header& header);
 
   /// Fills parameters and states from a checkpoint of any layout. Throws UserError if it is of
-  /// another model.
+  /// another model or another kind of optimizer.
   void load(const ops::Context&, const checkpoint::Reader& reader);
 
  private:
@@ -32,8 +32,13 @@ class Snapshot {
   struct Array {
     std::string prefix;  // "" for the parameters, "/optimizer/exp_avg"
     Vector<A> values;
-    optimizer::Range range;
+    optimizer::Range range;    // of this rank
+    optimizer::Range covered;  // of all ranks together
     HostVector<A> host;
+
+    bool covers(const model::Parameter& p) const {
+      return p.offset >= covered.first && p.offset < covered.end();
+    }
   };
   template <class Body>
   void for_each_piece(Body body);

@@ -82,7 +82,7 @@ struct Batch {
 };
 
 struct Optimizer {
-  std::string kind = "adamw";
+  std::string kind = "adamw";  // adamw | muon
   double lr = 3e-4;
   std::string lr_rule = "none";  // none | sqrt | table: from the global batch
   std::vector<double> betas = {0.9, 0.95};
@@ -92,6 +92,10 @@ struct Optimizer {
   double min_lr = 0;
   double decay_fraction = 0.2;  // wsd: share of max_steps over which the rate falls
   double ema = 0;               // decay of the average of the weights that is evaluated; 0: none
+  // muon
+  double matrix_lr = 0, embed_lr = 0;   // highest rates; 0: lr
+  double momentum = 0.95;               // Nesterov's
+  std::string muon_scale = "original";  // original | match_rms_adamw
 
   bool operator==(const Optimizer&) const = default;
 };

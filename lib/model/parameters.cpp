@@ -1,5 +1,6 @@
 #include "model/parameters.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
@@ -12,6 +13,10 @@ namespace {
 constexpr std::size_t alignment = 16;
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 std::string layer_name(std::int64_t layer, const char* rest) {
   return fmt::format("model/layers/{}/{}", layer, rest);
@@ -40,19 +45,37 @@ struct DrawNormal {
 
 }  // namespace
 
-ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts) {
+ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts, Division division) {
   TERN_REQUIRE(model.kv_heads > 0 && model.head_dim > 0 && model.ffn_hidden > 0,
                "the model is not resolved: kv_heads {}, head_dim {}, ffn_hidden {}", model.kv_heads,
                model.head_dim, model.ffn_hidden);
+  lay_out(model, parts);
+  if (division == Division::anywhere || parts == 1) return;
+  // The parts grow by what does not fit, until all does.
+  part_ = std::max(span_ / parts, round_up(largest_, alignment));
+  for (lay_out(model, parts); span_ > parts * part_; lay_out(model, parts)) part_ = span_ / parts;
+  span_ = parts * part_;
+}
+
+void ParameterTree::lay_out(const deck::Model& model, std::size_t parts) {
+  parameters_.clear();
+  index_.clear();
+  span_ = 0;
   add_matrices(model);
   align();
   decayed_ = span_;
   add_vectors(model);
-  const std::size_t line = alignment * parts;
-  span_ = (span_ + line - 1) / line * line;
+  span_ = round_up(span_, alignment * parts);
 }
 
-void ParameterTree::align() { span_ = (span_ + alignment - 1) / alignment * alignment; }
+void ParameterTree::align() { span_ = round_up(span_, alignment); }
+
+/// Aligns, and goes to the next part if the current one has no room for the next `elements`.
+void ParameterTree::keep_together(std::size_t elements) {
+  align();
+  largest_ = std::max(largest_, elements);
+  if (part_ > 0 && span_ % part_ + elements > part_) span_ = round_up(span_, part_);
+}
 
 void ParameterTree::add(std::string name, std::vector<std::size_t> shape, double mean, double std) {
   std::size_t elements = 1;
@@ -74,16 +97,16 @@ void ParameterTree::add_matrices(const deck::Model& m) {
   align();
   if (m.levels > 0) add("model/embed_levels/weight", {size(m.levels), D}, 0, std);
   for (std::int64_t l = 0; l < m.layers; ++l) {
-    align();
+    keep_together((q + 2 * kv) * D);
     add(layer_name(l, "self_attn/q_proj/weight"), {q, D}, 0, std);
     add(layer_name(l, "self_attn/k_proj/weight"), {kv, D}, 0, std);
     add(layer_name(l, "self_attn/v_proj/weight"), {kv, D}, 0, std);
-    align();
+    keep_together(D * q);
     add(layer_name(l, "self_attn/o_proj/weight"), {D, q}, 0, residual);
-    align();
+    keep_together((m.activation == "swiglu" ? 2 : 1) * F * D);
     if (m.activation == "swiglu") add(layer_name(l, "mlp/gate_proj/weight"), {F, D}, 0, std);
     add(layer_name(l, "mlp/up_proj/weight"), {F, D}, 0, std);
-    align();
+    keep_together(D * F);
     add(layer_name(l, "mlp/down_proj/weight"), {D, F}, 0, residual);
   }
   align();

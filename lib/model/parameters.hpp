@@ -25,11 +25,19 @@ struct Parameter {
   bool matrix() const { return shape.size() > 1; }
 };
 
+/// Where the span may be cut into parts.
+enum class Division {
+  anywhere,        // between any two lines of 16 elements
+  whole_matrices,  // and not within a layer's matrices: padding moves them behind the cut
+};
+
 class ParameterTree {
  public:
   /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero). The span is padded so that it
-  /// divides into `parts` equal ranges, one a rank, of whole 16-element lines.
-  explicit ParameterTree(const deck::Model& model, std::size_t parts = 1);
+  /// divides into `parts` equal ranges, one a rank, of whole 16-element lines. With whole_matrices
+  /// that costs at most the largest of a layer's groups (q|k|v, o, gate|up, down) a part.
+  explicit ParameterTree(const deck::Model& model, std::size_t parts = 1,
+                         Division division = Division::anywhere);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Throws InternalError if there is none of that name.
@@ -45,11 +53,15 @@ class ParameterTree {
  private:
   void add(std::string name, std::vector<std::size_t> shape, double mean, double std);
   void align();
+  void keep_together(std::size_t elements);
+  void lay_out(const deck::Model& model, std::size_t parts);
   void add_matrices(const deck::Model& model);
   void add_vectors(const deck::Model& model);
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string, std::size_t> index_;
   std::size_t span_ = 0, decayed_ = 0;
+  std::size_t part_ = 0;     // length of a part that cuts no matrix; 0: cuts are free
+  std::size_t largest_ = 0;  // of the groups that are kept together
 };
 
 /// The spans of one model. For float and double, `compute` is `master` itself.

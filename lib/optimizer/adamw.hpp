@@ -12,32 +12,34 @@ class AdamW : public Update<T> {
   using A = Accumulate<T>;
 
  public:
-  AdamW(const deck::Optimizer& optimizer, const model::ParameterTree& tree, Range owned,
-        Arena& arena)
+  /// Updates the parameters of `covered`, of them those that this rank owns.
+  AdamW(const deck::Optimizer& optimizer, const model::ParameterTree& tree, Range covered,
+        Range owned, Arena& arena)
       : optimizer_(optimizer),
-        owned_(owned),
-        decayed_(std::clamp(tree.decayed(), owned.first, owned.first + owned.count) - owned.first),
-        first_(arena.vector<A>("exp_avg", Term::optimizer, owned.count)),
-        second_(arena.vector<A>("exp_avg_sq", Term::optimizer, owned.count)) {}
+        covered_(covered),
+        held_(common(covered, owned)),
+        decayed_(std::clamp(tree.decayed(), held_.first, held_.end()) - held_.first),
+        first_(arena.vector<A>("exp_avg", Term::optimizer, held_.count)),
+        second_(arena.vector<A>("exp_avg_sq", Term::optimizer, held_.count)) {}
 
   void apply(const ops::Context& context, const model::Parameters<T>& parameters,
              Vector<const A> scale, double rate, std::int64_t step) override {
     update(context, parameters, scale, rate, step, 0, decayed_, optimizer_.weight_decay);
-    update(context, parameters, scale, rate, step, decayed_, owned_.count, 0);
+    update(context, parameters, scale, rate, step, decayed_, held_.count, 0);
   }
 
   std::vector<State<T>> states() const override {
-    return {{"exp_avg", first_}, {"exp_avg_sq", second_}};
+    return {{"exp_avg", covered_, held_, first_}, {"exp_avg_sq", covered_, held_, second_}};
   }
 
  private:
-  /// [begin, end) of the owned range.
+  /// [begin, end) of the held range.
   void update(const ops::Context& context, const model::Parameters<T>& parameters,
               Vector<const A> scale, double rate, std::int64_t step, std::size_t begin,
               std::size_t end, double decay) const {
     if (begin == end) return;
     const auto local = Kokkos::make_pair(begin, end);
-    const auto global = Kokkos::make_pair(owned_.first + begin, owned_.first + end);
+    const auto global = Kokkos::make_pair(held_.first + begin, held_.first + end);
     const ops::AdamW rule{rate, optimizer_.betas[0], optimizer_.betas[1], optimizer_.eps, decay,
                           step};
     ops::adamw_update<T>(context, rule, Kokkos::subview(parameters.master, global),
@@ -47,8 +49,8 @@ class AdamW : public Update<T> {
   }
 
   deck::Optimizer optimizer_;
-  Range owned_;
-  std::size_t decayed_;  // elements of the owned range that are matrices
+  Range covered_, held_;
+  std::size_t decayed_;  // elements of the held range that are matrices
   Vector<A> first_, second_;
 };
 

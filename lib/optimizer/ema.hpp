@@ -14,8 +14,11 @@ class Ema {
   using A = Accumulate<T>;
 
  public:
-  Ema(double decay, Range owned, Arena& arena)
-      : decay_(decay), average_(arena.vector<A>("ema", Term::optimizer, owned.count)) {}
+  Ema(double decay, Range span, Range owned, Arena& arena)
+      : decay_(decay),
+        span_(span),
+        owned_(owned),
+        average_(arena.vector<A>("ema", Term::optimizer, owned.count)) {}
 
   /// `weights`: the owned range of the masters.
   void start(const ops::Context& context, Vector<const A> weights) const {
@@ -29,10 +32,11 @@ class Ema {
   void exchange(const ops::Context& context, Vector<A> weights) const {
     ops::exchange<A>(context, weights, average_);
   }
-  State<T> state() const { return {"ema", average_}; }
+  State<T> state() const { return {"ema", span_, owned_, average_}; }
 
  private:
   double decay_;
+  Range span_, owned_;
   Vector<A> average_;
 };
 

@@ -22,9 +22,9 @@ Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree
       clip_(deck.optimizer.grad_clip),
       owned_(owned_range(deck.parallel.shard, tree.span(), group.rank(), group.size())),
       update_(make_update<T>(deck.optimizer, tree, owned_, arena)),
-      ema_(deck.optimizer.ema > 0
-               ? std::optional<Ema<T>>(std::in_place, deck.optimizer.ema, owned_, arena)
-               : std::nullopt),
+      ema_(deck.optimizer.ema > 0 ? std::optional<Ema<T>>(std::in_place, deck.optimizer.ema,
+                                                          Range{0, tree.span()}, owned_, arena)
+                                  : std::nullopt),
       squares_(arena.vector<A>("gradient squares", Term::workspace, 1)),
       scale_(arena.vector<A>("gradient scale", Term::workspace, 1)),
       norm_(arena.vector<A>("gradient norm", Term::workspace, 1)) {}

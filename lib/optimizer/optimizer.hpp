@@ -3,8 +3,8 @@
 ///
 /// shard = 'none': every rank holds all states and updates all parameters; gradients are
 /// all-reduced. shard = 'optimizer': rank r holds the states of the r-th of `ranks` equal parts of
-/// the span; gradients are reduce-scattered, the updated compute values all-gathered (ZeRO stage 1,
-/// Rajbhandari et al. 2020).
+/// the span, each matrix whole where the update asks for it; gradients are reduce-scattered, the
+/// updated compute values all-gathered (ZeRO stage 1, Rajbhandari et al. 2020).
 #pragma once
 #include <optional>
 #include "comm/comm.hpp"
@@ -19,7 +19,7 @@ class Optimizer {
   using A = Accumulate<T>;
 
  public:
-  /// `tree` was made for `group.size()` parts.
+  /// `tree` was made for `group.size()` parts, with division(deck).
   Optimizer(const deck::Deck& deck, const model::ParameterTree& tree,
             const model::Parameters<T>& parameters, comm::Group& group, Arena& arena);
 

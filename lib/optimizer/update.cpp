@@ -1,15 +1,30 @@
 #include "optimizer/update.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "optimizer/adamw.hpp"
+#include "optimizer/muon.hpp"
 
 namespace tern::optimizer {
+
+Range common(Range a, Range b) {
+  const std::size_t first = std::max(a.first, b.first), end = std::min(a.end(), b.end());
+  return {first, end > first ? end - first : 0};
+}
+
+model::Division division(const deck::Deck& deck) {
+  const bool whole = deck.optimizer.kind == "muon" && deck.parallel.shard != "none";
+  return whole ? model::Division::whole_matrices : model::Division::anywhere;
+}
 
 template <class T>
 std::unique_ptr<Update<T>> make_update(const deck::Optimizer& optimizer,
                                        const model::ParameterTree& tree, Range owned,
                                        Arena& arena) {
-  if (optimizer.kind == "adamw") return std::make_unique<AdamW<T>>(optimizer, tree, owned, arena);
+  if (optimizer.kind == "adamw")
+    return std::make_unique<AdamW<T>>(optimizer, tree, Range{0, tree.span()}, owned, arena);
+  if (optimizer.kind == "muon") return std::make_unique<Muon<T>>(optimizer, tree, owned, arena);
   TERN_REQUIRE(false, "optimizer kind '{}' passed the deck's check", optimizer.kind);
 }
 

@@ -9,16 +9,22 @@
 
 namespace tern::optimizer {
 
-/// A flat range of the parameter span: the part whose states this rank holds.
+/// A flat range of the parameter span.
 struct Range {
   std::size_t first, count;
+  std::size_t end() const { return first + count; }
 };
+/// What a and b have in common; where that is nothing, a range of no elements.
+Range common(Range a, Range b);
 
-/// One array of optimizer state, parallel to the owned range; `name` is PyTorch's.
+/// One array of optimizer state. The parameters of `covered` have this state, on all ranks
+/// together; this rank holds the part `held` of it. Several states may share a name where they
+/// cover different parameters.
 template <class T>
 struct State {
-  std::string name;
-  Vector<Accumulate<T>> values;  // (owned.count)
+  std::string name;  // PyTorch's
+  Range covered, held;
+  Vector<Accumulate<T>> values;  // (held.count)
 };
 
 template <class T>
@@ -26,7 +32,8 @@ class Update {
  public:
   virtual ~Update() = default;
   /// Updates master and compute values of the owned range. `scale` (1): clipping factor, 0 to skip.
-  /// `step` counts applied updates, from 1.
+  /// `rate`: the schedule's, of lr. `step` counts applied updates, from 1. The owned range of the
+  /// gradients is left undefined.
   virtual void apply(const ops::Context&, const model::Parameters<T>&,
                      Vector<const Accumulate<T>> scale, double rate, std::int64_t step) = 0;
   virtual std::vector<State<T>> states() const = 0;
@@ -36,5 +43,8 @@ class Update {
 template <class T>
 std::unique_ptr<Update<T>> make_update(const deck::Optimizer& optimizer,
                                        const model::ParameterTree& tree, Range owned, Arena& arena);
+
+/// How the update of the deck lets the span be cut into owned ranges.
+model::Division division(const deck::Deck& deck);
 
 }  // namespace tern::optimizer

@@ -28,8 +28,12 @@ void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
   for (const Term term : terms)
     if (const std::size_t bytes = arena.bytes(term); bytes > 0)
       plan.memory.emplace_back(term, bytes);
-  const std::size_t arrays = 1 + (workload.optimizer ? workload.optimizer->states().size() : 0);
-  plan.checkpoint_bytes = arrays * plan.parameters * sizeof(float);
+  std::size_t stored = plan.parameters;
+  if (workload.optimizer)
+    for (const auto& state : workload.optimizer->states())
+      for (const model::Parameter& p : workload.tree.parameters())
+        if (p.offset >= state.covered.first && p.offset < state.covered.end()) stored += p.count;
+  plan.checkpoint_bytes = stored * sizeof(float);
 }
 
 void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
@@ -50,7 +54,9 @@ std::int64_t largest_batch(deck::Deck deck, comm::Group& group) {
     deck.batch.per_rank = candidate;
     Plan plan;
     measure(deck, group, plan);
-    if (static_cast<std::int64_t>(plan.total_bytes) > room) break;
+    auto needed = static_cast<std::int64_t>(plan.total_bytes);  // ranks may hold other states
+    group.all_reduce(&needed, 1, comm::Sum::max);
+    if (needed > room) break;
     best = candidate;
   }
   if (best == 0)

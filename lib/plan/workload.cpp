@@ -65,7 +65,7 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
 template <class T>
 Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group& group,
                       Arena& arena)
-    : tree(deck.model, static_cast<std::size_t>(group.size())),
+    : tree(deck.model, static_cast<std::size_t>(group.size()), optimizer::division(deck)),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
       parameters(tree, deck.campaign.task == "train", arena),
       model(deck.model, tree, parameters, transformer_options(deck, layout), arena),

@@ -19,6 +19,8 @@ DECK = """
 &output directory = 'run' log_every = 1 /
 """
 
+MUON = ("--set", "optimizer.kind='muon'", "--set", "optimizer.matrix_lr=2e-2", "--set", "optimizer.embed_lr=1e-2")
+
 
 def write_shard(path, tokens):
     with open(path, "wb") as f:
@@ -116,6 +118,23 @@ class Ranks(Campaign):
                 self.run_trainer("--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'", ranks=ranks)
                 self.compare("one", name, 1e-4)
 
+    def test_muon_on_one_two_and_four_ranks_agrees(self):
+        self.deck(100)
+        self.run_trainer(*MUON, "--set", "output.directory=one")
+        for ranks, shard in ((2, "none"), (2, "optimizer"), (4, "none"), (4, "optimizer")):
+            name = f"ranks{ranks}_{shard}"
+            self.run_trainer(*MUON, "--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'", ranks=ranks)
+            self.compare("one", name, 1e-4)
+
+    def test_muon_resumed_from_four_ranks_on_two(self):
+        self.deck(300)
+        options = MUON + ("--set", "parallel.shard='optimizer'")
+        self.run_trainer(*options, "--set", "output.directory=whole", ranks=4)
+        code, text = self.interrupt_after(15, *options, ranks=4, number=signal.SIGUSR1)
+        self.assertEqual(code, 75, text)
+        self.run_trainer(*options, "--resume", ranks=2)
+        self.compare("whole", "run", 1e-4)
+
     def test_resume_from_four_ranks_on_one_and_two(self):
         self.deck(500)
         self.run_trainer("--set", "output.directory=whole", ranks=4)
@@ -152,6 +171,14 @@ class Resume(Campaign):
 
     def test_two_ranks_sharded(self):
         self.check("--set", "parallel.shard='optimizer'", ranks=2)
+
+    def test_muon(self):
+        self.check(*MUON)
+        text = self.run_trainer("--set", "output.directory=whole", "--resume", code=1)  # the deck's kind is adamw
+        self.assertIn("the states of another &optimizer", text)
+
+    def test_muon_in_bf16_sharded(self):
+        self.check(*MUON, "--set", "precision.compute='bf16'", "--set", "parallel.shard='optimizer'", ranks=2)
 
     def test_dropout_and_bf16(self):
         self.check("--set", "model.dropout=0.1", "--set", "precision.compute='bf16'")

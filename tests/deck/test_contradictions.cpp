@@ -96,6 +96,21 @@ TEST(DeckContradictions, Schedule) {
   none("&campaign max_steps = 100 / &optimizer warmup_steps = 60 decay_fraction = 0.5 /");
 }
 
+TEST(DeckContradictions, WhatOnlyMuonReads) {
+  for (const char* value : {"matrix_lr = 1e-3", "embed_lr = 1e-2", "momentum = 0.9",
+                            "muon_scale = 'match_rms_adamw'"}) {
+    const std::string given = value, name = given.substr(0, given.find(' '));
+    EXPECT_EQ(mistakes("&optimizer " + given + " /"),
+              Lines{"d:1:12: optimizer." + name +
+                    ": only kind = 'muon' reads it, not 'adamw'; write that, or remove it"});
+    EXPECT_EQ(mistakes("&optimizer kind = 'muon' " + given + " /"), Lines{});
+  }
+  one("&optimizer kind = 'muon' muon_scale = 'orignal' /",
+      "d:1:26: optimizer.muon_scale: 'orignal' is not one of 'original' | 'match_rms_adamw'; did "
+      "you mean 'original'?");
+  none("&optimizer kind = 'muon' / &parallel shard = 'optimizer' /");
+}
+
 TEST(DeckContradictions, Evaluation) {
   one("&evaluation every = 0 patience = 3 /",
       "d:1:23: evaluation.patience: early stopping needs evaluations, but every = 0; write every > "
@@ -148,7 +163,6 @@ TEST(DeckRefusals, WhatIsNamedButNotBuiltYetIsRefusedPlainly) {
   };
   refused("objective", "kind", "'refinement'", "recursive refinement", "'causal'");
   refused("objective", "kind", "'supervised'", "supervised training", "'causal'");
-  refused("optimizer", "kind", "'muon'", "Muon", "'adamw'");
   refused("precision", "compute", "'fp16'", "fp16", "'bf16'");
   refused("precision", "compute", "'fp8'", "fp8", "'bf16'");
   refused("parallel", "tensor", "2", "tensor parallelism", "1");

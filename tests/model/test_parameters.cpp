@@ -52,6 +52,32 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Layout,
                          testing::Values(test::tiny_model(), test::gpt2_like(),
                                          test::qwen3_like()));
 
+TEST(ParameterTree, PartsOfWholeMatrices) {
+  for (const deck::Model& m : {test::tiny_model(), test::gpt2_like(), test::qwen3_like()})
+    for (const std::size_t parts : {1, 2, 3, 4, 8, 64}) {
+      const model::ParameterTree plain(m, parts);
+      const model::ParameterTree tree(m, parts, model::Division::whole_matrices);
+      const std::size_t part = tree.span() / parts;
+      EXPECT_EQ(tree.span() % (16 * parts), 0u);
+      EXPECT_EQ(tree.count(), plain.count());
+      ASSERT_EQ(tree.parameters().size(), plain.parameters().size());
+      std::size_t end = 0, largest = 0;
+      for (const model::Parameter& p : tree.parameters()) {
+        EXPECT_GE(p.offset, end) << p.name;
+        end = p.offset + p.count;
+        EXPECT_EQ(p.matrix(), p.offset < tree.decayed()) << p.name;
+        if (!p.matrix() || p.name.find("layers") == std::string::npos) continue;
+        largest = std::max(largest, p.count);
+        EXPECT_EQ(p.offset / part, (end - 1) / part) << p.name << " in " << parts << " parts";
+      }
+      EXPECT_LE(end, tree.span());
+      EXPECT_LE(tree.span(), plain.span() + parts * 3 * largest);
+      const std::string at = "model/layers/1/self_attn/";
+      EXPECT_EQ(tree.at(at + "k_proj/weight").offset + tree.at(at + "k_proj/weight").count,
+                tree.at(at + "v_proj/weight").offset);
+    }
+}
+
 TEST(Initialization, HasTheStatedMomentsAndIsAFunctionOfTheSeed) {
   deck::Model m = test::gpt2_like();
   m.hidden = 96, m.heads = m.kv_heads = 4, m.head_dim = 24, m.ffn_hidden = 384, m.layers = 8;

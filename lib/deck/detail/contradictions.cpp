@@ -180,6 +180,20 @@ void check_schedule(const Deck& d, Contradictions& c) {
                       o.warmup_steps, text_of(o.decay_fraction), steps));
 }
 
+/// Values that only Muon reads; as given, since a printed deck gives all defaults.
+void check_muon(const Optimizer& o, Contradictions& c) {
+  if (o.kind == "muon") return;
+  const Optimizer plain;
+  const auto unread = [&](const char* name, const auto& value, const auto& its) {
+    c.check(value != its, {name, "optimizer.kind"},
+            fmt::format("only kind = 'muon' reads it, not '{}'; write that, or remove it", o.kind));
+  };
+  unread("optimizer.matrix_lr", o.matrix_lr, plain.matrix_lr);
+  unread("optimizer.embed_lr", o.embed_lr, plain.embed_lr);
+  unread("optimizer.momentum", o.momentum, plain.momentum);
+  unread("optimizer.muon_scale", o.muon_scale, plain.muon_scale);
+}
+
 void check_run(const Deck& d, Contradictions& c) {
   const Evaluation& e = d.evaluation;
   c.check(e.every == 0 && e.patience > 0, {"evaluation.patience", "evaluation.every"},
@@ -206,6 +220,7 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_preset(deck, c);
   check_block_diffusion(deck, c);
   check_schedule(deck, c);
+  check_muon(deck.optimizer, c);
   check_run(deck, c);
 }
 

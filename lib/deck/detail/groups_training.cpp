@@ -87,7 +87,10 @@ void describe(Group& group, Batch& b) {
 }
 
 void describe(Group& group, Optimizer& o) {
-  group.add("kind", o.kind, "the update").one_of({"adamw", "muon"});
+  group
+      .add("kind", o.kind,
+           "the update; muon: of the blocks' matrices, with adamw for embeddings, head and vectors")
+      .one_of({"adamw", "muon"});
   group.add("lr", o.lr, "highest learning rate").above(0);
   group
       .add("lr_rule", o.lr_rule,
@@ -111,6 +114,20 @@ void describe(Group& group, Optimizer& o) {
            "decay of the average of the weights that is evaluated and sampled from; 0: none")
       .at_least(0)
       .below(1);
+  group
+      .add("matrix_lr", o.matrix_lr,
+           "muon: highest rate of the blocks' matrices, scheduled in proportion to lr; 0: lr")
+      .at_least(0);
+  group.add("embed_lr", o.embed_lr, "muon: the same of embeddings, head and vectors; 0: lr")
+      .at_least(0);
+  group.add("momentum", o.momentum, "muon: decay of the momentum (Nesterov's)")
+      .at_least(0)
+      .below(1);
+  group
+      .add("muon_scale", o.muon_scale,
+           "muon: of a step; original: sqrt(max(1, rows / columns)); match_rms_adamw: "
+           "0.2 sqrt(max(rows, columns))")
+      .one_of({"original", "match_rms_adamw"});
 }
 
 void describe(Group& group, Precision& p) {

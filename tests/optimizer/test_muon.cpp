@@ -1,0 +1,375 @@
+// Muon against the golden values of torch.optim.Muon's formulas, and what it promises of its own:
+// singular values, AdamW for the rest, whole matrices on every division into ranks.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "golden/golden.hpp"
+#include "optimizer/muon.hpp"
+#include "optimizer/optimizer.hpp"
+
+namespace tern::optimizer {
+namespace {
+
+deck::Deck small_deck(std::int64_t layers = 1) {
+  deck::Deck deck;
+  deck.model.layers = layers;
+  deck.model.hidden = 8;
+  deck.model.heads = 2;
+  deck.model.kv_heads = 1;
+  deck.model.head_dim = 8;
+  deck.model.ffn_hidden = 20;
+  deck.model.vocabulary = 30;
+  deck.model.context = 8;
+  deck.model.tie_embeddings = false;
+  deck.optimizer.kind = "muon";
+  return deck;
+}
+
+/// One update's world on one rank alone.
+template <class T>
+struct Alone {
+  using A = Accumulate<T>;
+
+  explicit Alone(const deck::Deck& deck)
+      : tree(deck.model),
+        arena(std::size_t{1} << 20),
+        context(ops::make_context(arena, false, "portable")),
+        parameters(tree, true, arena),
+        update(make_update<T>(deck.optimizer, tree, Range{0, tree.span()}, arena)),
+        scale(arena.vector<A>("scale", Term::workspace, 1)) {
+    Kokkos::deep_copy(scale, A(1));
+    parameters.initialize(context, tree, 7);
+  }
+  template <class Values>
+  void set(Vector<A> span, const std::string& name, const Values& values) {
+    const model::Parameter& p = tree.at(name);
+    ASSERT_EQ(p.count, values.size());
+    HostVector<A> host("host", p.count);
+    for (std::size_t i = 0; i < p.count; ++i) host(i) = static_cast<A>(values[i]);
+    Kokkos::deep_copy(Kokkos::subview(span, Kokkos::make_pair(p.offset, p.offset + p.count)), host);
+  }
+  template <class V>
+  std::vector<double> get(const V& span, std::size_t first, std::size_t count) const {
+    const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, span);
+    std::vector<double> values(count);
+    for (std::size_t i = 0; i < count; ++i)
+      values[i] = static_cast<double>(static_cast<A>(host(first + i)));
+    return values;
+  }
+  std::vector<double> weights(const std::string& name) const {
+    return get(parameters.master, tree.at(name).offset, tree.at(name).count);
+  }
+  void step(double rate, std::int64_t number) {
+    update->apply(context, parameters, scale, rate, number);
+    context.fence("update");
+  }
+
+  model::ParameterTree tree;
+  Arena arena;
+  ops::Context context;
+  model::Parameters<T> parameters;
+  std::unique_ptr<Update<T>> update;
+  Vector<A> scale;
+};
+
+constexpr const char* matrices[] = {"self_attn/q_proj", "self_attn/k_proj", "self_attn/v_proj",
+                                    "self_attn/o_proj", "mlp/gate_proj",    "mlp/up_proj",
+                                    "mlp/down_proj"};
+
+std::string in_layer(const std::string& matrix) { return "model/layers/0/" + matrix + "/weight"; }
+
+double gradient(std::size_t i, int step) {
+  return 0.01 * std::sin(0.37 * static_cast<double>(i * i % 1009) + 0.5 * step);
+}
+
+/// `numbers` rows of step `number` from 0.
+std::vector<double> slice(const std::vector<double>& numbers, std::size_t step, std::size_t count) {
+  const auto first = numbers.begin() + static_cast<std::ptrdiff_t>(step * count);
+  return {first, first + static_cast<std::ptrdiff_t>(count)};
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = a.size() == b.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::fabs(a[i] - b[i]));
+  return largest;
+}
+
+struct Differences {
+  double exact = 0, torch = 0;
+};
+
+template <class T>
+Differences against_golden(const std::string& scale) {
+  const test::Golden golden(TERN_SOURCE_DIR "/tests/golden/muon.h5");
+  deck::Deck deck = small_deck();
+  deck.optimizer.muon_scale = scale;
+  deck.optimizer.lr = 0.5;  // the schedule's course is in proportion to it
+  deck.optimizer.matrix_lr = golden.number("lr");
+  deck.optimizer.momentum = golden.number("momentum");
+  deck.optimizer.weight_decay = golden.number("weight_decay");
+  Alone<T> world(deck);
+  for (const char* m : matrices)
+    world.set(world.parameters.master, in_layer(m), golden.numbers(std::string(m) + "/start"));
+  Differences worst;
+  for (std::size_t step = 0; step < 4; ++step) {
+    for (const char* m : matrices)
+      world.set(world.parameters.gradient, in_layer(m),
+                slice(golden.numbers(std::string(m) + "/gradients"), step,
+                      world.tree.at(in_layer(m)).count));
+    world.step(deck.optimizer.lr, static_cast<std::int64_t>(step) + 1);
+    for (const char* m : matrices) {
+      const auto found = world.weights(in_layer(m));
+      const std::string results = std::string(m) + "/" + scale;
+      const auto difference = [&](const char* kind) {
+        return largest_difference(found,
+                                  slice(golden.numbers(results + "/" + kind), step, found.size()));
+      };
+      worst.exact = std::max(worst.exact, difference("exact"));
+      worst.torch = std::max(worst.torch, difference("torch"));
+    }
+  }
+  const State<T> momentum = world.update->states().front();
+  EXPECT_EQ(momentum.name, "momentum_buffer");
+  for (const char* m : matrices) {
+    const model::Parameter& p = world.tree.at(in_layer(m));
+    EXPECT_LE(
+        largest_difference(world.get(momentum.values, p.offset - momentum.held.first, p.count),
+                           golden.numbers(std::string(m) + "/momentum_buffer")),
+        (std::is_same_v<T, double> ? 1e-15 : 1e-8));
+  }
+  return worst;
+}
+
+class MuonScale : public testing::TestWithParam<const char*> {};
+
+TEST_P(MuonScale, AgreesWithPyTorch) {
+  const Differences wide = against_golden<double>(GetParam());
+  const Differences narrow = against_golden<float>(GetParam());
+  std::printf("largest difference: fp64 %.1e, fp32 %.1e; from torch's own, in bf16: %.1e\n",
+              wide.exact, narrow.exact, wide.torch);
+  EXPECT_LE(wide.exact, 1e-10);
+  EXPECT_LE(narrow.exact, 1e-5);
+  // 2^-8 a rounding, of steps of 0.02 by a scale of at most sqrt(20 / 8).
+  EXPECT_LE(wide.torch, 4 * 0.02 * std::sqrt(2.5) / 64);
+  EXPECT_GT(wide.torch, 1e-6) << "torch is expected to round";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, MuonScale, testing::Values("original", "match_rms_adamw"));
+
+/// Singular values squared: eigenvalues of the smaller Gram matrix, by Jacobi's rotations.
+std::vector<double> squared_singular_values(const std::vector<double>& x, std::size_t m,
+                                            std::size_t n) {
+  std::vector<double> g(m * m, 0.0);
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < m; ++j)
+      for (std::size_t k = 0; k < n; ++k) g[i * m + j] += x[i * n + k] * x[j * n + k];
+  for (int sweep = 0; sweep < 12; ++sweep)
+    for (std::size_t p = 0; p < m; ++p)
+      for (std::size_t q = p + 1; q < m; ++q) {
+        const double angle = 0.5 * std::atan2(2 * g[p * m + q], g[q * m + q] - g[p * m + p]);
+        const double c = std::cos(angle), s = std::sin(angle);
+        for (std::size_t k = 0; k < m; ++k) {
+          const double a = g[k * m + p], b = g[k * m + q];
+          g[k * m + p] = c * a - s * b, g[k * m + q] = s * a + c * b;
+        }
+        for (std::size_t k = 0; k < m; ++k) {
+          const double a = g[p * m + k], b = g[q * m + k];
+          g[p * m + k] = c * a - s * b, g[q * m + k] = s * a + c * b;
+        }
+      }
+  std::vector<double> values(m);
+  for (std::size_t i = 0; i < m; ++i) values[i] = g[i * m + i];
+  return values;
+}
+
+template <class T>
+void check_orthogonal(std::size_t rows, std::size_t columns) {
+  using A = Accumulate<T>;
+  Arena arena(std::size_t{1} << 20);
+  const ops::Context context = ops::make_context(arena, false, "portable");
+  const std::size_t m = std::min(rows, columns), n = std::max(rows, columns);
+  const detail::NewtonSchulz<T> newton_schulz(rows * columns, m, arena);
+  const auto from = arena.matrix<A>("from", Term::workspace, rows, columns);
+  const auto host = Kokkos::create_mirror_view(from);
+  for (std::size_t i = 0; i < from.size(); ++i) host.data()[i] = static_cast<A>(gradient(i, 1));
+  Kokkos::deep_copy(from, host);
+  const Matrix<const T> x = newton_schulz(context, from);
+  context.fence("orthogonal");
+  ASSERT_EQ(x.extent(0), m);
+  ASSERT_EQ(x.extent(1), n);
+  const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, x);
+  std::vector<double> values(m * n);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<double>(static_cast<A>(result.data()[i]));
+  double least = INFINITY, most = 0, trace = 0;
+  for (const double square : squared_singular_values(values, m, n)) {
+    least = std::min(least, std::sqrt(square));
+    most = std::max(most, std::sqrt(square));
+  }
+  // The same singular vectors: <from, x> is the sum of s_i times the new singular values.
+  double norm = 0;
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) {
+      const double value = static_cast<double>(host(i, j));
+      trace += value * values[rows > columns ? j * rows + i : i * columns + j];
+      norm += value * value;
+    }
+  std::vector<double> entries(host.data(), host.data() + host.size());
+  if (rows > columns)
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < columns; ++j)
+        entries[j * rows + i] = static_cast<double>(host(i, j));
+  double nuclear = 0;
+  for (const double square : squared_singular_values(entries, m, n)) nuclear += std::sqrt(square);
+  std::printf("%zu x %zu %s: singular values %.3f to %.3f\n", rows, columns, type_name<T>(), least,
+              most);
+  EXPECT_GE(least, 0.67);
+  EXPECT_LE(most, 1.2);
+  EXPECT_GE(trace, 0.67 * nuclear);
+  EXPECT_LE(trace, 1.2 * nuclear);
+}
+
+TEST(NewtonSchulz, GivesNearlyOrthogonalMatrices) {
+  check_orthogonal<double>(24, 40);
+  check_orthogonal<double>(40, 24);
+  check_orthogonal<float>(16, 16);
+  check_orthogonal<float>(48, 17);
+  check_orthogonal<bf16>(24, 40);
+  check_orthogonal<bf16>(40, 24);
+}
+
+TEST(NewtonSchulz, OfZeroIsZero) {
+  Arena arena(std::size_t{1} << 16);
+  const ops::Context context = ops::make_context(arena, false, "portable");
+  const detail::NewtonSchulz<float> newton_schulz(24, 4, arena);
+  const auto from = arena.matrix<float>("from", Term::workspace, 4, 6);
+  const auto x =
+      Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, newton_schulz(context, from));
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(x.data()[i], 0);
+}
+
+template <class T>
+void check_the_rest_is_adamw() {
+  deck::Deck muon = small_deck(), adamw = small_deck();
+  muon.optimizer.lr = 1e-3;
+  muon.optimizer.embed_lr = 4e-3;  // a power of two times lr: proportions without rounding
+  adamw.optimizer.kind = "adamw";
+  Alone<T> a(muon), b(adamw);
+  for (int step = 1; step <= 3; ++step) {
+    for (const model::Parameter& p : a.tree.parameters()) {
+      std::vector<double> values(p.count);
+      for (std::size_t i = 0; i < p.count; ++i) values[i] = gradient(p.offset + i, step);
+      a.set(a.parameters.gradient, p.name, values);
+      b.set(b.parameters.gradient, p.name, values);
+    }
+    a.step(0.5e-3, step);
+    b.step(2e-3, step);
+  }
+  int others = 0;
+  for (const model::Parameter& p : a.tree.parameters()) {
+    const bool in_block = p.matrix() && p.name.find("layers") != std::string::npos;
+    others += !in_block;
+    const auto same = [&](const auto& x, const auto& y) {
+      return a.get(x, p.offset, p.count) == b.get(y, p.offset, p.count);
+    };
+    EXPECT_EQ(same(a.parameters.master, b.parameters.master), !in_block) << p.name;
+    EXPECT_EQ(same(a.parameters.compute, b.parameters.compute), !in_block) << p.name;
+  }
+  EXPECT_EQ(others, 2 + 3);  // embedding and head; two norms of the layer and the last
+}
+
+TEST(Muon, EmbeddingsHeadAndVectorsAreAdamWs) {
+  check_the_rest_is_adamw<double>();
+  check_the_rest_is_adamw<float>();
+  check_the_rest_is_adamw<bf16>();
+}
+
+TEST(Muon, ComputeValuesAreTheRoundedMasters) {
+  Alone<bf16> world(small_deck());
+  world.set(world.parameters.gradient, in_layer("mlp/gate_proj"), std::vector<double>(160, 0.25));
+  const auto before = world.weights(in_layer("mlp/gate_proj"));
+  world.step(0.01, 1);
+  EXPECT_NE(world.weights(in_layer("mlp/gate_proj")), before);
+  const auto master = world.get(world.parameters.master, 0, world.tree.span());
+  const auto compute = world.get(world.parameters.compute, 0, world.tree.span());
+  for (std::size_t i = 0; i < master.size(); ++i)
+    ASSERT_EQ(compute[i], float(bf16(static_cast<float>(master[i]))));
+}
+
+TEST(Muon, ASkippedStepChangesNothing) {
+  Alone<float> world(small_deck());
+  Kokkos::deep_copy(world.parameters.gradient, 0.5f);
+  world.step(0.01, 1);
+  const auto before = world.get(world.parameters.master, 0, world.tree.span());
+  const auto momentum = world.update->states().front().values;
+  const auto kept = world.get(momentum, 0, momentum.size());
+  for (const float scale : {0.0f, std::nanf("")}) {
+    Kokkos::deep_copy(world.scale, scale);
+    Kokkos::deep_copy(world.parameters.gradient, std::nanf(""));
+    world.step(0.01, 2);
+    EXPECT_EQ(world.get(world.parameters.master, 0, world.tree.span()), before);
+    EXPECT_EQ(world.get(momentum, 0, momentum.size()), kept);
+  }
+}
+
+TEST(Muon, EachParameterHasItsStatesOnce) {
+  const Alone<float> world(small_deck(2));
+  for (const model::Parameter& p : world.tree.parameters()) {
+    std::vector<std::string> names;
+    for (const auto& state : world.update->states())
+      if (p.offset >= state.covered.first && p.offset < state.covered.end())
+        names.push_back(state.name);
+    const bool in_block = p.matrix() && p.name.find("layers") != std::string::npos;
+    EXPECT_EQ(names, in_block ? std::vector<std::string>{"momentum_buffer"}
+                              : (std::vector<std::string>{"exp_avg", "exp_avg_sq"}))
+        << p.name;
+  }
+}
+
+class MuonSharding : public testing::TestWithParam<const char*> {};
+
+/// Ranks with sharded or whole states give what one rank gives, alone, of the summed gradient.
+TEST_P(MuonSharding, GivesWhatOneRankGives) {
+  deck::Deck deck = small_deck(3);
+  deck.parallel.shard = GetParam();
+  deck.optimizer.grad_clip = 0;
+  const auto group = comm::world();
+  Alone<double> alone(deck);
+  const model::ParameterTree tree(deck.model, static_cast<std::size_t>(group->size()),
+                                  division(deck));
+  Arena arena(std::size_t{1} << 20);
+  const ops::Context context = ops::make_context(arena, false, "portable");
+  model::Parameters<double> parameters(tree, true, arena);
+  Optimizer<double> optimizer(deck, tree, parameters, *group, arena);
+  parameters.initialize(context, tree, 7);
+  for (int step = 1; step <= 3; ++step) {
+    const auto host = Kokkos::create_mirror(Kokkos::HostSpace{}, parameters.gradient);
+    Kokkos::deep_copy(host, 0.0);
+    for (const model::Parameter& p : tree.parameters()) {
+      std::vector<double> sum(p.count, 0.0);
+      const std::size_t name = alone.tree.at(p.name).offset;
+      for (std::size_t i = 0; i < p.count; ++i) {
+        for (int rank = 0; rank < group->size(); ++rank)
+          sum[i] += gradient(name + i, step + 7 * rank);
+        host(p.offset + i) = gradient(name + i, step + 7 * group->rank());
+      }
+      alone.set(alone.parameters.gradient, p.name, sum);
+    }
+    Kokkos::deep_copy(parameters.gradient, host);
+    optimizer.reduce_gradients(context);
+    EXPECT_TRUE(optimizer.update(context, 0.01, step).applied);
+    optimizer.gather_parameters(context);
+    alone.step(0.01, step);
+  }
+  const auto found = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, parameters.compute);
+  for (const model::Parameter& p : tree.parameters())
+    for (std::size_t i = 0; i < p.count; ++i)
+      ASSERT_NEAR(found(p.offset + i), alone.weights(p.name)[i], 1e-11) << p.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, MuonSharding, testing::Values("none", "optimizer"));
+
+}  // namespace
+}  // namespace tern::optimizer
