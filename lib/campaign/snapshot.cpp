@@ -62,9 +62,9 @@ void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& re
                                     [&](const auto& tensor) { return tensor.path == wanted.path; });
     if (found == stored.end() && wanted.path.starts_with("/optimizer/"))
       user_error(
-          "{} holds the states of another &optimizer: {} is missing; use the &optimizer of the "
-          "deck stored "
-          "in it, or start anew from its weights by &model load",
+          "{} holds the states of another &optimizer: {} is missing; use that of the deck stored "
+          "in "
+          "it, or start anew from its weights by &model load",
           reader.path().string(), wanted.path);
     if (found == stored.end() || found->shape != wanted.shape)
       user_error(
