@@ -46,9 +46,13 @@ int dispatch(const deck::Deck& deck, const Options& options, comm::Group& group,
   if (deck.campaign.task == "generate") planned.batch.per_rank = planned.batch.global = 1;
   const auto mesh = deck.campaign.task == "generate" ? comm::alone() : nullptr;
   const plan::Plan plan = plan::make_plan(planned, mesh ? *mesh : group);
-  if (options.dry_run) log.line("{}", plan::table(plan, deck, group.size()));
-  plan::require_fit(plan, planned, mesh ? *mesh : group);
-  if (options.dry_run) return finished;
+  const std::string table = plan::table(plan, deck, group.size());
+  const std::string shortage = plan::shortage(plan, planned, mesh ? *mesh : group);
+  if (options.dry_run) {  // perhaps on another machine than that of the run: a shortage is no error
+    log.line("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
+    return finished;
+  }
+  if (!shortage.empty()) user_error("{}\n{}", table, shortage);
   if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, group, log);
   if (deck.campaign.task == "generate") return generate_text<T>(deck, plan, group, log);
   return train<T>(deck, options, plan, group, session, log);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "plan/detail/ranks.hpp"
 #include "plan/workload.hpp"
 
 namespace tern::plan {
@@ -45,8 +46,8 @@ void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
 /// The largest per_rank that fits the least free device of all ranks. With &batch global given it
 /// must divide global / ranks; else powers of two are tried.
 std::int64_t largest_batch(deck::Deck deck, comm::Group& group) {
-  auto room = static_cast<std::int64_t>(0.94 * static_cast<double>(device_capacity().free_bytes));
-  group.all_reduce(&room, 1, comm::Sum::min);
+  const std::size_t free = detail::least(device_capacity().free_bytes, group);
+  const auto room = static_cast<std::size_t>(0.94 * static_cast<double>(free));
   const std::int64_t share = deck.batch.global > 0 ? deck.batch.global / group.size() : 0;
   std::int64_t best = 0;
   for (std::int64_t candidate = 1; candidate <= (share > 0 ? share : 4096); ++candidate) {
@@ -54,9 +55,7 @@ std::int64_t largest_batch(deck::Deck deck, comm::Group& group) {
     deck.batch.per_rank = candidate;
     Plan plan;
     measure(deck, group, plan);
-    auto needed = static_cast<std::int64_t>(plan.total_bytes);  // ranks may hold other states
-    group.all_reduce(&needed, 1, comm::Sum::max);
-    if (needed > room) break;
+    if (detail::largest(plan.total_bytes, group) > room) break;  // ranks may hold other states
     best = candidate;
   }
   if (best == 0)

@@ -1,18 +1,13 @@
 #include "plan/remedies.hpp"
 
-#include "base/error.hpp"
+#include <fmt/format.h>
+
+#include "plan/detail/ranks.hpp"
 
 namespace tern::plan {
 namespace {
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
-
-/// Bytes of the least free device.
-std::size_t least_room(const Plan& plan, comm::Group& group) {
-  auto room = static_cast<std::int64_t>(plan.device_bytes);
-  group.all_reduce(&room, 1, comm::Sum::min);
-  return static_cast<std::size_t>(room);
-}
 
 class Trials {
  public:
@@ -20,10 +15,10 @@ class Trials {
 
   /// Plans `deck` and notes it under `change`; whether it fits.
   bool add(const deck::Deck& deck, const std::string& change) {
-    const Plan plan = make_plan(deck, group_);
-    const bool fits = plan.total_bytes <= room_;
-    text_ += fmt::format("  {:<64} {:>8.2f} GiB  {}\n", change,
-                         static_cast<double>(plan.total_bytes) / gib, fits ? "fits" : "too much");
+    const std::size_t needed = detail::largest(make_plan(deck, group_).total_bytes, group_);
+    const bool fits = needed <= room_;
+    text_ += fmt::format("  {:<64} {:>8.2f} GiB  {}\n", change, static_cast<double>(needed) / gib,
+                         fits ? "fits" : "too much");
     return fits;
   }
   /// Lowers per_rank at the same global batch until it fits.
@@ -48,8 +43,7 @@ class Trials {
   std::string text_;
 };
 
-}  // namespace
-
+/// The changes tried, as a table. Collective.
 std::string remedies(const deck::Deck& deck, comm::Group& group, std::size_t room) {
   Trials trials(group, room);
   if (deck.campaign.task == "train") {
@@ -75,19 +69,20 @@ std::string remedies(const deck::Deck& deck, comm::Group& group, std::size_t roo
   return trials.text();
 }
 
-void require_fit(const Plan& plan, const deck::Deck& deck, comm::Group& group) {
-  const std::size_t room = least_room(plan, group);
-  auto needed = static_cast<std::int64_t>(plan.total_bytes);
-  group.all_reduce(&needed, 1, comm::Sum::max);
-  if (static_cast<std::size_t>(needed) <= room) return;
+}  // namespace
+
+std::string shortage(const Plan& plan, const deck::Deck& deck, comm::Group& group) {
+  const std::size_t room = detail::least(plan.device_bytes, group);
+  const std::size_t needed = detail::largest(plan.total_bytes, group);
+  if (needed <= room) return {};
   deck::Deck resolved = deck;
   resolved.batch.per_rank = plan.per_rank;
   resolved.batch.global = plan.global;
-  user_error(
-      "{}\nThe plan needs {:.2f} GiB a rank, and a device has {:.2f} GiB free. Changes, and what "
+  return fmt::format(
+      "The plan needs {:.2f} GiB a rank, and a device has {:.2f} GiB free. Changes, and what "
       "each would need:\n{}",
-      table(plan, deck, group.size()), static_cast<double>(needed) / gib,
-      static_cast<double>(room) / gib, remedies(resolved, group, room));
+      static_cast<double>(needed) / gib, static_cast<double>(room) / gib,
+      remedies(resolved, group, room));
 }
 
 }  // namespace tern::plan

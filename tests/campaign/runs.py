@@ -398,6 +398,9 @@ class Diffusion(Campaign):
         self.assertRegex(text, r"recompute = 'block' +[\d.]+ GiB  too much")
         self.assertRegex(text, r"per_rank = 1  global = 8 +[\d.]+ GiB  too much")
         self.assertNotIn("step      1/", text)
+        dry = self.run_trainer(*large, "--dry-run")
+        self.assertRegex(dry, r"The plan needs [\d.]+ GiB a rank")
+        self.assertEqual(dry.count("memory a rank"), 1)
 
 
 class Tasks(Campaign):
