@@ -33,7 +33,9 @@ struct Model {
   double rope_base = 10000;
   bool tie_embeddings = true;
   std::int64_t levels = 0;  // of a learned level embedding; 0: none
+  double logit_cap = 0;     // logits become cap tanh(logit / cap); 0: as they are
   double init_std = 0.02;
+  double embed_std = 0;  // of the initial embedding; 0: init_std
   bool init_scaled_residual =
       true;  // projections into the residual stream: init_std / sqrt(2 layers)
   double dropout = 0;
@@ -44,7 +46,7 @@ struct Model {
 };
 
 struct Objective {
-  std::string kind = "causal";  // causal | block_diffusion
+  std::string kind = "causal";  // causal | block_diffusion | refinement
   double z_loss = 0;
   // block_diffusion
   std::int64_t block_length = 16;
@@ -55,6 +57,12 @@ struct Objective {
   double plan_weight = 1, execution_weight = 1;
   double clip_low = 1e-3, clip_high = 1;
   bool clip_search = true;
+  // refinement
+  std::int64_t supervision_steps = 4, inner_steps = 2;
+  std::string preset = "none";  // none | aggressive | extreme: the values below
+  double weight_base = 5, reward = 1;
+  std::vector<double> refinement_range = {0.15, 0.25}, norm_range = {0.5, 1.5};
+  double norm_limit = 20;
 
   bool operator==(const Objective&) const = default;
 };
@@ -76,7 +84,8 @@ struct Data {
 struct Batch {
   std::int64_t per_rank = 8;  // sequences a micro-step; 0: the largest that the memory plan allows
   std::int64_t global = 0;    // sequences an optimizer step; 0: per_rank x ranks
-  std::string preset = "none";  // none | conservative | recommended | aggressive | extreme
+  std::int64_t accumulation = 0;  // micro-steps an optimizer step; 0: what global needs
+  std::string preset = "none";    // none | conservative | recommended | aggressive | extreme
 
   bool operator==(const Batch&) const = default;
 };
@@ -126,6 +135,7 @@ struct Evaluation {
   double target_loss = 0;                  // 0: none
   std::int64_t problems = 0;               // solved at an evaluation, for exact match; 0: none
   std::int64_t patience = 0;               // evaluations without improvement; 0: no early stopping
+  std::vector<std::string> beside;         // run directories to compare the validation loss with
 
   bool operator==(const Evaluation&) const = default;
 };
@@ -141,6 +151,7 @@ struct Generation {
   std::int64_t denoising_steps = 0;       // ddpm: of a block; 0: one a token
   std::int64_t batch = 32;                // sequences sampled together
   bool given_plan = false;                // hdp: problems come with the data's plan
+  std::int64_t refine = -1;               // refinement: of the first answer; -1: as trained
 
   bool operator==(const Generation&) const = default;
 };

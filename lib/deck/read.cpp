@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <string>
@@ -104,14 +105,21 @@ void resolve(Deck& deck) {
   if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
   if (m.ffn_hidden == 0) m.ffn_hidden = default_ffn_hidden(m);
   if (deck.objective.hierarchy == "hdp" && deck.objective.kind == "block_diffusion") m.levels = 3;
-  for (const BatchPreset& preset : batch_presets)
-    if (deck.batch.preset == preset.name) {
-      deck.batch.per_rank = preset.per_rank;
-      deck.batch.global = preset.global;
-    }
-  if (deck.optimizer.lr_rule != "none")
-    deck.optimizer.lr = ruled_lr(deck.optimizer.lr_rule, deck.batch.global);
-  if (deck.batch.global == 0) deck.batch.global = deck.batch.per_rank * deck.parallel.data;
+  deck.optimizer.lr = lr_of(deck);
+  Batch& batch = deck.batch;
+  if (const BatchPreset* preset = preset_of(batch)) {
+    batch.per_rank = preset->per_rank;
+    batch.global = preset->global;
+  }
+  if (const RefinementPreset* preset = preset_of(deck.objective)) {
+    deck.objective.weight_base = preset->weight_base;
+    deck.objective.reward = preset->reward;
+    deck.objective.refinement_range = preset->refinement_range;
+    deck.objective.norm_range = preset->norm_range;
+  }
+  if (batch.global == 0)
+    batch.global =
+        batch.per_rank * deck.parallel.data * std::max<std::int64_t>(1, batch.accumulation);
   if (deck.output.directory.empty()) deck.output.directory = "runs/" + deck.campaign.name;
 }
 

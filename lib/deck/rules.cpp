@@ -31,6 +31,34 @@ bool conditioned(const Deck& deck) {
          (o.hierarchy == "hdp" || o.condition == "question");
 }
 
+const BatchPreset* preset_of(const Batch& batch) {
+  for (const BatchPreset& preset : batch_presets)
+    if (batch.preset == preset.name) return &preset;
+  return nullptr;
+}
+
+std::int64_t global_of(const Batch& batch) {
+  const BatchPreset* preset = preset_of(batch);
+  return preset ? preset->global : batch.global;
+}
+
+const std::vector<RefinementPreset>& refinement_presets() {
+  static const std::vector<RefinementPreset> presets{{"aggressive", 5, 1, {0.15, 0.25}, {0.5, 1.5}},
+                                                     {"extreme", 10, 2, {0.5, 0.97}, {2, 15}}};
+  return presets;
+}
+
+const RefinementPreset* preset_of(const Objective& objective) {
+  for (const RefinementPreset& preset : refinement_presets())
+    if (objective.preset == preset.name) return &preset;
+  return nullptr;
+}
+
+double lr_of(const Deck& deck) {
+  const Optimizer& o = deck.optimizer;
+  return o.lr_rule == "none" ? o.lr : ruled_lr(o.lr_rule, global_of(deck.batch));
+}
+
 double ruled_lr(const std::string& rule, std::int64_t global) {
   if (rule == "sqrt") return 3e-4 * std::sqrt(static_cast<double>(global) / 128);
   for (const Rate& rate : rates)

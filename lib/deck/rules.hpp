@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "deck/deck.hpp"
 
@@ -21,6 +22,24 @@ constexpr BatchPreset batch_presets[] = {{"conservative", 64, 256},
                                          {"recommended", 128, 512},
                                          {"aggressive", 192, 768},
                                          {"extreme", 256, 1024}};
+/// The preset of &batch; null for 'none'.
+const BatchPreset* preset_of(const Batch& batch);
+/// Sequences of an optimizer step: the preset's, or as given; 0: per_rank x ranks x accumulation.
+std::int64_t global_of(const Batch& batch);
+
+/// A named setting of recursive refinement: weights of the steps' losses, and what a verdict
+/// expects.
+struct RefinementPreset {
+  const char* name;
+  double weight_base, reward;
+  std::vector<double> refinement_range, norm_range;
+};
+const std::vector<RefinementPreset>& refinement_presets();
+/// The preset of &objective; null for 'none'.
+const RefinementPreset* preset_of(const Objective& objective);
+
+/// The highest learning rate: by lr_rule, or as given; 0 where the rule has none.
+double lr_of(const Deck& deck);
 /// The learning rate of &optimizer lr_rule for a global batch: 'sqrt' scales 3e-4 at 128 by the
 /// root (Malladi et al. 2022), 'table' knows 128, 256, 512 and 1024; 0 where there is none.
 double ruled_lr(const std::string& rule, std::int64_t global);

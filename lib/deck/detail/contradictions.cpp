@@ -91,24 +91,38 @@ void check_sizes(const Deck& d, Contradictions& c) {
       "cuDNN's attention does not compute in fp32; write attention = 'auto', or compute = 'bf16'");
 }
 
-void check_preset(const Deck& d, Contradictions& c) {
-  for (const BatchPreset& preset : batch_presets) {
-    if (d.batch.preset != preset.name) continue;
+/// A value beside the preset that sets it, unless it is the same.
+void against_preset(Contradictions& c, const char* name, const char* preset_name,
+                    const std::string& preset, const std::string& value, const std::string& its) {
+  c.check(c.given(name) && value != its, {name, preset_name},
+          fmt::format("{}, but preset = '{}' means {}; remove one of the two, or write preset "
+                      "= 'none'",
+                      value, preset, its));
+}
+
+void check_batch(const Deck& d, Contradictions& c) {
+  const Batch& b = d.batch;
+  if (const BatchPreset* preset = preset_of(b)) {
     const auto against = [&](const char* name, std::int64_t value, std::int64_t its) {
-      c.check(c.given(name) && value != its, {name, "batch.preset"},
-              fmt::format("{}, but preset = '{}' means {}; remove one of the two, or write preset "
-                          "= 'none'",
-                          value, preset.name, its));
+      against_preset(c, name, "batch.preset", b.preset, fmt::format("{}", value),
+                     fmt::format("{}", its));
     };
-    against("batch.per_rank", d.batch.per_rank, preset.per_rank);
-    against("batch.global", d.batch.global, preset.global);
+    against("batch.per_rank", b.per_rank, preset->per_rank);
+    against("batch.global", b.global, preset->global);
   }
+  const std::int64_t global = global_of(b), product = b.per_rank * d.parallel.data * b.accumulation;
+  c.check(global > 0 && product > 0 && product != global,
+          {"batch.accumulation", "batch.global", "batch.per_rank", "parallel.data", "batch.preset"},
+          fmt::format("per_rank x parallel.data x accumulation = {} x {} x {} = {} is not global = "
+                      "{}; change one, or write accumulation = 0",
+                      b.per_rank, d.parallel.data, b.accumulation, product, global));
+}
+
+void check_lr_rule(const Deck& d, Contradictions& c) {
   const Optimizer& o = d.optimizer;
   if (o.lr_rule == "none") return;
-  std::int64_t global = d.batch.global;
-  for (const BatchPreset& preset : batch_presets)
-    if (d.batch.preset == preset.name) global = preset.global;
-  const double lr = ruled_lr(o.lr_rule, global);
+  const std::int64_t global = global_of(d.batch);
+  const double lr = lr_of(d);
   c.check(global == 0, {"optimizer.lr_rule", "batch.global", "batch.preset"},
           "the rate follows from batch.global, which is not given; give it, or a preset");
   c.check(
@@ -161,6 +175,34 @@ void check_block_diffusion(const Deck& d, Contradictions& c) {
                       d.model.context));
 }
 
+std::string list_of(const std::vector<double>& values) {
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
+void check_refinement(const Deck& d, Contradictions& c) {
+  const Objective& o = d.objective;
+  if (const RefinementPreset* preset = preset_of(o)) {
+    const auto against = [&](const char* name, const std::vector<double>& value,
+                             const std::vector<double>& its) {
+      against_preset(c, name, "objective.preset", o.preset, list_of(value), list_of(its));
+    };
+    against("objective.weight_base", {o.weight_base}, {preset->weight_base});
+    against("objective.reward", {o.reward}, {preset->reward});
+    against("objective.refinement_range", o.refinement_range, preset->refinement_range);
+    against("objective.norm_range", o.norm_range, preset->norm_range);
+  }
+  const auto is_range = [](const std::vector<double>& r) { return r.size() == 2 && r[0] < r[1]; };
+  c.check(!is_range(o.refinement_range), {"objective.refinement_range"},
+          "not two rising values; write them as 0.15, 0.25");
+  c.check(!is_range(o.norm_range), {"objective.norm_range"},
+          "not two rising values; write them as 0.5, 1.5");
+  const bool refinement = o.kind == "refinement";
+  c.check(!refinement && d.generation.refine >= 0, {"generation.refine", "objective.kind"},
+          "only kind = 'refinement' refines its answers; write -1, or remove it");
+  c.check(d.model.logit_cap > 0 && o.kind == "block_diffusion", {"model.logit_cap"},
+          "block diffusion's sampler does not cap logits; write 0");
+}
+
 void check_schedule(const Deck& d, Contradictions& c) {
   const Optimizer& o = d.optimizer;
   const std::int64_t steps = d.campaign.max_steps;
@@ -169,8 +211,9 @@ void check_schedule(const Deck& d, Contradictions& c) {
   c.check(o.warmup_steps > steps, {"optimizer.warmup_steps", "campaign.max_steps"},
           fmt::format("{} is more than campaign.max_steps = {}; shorten the warmup", o.warmup_steps,
                       steps));
-  c.check(o.lr_rule == "none" && o.min_lr > o.lr, {"optimizer.min_lr", "optimizer.lr"},
-          fmt::format("{} is above lr = {}; lower it", text_of(o.min_lr), text_of(o.lr)));
+  const double lr = lr_of(d);
+  c.check(lr > 0 && o.min_lr > lr, {"optimizer.min_lr", "optimizer.lr", "optimizer.lr_rule"},
+          fmt::format("{} is above lr = {}; lower it", text_of(o.min_lr), text_of(lr)));
   const double decay = o.decay_fraction * static_cast<double>(steps);
   c.check(o.schedule == "wsd" && o.warmup_steps <= steps &&
               static_cast<double>(o.warmup_steps) + decay > static_cast<double>(steps),
@@ -217,8 +260,10 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   Contradictions c(table, errors);
   check_model(deck.model, c);
   check_sizes(deck, c);
-  check_preset(deck, c);
+  check_batch(deck, c);
+  check_lr_rule(deck, c);
   check_block_diffusion(deck, c);
+  check_refinement(deck, c);
   check_schedule(deck, c);
   check_muon(deck.optimizer, c);
   check_run(deck, c);

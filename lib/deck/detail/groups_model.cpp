@@ -41,7 +41,14 @@ void describe(Group& group, Model& m) {
   group.add("levels", m.levels, "rows of a learned level embedding; 0: none; hdp has 3")
       .at_least(0)
       .at_most(1 << 16);
+  group
+      .add("logit_cap", m.logit_cap,
+           "logits become cap tanh(logit / cap), as in Gemma 2; 0: as they are")
+      .at_least(0);
   group.add("init_std", m.init_std, "standard deviation of initial matrices").above(0).at_most(10);
+  group.add("embed_std", m.embed_std, "the same of the embedding; 0: init_std")
+      .at_least(0)
+      .at_most(10);
   group.add("init_scaled_residual", m.init_scaled_residual,
             "projections into the residual stream start at init_std / sqrt(2 layers)");
   group.add("dropout", m.dropout, "share of activations dropped in training").at_least(0).below(1);

@@ -36,6 +36,8 @@ void describe(Group& group, Evaluation& e) {
       .at_most(1e9);
   group.add("patience", e.patience, "evaluations without improvement before the run stops; 0: any")
       .at_least(0);
+  group.add("beside", e.beside,
+            "directories of other runs, whose validation losses stand beside this one's");
 }
 
 void describe(Group& group, Generation& g) {
@@ -69,6 +71,12 @@ void describe(Group& group, Generation& g) {
   group.add(
       "given_plan", g.given_plan,
       "hdp: problems are solved under the plan in the data; the model writes the execution alone");
+  group
+      .add("refine", g.refine,
+           "refinement: how often the first answer is refined; -1: as trained, supervision_steps - "
+           "1")
+      .at_least(-1)
+      .at_most(1024);
 }
 
 void describe(Group& group, Output& o) {

@@ -38,6 +38,38 @@ void describe(Group& group, Objective& o) {
       .at_most(1);
   group.add("clip_search", o.clip_search,
             "block_diffusion: evaluations choose clip_low and clip_high for least variance");
+  group
+      .add("supervision_steps", o.supervision_steps,
+           "refinement: answers, each made from the one before, and each scored")
+      .at_least(2)
+      .at_most(64);
+  group
+      .add("inner_steps", o.inner_steps,
+           "refinement: passes over the latent state before an answer")
+      .at_least(1)
+      .at_most(64);
+  group
+      .add("preset", o.preset,
+           "refinement: weight_base, reward, refinement_range, norm_range; aggressive: 5, 1, 0.15 "
+           "to 0.25, 0.5 to 1.5; extreme: 10, 2, 0.5 to 0.97, 2 to 15; none: as given")
+      .one_of({"none", "aggressive", "extreme"});
+  group
+      .add("weight_base", o.weight_base,
+           "refinement: the loss of step s weighs weight_base^s, over their sum")
+      .above(0);
+  group
+      .add("reward", o.reward,
+           "refinement: weight of the mean relative improvement from step to step")
+      .at_least(0);
+  group
+      .add("refinement_range", o.refinement_range,
+           "refinement: (first - last) / first step's loss that a verdict expects: below it the "
+           "run has failed, above it is remarked on")
+      .at_most(1);
+  group.add("norm_range", o.norm_range, "refinement: gradient norms that a verdict expects")
+      .at_least(0);
+  group.add("norm_limit", o.norm_limit, "refinement: gradient norm that a verdict warns of")
+      .above(0);
 }
 
 void describe(Group& group, Data& d) {
@@ -80,6 +112,10 @@ void describe(Group& group, Batch& b) {
       .unit("sequences")
       .at_least(0)
       .at_most(1 << 30);
+  group.add("accumulation", b.accumulation, "of one optimizer step; 0: what global needs")
+      .unit("micro-steps")
+      .at_least(0)
+      .at_most(1 << 24);
   group
       .add("preset", b.preset,
            "per_rank / global: 64/256, 128/512, 192/768, 256/1024; none: as given")

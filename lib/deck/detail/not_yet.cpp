@@ -15,7 +15,6 @@ struct NotYet {
 };
 
 constexpr NotYet not_yet[] = {
-    {"objective", "kind", "refinement", "causal", "recursive refinement"},
     {"objective", "kind", "supervised", "causal", "supervised training"},
     {"precision", "compute", "fp16", "bf16", "fp16"},
     {"precision", "compute", "fp8", "bf16", "fp8"},
