@@ -79,6 +79,21 @@ void add(const Context& context, Matrix<const T> x, Matrix<T> y) {
   portable::add<T>(context, x, y);
 }
 
+template <class T>
+void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
+         Matrix<T> to) {
+  if constexpr (detail::accelerated<T>)
+    if (context.library) return cuda::sum(context, a, b, c, to);
+  portable::sum<T>(context, a, b, c, to);
+}
+
+template <class T>
+void column_sums(const Context& context, Matrix<const T> x, Vector<Accumulate<T>> sums) {
+  if constexpr (detail::accelerated<T>)
+    if (context.library) return cuda::column_sums(context, x, sums);
+  portable::column_sums<T>(context, x, sums);
+}
+
 template <class From, class To>
 void convert(const Context& context, Vector<const From> from, Vector<To> to) {
   if constexpr ((detail::accelerated<From> && std::is_same_v<To, float>) ||
@@ -140,6 +155,11 @@ void argmax_rows(const Context& context, Matrix<const T> logits, std::size_t voc
 }
 
 template <class T>
+void cap_logits(const Context& context, double cap, Matrix<T> logits) {
+  portable::cap_logits<T>(context, cap, logits);
+}
+
+template <class T>
 void head_loss_backward(const Context& context, const HeadOptions& options, Matrix<const T> x,
                         Matrix<const T> w, Vector<const std::int32_t> targets,
                         Vector<const Accumulate<T>> weights, Matrix<T> logits,
@@ -155,6 +175,13 @@ template <class A>
 void weighted_sum(const Context& context, Vector<const A> values, Vector<const A> weights,
                   Vector<A> result) {
   portable::weighted_sum<A>(context, values, weights, result);
+}
+
+template <class A>
+void improvement_weights(const Context& context, double unit, double base, double reward,
+                         Vector<const A> losses, Vector<const std::int32_t> targets,
+                         std::size_t tokens, Vector<A> weights) {
+  portable::improvement_weights<A>(context, unit, base, reward, losses, targets, tokens, weights);
 }
 
 template <class A>
@@ -231,6 +258,10 @@ void clip_scale(const Context& context, Vector<const A> squares, double limit, V
                                        Matrix<const T>, Matrix<T>);                               \
   template void dropout<T>(const Context&, const DropoutKey&, Matrix<T>);                         \
   template void add<T>(const Context&, Matrix<const T>, Matrix<T>);                               \
+  template void sum<T>(const Context&, Matrix<const T>, Matrix<const T>, Matrix<const T>,         \
+                       Matrix<T>);                                                                \
+  template void column_sums<T>(const Context&, Matrix<const T>, Vector<Accumulate<T>>);           \
+  template void cap_logits<T>(const Context&, double, Matrix<T>);                                 \
   template void convert<T, float>(const Context&, Vector<const T>, Vector<float>);                \
   template void convert<T, double>(const Context&, Vector<const T>, Vector<double>);              \
   template void convert<T, bf16>(const Context&, Vector<const T>, Vector<bf16>);                  \
@@ -266,12 +297,14 @@ INSTANTIATE(bf16)
 template void descend<bf16, float>(const Context&, double, double, Matrix<const float>,
                                    Vector<const float>, Matrix<float>, Matrix<bf16>);
 
-#define INSTANTIATE_SUMS(A)                                                                   \
-  template void weighted_sum<A>(const Context&, Vector<const A>, Vector<const A>, Vector<A>); \
-  template void sum_of_squares<A>(const Context&, Vector<const A>, Vector<A>);                \
-  template void nesterov<A>(const Context&, double, Vector<A>, Vector<const A>, Vector<A>);   \
-  template void move_average<A>(const Context&, double, Vector<const A>, Vector<A>);          \
-  template void exchange<A>(const Context&, Vector<A>, Vector<A>);                            \
+#define INSTANTIATE_SUMS(A)                                                                     \
+  template void weighted_sum<A>(const Context&, Vector<const A>, Vector<const A>, Vector<A>);   \
+  template void sum_of_squares<A>(const Context&, Vector<const A>, Vector<A>);                  \
+  template void improvement_weights<A>(const Context&, double, double, double, Vector<const A>, \
+                                       Vector<const std::int32_t>, std::size_t, Vector<A>);     \
+  template void nesterov<A>(const Context&, double, Vector<A>, Vector<const A>, Vector<A>);     \
+  template void move_average<A>(const Context&, double, Vector<const A>, Vector<A>);            \
+  template void exchange<A>(const Context&, Vector<A>, Vector<A>);                              \
   template void clip_scale<A>(const Context&, Vector<const A>, double, Vector<A>, Vector<A>);
 INSTANTIATE_SUMS(float)
 INSTANTIATE_SUMS(double)

@@ -128,6 +128,12 @@ void dropout(const Context&, const DropoutKey&, Matrix<T> x);
 /// y += x.
 template <class T>
 void add(const Context&, Matrix<const T> x, Matrix<T> y);
+/// to (N, D) = a + b + c, where each has N rows, or one row, which is added to all, or none.
+template <class T>
+void sum(const Context&, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c, Matrix<T> to);
+/// sums (D) += column sums of x (N, D).
+template <class T>
+void column_sums(const Context&, Matrix<const T> x, Vector<Accumulate<T>> sums);
 /// to = from, with rounding.
 template <class From, class To>
 void convert(const Context&, Vector<const From> from, Vector<To> to);
@@ -157,6 +163,7 @@ void embedding_backward(const Context&, Vector<const std::int32_t> tokens,
 struct HeadOptions {
   double z_loss = 0;           // weight of logsumexp^2 (PaLM, section 5)
   std::size_t vocabulary = 0;  // columns beyond it (padding) take no part; 0: all
+  double cap = 0;  // logits become cap tanh(logit / cap) (Gemma 2, section 2); 0: as they are
 };
 /// Cross entropy of softmax(x w^T) against targets, without storing all logits: `logits` (C, V)
 /// holds one chunk of C rows at a time. x (N, D), w (V, D), targets (N; < 0: ignored), weights (N):
@@ -181,6 +188,9 @@ void scatter_rows(const Context&, Vector<const std::int32_t> rows, Matrix<const 
 template <class T>
 void argmax_rows(const Context&, Matrix<const T> logits, std::size_t vocabulary,
                  Vector<std::int32_t> best);
+/// In place: cap tanh(logit / cap); nothing where cap is 0.
+template <class T>
+void cap_logits(const Context&, double cap, Matrix<T> logits);
 
 // ---- reductions
 // ------------------------------------------------------------------------------------
@@ -188,6 +198,13 @@ void argmax_rows(const Context&, Matrix<const T> logits, std::size_t vocabulary,
 template <class A>
 void weighted_sum(const Context&, Vector<const A> values, Vector<const A> weights,
                   Vector<A> result);
+/// weights (N) = unit (base + reward / mean of the sequence's losses), for sequences of `tokens`
+/// rows. The mean is over rows with a target (N, < 0: none); where it is 0, the weight is unit x
+/// base.
+template <class A>
+void improvement_weights(const Context&, double unit, double base, double reward,
+                         Vector<const A> losses, Vector<const std::int32_t> targets,
+                         std::size_t tokens, Vector<A> weights);
 /// result (1) = sum of squares.
 template <class A>
 void sum_of_squares(const Context&, Vector<const A> values, Vector<A> result);

@@ -16,6 +16,7 @@ void linear_backward_input(const Context&, Matrix<const bf16> dy, Matrix<const b
                            Matrix<bf16> dx, Write);
 void linear_backward_weight(const Context&, Matrix<const bf16> dy, Matrix<const bf16> x,
                             Matrix<float> dw, Vector<float> dbias);
+void column_sums(const Context&, Matrix<const bf16> x, Vector<float> sums);
 
 // norm (norm.cpp)
 void norm_forward(const Context&, Norm, Matrix<const bf16> x, Vector<const bf16> gain,
@@ -45,6 +46,8 @@ void activation_backward(const Context&, Activation, Matrix<const bf16> x, Matri
 
 // elementwise (elementwise.cpp)
 void add(const Context&, Matrix<const bf16> x, Matrix<bf16> y);
+void sum(const Context&, Matrix<const bf16> a, Matrix<const bf16> b, Matrix<const bf16> c,
+         Matrix<bf16> to);
 void convert(const Context&, Vector<const float> from, Vector<bf16> to);
 void convert(const Context&, Vector<const bf16> from, Vector<float> to);
 

@@ -1,3 +1,4 @@
+#include "base/error.hpp"
 #include "ops/cuda/cuda.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/portable/portable.hpp"
@@ -16,6 +17,24 @@ __global__ void add_packs(const bf16* x, bf16* y, std::size_t packs) {
   const Pack more = Pack::load(x + at * pack_size);
   for (int i = 0; i < pack_size; ++i) sum.value[i] += more.value[i];
   sum.store(y + at * pack_size);
+}
+
+/// Rows of the terms are `stride` packs apart: 0 repeats one row. A null term is none.
+struct Term {
+  const bf16* data;
+  std::size_t stride;
+};
+__global__ void sum_packs(Term a, Term b, Term c, bf16* to, std::size_t width, std::size_t packs) {
+  const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
+  if (at >= packs) return;
+  const std::size_t row = at / width, column = at % width;
+  Pack total{};
+  for (const Term& term : {a, b, c}) {
+    if (!term.data) continue;
+    const Pack more = Pack::load(term.data + (row * term.stride + column) * pack_size);
+    for (int i = 0; i < pack_size; ++i) total.value[i] += more.value[i];
+  }
+  total.store(to + at * pack_size);
 }
 
 /// The last thread takes what is left over after whole packs.
@@ -48,6 +67,23 @@ void add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {
   add_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
       x.data(), y.data(), packs);
   check_launch("add");
+}
+
+void sum(const Context& context, Matrix<const bf16> a, Matrix<const bf16> b, Matrix<const bf16> c,
+         Matrix<bf16> to) {
+  if (to.size() == 0) return;
+  if (!all_aligned(a.data(), b.data(), c.data(), to.data()) || to.extent(1) % pack_size != 0)
+    return portable::sum<bf16>(context, a, b, c, to);
+  const std::size_t width = to.extent(1) / pack_size, packs = to.size() / pack_size;
+  const auto term = [&](const Matrix<const bf16>& m) {
+    TERN_REQUIRE(m.size() == 0 || m.size() == to.extent(1) || m.size() == to.size(),
+                 "({}, {}) in a sum of ({}, {})", m.extent(0), m.extent(1), to.extent(0),
+                 to.extent(1));
+    return Term{m.size() == 0 ? nullptr : m.data(), m.extent(0) == 1 ? 0 : width};
+  };
+  sum_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
+      term(a), term(b), term(c), to.data(), width, packs);
+  check_launch("sum");
 }
 
 void convert(const Context& context, Vector<const float> from, Vector<bf16> to) {

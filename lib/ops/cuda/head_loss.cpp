@@ -19,7 +19,7 @@ struct Rows {
   const float* weights;  // null: losses only
   float* losses;
   int width, vocabulary;
-  float z_loss;
+  float z_loss, per_cap;  // per_cap: 1 / cap, or 0
 };
 
 /// The largest of some numbers, and the sum of 2^(number - largest).
@@ -94,8 +94,10 @@ __global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
   for (int column = threadIdx.x * pack_size; column < a.width; column += row_threads * pack_size) {
     Pack pack = load_scaled(row, column, a.vocabulary);
     for (int i = 0; i < pack_size; ++i) {
+      const float share = pack.value[i] / log2_e * a.per_cap;
       pack.value[i] = scale * exp2f(pack.value[i] - lse2);
       if (column + i == target) pack.value[i] -= weight;
+      if (a.per_cap > 0 && column + i < a.vocabulary) pack.value[i] *= 1 - share * share;
     }
     pack.store(row + column);
   }
@@ -121,13 +123,15 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
     const std::size_t n = std::min(size, rows - first);
     const Matrix<bf16> part = rows_of(logits, 0, n);
     cuda::linear_forward(context, rows_of(x, first, n), w, {}, part, Write::overwrite);
+    portable::cap_logits<bf16>(context, options.cap, part);
     const Rows a{part.data(),
                  targets.data() + first,
                  weights ? weights + first : nullptr,
                  losses.data() + first,
                  static_cast<int>(width),
                  static_cast<int>(vocabulary),
-                 static_cast<float>(options.z_loss)};
+                 static_cast<float>(options.z_loss),
+                 static_cast<float>(options.cap > 0 ? 1 / options.cap : 0)};
     row_losses<<<static_cast<unsigned>(n), row_threads, 0, stream_of(context)>>>(a);
     check_launch("row_losses");
     after(first, n, Matrix<const bf16>(part));

@@ -22,7 +22,7 @@ Operand operand(const Matrix<const bf16>& m, bool transposed = false) {
 }
 
 /// partial (gridDim.y, columns): sums of the columns of x over each slice of rows.
-__global__ void column_sums(const bf16* x, std::size_t rows, std::size_t columns, float* partial) {
+__global__ void slice_sums(const bf16* x, std::size_t rows, std::size_t columns, float* partial) {
   const std::size_t column = blockIdx.x * column_threads + threadIdx.x;
   if (column >= columns) return;
   const std::size_t slice = divide_up<std::size_t>(rows, gridDim.y);
@@ -41,20 +41,21 @@ __global__ void add_partial_sums(const float* partial, int slices, std::size_t c
   result[column] += sum;
 }
 
-void add_column_sums(const Context& context, Matrix<const bf16> x, Vector<float> result) {
+}  // namespace
+
+void column_sums(const Context& context, Matrix<const bf16> x, Vector<float> result) {
+  if (x.size() == 0) return;
   const std::size_t rows = x.extent(0), columns = x.extent(1);
   const unsigned wide = blocks_for(columns, column_threads);
   const unsigned slices =
       std::max(1u, std::min<unsigned>(8 * multiprocessors() / wide, blocks_for(rows, 16)));
   float* partial = context.library->scratch(slices * columns);
-  column_sums<<<dim3(wide, slices), column_threads, 0, stream_of(context)>>>(x.data(), rows,
-                                                                             columns, partial);
+  slice_sums<<<dim3(wide, slices), column_threads, 0, stream_of(context)>>>(x.data(), rows, columns,
+                                                                            partial);
   add_partial_sums<<<wide, column_threads, 0, stream_of(context)>>>(partial, slices, columns,
                                                                     result.data());
   check_launch("column_sums");
 }
-
-}  // namespace
 
 void linear_forward(const Context& context, Matrix<const bf16> x, Matrix<const bf16> w,
                     Vector<const bf16> bias, Matrix<bf16> y, Write write) {
@@ -79,7 +80,7 @@ void linear_backward_weight(const Context& context, Matrix<const bf16> dy, Matri
   const bool done = context.library->products().multiply(work_of(context), operand(dy, true),
                                                          operand(x), dw.data(), 1.0f);
   if (!done) return portable::linear_backward_weight<bf16>(context, dy, x, dw, dbias);
-  if (dbias.size()) add_column_sums(context, dy, dbias);
+  if (dbias.size()) column_sums(context, dy, dbias);
 }
 
 }  // namespace tern::ops::cuda

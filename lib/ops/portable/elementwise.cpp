@@ -1,3 +1,4 @@
+#include "base/error.hpp"
 #include "base/random.hpp"
 #include "ops/portable/detail/loops.hpp"
 #include "ops/portable/portable.hpp"
@@ -38,6 +39,38 @@ void add(const Context& context, Matrix<const T> x, Matrix<T> y) {
       KOKKOS_LAMBDA(const std::size_t i) { out[i] = T(A(out[i]) + A(in[i])); });
 }
 
+template <class T>
+void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
+         Matrix<T> to) {
+  using A = Accumulate<T>;
+  const std::size_t rows = to.extent(0), width = to.extent(1);
+  const Matrix<const T> terms[] = {a, b, c};
+  const T* from[3];
+  std::size_t stride[3];
+  for (int k = 0; k < 3; ++k) {
+    const std::size_t own = terms[k].extent(0);
+    TERN_REQUIRE(own == 0 || ((own == 1 || own == rows) && terms[k].extent(1) == width),
+                 "({}, {}) in a sum of ({}, {})", own, terms[k].extent(1), rows, width);
+    from[k] = own == 0 ? nullptr : terms[k].data();
+    stride[k] = own == 1 ? 0 : width;
+  }
+  const T *pa = from[0], *pb = from[1], *pc = from[2];
+  const std::size_t sa = stride[0], sb = stride[1], sc = stride[2];
+  const int columns = static_cast<int>(width);
+  detail::for_each_row(
+      context, "sum", rows, KOKKOS_LAMBDA(const detail::Team& team, const int row) {
+        const auto n = static_cast<std::size_t>(row);
+        T* out = &to(n, 0);
+        detail::columns(team, columns, [&](const int i) {
+          A total = 0;
+          if (pa) total += A(pa[n * sa + i]);
+          if (pb) total += A(pb[n * sb + i]);
+          if (pc) total += A(pc[n * sc + i]);
+          out[i] = T(total);
+        });
+      });
+}
+
 template <class From, class To>
 void convert(const Context& context, Vector<const From> from, Vector<To> to) {
   const From* in = from.data();
@@ -71,11 +104,13 @@ template void move_average<double>(const Context&, double, Vector<const double>,
 template void exchange<float>(const Context&, Vector<float>, Vector<float>);
 template void exchange<double>(const Context&, Vector<double>, Vector<double>);
 
-#define INSTANTIATE(T)                                                               \
-  template void dropout<T>(const Context&, const DropoutKey&, Matrix<T>);            \
-  template void add<T>(const Context&, Matrix<const T>, Matrix<T>);                  \
-  template void convert<T, float>(const Context&, Vector<const T>, Vector<float>);   \
-  template void convert<T, double>(const Context&, Vector<const T>, Vector<double>); \
+#define INSTANTIATE(T)                                                                    \
+  template void dropout<T>(const Context&, const DropoutKey&, Matrix<T>);                 \
+  template void add<T>(const Context&, Matrix<const T>, Matrix<T>);                       \
+  template void sum<T>(const Context&, Matrix<const T>, Matrix<const T>, Matrix<const T>, \
+                       Matrix<T>);                                                        \
+  template void convert<T, float>(const Context&, Vector<const T>, Vector<float>);        \
+  template void convert<T, double>(const Context&, Vector<const T>, Vector<double>);      \
   template void convert<T, bf16>(const Context&, Vector<const T>, Vector<bf16>);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -15,7 +15,8 @@ Matrix<T> rows_of(const Matrix<T>& m, std::size_t first, std::size_t n) {
 }
 
 /// Losses of one chunk of rows, and, with `weights`, the logits replaced by their gradients:
-/// d loss / d logit_v = p_v (1 + 2 z lse) - [v = target].
+/// d loss / d logit_v = (p_v (1 + 2 z lse) - [v = target]) (1 - (logit_v / cap)^2); the last
+/// factor, of logits that are capped already, only with a cap.
 template <class T>
 struct RowLoss {
   using A = Accumulate<T>;
@@ -25,7 +26,7 @@ struct RowLoss {
   Vector<const A> weights;             // (N), or empty: forward only
   Vector<A> losses;                    // (N)
   int first, vocabulary;               // first row of the chunk
-  A z_loss;
+  A z_loss, per_cap;                   // per_cap: 1 / cap, or 0
 
   KOKKOS_FUNCTION void operator()(const Team& team, const int row) const {
     const int n = first + row, target = targets(n), width = static_cast<int>(logits.extent(1));
@@ -52,7 +53,8 @@ struct RowLoss {
     const A scale = weight * (A(1) + A(2) * z_loss * lse) / sum;
     detail::columns(team, vocabulary, [&](int i) {
       const A gradient = scale * exponential(A(values[i]) - largest);
-      values[i] = T(i == target ? gradient - weight : gradient);
+      const A share = A(values[i]) * per_cap, slope = A(1) - share * share;
+      values[i] = T((i == target ? gradient - weight : gradient) * slope);
     });
     const int padding = static_cast<int>(logits.extent(1)) - vocabulary;
     detail::columns(team, padding, [&](int i) { values[vocabulary + i] = T(A(0)); });
@@ -75,9 +77,11 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
     const std::size_t n = std::min(size, rows - first);
     const Matrix<T> part = rows_of(logits, 0, n);
     portable::linear_forward<T>(context, rows_of(x, first, n), w, {}, part);
+    portable::cap_logits<T>(context, options.cap, part);
     detail::for_each_row(context, "row_loss", n,
                          RowLoss<T>{part, targets, weights, losses, static_cast<int>(first),
-                                    static_cast<int>(vocabulary), static_cast<A>(options.z_loss)});
+                                    static_cast<int>(vocabulary), static_cast<A>(options.z_loss),
+                                    static_cast<A>(options.cap > 0 ? 1 / options.cap : 0)});
     chunk(first, n, part);
   }
 }
@@ -127,6 +131,18 @@ void argmax_rows(const Context& context, Matrix<const T> logits, std::size_t voc
 }
 
 template <class T>
+void cap_logits(const Context& context, double cap, Matrix<T> logits) {
+  using A = Accumulate<T>;
+  if (cap <= 0) return;
+  const A limit = static_cast<A>(cap), per_limit = static_cast<A>(1 / cap);
+  T* values = logits.data();
+  detail::for_each(
+      context, "cap_logits", logits.size(), KOKKOS_LAMBDA(const std::size_t i) {
+        values[i] = T(limit * Kokkos::tanh(A(values[i]) * per_limit));
+      });
+}
+
+template <class T>
 void head_loss_backward(const Context& context, const HeadOptions& options, Matrix<const T> x,
                         Matrix<const T> w, Vector<const std::int32_t> targets,
                         Vector<const Accumulate<T>> weights, Matrix<T> logits,
@@ -145,6 +161,7 @@ void head_loss_backward(const Context& context, const HeadOptions& options, Matr
                                      Vector<Accumulate<T>>, Vector<std::int32_t>);           \
   template void scatter_rows<T>(const Context&, Vector<const std::int32_t>, Matrix<const T>, \
                                 Matrix<T>);                                                  \
+  template void cap_logits<T>(const Context&, double, Matrix<T>);                            \
   template void argmax_rows<T>(const Context&, Matrix<const T>, std::size_t,                 \
                                Vector<std::int32_t>);                                        \
   template void head_loss_backward<T>(const Context&, const HeadOptions&, Matrix<const T>,   \

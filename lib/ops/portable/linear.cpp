@@ -78,11 +78,17 @@ void linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<c
   if (dbias.extent(0) > 0) detail::column_sums<T>(context, dy, dbias);
 }
 
+template <class T>
+void column_sums(const Context& context, Matrix<const T> x, Vector<Accumulate<T>> sums) {
+  detail::column_sums<T>(context, x, sums);
+}
+
 #define INSTANTIATE(T)                                                                      \
   template void linear_forward<T>(const Context&, Matrix<const T>, Matrix<const T>,         \
                                   Vector<const T>, Matrix<T>, Write);                       \
   template void linear_backward_input<T>(const Context&, Matrix<const T>, Matrix<const T>,  \
                                          Matrix<T>, Write);                                 \
+  template void column_sums<T>(const Context&, Matrix<const T>, Vector<Accumulate<T>>);     \
   template void linear_backward_weight<T>(const Context&, Matrix<const T>, Matrix<const T>, \
                                           Matrix<Accumulate<T>>, Vector<Accumulate<T>>);
 INSTANTIATE(float)

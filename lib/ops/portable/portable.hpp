@@ -68,6 +68,10 @@ void dropout(const Context&, const DropoutKey&, Matrix<T> x);
 // elementwise
 template <class T>
 void add(const Context&, Matrix<const T> x, Matrix<T> y);
+template <class T>
+void sum(const Context&, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c, Matrix<T> to);
+template <class T>
+void column_sums(const Context&, Matrix<const T> x, Vector<Accumulate<T>> sums);
 template <class From, class To>
 void convert(const Context&, Vector<const From> from, Vector<To> to);
 
@@ -97,6 +101,8 @@ template <class T>
 void argmax_rows(const Context&, Matrix<const T> logits, std::size_t vocabulary,
                  Vector<std::int32_t> best);
 template <class T>
+void cap_logits(const Context&, double cap, Matrix<T> logits);
+template <class T>
 void head_loss_backward(const Context&, const HeadOptions&, Matrix<const T> x, Matrix<const T> w,
                         Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
                         Matrix<T> logits, Vector<Accumulate<T>> losses, Matrix<T> dx,
@@ -106,6 +112,10 @@ void head_loss_backward(const Context&, const HeadOptions&, Matrix<const T> x, M
 template <class A>
 void weighted_sum(const Context&, Vector<const A> values, Vector<const A> weights,
                   Vector<A> result);
+template <class A>
+void improvement_weights(const Context&, double unit, double base, double reward,
+                         Vector<const A> losses, Vector<const std::int32_t> targets,
+                         std::size_t tokens, Vector<A> weights);
 template <class A>
 void sum_of_squares(const Context&, Vector<const A> values, Vector<A> result);
 

@@ -83,9 +83,37 @@ void sum_of_squares(const Context& context, Vector<const A> values, Vector<A> re
       KOKKOS_LAMBDA(const std::size_t i) { return v[i] * v[i]; });
 }
 
-#define INSTANTIATE(A)                                                                        \
-  template void weighted_sum<A>(const Context&, Vector<const A>, Vector<const A>, Vector<A>); \
-  template void sum_of_squares<A>(const Context&, Vector<const A>, Vector<A>);
+template <class A>
+void improvement_weights(const Context& context, double unit, double base, double reward,
+                         Vector<const A> losses, Vector<const std::int32_t> targets,
+                         std::size_t tokens, Vector<A> weights) {
+  TERN_REQUIRE(losses.size() == weights.size() && targets.size() == losses.size() &&
+                   losses.size() % tokens == 0,
+               "{} losses, {} targets and {} weights in sequences of {}", losses.size(),
+               targets.size(), weights.size(), tokens);
+  const int length = static_cast<int>(tokens);
+  const A u = static_cast<A>(unit), b = static_cast<A>(base), r = static_cast<A>(reward);
+  detail::for_each_row(
+      context, "improvement_weights", losses.size() / tokens,
+      KOKKOS_LAMBDA(const Team& team, const int sequence) {
+        const std::size_t first = static_cast<std::size_t>(sequence) * tokens;
+        const A* loss = losses.data() + first;
+        const std::int32_t* target = targets.data() + first;
+        A* weight = weights.data() + first;
+        const A sum = detail::row_sum<A>(
+            team, length, [=](const int i) { return target[i] < 0 ? A(0) : loss[i]; });
+        const A count = detail::row_sum<A>(
+            team, length, [=](const int i) { return target[i] < 0 ? A(0) : A(1); });
+        const A each = u * (sum > 0 ? b + r * count / sum : b);
+        detail::columns(team, length, [=](const int i) { weight[i] = each; });
+      });
+}
+
+#define INSTANTIATE(A)                                                                          \
+  template void weighted_sum<A>(const Context&, Vector<const A>, Vector<const A>, Vector<A>);   \
+  template void sum_of_squares<A>(const Context&, Vector<const A>, Vector<A>);                  \
+  template void improvement_weights<A>(const Context&, double, double, double, Vector<const A>, \
+                                       Vector<const std::int32_t>, std::size_t, Vector<A>);
 INSTANTIATE(float)
 INSTANTIATE(double)
 
