@@ -25,6 +25,7 @@ struct Model {
   std::int64_t ffn_hidden = 0;  // 0: 8/3 hidden rounded up to 64 for swiglu, else 4 hidden
   std::int64_t context = 1024, vocabulary = 50304;
   std::string activation = "swiglu";  // swiglu | gelu | relu2
+  std::int64_t inner_steps = 0;       // of a recursive model; 0: the blocks run once
   std::string norm = "rmsnorm";       // rmsnorm | layernorm
   double norm_eps = 1e-5;
   bool qk_norm = false;
@@ -58,7 +59,7 @@ struct Objective {
   double clip_low = 1e-3, clip_high = 1;
   bool clip_search = true;
   // refinement
-  std::int64_t supervision_steps = 4, inner_steps = 2;
+  std::int64_t supervision_steps = 4;
   std::string preset = "none";  // none | aggressive | extreme: the values below
   double weight_base = 5, reward = 1;
   std::vector<double> refinement_range = {0.15, 0.25}, norm_range = {0.5, 1.5};

@@ -22,6 +22,8 @@ std::string layer_name(std::int64_t layer, const char* rest) {
   return fmt::format("model/layers/{}/{}", layer, rest);
 }
 
+double embedding_std(const deck::Model& m) { return m.embed_std > 0 ? m.embed_std : m.init_std; }
+
 /// Draws one parameter. Four elements a Philox call: a pure function of (seed, parameter, element).
 template <class A>
 struct DrawNormal {
@@ -91,7 +93,7 @@ void ParameterTree::add_matrices(const deck::Model& m) {
   const double std = m.init_std;
   // Each block adds two projections to the residual stream (GPT-2, section 2.3).
   const double residual = m.init_scaled_residual ? std / std::sqrt(2.0 * m.layers) : std;
-  add("model/embed_tokens/weight", {size(m.vocabulary), D}, 0, std);
+  add("model/embed_tokens/weight", {size(m.vocabulary), D}, 0, embedding_std(m));
   align();
   if (m.position == "learned") add("model/embed_positions/weight", {size(m.context), D}, 0, std);
   align();
@@ -148,6 +150,12 @@ void ParameterTree::add_vectors(const deck::Model& m) {
     }
   }
   norm("model/norm");
+  if (m.inner_steps == 0) return;
+  // They begin as a token's embedding does, to which they are added.
+  for (const char* state : {"model/initial_answer", "model/initial_latent"}) {
+    align();
+    add(state, {D}, 0, embedding_std(m));
+  }
 }
 
 const Parameter& ParameterTree::at(const std::string& name) const {

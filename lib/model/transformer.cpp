@@ -67,32 +67,57 @@ void Transformer<T>::allocate_states(Arena& arena) {
   const detail::StateOptions options{blocks_.batch, blocks_.tokens,
                                      blocks_.norm == ops::Norm::layernorm, blocks_.qk_norm,
                                      options_.training};
+  if (!options_.training) return allocate_evaluation(arena, options);
   const auto stream = [&](const std::string& name) {
     return arena.matrix<T>(name, Term::activations, blocks_.rows(), blocks_.size.D);
   };
-  if (!options_.training) {
-    shared_ = detail::request_state<T>(arena, "layers", blocks_.size, options);
-    shared_.input = shared_.middle = last_ = stream("residual stream");
-    whole_ = shared_;
-    finished_ = shared_.normed_ffn;
-    last_rstd_ = shared_.rstd2;
-    last_mean_ = shared_.mean2;
-    return;
-  }
   if (options_.recompute)
     shared_ = detail::request_state<T>(arena, "layers", blocks_.size, options);
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    const std::string label = fmt::format("layer {}", l);
-    inputs_.push_back(stream(label + "/input"));
-    if (options_.recompute) continue;
-    states_.push_back(detail::request_state<T>(arena, label, blocks_.size, options));
-    states_.back().input = inputs_.back();
+  for (std::size_t pass = 0; pass < options_.passes; ++pass) {
+    const std::string of_pass = options_.passes > 1 ? fmt::format("pass {}/", pass) : "";
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const std::string label = fmt::format("{}layer {}", of_pass, l);
+      inputs_.push_back(stream(label + "/input"));
+      if (options_.recompute) continue;
+      states_.push_back(detail::request_state<T>(arena, label, blocks_.size, options));
+      states_.back().input = inputs_.back();
+    }
+    const auto vector = [&](const char* name) {
+      return arena.vector<A>(of_pass + name, Term::activations, blocks_.rows());
+    };
+    Final final{
+        stream(of_pass + "final norm/input"), stream(of_pass + "final norm/output"), {}, {}};
+    final.rstd = vector("final norm/rstd");
+    if (options.layernorm) final.mean = vector("final norm/mean");
+    finals_.push_back(final);
   }
-  last_ = stream("final norm/input");
-  finished_ = stream("final norm/output");
-  last_rstd_ = arena.vector<A>("final norm/rstd", Term::activations, blocks_.rows());
-  if (options.layernorm)
-    last_mean_ = arena.vector<A>("final norm/mean", Term::activations, blocks_.rows());
+}
+
+/// All passes and layers share one state. The states of several passes, which outlive a pass, have
+/// places of their own.
+template <class T>
+void Transformer<T>::allocate_evaluation(Arena& arena, const detail::StateOptions& options) {
+  const auto stream = [&](const char* name) {
+    return arena.matrix<T>(name, Term::activations, blocks_.rows(), blocks_.size.D);
+  };
+  shared_ = detail::request_state<T>(arena, "layers", blocks_.size, options);
+  shared_.input = shared_.middle = stream("residual stream");
+  whole_ = shared_;
+  if (options_.passes > 1) {
+    latent_ = stream("latent");
+    answer_ = stream("answer");
+  }
+  share_finals();
+}
+
+template <class T>
+void Transformer<T>::share_finals() {
+  const std::size_t N = blocks_.rows();
+  finals_.assign(options_.passes,
+                 {shared_.input, shared_.normed_ffn, shared_.mean2, shared_.rstd2});
+  if (options_.passes == 1) return;
+  for (Final& final : finals_) final.output = detail::narrow_rows(latent_, N);
+  finals_.back().output = detail::narrow_rows(answer_, N);
 }
 
 /// The head's chunk of logits and the blocks' gradients are never alive together: one piece of
@@ -138,24 +163,26 @@ void Transformer<T>::prepare(const ops::Context& context) {
 }
 
 template <class T>
-LayerState<T>& Transformer<T>::state(std::size_t layer) {
-  if (!states_.empty()) return states_[layer];
-  if (!inputs_.empty()) shared_.input = inputs_[layer];
+LayerState<T>& Transformer<T>::state(std::size_t place) {
+  if (!states_.empty()) return states_[place];
+  if (!inputs_.empty()) shared_.input = inputs_[place];
   return shared_;
 }
 
 template <class T>
-Matrix<T> Transformer<T>::output_of(std::size_t layer) const {
-  return layer + 1 < inputs_.size() ? inputs_[layer + 1] : last_;
+Matrix<T> Transformer<T>::output_of(std::size_t place) const {
+  const std::size_t next = place + 1;
+  if (inputs_.empty() || next % layers() == 0) return finals_[place / layers()].input;
+  return inputs_[next];
 }
 
-/// The key of one place of dropout: 0 the embedding, 2 l + 1 and 2 l + 2 the branches of layer l.
+/// The key of one stream of dropout: 0 the embedding, 2 p + 1 and 2 p + 2 the branches of place p.
 template <class T>
-ops::DropoutKey Transformer<T>::key(const ops::DropoutKey& base, std::size_t place) const {
+ops::DropoutKey Transformer<T>::key(const ops::DropoutKey& base, std::size_t stream) const {
   TERN_REQUIRE(base.probability == 0 || dropout_, "dropout {} in a model made without it",
                base.probability);
   ops::DropoutKey result = base;
-  result.layer += static_cast<std::uint32_t>(place);
+  result.layer += static_cast<std::uint32_t>(stream);
   return result;
 }
 
@@ -194,37 +221,38 @@ void Transformer<T>::rotate_rows(const ops::Context& context, std::size_t row, s
 }
 
 template <class T>
-void Transformer<T>::block(const ops::Context& context, std::size_t layer,
+void Transformer<T>::block(const ops::Context& context, std::size_t place,
                            const ops::Pattern& pattern, const ops::DropoutKey& dropout) {
-  LayerState<T>& s = state(layer);
-  blocks_.qkv_forward(context, layers_[layer], s);
+  LayerState<T>& s = state(place);
+  blocks_.qkv_forward(context, parameters_of(place), s);
   blocks_.attend(context, s, pattern);
-  end_block(context, layer, dropout);
+  end_block(context, place, dropout);
 }
 
 template <class T>
-Matrix<T> Transformer<T>::project_qkv(const ops::Context& context, std::size_t layer) {
-  LayerState<T>& s = state(layer);
-  blocks_.qkv_forward(context, layers_[layer], s);
+Matrix<T> Transformer<T>::project_qkv(const ops::Context& context, std::size_t place) {
+  LayerState<T>& s = state(place);
+  blocks_.qkv_forward(context, parameters_of(place), s);
   return s.qkv;
 }
 
 template <class T>
-void Transformer<T>::end_block(const ops::Context& context, std::size_t layer,
+void Transformer<T>::end_block(const ops::Context& context, std::size_t place,
                                const ops::DropoutKey& dropout) {
-  LayerState<T>& s = state(layer);
-  const detail::Layer<T>& parameters = layers_[layer];
-  blocks_.attention_output(context, parameters, s, key(dropout, 2 * layer + 1));
+  LayerState<T>& s = state(place);
+  const detail::Layer<T>& parameters = parameters_of(place);
+  blocks_.attention_output(context, parameters, s, key(dropout, 2 * place + 1));
   blocks_.ffn_hidden(context, parameters, s);
-  blocks_.ffn_output(context, parameters, s, output_of(layer), key(dropout, 2 * layer + 2));
-  held_ = layer;
+  blocks_.ffn_output(context, parameters, s, output_of(place), key(dropout, 2 * place + 2));
+  held_ = place;
 }
 
 template <class T>
-Matrix<const T> Transformer<T>::finish(const ops::Context& context) {
-  ops::norm_forward<T>(context, blocks_.norm, last_, final_norm_.gain, final_norm_.bias,
-                       blocks_.eps, finished_, last_mean_, last_rstd_);
-  return finished_;
+Matrix<const T> Transformer<T>::finish(const ops::Context& context, std::size_t pass) {
+  const Final& final = finals_[pass];
+  ops::norm_forward<T>(context, blocks_.norm, final.input, final_norm_.gain, final_norm_.bias,
+                       blocks_.eps, final.output, final.mean, final.rstd);
+  return final.output;
 }
 
 template <class T>
@@ -239,11 +267,12 @@ Matrix<const T> Transformer<T>::forward(const ops::Context& context, const Rows&
 /// The finished rows that are scored: all of them, or a copy of some.
 template <class T>
 Matrix<const T> Transformer<T>::pick(const ops::Context& context, const Scored& scored) {
-  if (scored.rows.extent(0) == 0) return finished_;
+  const Matrix<T>& finished = finals_.back().output;
+  if (scored.rows.extent(0) == 0) return finished;
   TERN_REQUIRE(scored.rows.extent(0) <= picked_.extent(0), "{} rows to score, made for {}",
                scored.rows.extent(0), picked_.extent(0));
   const Matrix<T> picked = detail::narrow_rows(picked_, scored.rows.extent(0));
-  ops::embedding_forward<T>(context, scored.rows, finished_, {}, 1, 0, picked);  // a gather
+  ops::embedding_forward<T>(context, scored.rows, finished, {}, 1, 0, picked);  // a gather
   return picked;
 }
 
@@ -261,8 +290,8 @@ void Transformer<T>::logits(const ops::Context& context, std::size_t first_row,
                             Matrix<T> result) const {
   TERN_REQUIRE(first_row + result.extent(0) <= blocks_.rows(), "rows {} to {} of {}", first_row,
                first_row + result.extent(0), blocks_.rows());
-  const Matrix<const T> rows(finished_.data() + first_row * blocks_.size.D, result.extent(0),
-                             blocks_.size.D);
+  const Matrix<const T> rows(finals_.back().output.data() + first_row * blocks_.size.D,
+                             result.extent(0), blocks_.size.D);
   logits_of(context, rows, result);
 }
 
@@ -280,10 +309,7 @@ void Transformer<T>::reshape(std::size_t batch, std::size_t tokens) {
   blocks_.batch = batch;
   blocks_.tokens = tokens;
   shared_ = detail::narrow(whole_, blocks_.size, batch, tokens);
-  last_ = shared_.input;
-  finished_ = shared_.normed_ffn;
-  last_rstd_ = shared_.rstd2;
-  last_mean_ = shared_.mean2;
+  share_finals();
 }
 
 // ---- backward ----
@@ -299,32 +325,45 @@ void Transformer<T>::loss_backward(const ops::Context& context, const ops::HeadO
     ops::head_loss_backward<T>(context, options, pick(context, scored), head_.weight,
                                scored.targets, weights, logits_, losses, dx, head_.dweight);
   if (M < N) ops::scatter_rows<T>(context, scored.rows, dx, dfinished_);
-  ops::norm_backward<T>(context, blocks_.norm, dfinished_, last_, final_norm_.gain, last_mean_,
-                        last_rstd_, blocks_.dstream, ops::Write::overwrite, final_norm_.dgain,
+  norm_backward(context, finals_.back());
+}
+
+/// From dfinished_ to the stream's gradient.
+template <class T>
+void Transformer<T>::norm_backward(const ops::Context& context, const Final& pass) {
+  ops::norm_backward<T>(context, blocks_.norm, dfinished_, pass.input, final_norm_.gain, pass.mean,
+                        pass.rstd, blocks_.dstream, ops::Write::overwrite, final_norm_.dgain,
                         final_norm_.dbias, blocks_.partial);
 }
 
 template <class T>
-void Transformer<T>::recompute(const ops::Context& context, std::size_t layer,
+void Transformer<T>::finish_backward(const ops::Context& context, std::size_t pass) {
+  Kokkos::deep_copy(context.space, dfinished_, blocks_.dstream);
+  norm_backward(context, finals_[pass]);
+}
+
+template <class T>
+void Transformer<T>::recompute(const ops::Context& context, std::size_t place,
                                const ops::Pattern& pattern, const ops::DropoutKey& dropout) {
-  LayerState<T>& s = state(layer);
-  if (held_ != layer) {  // the last block's state is still there
-    const detail::Layer<T>& parameters = layers_[layer];
+  LayerState<T>& s = state(place);
+  if (held_ != place) {  // the last block's state is still there
+    const detail::Layer<T>& parameters = parameters_of(place);
     blocks_.qkv_forward(context, parameters, s);
     blocks_.attend(context, s, pattern);
-    blocks_.attention_output(context, parameters, s, key(dropout, 2 * layer + 1));
+    blocks_.attention_output(context, parameters, s, key(dropout, 2 * place + 1));
     blocks_.ffn_hidden(context, parameters, s);
   }
   held_ = nothing_held;
 }
 
 template <class T>
-void Transformer<T>::block_backward(const ops::Context& context, std::size_t layer,
+void Transformer<T>::block_backward(const ops::Context& context, std::size_t place,
                                     const ops::Pattern& pattern, const ops::DropoutKey& dropout) {
-  if (options_.recompute) recompute(context, layer, pattern, dropout);
-  LayerState<T>& s = state(layer);
-  blocks_.ffn_backward(context, layers_[layer], s, key(dropout, 2 * layer + 2));
-  blocks_.attention_backward(context, layers_[layer], s, pattern, key(dropout, 2 * layer + 1));
+  if (options_.recompute) recompute(context, place, pattern, dropout);
+  LayerState<T>& s = state(place);
+  const detail::Layer<T>& parameters = parameters_of(place);
+  blocks_.ffn_backward(context, parameters, s, key(dropout, 2 * place + 2));
+  blocks_.attention_backward(context, parameters, s, pattern, key(dropout, 2 * place + 1));
 }
 
 template <class T>

@@ -29,6 +29,10 @@ struct Scored {
   Vector<const std::int32_t> targets;    // (M), < 0: no loss
 };
 
+namespace detail {
+struct StateOptions;
+}
+
 struct TransformerOptions {
   std::size_t batch, tokens;  // B, T of one micro-step
   bool training = true;       // false: no gradients, one LayerState for all layers
@@ -36,6 +40,7 @@ struct TransformerOptions {
   std::size_t positions = 0;  // rows of the rotary table; 0: tokens
   std::size_t head_rows = 0;  // rows of a chunk of logits; 0: head_chunk_rows()
   std::size_t scored = 0;     // the most rows that the head is ever given; 0: all
+  std::size_t passes = 1;     // of the stack of blocks between a forward and its backward
 };
 
 /// Rows of logits that the head holds at a time. On the host at most 256, so that a chunk is soon
@@ -54,14 +59,14 @@ class Transformer {
   /// Fills what is constant (rotary table). Once, after the arena allocates.
   void prepare(const ops::Context&);
 
-  // Forward, in this order. The dropout key's `layer` is the number of the first of the 2 layers()
-  // + 1 streams that one pass draws from.
+  // Forward, in this order. A block's `place` is pass x layers() + layer. The dropout key's `layer`
+  // is the number of the first of the 1 + 2 layers() x passes streams that are drawn from.
   void embed(const ops::Context&, const Rows& rows, const ops::DropoutKey& dropout = {});
-  void block(const ops::Context&, std::size_t layer, const ops::Pattern& pattern,
+  void block(const ops::Context&, std::size_t place, const ops::Pattern& pattern,
              const ops::DropoutKey& dropout);
-  /// Final norm; the result (N, D) is what the head reads.
-  Matrix<const T> finish(const ops::Context&);
-  /// All of the above.
+  /// Final norm of a pass. The last pass's result (N, D) is what the head reads.
+  Matrix<const T> finish(const ops::Context&, std::size_t pass = 0);
+  /// All of the above, of one pass.
   Matrix<const T> forward(const ops::Context&, const Rows& rows, const ops::Pattern& pattern,
                           const ops::DropoutKey& dropout = {});
 
@@ -73,12 +78,23 @@ class Transformer {
   /// losses (M) and the gradient through head and final norm. weights (M): d total / d loss_i.
   void loss_backward(const ops::Context&, const ops::HeadOptions&, const Scored& scored,
                      Vector<const Accumulate<T>> weights, Vector<Accumulate<T>> losses);
-  void block_backward(const ops::Context&, std::size_t layer, const ops::Pattern& pattern,
+  void block_backward(const ops::Context&, std::size_t place, const ops::Pattern& pattern,
                       const ops::DropoutKey& dropout);
+  /// Of a pass before the last: from the gradient of its result, in stream_gradient(), to that of
+  /// what its last block gave.
+  void finish_backward(const ops::Context&, std::size_t pass);
   /// With the rows and the dropout key that embed() was given.
   void embed_backward(const ops::Context&, const Rows& rows);
 
   std::size_t layers() const { return layers_.size(); }
+  std::size_t passes() const { return finals_.size(); }
+  std::size_t rows() const { return blocks_.rows(); }
+  // (N, D) each: what enters a pass's first block; the result of the latest finish() of a pass, or
+  // in evaluation, where all passes before the last share it, of any of those; and the gradient of
+  // the residual stream where backward stands.
+  Matrix<T> entry(std::size_t pass) { return state(pass * layers()).input; }
+  Matrix<const T> finished(std::size_t pass) const { return finals_[pass].output; }
+  Matrix<T> stream_gradient() const { return blocks_.dstream; }
   /// Logits (rows, V) of neighbouring rows of the finished forward, for tests and generation.
   void logits(const ops::Context&, std::size_t first_row, Matrix<T> result) const;
   /// Logits (M, V) of finished rows (M, D).
@@ -94,7 +110,7 @@ class Transformer {
   void embed_rows(const ops::Context&, std::size_t row, Vector<const std::int32_t> tokens,
                   std::size_t period, int first, Vector<const std::int32_t> levels = {});
   /// Norm, q, k, v and q/k norm of a block; the result (N, (H + 2K) E) is not yet rotated.
-  Matrix<T> project_qkv(const ops::Context&, std::size_t layer);
+  Matrix<T> project_qkv(const ops::Context&, std::size_t place);
   /// Rotates q and k of `batch` sequences of `tokens` rows from `row` on.
   void rotate_rows(const ops::Context&, std::size_t row, std::size_t batch, std::size_t tokens,
                    const ops::Positions&);
@@ -102,18 +118,29 @@ class Transformer {
   Matrix<T> attention_result() const { return shared_.attention; }
   Matrix<Accumulate<T>> lse() const { return shared_.lse; }
   /// The rest of the block after attention.
-  void end_block(const ops::Context&, std::size_t layer, const ops::DropoutKey& dropout);
+  void end_block(const ops::Context&, std::size_t place, const ops::DropoutKey& dropout);
 
  private:
   using A = Accumulate<T>;
+  /// Of the final norm in one pass.
+  struct Final {
+    Matrix<T> input, output;  // (N, D)
+    Vector<A> mean, rstd;     // (N)
+  };
 
   void allocate_states(Arena& arena);
+  void allocate_evaluation(Arena& arena, const detail::StateOptions& options);
+  void share_finals();
   void allocate_workspace(Arena& arena);
-  LayerState<T>& state(std::size_t layer);
-  Matrix<T> output_of(std::size_t layer) const;
-  ops::DropoutKey key(const ops::DropoutKey& base, std::size_t place) const;
+  LayerState<T>& state(std::size_t place);
+  Matrix<T> output_of(std::size_t place) const;
+  const detail::Layer<T>& parameters_of(std::size_t place) const {
+    return layers_[place % layers_.size()];
+  }
+  void norm_backward(const ops::Context&, const Final& pass);
+  ops::DropoutKey key(const ops::DropoutKey& base, std::size_t stream) const;
   Matrix<const T> pick(const ops::Context&, const Scored& scored);
-  void recompute(const ops::Context&, std::size_t layer, const ops::Pattern&,
+  void recompute(const ops::Context&, std::size_t place, const ops::Pattern&,
                  const ops::DropoutKey&);
 
   TransformerOptions options_;
@@ -126,12 +153,12 @@ class Transformer {
   detail::Gain<T> final_norm_;
 
   // Activations.
-  std::vector<LayerState<T>> states_;  // one a layer (training without recomputation), or none
-  std::vector<Matrix<T>> inputs_;      // (N, D), one a layer in training
+  std::vector<LayerState<T>> states_;  // one a place (training without recomputation), or none
+  std::vector<Matrix<T>> inputs_;      // (N, D), one a place in training
   LayerState<T> shared_, whole_;       // of evaluation and recomputation; whole_: before reshape()
-  Matrix<T> last_, finished_;          // (N, D) entering and leaving the final norm
-  Vector<A> last_mean_, last_rstd_;    // (N)
-  std::size_t held_;                   // the layer whose state shared_ holds
+  std::vector<Final> finals_;          // one a pass
+  Matrix<T> latent_, answer_;          // (N, D) in evaluation, of several passes; before reshape()
+  std::size_t held_;                   // the place whose state shared_ holds
   ops::DropoutKey embed_dropout_;
 
   // Workspace of the head; that of the blocks is in blocks_.

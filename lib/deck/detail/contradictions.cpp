@@ -197,6 +197,11 @@ void check_refinement(const Deck& d, Contradictions& c) {
   c.check(!is_range(o.norm_range), {"objective.norm_range"},
           "not two rising values; write them as 0.5, 1.5");
   const bool refinement = o.kind == "refinement";
+  c.check(refinement && d.model.inner_steps == 0, {"model.inner_steps", "objective.kind"},
+          "refinement needs a recursive model; write 1 or more, as 2");
+  c.check(o.kind == "block_diffusion" && d.model.inner_steps > 0,
+          {"model.inner_steps", "objective.kind"},
+          "block diffusion is not built for recursive models; write 0");
   c.check(!refinement && d.generation.refine >= 0, {"generation.refine", "objective.kind"},
           "only kind = 'refinement' refines its answers; write -1, or remove it");
   c.check(d.model.logit_cap > 0 && o.kind == "block_diffusion", {"model.logit_cap"},

@@ -28,6 +28,12 @@ void describe(Group& group, Model& m) {
       .at_most(1 << 24);
   group.add("activation", m.activation, "of the feed-forward layer")
       .one_of({"swiglu", "gelu", "relu2"});
+  group
+      .add("inner_steps", m.inner_steps,
+           "passes of a recursive model over its latent state before it answers, as refinement "
+           "needs; 0: the blocks run once")
+      .at_least(0)
+      .at_most(64);
   group.add("norm", m.norm, "normalization before attention, feed-forward layer and head")
       .one_of({"rmsnorm", "layernorm"});
   group.add("norm_eps", m.norm_eps, "added to the variance in norms").above(0).below(1);

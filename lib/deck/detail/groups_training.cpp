@@ -44,11 +44,6 @@ void describe(Group& group, Objective& o) {
       .at_least(2)
       .at_most(64);
   group
-      .add("inner_steps", o.inner_steps,
-           "refinement: passes over the latent state before an answer")
-      .at_least(1)
-      .at_most(64);
-  group
       .add("preset", o.preset,
            "refinement: weight_base, reward, refinement_range, norm_range; aggressive: 5, 1, 0.15 "
            "to 0.25, 0.5 to 1.5; extreme: 10, 2, 0.5 to 0.97, 2 to 15; none: as given")

@@ -68,6 +68,12 @@ Gain<T> Binder<T>::gain(const std::string& module) const {
 }
 
 template <class T>
+std::pair<Vector<const T>, Vector<Accumulate<T>>> Binder<T>::vector(const std::string& name) const {
+  const std::size_t count = tree_.at(name).count;
+  return {values(name, count), gradients(name, count)};
+}
+
+template <class T>
 Layer<T> Binder<T>::layer(const deck::Model& model, std::size_t index) const {
   const std::string at = fmt::format("model/layers/{}/", index);
   const std::string attention = at + "self_attn/", ffn = at + "mlp/";

@@ -39,6 +39,8 @@ class Binder {
   /// The map made of the named modules ("model/layers/0/self_attn/q_proj"), which lie side by side.
   Linear<T> linear(const std::vector<std::string>& modules) const;
   Gain<T> gain(const std::string& module) const;
+  /// A parameter by its whole name, and its gradient.
+  std::pair<Vector<const T>, Vector<Accumulate<T>>> vector(const std::string& name) const;
   Layer<T> layer(const deck::Model& model, std::size_t index) const;
 
  private:
