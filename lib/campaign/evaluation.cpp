@@ -39,13 +39,16 @@ objective::Score evaluate(plan::Workload<T>& w, const deck::Deck& deck, const pl
   std::vector<double> sums(w.objective->sums(), 0);
   for (std::size_t micro = 0; micro < options.accumulation; ++micro) {
     const auto prepared = w.objective->prepare(w.context, reader.next(), 0, true);
-    w.model.forward(w.context, prepared.rows, prepared.pattern);
     const std::size_t scored = prepared.scored.targets.extent(0);
     const Vector<A> losses(w.losses.data(), scored);
     const Vector<std::int32_t> best(w.best.data(), w.objective->wants_best() ? scored : 0);
-    w.model.loss(w.context, head, prepared.scored, losses, best);
-    w.objective->tally(on_host<double, A>(w.context, losses),
-                       on_host<std::int32_t, std::int32_t>(w.context, best), sums);
+    w.recursion.embed(w.context, prepared.rows);
+    for (std::size_t step = 0; step < w.objective->evaluated_steps(training); ++step) {
+      w.recursion.advance(w.context, prepared.pattern);
+      w.model.loss(w.context, head, prepared.scored, losses, best);
+      w.objective->tally(step, on_host<double, A>(w.context, losses),
+                         on_host<std::int32_t, std::int32_t>(w.context, best), sums);
+    }
   }
   group.all_reduce(sums.data(), sums.size(), comm::Sum::sum);
   return w.objective->conclude(sums, training);

@@ -14,29 +14,41 @@ Vector<Accumulate<T>> sum_of(const plan::Workload<T>& w, std::size_t part, std::
   return Vector<Accumulate<T>>(w.loss_sums.data() + part * w.loss_sums.extent(1) + slot, 1);
 }
 
-/// Forward and backward of one micro-step; gradients are added up.
+/// Forward and backward of one micro-step, step by step of a recursive model; gradients are added
+/// up.
 template <class T>
-void micro_step(plan::Workload<T>& w, const data::Batch& batch, std::size_t slot,
+void micro_step(plan::Workload<T>& w, const data::Batch& batch, std::size_t micro,
                 const ops::DropoutKey& dropout, Phases& phases) {
   using A = Accumulate<T>;
   const ops::Context& context = w.context;
   const auto prepared = [&] {
     const auto timed = phases.scope(Phase::data);
-    return w.objective->prepare(context, batch, slot, false);
+    return w.objective->prepare(context, batch, micro, false);
   }();
   {
     const auto timed = phases.scope(Phase::forward);
-    w.model.forward(context, prepared.rows, prepared.pattern, dropout);
+    w.recursion.embed(context, prepared.rows, dropout);
+  }
+  const Vector<A> losses(w.losses.data(), prepared.scored.targets.extent(0));
+  Vector<const A> weights = prepared.weights;
+  for (std::size_t step = 0; step < w.objective->steps(); ++step) {
+    {
+      const auto timed = phases.scope(Phase::forward);
+      w.recursion.advance(context, prepared.pattern, dropout);
+    }
+    const auto timed = phases.scope(Phase::backward);
+    if (step > 0) weights = w.objective->weights_of(context, step, prepared, losses);
+    w.model.loss_backward(context, w.objective->head(), prepared.scored, weights, losses);
+    const std::size_t slot = micro * w.objective->steps() + step;
+    ops::weighted_sum<A>(context, losses, weights, sum_of(w, 0, slot));
+    for (std::size_t part = 0; part < prepared.parts.size(); ++part)
+      if (prepared.parts[part].step == step)
+        ops::weighted_sum<A>(context, losses, prepared.parts[part].weights,
+                             sum_of(w, 1 + part, slot));
+    w.recursion.backward(context, prepared.pattern, dropout);
   }
   const auto timed = phases.scope(Phase::backward);
-  const Vector<A> losses(w.losses.data(), prepared.scored.targets.extent(0));
-  w.model.loss_backward(context, w.objective->head(), prepared.scored, prepared.weights, losses);
-  ops::weighted_sum<A>(context, losses, prepared.weights, sum_of(w, 0, slot));
-  for (std::size_t part = 0; part < prepared.parts.size(); ++part)
-    ops::weighted_sum<A>(context, losses, prepared.parts[part], sum_of(w, 1 + part, slot));
-  for (std::size_t layer = w.model.layers(); layer-- > 0;)
-    w.model.block_backward(context, layer, prepared.pattern, dropout);
-  w.model.embed_backward(context, prepared.rows);
+  w.recursion.embed_backward(context, prepared.rows);
 }
 
 /// Sums over the columns of a small device matrix, on the host.
@@ -64,6 +76,7 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
                           static_cast<std::uint64_t>(step), 0, 0};
   const std::size_t rows = layout.per_rank * layout.tokens;
   w.optimizer->zero_gradients(w.context);
+  Kokkos::deep_copy(w.context.space, w.loss_sums, A(0));
   for (std::size_t micro = 0; micro < layout.accumulation; ++micro) {
     const data::Batch batch = [&] {
       const auto timed = phases.scope(Phase::data);
@@ -91,7 +104,7 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
   w.optimizer->gather_parameters(w.context);
   std::vector<double> sums = row_sums<A>(w.context, w.loss_sums);
   group.all_reduce(sums.data(), sums.size(), comm::Sum::sum);
-  result.loss = sums[0];
+  result.loss = sums[0] + w.objective->constant();
   result.parts.assign(sums.begin() + 1, sums.end());
   return result;
 }

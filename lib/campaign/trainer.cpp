@@ -69,7 +69,8 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
              static_cast<int>(deck.checkpoint.keep), log),
       meter_(local_rank),
       phases_([this] { workload_.context.fence("phase"); }),
-      peak_tflops_(deck.objective.kind == "causal" ? plan::peak_tflops(deck) : std::nullopt) {
+      peak_tflops_(deck.objective.kind == "block_diffusion" ? std::nullopt
+                                                            : plan::peak_tflops(deck)) {
   TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
                plan.total_bytes, arena_.bytes());
   workload_.model.prepare(workload_.context);
@@ -234,6 +235,8 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     values.emplace_back("train/loss_" + names[i], result.parts[i]);
     parts += fmt::format("  {} {:.4f}", names[i], result.parts[i]);
   }
+  for (const auto& [name, figure] : workload_.objective->figures(result.parts))
+    values.emplace_back("train/" + name, figure);
   std::string mfu;
   if (peak_tflops_) {
     const double share =

@@ -12,8 +12,10 @@ std::size_t pass_rows(std::size_t batch, std::size_t max_tokens, std::size_t pre
   return std::max(batch, std::min(max_tokens, prefill_rows));
 }
 
-model::TransformerOptions options_for(std::size_t rows, std::size_t max_tokens) {
+model::TransformerOptions options_for(const deck::Model& model, std::size_t rows,
+                                      std::size_t max_tokens) {
   model::TransformerOptions options{rows, 1};
+  options.passes = model::passes_of(model);
   options.training = false;
   options.positions = max_tokens;
   options.head_rows = 1;  // losses are not asked for
@@ -25,23 +27,32 @@ model::TransformerOptions options_for(std::size_t rows, std::size_t max_tokens) 
 template <class T>
 Generator<T>::Generator(const deck::Model& model, const model::ParameterTree& tree,
                         const model::Parameters<T>& parameters, std::size_t batch,
-                        std::size_t max_tokens, Arena& arena)
+                        std::size_t max_tokens, std::size_t steps, Arena& arena)
     : size_(model),
       batch_(batch),
       max_tokens_(max_tokens),
+      steps_(steps),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
+      cap_(model.logit_cap),
       transformer_(model, tree, parameters,
-                   options_for(pass_rows(batch, max_tokens, prefill_rows), max_tokens), arena) {
-  TERN_REQUIRE(batch > 0 && max_tokens > 0, "batch {}, max_tokens {}", batch, max_tokens);
+                   options_for(model, pass_rows(batch, max_tokens, prefill_rows), max_tokens),
+                   arena),
+      recursion_(model, tree, parameters, transformer_, false, arena) {
+  TERN_REQUIRE(batch > 0 && max_tokens > 0 && steps > 0, "batch {}, max_tokens {}, steps {}", batch,
+               max_tokens, steps);
   if (model.position == "learned" && max_tokens > static_cast<std::size_t>(model.context))
     user_error(
         "{} tokens a sequence, but the model has {} learned positions: shorten the prompt or "
         "lower &generation max_tokens",
         max_tokens, model.context);
-  for (std::size_t l = 0; l < transformer_.layers(); ++l) {
+  const std::size_t passes = steps * transformer_.passes();
+  for (std::size_t place = 0; place < passes * transformer_.layers(); ++place) {
+    const std::string of_pass =
+        passes > 1 ? fmt::format("pass {}/", place / transformer_.layers()) : "";
     const auto request = [&](const char* name) {
-      return arena.matrix<T>(fmt::format("layer {}/{}", l, name), Term::cache, batch * max_tokens,
-                             size_.K * size_.E);
+      return arena.matrix<T>(
+          fmt::format("{}layer {}/{}", of_pass, place % transformer_.layers(), name), Term::cache,
+          batch * max_tokens, size_.K * size_.E);
     };
     keys_.push_back(request("keys"));
     values_.push_back(request("values"));
@@ -78,7 +89,7 @@ Heads<T> Generator<T>::cached(const Matrix<T>& cache, const Run& run, std::size_
 
 /// Rotation, cache and attention of one run; the run's rows of qkv are (sequences, tokens).
 template <class T>
-void Generator<T>::attend(const ops::Context& context, std::size_t layer, Matrix<T> qkv,
+void Generator<T>::attend(const ops::Context& context, std::size_t cache, Matrix<T> qkv,
                           const Run& run) {
   const std::size_t H = size_.H, K = size_.K, E = size_.E, rows = run.sequences * run.tokens;
   transformer_.rotate_rows(context, run.row, run.sequences, run.tokens,
@@ -88,7 +99,7 @@ void Generator<T>::attend(const ops::Context& context, std::size_t layer, Matrix
     return heads_of(fused, first * E, run.sequences, run.tokens, heads, E);
   };
   const std::size_t end = run.length + run.tokens;
-  const Heads<T> k = cached(keys_[layer], run, end), v = cached(values_[layer], run, end);
+  const Heads<T> k = cached(keys_[cache], run, end), v = cached(values_[cache], run, end);
   const auto fresh = [&](const Heads<T>& all) {
     return Heads<T>(
         all.data() + run.length * K * E,
@@ -118,12 +129,15 @@ void Generator<T>::pass(const ops::Context& context, const std::vector<std::int3
         context, run.row,
         Vector<const std::int32_t>(tokens_.data() + run.row, run.sequences * run.tokens),
         run.tokens, static_cast<int>(run.length));
-  for (std::size_t layer = 0; layer < transformer_.layers(); ++layer) {
-    const Matrix<T> qkv = transformer_.project_qkv(context, layer);
-    for (const Run& run : runs) attend(context, layer, qkv, run);
-    transformer_.end_block(context, layer, {});
-  }
-  transformer_.finish(context);
+  recursion_.begin(context);
+  const std::size_t layers = transformer_.layers(), passes = transformer_.passes();
+  for (std::size_t step = 0; step < steps_; ++step)
+    recursion_.advance(context, [&](std::size_t pass, std::size_t layer) {
+      const std::size_t place = pass % passes * layers + layer;
+      const Matrix<T> qkv = transformer_.project_qkv(context, place);
+      for (const Run& run : runs) attend(context, pass * layers + layer, qkv, run);
+      transformer_.end_block(context, place, {});
+    });
 }
 
 template <class T>
@@ -170,6 +184,7 @@ void Generator<T>::sample(const ops::Context& context, const GenerationOptions& 
   for (std::size_t i = 0; i < n; ++i) host[i] = static_cast<std::int32_t>(sequences[i].prompt);
   const Vector<std::int32_t> requests(requests_.data(), n), tokens(tokens_.data(), n);
   Kokkos::deep_copy(context.space, requests, view);
+  ops::cap_logits<T>(context, cap_, as_matrix(logits_.data(), n, size_.V));
   ops::sample<T>(context, options.sampling, as_matrix(logits_.data(), n, size_.V),
                  options.vocabulary > 0 ? options.vocabulary : size_.V, requests,
                  static_cast<int>(drawn), tokens);

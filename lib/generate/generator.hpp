@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "model/transformer.hpp"
+#include "model/recursion.hpp"
 
 namespace tern::generate {
 
@@ -28,12 +28,13 @@ class Generator {
  public:
   static constexpr std::size_t prefill_rows = 256;
 
-  /// batch: sequences decoded together. max_tokens: of one sequence, prompt included; the cache
-  /// takes layers x 2 x batch x max_tokens x K E elements of the arena. UserError if a model with
-  /// learned positions has fewer of them.
+  /// batch: sequences decoded together. max_tokens: of one sequence, prompt included. steps: of a
+  /// recursive model for each token; each of their passes has keys and values of its own, so the
+  /// cache takes steps x passes x layers x 2 x batch x max_tokens x K E elements of the arena.
+  /// UserError if a model with learned positions has fewer of them.
   Generator(const deck::Model& model, const model::ParameterTree& tree,
             const model::Parameters<T>& parameters, std::size_t batch, std::size_t max_tokens,
-            Arena& arena);
+            std::size_t steps, Arena& arena);
 
   /// Fills what is constant. Once, after the arena allocates.
   void prepare(const ops::Context& context) { transformer_.prepare(context); }
@@ -64,16 +65,17 @@ class Generator {
   void prefill(const ops::Context&, Sequence&, const std::vector<std::int32_t>& prompt);
   void decode(const ops::Context&, const std::vector<Sequence>&);
   void pass(const ops::Context&, const std::vector<std::int32_t>& tokens, const std::vector<Run>&);
-  void attend(const ops::Context&, std::size_t layer, Matrix<T> qkv, const Run&);
+  void attend(const ops::Context&, std::size_t cache, Matrix<T> qkv, const Run&);
   void sample(const ops::Context&, const GenerationOptions&, std::vector<Sequence>&,
               std::size_t drawn);
   Heads<T> cached(const Matrix<T>& cache, const Run&, std::size_t tokens) const;
 
   model::Dimensions size_;
-  std::size_t batch_, max_tokens_;
-  double scale_;
+  std::size_t batch_, max_tokens_, steps_;
+  double scale_, cap_;
   model::Transformer<T> transformer_;
-  std::vector<Matrix<T>> keys_, values_;  // (batch * max_tokens, K E), one a layer
+  model::Recursion<T> recursion_;
+  std::vector<Matrix<T>> keys_, values_;  // (batch * max_tokens, K E), one a pass and layer
   Matrix<T> logits_;                      // (batch, V), one row a sequence
   Vector<std::int32_t> tokens_;           // (max(batch, prefill_rows))
   Vector<std::int32_t> requests_;         // (batch)

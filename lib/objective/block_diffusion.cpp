@@ -149,7 +149,7 @@ Prepared<T> BlockDiffusion<T>::prepare(const ops::Context& context, const data::
   for (std::size_t part = 0; part < part_weights_.size(); ++part) {
     std::array<double, levels> scale{};
     scale[part] = 1;
-    p.parts.push_back(weights(part_weights_[part], scale));
+    p.parts.push_back({weights(part_weights_[part], scale)});
   }
   return p;
 }
@@ -160,7 +160,7 @@ std::size_t BlockDiffusion<T>::sums() const {
 }
 
 template <class T>
-void BlockDiffusion<T>::tally(const std::vector<double>& losses,
+void BlockDiffusion<T>::tally(std::size_t, const std::vector<double>& losses,
                               const std::vector<std::int32_t>& best, std::vector<double>& sums) {
   TERN_REQUIRE(losses.size() == rows_.masked().size() && sums.size() == this->sums());
   std::array<Sums, levels> level = levels_of(sums);

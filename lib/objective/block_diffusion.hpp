@@ -36,7 +36,7 @@ class BlockDiffusion : public Objective<T> {
 
   std::size_t sums() const override;
   bool wants_best() const override { return true; }
-  void tally(const std::vector<double>& losses, const std::vector<std::int32_t>& best,
+  void tally(std::size_t, const std::vector<double>& losses, const std::vector<std::int32_t>& best,
              std::vector<double>& sums) override;
   Score conclude(const std::vector<double>& sums, bool training) override;
 

@@ -12,7 +12,8 @@ class Causal : public Objective<T> {
 
  public:
   Causal(const deck::Deck& deck, const Shape& shape, Arena& arena)
-      : head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary)},
+      : head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary),
+              deck.model.logit_cap},
         inputs_("inputs", shape.slots, shape.batch * shape.tokens, arena),
         targets_("targets", shape.slots, shape.batch * shape.tokens, arena),
         order_("token order", shape.slots, shape.batch * shape.tokens, arena),
@@ -37,7 +38,7 @@ class Causal : public Objective<T> {
   ops::HeadOptions head() const override { return head_; }
 
   std::size_t sums() const override { return 2; }
-  void tally(const std::vector<double>& losses, const std::vector<std::int32_t>&,
+  void tally(std::size_t, const std::vector<double>& losses, const std::vector<std::int32_t>&,
              std::vector<double>& sums) override {
     for (const double loss : losses) sums[0] += loss;
     sums[1] += static_cast<double>(scored_);
@@ -45,6 +46,10 @@ class Causal : public Objective<T> {
   Score conclude(const std::vector<double>& sums, bool) override {
     return {sums[0] / sums[1], static_cast<std::int64_t>(sums[1]), {}};
   }
+
+ protected:
+  /// Tokens with a target in the batch prepared last.
+  double scored() const { return static_cast<double>(scored_); }
 
  private:
   ops::HeadOptions head_;

@@ -4,8 +4,16 @@
 #include "deck/rules.hpp"
 #include "objective/block_diffusion.hpp"
 #include "objective/causal.hpp"
+#include "objective/refinement.hpp"
 
 namespace tern::objective {
+
+template <class T>
+Vector<const Accumulate<T>> Objective<T>::weights_of(const ops::Context&, std::size_t step,
+                                                     const Prepared<T>&,
+                                                     Vector<const Accumulate<T>>) {
+  TERN_REQUIRE(false, "step {} of an objective of one", step);
+}
 
 template <class T>
 std::unique_ptr<Objective<T>> make_objective(const deck::Deck& deck, const Shape& shape,
@@ -13,6 +21,8 @@ std::unique_ptr<Objective<T>> make_objective(const deck::Deck& deck, const Shape
   if (deck.objective.kind == "causal") return std::make_unique<Causal<T>>(deck, shape, arena);
   if (deck.objective.kind == "block_diffusion")
     return std::make_unique<BlockDiffusion<T>>(deck, shape, arena);
+  if (deck.objective.kind == "refinement")
+    return std::make_unique<Refinement<T>>(deck, shape, arena);
   TERN_REQUIRE(false, "objective kind '{}' passed the deck's check", deck.objective.kind);
 }
 
@@ -29,6 +39,9 @@ std::size_t scored_positions(const deck::Deck& deck) {
   return deck.objective.kind == "block_diffusion" ? positions / 2 : positions;
 }
 
+template class Objective<float>;
+template class Objective<bf16>;
+template class Objective<double>;
 template std::unique_ptr<Objective<float>> make_objective(const deck::Deck&, const Shape&, Arena&);
 template std::unique_ptr<Objective<bf16>> make_objective(const deck::Deck&, const Shape&, Arena&);
 template std::unique_ptr<Objective<double>> make_objective(const deck::Deck&, const Shape&, Arena&);

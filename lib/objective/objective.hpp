@@ -15,15 +15,23 @@
 
 namespace tern::objective {
 
+/// A loss reported beside the total: the sum of its weights (M) times the losses of one step.
+template <class T>
+struct Part {
+  Vector<const Accumulate<T>> weights;
+  std::size_t step = 0;
+};
+
 /// Device views of one prepared micro-step. N = B*T rows, M of them scored.
 template <class T>
 struct Prepared {
   model::Rows rows;
   ops::Pattern pattern;
   model::Scored scored;
-  Vector<const Accumulate<T>> weights;  // (M) d(loss of the whole step) / d(loss of the row)
-  /// The same for the mean loss of each of the objective's parts().
-  std::vector<Vector<const Accumulate<T>>> parts;
+  /// (M) d(loss of the whole step) / d(loss of the row); where the model takes several steps, of
+  /// the first.
+  Vector<const Accumulate<T>> weights;
+  std::vector<Part<T>> parts;  // one for each of the objective's parts()
 };
 
 /// Figures of an evaluation.
@@ -44,17 +52,37 @@ class Objective {
                               bool evaluating) = 0;
   virtual ops::HeadOptions head() const = 0;
 
+  // A recursive model takes steps, each of which is scored (model/recursion.hpp).
+  virtual std::size_t steps() const { return 1; }
+  /// Weights (M) of a step after the first, from the losses (M) of the step before.
+  virtual Vector<const Accumulate<T>> weights_of(const ops::Context&, std::size_t step,
+                                                 const Prepared<T>&,
+                                                 Vector<const Accumulate<T>> losses);
+
   /// Losses reported beside the total, as train/loss_NAME.
   virtual std::vector<std::string> parts() const { return {}; }
+  /// What the loss is beside the weighted sum of the rows' losses.
+  virtual double constant() const { return 0; }
+  /// Figures made of the parts' losses, as train/NAME.
+  virtual std::map<std::string, double> figures(const std::vector<double>& parts) const {
+    static_cast<void>(parts);
+    return {};
+  }
 
-  // Evaluation. Sums are added up over micro-steps and ranks, then concluded from on every rank.
+  // Evaluation. Sums are added up over steps, micro-steps and ranks, then concluded from on every
+  // rank.
+  /// Steps that an evaluation takes; beside training perhaps fewer.
+  virtual std::size_t evaluated_steps(bool training) const {
+    static_cast<void>(training);
+    return 1;
+  }
   virtual std::size_t sums() const = 0;
   /// Whether tally() reads the likeliest tokens.
   virtual bool wants_best() const { return false; }
-  /// Adds the batch prepared last to `sums`: losses (M) and best (M) as Transformer::loss gives
-  /// them.
-  virtual void tally(const std::vector<double>& losses, const std::vector<std::int32_t>& best,
-                     std::vector<double>& sums) = 0;
+  /// Adds a step of the batch prepared last to `sums`: losses (M) and best (M) as Transformer::loss
+  /// gives them.
+  virtual void tally(std::size_t step, const std::vector<double>& losses,
+                     const std::vector<std::int32_t>& best, std::vector<double>& sums) = 0;
   /// May adapt the objective to what evaluation found, when `training`.
   virtual Score conclude(const std::vector<double>& sums, bool training) = 0;
 

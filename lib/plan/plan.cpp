@@ -91,14 +91,17 @@ std::string hours(double seconds) {
 
 }  // namespace
 
-double flops_per_token(const deck::Model& model, std::size_t parameters) {
-  const double embedding =
-      static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
-  const double multiplying =
-      static_cast<double>(parameters) - (model.tie_embeddings ? 0 : embedding);
-  return 6 * multiplying + 12.0 * static_cast<double>(model.layers) *
-                               static_cast<double>(model.heads * model.head_dim) *
-                               static_cast<double>(model.context);
+double flops_per_token(const deck::Deck& deck, std::size_t parameters) {
+  const deck::Model& model = deck.model;
+  const bool refinement = deck.objective.kind == "refinement";
+  const double steps = refinement ? static_cast<double>(deck.objective.supervision_steps) : 1;
+  const double passes = steps * static_cast<double>(model.inner_steps + 1);
+  const double head = static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
+  const double blocks = static_cast<double>(parameters) - (model.tie_embeddings ? 1 : 2) * head;
+  const double attention = 12.0 * static_cast<double>(model.layers) *
+                           static_cast<double>(model.heads * model.head_dim) *
+                           static_cast<double>(model.context);
+  return 6 * (passes * blocks + steps * head) + passes * attention;
 }
 
 std::optional<double> peak_tflops(const deck::Deck& deck) {
@@ -128,7 +131,7 @@ Plan make_plan(const deck::Deck& deck, comm::Group& group) {
   plan.steps = deck.campaign.max_steps;
   plan.tokens = static_cast<double>(plan.steps) * static_cast<double>(plan.global) *
                 static_cast<double>(deck.model.context);
-  plan.flops_per_token = flops_per_token(deck.model, plan.parameters);
+  plan.flops_per_token = flops_per_token(deck, plan.parameters);
   if (const auto rate = measured_rate(deck.output.directory))
     plan.rate = {*rate, fmt::format("median of the last run in {}", deck.output.directory)};
   else if (const auto peak = peak_tflops(deck))

@@ -33,8 +33,9 @@ Plan make_plan(const deck::Deck& deck, comm::Group& group);
 
 /// Forward and backward FLOPs of a token: 6 a parameter that multiplies (embedding look-up not
 /// counted unless tied) plus 12 layers x (heads x head_dim) x context for attention, as PaLM
-/// (appendix B) and the usual MFU figures count, causal or not.
-double flops_per_token(const deck::Model& model, std::size_t parameters);
+/// (appendix B) and the usual MFU figures count, causal or not. Blocks count for each pass that a
+/// recursive model makes over them, the head for each answer; recomputation does not count.
+double flops_per_token(const deck::Deck& deck, std::size_t parameters);
 
 /// Peak of one device in TFLOP/s at the deck's precision: &cost peak_tflops, or that of a known
 /// GPU; nothing on other devices.

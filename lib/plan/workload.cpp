@@ -4,14 +4,16 @@
 
 #include "base/error.hpp"
 #include "deck/rules.hpp"
+#include "objective/refinement.hpp"
 
 namespace tern::plan {
 
 Layout make_layout(const deck::Deck& deck, int ranks) {
+  const auto steps = static_cast<std::size_t>(deck.batch.accumulation);
   const auto per_rank = static_cast<std::size_t>(deck.batch.per_rank);
   const std::size_t together = per_rank * static_cast<std::size_t>(ranks);
-  const std::size_t global =
-      deck.batch.global > 0 ? static_cast<std::size_t>(deck.batch.global) : together;
+  const std::size_t global = deck.batch.global > 0 ? static_cast<std::size_t>(deck.batch.global)
+                                                   : together * std::max<std::size_t>(1, steps);
   if (global % together != 0 || global == 0) {
     const std::size_t lower = global / together * together;
     user_error(
@@ -21,6 +23,12 @@ Layout make_layout(const deck::Deck& deck, int ranks) {
         global, per_rank, ranks, together, lower > 0 ? fmt::format("{} or ", lower) : "",
         lower + together);
   }
+  if (steps > 0 && steps * together != global)
+    user_error(
+        "&batch global = {} is not per_rank x ranks x accumulation = {} x {} x {} = {}: set "
+        "accumulation = {}, or 0 to have it follow, or change global, per_rank or the number of "
+        "ranks",
+        global, per_rank, ranks, steps, steps * together, global / together);
   return {per_rank, global, global / together, objective::row_positions(deck)};
 }
 
@@ -55,6 +63,7 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
   options.training = deck.campaign.task == "train";
   options.recompute = deck.precision.recompute == "block";
   options.positions = static_cast<std::size_t>(deck.model.context);
+  options.passes = model::passes_of(deck.model);
   const std::size_t scored = scored_rows(deck, layout);
   if (scored < layout.per_rank * layout.tokens) options.scored = scored;
   return options;
@@ -69,13 +78,14 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group&
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
       parameters(tree, deck.campaign.task == "train", arena),
       model(deck.model, tree, parameters, transformer_options(deck, layout), arena),
+      recursion(deck.model, tree, parameters, model, deck.campaign.task == "train", arena),
       objective(objective::make_objective<T>(
           deck, {layout.per_rank, layout.tokens, layout.accumulation}, arena)),
       losses(arena.vector<A>("losses", Term::workspace, scored_rows(deck, layout))),
       best(arena.vector<std::int32_t>("likeliest tokens", Term::workspace,
                                       objective->wants_best() ? scored_rows(deck, layout) : 0)),
       loss_sums(arena.matrix<A>("loss sums", Term::workspace, 1 + objective->parts().size(),
-                                layout.accumulation)) {
+                                layout.accumulation * objective->steps())) {
   if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, group, arena);
   if (samples_blocks(deck)) {
     const auto levels = level_rules(deck);
@@ -85,9 +95,10 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group&
     sampler.emplace(deck.model, tree, parameters, static_cast<std::size_t>(deck.generation.batch),
                     static_cast<std::size_t>(deck.model.context), largest, arena);
   }
-  if (deck.objective.kind == "causal" && deck.generation.samples > 0)
+  if (deck.objective.kind != "block_diffusion" && deck.generation.samples > 0)
     generator.emplace(deck.model, tree, parameters,
-                      static_cast<std::size_t>(deck.generation.samples), layout.tokens, arena);
+                      static_cast<std::size_t>(deck.generation.samples), layout.tokens,
+                      objective::refinements(deck) + 1, arena);
 }
 
 template struct Workload<float>;

@@ -7,7 +7,7 @@
 #include "comm/comm.hpp"
 #include "generate/block_sampler.hpp"
 #include "generate/generator.hpp"
-#include "model/transformer.hpp"
+#include "model/recursion.hpp"
 #include "objective/objective.hpp"
 #include "optimizer/optimizer.hpp"
 
@@ -40,13 +40,14 @@ struct Workload {
   ops::Context context;
   model::Parameters<T> parameters;
   model::Transformer<T> model;
+  model::Recursion<T> recursion;
   std::unique_ptr<objective::Objective<T>> objective;
   std::optional<optimizer::Optimizer<T>> optimizer;  // task = 'train' only
   std::optional<generate::Generator<T>> generator;   // causal, unless &generation samples = 0
   std::optional<generate::BlockSampler<T>> sampler;  // block_diffusion, where something is sampled
   Vector<A> losses;                                  // (M) of the current micro-step
   Vector<std::int32_t> best;                         // (M) in evaluation, if the objective wants it
-  Matrix<A> loss_sums;  // (1 + parts, accumulation): of each micro-step, whole and by parts
+  Matrix<A> loss_sums;  // (1 + parts, accumulation x steps), whole and by parts
 };
 
 }  // namespace tern::plan
