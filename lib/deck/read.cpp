@@ -107,10 +107,8 @@ void resolve(Deck& deck) {
   if (deck.objective.hierarchy == "hdp" && deck.objective.kind == "block_diffusion") m.levels = 3;
   deck.optimizer.lr = lr_of(deck);
   Batch& batch = deck.batch;
-  if (const BatchPreset* preset = preset_of(batch)) {
-    batch.per_rank = preset->per_rank;
-    batch.global = preset->global;
-  }
+  batch.per_rank = per_rank_of(batch);
+  batch.global = global_of(batch);
   if (const RefinementPreset* preset = preset_of(deck.objective)) {
     deck.objective.weight_base = preset->weight_base;
     deck.objective.reward = preset->reward;

@@ -37,6 +37,11 @@ const BatchPreset* preset_of(const Batch& batch) {
   return nullptr;
 }
 
+std::int64_t per_rank_of(const Batch& batch) {
+  const BatchPreset* preset = preset_of(batch);
+  return preset ? preset->per_rank : batch.per_rank;
+}
+
 std::int64_t global_of(const Batch& batch) {
   const BatchPreset* preset = preset_of(batch);
   return preset ? preset->global : batch.global;

@@ -24,6 +24,9 @@ constexpr BatchPreset batch_presets[] = {{"conservative", 64, 256},
                                          {"extreme", 256, 1024}};
 /// The preset of &batch; null for 'none'.
 const BatchPreset* preset_of(const Batch& batch);
+/// Sequences of a micro-step on a rank: the preset's, or as given; 0: the most that memory allows.
+std::int64_t per_rank_of(const Batch& batch);
+constexpr std::int64_t largest_global = 1 << 30;
 /// Sequences of an optimizer step: the preset's, or as given; 0: per_rank x ranks x accumulation.
 std::int64_t global_of(const Batch& batch);
 

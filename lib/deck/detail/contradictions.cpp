@@ -110,12 +110,20 @@ void check_batch(const Deck& d, Contradictions& c) {
     against("batch.per_rank", b.per_rank, preset->per_rank);
     against("batch.global", b.global, preset->global);
   }
-  const std::int64_t global = global_of(b), product = b.per_rank * d.parallel.data * b.accumulation;
-  c.check(global > 0 && product > 0 && product != global,
+  const std::int64_t global = global_of(b), per_rank = per_rank_of(b);
+  const double together = double(per_rank) * double(d.parallel.data),  // int64 might overflow
+      product = together * double(b.accumulation);
+  c.check(global > 0 && product > 0 && product != double(global),
           {"batch.accumulation", "batch.global", "batch.per_rank", "parallel.data", "batch.preset"},
-          fmt::format("per_rank x parallel.data x accumulation = {} x {} x {} = {} is not global = "
-                      "{}; change one, or write accumulation = 0",
-                      b.per_rank, d.parallel.data, b.accumulation, product, global));
+          fmt::format("per_rank x parallel.data x accumulation = {} x {} x {} = {:.0f} is not "
+                      "global = {}; change one, or write accumulation = 0",
+                      per_rank, d.parallel.data, b.accumulation, product, global));
+  const double resolved = std::max(together, product);
+  c.check(global == 0 && resolved > double(largest_global),
+          {"batch.per_rank", "parallel.data", "batch.accumulation", "batch.global"},
+          fmt::format("per_rank x parallel.data x accumulation = {:.0f} is more than {} sequences; "
+                      "lower one of them",
+                      resolved, largest_global));
 }
 
 void check_lr_rule(const Deck& d, Contradictions& c) {

@@ -1,4 +1,5 @@
 #include "deck/detail/table.hpp"
+#include "deck/rules.hpp"
 
 namespace tern::deck::detail {
 
@@ -45,23 +46,25 @@ void describe(Group& group, Objective& o) {
       .at_most(64);
   group
       .add("preset", o.preset,
-           "refinement: weight_base, reward, refinement_range, norm_range; aggressive: 5, 1, 0.15 "
-           "to 0.25, 0.5 to 1.5; extreme: 10, 2, 0.5 to 0.97, 2 to 15; none: as given")
+           "refinement: sets the next four: aggressive to their defaults, extreme as they say; "
+           "none: as given")
       .one_of({"none", "aggressive", "extreme"});
   group
       .add("weight_base", o.weight_base,
-           "refinement: the loss of step s weighs weight_base^s, over their sum")
+           "refinement: the loss of step s weighs weight_base^s, over their sum; extreme: 10")
       .above(0);
   group
       .add("reward", o.reward,
-           "refinement: weight of the mean relative improvement from step to step")
+           "refinement: weight of the mean relative improvement from step to step; extreme: 2")
       .at_least(0);
   group
       .add("refinement_range", o.refinement_range,
-           "refinement: (first - last) / first step's loss that a verdict expects: below it the "
-           "run has failed, above it is remarked on")
+           "refinement: (first - last) / first step's loss expected; below, a run has failed; "
+           "extreme: 0.5, 0.97")
       .at_most(1);
-  group.add("norm_range", o.norm_range, "refinement: gradient norms that a verdict expects")
+  group
+      .add("norm_range", o.norm_range,
+           "refinement: gradient norms that a verdict expects; extreme: 2, 15")
       .at_least(0);
   group.add("norm_limit", o.norm_limit, "refinement: gradient norm that a verdict warns of")
       .above(0);
@@ -103,10 +106,12 @@ void describe(Group& group, Batch& b) {
       .unit("sequences")
       .at_least(0)
       .at_most(1 << 24);
-  group.add("global", b.global, "of one optimizer step over all ranks; 0: per_rank x ranks")
+  group
+      .add("global", b.global,
+           "of one optimizer step over all ranks; 0: per_rank x ranks x accumulation")
       .unit("sequences")
       .at_least(0)
-      .at_most(1 << 30);
+      .at_most(largest_global);
   group.add("accumulation", b.accumulation, "of one optimizer step; 0: what global needs")
       .unit("micro-steps")
       .at_least(0)
