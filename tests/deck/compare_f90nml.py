@@ -23,6 +23,7 @@ except ImportError:
 RANDOM_DECKS = 400
 MUTANTS = 400
 DEFAULTS = {}
+PRESET_SETS = ("weight_base", "reward", "refinement_range", "norm_range")  # objective.preset
 
 
 def derive(deck):
@@ -43,7 +44,10 @@ def derive(deck):
         wide = 4 * model["hidden"]
         swiglu = -(-(8 * model["hidden"] // 3) // 64) * 64
         model["ffn_hidden"] = swiglu if model["activation"] == "swiglu" else wide
-    batch["global"] = batch["global"] or batch["per_rank"] * deck["parallel"]["data"]
+    batch["global"] = batch["global"] or batch["per_rank"] * deck["parallel"]["data"] * max(1, batch["accumulation"])
+    refinement = {"aggressive": (5, 1, [0.15, 0.25], [0.5, 1.5]), "extreme": (10, 2, [0.5, 0.97], [2, 15])}
+    if deck["objective"]["preset"] in refinement:
+        deck["objective"].update(zip(PRESET_SETS, refinement[deck["objective"]["preset"]]))
     deck["output"]["directory"] = deck["output"]["directory"] or "runs/" + deck["campaign"]["name"]
     return deck
 
@@ -105,6 +109,17 @@ DRAW = {
     ("model", "activation"): lambda rng: rng.choice(["swiglu", "gelu", "relu2"]),
     ("model", "layers"): lambda rng: rng.randrange(1, 10000),
     ("model", "load"): draw_string,
+    ("model", "logit_cap"): draw_real,
+    ("model", "embed_std"): draw_real,
+    ("objective", "supervision_steps"): lambda rng: rng.randrange(2, 65),
+    ("objective", "preset"): lambda rng: rng.choice(["none", "none", "aggressive", "extreme"]),
+    ("objective", "weight_base"): lambda rng: 1 + draw_real(rng),
+    ("objective", "reward"): draw_real,
+    ("objective", "refinement_range"): lambda rng: sorted(rng.sample([0.0, 0.05, 0.97, 1.0], 2)),
+    ("objective", "norm_range"): lambda rng: sorted(rng.sample([0.0, 0.5, 2.5, 1e3], 2)),
+    ("objective", "norm_limit"): lambda rng: 1 + draw_real(rng),
+    ("batch", "accumulation"): lambda rng: rng.randrange(0, 9),
+    ("evaluation", "beside"): lambda rng: [draw_string(rng) for _ in range(rng.randrange(1, 4))],
     ("data", "train"): lambda rng: [draw_string(rng) for _ in range(rng.randrange(1, 5))],
     ("data", "valid"): lambda rng: [draw_string(rng)] * rng.randrange(1, 4),
     ("optimizer", "betas"): lambda rng: [min(draw_real(rng), 0.99), min(draw_real(rng), 0.99)],
@@ -163,12 +178,20 @@ def write_assignments(rng, name, value):
     return [any_case(rng, name) + equals + write_list(rng, as_list(value))]
 
 
+def remove_contradictions(objective):
+    """Takes out what the preset sets."""
+    if objective.get("preset", "none") != "none":
+        for name in PRESET_SETS:
+            objective.pop(name, None)
+
+
 def write_deck(rng):
     """A deck's text and the values it holds."""
     values = {}
     for (group, name), draw in DRAW.items():
         if rng.random() < 0.6:
             values.setdefault(group, {})[name] = draw(rng)
+    remove_contradictions(values.get("objective", {}))
     text = write_blank(rng)
     for group in rng.sample(sorted(values), len(values)):
         assignments = [write_assignments(rng, *item) for item in values[group].items()]

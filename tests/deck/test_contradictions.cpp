@@ -13,7 +13,7 @@ using deck::print;
 
 namespace {
 
-void one(const std::string& text, const char* mistake) {
+void one(const std::string& text, const std::string& mistake) {
   EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
 }
 void none(const std::string& text) { EXPECT_EQ(mistakes(text), Lines{}) << text; }
@@ -64,6 +64,24 @@ TEST(DeckContradictions, Batch) {
   none("&batch per_rank = 8 global = 32 / &parallel data = 2 /");
   none("&batch per_rank = 0 global = 7 /");
   none("&batch per_rank = 7 /");
+}
+
+TEST(DeckContradictions, Accumulation) {
+  one("&batch per_rank = 8 global = 32 accumulation = 3 / &parallel data = 2 /",
+      "d:1:33: batch.accumulation: per_rank x parallel.data x accumulation = 8 x 2 x 3 = 48 is not "
+      "global = 32; change one, or write accumulation = 0");
+  none("&batch per_rank = 8 global = 32 accumulation = 2 / &parallel data = 2 /");
+  none("&batch per_rank = 8 global = 32 accumulation = 3 /");  // ranks are not known
+  none("&batch per_rank = 0 global = 32 accumulation = 3 / &parallel data = 2 /");
+  none("&batch per_rank = 8 accumulation = 3 / &parallel data = 2 /");
+  none("&batch preset = 'recommended' accumulation = 2 / &parallel data = 2 /");
+  one("&batch preset = 'recommended' accumulation = 3 / &parallel data = 2 /",
+      "d:1:31: batch.accumulation: per_rank x parallel.data x accumulation = 128 x 2 x 3 = 768 is "
+      "not global = 512; change one, or write accumulation = 0");
+  one("&batch per_rank = 16777216 accumulation = 16777216 / &parallel data = 1048576 /",
+      "d:1:8: batch.per_rank: per_rank x parallel.data x accumulation = 295147905179352825856 is "
+      "more than 1073741824 sequences; lower one of them");
+  none("&batch per_rank = 1024 accumulation = 1024 / &parallel data = 1024 /");
 }
 
 TEST(DeckContradictions, Attention) {
@@ -161,7 +179,6 @@ TEST(DeckRefusals, WhatIsNamedButNotBuiltYetIsRefusedPlainly) {
                   "d:1:{}: {}.{}: {} asks for {}, which this version does not build yet; use {}",
                   3 + std::string(group).size(), group, name, value, what, instead)});
   };
-  refused("objective", "kind", "'refinement'", "recursive refinement", "'causal'");
   refused("objective", "kind", "'supervised'", "supervised training", "'causal'");
   refused("precision", "compute", "'fp16'", "fp16", "'bf16'");
   refused("precision", "compute", "'fp8'", "fp8", "'bf16'");
@@ -204,6 +221,16 @@ TEST(DeckContradictions, LearningRateRules) {
       "of the two");
 }
 
+TEST(DeckContradictions, LeastRateIsHeldAgainstTheRule) {
+  one("&batch global = 512 / &optimizer lr_rule = 'table' min_lr = 6e-4 /",
+      "d:1:52: optimizer.min_lr: 6e-04 is above lr = 5e-04; lower it");
+  none("&batch global = 512 / &optimizer lr_rule = 'table' min_lr = 5e-4 /");
+  none("&batch preset = 'extreme' / &optimizer lr_rule = 'table' min_lr = 6e-4 /");
+  one("&optimizer lr_rule = 'sqrt' min_lr = 1 /",
+      "d:1:12: optimizer.lr_rule: the rate follows from batch.global, which is not given; give it, "
+      "or a preset");
+}
+
 TEST(DeckContradictions, BlockDiffusion) {
   const std::string samples =
       "&data train = 'a.jsonl' question_tokens = 10 plan_tokens = 20 execution_tokens = 30 / ";
@@ -233,6 +260,66 @@ TEST(DeckContradictions, BlockDiffusion) {
           "d")
           .model.levels,
       3);
+}
+
+TEST(DeckContradictions, RefinementPresets) {
+  using Values = std::vector<double>;
+  const auto resolved = [](const std::string& text) {
+    const Deck deck = parse("&objective " + text + " /", "d");
+    for (const bool help : {false, true}) EXPECT_EQ(parse(print(deck, help), "d"), deck) << text;
+    return deck.objective;
+  };
+  const deck::Objective aggressive = resolved("preset = 'aggressive'");
+  EXPECT_EQ(aggressive.weight_base, 5);
+  EXPECT_EQ(aggressive.reward, 1);
+  EXPECT_EQ(aggressive.refinement_range, (Values{0.15, 0.25}));
+  EXPECT_EQ(aggressive.norm_range, (Values{0.5, 1.5}));
+  const deck::Objective extreme = resolved("preset = 'extreme' supervision_steps = 6");
+  EXPECT_EQ(extreme.supervision_steps, 6);
+  EXPECT_EQ(extreme.weight_base, 10);
+  EXPECT_EQ(extreme.reward, 2);
+  EXPECT_EQ(extreme.refinement_range, (Values{0.5, 0.97}));
+  EXPECT_EQ(extreme.norm_range, (Values{2, 15}));
+  const deck::Objective given = resolved("weight_base = 3 norm_range(2) = 7 preset = 'none'");
+  EXPECT_EQ(given.weight_base, 3);
+  EXPECT_EQ(given.reward, 1);
+  EXPECT_EQ(given.norm_range, (Values{0.5, 7}));
+}
+
+TEST(DeckContradictions, ValuesBesideARefinementPreset) {
+  const auto beside = [](const std::string& name, const std::string& given,
+                         const std::string& its) {
+    const std::string deck = "&objective preset = 'extreme' " + name + " = ";
+    none(deck + its + " /");
+    one(deck + given + " /",
+        fmt::format("d:1:31: objective.{}: {}, but preset = 'extreme' means {}; remove one of the "
+                    "two, or write preset = 'none'",
+                    name, given, its));
+  };
+  beside("weight_base", "9.5", "10");
+  beside("reward", "1", "2");
+  beside("refinement_range", "0.5, 0.75", "0.5, 0.97");
+  beside("norm_range", "0.5, 1.5", "2, 15");
+}
+
+TEST(DeckContradictions, Refinement) {
+  for (const std::string range : {"0.5, 0.5", "0.5, 0.25", "0.1, 0.2, 0.3", "0.5"}) {
+    EXPECT_EQ(mistakes("&objective refinement_range = " + range + " /"),
+              Lines{"d:1:12: objective.refinement_range: not two rising values; write them as "
+                    "0.15, 0.25"});
+    EXPECT_EQ(mistakes("&objective norm_range = " + range + " /"),
+              Lines{"d:1:12: objective.norm_range: not two rising values; write them as 0.5, 1.5"});
+  }
+  none("&objective refinement_range = -0.5, 1 norm_range = 0, 100 /");
+  one("&generation refine = 0 /",
+      "d:1:13: generation.refine: only kind = 'refinement' refines its answers; write -1, or "
+      "remove it");
+  none("&generation refine = -1 /");
+  none("&generation refine = 0 / &objective kind = 'refinement' /");
+  one("&objective kind = 'block_diffusion' / &model vocabulary = 50304 logit_cap = 30 /",
+      "d:1:65: model.logit_cap: block diffusion's sampler does not cap logits; write 0");
+  none("&model logit_cap = 30 /");
+  none("&objective kind = 'refinement' / &model logit_cap = 30 /");
 }
 
 }  // namespace

@@ -110,6 +110,17 @@ TEST(DeckMistakes, Ranges) {
   one("&model norm = 'RMSNorm' /",
       "d:1:8: model.norm: 'RMSNorm' is not one of 'rmsnorm' | 'layernorm'; did you mean "
       "'rmsnorm'?");
+  one("&objective supervision_steps = 1 /",
+      "d:1:12: objective.supervision_steps: 1 is out of range; it must be 2 to 64");
+  one("&objective weight_base = 0 /",
+      "d:1:12: objective.weight_base: 0.0 is out of range; it must be above 0");
+  one("&objective refinement_range = 0.5, 1.5 /",
+      "d:1:12: objective.refinement_range: 1.5 is out of range; it must be at most 1");
+  one("&objective preset = 'agressive' /",
+      "d:1:12: objective.preset: 'agressive' is not one of 'none' | 'aggressive' | 'extreme'; did "
+      "you mean 'aggressive'?");
+  one("&generation refine = -2 /",
+      "d:1:13: generation.refine: -2 is out of range; it must be -1 to 1024");
   one("&data train = 'a', '' /", "d:1:7: data.train: an empty string in the list; remove it");
 }
 

@@ -84,7 +84,10 @@ TEST(DeckValues, DerivedValuesAreResolved) {
   EXPECT_EQ(parse("&model heads = 6 /", "d").model.kv_heads, 6);
   EXPECT_EQ(parse("&model head_dim = 10 heads = 7 /", "d").model.head_dim, 10);
   EXPECT_EQ(parse("&batch per_rank = 3 / &parallel data = 4 /", "d").batch.global, 12);
+  EXPECT_EQ(parse("&batch per_rank = 3 accumulation = 5 / &parallel data = 4 /", "d").batch.global,
+            60);
   EXPECT_EQ(parse("&batch per_rank = 3 /", "d").batch.global, 0);
+  EXPECT_EQ(parse("&batch per_rank = 3 accumulation = 5 /", "d").batch.global, 0);
   EXPECT_EQ(parse("&batch per_rank = 0 global = 5 /", "d").batch.global, 5);
   EXPECT_EQ(parse("&campaign name = 'x y' /", "d").output.directory, "runs/x y");
   EXPECT_EQ(parse("&output directory = 'o' /", "d").output.directory, "o");
