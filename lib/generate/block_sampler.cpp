@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "generate/detail/check_tokens.hpp"
 
 namespace tern::generate {
 namespace {
@@ -89,16 +90,6 @@ void BlockSampler<T>::check(const std::vector<LevelRule>& levels,
 }
 
 template <class T>
-void BlockSampler<T>::check_tokens(const Tokens& tokens, std::size_t number) const {
-  for (const std::int32_t token : tokens)
-    if (token < 0 || static_cast<std::size_t>(token) >= size_.V)
-      user_error(
-          "prompt {} has token {}, outside the model's vocabulary of {}: is the tokenizer the "
-          "one it was trained with?",
-          number, token, size_.V);
-}
-
-template <class T>
 void BlockSampler<T>::check_sequences(const std::vector<Tokens>& prompts,
                                       const std::vector<LevelRule>& levels,
                                       const std::vector<std::vector<Tokens>>& given,
@@ -107,14 +98,14 @@ void BlockSampler<T>::check_sequences(const std::vector<Tokens>& prompts,
                prompts.size(), given.size());
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const std::size_t number = options.first + i;
-    check_tokens(prompts[i], number);
+    detail::check_tokens(prompts[i], number, size_.V);
     std::size_t longest = prompts[i].size();
     for (std::size_t l = 0; l < levels.size(); ++l) {
       longest += levels[l].tokens;
       if (given.empty()) continue;
       TERN_REQUIRE(given[i].size() == levels.size(), "{} levels, given tokens of {}", levels.size(),
                    given[i].size());
-      check_tokens(given[i][l], number);
+      detail::check_tokens(given[i][l], number, size_.V);
       if (given[i][l].size() > levels[l].tokens)
         user_error("prompt {}: {} tokens are given for a level of at most {}: shorten them", number,
                    given[i][l].size(), levels[l].tokens);

@@ -75,7 +75,6 @@ class BlockSampler {
                        const std::vector<LevelRule>& levels,
                        const std::vector<std::vector<std::vector<std::int32_t>>>& given,
                        const BlockSampling& options) const;
-  void check_tokens(const std::vector<std::int32_t>& tokens, std::size_t number) const;
 
   void sample_level(const ops::Context&, const LevelRule&, const BlockSampling&);
   std::size_t bring_forward(const ops::Context&, std::size_t at);

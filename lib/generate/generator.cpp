@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "generate/detail/check_tokens.hpp"
 
 namespace tern::generate {
 namespace {
@@ -71,12 +72,7 @@ void Generator<T>::check(const std::vector<std::int32_t>& prompt, std::size_t nu
   if (prompt.size() >= max_tokens_)
     user_error("prompt {} has {} tokens, and a sequence may have {}: no room for a new one", number,
                prompt.size(), max_tokens_);
-  for (const std::int32_t token : prompt)
-    if (token < 0 || static_cast<std::size_t>(token) >= size_.V)
-      user_error(
-          "prompt {} has token {}, outside the model's vocabulary of {}: is the tokenizer the "
-          "one it was trained with?",
-          number, token, size_.V);
+  detail::check_tokens(prompt, number, size_.V);
 }
 
 template <class T>

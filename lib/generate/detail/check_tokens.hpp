@@ -1,0 +1,12 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tern::generate::detail {
+
+/// UserError if a token of prompt `number` is not one of a model's `vocabulary`.
+void check_tokens(const std::vector<std::int32_t>& tokens, std::size_t number,
+                  std::size_t vocabulary);
+
+}  // namespace tern::generate::detail
