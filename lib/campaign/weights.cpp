@@ -18,16 +18,22 @@ HostVector<Accumulate<T>> host_span(const plan::Workload<T>& w) {
   return host;
 }
 
+/// Fills the master weights: read(parameter, to) writes the parameter's values on the host.
+template <class T, class Read>
+void fill_master(plan::Workload<T>& w, const Read& read) {
+  const auto host = host_span(w);  // a copy, for it holds the padding as well
+  for (const model::Parameter& p : w.tree.parameters()) read(p, host.data() + p.offset);
+  Kokkos::deep_copy(w.context.space, w.parameters.master, host);
+  w.context.fence("weights to the device");
+}
+
 template <class T>
 void load_transformers(plan::Workload<T>& w, const fs::path& directory) {
   const checkpoint::TransformersReader reader(directory);
-  const auto host = host_span(w);
-  for (const model::Parameter& p : w.tree.parameters()) {
+  fill_master(w, [&](const model::Parameter& p, auto* to) {
     const std::vector<float> values = reader.read(p.name, p.shape);
-    std::copy(values.begin(), values.end(), host.data() + p.offset);
-  }
-  Kokkos::deep_copy(w.context.space, w.parameters.master, host);
-  w.context.fence("weights to the device");
+    std::copy(values.begin(), values.end(), to);
+  });
 }
 
 /// Takes the weights' moving average, if the run kept one, for it is what training evaluates.
@@ -35,11 +41,8 @@ template <class T>
 bool load_average(plan::Workload<T>& w, const checkpoint::Reader& reader) {
   const auto path = [](const model::Parameter& p) { return "/optimizer/ema/" + p.name; };
   if (!reader.has(path(w.tree.parameters().front()))) return false;
-  const auto host = host_span(w);
-  for (const model::Parameter& p : w.tree.parameters())
-    reader.read(path(p), 0, p.count, host.data() + p.offset);
-  Kokkos::deep_copy(w.context.space, w.parameters.master, host);
-  w.context.fence("average to the device");
+  fill_master(w,
+              [&](const model::Parameter& p, auto* to) { reader.read(path(p), 0, p.count, to); });
   return true;
 }
 
