@@ -63,6 +63,25 @@ TEST(Report, PlotsAreChosenFromWhatWasLogged) {
   EXPECT_EQ(plots[1].names, (std::vector<std::string>{"train/loss_step_0", "train/loss_step_1"}));
 }
 
+TEST(Report, AProfileIsDrawnOverItsNumbers) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    for (const int step : {1, 2})
+      metrics.write(step, {{"train/loss", 3.0 / step},
+                           {"val/accuracy_t/0.250", 0.25 * step},
+                           {"val/accuracy_t/0.750", 0.125 * step}});
+  }
+  const auto history = detail::read_history(run / "metrics.jsonl");
+  const auto plots = detail::choose_plots(history);
+  ASSERT_EQ(plots.size(), 2u);
+  EXPECT_EQ(plots[1].file, "accuracy_t");
+  EXPECT_EQ(plots[1].names, (std::vector<std::string>{"val/accuracy_t"}));
+  const std::string program = detail::gnuplot_program(history, plots);
+  EXPECT_EQ(count(program, "set xlabel 'share of masked tokens, t'"), 1u);
+  EXPECT_NE(program.find("0.25 0.5\n0.75 0.25\n"), std::string::npos) << program;
+}
+
 TEST(Report, OnePageWithPlotsTableDeckAndSamples) {
   Scratch run;
   write_run(run, 300);

@@ -23,6 +23,7 @@ struct Rule {
 
 const std::vector<Rule>& rules() {
   using Name = std::string_view;
+  constexpr bool of_profiles = true;
   static const std::vector<Rule> all = {
       {{"loss", "Loss", "nats per token", 1, Range::without_start, {}},
        [](Name n) { return n == "train/loss" || n == "val/loss"; }},
@@ -41,7 +42,15 @@ const std::vector<Rule>& rules() {
       {{"memory", "Memory", "GiB", 0x1p-30, Range::from_zero, {}},
        [](Name n) { return n.starts_with("system/") && n.find("memory") != Name::npos; }},
       {{"mfu", "Model FLOP utilization", "", 1, Range::from_zero, {}},
-       [](Name n) { return n == "train/mfu"; }}};
+       [](Name n) { return n == "train/mfu"; }},
+      {{"accuracy_t",
+        "Masked tokens predicted, at the last evaluation",
+        "share",
+        1,
+        Range::from_zero,
+        {},
+        of_profiles},
+       [](Name n) { return n.starts_with("val/accuracy_t"); }}};
   return all;
 }
 
@@ -151,26 +160,15 @@ set rmargin 4
 
 std::vector<Plot> choose_plots(const History& history) {
   std::vector<Plot> plots;
-  std::set<std::string> taken;
+  std::set<const Curve*> taken;
   for (const Rule& rule : rules()) {
     Plot plot = rule.plot;
-    for (const auto& [name, curve] : history.curves)
-      if (!taken.contains(name) && rule.takes(name)) plot.names.push_back(name);
-    taken.insert(plot.names.begin(), plot.names.end());
+    for (const auto& [name, curve] : plot.profile ? history.profiles : history.curves)
+      if (rule.takes(name) && taken.insert(&curve).second) plot.names.push_back(name);
     if (!plot.names.empty()) plots.push_back(plot);
   }
-  Plot accuracy{"accuracy_t",
-                "Masked tokens predicted, at the last evaluation",
-                "share",
-                1,
-                Range::from_zero,
-                {},
-                true};
-  for (const auto& [name, curve] : history.profiles)
-    if (name.starts_with("val/accuracy_t")) accuracy.names.push_back(name);
-  if (!accuracy.names.empty()) plots.push_back(accuracy);
   for (const auto& [name, curve] : history.curves) {
-    if (taken.contains(name) || !worth_a_plot(name, curve)) continue;
+    if (taken.contains(&curve) || !worth_a_plot(name, curve)) continue;
     const std::string title = family(name);
     if (plots.empty() || plots.back().title != title)
       plots.push_back({file_name(title), title, "", 1, Range::values, {}});
