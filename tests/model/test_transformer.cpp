@@ -1,6 +1,6 @@
 // The transformer against itself: derivatives by finite differences, recomputation, evaluation
 // mode, dropout, and the memory it plans.
-#include "model/harness.hpp"
+#include "model/slopes.hpp"
 
 namespace tern {
 namespace {
@@ -51,29 +51,9 @@ TEST_P(Transformer, GradientIsTheDerivativeOfTheLoss) {
   targets[2] = targets[9] = -1;
   model.set_batch(test::random_tokens(14, 37, 2), targets);
   model.step();
-  std::mt19937 generator(4);
-  std::normal_distribution<double> normal;
-  constexpr double h = 1e-5;
-  for (const model::Parameter& p : model.tree.parameters()) {
-    const Vector<double> values(model.parameters->master.data() + p.offset, p.count);
-    const std::vector<double> start = test::download(values), gradient = model.gradient(p.name);
-    std::vector<double> direction(p.count);
-    double expected = 0, size = 0;
-    for (std::size_t i = 0; i < p.count; ++i) {
-      direction[i] = normal(generator);
-      expected += direction[i] * gradient[i];
-      size += std::pow(direction[i] * gradient[i], 2);
-    }
-    const auto loss_at = [&](double distance) {
-      std::vector<double> moved = start;
-      for (std::size_t i = 0; i < p.count; ++i) moved[i] += distance * direction[i];
-      test::upload(moved, values);
-      return model.loss();
-    };
-    const double slope = (loss_at(h) - loss_at(-h)) / (2 * h);
-    test::upload(start, values);
-    EXPECT_NEAR(slope, expected, 1e-6 * std::sqrt(size) + 1e-9) << p.name;
-  }
+  test::expect_slopes(
+      model.tree, model.parameters->master, [&](const auto& name) { return model.gradient(name); },
+      [&] { return model.loss(); }, {.step = 1e-5, .relative = 1e-6, .absolute = 1e-9});
 }
 
 template <class T>
@@ -128,8 +108,7 @@ TEST_P(Transformer, PlansTheMemoryItTakes) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Transformer, testing::ValuesIn(cases()),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
-/// The gradient of the mean of dropped passes is the mean of the gradients: along one direction,
-/// for fixed keys, the loss with dropout has the slope that backward states.
+/// For fixed keys the loss with dropout has the slopes that backward states.
 TEST(Dropout, GradientIsTheDerivativeOfTheDroppedLoss) {
   deck::Model description = test::gpt2_like();
   description.dropout = 0.3;
@@ -138,27 +117,9 @@ TEST(Dropout, GradientIsTheDerivativeOfTheDroppedLoss) {
   ops::DropoutKey dropout;
   dropout.probability = 0.3, dropout.seed = 9, dropout.step = 2;
   model.step(dropout);
-  for (const char* name : {"model/embed_tokens/weight", "model/layers/0/mlp/up_proj/weight",
-                           "model/layers/1/self_attn/o_proj/bias"}) {
-    const std::vector<double> gradient = [&] {
-      model.step(dropout);
-      return model.gradient(name);
-    }();
-    const model::Parameter& p = model.tree.at(name);
-    const Vector<double> values(model.parameters->master.data() + p.offset, p.count);
-    const std::vector<double> start = test::download(values);
-    const auto loss_at = [&](double distance) {
-      std::vector<double> moved = start;
-      for (std::size_t i = 0; i < p.count; ++i) moved[i] += distance * gradient[i];
-      test::upload(moved, values);
-      return model.step(dropout);
-    };
-    constexpr double h = 1e-5;
-    const double slope = (loss_at(h) - loss_at(-h)) / (2 * h),
-                 square = std::pow(test::norm(gradient), 2);
-    test::upload(start, values);
-    EXPECT_NEAR(slope / square, 1, 1e-6) << name;
-  }
+  test::expect_slopes(
+      model.tree, model.parameters->master, [&](const auto& name) { return model.gradient(name); },
+      [&] { return model.step(dropout); }, {.step = 1e-5, .relative = 1e-6, .absolute = 1e-9});
 }
 
 TEST(Dropout, DrawsAnewForEachStepAndNotWithoutProbability) {

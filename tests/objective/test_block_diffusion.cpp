@@ -1,4 +1,5 @@
 // The objective of block diffusion as a whole: derivatives, packing, and what its numbers mean.
+#include "model/slopes.hpp"
 #include "objective/harness.hpp"
 
 namespace tern {
@@ -36,34 +37,9 @@ TEST_P(BlockDiffusion, GradientIsTheDerivativeOfTheLoss) {
   const data::Batch batch = packed_batch(hierarchical());
   const double loss = pass.step(batch);
   EXPECT_NEAR(pass.loss(batch), loss, 1e-13);
-  std::mt19937 generator(4);
-  std::normal_distribution<double> normal;
-  constexpr double h = 1e-4;
-  double worst = 0;
-  for (const model::Parameter& p : pass.tree.parameters()) {
-    const std::vector<double> start = test::download(pass.master(p)),
-                              gradient = pass.gradient(p.name);
-    EXPECT_GT(test::norm(gradient), 1e-4) << p.name;
-    std::vector<double> direction(p.count);
-    double expected = 0, size = 0;
-    for (std::size_t i = 0; i < p.count; ++i) {
-      direction[i] = normal(generator);
-      expected += direction[i] * gradient[i];
-      size += std::pow(direction[i] * gradient[i], 2);
-    }
-    const auto loss_at = [&](double distance) {
-      std::vector<double> moved = start;
-      for (std::size_t i = 0; i < p.count; ++i) moved[i] += distance * direction[i];
-      test::upload(moved, pass.master(p));
-      return pass.loss(batch);
-    };
-    const double slope = (8 * (loss_at(h) - loss_at(-h)) - (loss_at(2 * h) - loss_at(-2 * h))) /
-                         (12 * h);  // fourth order
-    test::upload(start, pass.master(p));
-    const double error = std::abs(slope - expected) / std::sqrt(size);
-    worst = std::max(worst, error);
-    EXPECT_LT(error, 1e-7) << p.name;
-  }
+  const double worst = test::expect_slopes(
+      pass.tree, pass.parameters->master, [&](const auto& name) { return pass.gradient(name); },
+      [&] { return pass.loss(batch); }, {.step = 1e-4, .relative = 1e-7, .least_gradient = 1e-4});
   std::printf("%s: %zu parameters, worst relative error %.1e\n", GetParam(),
               pass.tree.parameters().size(), worst);
 }
