@@ -47,6 +47,8 @@ po::options_description describe(CommandLine& line) {
       "move an earlier run of the same name aside and start anew")(
       "prompt", po::value<std::string>()->value_name("TEXT"),
       "continue TEXT with the run's newest checkpoint (task = 'generate')")(
+      "refine", po::value<int>()->value_name("N"),
+      "refinement: refine the first answer N times, as --set generation.refine=N")(
       "export", po::value(&line.options.export_to)->value_name("DIR"),
       "write the newest checkpoint's weights as a Hugging Face Transformers directory");
   return all;
@@ -81,6 +83,8 @@ CommandLine parse(int argc, char** argv, bool speaks) {
     line.set.push_back("campaign.task='generate'");
     line.set.push_back("generation.prompt=" + quoted(map["prompt"].as<std::string>()));
   }
+  if (map.count("refine"))
+    line.set.push_back("generation.refine=" + std::to_string(map["refine"].as<int>()));
   if (line.deck.empty() && !line.help && !line.version)
     tern::user_error("no deck given; try: trainer input/quickstart.in, or trainer --help");
   return line;

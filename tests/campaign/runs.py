@@ -273,6 +273,7 @@ class Refusals(Campaign):
 
     def test_options(self):
         self.assertIn("--help", self.run_trainer("--no-such-option", code=1))
+        self.refused("generation.refine=2", "only kind = 'refinement'", options=("--refine", "2"))
 
     def test_an_earlier_run_is_not_overwritten(self):
         self.run_trainer()
