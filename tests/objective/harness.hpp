@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include "model/harness.hpp"
+#include "model/recursion.hpp"
 #include "objective/batches.hpp"
-#include "objective/block_diffusion.hpp"
+#include "objective/objective.hpp"
 
 namespace tern::test {
 
@@ -60,36 +61,30 @@ class Pass {
   }
 
   /// Loss of a training step's batch; its parts() are left in `parts`.
-  double loss(const data::Batch& batch) {
-    const objective::Prepared<T> prepared = forward(batch, false);
-    transformer->loss(context, objective->head(), prepared.scored, losses(prepared));
-    return totals(prepared);
-  }
+  double loss(const data::Batch& batch) { return run(batch, false); }
 
   /// The same, with gradients, which replace those before.
   double step(const data::Batch& batch) {
     Kokkos::deep_copy(parameters->gradient, A(0));
-    const objective::Prepared<T> prepared = forward(batch, false);
-    transformer->loss_backward(context, objective->head(), prepared.scored, prepared.weights,
-                               losses(prepared));
-    for (std::size_t l = transformer->layers(); l-- > 0;)
-      transformer->block_backward(context, l, prepared.pattern, {});
-    transformer->embed_backward(context, prepared.rows);
-    return totals(prepared);
+    return run(batch, true);
   }
 
   /// Score of batches as an evaluation makes it.
   objective::Score evaluate(const std::vector<data::Batch>& batches) {
     std::vector<double> sums(objective->sums(), 0);
     for (const data::Batch& batch : batches) {
-      const objective::Prepared<T> prepared = forward(batch, true);
+      const objective::Prepared<T> prepared = objective->prepare(context, batch, 0, true);
       const std::size_t scored = prepared.scored.targets.extent(0);
       const Vector<std::int32_t> best(best_.data(), scored);
-      transformer->loss(context, objective->head(), prepared.scored, losses(prepared), best);
-      std::vector<std::int32_t> likeliest;
-      for (const double token : download(best))
-        likeliest.push_back(static_cast<std::int32_t>(token));
-      objective->tally(download(losses(prepared)), likeliest, sums);
+      recursion->embed(context, prepared.rows);
+      for (std::size_t s = 0; s < objective->evaluated_steps(false); ++s) {
+        recursion->advance(context, prepared.pattern);
+        transformer->loss(context, objective->head(), prepared.scored, losses(prepared), best);
+        std::vector<std::int32_t> likeliest;
+        for (const double token : download(best))
+          likeliest.push_back(static_cast<std::int32_t>(token));
+        objective->tally(s, download(losses(prepared)), likeliest, sums);
+      }
     }
     return objective->conclude(sums, false);
   }
@@ -110,7 +105,8 @@ class Pass {
   ops::Context context;
   std::optional<model::Parameters<T>> parameters;
   std::optional<model::Transformer<T>> transformer;
-  std::unique_ptr<objective::BlockDiffusion<T>> objective;
+  std::optional<model::Recursion<T>> recursion;
+  std::unique_ptr<objective::Objective<T>> objective;
   std::vector<double> parts;
 
  private:
@@ -125,16 +121,19 @@ class Pass {
   }
 
   void request(Arena& from) {
-    const std::size_t scored = rows_ * positions_ / 2;
+    const std::size_t all = rows_ * positions_;
+    const std::size_t scored = deck_.objective.kind == "block_diffusion" ? all / 2 : all;
     model::TransformerOptions options{rows_, positions_};
     options.positions = static_cast<std::size_t>(deck_.model.context);
-    options.scored = scored;
+    options.scored = scored < all ? scored : 0;
+    options.passes = model::passes_of(deck_.model);
+    options.recompute = deck_.precision.recompute == "block";
     options.head_rows = 7;  // several chunks
     context = ops::make_context(from, true, "auto");
     parameters.emplace(tree, true, from);
     transformer.emplace(deck_.model, tree, *parameters, options, from);
-    objective = std::make_unique<objective::BlockDiffusion<T>>(
-        deck_, objective::Shape{rows_, positions_, 1}, from);
+    recursion.emplace(deck_.model, tree, *parameters, *transformer, true, from);
+    objective = objective::make_objective<T>(deck_, objective::Shape{rows_, positions_, 1}, from);
     losses_ = from.template vector<A>("losses", Term::data, scored);
     best_ = from.template vector<std::int32_t>("best", Term::data, scored);
   }
@@ -143,21 +142,36 @@ class Pass {
     return Vector<A>(losses_.data(), prepared.scored.targets.extent(0));
   }
 
-  objective::Prepared<T> forward(const data::Batch& batch, bool evaluating) {
-    objective::Prepared<T> prepared = objective->prepare(context, batch, 0, evaluating);
-    transformer->forward(context, prepared.rows, prepared.pattern);
-    return prepared;
+  double run(const data::Batch& batch, bool with_backward) {
+    const objective::Prepared<T> prepared = objective->prepare(context, batch, 0, false);
+    const Vector<A> of_rows = losses(prepared);
+    Vector<const A> weights = prepared.weights;
+    double total = objective->constant();
+    parts.assign(prepared.parts.size(), 0);
+    recursion->embed(context, prepared.rows);
+    for (std::size_t s = 0; s < objective->steps(); ++s) {
+      recursion->advance(context, prepared.pattern);
+      if (s > 0) weights = objective->weights_of(context, s, prepared, of_rows);
+      if (with_backward) {
+        transformer->loss_backward(context, objective->head(), prepared.scored, weights, of_rows);
+        recursion->backward(context, prepared.pattern);
+      } else {
+        transformer->loss(context, objective->head(), prepared.scored, of_rows);
+      }
+      total += dot(of_rows, weights);
+      for (std::size_t part = 0; part < parts.size(); ++part)
+        if (prepared.parts[part].step == s)
+          parts[part] = dot(of_rows, prepared.parts[part].weights);
+    }
+    if (with_backward) recursion->embed_backward(context, prepared.rows);
+    context.fence("pass");
+    return total;
   }
 
-  double totals(const objective::Prepared<T>& prepared) {
-    context.fence("pass");
-    const std::vector<double> of_rows = download(losses(prepared));
-    const auto dot = [&](const std::vector<double>& weights) {
-      return std::inner_product(of_rows.begin(), of_rows.end(), weights.begin(), 0.0);
-    };
-    parts.clear();
-    for (const auto& weights : prepared.parts) parts.push_back(dot(download(weights)));
-    return dot(download(prepared.weights));
+  double dot(Vector<const A> a, Vector<const A> b) const {
+    context.fence("losses");
+    const std::vector<double> x = download(a), y = download(b);
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
   }
 };
 

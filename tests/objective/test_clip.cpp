@@ -79,7 +79,7 @@ void add(test::Pass<double>& pass, std::uint64_t step, unsigned seed, Evaluation
     e.loss[block.level] += of_block[b];
     e.tokens[block.level] += block.tokens;
   }
-  pass.objective->tally(losses, best, e.sums);
+  pass.objective->tally(0, losses, best, e.sums);
 }
 
 Evaluation evaluation(test::Pass<double>& pass, unsigned seed) {
@@ -151,7 +151,7 @@ TEST(ClipSearch, ReachesTheWidestWindow) {
       const bool one = (block.t >= 0.4 && block.t < 0.5) || block.t >= 0.9;
       losses.push_back(one ? block.t * block.tokens / masked[b] : 0);
     }
-    pass.objective->tally(losses, drawn.targets(), sums);
+    pass.objective->tally(0, losses, drawn.targets(), sums);
   }
   pass.objective->conclude(sums, true);
   EXPECT_EQ(pass.objective->state(), (std::map<std::string, double>{{"clip_low_plan", 1e-3},
@@ -188,7 +188,7 @@ TEST(ClipSearch, KeepsTheClipOfALevelThatHasNoBlocks) {
   BlockRows drawn(1, 20, vocabulary - 1);
   drawn.fill(batch, Noise{21, true, {}});
   std::vector<double> sums(pass.objective->sums(), 0);
-  pass.objective->tally(std::vector<double>(drawn.masked().size(), 1),
+  pass.objective->tally(0, std::vector<double>(drawn.masked().size(), 1),
                         std::vector<std::int32_t>(drawn.masked().size(), 0), sums);
   pass.objective->conclude(sums, true);
   EXPECT_EQ(pass.objective->state().at("clip_low_plan"), 0.3);
