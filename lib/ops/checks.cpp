@@ -102,6 +102,14 @@ void check_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
 }
 
 template <class C>
+void check_column_sums(C& checker, std::size_t N, std::size_t D) {
+  checker.check("column_sums", fmt::format("N {} D {}", N, D), [=]<class T>(Run<T>& r) {
+    auto x = r.input(N, D);
+    column_sums<T>(r.context, x, r.template inout<Accumulate<T>>(D));
+  });
+}
+
+template <class C>
 void check_norm(C& checker, Norm norm, std::size_t N, std::size_t D) {
   const bool layer = norm == Norm::layernorm;
   const char* name = layer ? "layernorm" : "rmsnorm";
@@ -225,6 +233,15 @@ void check_elementwise(C& checker, std::size_t N, std::size_t D) {
     auto x = r.input(N, D);
     add<T>(r.context, x, r.inout(N, D));
   });
+  // Terms of all rows, of one for all, and none.
+  checker.check("sum", shape, [=]<class T>(Run<T>& r) {
+    auto x = r.input(N, D), y = r.input(N, D), z = r.input(N, D);
+    auto row = r.input(1, D);
+    sum<T>(r.context, x, y, z, r.output(N, D));
+    sum<T>(r.context, x, row, z, r.output(N, D));
+    sum<T>(r.context, row, {}, y, r.output(N, D));
+    sum<T>(r.context, {}, {}, row, r.output(N, D));
+  });
   checker.check("convert", shape, [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;
     auto wide = r.template input<A>(N * D);
@@ -258,7 +275,8 @@ template <class C>
 void check_head_loss(C& checker, std::size_t N, std::size_t D, std::size_t V, std::size_t chunk,
                      const HeadOptions& options) {
   const std::string shape = fmt::format("N {} D {} V {}/{}", N, D, options.vocabulary, V);
-  checker.check("head_loss", shape, [=]<class T>(Run<T>& r) {
+  const char* name = options.cap > 0 ? "head_loss, capped" : "head_loss";
+  checker.check(name, shape, [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;
     const auto last = static_cast<std::uint32_t>(options.vocabulary ? options.vocabulary : V);
     const auto targets = r.integers(r.draw_integers(N, last, 5));
@@ -295,6 +313,8 @@ void check_all(C& checker) {
   check_linear(checker, 37, 24, 40);
   check_linear(checker, 129, 65, 33);
   check_linear(checker, 512, 1024, 688);
+  check_column_sums(checker, 1000, 5000);
+  check_column_sums(checker, 131, 37);
   for (const Norm norm : {Norm::rmsnorm, Norm::layernorm})
     for (const std::size_t D : {24, 33, 256, 1000, 1024, 2560, 5120})
       check_norm(checker, norm, D == 1024 ? 2501 : 67, D);
@@ -326,6 +346,9 @@ void check_all(C& checker) {
   check_head_loss(checker, 150, 136, 1008, 64, {0, 1003});
   check_head_loss(checker, 70, 64, 5000, 128, {1e-4, 0});
   check_head_loss(checker, 40, 33, 131, 16, {0, 0});
+  check_head_loss(checker, 150, 136, 1008, 64, {0, 1003, 15});
+  check_head_loss(checker, 70, 64, 5000, 128, {1e-4, 0, 2});
+  check_head_loss(checker, 40, 33, 131, 16, {0, 0, 3});
   check_adamw(checker, 100003, 0.5);
   check_adamw(checker, 1024, 0.0);
 }

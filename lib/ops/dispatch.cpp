@@ -2,6 +2,8 @@
 // context has the libraries, and to the portable one otherwise. The rest: dispatch_attention.cpp.
 #include "ops/detail/dispatch.hpp"
 
+#include "base/error.hpp"
+
 namespace tern::ops {
 
 template <class T>
@@ -82,6 +84,11 @@ void add(const Context& context, Matrix<const T> x, Matrix<T> y) {
 template <class T>
 void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
          Matrix<T> to) {
+  for (const Matrix<const T>& term : {a, b, c})
+    TERN_REQUIRE(term.extent(0) == 0 || ((term.extent(0) == 1 || term.extent(0) == to.extent(0)) &&
+                                         term.extent(1) == to.extent(1)),
+                 "({}, {}) in a sum of ({}, {})", term.extent(0), term.extent(1), to.extent(0),
+                 to.extent(1));
   if constexpr (detail::accelerated<T>)
     if (context.library) return cuda::sum(context, a, b, c, to);
   portable::sum<T>(context, a, b, c, to);
@@ -89,6 +96,7 @@ void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<co
 
 template <class T>
 void column_sums(const Context& context, Matrix<const T> x, Vector<Accumulate<T>> sums) {
+  TERN_REQUIRE(sums.size() == x.extent(1), "{} sums of {} columns", sums.size(), x.extent(1));
   if constexpr (detail::accelerated<T>)
     if (context.library) return cuda::column_sums(context, x, sums);
   portable::column_sums<T>(context, x, sums);

@@ -1,4 +1,4 @@
-// Dropout, addition, conversion, and sums over whole vectors.
+// Dropout, addition, conversion, sums over whole vectors and over sequences.
 #include "ops/check.hpp"
 #include "ops/portable/math.hpp"
 
@@ -73,6 +73,60 @@ TEST(Add, PrecisionAndRepetition) {
     check_precision<float>(c, c.inputs(), {"y"});
     check_precision<bf16>(c, c.inputs(), {"y"});
   }
+}
+
+/// Each term has `rows`, one row or none.
+struct ThreeCase {
+  std::size_t rows, columns, own[3];
+
+  Named inputs() const {
+    return {{"a", normal_numbers(own[0] * columns, 1)},
+            {"b", normal_numbers(own[1] * columns, 2)},
+            {"c", normal_numbers(own[2] * columns, 3)}};
+  }
+  template <class T>
+  Named run(const Named& in) const {
+    const Array<T> a(own[0], columns, in.at("a")), b(own[1], columns, in.at("b")),
+        c(own[2], columns, in.at("c")), to(rows, columns);
+    ops::sum<T>(portable_context(), a.matrix(), b.matrix(), c.matrix(), to.matrix());
+    return {{"to", to.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    const Numbers* terms[] = {&in.at("a"), &in.at("b"), &in.at("c")};
+    Named out{{"to", Numbers(rows * columns)}};
+    for (std::size_t i = 0; i < rows * columns; ++i) {
+      A sum = 0;
+      for (int k = 0; k < 3; ++k)
+        if (own[k] > 0) sum += A((*terms[k])[own[k] == 1 ? i % columns : i]);
+      out["to"][i] = sum;
+    }
+    return out;
+  }
+};
+
+TEST(SumOfThree, PrecisionAndRepetition) {
+  for (const ThreeCase& c :
+       {ThreeCase{37, 53, {37, 37, 37}}, ThreeCase{37, 53, {37, 1, 37}},
+        ThreeCase{37, 53, {1, 37, 0}}, ThreeCase{5, 129, {0, 0, 1}}, ThreeCase{5, 129, {1, 1, 1}},
+        ThreeCase{1, 64, {1, 0, 1}}, ThreeCase{33, 1, {0, 33, 1}}, ThreeCase{3, 7, {0, 0, 0}}}) {
+    SCOPED_TRACE(testing::Message() << c.own[0] << " + " << c.own[1] << " + " << c.own[2]);
+    check_precision<double>(c, c.inputs(), {"to"});
+    check_precision<float>(c, c.inputs(), {"to"});
+    check_precision<bf16>(c, c.inputs(), {"to"});
+  }
+}
+
+TEST(SumOfThree, WrongShapesAreRefused) {
+  const Array<float> to(6, 4), none(0, 4), all(6, 4);
+  const auto sum = [&](const Array<float>& term) {
+    ops::sum<float>(portable_context(), all.matrix(), none.matrix(), term.matrix(), to.matrix());
+  };
+  EXPECT_NO_THROW(sum(Array<float>(1, 4)));
+  EXPECT_ANY_THROW(sum(Array<float>(2, 4)));
+  EXPECT_ANY_THROW(sum(Array<float>(6, 3)));
+  EXPECT_ANY_THROW(sum(Array<float>(1, 24)));  // as many numbers as the sum, but one row
+  EXPECT_ANY_THROW(sum(Array<float>(4, 1)));   // as many as a row, but four rows
 }
 
 template <class From, class To>
@@ -159,6 +213,76 @@ TEST(Sums, NotANumberShows) {
   const Array<float> v(values), result(1, 1);
   ops::sum_of_squares<float>(portable_context(), v.vector(), result.vector());
   EXPECT_TRUE(std::isnan(result.get()[0]));
+}
+
+/// Every third row has no target, and then a loss that must not count; the second sequence has
+/// no target at all, the third no loss.
+struct ImprovementCase {
+  std::size_t sequences, tokens;
+  double unit, base, reward;
+
+  Named inputs() const {
+    const std::size_t n = sequences * tokens;
+    Named in{{"losses", normal_numbers(n, 1)}, {"targets", Numbers(n)}};
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool scored = i % 3 != 1 && i / tokens != 1;
+      in["targets"][i] = scored ? double(i) : -1.0 - double(i);
+      in["losses"][i] = !scored ? 1e3 : i / tokens == 2 ? 0 : std::fabs(in["losses"][i]) + 1e-3;
+    }
+    return in;
+  }
+  template <class A>
+  Named run(const Named& in) const {
+    const Array<A> losses(in.at("losses")), weights(1, sequences * tokens);
+    const Array<std::int32_t> targets(in.at("targets"));
+    ops::improvement_weights<A>(portable_context(), unit, base, reward, losses.vector(),
+                                targets.vector(), tokens, weights.vector());
+    return {{"weights", weights.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    Named out{{"weights", Numbers(sequences * tokens)}};
+    for (std::size_t s = 0; s < sequences; ++s) {
+      A sum = 0, count = 0;
+      for (std::size_t i = s * tokens; i < (s + 1) * tokens; ++i)
+        if (in.at("targets")[i] >= 0) sum += A(in.at("losses")[i]), count += 1;
+      for (std::size_t i = s * tokens; i < (s + 1) * tokens; ++i)
+        out["weights"][i] = A(unit) * (sum > 0 ? A(base) + A(reward) / (sum / count) : A(base));
+    }
+    return out;
+  }
+};
+
+TEST(ImprovementWeights, PrecisionAndRepetition) {
+  for (const ImprovementCase& c :
+       {ImprovementCase{5, 131, 1.0 / 655, 0.2, 0.3}, ImprovementCase{3, 1, 1, 5, 1},
+        ImprovementCase{4, 7, 0.25, 0, 2}, ImprovementCase{4, 64, 1e-3, 1, 0}}) {
+    SCOPED_TRACE(testing::Message() << c.sequences << " sequences of " << c.tokens);
+    check_precision<double>(c, c.inputs(), {}, {"targets"});
+    check_precision<float>(c, c.inputs(), {}, {"targets"});
+  }
+}
+
+TEST(ImprovementWeights, ByHand) {
+  const ImprovementCase c{3, 2, 0.5, 3, 8};
+  const Numbers weights =
+      c.run<double>({{"losses", {1, 3, 9, 4, 7, 7}}, {"targets", {0, 5, -1, 1, -1, -1}}})
+          .at("weights");
+  EXPECT_EQ(weights, (Numbers{3.5, 3.5, 2.5, 2.5, 1.5, 1.5}));
+}
+
+TEST(ImprovementWeights, WrongSizesAreRefused) {
+  const Array<double> losses(1, 6), weights(1, 6), five(1, 5);
+  const Array<std::int32_t> targets(Numbers(6, 0.0));
+  const auto weigh = [&](const Array<double>& from, std::size_t tokens, const Array<double>& to) {
+    ops::improvement_weights<double>(portable_context(), 1, 1, 1, from.vector(), targets.vector(),
+                                     tokens, to.vector());
+  };
+  EXPECT_NO_THROW(weigh(losses, 3, weights));
+  EXPECT_ANY_THROW(weigh(losses, 4, weights));
+  EXPECT_ANY_THROW(weigh(losses, 0, weights));
+  EXPECT_ANY_THROW(weigh(five, 1, weights));
+  EXPECT_ANY_THROW(weigh(losses, 3, five));
 }
 
 TEST(Exponential, IsWithinTwoUlpsEverywhere) {

@@ -9,8 +9,9 @@ namespace {
 struct HeadCase {
   std::size_t n, d, v, chunk;
   std::size_t vocabulary = 0;
-  double z_loss = 0;
+  double z_loss = 0, cap = 0;
 
+  ops::HeadOptions options() const { return {z_loss, vocabulary, cap}; }
   std::size_t used() const { return vocabulary > 0 ? vocabulary : v; }
 
   Named inputs() const {
@@ -31,10 +32,9 @@ struct HeadCase {
     const Array<T> x(n, d, in.at("x")), w(v, d, in.at("w")), logits(chunk, v), dx(n, d);
     const Array<std::int32_t> targets(in.at("targets"));
     const Array<A> weights(in.at("weights")), losses(1, n), alone(1, n), dw(v, d, in.at("dw0"));
-    const ops::HeadOptions options{z_loss, vocabulary};
-    ops::head_loss_forward<T>(context, options, x.matrix(), w.matrix(), targets.vector(),
+    ops::head_loss_forward<T>(context, options(), x.matrix(), w.matrix(), targets.vector(),
                               logits.matrix(), alone.vector());
-    ops::head_loss_backward<T>(context, options, x.matrix(), w.matrix(), targets.vector(),
+    ops::head_loss_backward<T>(context, options(), x.matrix(), w.matrix(), targets.vector(),
                                weights.vector(), logits.matrix(), losses.vector(), dx.matrix(),
                                dw.matrix());
     EXPECT_TRUE(same(alone.get(), losses.get()));
@@ -55,6 +55,7 @@ struct HeadCase {
         for (std::size_t k = 0; k < d; ++k)
           row[c] += A(in.at("x")[r * d + k]) * A(in.at("w")[c * d + k]);
         row[c] = store(row[c]);
+        if (cap > 0) row[c] = store(A(cap) * std::tanh(row[c] / A(cap)));
         largest = std::max(largest, row[c]);
       }
       for (std::size_t c = 0; c < used(); ++c) sum += std::exp(row[c] - largest);
@@ -63,7 +64,8 @@ struct HeadCase {
       for (std::size_t c = 0; c < used(); ++c) {
         const A p = std::exp(row[c] - lse);
         const A one = c == std::size_t(target) ? 1 : 0;
-        const A g = store(weight * (p * (1 + 2 * A(z_loss) * lse) - one));
+        const A slope = cap > 0 ? 1 - row[c] * row[c] / (A(cap) * A(cap)) : 1;
+        const A g = store(weight * (p * (1 + 2 * A(z_loss) * lse) - one) * slope);
         for (std::size_t k = 0; k < d; ++k) {
           long double &dx = out["dx"][r * d + k], &dw = out["dw"][c * d + k];
           dx = A(dx) + g * A(in.at("w")[c * d + k]);
@@ -94,19 +96,29 @@ const HeadCase cases[] = {
     {23, 11, 37, 8}, {23, 11, 37, 23, 31},        {23, 11, 37, 5, 31, 1e-2},
     {1, 3, 2, 64},   {16, 8, 300, 16, 257, 1e-3},
 };
+const HeadCase capped[] = {
+    {23, 11, 37, 8, 0, 0, 5},
+    {23, 11, 37, 5, 31, 1e-2, 2},
+    {16, 8, 300, 16, 257, 0, 15},
+    {16, 8, 51, 4, 0, 1e-3, 0.5},  // at the cap, mostly
+};
 const std::set<std::string> stored{"dx"}, exact{"weights", "dw0", "targets"};
 
+void check_precisions(const HeadCase& c) {
+  SCOPED_TRACE(testing::Message() << c.n << " x " << c.d << " -> " << c.v << ", cap " << c.cap);
+  check_precision<double>(c, c.inputs(), stored, exact);
+  check_precision<float>(c, c.inputs(), stored, exact);
+  check_precision<bf16>(Bf16HeadCase{c}, c.inputs(), stored, exact);
+}
+
 TEST(HeadLoss, PrecisionAndRepetition) {
-  for (const HeadCase& c : cases) {
-    SCOPED_TRACE(testing::Message() << c.n << " x " << c.d << " -> " << c.v);
-    check_precision<double>(c, c.inputs(), stored, exact);
-    check_precision<float>(c, c.inputs(), stored, exact);
-    check_precision<bf16>(Bf16HeadCase{c}, c.inputs(), stored, exact);
-  }
+  for (const HeadCase& c : cases) check_precisions(c);
+  for (const HeadCase& c : capped) check_precisions(c);
 }
 
 TEST(HeadLoss, Gradients) {
-  for (const HeadCase& c : {cases[0], cases[1], cases[2]}) {
+  for (const HeadCase& c : {cases[0], cases[1], cases[2], capped[0], capped[1], capped[2]}) {
+    SCOPED_TRACE(testing::Message() << c.v << ", cap " << c.cap);
     const Named in = c.inputs();
     check_gradients(c, in, "losses", "weights", {{"x", "dx"}, {"w", "dw"}}, {{"dw", in.at("dw0")}});
   }
@@ -122,8 +134,7 @@ TEST(HeadLoss, ChunksDoNotChangeLosses) {
   }
 }
 
-TEST(HeadLoss, PaddingAndIgnoredRowsGetNothing) {
-  const HeadCase c{10, 4, 9, 4, 7, 1e-2};
+void check_padding_and_ignored_rows(const HeadCase& c) {
   Named in = c.inputs();
   in["targets"].assign(10, -100);
   in["targets"][3] = 2;
@@ -134,6 +145,11 @@ TEST(HeadLoss, PaddingAndIgnoredRowsGetNothing) {
     for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(out.at("dx")[r * 4 + k] == 0, r != 3);
   }
   for (std::size_t i = 7 * 4; i < 9 * 4; ++i) EXPECT_EQ(out.at("dw")[i], before[i]);
+}
+
+TEST(HeadLoss, PaddingAndIgnoredRowsGetNothing) {
+  check_padding_and_ignored_rows({10, 4, 9, 4, 7, 1e-2});
+  check_padding_and_ignored_rows({10, 4, 9, 4, 7, 1e-2, 3});
 }
 
 TEST(HeadLoss, LargeLogitsAndWrongTargets) {
@@ -149,19 +165,65 @@ TEST(HeadLoss, LargeLogitsAndWrongTargets) {
   EXPECT_TRUE(std::isnan(losses[2]));  // column 3 is padding
 }
 
+// Far beyond the cap: losses of equals, and no slope.
+TEST(HeadLoss, LogitsStayBelowTheCap) {
+  const HeadCase c{3, 1, 3, 2, 0, 0, 8};
+  const Named out = c.run<float>({{"x", {1, 1, 1}},
+                                  {"w", {3e4, 1e4, -3e4}},
+                                  {"weights", {1, 1, 1}},
+                                  {"dw0", {5, 6, 7}},
+                                  {"targets", {0, 2, 1}}});
+  const double lse = 8 + std::log(2 + std::exp(-16));
+  EXPECT_NEAR(out.at("losses")[0], lse - 8, 1e-6);
+  EXPECT_NEAR(out.at("losses")[1], lse + 8, 1e-5);
+  EXPECT_EQ(out.at("losses")[2], out.at("losses")[0]);
+  EXPECT_EQ(out.at("dx"), (Numbers{0, 0, 0}));
+  EXPECT_EQ(out.at("dw"), (Numbers{5, 6, 7}));
+}
+
+struct CapCase {
+  std::size_t rows, columns;
+  double cap;
+
+  Named inputs() const { return {{"logits0", normal_numbers(rows * columns, 1, 6)}}; }
+  template <class T>
+  Named run(const Named& in) const {
+    const Array<T> logits(rows, columns, in.at("logits0"));
+    ops::cap_logits<T>(portable_context(), cap, logits.matrix());
+    return {{"logits", logits.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    Named out{{"logits", in.at("logits0")}};
+    for (long double& v : out["logits"]) v = A(cap) * std::tanh(A(v) / A(cap));
+    return out;
+  }
+};
+
+TEST(CapLogits, PrecisionAndRepetition) {
+  for (const CapCase& c : {CapCase{33, 101, 15}, CapCase{1, 1, 2}, CapCase{3, 2049, 0.7}}) {
+    SCOPED_TRACE(testing::Message() << c.rows << " x " << c.columns << ", cap " << c.cap);
+    check_precision<double>(c, c.inputs(), {"logits"});
+    check_precision<float>(c, c.inputs(), {"logits"});
+    check_precision<bf16>(c, c.inputs(), {"logits"});
+  }
+  const CapCase none{3, 7, 0};
+  const Numbers values = rounded<float>(none.inputs().at("logits0"));
+  EXPECT_EQ(none.run<float>(none.inputs()).at("logits"), values);
+}
+
 /// Losses do not depend on whether the likeliest tokens are asked for; rows that are ignored have
 /// one, too.
 TEST(HeadLoss, NamesTheLikeliestTokens) {
-  for (const HeadCase& c : cases) {
+  for (const HeadCase& c : {cases[0], cases[1], cases[2], cases[3], cases[4], capped[1]}) {
     const Named in = c.inputs();
     const auto& context = portable_context();
     const Array<double> x(c.n, c.d, in.at("x")), w(c.v, c.d, in.at("w")), logits(c.chunk, c.v),
         plain(1, c.n), losses(1, c.n);
     const Array<std::int32_t> targets(in.at("targets")), best(1, c.n);
-    const ops::HeadOptions options{c.z_loss, c.vocabulary};
-    ops::head_loss_forward<double>(context, options, x.matrix(), w.matrix(), targets.vector(),
+    ops::head_loss_forward<double>(context, c.options(), x.matrix(), w.matrix(), targets.vector(),
                                    logits.matrix(), plain.vector());
-    ops::head_loss_forward<double>(context, options, x.matrix(), w.matrix(), targets.vector(),
+    ops::head_loss_forward<double>(context, c.options(), x.matrix(), w.matrix(), targets.vector(),
                                    logits.matrix(), losses.vector(), best.vector());
     EXPECT_EQ(plain.get(), losses.get());
     Numbers expected(c.n);

@@ -1,4 +1,4 @@
-// y = x w^T + bias and its gradients.
+// y = x w^T + bias and its gradients; sums of columns.
 #include "ops/check.hpp"
 
 namespace tern::test {
@@ -93,6 +93,46 @@ TEST(Linear, Gradients) {
     if (c.bias) pairs.push_back({"bias", "dbias"});
     check_gradients(c, in, "y", "dy", pairs, {{"dw", in.at("dw0")}, {"dbias", in.at("dbias0")}});
   }
+}
+
+struct ColumnSumsCase {
+  std::size_t n, d;
+
+  Named inputs() const {
+    return {{"x", normal_numbers(n * d, 1)}, {"sums0", normal_numbers(d, 2)}};
+  }
+  template <class T>
+  Named run(const Named& in) const {
+    const Array<T> x(n, d, in.at("x"));
+    const Array<Accumulate<T>> sums(in.at("sums0"));
+    ops::column_sums<T>(portable_context(), x.matrix(), sums.vector());
+    return {{"sums", sums.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    Named out{{"sums", in.at("sums0")}};
+    for (std::size_t c = 0; c < d; ++c) {
+      A sum = 0;
+      for (std::size_t r = 0; r < n; ++r) sum += A(in.at("x")[r * d + c]);
+      out["sums"][c] = A(out["sums"][c]) + sum;
+    }
+    return out;
+  }
+};
+
+TEST(ColumnSums, PrecisionAndRepetition) {
+  for (const ColumnSumsCase& c : {ColumnSumsCase{67, 131}, ColumnSumsCase{1, 5},
+                                  ColumnSumsCase{1000, 64}, ColumnSumsCase{0, 9}}) {
+    SCOPED_TRACE(testing::Message() << c.n << " x " << c.d);
+    check_precision<double>(c, c.inputs(), {}, {"sums0"});
+    check_precision<float>(c, c.inputs(), {}, {"sums0"});
+    check_precision<bf16>(c, c.inputs(), {}, {"sums0"});
+  }
+}
+
+TEST(ColumnSums, WrongShapesAreRefused) {
+  const Array<float> x(2, 3), sums(1, 2);
+  EXPECT_ANY_THROW(ops::column_sums<float>(portable_context(), x.matrix(), sums.vector()));
 }
 
 TEST(Linear, WrongShapesAreRefused) {

@@ -90,14 +90,14 @@ __global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
   if (threadIdx.x == 0) a.losses[blockIdx.x] = lse - correct + a.z_loss * lse * lse;
   if (!a.weights) return;
   const float weight = a.weights[blockIdx.x];
-  const float scale = weight * (1 + 2 * a.z_loss * lse);
+  const float scale = weight * (1 + 2 * a.z_loss * lse), per_cap = a.per_cap / log2_e;
   for (int column = threadIdx.x * pack_size; column < a.width; column += row_threads * pack_size) {
     Pack pack = load_scaled(row, column, a.vocabulary);
     for (int i = 0; i < pack_size; ++i) {
-      const float share = pack.value[i] / log2_e * a.per_cap;
+      const float share = pack.value[i] * per_cap;
       pack.value[i] = scale * exp2f(pack.value[i] - lse2);
       if (column + i == target) pack.value[i] -= weight;
-      if (a.per_cap > 0 && column + i < a.vocabulary) pack.value[i] *= 1 - share * share;
+      if (per_cap > 0 && column + i < a.vocabulary) pack.value[i] *= 1 - share * share;
     }
     pack.store(row + column);
   }

@@ -87,7 +87,7 @@ template <class A>
 void improvement_weights(const Context& context, double unit, double base, double reward,
                          Vector<const A> losses, Vector<const std::int32_t> targets,
                          std::size_t tokens, Vector<A> weights) {
-  TERN_REQUIRE(losses.size() == weights.size() && targets.size() == losses.size() &&
+  TERN_REQUIRE(losses.size() == weights.size() && targets.size() == losses.size() && tokens > 0 &&
                    losses.size() % tokens == 0,
                "{} losses, {} targets and {} weights in sequences of {}", losses.size(),
                targets.size(), weights.size(), tokens);
