@@ -49,7 +49,7 @@ std::vector<std::int32_t> greedy(test::Harness<float>& model,
                                  const std::vector<std::int32_t>& prompt) {
   const auto make = [&](Arena& arena) {
     return generate::Generator<float>(model.description, model.tree, *model.parameters, 1,
-                                      prompt.size() + new_tokens, arena);
+                                      prompt.size() + new_tokens, 1, arena);
   };
   Arena measure;
   make(measure);

@@ -16,16 +16,17 @@ const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
 
 template <class T>
 struct Generation {
-  Generation(const deck::Model& m, std::size_t batch, std::size_t max_tokens)
-      : tree(m), arena(planned(m, batch, max_tokens)) {
-    request(m, batch, max_tokens, arena);
+  Generation(const deck::Model& m, std::size_t batch, std::size_t max_tokens, std::size_t steps = 1)
+      : tree(m), arena(planned(m, batch, max_tokens, steps)) {
+    request(m, batch, max_tokens, steps, arena);
     generator->prepare(context);
   }
 
-  static std::size_t planned(const deck::Model& m, std::size_t batch, std::size_t max_tokens) {
+  static std::size_t planned(const deck::Model& m, std::size_t batch, std::size_t max_tokens,
+                             std::size_t steps) {
     Arena measure;
     Generation plan{model::ParameterTree(m)};
-    plan.request(m, batch, max_tokens, measure);
+    plan.request(m, batch, max_tokens, steps, measure);
     return measure.bytes();
   }
 
@@ -42,10 +43,11 @@ struct Generation {
 
  private:
   explicit Generation(model::ParameterTree t) : tree(std::move(t)) {}
-  void request(const deck::Model& m, std::size_t batch, std::size_t max_tokens, Arena& from) {
+  void request(const deck::Model& m, std::size_t batch, std::size_t max_tokens, std::size_t steps,
+               Arena& from) {
     context = ops::make_context(from, true, "auto");
     parameters.emplace(tree, false, from);
-    generator.emplace(m, tree, *parameters, batch, max_tokens, from);
+    generator.emplace(m, tree, *parameters, batch, max_tokens, steps, from);
   }
 };
 
@@ -156,6 +158,65 @@ TEST_P(Kinds, SampledSequencesDependOnTheirNumberOnlyNotOnNeighbours) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2));
+
+/// What a recursive model would choose after each prefix, by forwards over the whole of it.
+Tokens greedy_by_whole_steps(const deck::Model& m, std::size_t steps, std::uint64_t seed,
+                             Tokens text, std::size_t count) {
+  Tokens result;
+  const model::ParameterTree tree(m);
+  for (std::size_t i = 0; i < count; ++i) {
+    model::TransformerOptions options{1, text.size()};
+    options.passes = model::passes_of(m);
+    test::Harness<double> whole(m, options);
+    whole.parameters->initialize(whole.context, whole.tree, seed);
+    whole.set_batch(text, text);
+    const auto request = [&](Arena& arena) {
+      return model::Recursion<double>(m, whole.tree, *whole.parameters, *whole.transformer, true,
+                                      arena);
+    };
+    Arena measure;
+    request(measure);
+    Arena arena(measure.bytes());
+    model::Recursion<double> recursion = request(arena);
+    recursion.embed(whole.context, {whole.tokens});
+    for (std::size_t s = 0; s < steps; ++s) recursion.advance(whole.context, whole.pattern);
+    whole.transformer->logits(whole.context, 0, whole.logit_rows);
+    const std::vector<double> logits = test::download(whole.logit_rows);
+    const auto last = logits.end() - static_cast<std::ptrdiff_t>(m.vocabulary);
+    result.push_back(static_cast<std::int32_t>(std::max_element(last, logits.end()) - last));
+    text.push_back(result.back());
+  }
+  return result;
+}
+
+/// Each pass of each step has its own keys and values, so that a token sees of those before it what
+/// they were in the same pass.
+TEST(Recursive, CachedDecodingEqualsWholeSteps) {
+  deck::Model m = test::qwen3_like();
+  m.inner_steps = 2;
+  m.logit_cap = 10;
+  const std::vector<Tokens> prompts{{5}, {1, 2, 3, 4, 5, 6}, {7, 8}};
+  std::vector<std::vector<Tokens>> results;
+  for (const std::size_t steps : {1, 2, 4}) {
+    Generation<double> generation(m, 3, 32, steps);
+    generation.parameters->initialize(generation.context, generation.tree, 3);
+    results.push_back(generation.run(prompts, greedy(8)));
+    for (std::size_t i = 0; i < prompts.size(); ++i)
+      EXPECT_EQ(results.back()[i], greedy_by_whole_steps(m, steps, 3, prompts[i], 8))
+          << steps << " steps, prompt " << i;
+  }
+  EXPECT_NE(results[0], results[2]);
+}
+
+TEST(Recursive, LongPromptsArePrefilledInPieces) {
+  deck::Model m = test::tiny_model();
+  m.inner_steps = 1, m.context = 1024;
+  const Tokens prompt =
+      test::random_tokens(generate::Generator<double>::prefill_rows + 5, m.vocabulary, 8);
+  Generation<double> generation(m, 1, 300, 2);
+  generation.parameters->initialize(generation.context, generation.tree, 6);
+  EXPECT_EQ(generation.run({prompt}, greedy(3))[0], greedy_by_whole_steps(m, 2, 6, prompt, 3));
+}
 
 TEST(Generator, LongPromptsArePrefilledInPieces) {
   deck::Model m = test::tiny_model();
