@@ -22,7 +22,8 @@ constexpr const char* usage =
 constexpr const char* exit_codes =
     "\nexit codes: 0 done; 1 a mistake in deck, data or options; 70 an internal error;\n"
     "75 stopped by a signal or the job's time limit, checkpoint written: run again with --resume;\n"
-    "76 too many steps in a row without a finite loss or gradient.\n";
+    "76 too many steps in a row without a finite loss or gradient;\n"
+    "77 the run ended, but its verdict is not good: do not start the next phase.\n";
 
 struct CommandLine {
   std::string deck;

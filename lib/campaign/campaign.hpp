@@ -20,6 +20,8 @@ enum ExitCode {
   interrupted =
       75,         // a signal or the job's time limit: checkpoint written, start again with --resume
   diverged = 76,  // too many steps in a row without a finite loss or gradient
+  verdict_failed = 77,  // ended as planned, but its verdict is not good: the next phase should not
+                        // start
 };
 
 /// Runs the deck's task on all ranks. Collective; returns the same code on every rank.

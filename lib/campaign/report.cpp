@@ -6,6 +6,8 @@
 #include "campaign/detail/history.hpp"
 #include "campaign/detail/page.hpp"
 #include "campaign/detail/plots.hpp"
+#include "campaign/detail/verdict_section.hpp"
+#include "campaign/verdict.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -44,6 +46,10 @@ void Report::make() {
     const auto plots = detail::choose_plots(history);
     detail::Page page;
     page.title = std::filesystem::absolute(directory_).lexically_normal().filename().string();
+    if (const auto verdict = read_verdict(directory_))
+      page.verdict = detail::verdict_section(*verdict, history.last_step);
+    else if (std::filesystem::exists(directory_ / "verdict.json"))
+      problem = "verdict.json is no verdict";
     page.deck = detail::read_file(directory_ / "deck.in");
     page.samples = detail::read_file(directory_ / "samples.txt");
     page.log = tail(detail::read_file(directory_ / "log.txt"), 40);

@@ -1,6 +1,6 @@
-/// report.html and *.svg of a run directory: curves of metrics.jsonl drawn by gnuplot, a table of
-/// the last values, the deck, and the samples of samples.txt if there. One file, no network, light
-/// and dark.
+/// report.html and *.svg of a run directory: the verdict of verdict.json if there, curves of
+/// metrics.jsonl drawn by gnuplot, a table of the last values, the deck, and the samples of
+/// samples.txt if there. One file, no network, light and dark.
 #pragma once
 #include <filesystem>
 

@@ -57,7 +57,7 @@ TEST(Report, PlotsAreChosenFromWhatWasLogged) {
   const auto plots = detail::choose_plots(detail::read_history(run / "metrics.jsonl"));
   std::vector<std::string> files;
   for (const auto& plot : plots) files.push_back(plot.file);
-  EXPECT_EQ(files, (std::vector<std::string>{"loss", "loss_parts", "throughput", "grad_norm", "lr",
+  EXPECT_EQ(files, (std::vector<std::string>{"loss", "loss_steps", "throughput", "grad_norm", "lr",
                                              "memory", "train_wait"}));
   EXPECT_EQ(plots[0].names, (std::vector<std::string>{"train/loss", "val/loss"}));
   EXPECT_EQ(plots[1].names, (std::vector<std::string>{"train/loss_step_0", "train/loss_step_1"}));

@@ -20,6 +20,8 @@ void add_entry(History& history, const nlohmann::json& entry) {
       Curve& curve = history.curves[name];
       curve.step.push_back(double(step));
       curve.value.push_back(value.get<double>());
+    } else if (value.is_null()) {
+      history.not_finite[name].push_back(double(step));
     } else if (value.is_string()) {
       history.last_texts[name] = value.get<std::string>();
     }

@@ -13,11 +13,13 @@ struct Curve {
 };
 
 /// What metrics.jsonl holds. Lines that are no objects with a step, and values that are neither
-/// numbers nor texts, are passed over.
+/// numbers nor texts nor null, are passed over.
 struct History {
   std::map<std::string, Curve> curves;
   /// The last values of metrics whose names end in a number, `NAME/x`, over x: here under NAME.
   std::map<std::string, Curve> profiles;
+  /// The steps at which a metric was null, which is how a number that is not finite is written.
+  std::map<std::string, std::vector<double>> not_finite;
   std::map<std::string, std::string> last_texts;
   double first_time = 0, last_time = 0;  // Unix seconds
   std::int64_t last_step = 0;

@@ -39,6 +39,9 @@ figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .9rem; text-align: right; border-bottom: 1px solid var(--grid); }
 th { color: var(--soft); font-weight: 600; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
+.verdict { margin-bottom: 1.5rem; } .verdict th, .verdict td { text-align: left; vertical-align: top; }
+.good, .remark, .warning, .failure { font-weight: 600; } .good { color: var(--c3); } .remark { color: var(--c1); }
+.warning { color: var(--c5); } .failure { color: var(--c2); }
 pre { border: 1px solid var(--grid); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto;
   font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
 pre.samples { white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -143,7 +146,7 @@ std::string html(const Page& page, const History& history) {
       "dark\">\n<title>{}</title>\n<style>{}{}</style>\n"
       "</head>\n<body>\n<h1>{}</h1>\n<p class=\"about\">{}</p>\n",
       escaped(page.title), svg_style, page_style, escaped(page.title), about(history));
-  out += "<div class=\"plots\">\n";
+  out += page.verdict + "<div class=\"plots\">\n";
   for (const Picture& picture : page.pictures) out += "<figure>" + picture.svg + "</figure>\n";
   out += "</div>\n<h2>Last values</h2>\n" + value_table(history);
   out += text_section("Samples", "samples", page.samples);

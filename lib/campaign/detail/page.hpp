@@ -15,6 +15,7 @@ struct Picture {
 struct Page {
   std::string title;
   std::vector<Picture> pictures;
+  std::string verdict;             // a section in HTML, before the pictures
   std::string deck, samples, log;  // plain texts; empty ones get no section
 };
 
