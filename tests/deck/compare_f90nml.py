@@ -111,6 +111,7 @@ DRAW = {
     ("model", "load"): draw_string,
     ("model", "logit_cap"): draw_real,
     ("model", "embed_std"): draw_real,
+    ("model", "inner_steps"): lambda rng: rng.randrange(0, 65),
     ("objective", "supervision_steps"): lambda rng: rng.randrange(2, 65),
     ("objective", "preset"): lambda rng: rng.choice(["none", "none", "aggressive", "extreme"]),
     ("objective", "weight_base"): lambda rng: 1 + draw_real(rng),

@@ -315,11 +315,16 @@ TEST(DeckContradictions, Refinement) {
       "d:1:13: generation.refine: only kind = 'refinement' refines its answers; write -1, or "
       "remove it");
   none("&generation refine = -1 /");
-  none("&generation refine = 0 / &objective kind = 'refinement' /");
+  none("&generation refine = 0 / &objective kind = 'refinement' / &model inner_steps = 1 /");
+  one("&objective kind = 'refinement' /",
+      "d:1:12: model.inner_steps: refinement needs a recursive model; write 1 or more, as 2");
+  one("&objective kind = 'block_diffusion' / &model vocabulary = 50304 inner_steps = 2 /",
+      "d:1:65: model.inner_steps: block diffusion is not built for recursive models; write 0");
+  none("&model inner_steps = 2 /");
   one("&objective kind = 'block_diffusion' / &model vocabulary = 50304 logit_cap = 30 /",
       "d:1:65: model.logit_cap: block diffusion's sampler does not cap logits; write 0");
   none("&model logit_cap = 30 /");
-  none("&objective kind = 'refinement' / &model logit_cap = 30 /");
+  none("&objective kind = 'refinement' / &model logit_cap = 30 inner_steps = 2 /");
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ void describe(Group& group, Model& m) {
   group.add("activation", m.activation, "of the feed-forward layer")
       .one_of({"swiglu", "gelu", "relu2"});
   group
-      .add("inner_steps", m.inner_steps,
-           "passes of a recursive model over its latent state before it answers, as refinement "
-           "needs; 0: the blocks run once")
+      .add(
+          "inner_steps", m.inner_steps,
+          "passes of a recursive model over its latent state before it answers; 0: blocks run once")
       .at_least(0)
       .at_most(64);
   group.add("norm", m.norm, "normalization before attention, feed-forward layer and head")
