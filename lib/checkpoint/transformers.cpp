@@ -44,11 +44,20 @@ std::string unmet(const std::vector<Wish>& wishes) {
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 std::string flag(bool value) { return value ? ".true." : ".false."; }
 
+Wish once(const deck::Model& m) {
+  return {"inner_steps", std::to_string(m.inner_steps), m.inner_steps == 0, "0"};
+}
+Wish uncapped(const deck::Model& m) {
+  return {"logit_cap", fmt::format("{}", m.logit_cap), m.logit_cap == 0, "0"};
+}
+
 std::vector<Wish> llama_wishes(const deck::Model& m) {
   return {{"activation", quoted(m.activation), m.activation == "swiglu", "'swiglu'"},
           {"norm", quoted(m.norm), m.norm == "rmsnorm", "'rmsnorm'"},
           {"position", quoted(m.position), m.position == "rope", "'rope'"},
-          {"ffn_bias", flag(m.ffn_bias), !(m.qk_norm && m.ffn_bias), ".false. with qk_norm"}};
+          {"ffn_bias", flag(m.ffn_bias), !(m.qk_norm && m.ffn_bias), ".false. with qk_norm"},
+          once(m),
+          uncapped(m)};
 }
 
 std::vector<Wish> gpt2_wishes(const deck::Model& m) {
@@ -60,7 +69,9 @@ std::vector<Wish> gpt2_wishes(const deck::Model& m) {
       {"ffn_bias", flag(m.ffn_bias), m.ffn_bias, ".true."},
       {"qk_norm", flag(m.qk_norm), !m.qk_norm, ".false."},
       {"kv_heads", std::to_string(m.kv_heads), m.kv_heads == m.heads, "as many as heads"},
-      {"head_dim", std::to_string(m.head_dim), m.head_dim * m.heads == m.hidden, "hidden / heads"}};
+      {"head_dim", std::to_string(m.head_dim), m.head_dim * m.heads == m.hidden, "hidden / heads"},
+      once(m),
+      uncapped(m)};
 }
 
 }  // namespace
