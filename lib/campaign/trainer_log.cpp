@@ -1,0 +1,144 @@
+// What the training loop says: a line a logged step, and the end.
+#include <cmath>
+
+#include "campaign/trainer.hpp"
+#include "campaign/verdict.hpp"
+#include "deck/rules.hpp"
+
+namespace tern::campaign {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+
+std::string duration(double seconds) {
+  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+}  // namespace
+
+template <class T>
+void Trainer<T>::log_step(const StepResult& result, double rate) {
+  const auto timed = phases_.scope(Phase::output);
+  double slowest[2] = {interval_seconds_, interval_wait_};
+  group_.all_reduce(slowest, 2, comm::Sum::max);
+  const double throughput = static_cast<double>(interval_.data_tokens) / slowest[0];
+  const double left = static_cast<double>(deck_.campaign.max_steps - state_.step) * slowest[0] /
+                      static_cast<double>(interval_steps_);
+  Values values{{"train/loss", result.loss},
+                {"train/grad_norm", result.gradient_norm},
+                {"train/lr", rate},
+                {"train/throughput", throughput},
+                {"train/tokens", static_cast<double>(state_.tokens)},
+                {"train/skipped", static_cast<double>(state_.skipped)},
+                {"data/wait_share", slowest[1] / slowest[0]}};
+  if (deck::holds_samples(deck_.data)) {
+    values.emplace_back("train/samples_per_second",
+                        static_cast<double>(interval_.samples) / slowest[0]);
+    values.emplace_back("data/fill", train_.fill);
+  }
+  std::string parts;
+  const std::vector<std::string> names = workload_.objective->parts();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    values.emplace_back("train/loss_" + names[i], result.parts[i]);
+    parts += fmt::format("  {} {:.4f}", names[i], result.parts[i]);
+  }
+  for (const auto& [name, figure] : workload_.objective->figures(result.parts))
+    values.emplace_back("train/" + name, figure);
+  std::string mfu;
+  if (peak_tflops_) {
+    const double share =
+        throughput * plan_.flops_per_token / (*peak_tflops_ * 1e12 * group_.size());
+    values.emplace_back("train/mfu", share);
+    mfu = fmt::format("  MFU {:.1f}%", 100 * share);
+  }
+  values.emplace_back("system/gpu_memory_allocated",
+                      static_cast<double>(meter_.read().memory_bytes));
+  if (metrics_)
+    metrics_->write(state_.step, values,
+                    {{"samples_hash", fmt::format("{:016x}", result.samples_hash)},
+                     {"samples_hash_total", fmt::format("{:016x}", state_.samples_hash)}});
+  log_.line("step {:>6}/{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
+            state_.step, deck_.campaign.max_steps, result.loss, parts, rate, result.gradient_norm,
+            throughput, mfu, duration(left));
+  interval_seconds_ = interval_wait_ = 0;
+  interval_ = {};
+  interval_steps_ = 0;
+}
+
+template <class T>
+double Trainer<T>::cost(double seconds) const {
+  return seconds / 3600 * group_.size() * deck_.cost.dollars_per_gpu_hour;
+}
+
+template <class T>
+void Trainer<T>::finish(Stop stop) {
+  const std::string money =
+      deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "";
+  if (stop == Stop::diverged) {
+    store_.wait();
+    log_.line(
+        "stopped at step {}: {} steps in a row had no finite loss or gradient. The last good "
+        "checkpoint is in {}. Lower &optimizer lr{}, or lengthen warmup_steps",
+        state_.step, state_.skipped_in_row, directory_.checkpoints().string(),
+        judged() && deck_.objective.preset != "aggressive" ? ", write preset = 'aggressive'" : "");
+    if (judged()) conclude();
+    return;
+  }
+  save();
+  if (stop != Stop::interrupted) evaluate();
+  const bool written = store_.wait();
+  if (stop == Stop::interrupted)
+    log_.line(
+        "stopped at step {} by {}: {}; exit code {}", state_.step, stop_reason_,
+        written ? "checkpoint written, go on with --resume" : "THE CHECKPOINT COULD NOT BE WRITTEN",
+        static_cast<int>(interrupted));
+  else if (stop == Stop::target)
+    log_.line("reached validation loss {:.4f} <= {:.4f} at step {}: {}, {:.1f} M tokens{}",
+              validation_loss_, deck_.evaluation.target_loss, state_.step, duration(state_.seconds),
+              static_cast<double>(state_.tokens) / 1e6, money);
+  else
+    log_.line(
+        "{} at step {}: validation loss {:.4f}, best {:.4f} at step {}; {}, {:.1f} M tokens{}",
+        stop == Stop::hours      ? "stopped by max_hours"
+        : stop == Stop::patience ? "stopped by patience"
+                                 : "finished",
+        state_.step, validation_loss_, state_.best_loss, state_.best_step, duration(state_.seconds),
+        static_cast<double>(state_.tokens) / 1e6, money);
+  log_.line("{}", phases_.table(group_));
+  const DeviceUsage usage = meter_.read();
+  double joules = usage.energy_joules.value_or(0);
+  group_.all_reduce(&joules, 1, comm::Sum::sum);
+  if (joules > 0) log_.line("energy {:.1f} kJ", joules / 1e3);
+  log_.line("memory planned {:.3f} GiB a rank; in use {:.3f} GiB",
+            static_cast<double>(plan_.total_bytes) / gib,
+            static_cast<double>(usage.memory_bytes) / gib);
+}
+
+/// Whether what the run was for came out well, as all ranks are told. Collective.
+template <class T>
+bool Trainer<T>::conclude() {
+  if (!judged()) return true;
+  std::int64_t failed = 0;
+  if (group_.rank() == 0) {
+    const Verdict verdict = judge(directory_.path, deck_);
+    failed = verdict.succeeded() ? 0 : 1;
+    if (!write_verdict(directory_.path, verdict))
+      log_.warning("{}/verdict.json could not be written", directory_.path.string());
+    log_.line("{}", text(verdict));
+    report_->make();
+  }
+  group_.all_reduce(&failed, 1, comm::Sum::max);
+  return failed == 0;
+}
+
+#define INSTANTIATE(T)                                           \
+  template void Trainer<T>::log_step(const StepResult&, double); \
+  template double Trainer<T>::cost(double) const;                \
+  template void Trainer<T>::finish(Stop);                        \
+  template bool Trainer<T>::conclude();
+INSTANTIATE(float)
+INSTANTIATE(bf16)
+
+}  // namespace tern::campaign
