@@ -5,12 +5,13 @@
 #
 #   jobs/h100x8_trm.sh                                submits both, prints their numbers
 #   jobs/h100x8_trm.sh FIRST.in SECOND.in             other decks
-#   SBATCH_GPUS_PER_NODE=4 ...                        Slurm's own variables go through to both
+#   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   options of sbatch, as --NAME=VALUE before the decks, go to both
 #
 # Within a job (it submits itself) it runs the deck it is given, and goes on from the newest checkpoint if
-# the job was stopped.
+# the job was stopped. Each rank takes the GPU of its number on the node, so all GPUs must be visible to all
+# ranks of it: no --gpus-per-task.
 #SBATCH --job-name=h100x8_trm
-#SBATCH --nodes=1 --ntasks=8 --cpus-per-task=10
+#SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=06:00:00
 #SBATCH --signal=USR1@120
 #SBATCH --requeue --open-mode=append --output=%x-%j.log
@@ -20,9 +21,14 @@ if [ -n "${SLURM_JOB_ID:-}" ]; then
   exec jobs/srun_deck.sh "$@"
 fi
 
-export SBATCH_GPUS_PER_NODE=${SBATCH_GPUS_PER_NODE-8}
-first_deck=${1:-input/h100x8_trm_fast.in} second_deck=${2:-input/h100x8_trm_extreme.in}
-first=$(sbatch --parsable "$0" "$first_deck")
-second=$(sbatch --parsable --dependency=afterok:"$first" --kill-on-invalid-dep=yes "$0" "$second_deck")
-echo "job $first: $first_deck"
-echo "job $second: $second_deck, if the verdict of job $first is good"
+options=()
+while [[ ${1:-} == -* ]]; do
+  options+=("$1")
+  shift
+done
+[ $# -gt 0 ] || set -- input/h100x8_trm_fast.in input/h100x8_trm_extreme.in
+[ $# = 2 ] || { echo "usage: $0 [options of sbatch, as --NAME=VALUE] [FIRST.in SECOND.in]" >&2; exit 1; }
+first=$(sbatch --parsable "${options[@]}" "$0" "$1")
+second=$(sbatch --parsable "${options[@]}" --dependency=afterok:"$first" --kill-on-invalid-dep=yes "$0" "$2")
+echo "job $first: $1"
+echo "job $second: $2, if the verdict of job $first is good"
