@@ -54,8 +54,10 @@ void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
   store.save(header, tensors_, pieces);
 }
 
+/// Throws UserError unless the file holds this model, the whole of it and nothing more. States of
+/// an optimizer that are not wanted may be in it.
 template <class T>
-void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader) {
+void Snapshot<T>::require_same_model(const checkpoint::Reader& reader) const {
   for (const checkpoint::Tensor& wanted : tensors_) {
     const auto& stored = reader.tensors();
     const auto found = std::find_if(stored.begin(), stored.end(),
@@ -74,6 +76,19 @@ void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& re
           found == stored.end() ? "missing" : fmt::format("({})", fmt::join(found->shape, ", ")),
           fmt::join(wanted.shape, ", "));
   }
+  for (const checkpoint::Tensor& stored : reader.tensors())
+    if (!stored.path.starts_with("/optimizer/") &&
+        std::none_of(tensors_.begin(), tensors_.end(),
+                     [&](const auto& wanted) { return wanted.path == stored.path; }))
+      user_error(
+          "{} holds another model: {} is not in the deck's; use the deck stored in it, or another "
+          "&output directory",
+          reader.path().string(), stored.path);
+}
+
+template <class T>
+void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader) {
+  require_same_model(reader);
   for_each_piece([&](const Array& array, std::size_t tensor, std::size_t first, std::size_t count,
                      std::size_t offset) {
     reader.read(tensors_[tensor].path, first, count, array.host.data() + offset);

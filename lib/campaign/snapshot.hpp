@@ -42,6 +42,7 @@ class Snapshot {
   };
   template <class Body>
   void for_each_piece(Body body);
+  void require_same_model(const checkpoint::Reader& reader) const;
 
   const model::ParameterTree& tree_;
   bool writes_;

@@ -275,6 +275,14 @@ class Refusals(Campaign):
         self.assertIn("--help", self.run_trainer("--no-such-option", code=1))
         self.refused("generation.refine=2", "only kind = 'refinement'", options=("--refine", "2"))
 
+    def test_a_checkpoint_of_another_model(self):
+        self.run_trainer()
+        for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3, "/model/layers/2/[^ ]+ is missing")):
+            other = ("--set", f"model.layers={layers}")
+            for task in (("--set", "campaign.task='evaluate'"), ("--resume",), ("--set", "model.load='run'", "--set", "output.directory=new")):
+                text = self.run_trainer(*other, *task, code=1)
+                self.assertRegex(text, rf"run/\S+ holds another model: {words}")
+
     def test_an_earlier_run_is_not_overwritten(self):
         self.run_trainer()
         text = self.run_trainer(code=1)
