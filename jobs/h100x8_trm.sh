@@ -7,8 +7,8 @@
 #   jobs/h100x8_trm.sh FIRST.in SECOND.in             other decks
 #   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   options of sbatch, as --NAME=VALUE before the decks, go to both
 #
-# Within a job (it submits itself) it runs the deck it is given, and goes on from the newest checkpoint if
-# the job was stopped. Each rank takes the GPU of its number on the node, so all GPUs must be visible to all
+# As a job (it submits itself, with --phase) it runs the deck it is given, and goes on from the newest checkpoint
+# if the job was stopped. Each rank takes the GPU of its number on the node, so all GPUs must be visible to all
 # ranks of it: no --gpus-per-task.
 #SBATCH --job-name=h100x8_trm
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
@@ -16,7 +16,8 @@
 #SBATCH --signal=USR1@120
 #SBATCH --requeue --open-mode=append --output=%x-%j.log
 set -euo pipefail
-if [ -n "${SLURM_JOB_ID:-}" ]; then
+if [ "${1:-}" = --phase ]; then
+  shift
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}} OMP_PROC_BIND=false
   exec jobs/srun_deck.sh "$@"
 fi
@@ -28,7 +29,7 @@ while [[ ${1:-} == -* ]]; do
 done
 [ $# -gt 0 ] || set -- input/h100x8_trm_fast.in input/h100x8_trm_extreme.in
 [ $# = 2 ] || { echo "usage: $0 [options of sbatch, as --NAME=VALUE] [FIRST.in SECOND.in]" >&2; exit 1; }
-first=$(sbatch --parsable "${options[@]}" "$0" "$1")
-second=$(sbatch --parsable "${options[@]}" --dependency=afterok:"$first" --kill-on-invalid-dep=yes "$0" "$2")
+first=$(sbatch --parsable "${options[@]}" "$0" --phase "$1")
+second=$(sbatch --parsable "${options[@]}" --dependency=afterok:"$first" --kill-on-invalid-dep=yes "$0" --phase "$2")
 echo "job $first: $1"
 echo "job $second: $2, if the verdict of job $first is good"

@@ -142,6 +142,7 @@ int Trainer<T>::run() {
             group_.size() > 1 ? "s" : "", layout_.global, layout_.tokens);
   log_.line("train: {}", train_.summary);
   log_.line("valid: {}", valid_.summary);
+  warn_of_verdict();
   if (state_.step == 0 && deck_.evaluation.every > 0) evaluate();
   stop_ = reason_to_stop();
   while (stop_ == Stop::none) {

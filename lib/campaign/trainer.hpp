@@ -53,6 +53,7 @@ class Trainer {
   // After it.
   void finish(Stop stop);
   bool conclude();
+  void warn_of_verdict() const;
   /// Whether the run ends with a verdict.
   bool judged() const { return deck_.objective.kind == "refinement"; }
   bool due(std::int64_t every) const { return every > 0 && state_.step % every == 0; }

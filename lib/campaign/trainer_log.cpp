@@ -1,4 +1,5 @@
 // What the training loop says: a line a logged step, and the end.
+#include <algorithm>
 #include <cmath>
 
 #include "campaign/trainer.hpp"
@@ -116,6 +117,23 @@ void Trainer<T>::finish(Stop stop) {
             static_cast<double>(usage.memory_bytes) / gib);
 }
 
+/// What the verdict at the end will miss is better known at the beginning.
+template <class T>
+void Trainer<T>::warn_of_verdict() const {
+  if (!judged()) return;
+  const std::int64_t logged = (deck_.campaign.max_steps - deck_.optimizer.warmup_steps) /
+                              std::max<std::int64_t>(1, deck_.output.log_every);
+  if (logged < static_cast<std::int64_t>(verdict_bars::least_logged))
+    log_.warning(
+        "the verdict will fail: it needs {} logged steps after the warmup, and this deck logs {}; "
+        "lower &output log_every",
+        verdict_bars::least_logged, logged);
+  if (deck_.evaluation.every == 0)
+    log_.warning(
+        "the verdict will fail: it compares the last evaluation with the first, and &evaluation "
+        "every = 0 makes one alone");
+}
+
 /// Whether what the run was for came out well, as all ranks are told. Collective.
 template <class T>
 bool Trainer<T>::conclude() {
@@ -137,6 +155,7 @@ bool Trainer<T>::conclude() {
   template void Trainer<T>::log_step(const StepResult&, double); \
   template double Trainer<T>::cost(double) const;                \
   template void Trainer<T>::finish(Stop);                        \
+  template void Trainer<T>::warn_of_verdict() const;             \
   template bool Trainer<T>::conclude();
 INSTANTIATE(float)
 INSTANTIATE(bf16)
