@@ -1,0 +1,42 @@
+"""A deck as the peer reads it: what `./trainer DECK --set ... --print-deck` prints, all values resolved."""
+import re
+from types import SimpleNamespace
+
+TOKEN = re.compile(r"!.*|'(?P<text>(?:[^']|'')*)'|&(?P<group>\w+)|(?P<name>\w+)\s*=|/|(?P<word>[^\s,/!']+)")
+
+# What the peer implements; another value is refused, for it would be left out in silence.
+SERVED = {
+    "model": {"activation": ["swiglu", "relu2"], "norm": ["rmsnorm"], "position": ["rope"], "levels": [0],
+              "attention_bias": [False], "ffn_bias": [False], "dropout": [0]},
+    "objective": {"kind": ["causal", "refinement"], "z_loss": [0]},
+    "batch": {"preset": ["none"]},
+    "optimizer": {"kind": ["adamw", "muon"], "lr_rule": ["none"], "ema": [0]},
+    "precision": {"compute": ["fp32", "bf16"]},
+}
+
+
+def typed(word):
+    if word in (".true.", ".false."): return word == ".true."
+    try: return int(word)
+    except ValueError: return float(word)
+
+
+def read_deck(path):
+    """deck.group.name: a value, or a list where several stand."""
+    deck, group, name = {}, None, None
+    for token in TOKEN.finditer(open(path).read()):
+        if token["group"]: group = deck.setdefault(token["group"], {})
+        elif token["name"]: name = token["name"]
+        elif token["text"] is not None or token["word"]:
+            value = typed(token["word"]) if token["word"] else token["text"].replace("''", "'")
+            group[name] = value if name not in group else listed(group[name]) + [value]
+    for group, names in SERVED.items():
+        for name, served in names.items():
+            if deck[group][name] not in served:
+                raise SystemExit(f"{path}: the peer does not serve {group}.{name} = {deck[group][name]}, only {served}")
+    if deck["batch"]["per_rank"] == 0: raise SystemExit(f"{path}: the peer needs batch.per_rank: write what Tern's plan gives")
+    return SimpleNamespace(**{name: SimpleNamespace(**values) for name, values in deck.items()})
+
+
+def listed(value):
+    return value if isinstance(value, list) else [value]

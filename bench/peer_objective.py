@@ -1,0 +1,53 @@
+"""What the peer trains on: forward and backward of one micro-step, and its share of the step's losses."""
+import torch
+
+
+class Causal:
+    names = ["train/loss"]
+
+    def __init__(self, deck, model, autocast, compiled):
+        self.model, self.autocast = compiled(model), autocast
+
+    def micro_step(self, tokens, targets, total):
+        """tokens, targets (B, T); total: sequences of the optimizer step. The losses' sums over names."""
+        with self.autocast(): loss = self.model(tokens, targets) * (len(tokens) / total)
+        loss.backward()
+        return loss.detach()[None]
+
+
+class Refinement:
+    """As lib/objective/refinement.hpp states it. A supervision step is one compiled function, whose backward follows
+    at once: what is kept for backward is one step's. The embedding's waits for all steps' gradients of x."""
+
+    def __init__(self, deck, model, autocast, compiled):
+        o = deck.objective
+        self.model, self.autocast, self.advance = model, autocast, compiled(self.supervision_step)
+        self.reward, self.S = o.reward, o.supervision_steps
+        powers = [o.weight_base ** (s - self.S + 1) for s in range(self.S)]
+        self.shares = [power / sum(powers) for power in powers]
+        self.names = ["train/loss"] + [f"train/loss_step_{s}" for s in range(self.S)]
+
+    def supervision_step(self, x, y, z, targets, weights):
+        """weights (B); the loss, each sequence's (B), and the states of the next step, which are constants to it."""
+        y, z = self.model.advance(x, y, z)
+        losses = self.model.token_losses(y, targets).mean(1)
+        return (weights * losses).sum(), losses.detach(), y.detach(), z.detach()
+
+    def micro_step(self, tokens, targets, total):
+        with self.autocast(): embedded = self.model.embedded(tokens)
+        x, y, z = embedded.detach().requires_grad_(), None, None
+        weights = torch.full((len(tokens),), self.shares[0] / total, device=tokens.device)
+        sums = [-self.reward * len(tokens) / total]
+        for s in range(self.S):
+            with self.autocast(): loss, losses, y, z = self.advance(x, y, z, targets, weights)
+            loss.backward()
+            sums[0] = sums[0] + loss.detach()
+            sums.append(losses.sum() / total)
+            # Of the improvement (before - after) / before, sequence by sequence, only -after is differentiated.
+            if s + 1 < self.S: weights = (self.shares[s + 1] + self.reward / (self.S - 1) / losses) / total
+        embedded.backward(x.grad)
+        return torch.stack(sums)
+
+
+def make_objective(deck, model, autocast, compiled):
+    return {"causal": Causal, "refinement": Refinement}[deck.objective.kind](deck, model, autocast, compiled)
