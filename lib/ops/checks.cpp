@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "ops/batched.hpp"
 #include "ops/detail/check_run.hpp"
 
 namespace tern::ops {
@@ -98,6 +99,25 @@ void check_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
     auto dy = r.input(N, O), x = r.input(N, I);
     auto dw = r.template inout<A>(O, I);
     linear_backward_weight<T>(r.context, dy, x, dw, r.template inout<A>(O));
+  });
+}
+
+/// Products of M matrices: x x^T, a polynomial's and its application, as Muon makes them.
+template <class C>
+void check_batched(C& checker, std::size_t M, std::size_t R, std::size_t K) {
+  const std::string shape = fmt::format("M {} R {} K {}", M, R, K);
+  checker.check("batched_product", shape, [=]<class T>(Run<T>& r) {
+    const auto three = [=](const Matrix<T>& m, std::size_t rows) {
+      return Tensor3<T>(m.data(), M, rows, m.size() / (M * rows));
+    };
+    const double scale = 1 / std::sqrt(static_cast<double>(R));
+    const auto x = three(r.input(M * R, K), R), g = three(r.input(M * R, R, scale), R);
+    const auto y = three(r.input(M * K, R), K);
+    batched_product<T>(r.context, 1, {x}, {x, true}, 0, {}, three(r.output(M * R, R), R));
+    batched_product<T>(r.context, 1, {x, true}, {x}, 0, {}, three(r.output(M * K, K), K));
+    batched_product<T>(r.context, 2, {g}, {g}, -4.75, g, three(r.output(M * R, R), R));
+    batched_product<T>(r.context, 1, {g}, {x}, 3.5, x, three(r.output(M * R, K), R));
+    batched_product<T>(r.context, 1, {y}, {g}, 3.5, y, three(r.output(M * K, R), K));
   });
 }
 
@@ -315,6 +335,9 @@ void check_all(C& checker) {
   check_linear(checker, 512, 1024, 688);
   check_column_sums(checker, 1000, 5000);
   check_column_sums(checker, 131, 37);
+  check_batched(checker, 1, 64, 256);
+  check_batched(checker, 5, 128, 72);
+  check_batched(checker, 3, 17, 35);
   for (const Norm norm : {Norm::rmsnorm, Norm::layernorm})
     for (const std::size_t D : {24, 33, 256, 1000, 1024, 2560, 5120})
       check_norm(checker, norm, D == 1024 ? 2501 : 67, D);

@@ -1,4 +1,6 @@
 // The elementwise steps of Muon: momentum, normalisation, polynomial, descent.
+#include "base/error.hpp"
+#include "ops/batched.hpp"
 #include "ops/check.hpp"
 
 namespace tern::test {
@@ -43,90 +45,205 @@ TEST(MuonSteps, Nesterov) {
     }
 }
 
-/// normalize() of `from` into x, combine() of x x^T's shape, descend() along x.
-struct StepsCase {
-  std::size_t rows, columns;
-  bool flip;  // x is (columns, rows)
+/// Some matrices in a span, the last one first, with gaps between them.
+struct Places {
+  std::size_t count, elements;
 
+  std::size_t stride() const { return elements + 3; }
+  std::size_t span() const { return count * stride() + 5; }
+  std::size_t of(std::size_t i) const { return (count - 1 - i) * stride() + 5; }
+  Kokkos::View<std::size_t*, DeviceMemory> on_device() const {
+    Kokkos::View<std::size_t*, DeviceMemory> at("places", count);
+    const auto host = Kokkos::create_mirror_view(at);
+    for (std::size_t i = 0; i < count; ++i) host(i) = of(i);
+    Kokkos::deep_copy(at, host);
+    return at;
+  }
+};
+
+template <class T>
+Tensor3<T> three(const Array<T>& a, std::size_t count, std::size_t rows) {
+  const auto m = a.vector();
+  return Tensor3<T>(m.data(), count, rows, m.size() / (count * rows));
+}
+
+/// The matrices of a span normalised, and descent along x.
+struct StepsCase {
+  std::size_t count, rows, columns;
+
+  Places places() const { return {count, rows * columns}; }
   Named inputs() const {
-    const std::size_t m = rows * columns, s = rows * rows;
-    return {{"from", normal_numbers(m, 1)},
-            {"squares", {123.0}},
-            {"x", normal_numbers(m, 2)},
-            {"master0", normal_numbers(m, 3)},
-            {"square0", normal_numbers(s, 4)},
-            {"gram", normal_numbers(s, 5)},
+    const std::size_t n = places().span();
+    return {{"span", normal_numbers(n, 1)},
+            {"x", normal_numbers(count * rows * columns, 2)},
+            {"master0", normal_numbers(n, 3)},
+            {"copy0", normal_numbers(n, 4)},
             {"scale", {0.5}}};
   }
-  template <class T>
+  template <class T, class S = T>
   Named run(const Named& in) const {
     using A = Accumulate<T>;
     const auto& context = portable_context();
-    const std::size_t a = flip ? columns : rows, b = flip ? rows : columns;
-    const Array<A> from(rows, columns, in.at("from")), master(rows, columns, in.at("master0")),
-        squares(in.at("squares")), scale(in.at("scale"));
-    const Array<T> x(a, b, in.at("x")), unit(a, b), copy(rows, columns),
-        gram(rows, rows, in.at("gram")), square(rows, rows, in.at("square0"));
-    ops::normalize<T>(context, from.matrix(), squares.vector(), 1e-7, unit.matrix());
-    ops::combine<T>(context, 3.5, -4.75, gram.matrix(), 2.0, square.matrix());
-    ops::descend<T, T>(context, 0.75, 0.02, x.matrix(), scale.vector(), master.matrix(),
-                       copy.matrix());
-    return {{"unit", unit.get()},
-            {"square", square.get()},
+    const auto at = places().on_device();
+    const Array<A> span(in.at("span")), master(in.at("master0")), scale(in.at("scale")),
+        squares(1, count);
+    const Array<S> x(in.at("x"));
+    const Array<T> unit(1, in.at("x").size()), copy(in.at("copy0"));
+    ops::sums_of_squares<A>(context, span.vector(), at, rows * columns, squares.vector());
+    ops::normalize<T>(context, span.vector(), at, squares.vector(), 1e-7, three(unit, count, rows));
+    ops::descend<T, S>(context, 0.75, 0.02, three(x, count, rows), at, scale.vector(),
+                       master.vector(), copy.vector());
+    return {{"squares", squares.get()},
+            {"unit", unit.get()},
             {"master", master.get()},
             {"copy", copy.get()}};
   }
   template <class A>
   Named reference(const Named& in) const {
-    const std::size_t m = rows * columns, s = rows * rows;
-    Named out{{"unit", Numbers(m)}, {"square", Numbers(s)}, {"master", Numbers(m)}};
-    for (std::size_t r = 0; r < rows; ++r)
-      for (std::size_t c = 0; c < columns; ++c) {
-        const std::size_t i = r * columns + c, j = flip ? c * rows + r : i;
-        out["unit"][j] = A(in.at("from")[i]) / std::sqrt(A(in.at("squares")[0]));
-        out["master"][i] = A(0.75) * A(in.at("master0")[i]) - A(0.02) * A(in.at("x")[j]);
+    Named out{{"squares", Numbers(count)},
+              {"unit", Numbers(in.at("x").size())},
+              {"master", in.at("master0")},
+              {"copy", in.at("copy0")}};
+    for (std::size_t m = 0; m < count; ++m) {
+      A squares = 0;
+      for (std::size_t i = 0; i < rows * columns; ++i)
+        squares += A(in.at("span")[places().of(m) + i]) * A(in.at("span")[places().of(m) + i]);
+      out["squares"][m] = squares;
+      for (std::size_t i = 0; i < rows * columns; ++i) {
+        const std::size_t place = places().of(m) + i, dense = m * rows * columns + i;
+        out["unit"][dense] = A(in.at("span")[place]) / std::sqrt(squares);
+        out["copy"][place] = out["master"][place] =
+            A(0.75) * A(in.at("master0")[place]) - A(0.02) * A(in.at("x")[dense]);
       }
-    out["copy"] = out["master"];
-    for (std::size_t i = 0; i < s; ++i)
-      out["square"][i] = (i / rows == i % rows ? A(3.5) : A(0)) +
-                         (A(-4.75) * A(in.at("gram")[i]) + A(2) * A(in.at("square0")[i]));
+    }
     return out;
   }
 };
 
 TEST(MuonSteps, OfMatrices) {
-  for (const StepsCase& c : {StepsCase{9, 31, false}, StepsCase{31, 9, true},
-                             StepsCase{17, 17, false}, StepsCase{90, 65, true}}) {
-    const std::set<std::string> exact{"from", "squares", "master0", "scale"};
-    const std::set<std::string> stored{"unit", "square", "copy"};
+  for (const StepsCase& c : {StepsCase{1, 9, 31}, StepsCase{3, 31, 9}, StepsCase{2, 90, 65}}) {
+    const std::set<std::string> exact{"span", "master0", "scale"}, stored{"unit", "copy"};
     check_precision<double>(c, c.inputs(), stored, exact);
     check_precision<float>(c, c.inputs(), stored, exact);
     check_precision<bf16>(c, c.inputs(), stored, exact);
   }
 }
 
+// What is between the matrices stays.
+TEST(MuonSteps, DescentTouchesTheMatricesAlone) {
+  const StepsCase c{3, 5, 7};
+  const Named in = c.inputs(), out = c.run<float>(in);
+  std::vector<bool> inside(c.places().span());
+  for (std::size_t m = 0; m < c.count; ++m)
+    for (std::size_t i = 0; i < 35; ++i) inside[c.places().of(m) + i] = true;
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    EXPECT_EQ(out.at("master")[i] == rounded<float>(in.at("master0"))[i], !inside[i]) << i;
+    EXPECT_EQ(out.at("copy")[i] == rounded<float>(in.at("copy0"))[i], !inside[i]) << i;
+  }
+}
+
+// Each comes out as it does alone, be they more than are summed at a time, or summed in parts.
+TEST(MuonSteps, SquaresDoNotDependOnTheBatch) {
+  for (const Places& many : {Places{1030, 7}, Places{3, 50000}}) {
+    const Array<float> span(normal_numbers(many.span(), 1)), all(1, many.count);
+    const auto at = many.on_device();
+    ops::sums_of_squares<float>(portable_context(), span.vector(), at, many.elements, all.vector());
+    for (const std::size_t i : {std::size_t{0}, std::size_t{1}, many.count - 1}) {
+      const Array<float> one(1, 1);
+      ops::sums_of_squares<float>(portable_context(), span.vector(),
+                                  Vector<const std::size_t>(at.data() + i, 1), many.elements,
+                                  one.vector());
+      EXPECT_EQ(one.get()[0], all.get()[i]) << i;
+      EXPECT_GT(one.get()[0], 0);
+    }
+  }
+}
+
 // A direction in float32 beside masters with bf16 copies, as on the host.
 TEST(MuonSteps, DirectionOfAnotherType) {
-  const StepsCase c{9, 31, true};
+  const StepsCase c{2, 9, 31};
   const Named in = c.inputs(), truth = c.reference<long double>(in);
-  const Array<float> master(9, 31, in.at("master0")), x(31, 9, in.at("x")), scale(in.at("scale"));
-  const Array<bf16> copy(9, 31);
-  ops::descend<bf16, float>(portable_context(), 0.75, 0.02, x.matrix(), scale.vector(),
-                            master.matrix(), copy.matrix());
-  EXPECT_LE(relative_error(master.get(), truth.at("master")), 1e-6);
-  EXPECT_EQ(copy.get(), rounded<bf16>(master.get()));
+  const Named out = c.run<bf16, float>(in);
+  EXPECT_LE(relative_error(out.at("master"), truth.at("master")), 1e-6);
+  EXPECT_EQ(out.at("copy")[5], rounded<bf16>(out.at("master"))[5]);
+  EXPECT_LE(relative_error(out.at("copy"), rounded<bf16>(truth.at("copy"))), 1e-3);
 }
 
 TEST(MuonSteps, NormsBelowEpsilonAreNotBlownUp) {
-  const Array<float> from(2, 2, {1e-9, 0, 0, 0}), squares(Numbers{1e-18}), to(2, 2);
-  ops::normalize<float>(portable_context(), from.matrix(), squares.vector(), 1e-7, to.matrix());
+  const Array<float> span(Numbers{1e-9, 0, 0, 0}), squares(Numbers{1e-18}), to(2, 2);
+  const Kokkos::View<std::size_t*, DeviceMemory> at("place", 1);
+  ops::normalize<float>(portable_context(), span.vector(), at, squares.vector(), 1e-7,
+                        three(to, 1, 2));
   EXPECT_NEAR(static_cast<double>(to.get()[0]), 1e-2, 1e-8);
   EXPECT_EQ(to.get()[1], 0);
 }
 
+/// d = alpha op(a) op(b) + beta c for each of some matrices.
+struct ProductCase {
+  std::size_t count, rows, inner, columns;
+  bool transpose_a, transpose_b;
+  double alpha, beta;
+
+  Named inputs() const {
+    return {{"a", normal_numbers(count * rows * inner, 1)},
+            {"b", normal_numbers(count * inner * columns, 2)},
+            {"c", normal_numbers(count * rows * columns, 3)}};
+  }
+  template <class T>
+  Named run(const Named& in) const {
+    const Array<T> a(in.at("a")), b(in.at("b")), c(in.at("c")), d(1, in.at("c").size());
+    ops::batched_product<T>(
+        portable_context(), alpha, {three(a, count, transpose_a ? inner : rows), transpose_a},
+        {three(b, count, transpose_b ? columns : inner), transpose_b}, beta,
+        beta != 0 ? three(c, count, rows) : Tensor3<T>{}, three(d, count, rows));
+    return {{"d", d.get()}};
+  }
+  template <class A>
+  Named reference(const Named& in) const {
+    Named out{{"d", Numbers(in.at("c").size())}};
+    for (std::size_t m = 0; m < count; ++m)
+      for (std::size_t i = 0; i < rows; ++i)
+        for (std::size_t j = 0; j < columns; ++j) {
+          A sum = 0;
+          for (std::size_t k = 0; k < inner; ++k) {
+            const std::size_t left = transpose_a ? k * rows + i : i * inner + k;
+            const std::size_t right = transpose_b ? j * inner + k : k * columns + j;
+            sum +=
+                A(in.at("a")[m * rows * inner + left]) * A(in.at("b")[m * inner * columns + right]);
+          }
+          const std::size_t to = (m * rows + i) * columns + j;
+          out["d"][to] = A(alpha) * sum + A(beta) * A(in.at("c")[to]);
+        }
+    return out;
+  }
+};
+
+TEST(MuonSteps, BatchedProducts) {
+  for (const bool a : {false, true})
+    for (const bool b : {false, true})
+      for (const ProductCase& c :
+           {ProductCase{3, 17, 40, 9, a, b, 1, 0}, ProductCase{2, 66, 70, 130, a, b, 2, -4.75}}) {
+        check_precision<double>(c, c.inputs(), {"d"});
+        check_precision<float>(c, c.inputs(), {"d"});
+        check_precision<bf16>(c, c.inputs(), {"d"});
+      }
+}
+
+TEST(MuonSteps, ProductsOfOtherShapesAreRefused) {
+  const Array<float> x(6, 4), y(6, 2);
+  const auto tall = three(x, 2, 3), flat = three(y, 2, 3);
+  const auto make = [&](ops::Factor<float> a, ops::Factor<float> b, Tensor3<const float> added) {
+    ops::batched_product<float>(portable_context(), 1, a, b, 1, added, flat);
+  };
+  EXPECT_THROW(make({tall}, {tall}, flat), InternalError);
+  EXPECT_THROW(make({tall}, {flat}, flat), InternalError);
+  EXPECT_THROW(make({three(x, 3, 2)}, {three(y, 2, 3)}, flat), InternalError);
+  EXPECT_THROW(make({three(y, 2, 3)}, {three(Array<float>(2, 4), 2, 2)}, tall), InternalError);
+}
+
 TEST(MuonSteps, ScaleOfZeroOrNaNSkips) {
   const NesterovCase c{100, 0.9};
-  const StepsCase m{9, 31, false};
+  const StepsCase m{2, 9, 31};
   for (const double scale : {0.0, std::nan("")}) {
     Named in = c.inputs(), matrices = m.inputs();
     in["scale"] = matrices["scale"] = {scale};

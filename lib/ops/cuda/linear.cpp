@@ -1,9 +1,11 @@
 /// linear through cuBLASLt. The residual (Write::add) is the product's own beta = 1, the bias its
 /// epilogue, weight gradients are summed in float where they lie.
+#include "ops/cuda/batched.hpp"
 #include "ops/cuda/cuda.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
 #include "ops/cuda/library.hpp"
+#include "ops/portable/batched.hpp"
 #include "ops/portable/portable.hpp"
 
 namespace tern::ops::cuda {
@@ -19,6 +21,10 @@ MatrixProduct::Work work_of(const Context& context) {
 }
 Operand operand(const Matrix<const bf16>& m, bool transposed = false) {
   return {m.data(), m.extent(0), m.extent(1), transposed};
+}
+
+Operand operand(const Factor<bf16>& f) {
+  return {f.matrices.data(), f.matrices.extent(1), f.matrices.extent(2), f.transposed};
 }
 
 /// partial (gridDim.y, columns): sums of the columns of x over each slice of rows.
@@ -81,6 +87,15 @@ void linear_backward_weight(const Context& context, Matrix<const bf16> dy, Matri
                                                          operand(x), dw.data(), 1.0f);
   if (!done) return portable::linear_backward_weight<bf16>(context, dy, x, dw, dbias);
   if (dbias.size()) column_sums(context, dy, dbias);
+}
+
+void batched_product(const Context& context, double alpha, Factor<bf16> a, Factor<bf16> b,
+                     double beta, Tensor3<const bf16> c, Tensor3<bf16> d) {
+  const MatrixProduct::Batch batch{d.extent(0), static_cast<float>(alpha), static_cast<float>(beta),
+                                   c.data()};
+  const bool done = context.library->products().multiply(work_of(context), batch, operand(a),
+                                                         operand(b), d.data());
+  if (!done) portable::batched_product<bf16>(context, alpha, a, b, beta, c, d);
 }
 
 }  // namespace tern::ops::cuda

@@ -1,5 +1,5 @@
 #include "base/error.hpp"
-#include "ops/portable/detail/loops.hpp"
+#include "ops/portable/detail/part_sums.hpp"
 #include "ops/portable/portable.hpp"
 
 namespace tern::ops::portable {
@@ -19,23 +19,7 @@ struct PartSums {
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::size_t begin = Kokkos::min(n, team.league_rank() * length);
     const std::size_t end = Kokkos::min(n, begin + length);
-    double sum = 0;
-    constexpr std::size_t block = 4096;  // summed in A, and short enough for it
-    for (std::size_t b = begin; b < end; b += block) {
-      const int count = static_cast<int>(Kokkos::min(block, end - b));
-      if constexpr (detail::on_host) {
-        const F f = term;  // a local copy, or the compiler reads it again for each element
-        const std::size_t first = b;
-        sum += static_cast<double>(
-            detail::row_sum<A>(team, count, [=](const int i) { return f(first + i); }));
-      } else {
-        double partial = 0;
-        Kokkos::parallel_reduce(
-            Kokkos::TeamVectorRange(team, count),
-            [&](const int i, double& s) { s += static_cast<double>(term(b + i)); }, partial);
-        sum += partial;
-      }
-    }
+    const double sum = detail::sum_of<A>(team, begin, end, term);
     Kokkos::single(Kokkos::PerTeam(team), [&] { parts(team.league_rank()) = sum; });
   }
 };

@@ -26,10 +26,19 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
         "cublasLtMatmulPreferenceSetAttribute");
 }
 
-/// The largest power of two up to 256 that divides all of the addresses.
-int common_alignment(std::initializer_list<const void*> pointers) {
+template <class Value>
+void set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
+         const Value& value) {
+  check(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof value),
+        "cublasLtMatrixLayoutSetAttribute");
+}
+
+/// The largest power of two up to 256 that divides all of the addresses and distances.
+int common_alignment(std::initializer_list<const void*> pointers,
+                     std::initializer_list<std::size_t> distances) {
   std::uintptr_t bits = 256;
   for (const void* p : pointers) bits |= reinterpret_cast<std::uintptr_t>(p);
+  for (const std::size_t bytes : distances) bits |= bytes;
   return static_cast<int>(bits & (~bits + 1));
 }
 
@@ -59,12 +68,18 @@ void MatrixProduct::take_candidate(int rank) {
 
 bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, bf16* c,
                              float beta, const bf16* bias) {
-  return run(work, a, b, c, CUDA_R_16BF, beta, bias);
+  return run(work, {a, b, c, CUDA_R_16BF, beta, c, bias});
 }
 
 bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, float* c,
                              float beta) {
-  return run(work, a, b, c, CUDA_R_32F, beta, nullptr);
+  return run(work, {a, b, c, CUDA_R_32F, beta, c});
+}
+
+bool MatrixProduct::multiply(const Work& work, const Batch& batch, const Operand& a,
+                             const Operand& b, bf16* c) {
+  const void* added = batch.beta != 0 ? batch.added : c;
+  return run(work, {a, b, c, CUDA_R_16BF, batch.beta, added, nullptr, batch.alpha, batch.count});
 }
 
 // cuBLASLt is column-major: it sees every row-major matrix transposed, so it computes c^T = op(b)^T
@@ -78,10 +93,14 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Key& key, const Operand& a, c
   set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (key.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-  const auto layout = [](cublasLtMatrixLayout_t* to, cudaDataType t, std::size_t rows,
-                         std::size_t columns) {
+  const auto layout = [&](cublasLtMatrixLayout_t* to, cudaDataType t, std::size_t rows,
+                          std::size_t columns) {
     check(cublasLtMatrixLayoutCreate(to, t, columns, rows, static_cast<std::int64_t>(columns)),
           "cublasLtMatrixLayoutCreate");
+    if (key.count == 1) return;
+    set(*to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(key.count));
+    set(*to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+        static_cast<std::int64_t>(rows * columns));
   };
   layout(&plan.a, CUDA_R_16BF, b.rows, b.columns);
   layout(&plan.b, CUDA_R_16BF, a.rows, a.columns);
@@ -106,31 +125,34 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Key& key, const Operand& a, c
   return plan;
 }
 
-bool MatrixProduct::run(const Work& work, const Operand& a, const Operand& b, void* c,
-                        cudaDataType type, float beta, const bf16* bias) {
+bool MatrixProduct::run(const Work& work, const Task& task) {
+  const auto& [a, b, c, type, beta, added, bias, alpha, count] = task;
   const std::size_t rows = a.transposed ? a.columns : a.rows;
   const std::size_t columns = b.transposed ? b.rows : b.columns;
   const std::size_t inner = a.transposed ? a.rows : a.columns;
   TERN_REQUIRE(inner == (b.transposed ? b.columns : b.rows), "{} against {}", inner,
                b.transposed ? b.columns : b.rows);
-  const Key key{columns,
-                rows,
-                inner,
-                2 * a.transposed + b.transposed,
-                static_cast<int>(type),
-                beta != 0,
-                bias != nullptr,
-                common_alignment({a.data, b.data, c, bias})};
+  const std::size_t apart = count > 1 ? sizeof(bf16) : 0;  // one matrix has no next
+  const Key key{
+      columns,
+      rows,
+      inner,
+      count,
+      2 * a.transposed + b.transposed,
+      static_cast<int>(type),
+      beta != 0,
+      bias != nullptr,
+      common_alignment({a.data, b.data, c, added, bias},
+                       {apart * rows * inner, apart * inner * columns, apart * rows * columns})};
   auto at = plans_.find(key);
   if (at == plans_.end())
     at = plans_.emplace(key, make_plan(key, a, b, work.workspace_bytes)).first;
   Plan& plan = at->second;
   if (!plan.usable) return false;
   if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  const float alpha = 1;
-  check(cublasLtMatmul(handle_, plan.operation, &alpha, b.data, plan.a, a.data, plan.b, &beta, c,
-                       plan.c, c, plan.c, &plan.algorithm, work.workspace, work.workspace_bytes,
-                       work.stream),
+  check(cublasLtMatmul(handle_, plan.operation, &alpha, b.data, plan.a, a.data, plan.b, &beta,
+                       added, plan.c, c, plan.c, &plan.algorithm, work.workspace,
+                       work.workspace_bytes, work.stream),
         "cublasLtMatmul");
   return true;
 }

@@ -35,13 +35,22 @@ class MatrixProduct {
                 const bf16* bias = nullptr);
   bool multiply(const Work&, const Operand& a, const Operand& b, float* c, float beta);
 
+  /// Products of equal shapes, their operands one behind another: c = alpha op(a) op(b) + beta
+  /// added for each, `added` shaped as c and not read if beta is 0. On the same terms.
+  struct Batch {
+    std::size_t count;
+    float alpha, beta;
+    const bf16* added;
+  };
+  bool multiply(const Work&, const Batch&, const Operand& a, const Operand& b, bf16* c);
+
   /// Takes the algorithm of this rank in the heuristics' order from now on (modulo their number)
   /// and forgets all plans. For measurements.
   void take_candidate(int rank);
 
  private:
   struct Key {
-    std::size_t m, n, k;
+    std::size_t m, n, k, count;
     int transposed, type, beta, bias, alignment;
     auto operator<=>(const Key&) const = default;
   };
@@ -51,8 +60,18 @@ class MatrixProduct {
     cublasLtMatmulAlgo_t algorithm;
     bool usable = false;
   };
-  bool run(const Work&, const Operand& a, const Operand& b, void* c, cudaDataType type, float beta,
-           const bf16* bias);
+  /// c = alpha op(a) op(b) + beta added + bias, `count` times.
+  struct Task {
+    Operand a, b;
+    void* c;
+    cudaDataType type;  // of c and added
+    float beta;
+    const void* added;
+    const bf16* bias = nullptr;
+    float alpha = 1;
+    std::size_t count = 1;
+  };
+  bool run(const Work&, const Task&);
   Plan make_plan(const Key&, const Operand& a, const Operand& b, std::size_t workspace_bytes);
   void clear();
 

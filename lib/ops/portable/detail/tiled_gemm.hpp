@@ -13,8 +13,21 @@ struct Operand {
   std::size_t stride, stride_k;
 };
 
-/// c (M, N) = or += sum over k of a(i, k) b(j, k). A team makes one tile of c; each thread a small
-/// part of it in registers.
+/// c = alpha (sum over k of a(i, k) b(j, k)) + beta `added`, which is not read if beta is 0.
+template <class C>
+struct Scaling {
+  Accumulate<C> alpha, beta;
+  const C* added;  // shaped as c
+};
+
+/// Products of equal shapes: elements from each operand to the next one's.
+struct Strides {
+  int count;
+  std::size_t a, b, c;
+};
+
+/// c (M, N) = a (M, K) b (N, K)^T, scaled, for each of a batch. A team makes one tile of a c; each
+/// thread a small part of it in registers.
 template <class T, class C>
 struct TiledGemm {
   using A = Accumulate<T>;
@@ -29,7 +42,8 @@ struct TiledGemm {
   Operand<T> a, b;
   C* c;
   int m, n, k;
-  Write write;
+  Scaling<C> scaling;
+  Strides strides;
 
   static std::size_t scratch() { return 2 * Tile::shmem_size() + Sums::shmem_size(); }
 
@@ -66,46 +80,61 @@ struct TiledGemm {
     }
   }
 
-  KOKKOS_FUNCTION void store(const Team& team, const Sums& sums, int i0, int j0) const {
+  KOKKOS_FUNCTION void store(const Team& team, const Sums& sums, std::size_t first, int i0,
+                             int j0) const {
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * tile), [&](const int e) {
       const int i = i0 + e / tile, j = j0 + e % tile;
       if (i >= m || j >= n) return;
-      C& result = c[static_cast<std::size_t>(i) * n + j];
-      const A sum = sums(e / tile, e % tile);
-      result = C(write == Write::add ? A(result) + sum : sum);
+      const std::size_t at = first + static_cast<std::size_t>(i) * n + j;
+      const A sum = scaling.alpha * sums(e / tile, e % tile);
+      c[at] = C(scaling.beta != 0 ? scaling.beta * A(scaling.added[at]) + sum : sum);
     });
   }
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const Tile ta(team.team_scratch(0)), tb(team.team_scratch(0));
     const Sums sums(team.team_scratch(0));
-    const int across = (n + tile - 1) / tile;
-    const int i0 = team.league_rank() / across * tile, j0 = team.league_rank() % across * tile;
+    const int across = (n + tile - 1) / tile, tiles = (m + tile - 1) / tile * across;
+    const std::size_t which = team.league_rank() / tiles;
+    const int mine = team.league_rank() % tiles;
+    const int i0 = mine / across * tile, j0 = mine % across * tile;
+    Operand<T> left = a, right = b;
+    left.data += which * strides.a, right.data += which * strides.b;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * tile),
                          [&](const int e) { sums(e / tile, e % tile) = 0; });
     for (int k0 = 0; k0 < k; k0 += depth) {
       team.team_barrier();
-      load(team, ta, a, i0, m, k0);
-      load(team, tb, b, j0, n, k0);
+      load(team, ta, left, i0, m, k0);
+      load(team, tb, right, j0, n, k0);
       team.team_barrier();
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, parts),
                            [&](const int part) { multiply(part, ta, tb, sums); });
     }
     team.team_barrier();
-    store(team, sums, i0, j0);
+    store(team, sums, which * strides.c, i0, j0);
   }
 };
 
 template <class T, class C>
 void tiled_gemm(const Context& context, Operand<T> a, Operand<T> b, Matrix<C> c, std::size_t k,
-                Write write) {
+                Scaling<C> scaling, Strides strides) {
   using Gemm = TiledGemm<T, C>;
   const int m = static_cast<int>(c.extent(0)), n = static_cast<int>(c.extent(1));
   const int tiles = (m + Gemm::tile - 1) / Gemm::tile * ((n + Gemm::tile - 1) / Gemm::tile);
-  if (tiles == 0) return;
-  Kokkos::TeamPolicy<Device> policy(context.space, tiles, on_host ? 1 : Gemm::parts);
+  if (tiles * strides.count == 0) return;
+  Kokkos::TeamPolicy<Device> policy(context.space, tiles * strides.count,
+                                    on_host ? 1 : Gemm::parts);
   policy.set_scratch_size(0, Kokkos::PerTeam(Gemm::scratch()));
-  Kokkos::parallel_for("gemm", policy, Gemm{a, b, c.data(), m, n, static_cast<int>(k), write});
+  Kokkos::parallel_for("gemm", policy,
+                       Gemm{a, b, c.data(), m, n, static_cast<int>(k), scaling, strides});
+}
+
+/// One product, overwriting or added to c.
+template <class T, class C>
+void tiled_gemm(const Context& context, Operand<T> a, Operand<T> b, Matrix<C> c, std::size_t k,
+                Write write) {
+  const Accumulate<C> keep = write == Write::add ? 1 : 0;
+  tiled_gemm<T, C>(context, a, b, c, k, Scaling<C>{1, keep, c.data()}, Strides{1, 0, 0, 0});
 }
 
 }  // namespace tern::ops::portable::detail

@@ -1,0 +1,232 @@
+#include "ops/portable/batched.hpp"
+
+#include <KokkosBlas3_gemm.hpp>
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "ops/portable/detail/host_blas.hpp"
+#include "ops/portable/detail/part_sums.hpp"
+#include "ops/portable/detail/tiled_gemm.hpp"
+
+namespace tern::ops::portable {
+namespace {
+
+using detail::Team;
+
+template <class X>
+std::size_t stride(const Tensor3<X>& t) {
+  return t.extent(1) * t.extent(2);
+}
+template <class X>
+Vector<X> flat(const Tensor3<X>& t) {
+  return Vector<X>(t.data(), t.size());
+}
+template <class X>
+Matrix<X> matrix(const Tensor3<X>& t, std::size_t i) {
+  return Matrix<X>(t.data() + i * stride(t), t.extent(1), t.extent(2));
+}
+
+/// body.of(which)(i) for the elements of some matrices, independent of each other. A team takes a
+/// piece of one matrix.
+template <class F>
+struct Pieces {
+  F body;
+  std::size_t elements;
+  int pieces;  // of a matrix
+  static constexpr std::size_t size = 2048;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const auto one = body.of(team.league_rank() / pieces);
+    const std::size_t begin = team.league_rank() % pieces * size;
+    const int count = static_cast<int>(elements - begin < size ? elements - begin : size);
+    if constexpr (detail::on_host) {
+      TERN_SIMD
+      for (int i = 0; i < count; ++i) one(begin + i);
+    } else {
+      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count),
+                           [&](const int i) { one(begin + i); });
+    }
+  }
+};
+
+template <class F>
+void for_each_of_batch(const Context& context, const char* label, std::size_t matrices,
+                       std::size_t elements, const F& body) {
+  if (matrices * elements == 0) return;
+  using Loop = Pieces<F>;
+  const int pieces = static_cast<int>((elements + Loop::size - 1) / Loop::size);
+  Kokkos::TeamPolicy<Device> policy(context.space, static_cast<int>(matrices) * pieces,
+                                    detail::on_host ? 1 : 8, detail::on_host ? 1 : 32);
+  Kokkos::parallel_for(label, policy, Loop{body, elements, pieces});
+}
+
+/// Sums over matrices, each in parts whose number does not depend on the batch.
+template <class A>
+struct Squares {
+  const A* span;
+  const std::size_t* at;
+  std::size_t elements, parts;
+  Vector<double> sums;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::size_t length = (elements + parts - 1) / parts;
+    const std::size_t begin = Kokkos::min(elements, team.league_rank() % parts * length);
+    const A* from = span + at[team.league_rank() / parts];
+    const double sum = detail::sum_of<A>(team, begin, Kokkos::min(elements, begin + length),
+                                         [=](const std::size_t i) { return from[i] * from[i]; });
+    Kokkos::single(Kokkos::PerTeam(team), [&] { sums(team.league_rank()) = sum; });
+  }
+};
+
+template <class T>
+struct Normalize {
+  using A = Accumulate<T>;
+  const A *span, *squares;
+  const std::size_t* at;
+  A eps;
+  T* to;
+  std::size_t elements;
+
+  struct One {
+    const A* from;
+    A norm;
+    T* to;
+    KOKKOS_FUNCTION void operator()(const std::size_t i) const { to[i] = T(from[i] / norm); }
+  };
+  KOKKOS_FUNCTION One of(const std::size_t which) const {
+    const A norm = Kokkos::sqrt(squares[which]);
+    return {span + at[which], norm > eps ? norm : eps, to + which * elements};
+  }
+};
+
+template <class T, class S>
+struct Descend {
+  using A = Accumulate<T>;
+  A keep, step;
+  const S* direction;
+  const std::size_t* at;
+  std::size_t elements;
+  const A* scale;
+  A* master;
+  T* copy;  // null: none
+
+  struct One {
+    bool skips;
+    A keep, step;
+    const S* direction;
+    A* master;
+    T* copy;
+    KOKKOS_FUNCTION void operator()(const std::size_t i) const {
+      if (skips) return;
+      const A w = keep * master[i] - step * A(direction[i]);
+      master[i] = w;
+      if (copy) copy[i] = T(w);
+    }
+  };
+  KOKKOS_FUNCTION One of(const std::size_t which) const {
+    const std::size_t place = at[which];
+    const bool skips = !(scale[0] > 0);  // NaN too
+    return {skips,          keep,
+            step,           direction + which * elements,
+            master + place, copy ? copy + place : nullptr};
+  }
+};
+
+detail::Operand<bf16> operand(const Factor<bf16>& f, bool summed_by_rows) {
+  const std::size_t width = f.matrices.extent(2);
+  const bool contiguous = f.transposed == summed_by_rows;  // along the summed index
+  return {f.matrices.data(), contiguous ? width : 1, contiguous ? 1 : width};
+}
+
+}  // namespace
+
+template <class T>
+void batched_product(const Context& context, double alpha, Factor<T> a, Factor<T> b, double beta,
+                     Tensor3<const T> c, Tensor3<T> d) {
+  using A = Accumulate<T>;
+  const std::size_t count = d.extent(0);
+  if constexpr (std::is_same_v<T, bf16>) {
+    const detail::Scaling<T> scaling{static_cast<A>(alpha), static_cast<A>(beta), c.data()};
+    const detail::Strides strides{static_cast<int>(count), stride(a.matrices), stride(b.matrices),
+                                  stride(d)};
+    detail::tiled_gemm<T, T>(context, operand(a, false), operand(b, true), matrix(d, 0),
+                             a.columns(), scaling, strides);
+  } else {
+    static const bool prepared = detail::choose_host_blas_kernels();
+    static_cast<void>(prepared);
+    if (beta != 0) Kokkos::deep_copy(context.space, flat(d), flat(c));
+    for (std::size_t i = 0; i < count; ++i)
+      KokkosBlas::gemm(context.space, a.transposed ? "T" : "N", b.transposed ? "T" : "N",
+                       static_cast<A>(alpha), matrix(a.matrices, i), matrix(b.matrices, i),
+                       static_cast<A>(beta), matrix(d, i));
+  }
+}
+
+template <class A>
+void sums_of_squares(const Context& context, Vector<const A> span, Vector<const std::size_t> at,
+                     std::size_t elements, Vector<A> squares) {
+  const Vector<double> sums = context.partial_sums;
+  TERN_REQUIRE(sums.size() > 0, "sums need a context of make_context()");
+  constexpr std::size_t part = 16384;  // elements, about
+  const std::size_t parts = std::clamp<std::size_t>(elements / part, 1, sums.size());
+  const std::size_t most = sums.size() / parts;
+  for (std::size_t first = 0; first < at.size(); first += most) {
+    const std::size_t count = std::min(most, at.size() - first);
+    Kokkos::TeamPolicy<Device> policy(context.space, static_cast<int>(count * parts),
+                                      detail::on_host ? 1 : 8, detail::on_host ? 1 : 32);
+    Kokkos::parallel_for("squares", policy,
+                         Squares<A>{span.data(), at.data() + first, elements, parts, sums});
+    A* to = squares.data() + first;
+    Kokkos::parallel_for(
+        "squares", Kokkos::RangePolicy<Device>(context.space, 0, static_cast<int>(count)),
+        KOKKOS_LAMBDA(const int i) {
+          double sum = 0;
+          for (std::size_t p = 0; p < parts; ++p) sum += sums(i * parts + p);
+          to[i] = static_cast<A>(sum);
+        });
+  }
+}
+
+template <class T>
+void normalize(const Context& context, Vector<const Accumulate<T>> span,
+               Vector<const std::size_t> at, Vector<const Accumulate<T>> squares, double eps,
+               Tensor3<T> to) {
+  for_each_of_batch(context, "normalize", at.size(), stride(to),
+                    Normalize<T>{span.data(), squares.data(), at.data(),
+                                 static_cast<Accumulate<T>>(eps), to.data(), stride(to)});
+}
+
+template <class T, class S>
+void descend(const Context& context, double keep, double step, Tensor3<const S> direction,
+             Vector<const std::size_t> at, Vector<const Accumulate<T>> gradient_scale,
+             Vector<Accumulate<T>> master, Vector<T> copy) {
+  using A = Accumulate<T>;
+  const bool copies =
+      copy.size() > 0 && static_cast<const void*>(copy.data()) != static_cast<void*>(master.data());
+  for_each_of_batch(context, "descend", at.size(), stride(direction),
+                    Descend<T, S>{static_cast<A>(keep), static_cast<A>(step), direction.data(),
+                                  at.data(), stride(direction), gradient_scale.data(),
+                                  master.data(), copies ? copy.data() : nullptr});
+}
+
+#define INSTANTIATE(T)                                                                       \
+  template void batched_product<T>(const Context&, double, Factor<T>, Factor<T>, double,     \
+                                   Tensor3<const T>, Tensor3<T>);                            \
+  template void normalize<T>(const Context&, Vector<const Accumulate<T>>,                    \
+                             Vector<const std::size_t>, Vector<const Accumulate<T>>, double, \
+                             Tensor3<T>);                                                    \
+  template void descend<T, T>(const Context&, double, double, Tensor3<const T>,              \
+                              Vector<const std::size_t>, Vector<const Accumulate<T>>,        \
+                              Vector<Accumulate<T>>, Vector<T>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+template void descend<bf16, float>(const Context&, double, double, Tensor3<const float>,
+                                   Vector<const std::size_t>, Vector<const float>, Vector<float>,
+                                   Vector<bf16>);
+template void sums_of_squares<float>(const Context&, Vector<const float>, Vector<const std::size_t>,
+                                     std::size_t, Vector<float>);
+template void sums_of_squares<double>(const Context&, Vector<const double>,
+                                      Vector<const std::size_t>, std::size_t, Vector<double>);
+
+}  // namespace tern::ops::portable
