@@ -25,6 +25,18 @@ double in_proportion(double rate, double lr_of, double lr) {
   return lr_of > 0 ? rate * (lr_of / lr) : rate;
 }
 
+/// The matrices of `all` that the range holds.
+std::vector<model::Parameter> held_of(const std::vector<model::Parameter>& all, Range range) {
+  std::vector<model::Parameter> matrices;
+  for (const model::Parameter& p : all) {
+    const std::size_t held = common({p.offset, p.count}, range).count;
+    TERN_REQUIRE(held == 0 || held == p.count, "{} of {} elements of {} are owned", held, p.count,
+                 p.name);
+    if (held > 0) matrices.push_back(p);
+  }
+  return matrices;
+}
+
 }  // namespace
 
 template <class T>
@@ -38,40 +50,66 @@ typename Muon<T>::Matrices Muon<T>::matrices(const model::ParameterTree& tree) {
     }
     TERN_REQUIRE(!ended, "{} does not stand among the other blocks' matrices", p.name);
     if (found.all.empty()) found.range.first = p.offset;
-    found.all.push_back(&p);
-    found.elements = std::max(found.elements, p.count);
-    found.side = std::max(found.side, std::min(p.shape[0], p.shape[1]));
+    found.all.push_back(p);
   }
   // Up to the next parameter, so that what follows starts at a whole line.
   const auto& all = tree.parameters();
   const auto next = std::upper_bound(
-      all.begin(), all.end(), found.all.back()->offset,
+      all.begin(), all.end(), found.all.back().offset,
       [](std::size_t offset, const model::Parameter& p) { return offset < p.offset; });
   found.range.count = (next == all.end() ? tree.span() : next->offset) - found.range.first;
+  // Those of one shape side by side.
+  std::stable_sort(
+      found.all.begin(), found.all.end(),
+      [](const model::Parameter& p, const model::Parameter& q) { return p.shape < q.shape; });
   return found;
 }
 
 template <class T>
-Muon<T>::Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree, Range owned,
-              Arena& arena)
-    : Muon(optimizer, tree, matrices(tree), owned, arena) {}
+std::vector<typename Muon<T>::Group> Muon<T>::groups(const std::vector<model::Parameter>& matrices,
+                                                     std::size_t group_bytes) {
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const std::size_t R = matrices[i].shape[0], C = matrices[i].shape[1];
+    Group* last = groups.empty() ? nullptr : &groups.back();
+    if (last && last->rows == R && last->columns == C &&
+        (last->count + 1) * R * C * sizeof(Product) <= group_bytes)
+      ++last->count;
+    else
+      groups.push_back({R, C, i, 1});
+  }
+  return groups;
+}
 
 template <class T>
-Muon<T>::Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree,
-              const Matrices& matrices, Range owned, Arena& arena)
+detail::BatchSize Muon<T>::largest(const std::vector<Group>& groups) {
+  detail::BatchSize most;
+  for (const Group& g : groups) most.include(g.count, g.rows, g.columns);
+  return most;
+}
+
+template <class T>
+Muon<T>::Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree, Range owned,
+              Arena& arena, std::size_t group_bytes)
+    : Muon(optimizer, tree, matrices(tree), owned, arena, group_bytes) {}
+
+template <class T>
+Muon<T>::Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree, Matrices matrices,
+              Range owned, Arena& arena, std::size_t group_bytes)
     : optimizer_(optimizer),
       covered_(matrices.range),
       held_(common(covered_, owned)),
       momentum_(arena.vector<A>("momentum_buffer", Term::optimizer, held_.count)),
-      newton_schulz_(matrices.elements, matrices.side, arena),
+      // Of all ranks' matrices, so that all ranks take as much.
+      newton_schulz_(largest(groups(matrices.all, group_bytes)), arena),
       before_(optimizer, tree, {0, covered_.first}, owned, arena),
       after_(optimizer, tree, {covered_.end(), tree.span() - covered_.end()}, owned, arena) {
-  for (const model::Parameter* p : matrices.all) {
-    const std::size_t held = common({p->offset, p->count}, held_).count;
-    TERN_REQUIRE(held == 0 || held == p->count, "{} of {} elements of {} are owned", held, p->count,
-                 p->name);
-    if (held > 0) matrices_.push_back(*p);
-  }
+  const auto held = held_of(matrices.all, held_);
+  groups_ = groups(held, group_bytes);
+  at_ = arena.vector<std::size_t>("muon places", Term::workspace, matrices.all.size());
+  HostVector<std::size_t> at("muon places", at_.size());
+  for (std::size_t i = 0; i < held.size(); ++i) at(i) = held[i].offset;
+  if (!arena.measuring()) Kokkos::deep_copy(at_, at);
 }
 
 template <class T>
@@ -84,21 +122,19 @@ void Muon<T>::apply(const ops::Context& context, const model::Parameters<T>& par
   ops::nesterov<A>(context, optimizer_.momentum, Kokkos::subview(parameters.gradient, held), scale,
                    momentum_);
   const double matrix_rate = in_proportion(rate, optimizer_.matrix_lr, optimizer_.lr);
-  for (const model::Parameter& matrix : matrices_)
-    descend(context, parameters, scale, matrix_rate, matrix);
+  for (const Group& group : groups_) descend(context, parameters, scale, matrix_rate, group);
 }
 
 template <class T>
 void Muon<T>::descend(const ops::Context& context, const model::Parameters<T>& parameters,
-                      Vector<const A> scale, double rate, const model::Parameter& matrix) const {
-  const std::size_t R = matrix.shape[0], C = matrix.shape[1], at = matrix.offset;
-  const auto direction =
-      newton_schulz_(context, Matrix<const A>(parameters.gradient.data() + at, R, C));
-  const double step =
-      rate * shape_scale(optimizer_.muon_scale, static_cast<double>(R), static_cast<double>(C));
-  ops::descend<T, Product>(context, 1 - rate * optimizer_.weight_decay, step, direction, scale,
-                           Matrix<A>(parameters.master.data() + at, R, C),
-                           Matrix<T>(parameters.compute.data() + at, R, C));
+                      Vector<const A> scale, double rate, const Group& group) const {
+  const Vector<const std::size_t> at(at_.data() + group.first, group.count);
+  const auto directions =
+      newton_schulz_(context, parameters.gradient, at, group.rows, group.columns);
+  const double step = rate * shape_scale(optimizer_.muon_scale, static_cast<double>(group.rows),
+                                         static_cast<double>(group.columns));
+  ops::descend<T, Product>(context, 1 - rate * optimizer_.weight_decay, step, directions, at, scale,
+                           parameters.master, parameters.compute);
 }
 
 template <class T>

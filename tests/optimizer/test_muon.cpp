@@ -31,12 +31,16 @@ template <class T>
 struct Alone {
   using A = Accumulate<T>;
 
-  explicit Alone(const deck::Deck& deck)
+  explicit Alone(const deck::Deck& deck) : Alone(deck, Muon<T>::default_group_bytes) {}
+  Alone(const deck::Deck& deck, std::size_t group_bytes)
       : tree(deck.model),
         arena(std::size_t{1} << 20),
         context(ops::make_context(arena, false, "portable")),
         parameters(tree, true, arena),
-        update(make_update<T>(deck.optimizer, tree, Range{0, tree.span()}, arena)),
+        update(deck.optimizer.kind == "muon"
+                   ? std::make_unique<Muon<T>>(deck.optimizer, tree, Range{0, tree.span()}, arena,
+                                               group_bytes)
+                   : make_update<T>(deck.optimizer, tree, Range{0, tree.span()}, arena)),
         scale(arena.vector<A>("scale", Term::workspace, 1)) {
     Kokkos::deep_copy(scale, A(1));
     parameters.initialize(context, tree, 7);
@@ -158,96 +162,46 @@ TEST_P(MuonScale, AgreesWithPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, MuonScale, testing::Values("original", "match_rms_adamw"));
 
-/// Singular values squared: eigenvalues of the smaller Gram matrix, by Jacobi's rotations.
-std::vector<double> squared_singular_values(const std::vector<double>& x, std::size_t m,
-                                            std::size_t n) {
-  std::vector<double> g(m * m, 0.0);
-  for (std::size_t i = 0; i < m; ++i)
-    for (std::size_t j = 0; j < m; ++j)
-      for (std::size_t k = 0; k < n; ++k) g[i * m + j] += x[i * n + k] * x[j * n + k];
-  for (int sweep = 0; sweep < 12; ++sweep)
-    for (std::size_t p = 0; p < m; ++p)
-      for (std::size_t q = p + 1; q < m; ++q) {
-        const double angle = 0.5 * std::atan2(2 * g[p * m + q], g[q * m + q] - g[p * m + p]);
-        const double c = std::cos(angle), s = std::sin(angle);
-        for (std::size_t k = 0; k < m; ++k) {
-          const double a = g[k * m + p], b = g[k * m + q];
-          g[k * m + p] = c * a - s * b, g[k * m + q] = s * a + c * b;
-        }
-        for (std::size_t k = 0; k < m; ++k) {
-          const double a = g[p * m + k], b = g[q * m + k];
-          g[p * m + k] = c * a - s * b, g[q * m + k] = s * a + c * b;
-        }
-      }
-  std::vector<double> values(m);
-  for (std::size_t i = 0; i < m; ++i) values[i] = g[i * m + i];
-  return values;
+/// Bytes of the workspace of that name.
+std::size_t bytes_of(const Arena& arena, const std::string& name) {
+  for (const Arena::Request& r : arena.requests())
+    if (r.name == name) return r.bytes;
+  ADD_FAILURE() << name << " was not asked for";
+  return 0;
 }
 
+/// However the matrices are grouped, the parameters come out the same, bit for bit.
 template <class T>
-void check_orthogonal(std::size_t rows, std::size_t columns) {
-  using A = Accumulate<T>;
-  Arena arena(std::size_t{1} << 20);
-  const ops::Context context = ops::make_context(arena, false, "portable");
-  const std::size_t m = std::min(rows, columns), n = std::max(rows, columns);
-  const detail::NewtonSchulz<T> newton_schulz(rows * columns, m, arena);
-  const auto from = arena.matrix<A>("from", Term::workspace, rows, columns);
-  const auto host = Kokkos::create_mirror_view(from);
-  for (std::size_t i = 0; i < from.size(); ++i) host.data()[i] = static_cast<A>(gradient(i, 1));
-  Kokkos::deep_copy(from, host);
-  const Matrix<const T> x = newton_schulz(context, from);
-  context.fence("orthogonal");
-  ASSERT_EQ(x.extent(0), m);
-  ASSERT_EQ(x.extent(1), n);
-  const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, x);
-  std::vector<double> values(m * n);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<double>(static_cast<A>(result.data()[i]));
-  double least = INFINITY, most = 0, trace = 0;
-  for (const double square : squared_singular_values(values, m, n)) {
-    least = std::min(least, std::sqrt(square));
-    most = std::max(most, std::sqrt(square));
-  }
-  // The same singular vectors: <from, x> is the sum of s_i times the new singular values.
-  double norm = 0;
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t j = 0; j < columns; ++j) {
-      const double value = static_cast<double>(host(i, j));
-      trace += value * values[rows > columns ? j * rows + i : i * columns + j];
-      norm += value * value;
+void check_groups() {
+  using Product = std::conditional_t<std::is_same_v<Device, Kokkos::DefaultHostExecutionSpace>,
+                                     Accumulate<T>, T>;
+  const deck::Deck deck = small_deck(5);  // ten of (8, 8) and (20, 8), five of the others
+  constexpr std::size_t largest = 20 * 8 * sizeof(Product);
+  std::vector<double> single;
+  std::size_t bytes = 0;
+  for (const std::size_t group : {std::size_t{0}, 2 * largest, 3 * largest, std::size_t{1} << 20}) {
+    Alone<T> world(deck, group);
+    EXPECT_GT(bytes_of(world.arena, "muon x"), bytes);
+    bytes = bytes_of(world.arena, "muon x");
+    for (int step = 1; step <= 2; ++step) {
+      for (const model::Parameter& p : world.tree.parameters()) {
+        std::vector<double> values(p.count);
+        for (std::size_t i = 0; i < p.count; ++i) values[i] = gradient(p.offset + i, step);
+        world.set(world.parameters.gradient, p.name, values);
+      }
+      world.step(0.01, step);
     }
-  std::vector<double> entries(host.data(), host.data() + host.size());
-  if (rows > columns)
-    for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t j = 0; j < columns; ++j)
-        entries[j * rows + i] = static_cast<double>(host(i, j));
-  double nuclear = 0;
-  for (const double square : squared_singular_values(entries, m, n)) nuclear += std::sqrt(square);
-  std::printf("%zu x %zu %s: singular values %.3f to %.3f\n", rows, columns, type_name<T>(), least,
-              most);
-  EXPECT_GE(least, 0.67);
-  EXPECT_LE(most, 1.2);
-  EXPECT_GE(trace, 0.67 * nuclear);
-  EXPECT_LE(trace, 1.2 * nuclear);
+    const auto found = world.get(world.parameters.master, 0, world.tree.span());
+    if (single.empty()) single = found;
+    EXPECT_EQ(found, single) << type_name<T>() << ", groups of " << group << " bytes";
+  }
+  EXPECT_EQ(bytes, 10 * largest);
 }
 
-TEST(NewtonSchulz, GivesNearlyOrthogonalMatrices) {
-  check_orthogonal<double>(24, 40);
-  check_orthogonal<double>(40, 24);
-  check_orthogonal<float>(16, 16);
-  check_orthogonal<float>(48, 17);
-  check_orthogonal<bf16>(24, 40);
-  check_orthogonal<bf16>(40, 24);
-}
-
-TEST(NewtonSchulz, OfZeroIsZero) {
-  Arena arena(std::size_t{1} << 16);
-  const ops::Context context = ops::make_context(arena, false, "portable");
-  const detail::NewtonSchulz<float> newton_schulz(24, 4, arena);
-  const auto from = arena.matrix<float>("from", Term::workspace, 4, 6);
-  const auto x =
-      Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, newton_schulz(context, from));
-  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(x.data()[i], 0);
+TEST(Muon, GroupsOfAnySizeGiveTheSame) {
+  check_groups<double>();
+  check_groups<float>();
+  check_groups<bf16>();
 }
 
 template <class T>
