@@ -152,6 +152,21 @@ void check_norm(C& checker, Norm norm, std::size_t N, std::size_t D) {
 }
 
 template <class C>
+void check_head_norm(C& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
+  const std::string shape = fmt::format("B {} T {} H {} E {}", B, T, H, E);
+  checker.check("head_norm", shape, [=]<class S>(Run<S>& r) {
+    using A = Accumulate<S>;
+    auto fused = r.inout(B * T, 3 * H * E), gradient = r.inout(B * T, 3 * H * E);
+    auto gain = r.input(E);
+    auto saved = r.output(B * T, H * E);
+    auto rstd = r.template output<A>(B * T * H);
+    head_norm_forward<S>(r.context, heads_of<S>(fused, H * E, B, T, H, E), gain, 1e-5, saved, rstd);
+    head_norm_backward<S>(r.context, heads_of<S>(gradient, 0, B, T, H, E), saved, gain, rstd,
+                          r.template inout<A>(E), r.template workspace<A>(norm_partials(E)));
+  });
+}
+
+template <class C>
 void check_rotary(C& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
   checker.check("rotary", fmt::format("B {} T {} H {} E {}", B, T, H, E), [=]<class S>(Run<S>& r) {
     using A = Accumulate<S>;
@@ -341,6 +356,9 @@ void check_all(C& checker) {
   for (const Norm norm : {Norm::rmsnorm, Norm::layernorm})
     for (const std::size_t D : {24, 33, 256, 1000, 1024, 2560, 5120})
       check_norm(checker, norm, D == 1024 ? 2501 : 67, D);
+  check_head_norm(checker, 3, 17, 5, 64);
+  check_head_norm(checker, 2, 133, 3, 128);
+  check_head_norm(checker, 1, 9, 2, 24);
   check_rotary(checker, 3, 17, 5, 64);
   check_rotary(checker, 2, 33, 2, 128);
   check_rotary(checker, 2, 9, 3, 24);

@@ -7,6 +7,8 @@ namespace tern::ops {
 template <class T>
 void head_norm_forward(const Context& context, Heads<T> x, Vector<const T> gain, double eps,
                        Matrix<T> saved, Vector<Accumulate<T>> rstd) {
+  if constexpr (detail::accelerated<T>)
+    if (context.library) return cuda::head_norm_forward(context, x, gain, eps, saved, rstd);
   portable::head_norm_forward<T>(context, x, gain, eps, saved, rstd);
 }
 
@@ -14,6 +16,9 @@ template <class T>
 void head_norm_backward(const Context& context, Heads<T> dx, Matrix<const T> saved,
                         Vector<const T> gain, Vector<const Accumulate<T>> rstd,
                         Vector<Accumulate<T>> dgain, Vector<Accumulate<T>> partial) {
+  if constexpr (detail::accelerated<T>)
+    if (context.library)
+      return cuda::head_norm_backward(context, dx, saved, gain, rstd, dgain, partial);
   portable::head_norm_backward<T>(context, dx, saved, gain, rstd, dgain, partial);
 }
 

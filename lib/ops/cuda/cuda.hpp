@@ -27,6 +27,13 @@ void norm_backward(const Context&, Norm, Matrix<const bf16> dy, Matrix<const bf1
                    Matrix<bf16> dx, Write, Vector<float> dgain, Vector<float> dbias,
                    Vector<float> partial);
 
+// norm of each head's vector (head_norm.cpp)
+void head_norm_forward(const Context&, Heads<bf16> x, Vector<const bf16> gain, double eps,
+                       Matrix<bf16> saved, Vector<float> rstd);
+void head_norm_backward(const Context&, Heads<bf16> dx, Matrix<const bf16> saved,
+                        Vector<const bf16> gain, Vector<const float> rstd, Vector<float> dgain,
+                        Vector<float> partial);
+
 // rotary position embedding (rotary.cpp)
 void rotary(const Context&, Heads<bf16> x, Matrix<const float> table, const Positions&, Direction);
 

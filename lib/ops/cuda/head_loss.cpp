@@ -19,7 +19,7 @@ struct Rows {
   const float* weights;  // null: losses only
   float* losses;
   int width, vocabulary;
-  float z_loss, per_cap;  // per_cap: 1 / cap, or 0
+  float z_loss, cap;  // cap 0: none
 };
 
 /// The largest of some numbers, and the sum of 2^(number - largest).
@@ -46,19 +46,28 @@ __device__ LogSum block_sum(LogSum mine) {
   return total;
 }
 
-/// Numbers of a row in units of log 2, those beyond the vocabulary -infinity.
-__device__ Pack load_scaled(const bf16* row, int column, int vocabulary) {
+/// By the hardware's tanh, whose error of 2^-11 is below the rounding of a bf16 logit.
+__device__ float capped(float logit, float cap) {
+  if (cap == 0) return logit;
+  float share;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(share) : "f"(logit / cap));
+  return cap * share;
+}
+
+/// Capped numbers of a row in units of log 2, those beyond the vocabulary -infinity.
+__device__ Pack load_scaled(const bf16* row, int column, const Rows& a) {
   Pack pack = Pack::load(row + column);
   for (int i = 0; i < pack_size; ++i)
-    pack.value[i] = column + i < vocabulary ? pack.value[i] * log2_e : -CUDART_INF_F;
+    pack.value[i] =
+        column + i < a.vocabulary ? capped(pack.value[i], a.cap) * log2_e : -CUDART_INF_F;
   return pack;
 }
 
-__device__ LogSum log_sum(const bf16* row, int vocabulary) {
+__device__ LogSum log_sum(const bf16* row, const Rows& a) {
   LogSum mine = LogSum::empty();
-  for (int column = threadIdx.x * pack_size; column < vocabulary;
+  for (int column = threadIdx.x * pack_size; column < a.vocabulary;
        column += row_threads * pack_size) {
-    const Pack pack = load_scaled(row, column, vocabulary);
+    const Pack pack = load_scaled(row, column, a);
     float top = mine.largest;
     for (float v : pack.value) top = fmaxf(top, v);
     if (top == -CUDART_INF_F) continue;
@@ -84,15 +93,16 @@ __global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
     return;
   }
   // A target beyond the vocabulary is a mistake of the data; it must not look like a loss.
-  const float correct = target < a.vocabulary ? float(row[target]) : CUDART_NAN_F;
-  const LogSum total = log_sum(row, a.vocabulary);  // a barrier: `correct` is read before any write
+  const float correct = target < a.vocabulary ? capped(float(row[target]), a.cap) : CUDART_NAN_F;
+  const LogSum total = log_sum(row, a);  // a barrier: `correct` is read before any write
   const float lse2 = total.largest + log2f(total.sum), lse = lse2 / log2_e;
   if (threadIdx.x == 0) a.losses[blockIdx.x] = lse - correct + a.z_loss * lse * lse;
   if (!a.weights) return;
   const float weight = a.weights[blockIdx.x];
-  const float scale = weight * (1 + 2 * a.z_loss * lse), per_cap = a.per_cap / log2_e;
+  const float scale = weight * (1 + 2 * a.z_loss * lse);
+  const float per_cap = a.cap > 0 ? 1 / (a.cap * log2_e) : 0.0f;
   for (int column = threadIdx.x * pack_size; column < a.width; column += row_threads * pack_size) {
-    Pack pack = load_scaled(row, column, a.vocabulary);
+    Pack pack = load_scaled(row, column, a);
     for (int i = 0; i < pack_size; ++i) {
       const float share = pack.value[i] * per_cap;
       pack.value[i] = scale * exp2f(pack.value[i] - lse2);
@@ -123,7 +133,6 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
     const std::size_t n = std::min(size, rows - first);
     const Matrix<bf16> part = rows_of(logits, 0, n);
     cuda::linear_forward(context, rows_of(x, first, n), w, {}, part, Write::overwrite);
-    portable::cap_logits<bf16>(context, options.cap, part);
     const Rows a{part.data(),
                  targets.data() + first,
                  weights ? weights + first : nullptr,
@@ -131,7 +140,7 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
                  static_cast<int>(width),
                  static_cast<int>(vocabulary),
                  static_cast<float>(options.z_loss),
-                 static_cast<float>(options.cap > 0 ? 1 / options.cap : 0)};
+                 static_cast<float>(options.cap)};
     row_losses<<<static_cast<unsigned>(n), row_threads, 0, stream_of(context)>>>(a);
     check_launch("row_losses");
     after(first, n, Matrix<const bf16>(part));

@@ -1,6 +1,7 @@
 /// RMSNorm and LayerNorm. A row belongs to a warp, or to a block where it is long, and stays in
 /// registers between its passes: every number crosses the memory bus once.
 #include "ops/cuda/cuda.hpp"
+#include "ops/cuda/detail/add_columns.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
 #include "ops/portable/portable.hpp"
@@ -167,20 +168,6 @@ __global__ void __launch_bounds__(threads* rows_a_block<threads, packs>) backwar
   if (a.dbias_partial) write_partial<threads, packs>(dbias, sums, a.dbias_partial, a.width);
 }
 
-/// result (width) += column sums of partial (slices, width), in a fixed order.
-__global__ void add_columns(const float* partial, int slices, int width, float* result) {
-  __shared__ float shared[warp_size][warp_size + 1];
-  const int column = blockIdx.x * warp_size + threadIdx.x;
-  float sum = 0;
-  if (column < width)
-    for (int s = threadIdx.y; s < slices; s += warp_size) sum += partial[s * width + column];
-  shared[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  sum = warp_sum(shared[threadIdx.x][threadIdx.y]);
-  const int mine = blockIdx.x * warp_size + threadIdx.y;
-  if (threadIdx.x == 0 && mine < width) result[mine] += sum;
-}
-
 template <int threads, int packs>
 struct Shape {
   static constexpr int threads_a_row = threads, packs_a_thread = packs;
@@ -223,11 +210,8 @@ bool launch_backward(const Context& context, Backward a, float* dgain, float* db
     a.dbias_partial = dbias ? a.dgain_partial + partial : nullptr;
     backward<norm, threads, packs>
         <<<blocks, dim3(threads, rows), rows * a.width * sizeof(float), stream_of(context)>>>(a);
-    const dim3 square(warp_size, warp_size);
-    const int wide = divide_up(a.width, warp_size);
-    add_columns<<<wide, square, 0, stream_of(context)>>>(a.dgain_partial, blocks, a.width, dgain);
-    if (dbias)
-      add_columns<<<wide, square, 0, stream_of(context)>>>(a.dbias_partial, blocks, a.width, dbias);
+    add_columns(context, a.dgain_partial, blocks, a.width, dgain);
+    if (dbias) add_columns(context, a.dbias_partial, blocks, a.width, dbias);
     check_launch("norm_backward");
   });
 }

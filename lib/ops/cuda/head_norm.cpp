@@ -1,0 +1,188 @@
+/// RMSNorm of each head's vector: a thread has eight of its numbers, neighbouring lanes of a warp
+/// the rest.
+#include "ops/cuda/cuda.hpp"
+#include "ops/cuda/detail/add_columns.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/library.hpp"
+#include "ops/portable/portable.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace detail;
+
+constexpr int block_threads = 256, blocks_a_multiprocessor = 8;
+
+/// The vectors of (B, T, heads, E), counted (b T + t) heads + h.
+struct Vectors {
+  bf16* data;
+  std::int64_t sequence_stride, token_stride, head_stride;
+  int tokens, heads, count;
+
+  __device__ bf16* at(int n) const {
+    const int row = n / heads;
+    return data + row / tokens * sequence_stride + row % tokens * token_stride +
+           n % heads * head_stride;
+  }
+};
+
+/// Sum over `lanes` neighbouring lanes, a power of two, known to all of them.
+template <int lanes>
+__device__ float lanes_sum(float value) {
+  for (int offset = lanes / 2; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+// lanes: E / 8.
+template <int lanes>
+__global__ void __launch_bounds__(block_threads)
+    forward(Vectors x, const bf16* gain, float eps, bf16* saved, float* rstd) {
+  constexpr int size = lanes * pack_size;
+  const int n = (blockIdx.x * block_threads + threadIdx.x) / lanes;
+  const int column = threadIdx.x % lanes * pack_size;
+  const bool inside = n < x.count;  // all lanes of a warp take part in the sum
+  bf16* at = inside ? x.at(n) + column : nullptr;
+  Pack value{};
+  if (inside) value = Pack::load(at);
+  float squares = 0;
+  for (float v : value.value) squares += v * v;
+  const float r = 1 / sqrtf(lanes_sum<lanes>(squares) / size + eps);
+  if (!inside) return;
+  value.store(saved + std::size_t(n) * size + column);
+  const Pack factor = Pack::load(gain + column);
+  for (int i = 0; i < pack_size; ++i) value.value[i] *= r * factor.value[i];
+  value.store(at);
+  if (column == 0) rstd[n] = r;
+}
+
+// With xhat = x rstd and g = dy gain: dx = rstd (g - xhat mean(g xhat)). partial (blocks, E): the
+// block's sums of dy xhat.
+template <int lanes>
+__global__ void __launch_bounds__(block_threads)
+    backward(Vectors dx, const bf16* saved, const bf16* gain, const float* rstd, float* partial) {
+  constexpr int size = lanes * pack_size, groups = block_threads / lanes;
+  __shared__ float shared[groups][size + 1];
+  const int group = threadIdx.x / lanes, column = threadIdx.x % lanes * pack_size;
+  const Pack factor = Pack::load(gain + column);
+  float dgain[pack_size] = {};
+  const int stride = gridDim.x * groups;
+  // The number of turns is that of the whole warp.
+  for (int first = blockIdx.x * groups; first < dx.count; first += stride) {
+    const int n = first + group;
+    const bool inside = n < dx.count;
+    bf16* at = inside ? dx.at(n) + column : nullptr;
+    Pack gradient{}, value{};
+    if (inside) {
+      gradient = Pack::load(at);
+      value = Pack::load(saved + std::size_t(n) * size + column);
+    }
+    const float r = inside ? rstd[n] : 0.0f;
+    float along = 0;
+    for (int i = 0; i < pack_size; ++i) {
+      value.value[i] *= r;
+      along += gradient.value[i] * factor.value[i] * value.value[i];
+      dgain[i] += gradient.value[i] * value.value[i];
+    }
+    along = lanes_sum<lanes>(along) / size;
+    if (!inside) continue;
+    for (int i = 0; i < pack_size; ++i)
+      gradient.value[i] = r * (gradient.value[i] * factor.value[i] - value.value[i] * along);
+    gradient.store(at);
+  }
+  for (int i = 0; i < pack_size; ++i) shared[group][column + i] = dgain[i];
+  __syncthreads();
+  for (int c = threadIdx.x; c < size; c += block_threads) {
+    float sum = 0;
+    for (int g = 0; g < groups; ++g) sum += shared[g][c];
+    partial[std::size_t(blockIdx.x) * size + c] = sum;
+  }
+}
+
+template <int n>
+struct Lanes {
+  static constexpr int value = n;
+};
+/// Calls f with the number of lanes for vectors of `size`; false if there is none.
+template <class F>
+bool with_lanes(std::size_t size, const F& f) {
+  switch (size) {
+    case 32:
+      f(Lanes<4>{});
+      return true;
+    case 64:
+      f(Lanes<8>{});
+      return true;
+    case 128:
+      f(Lanes<16>{});
+      return true;
+    case 256:
+      f(Lanes<32>{});
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool packed(const Heads<bf16>& x) {
+  return x.stride(0) % pack_size == 0 && x.stride(1) % pack_size == 0 &&
+         x.stride(2) % pack_size == 0 && x.stride(3) == 1 && all_aligned(x.data());
+}
+
+Vectors vectors_of(const Heads<bf16>& x) {
+  return {x.data(),
+          static_cast<std::int64_t>(x.stride(0)),
+          static_cast<std::int64_t>(x.stride(1)),
+          static_cast<std::int64_t>(x.stride(2)),
+          static_cast<int>(x.extent(1)),
+          static_cast<int>(x.extent(2)),
+          static_cast<int>(x.extent(0) * x.extent(1) * x.extent(2))};
+}
+
+void require_shapes(const Heads<bf16>& x, std::size_t gain, std::size_t saved, std::size_t rstd) {
+  const std::size_t count = x.extent(0) * x.extent(1) * x.extent(2);
+  TERN_REQUIRE(gain == x.extent(3) && saved == count * x.extent(3) && rstd >= count,
+               "gain {}, saved {}, rstd {} for {} vectors of {}", gain, saved, rstd, count,
+               x.extent(3));
+}
+
+}  // namespace
+
+void head_norm_forward(const Context& context, Heads<bf16> x, Vector<const bf16> gain, double eps,
+                       Matrix<bf16> saved, Vector<float> rstd) {
+  if (x.size() == 0) return;
+  require_shapes(x, gain.size(), saved.size(), rstd.size());
+  const bool done =
+      packed(x) && all_aligned(gain.data(), saved.data()) && with_lanes(x.extent(3), [&](auto of) {
+        constexpr int lanes = decltype(of)::value;
+        const Vectors all = vectors_of(x);
+        forward<lanes><<<blocks_for(std::size_t(all.count) * lanes, block_threads), block_threads,
+                         0, stream_of(context)>>>(all, gain.data(), static_cast<float>(eps),
+                                                  saved.data(), rstd.data());
+        check_launch("head_norm_forward");
+      });
+  if (!done) portable::head_norm_forward<bf16>(context, x, gain, eps, saved, rstd);
+}
+
+void head_norm_backward(const Context& context, Heads<bf16> dx, Matrix<const bf16> saved,
+                        Vector<const bf16> gain, Vector<const float> rstd, Vector<float> dgain,
+                        Vector<float> partial) {
+  if (dx.size() == 0) return;
+  require_shapes(dx, gain.size(), saved.size(), rstd.size());
+  const bool done = packed(dx) && all_aligned(gain.data(), saved.data()) &&
+                    with_lanes(dx.extent(3), [&](auto of) {
+                      constexpr int lanes = decltype(of)::value, groups = block_threads / lanes;
+                      const Vectors all = vectors_of(dx);
+                      const int blocks = std::min(divide_up(all.count, groups),
+                                                  blocks_a_multiprocessor * multiprocessors());
+                      const int size = lanes * pack_size;
+                      float* sums = context.library->scratch(std::size_t(blocks) * size);
+                      backward<lanes><<<blocks, block_threads, 0, stream_of(context)>>>(
+                          all, saved.data(), gain.data(), rstd.data(), sums);
+                      add_columns(context, sums, blocks, size, dgain.data());
+                      check_launch("head_norm_backward");
+                    });
+  if (!done) portable::head_norm_backward<bf16>(context, dx, saved, gain, rstd, dgain, partial);
+}
+
+}  // namespace tern::ops::cuda
