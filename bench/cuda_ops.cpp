@@ -6,8 +6,6 @@
 //
 // `candidates` also times each of cuBLASLt's proposals for every product, and attention's backward
 // with atomic sums.
-#include <Kokkos_Core.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -15,67 +13,21 @@
 #include <string>
 #include <vector>
 
-#include "base/random.hpp"
+#include "measure.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/ops.hpp"
 
 namespace {
 
 using namespace tern;
+using namespace tern::bench;
 
 constexpr double copy_rate = 4.27e12, matrix_rate = 650e12;  // bytes/s, operations/s
 constexpr std::size_t B = 32, T = 1024, N = B * T, D = 1024, H = 16, E = 64, F = 2752, V = 50304;
 constexpr std::size_t L = 24, chunk = 4096;
 constexpr std::size_t parameters = V * D + L * (4 * D * D + 3 * D * F);
 constexpr int accumulation = 16;  // micro-steps an optimizer step
-
-/// Median seconds of `run`, by events on the stream.
-double time_of(const ops::Context& context, const std::function<void()>& run, int repeats = 15) {
-  const auto stream = static_cast<cudaStream_t>(context.stream());
-  cudaEvent_t begin, end;
-  cudaEventCreate(&begin), cudaEventCreate(&end);
-  for (int i = 0; i < 3; ++i) run();
-  std::vector<float> times(repeats);
-  for (float& ms : times) {
-    cudaEventRecord(begin, stream);
-    run();
-    cudaEventRecord(end, stream);
-    cudaEventSynchronize(end);
-    cudaEventElapsedTime(&ms, begin, end);
-  }
-  cudaEventDestroy(begin), cudaEventDestroy(end);
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2] * 1e-3;
-}
-
-template <class S>
-void fill(const ops::Context& context, S* data, std::size_t n, std::uint32_t draw, float scale) {
-  Kokkos::parallel_for(
-      "fill", Kokkos::RangePolicy<Device>(context.space, 0, static_cast<std::int64_t>(n)),
-      KOKKOS_LAMBDA(const std::int64_t i) {
-        const Random4 r = philox(1, Stream::test, draw, 0, static_cast<std::uint32_t>(i));
-        data[i] = S(scale * normal2(r.word[0], r.word[1]).first);
-      });
-}
-
-struct Buffers {
-  Arena& arena;
-  const ops::Context& context;
-  std::uint32_t draws = 0;
-
-  template <class S>
-  Matrix<S> random(std::size_t rows, std::size_t columns, float scale = 1) {
-    const auto m = arena.matrix<S>("bench", Term::data, rows, columns);
-    if (m.data()) fill(context, m.data(), m.size(), draws++, scale);
-    return m;
-  }
-  template <class S>
-  Vector<S> vector(std::size_t n, float scale = 1) {
-    return Vector<S>(random<S>(1, n, scale).data(), n);
-  }
-};
 
 /// One line of the table; times a step: `count`.
 struct Line {

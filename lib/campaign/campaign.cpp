@@ -62,7 +62,9 @@ int dispatch(const deck::Deck& deck, const Options& options, comm::Group& group,
 
 int run(const deck::Deck& deck, const Options& options, const comm::Session& session) {
   const auto group = comm::world();
-  if (deck.precision.compute == "bf16") return dispatch<bf16>(deck, options, *group, session);
+  // fp8 is bf16 but for the products of the blocks' linear maps: model::TransformerOptions.
+  if (deck.precision.compute == "bf16" || deck.precision.compute == "fp8")
+    return dispatch<bf16>(deck, options, *group, session);
   return dispatch<float>(deck, options, *group, session);
 }
 

@@ -145,6 +145,7 @@ void Transformer<T>::allocate_workspace(Arena& arena) {
     }
     elements = std::max(of_head.used, of_block.used);
   }
+  if (options_.fp8) blocks_.fp8 = {arena, blocks_.fp8_elements(options_.training)};
   if (!options_.training) return;
   blocks_.dstream =
       arena.matrix<T>("stream gradient", Term::workspace, blocks_.rows(), blocks_.size.D);
@@ -159,6 +160,12 @@ void Transformer<T>::allocate_workspace(Arena& arena) {
 
 template <class T>
 void Transformer<T>::prepare(const ops::Context& context) {
+  if (options_.fp8 && !ops::fp8_available(context))
+    user_error(
+        "&precision compute = 'fp8' needs a GPU of compute capability 8.9 or more (H100, L40), "
+        "which "
+        "'{}' is not: use 'bf16'",
+        Device::name());
   if (blocks_.rope) ops::rotary_table<A>(context, blocks_.rope_base, blocks_.rotary);
 }
 

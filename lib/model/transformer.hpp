@@ -41,6 +41,7 @@ struct TransformerOptions {
   std::size_t head_rows = 0;  // rows of a chunk of logits; 0: head_chunk_rows()
   std::size_t scored = 0;     // the most rows that the head is ever given; 0: all
   std::size_t passes = 1;     // of the stack of blocks between a forward and its backward
+  bool fp8 = false;           // multiply the linear maps of the blocks in 8 bits: ops/fp8.hpp
 };
 
 /// Rows of logits that the head holds at a time. On the host at most 256, so that a chunk is soon
@@ -56,7 +57,8 @@ class Transformer {
   Transformer(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
               const TransformerOptions& options, Arena& arena);
 
-  /// Fills what is constant (rotary table). Once, after the arena allocates.
+  /// Fills what is constant (rotary table). Once, after the arena allocates. Throws UserError if
+  /// the device cannot multiply in 8 bits and shall.
   void prepare(const ops::Context&);
 
   // Forward, in this order. A block's `place` is pass x layers() + layer. The dropout key's `layer`

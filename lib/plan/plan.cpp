@@ -38,8 +38,9 @@ void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
 }
 
 void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
-  if (deck.precision.compute == "bf16") return measure<bf16>(deck, group, plan);
-  TERN_REQUIRE(deck.precision.compute == "fp32", "precision '{}'", deck.precision.compute);
+  const std::string& compute = deck.precision.compute;
+  if (compute == "bf16" || compute == "fp8") return measure<bf16>(deck, group, plan);
+  TERN_REQUIRE(compute == "fp32", "precision '{}'", compute);
   measure<float>(deck, group, plan);
 }
 
@@ -113,10 +114,10 @@ std::optional<double> peak_tflops(const deck::Deck& deck) {
       cudaGetDeviceProperties(&properties, device) != cudaSuccess)
     return std::nullopt;
   const std::string name = properties.name;
-  const bool reduced = deck.precision.compute != "fp32";
+  const bool reduced = deck.precision.compute != "fp32", fp8 = deck.precision.compute == "fp8";
   // Dense rates of the SXM parts, by NVIDIA's data sheets.
   if (name.find("H100") != std::string::npos || name.find("H200") != std::string::npos)
-    return reduced ? 989.4 : 66.9;
+    return fp8 ? 1978.9 : reduced ? 989.4 : 66.9;
   if (name.find("A100") != std::string::npos) return reduced ? 312.0 : 19.5;
 #endif
   return std::nullopt;

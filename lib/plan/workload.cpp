@@ -64,6 +64,7 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
   options.recompute = deck.precision.recompute == "block";
   options.positions = static_cast<std::size_t>(deck.model.context);
   options.passes = model::passes_of(deck.model);
+  options.fp8 = deck.precision.compute == "fp8";  // generation, of few rows, stays in bf16
   const std::size_t scored = scored_rows(deck, layout);
   if (scored < layout.per_rank * layout.tokens) options.scored = scored;
   return options;

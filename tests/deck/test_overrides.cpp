@@ -40,7 +40,7 @@ TEST(DeckOverrides, Lists) {
 }
 
 TEST(DeckOverrides, MendWhatTheDeckGetsWrong) {
-  const std::string text = "&precision compute = 'fp8' / &model heads = 5 /";
+  const std::string text = "&precision compute = 'fp16' / &model heads = 5 /";
   EXPECT_EQ(mistakes(text).size(), 2u);
   EXPECT_EQ(mistakes(text, {"precision.compute=bf16", "model.heads=6"}), Lines{});
 }

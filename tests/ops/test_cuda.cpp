@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "ops/check.hpp"
 #include "ops/checks.hpp"
+#include "ops/fp8.hpp"
 
 namespace tern::ops {
 namespace {
@@ -39,6 +41,33 @@ TEST(Operations, agree_with_double) { expect_all("auto", 1); }
 #if defined(KOKKOS_ENABLE_CUDA)
 TEST(Operations, agree_with_double_without_cudnn) { expect_all("portable", 2); }
 #endif
+
+// What is not finite in one operand of an 8-bit product must not vanish in the rounding.
+TEST(Fp8, what_is_not_finite_is_not_lost) {
+  constexpr std::size_t N = 144, I = 32, O = 80;
+  Arena arena(planned_bytes() + (1 << 20));
+  const Context context = make_context(arena, true, "auto");
+  const Fp8Workspace<Storage> work(arena, Fp8Workspace<Storage>::backward(N, I, O));
+  const auto all_nan = [](const test::Numbers& values) {
+    return std::all_of(values.begin(), values.end(), [](long double v) { return std::isnan(v); });
+  };
+  for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    test::Numbers x = test::normal_numbers(N * I, 1), dy = test::normal_numbers(N * O, 2);
+    x[N * I - 5] = dy[N * O / 2] = bad;
+    const test::Array<Storage> good_x(N, I, test::normal_numbers(N * I, 1)), bad_x(N, I, x);
+    const test::Array<Storage> w(O, I, test::normal_numbers(O * I, 3)), bad_dy(N, O, dy);
+    const test::Array<Storage> y(N, O), dx(N, I);
+    const test::Array<float> dw(O, I, test::Numbers(O * I));
+    fp8_linear_forward<Storage>(context, work, good_x.matrix(), w.matrix(), {}, y.matrix());
+    const test::Numbers good = y.get();
+    EXPECT_TRUE(std::none_of(good.begin(), good.end(), [](auto v) { return std::isnan(v); }));
+    fp8_linear_forward<Storage>(context, work, bad_x.matrix(), w.matrix(), {}, y.matrix());
+    fp8_linear_backward<Storage>(context, work, bad_dy.matrix(), good_x.matrix(), w.matrix(),
+                                 dx.matrix(), dw.matrix(), {});
+    context.fence("test");
+    EXPECT_TRUE(all_nan(y.get()) && all_nan(dx.get()) && all_nan(dw.get())) << bad;
+  }
+}
 
 TEST(CheckResult, needs_all_three) {
   const CheckResult good{"add", "N 1", 1e-3, 1e-3, 2e-3, true, true};

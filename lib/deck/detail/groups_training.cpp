@@ -167,7 +167,10 @@ void describe(Group& group, Optimizer& o) {
 }
 
 void describe(Group& group, Precision& p) {
-  group.add("compute", p.compute, "type of activations and products; masters are always float32")
+  group
+      .add("compute", p.compute,
+           "masters are float32 always; fp8: bf16, but blocks' linear maps, if of sizes in "
+           "multiples of 16, in 8 bits")
       .one_of({"fp32", "bf16", "fp16", "fp8"});
   group
       .add("recompute", p.recompute,

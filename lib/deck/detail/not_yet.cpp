@@ -17,7 +17,6 @@ struct NotYet {
 constexpr NotYet not_yet[] = {
     {"objective", "kind", "supervised", "causal", "supervised training"},
     {"precision", "compute", "fp16", "bf16", "fp16"},
-    {"precision", "compute", "fp8", "bf16", "fp8"},
     {"parallel", "tensor", ">", "1", "tensor parallelism"},
     {"parallel", "pipeline", ">", "1", "pipeline parallelism"},
     {"parallel", "shard", "full", "optimizer", "full sharding"},

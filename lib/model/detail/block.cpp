@@ -1,5 +1,6 @@
 #include "model/detail/block.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
@@ -47,6 +48,40 @@ Blocks<T>::Blocks(const deck::Model& model)
       rope(model.position == "rope"),
       qk_norm(model.qk_norm) {}
 
+template <class T>
+std::size_t Blocks<T>::fp8_elements(bool training) const {
+  const std::size_t N = rows(), maps[][2] = {{size.D, size.qkv},
+                                             {size.H * size.E, size.D},
+                                             {size.D, size.up},
+                                             {size.F, size.D}};
+  std::size_t most = 0;
+  for (const auto& [inputs, outputs] : maps) {
+    most = std::max(most, ops::Fp8Workspace<T>::forward(N, inputs, outputs));
+    if (training) most = std::max(most, ops::Fp8Workspace<T>::backward(N, inputs, outputs));
+  }
+  return most;
+}
+
+// ---- the linear maps, in the precision of their products ----
+
+template <class T>
+void Blocks<T>::multiply(const ops::Context& context, const Linear<T>& map, Matrix<const T> x,
+                         Matrix<T> y, ops::Write write) const {
+  if (fp8.operands.extent(0) > 0)
+    return ops::fp8_linear_forward<T>(context, fp8, x, map.weight, map.bias, y, write);
+  ops::linear_forward<T>(context, x, map.weight, map.bias, y, write);
+}
+
+/// The gradients of weight and bias are added to; dx may be x.
+template <class T>
+void Blocks<T>::multiply_backward(const ops::Context& context, const Linear<T>& map,
+                                  Matrix<const T> dy, Matrix<const T> x, Matrix<T> dx) const {
+  if (fp8.operands.extent(0) > 0)
+    return ops::fp8_linear_backward<T>(context, fp8, dy, x, map.weight, dx, map.dweight, map.dbias);
+  ops::linear_backward_weight<T>(context, dy, x, map.dweight, map.dbias);
+  ops::linear_backward_input<T>(context, dy, map.weight, dx);
+}
+
 // ---- forward ----
 
 template <class T>
@@ -54,7 +89,7 @@ void Blocks<T>::qkv_forward(const ops::Context& context, const Layer<T>& layer,
                             LayerState<T>& s) const {
   ops::norm_forward<T>(context, norm, s.input, layer.norm_attention.gain, layer.norm_attention.bias,
                        eps, s.normed_attention, s.mean1, s.rstd1);
-  ops::linear_forward<T>(context, s.normed_attention, layer.qkv.weight, layer.qkv.bias, s.qkv);
+  multiply(context, layer.qkv, s.normed_attention, s.qkv, ops::Write::overwrite);
   if (!qk_norm) return;
   ops::head_norm_forward<T>(context, part(s.qkv, 0, size.H), layer.norm_q.gain, eps, s.q_saved,
                             s.rstd_q);
@@ -86,10 +121,10 @@ void Blocks<T>::add_branch(const ops::Context& context, const Linear<T>& linear,
                            Matrix<T> from, Matrix<T> to, const ops::DropoutKey& dropout) const {
   if (from.data() != to.data()) Kokkos::deep_copy(context.space, to, from);
   if (dropout.probability == 0) {
-    ops::linear_forward<T>(context, x, linear.weight, linear.bias, to, ops::Write::add);
+    multiply(context, linear, x, to, ops::Write::add);
     return;
   }
-  ops::linear_forward<T>(context, x, linear.weight, linear.bias, branch);
+  multiply(context, linear, x, branch, ops::Write::overwrite);
   ops::dropout<T>(context, dropout, branch);
   ops::add<T>(context, branch, to);
 }
@@ -105,7 +140,7 @@ void Blocks<T>::ffn_hidden(const ops::Context& context, const Layer<T>& layer,
                            LayerState<T>& s) const {
   ops::norm_forward<T>(context, norm, s.middle, layer.norm_ffn.gain, layer.norm_ffn.bias, eps,
                        s.normed_ffn, s.mean2, s.rstd2);
-  ops::linear_forward<T>(context, s.normed_ffn, layer.up.weight, layer.up.bias, s.up);
+  multiply(context, layer.up, s.normed_ffn, s.up, ops::Write::overwrite);
   ops::activation_forward<T>(context, activation, s.up, s.activated);
 }
 
@@ -130,16 +165,13 @@ Matrix<T> Blocks<T>::branch_gradient(const ops::Context& context,
 template <class T>
 void Blocks<T>::ffn_backward(const ops::Context& context, const Layer<T>& layer, LayerState<T>& s,
                              const ops::DropoutKey& dropout) const {
-  const Linear<T>&down = layer.down, &up = layer.up;
-  const Matrix<T> dy = branch_gradient(context, dropout);
-  ops::linear_backward_weight<T>(context, dy, s.activated, down.dweight, down.dbias);
   const Matrix<T> dactivated = s.activated;
-  ops::linear_backward_input<T>(context, dy, down.weight, dactivated);
+  multiply_backward(context, layer.down, branch_gradient(context, dropout), s.activated,
+                    dactivated);
   const Matrix<T> dup = s.up;
   ops::activation_backward<T>(context, activation, s.up, dactivated, dup);
-  ops::linear_backward_weight<T>(context, dup, s.normed_ffn, up.dweight, up.dbias);
   const Matrix<T> dnormed = s.normed_ffn;
-  ops::linear_backward_input<T>(context, dup, up.weight, dnormed);
+  multiply_backward(context, layer.up, dup, s.normed_ffn, dnormed);
   ops::norm_backward<T>(context, norm, dnormed, s.middle, layer.norm_ffn.gain, s.mean2, s.rstd2,
                         dstream, ops::Write::add, layer.norm_ffn.dgain, layer.norm_ffn.dbias,
                         partial);
@@ -150,10 +182,8 @@ void Blocks<T>::attention_backward(const ops::Context& context, const Layer<T>& 
                                    LayerState<T>& s, const ops::Pattern& pattern,
                                    const ops::DropoutKey& dropout) const {
   const std::size_t H = size.H, K = size.K;
-  const Matrix<T> dy = branch_gradient(context, dropout);
-  ops::linear_backward_weight<T>(context, dy, s.attention, layer.output.dweight,
-                                 layer.output.dbias);
-  ops::linear_backward_input<T>(context, dy, layer.output.weight, dattention);
+  multiply_backward(context, layer.output, branch_gradient(context, dropout), s.attention,
+                    dattention);
   ops::attention_backward<T>(context, pattern, scale, part(s.qkv, 0, H), part(s.qkv, H, K),
                              part(s.qkv, H + K, K), part(s.attention, 0, H), part(dattention, 0, H),
                              s.lse, delta, part(dqkv, 0, H), part(dqkv, H, K),
@@ -165,10 +195,8 @@ void Blocks<T>::attention_backward(const ops::Context& context, const Layer<T>& 
     ops::head_norm_backward<T>(context, part(dqkv, H, K), s.k_saved, layer.norm_k.gain, s.rstd_k,
                                layer.norm_k.dgain, partial);
   }
-  ops::linear_backward_weight<T>(context, dqkv, s.normed_attention, layer.qkv.dweight,
-                                 layer.qkv.dbias);
   const Matrix<T> dnormed = s.normed_attention;
-  ops::linear_backward_input<T>(context, dqkv, layer.qkv.weight, dnormed);
+  multiply_backward(context, layer.qkv, dqkv, s.normed_attention, dnormed);
   ops::norm_backward<T>(context, norm, dnormed, s.input, layer.norm_attention.gain, s.mean1,
                         s.rstd1, dstream, ops::Write::add, layer.norm_attention.dgain,
                         layer.norm_attention.dbias, partial);

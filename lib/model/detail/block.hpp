@@ -2,7 +2,7 @@
 #pragma once
 #include "model/detail/layer.hpp"
 #include "model/layer_state.hpp"
-#include "ops/ops.hpp"
+#include "ops/fp8.hpp"
 
 namespace tern::model::detail {
 
@@ -29,6 +29,10 @@ struct Blocks {
   Matrix<T> dqkv;        // (N, (H + 2K) E)
   Matrix<A> delta;       // (B*H, T)
   Vector<A> partial;
+  ops::Fp8Workspace<T> fp8;  // empty: the linear maps are multiplied in T
+
+  /// Elements of `fp8` that the linear maps of a block need.
+  std::size_t fp8_elements(bool training) const;
 
   /// Norm, projections, q/k norm.
   void qkv_forward(const ops::Context&, const Layer<T>&, LayerState<T>&) const;
@@ -57,6 +61,10 @@ struct Blocks {
   Heads<T> part(const Matrix<T>& fused, std::size_t first_head, std::size_t heads) const {
     return heads_of(fused, first_head * size.E, batch, tokens, heads, size.E);
   }
+  void multiply(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<T> y,
+                ops::Write) const;
+  void multiply_backward(const ops::Context&, const Linear<T>&, Matrix<const T> dy,
+                         Matrix<const T> x, Matrix<T> dx) const;
   void add_branch(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<T> from,
                   Matrix<T> to, const ops::DropoutKey&) const;
   Matrix<T> branch_gradient(const ops::Context&, const ops::DropoutKey&) const;

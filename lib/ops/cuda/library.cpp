@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
+#include "ops/cuda/detail/fp8_product.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
 
 namespace tern::ops::cuda {
@@ -38,6 +39,11 @@ float* Library::scratch(std::size_t n) const {
 MatrixProduct& Library::products() {
   if (!products_) products_ = std::make_unique<MatrixProduct>();
   return *products_;
+}
+
+Fp8Product& Library::fp8_products() {
+  if (!fp8_products_) fp8_products_ = std::make_unique<Fp8Product>();
+  return *fp8_products_;
 }
 
 CudnnAttention* Library::attention() {

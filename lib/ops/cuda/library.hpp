@@ -8,6 +8,7 @@
 namespace tern::ops::cuda {
 
 class MatrixProduct;   // cuBLASLt: detail/matrix_product.hpp
+class Fp8Product;      // cuBLASLt: detail/fp8_product.hpp
 class CudnnAttention;  // cuDNN: detail/cudnn_attention.hpp
 
 /// Made once a campaign by make_context. Everything below is used from one host thread and one
@@ -30,6 +31,7 @@ class Library {
   float* scratch(std::size_t n) const;
 
   MatrixProduct& products();
+  Fp8Product& fp8_products();
   /// Null where cuDNN may not be used.
   CudnnAttention* attention();
   /// Whether our own attention kernels may be used.
@@ -40,7 +42,8 @@ class Library {
  private:
   Vector<char> workspace_;
   bool use_cudnn_ = false, cudnn_required_ = false, own_attention_ = true;
-  std::unique_ptr<MatrixProduct> products_;  // made at the first use
+  std::unique_ptr<MatrixProduct> products_;  // made at the first use, as the others
+  std::unique_ptr<Fp8Product> fp8_products_;
   std::unique_ptr<CudnnAttention> attention_;
 };
 

@@ -1,0 +1,147 @@
+// Times the linear maps of a block on one GPU with products in bf16 and in 8 bits, the rounding of
+// operands included, for models of several widths; and the 8-bit products alone. A product that is
+// `fast` sums within the tensor cores.
+//
+//   cuda_fp8 [rows]
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "measure.hpp"
+#include "ops/cuda/detail/fp8_product.hpp"
+#include "ops/cuda/library.hpp"
+#include "ops/fp8.hpp"
+
+namespace {
+
+using namespace tern;
+using namespace tern::bench;
+using Sums = ops::cuda::Fp8Product::Sums;
+
+struct Map {
+  const char* name;
+  std::size_t I, O;
+};
+/// Hidden sizes and those of a SwiGLU's halves that go with them.
+constexpr std::size_t models[][2] = {{768, 2048}, {1024, 2752}, {2048, 5504}};
+constexpr std::size_t widest = 2048, widest_ffn = 5504;
+
+/// All views of the largest map; asked for twice, measuring and allocating.
+struct Views {
+  const ops::Context& context;
+  std::size_t N;
+  Vector<bf16> x, w, y, dy;
+  Vector<float> dw;
+  ops::Fp8Workspace<bf16> work;
+
+  Views(Buffers b, std::size_t rows)
+      : context(b.context),
+        N(rows),
+        x(b.vector<bf16>(N * widest_ffn)),
+        w(b.vector<bf16>(widest * 2 * widest_ffn, 0.03f)),
+        y(b.vector<bf16>(N * 2 * widest_ffn)),
+        dy(b.vector<bf16>(N * 2 * widest_ffn, 1e-5f)),
+        dw(b.vector<float>(widest * 2 * widest_ffn, 0)),
+        work(b.arena, ops::Fp8Workspace<bf16>::backward(N, widest, 2 * widest_ffn)) {}
+};
+
+struct Times {
+  double bf16_forward = 0, bf16_backward = 0, fp8_forward = 0, fp8_backward = 0;
+};
+
+Times time_map(const Views& v, const Map& map) {
+  const auto [name, I, O] = map;
+  const Matrix<bf16> x(v.x.data(), v.N, I), w(v.w.data(), O, I), y(v.y.data(), v.N, O);
+  const Matrix<bf16> dx(v.y.data(), v.N, I), dy(v.dy.data(), v.N, O);
+  const Matrix<float> dw(v.dw.data(), O, I);
+  const auto timed = [&](const auto& run) { return time_of(v.context, run); };
+  Times t;
+  t.bf16_forward = timed([=, &v] { ops::linear_forward<bf16>(v.context, x, w, {}, y); });
+  t.bf16_backward = timed([=, &v] {
+    ops::linear_backward_weight<bf16>(v.context, dy, x, dw, {});
+    ops::linear_backward_input<bf16>(v.context, dy, w, dx);
+  });
+  t.fp8_forward = timed([=, &v] { ops::fp8_linear_forward<bf16>(v.context, v.work, x, w, {}, y); });
+  t.fp8_backward =
+      timed([=, &v] { ops::fp8_linear_backward<bf16>(v.context, v.work, dy, x, w, dx, dw, {}); });
+  return t;
+}
+
+/// TFLOP/s of one 8-bit product a (m, k) b (n, k)^T of what the operand's workspace holds.
+template <class C>
+double product_rate(const Views& v, std::size_t m, std::size_t n, std::size_t k, bool gradient,
+                    Sums sums, C* to) {
+  auto& library = *v.context.library;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(v.work.operands.data());
+  const ops::cuda::Fp8Operand a{bytes, m, k, gradient ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3,
+                                v.work.undo.data()};
+  const ops::cuda::Fp8Operand b{bytes + m * k, n, k, CUDA_R_8F_E4M3, v.work.undo.data() + 4};
+  const ops::cuda::Fp8Product::Work work{static_cast<cudaStream_t>(v.context.stream()),
+                                         library.workspace(), std::size_t{64} << 20};
+  const float beta = std::is_same_v<C, float> ? 1 : 0;
+  const double seconds = time_of(
+      v.context, [&] { library.fp8_products().multiply(work, a, b, sums, to, beta); }, 9);
+  return 2e-12 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / seconds;
+}
+
+void print_products(const Views& v, const Map& map) {
+  const auto [name, I, O] = map;
+  std::printf("%6s (%5zu -> %5zu) products alone, TFLOP/s, fast and promoted:", name, I, O);
+  for (const Sums s : {Sums::fast, Sums::promoted})
+    std::printf(" y %5.0f dx %5.0f dw %5.0f ", product_rate(v, v.N, O, I, false, s, v.y.data()),
+                product_rate(v, v.N, I, O, true, s, v.y.data()),
+                product_rate(v, O, I, v.N, true, s, v.dw.data()));
+  std::printf("\n");
+}
+
+void print_map(const char* name, double flops, const Times& t) {
+  const auto side = [&](double bf16_time, double fp8_time, double work) {
+    std::printf(" | %7.3f %5.0f  %7.3f %5.0f %6.2f", bf16_time * 1e3, work / bf16_time * 1e-12,
+                fp8_time * 1e3, work / fp8_time * 1e-12, bf16_time / fp8_time);
+  };
+  std::printf("%-22s", name);
+  side(t.bf16_forward, t.fp8_forward, flops);
+  side(t.bf16_backward, t.fp8_backward, 2 * flops);
+  side(t.bf16_forward + t.bf16_backward, t.fp8_forward + t.fp8_backward, 3 * flops);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Kokkos::ScopeGuard kokkos(argc, argv);
+  const std::size_t rows = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 32768;
+  const auto make = [](Arena& arena) { return ops::make_context(arena, true, "auto"); };
+  Arena measuring;
+  const ops::Context nothing = make(measuring);
+  Views(Buffers{measuring, nothing}, rows);
+  Arena arena(measuring.bytes());
+  const ops::Context context = make(arena);
+  const Views views(Buffers{arena, context}, rows);
+  std::printf(
+      "%zu rows; bf16 ms and TFLOP/s, fp8 ms and TFLOP/s, their ratio\n%-22s | %-34s | "
+      "%-34s | both\n",
+      rows, "map", "forward", "backward");
+  for (const auto& [hidden, ffn] : models) {
+    Times block;
+    double flops = 0;
+    const Map maps[] = {{"qkv", hidden, 3 * hidden},
+                        {"out", hidden, hidden},
+                        {"up", hidden, 2 * ffn},
+                        {"down", ffn, hidden}};
+    for (const Map& map : maps) {
+      const double own = 2.0 * rows * map.I * map.O;
+      const Times t = time_map(views, map);
+      print_map(
+          (std::string(map.name) + " " + std::to_string(map.I) + " -> " + std::to_string(map.O))
+              .c_str(),
+          own, t);
+      block.bf16_forward += t.bf16_forward, block.bf16_backward += t.bf16_backward;
+      block.fp8_forward += t.fp8_forward, block.fp8_backward += t.fp8_backward;
+      flops += own;
+    }
+    print_map(("a block of " + std::to_string(hidden)).c_str(), flops, block);
+    for (const Map& map : maps) print_products(views, map);
+  }
+}

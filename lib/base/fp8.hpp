@@ -1,0 +1,67 @@
+/// The 8-bit floating-point formats of Micikevicius et al. 2022, "FP8 formats for deep learning"
+/// (table 1), and the scales that bring a tensor into them.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "base/types.hpp"
+
+namespace tern {
+
+/// 4 bits of exponent, 3 of mantissa, no infinities (torch.float8_e4m3fn): activations, weights.
+struct E4M3 {
+  static constexpr std::uint32_t mantissa_bits = 3, least_exponent = 127 - 6;  // biased as float's
+  static constexpr float largest = 448;                                        // 1.75 * 2^8
+};
+/// 5 bits of exponent, 2 of mantissa (torch.float8_e5m2): gradients, whose range is wider.
+struct E5M2 {
+  static constexpr std::uint32_t mantissa_bits = 2, least_exponent = 127 - 14;
+  static constexpr float largest = 57344;  // 1.75 * 2^15
+};
+
+TERN_FUNCTION std::uint32_t float_bits(float value) {
+  std::uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+TERN_FUNCTION float float_of_bits(std::uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// The number of the format nearest to `value`, the even one of two; beyond the largest, that.
+/// NaN stays NaN.
+template <class Format>
+TERN_FUNCTION float round_to(float value) {
+  const std::uint32_t own = (float_bits(value) >> 23) & 0xffu;
+  const std::uint32_t exponent = own > Format::least_exponent ? own : Format::least_exponent;
+  const float step = float_of_bits((exponent - Format::mantissa_bits) << 23);
+  const float steps = float_of_bits((254 + Format::mantissa_bits - exponent) << 23);  // 1 / step
+  const float rounded = rintf(value * steps) * step;
+  if (rounded > Format::largest) return Format::largest;
+  return rounded < -Format::largest ? -Format::largest : rounded;
+}
+
+/// The largest power of two, at most 2^60, that takes no number up to `magnitude` beyond the
+/// format's largest. Being a power of two it changes no digit and is undone exactly; the bound
+/// keeps products of two such factors in float's range. NaN if `magnitude` is not finite.
+template <class Format>
+TERN_FUNCTION float scale_for(float magnitude) {
+  constexpr int bound = 60;
+  const std::uint32_t bits = float_bits(magnitude), top = float_bits(Format::largest);
+  if (bits >= 0x7f800000u) return float_of_bits(0x7fc00000u);
+  const bool over = (bits & 0x7fffffu) > (top & 0x7fffffu);
+  const int exponent = static_cast<int>(top >> 23) - static_cast<int>(bits >> 23) - over;
+  return float_of_bits(static_cast<std::uint32_t>((exponent < bound ? exponent : bound) + 127)
+                       << 23);
+}
+
+/// 1 / scale, exactly, of a scale of scale_for.
+TERN_FUNCTION float undo_scale(float scale) {
+  if (scale != scale) return scale;
+  return float_of_bits((254u << 23) - float_bits(scale));
+}
+
+}  // namespace tern

@@ -1,0 +1,105 @@
+#include "ops/cuda/detail/fp8_product.hpp"
+
+#include "base/error.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+constexpr std::uint32_t least_alignment = 16;
+
+void check(cublasStatus_t status, const char* call) {
+  TERN_REQUIRE(status == CUBLAS_STATUS_SUCCESS, "{}: {}", call, cublasLtGetStatusString(status));
+}
+
+template <class Value>
+void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
+         const Value& value) {
+  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value),
+        "cublasLtMatmulDescSetAttribute");
+}
+
+/// A row-major matrix, which cuBLASLt sees as its transpose.
+cublasLtMatrixLayout_t layout(cudaDataType type, std::size_t rows, std::size_t columns) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, type, columns, rows, static_cast<std::int64_t>(columns)),
+        "cublasLtMatrixLayoutCreate");
+  return made;
+}
+
+}  // namespace
+
+Fp8Product::Fp8Product() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
+
+Fp8Product::~Fp8Product() {
+  for (auto& [key, plan] : plans_) {
+    cublasLtMatrixLayoutDestroy(plan.a);
+    cublasLtMatrixLayoutDestroy(plan.b);
+    cublasLtMatrixLayoutDestroy(plan.c);
+    cublasLtMatmulDescDestroy(plan.operation);
+  }
+  cublasLtDestroy(handle_);
+}
+
+void Fp8Product::multiply(const Work& work, const Fp8Operand& a, const Fp8Operand& b, Sums sums,
+                          bf16* c, float beta, const bf16* bias) {
+  run(work, a, b, sums, c, CUDA_R_16BF, beta, bias);
+}
+
+void Fp8Product::multiply(const Work& work, const Fp8Operand& a, const Fp8Operand& b, Sums sums,
+                          float* c, float beta) {
+  run(work, a, b, sums, c, CUDA_R_32F, beta, nullptr);
+}
+
+// In cuBLASLt's columns: c^T = (b^T)^T a^T, so b comes first and is transposed.
+Fp8Product::Plan Fp8Product::make_plan(const Key& key, std::size_t workspace_bytes) {
+  Plan plan;
+  check(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+  set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  set(plan.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(key.fast));
+  if (key.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  plan.a = layout(static_cast<cudaDataType>(key.b), key.n, key.k);
+  plan.b = layout(static_cast<cudaDataType>(key.a), key.m, key.k);
+  plan.c = layout(static_cast<cudaDataType>(key.c), key.m, key.n);
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+          "cublasLtMatmulPreferenceSetAttribute");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  for (const auto which :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    prefer(which, least_alignment);
+  cublasLtMatmulHeuristicResult_t found{};
+  int count = 0;
+  cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
+                                 preference, 1, &found, &count);
+  cublasLtMatmulPreferenceDestroy(preference);
+  TERN_REQUIRE(count > 0, "cuBLASLt has no 8-bit product ({}, {}) x ({}, {})^T", key.m, key.k,
+               key.n, key.k);
+  plan.algorithm = found.algo;
+  return plan;
+}
+
+void Fp8Product::run(const Work& work, const Fp8Operand& a, const Fp8Operand& b, Sums sums, void* c,
+                     cudaDataType type, float beta, const bf16* bias) {
+  TERN_REQUIRE(a.columns == b.columns, "{} against {}", a.columns, b.columns);
+  const Key key{a.rows,    b.rows,         a.columns, a.type, b.type, type, sums == Sums::fast,
+                beta != 0, bias != nullptr};
+  auto at = plans_.find(key);
+  if (at == plans_.end()) at = plans_.emplace(key, make_plan(key, work.workspace_bytes)).first;
+  Plan& plan = at->second;
+  set(plan.operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, b.undo);
+  set(plan.operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, a.undo);
+  if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  const float alpha = 1;
+  check(cublasLtMatmul(handle_, plan.operation, &alpha, b.data, plan.a, a.data, plan.b, &beta, c,
+                       plan.c, c, plan.c, &plan.algorithm, work.workspace, work.workspace_bytes,
+                       work.stream),
+        "cublasLtMatmul");
+}
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,62 @@
+/// Products of 8-bit matrices through cuBLASLt: float sums, bf16 or float results.
+#pragma once
+#include <cublasLt.h>
+
+#include <map>
+
+#include "base/types.hpp"
+
+namespace tern::ops::cuda {
+
+/// A row-major matrix of E4M3 or E5M2 numbers (CUDA_R_8F_*), each to be multiplied by the device
+/// scalar `undo`.
+struct Fp8Operand {
+  const std::uint8_t* data;
+  std::size_t rows, columns;
+  cudaDataType type;
+  const float* undo;
+};
+
+class Fp8Product {
+ public:
+  Fp8Product();
+  ~Fp8Product();
+  Fp8Product(const Fp8Product&) = delete;
+  Fp8Product& operator=(const Fp8Product&) = delete;
+
+  struct Work {
+    cudaStream_t stream;
+    void* workspace;
+    std::size_t workspace_bytes;
+  };
+  /// Sums within the tensor cores alone (about 14 bits on Hopper: DeepSeek-V3, section 3.3.2), or
+  /// now and then promoted to float.
+  enum class Sums { fast, promoted };
+
+  /// c (a.rows, b.rows) = a b^T + beta c + bias (b.rows, or null): the layout of which alone Hopper
+  /// has 8-bit products. All sizes are multiples of 16, all pointers, to scales too, of 16 bytes.
+  /// The algorithm is the first of cuBLASLt's heuristics, as in MatrixProduct.
+  void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, bf16* c, float beta,
+                const bf16* bias = nullptr);
+  void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, float* c, float beta);
+
+ private:
+  struct Key {
+    std::size_t m, n, k;
+    int a, b, c, fast, beta, bias;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Plan {
+    cublasLtMatmulDesc_t operation = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+    cublasLtMatmulAlgo_t algorithm;
+  };
+  void run(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, void* c, cudaDataType type,
+           float beta, const bf16* bias);
+  Plan make_plan(const Key&, std::size_t workspace_bytes);
+
+  cublasLtHandle_t handle_ = nullptr;
+  std::map<Key, Plan> plans_;
+};
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,111 @@
+/// The checks of matrix products, for checks.cpp: `checker` runs a body for each storage type.
+#pragma once
+#include "ops/batched.hpp"
+#include "ops/detail/check_run.hpp"
+#include "ops/fp8.hpp"
+
+namespace tern::ops::detail {
+
+template <class C>
+void check_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
+  const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
+  const double scale = 1 / std::sqrt(static_cast<double>(I));
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(write == Write::add ? "linear_forward, added" : "linear_forward", shape,
+                  [=]<class T>(Run<T>& r) {
+                    auto x = r.input(N, I), w = r.input(O, I, scale);
+                    auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
+                    linear_forward<T>(r.context, x, w, r.input(O), y, write);
+                  });
+  checker.check("linear_forward, no bias", shape, [=]<class T>(Run<T>& r) {
+    auto x = r.input(N, I), w = r.input(O, I, scale);
+    linear_forward<T>(r.context, x, w, {}, r.output(N, O));
+  });
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(write == Write::add ? "linear_backward_input, added" : "linear_backward_input",
+                  shape, [=]<class T>(Run<T>& r) {
+                    auto dy = r.input(N, O), w = r.input(O, I, scale);
+                    auto dx = write == Write::add ? r.inout(N, I) : r.output(N, I);
+                    linear_backward_input<T>(r.context, dy, w, dx, write);
+                  });
+  checker.check("linear_backward_weight", shape, [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    auto dy = r.input(N, O), x = r.input(N, I);
+    auto dw = r.template inout<A>(O, I);
+    linear_backward_weight<T>(r.context, dy, x, dw, r.template inout<A>(O));
+  });
+}
+
+/// Products of M matrices: x x^T, a polynomial's and its application, as Muon makes them.
+template <class C>
+void check_batched(C& checker, std::size_t M, std::size_t R, std::size_t K) {
+  const std::string shape = fmt::format("M {} R {} K {}", M, R, K);
+  checker.check("batched_product", shape, [=]<class T>(Run<T>& r) {
+    const auto three = [=](const Matrix<T>& m, std::size_t rows) {
+      return Tensor3<T>(m.data(), M, rows, m.size() / (M * rows));
+    };
+    const double scale = 1 / std::sqrt(static_cast<double>(R));
+    const auto x = three(r.input(M * R, K), R), g = three(r.input(M * R, R, scale), R);
+    const auto y = three(r.input(M * K, R), K);
+    batched_product<T>(r.context, 1, {x}, {x, true}, 0, {}, three(r.output(M * R, R), R));
+    batched_product<T>(r.context, 1, {x, true}, {x}, 0, {}, three(r.output(M * K, K), K));
+    batched_product<T>(r.context, 2, {g}, {g}, -4.75, g, three(r.output(M * R, R), R));
+    batched_product<T>(r.context, 1, {g}, {x}, 3.5, x, three(r.output(M * R, K), R));
+    batched_product<T>(r.context, 1, {y}, {g}, 3.5, y, three(r.output(M * K, R), K));
+  });
+}
+
+/// Against the 8-bit numbers multiplied in double, so only the sums differ. Hopper's tensor cores
+/// keep some 14 bits of a sum of 8-bit products (DeepSeek-V3, section 3.3.2) at each of its steps;
+/// a single operand rounded otherwise is off by 2^-4.
+template <class C>
+void check_fp8_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
+  constexpr double sums = 1.0 / (1 << 10);
+  const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
+  const double scale = 1 / std::sqrt(static_cast<double>(I));
+  const auto workspace = [=]<class T>(Run<T>& r) {
+    Fp8Workspace<T> work;
+    using W = Fp8Workspace<T>;
+    work.operands = r.template workspace<T>(std::max(W::forward(N, I, O), W::backward(N, I, O)));
+    work.magnitudes = r.template workspace<std::uint32_t>(3);
+    work.undo = Matrix<float>(r.template workspace<float>(12).data(), 3, 4);
+    return work;
+  };
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(
+        write == Write::add ? "fp8_linear_forward, added" : "fp8_linear_forward", shape,
+        [=]<class T>(Run<T>& r) {
+          auto x = r.input(N, I), w = r.input(O, I, scale);
+          auto bias = r.input(O);
+          auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
+          fp8_linear_forward<T>(r.context, workspace(r), x, w, bias, y, write);
+        },
+        sums);
+  // The gradients of weights, in float, would not show beside those of inputs, in bf16.
+  for (const bool weights : {false, true})
+    checker.check(
+        weights ? "fp8_linear_backward, weights" : "fp8_linear_backward, input", shape,
+        [=]<class T>(Run<T>& r) {
+          using A = Accumulate<T>;
+          auto dy = r.input(N, O), x = r.input(N, I), w = r.input(O, I, scale);
+          Matrix<T> dx(r.template workspace<T>(N * I).data(), N, I);
+          Matrix<A> dw(r.template workspace<A>(O * I).data(), O, I);
+          Vector<A> dbias;
+          if (weights)
+            dw = r.template inout<A>(O, I), dbias = r.template inout<A>(O);
+          else
+            dx = r.output(N, I);
+          fp8_linear_backward<T>(r.context, workspace(r), dy, x, w, dx, dw, dbias);
+        },
+        sums);
+}
+
+template <class C>
+void check_column_sums(C& checker, std::size_t N, std::size_t D) {
+  checker.check("column_sums", fmt::format("N {} D {}", N, D), [=]<class T>(Run<T>& r) {
+    auto x = r.input(N, D);
+    column_sums<T>(r.context, x, r.template inout<Accumulate<T>>(D));
+  });
+}
+
+}  // namespace tern::ops::detail

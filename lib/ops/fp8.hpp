@@ -1,0 +1,46 @@
+/// Linear maps multiplied in 8-bit floats: activations and weights in E4M3, gradients of outputs in
+/// E5M2, sums in float (Micikevicius et al. 2022, arXiv 2209.05433, section 3). Each operand is
+/// scaled as a whole, by a power of two from its largest magnitude at the time (current scaling);
+/// base/fp8.hpp. If an operand holds anything that is not finite, the whole product is NaN.
+///
+/// The map is multiplied in T instead, by the operations of ops.hpp, unless N, I and O are all
+/// multiples of 16. portable:: rounds the operands to the 8-bit numbers and multiplies those in T,
+/// which loses nothing: bf16 holds them. cuda:: is cuBLASLt's 8-bit product.
+#pragma once
+#include "ops/ops.hpp"
+
+namespace tern::ops {
+
+/// What the operations below write their operands to; one serves all maps of a model.
+template <class T>
+struct Fp8Workspace {
+  Fp8Workspace() = default;  // none
+  /// For maps that need up to `elements`, the largest of `forward` or `backward`.
+  Fp8Workspace(Arena& arena, std::size_t elements);
+  static std::size_t forward(std::size_t N, std::size_t I, std::size_t O) { return N * I + O * I; }
+  static std::size_t backward(std::size_t N, std::size_t I, std::size_t O) {
+    return N * O + (N > O ? N : O) * I;
+  }
+
+  Vector<T> operands;
+  Vector<std::uint32_t> magnitudes;  // (3) the largest of each operand, as float's bits
+  Matrix<float> undo;  // (3, 4) what a product is multiplied by for each operand's scale: column 0,
+                       // since cuBLASLt asks for pointers of 16 bytes
+};
+
+/// Whether this machine can: with CUDA's libraries, compute capability 8.9 and above.
+bool fp8_available(const Context&);
+
+/// As linear_forward: y (N, O) = x (N, I) w (O, I)^T + bias (O), or added.
+template <class T>
+void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, Matrix<const T> x,
+                        Matrix<const T> w, Vector<const T> bias, Matrix<T> y,
+                        Write = Write::overwrite);
+/// As linear_backward_weight and then linear_backward_input: dw (O, I) += dy^T x; dbias (O) +=
+/// column sums of dy (N, O), in full precision, unless empty; dx (N, I) = dy w. dx may be x.
+template <class T>
+void fp8_linear_backward(const Context&, const Fp8Workspace<T>&, Matrix<const T> dy,
+                         Matrix<const T> x, Matrix<const T> w, Matrix<T> dx,
+                         Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias);
+
+}  // namespace tern::ops
