@@ -213,24 +213,6 @@ void nesterov(const Context& context, double momentum, Vector<A> gradient,
   portable::nesterov<A>(context, momentum, gradient, gradient_scale, buffer);
 }
 
-template <class T>
-void normalize(const Context& context, Matrix<const Accumulate<T>> from,
-               Vector<const Accumulate<T>> squares, double eps, Matrix<T> to) {
-  portable::normalize<T>(context, from, squares, eps, to);
-}
-
-template <class T>
-void combine(const Context& context, double d, double a, Matrix<const T> x, double b, Matrix<T> y) {
-  portable::combine<T>(context, d, a, x, b, y);
-}
-
-template <class T, class S>
-void descend(const Context& context, double keep, double step, Matrix<const S> direction,
-             Vector<const Accumulate<T>> gradient_scale, Matrix<Accumulate<T>> master,
-             Matrix<T> copy) {
-  portable::descend<T, S>(context, keep, step, direction, gradient_scale, master, copy);
-}
-
 template <class A>
 void move_average(const Context& context, double decay, Vector<const A> values, Vector<A> average) {
   portable::move_average<A>(context, decay, values, average);
@@ -293,17 +275,10 @@ void clip_scale(const Context& context, Vector<const A> squares, double limit, V
                                       Vector<Accumulate<T>>, Matrix<T>, Matrix<Accumulate<T>>);   \
   template void adamw_update<T>(const Context&, const AdamW&, Vector<Accumulate<T>>,              \
                                 Vector<const Accumulate<T>>, Vector<const Accumulate<T>>,         \
-                                Vector<Accumulate<T>>, Vector<Accumulate<T>>, Vector<T>);         \
-  template void normalize<T>(const Context&, Matrix<const Accumulate<T>>,                         \
-                             Vector<const Accumulate<T>>, double, Matrix<T>);                     \
-  template void combine<T>(const Context&, double, double, Matrix<const T>, double, Matrix<T>);   \
-  template void descend<T, T>(const Context&, double, double, Matrix<const T>,                    \
-                              Vector<const Accumulate<T>>, Matrix<Accumulate<T>>, Matrix<T>);
+                                Vector<Accumulate<T>>, Vector<Accumulate<T>>, Vector<T>);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
-template void descend<bf16, float>(const Context&, double, double, Matrix<const float>,
-                                   Vector<const float>, Matrix<float>, Matrix<bf16>);
 
 #define INSTANTIATE_SUMS(A)                                                                     \
   template void weighted_sum<A>(const Context&, Vector<const A>, Vector<const A>, Vector<A>);   \

@@ -222,26 +222,13 @@ template <class T>
 void adamw_update(const Context&, const AdamW&, Vector<Accumulate<T>> master,
                   Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
                   Vector<Accumulate<T>> m, Vector<Accumulate<T>> v, Vector<T> copy);
-// Muon's steps (Jordan et al. 2024); the products between are linear maps.
+// Muon's first step (Jordan et al. 2024); the others are in batched.hpp.
 /// Nesterov's momentum over a range, all (n), gradient_scale (1): g = gradient_scale * gradient;
 /// buffer += (1 - momentum) (g - buffer); then gradient = g + momentum (buffer - g), as in
 /// torch.optim.Muon. A gradient_scale of 0 or NaN leaves everything as it is.
 template <class A>
 void nesterov(const Context&, double momentum, Vector<A> gradient, Vector<const A> gradient_scale,
               Vector<A> buffer);
-/// to = from / max(sqrt(squares), eps); squares (1). from (R, C), to (R, C), or (C, R): transposed.
-template <class T>
-void normalize(const Context&, Matrix<const Accumulate<T>> from,
-               Vector<const Accumulate<T>> squares, double eps, Matrix<T> to);
-/// y = d I + a x + b y, all (m, m).
-template <class T>
-void combine(const Context&, double d, double a, Matrix<const T> x, double b, Matrix<T> y);
-/// master (R, C) = keep * master - step * direction; direction (R, C), or (C, R): transposed. copy
-/// (R, C), gradient_scale (1): as in adamw_update.
-template <class T, class S>
-void descend(const Context&, double keep, double step, Matrix<const S> direction,
-             Vector<const Accumulate<T>> gradient_scale, Matrix<Accumulate<T>> master,
-             Matrix<T> copy);
 /// average (n) += (1 - decay) (values - average): an exponential moving average.
 template <class A>
 void move_average(const Context&, double decay, Vector<const A> values, Vector<A> average);

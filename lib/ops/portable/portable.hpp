@@ -127,15 +127,6 @@ void adamw_update(const Context&, const AdamW&, Vector<Accumulate<T>> master,
 template <class A>
 void nesterov(const Context&, double momentum, Vector<A> gradient, Vector<const A> gradient_scale,
               Vector<A> buffer);
-template <class T>
-void normalize(const Context&, Matrix<const Accumulate<T>> from,
-               Vector<const Accumulate<T>> squares, double eps, Matrix<T> to);
-template <class T>
-void combine(const Context&, double d, double a, Matrix<const T> x, double b, Matrix<T> y);
-template <class T, class S>
-void descend(const Context&, double keep, double step, Matrix<const S> direction,
-             Vector<const Accumulate<T>> gradient_scale, Matrix<Accumulate<T>> master,
-             Matrix<T> copy);
 template <class A>
 void move_average(const Context&, double decay, Vector<const A> values, Vector<A> average);
 template <class A>
