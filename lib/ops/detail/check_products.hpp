@@ -1,5 +1,10 @@
 /// The checks of matrix products, for checks.cpp: `checker` runs a body for each storage type.
 #pragma once
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.hpp"
 #include "ops/batched.hpp"
 #include "ops/detail/check_run.hpp"
 #include "ops/fp8.hpp"

@@ -1,22 +1,15 @@
 #include "ops/cuda/detail/fp8_product.hpp"
 
 #include "base/error.hpp"
+#include "ops/cuda/detail/cublaslt.hpp"
 
 namespace tern::ops::cuda {
 namespace {
 
 constexpr std::uint32_t least_alignment = 16;
 
-void check(cublasStatus_t status, const char* call) {
-  TERN_REQUIRE(status == CUBLAS_STATUS_SUCCESS, "{}: {}", call, cublasLtGetStatusString(status));
-}
-
-template <class Value>
-void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
-         const Value& value) {
-  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value),
-        "cublasLtMatmulDescSetAttribute");
-}
+using detail::check;
+using detail::set;
 
 /// A row-major matrix, which cuBLASLt sees as its transpose.
 cublasLtMatrixLayout_t layout(cudaDataType type, std::size_t rows, std::size_t columns) {

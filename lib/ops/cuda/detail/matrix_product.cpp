@@ -5,20 +5,13 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "ops/cuda/detail/cublaslt.hpp"
 
 namespace tern::ops::cuda {
 namespace {
 
-void check(cublasStatus_t status, const char* call) {
-  TERN_REQUIRE(status == CUBLAS_STATUS_SUCCESS, "{}: {}", call, cublasLtGetStatusString(status));
-}
-
-template <class Value>
-void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,
-         const Value& value) {
-  check(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value),
-        "cublasLtMatmulDescSetAttribute");
-}
+using detail::check;
+using detail::set;
 template <class Value>
 void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
          const Value& value) {
