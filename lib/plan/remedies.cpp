@@ -26,6 +26,7 @@ class Trials {
     const std::int64_t share = deck.batch.global / group_.size();
     const std::int64_t from = deck.batch.per_rank;
     deck.batch.preset = "none";
+    deck.batch.accumulation = 0;  // follows
     for (std::int64_t per_rank = from - 1; per_rank > 0; --per_rank) {
       const bool halves = from % per_rank == 0 && (from / per_rank & (from / per_rank - 1)) == 0;
       if (share % per_rank != 0 || !halves) continue;

@@ -72,7 +72,9 @@ TEST(DeckContradictions, Accumulation) {
       "global = 32; change one, or write accumulation = 0");
   none("&batch per_rank = 8 global = 32 accumulation = 2 / &parallel data = 2 /");
   none("&batch per_rank = 8 global = 32 accumulation = 3 /");  // ranks are not known
-  none("&batch per_rank = 0 global = 32 accumulation = 3 / &parallel data = 2 /");
+  one("&batch per_rank = 0 global = 32 accumulation = 3 / &parallel data = 2 /",
+      "d:1:33: batch.accumulation: per_rank = 0 asks for the largest micro-batch, from which it "
+      "follows; write 0, or give per_rank");
   none("&batch per_rank = 8 accumulation = 3 / &parallel data = 2 /");
   none("&batch preset = 'recommended' accumulation = 2 / &parallel data = 2 /");
   one("&batch preset = 'recommended' accumulation = 3 / &parallel data = 2 /",

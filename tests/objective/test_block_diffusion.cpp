@@ -1,5 +1,6 @@
 // The objective of block diffusion as a whole: derivatives, packing, and what its numbers mean.
 #include "model/slopes.hpp"
+#include "objective/block_diffusion.hpp"
 #include "objective/harness.hpp"
 
 namespace tern {

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "objective/block_diffusion.hpp"
 #include "objective/harness.hpp"
 
 namespace tern {

@@ -1,6 +1,7 @@
 // The objective against a plain PyTorch implementation (tests/golden/make_block_diffusion.py): the
 // same noise, samples packed here and alone in their rows there; loss and all gradients.
 #include "golden/golden.hpp"
+#include "objective/block_diffusion.hpp"
 #include "objective/harness.hpp"
 
 namespace tern {

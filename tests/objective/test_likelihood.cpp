@@ -1,5 +1,6 @@
 // What the objective's numbers mean: blocks of one token give the autoregressive likelihood, longer
 // ones an unbiased estimate of the bound.
+#include "objective/block_diffusion.hpp"
 #include "objective/harness.hpp"
 
 namespace tern {

@@ -118,6 +118,9 @@ void check_batch(const Deck& d, Contradictions& c) {
           fmt::format("per_rank x parallel.data x accumulation = {} x {} x {} = {:.0f} is not "
                       "global = {}; change one, or write accumulation = 0",
                       per_rank, d.parallel.data, b.accumulation, product, global));
+  c.check(b.accumulation > 0 && per_rank == 0, {"batch.accumulation", "batch.per_rank"},
+          "per_rank = 0 asks for the largest micro-batch, from which it follows; write 0, or give "
+          "per_rank");
   const double resolved = std::max(together, product);
   c.check(global == 0 && resolved > double(largest_global),
           {"batch.per_rank", "parallel.data", "batch.accumulation", "batch.global"},
