@@ -328,5 +328,16 @@ TEST(DeckContradictions, Refinement) {
   none("&objective kind = 'refinement' / &model logit_cap = 30 inner_steps = 2 /");
 }
 
+TEST(DeckContradictions, DropoutHasAsManyStreamsAsItNeeds) {
+  one("&model dropout = 0.1 layers = 2048 /",
+      "d:1:8: model.dropout: 4097 places to drop at, and there are random numbers for 4096; write "
+      "0, or make the model less deep");
+  none("&model dropout = 0.1 layers = 2047 /");
+  none("&model layers = 2048 /");
+  one("&objective kind = 'refinement' / &model dropout = 0.1 layers = 128 inner_steps = 3 /",
+      "d:1:41: model.dropout: 4097 places to drop at, and there are random numbers for 4096; write "
+      "0, or make the model less deep");
+}
+
 }  // namespace
 }  // namespace tern::test

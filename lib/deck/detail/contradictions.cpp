@@ -219,6 +219,18 @@ void check_refinement(const Deck& d, Contradictions& c) {
           "block diffusion's sampler does not cap logits; write 0");
 }
 
+/// Each place of dropout draws from a stream of its own (ops::DropoutKey).
+void check_dropout(const Deck& d, Contradictions& c) {
+  const std::int64_t steps = d.objective.kind == "refinement" ? d.objective.supervision_steps : 1;
+  const std::int64_t streams = 1 + 2 * d.model.layers * (d.model.inner_steps + 1) * steps;
+  constexpr std::int64_t most = 4096;
+  c.check(d.model.dropout > 0 && streams > most,
+          {"model.dropout", "model.layers", "model.inner_steps", "objective.supervision_steps"},
+          fmt::format("{} places to drop at, and there are random numbers for {}; write 0, or make "
+                      "the model less deep",
+                      streams, most));
+}
+
 void check_schedule(const Deck& d, Contradictions& c) {
   const Optimizer& o = d.optimizer;
   const std::int64_t steps = d.campaign.max_steps;
@@ -280,6 +292,7 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_lr_rule(deck, c);
   check_block_diffusion(deck, c);
   check_refinement(deck, c);
+  check_dropout(deck, c);
   check_schedule(deck, c);
   check_muon(deck.optimizer, c);
   check_run(deck, c);
