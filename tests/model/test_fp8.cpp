@@ -23,6 +23,14 @@ void start(test::Harness<bf16>& model) {
   model.set_random_batch(8);
 }
 
+void descend(test::Harness<bf16>& model, float rate) {
+  const Vector<float> master = model.parameters->master, gradient = model.parameters->gradient;
+  Kokkos::parallel_for(
+      "descend", Kokkos::RangePolicy<Device>(model.context.space, 0, int(master.size())),
+      KOKKOS_LAMBDA(const int i) { master(i) -= rate * gradient(i); });
+  model.parameters->refresh_compute(model.context);
+}
+
 double cosine(const std::vector<double>& a, const std::vector<double>& b) {
   double dot = 0;
   for (std::size_t i = 0; i < a.size(); ++i) dot += a[i] * b[i];
@@ -51,11 +59,7 @@ TEST(Fp8, LearnsABatch) {
   start(model);
   const double first = model.step();
   for (int step = 0; step < 30; ++step) {
-    const Vector<float> master = model.parameters->master, gradient = model.parameters->gradient;
-    Kokkos::parallel_for(
-        "descend", Kokkos::RangePolicy<Device>(model.context.space, 0, int(master.size())),
-        KOKKOS_LAMBDA(const int i) { master(i) -= 0.3f * gradient(i); });
-    model.parameters->refresh_compute(model.context);
+    descend(model, 0.3f);
     model.step();
   }
   EXPECT_LT(model.loss(), 0.5 * first);
