@@ -42,8 +42,7 @@ int dispatch(const deck::Deck& deck, const Options& options, comm::Group& group,
              const comm::Session& session) {
   Log log(session.rank() == 0);
   if (!options.export_to.empty()) return export_model<T>(deck, options.export_to, group, log);
-  deck::Deck planned = deck;
-  if (deck.campaign.task == "generate") planned.batch.per_rank = planned.batch.global = 1;
+  const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
   const auto mesh = deck.campaign.task == "generate" ? comm::alone() : nullptr;
   const plan::Plan plan = plan::make_plan(planned, mesh ? *mesh : group);
   const std::string table = plan::table(plan, deck, group.size());

@@ -37,13 +37,14 @@ struct Loaded {
   plan::Workload<T> workload;
 };
 
+}  // namespace
+
 deck::Deck of_one_sequence(deck::Deck deck) {
   deck.campaign.task = "generate";
   deck.batch.per_rank = deck.batch.global = 1;
+  deck.batch.accumulation = 0;  // of training alone
   return deck;
 }
-
-}  // namespace
 
 template <class T>
 int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log) {

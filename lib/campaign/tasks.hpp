@@ -6,6 +6,9 @@
 
 namespace tern::campaign {
 
+/// The deck of a generation or an export: one rank, one sequence.
+deck::Deck of_one_sequence(deck::Deck deck);
+
 /// task = 'evaluate': the validation loss of a checkpoint. Collective.
 template <class T>
 int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log);

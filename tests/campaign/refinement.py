@@ -205,7 +205,8 @@ class Refinement(Campaign):
     def test_generate(self):
         self.run_trainer(*GOOD)
         generate = GOOD + sets("campaign.task='generate'", "generation.prompt='abc'", "generation.samples=1",
-                               "generation.max_tokens=12", "generation.temperature=1")
+                               "generation.max_tokens=12", "generation.temperature=1",
+                               "batch.accumulation=2")  # of training: it has no part in this
         trained = self.run_trainer(*generate).split("---")[1]
         written = {n: self.run_trainer(*generate, "--refine", str(n)).split("---")[1] for n in (0, S - 1, 2 * S)}
         self.assertEqual(written[S - 1], trained)
