@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "campaign/problems.hpp"
-#include "campaign/verdict.hpp"
 #include "campaign/weights.hpp"
 #include "deck/rules.hpp"
 #include "optimizer/schedule.hpp"
@@ -235,8 +234,7 @@ void Trainer<T>::evaluate() {
   if (workload_.sampler && state_.step > 0) solve_problems(values);
   if (metrics_) metrics_->write(state_.step, values);
   write_samples();
-  if (judged() && group_.rank() == 0 && state_.step > 0)
-    write_verdict(directory_.path, judge(directory_.path, deck_));
+  if (judged() && group_.rank() == 0 && state_.step > 0) judge_so_far();
   workload_.optimizer->exchange_average(workload_.context);
   if (report_) report_->make();
   const auto& rules = deck_.evaluation;

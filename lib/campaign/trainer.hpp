@@ -15,6 +15,7 @@
 #include "campaign/snapshot.hpp"
 #include "campaign/state.hpp"
 #include "campaign/step.hpp"
+#include "campaign/verdict.hpp"
 #include "campaign/watch.hpp"
 #include "campaign/writer.hpp"
 #include "plan/plan.hpp"
@@ -53,6 +54,7 @@ class Trainer {
   // After it.
   void finish(Stop stop);
   bool conclude();
+  Verdict judge_so_far();
   void warn_of_verdict() const;
   /// Whether the run ends with a verdict.
   bool judged() const { return deck_.objective.kind == "refinement"; }

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "campaign/trainer.hpp"
-#include "campaign/verdict.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::campaign {
@@ -134,16 +133,23 @@ void Trainer<T>::warn_of_verdict() const {
         "every = 0 makes one alone");
 }
 
+/// The verdict on what has been logged, written to the run's directory. Rank 0 only.
+template <class T>
+Verdict Trainer<T>::judge_so_far() {
+  const Verdict verdict = judge(directory_.path, deck_);
+  if (!write_verdict(directory_.path, verdict))
+    log_.warning("{}/verdict.json could not be written", directory_.path.string());
+  return verdict;
+}
+
 /// Whether what the run was for came out well, as all ranks are told. Collective.
 template <class T>
 bool Trainer<T>::conclude() {
   if (!judged()) return true;
   std::int64_t failed = 0;
   if (group_.rank() == 0) {
-    const Verdict verdict = judge(directory_.path, deck_);
+    const Verdict verdict = judge_so_far();
     failed = verdict.succeeded() ? 0 : 1;
-    if (!write_verdict(directory_.path, verdict))
-      log_.warning("{}/verdict.json could not be written", directory_.path.string());
     log_.line("{}", text(verdict));
     report_->make();
   }
@@ -156,6 +162,7 @@ bool Trainer<T>::conclude() {
   template double Trainer<T>::cost(double) const;                \
   template void Trainer<T>::finish(Stop);                        \
   template void Trainer<T>::warn_of_verdict() const;             \
+  template Verdict Trainer<T>::judge_so_far();                   \
   template bool Trainer<T>::conclude();
 INSTANTIATE(float)
 INSTANTIATE(bf16)
