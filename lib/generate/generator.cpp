@@ -126,12 +126,11 @@ void Generator<T>::pass(const ops::Context& context, const std::vector<std::int3
         Vector<const std::int32_t>(tokens_.data() + run.row, run.sequences * run.tokens),
         run.tokens, static_cast<int>(run.length));
   recursion_.begin(context);
-  const std::size_t layers = transformer_.layers(), passes = transformer_.passes();
-  for (std::size_t step = 0; step < steps_; ++step)
-    recursion_.advance(context, [&](std::size_t pass, std::size_t layer) {
-      const std::size_t place = pass % passes * layers + layer;
+  const std::size_t places = transformer_.passes() * transformer_.layers();
+  for (std::size_t i = 0; i < steps_; ++i)
+    recursion_.advance(context, [&](std::size_t step, std::size_t place) {
       const Matrix<T> qkv = transformer_.project_qkv(context, place);
-      for (const Run& run : runs) attend(context, pass * layers + layer, qkv, run);
+      for (const Run& run : runs) attend(context, step * places + place, qkv, run);
       transformer_.end_block(context, place, {});
     });
 }

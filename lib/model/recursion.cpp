@@ -57,21 +57,20 @@ template <class T>
 Matrix<const T> Recursion<T>::advance(const ops::Context& context, const ops::Pattern& pattern,
                                       const ops::DropoutKey& dropout) {
   const ops::DropoutKey of_step = key(dropout, steps_);
-  return advance(context, [&](std::size_t pass, std::size_t layer) {
-    transformer_.block(context, pass % passes_ * transformer_.layers() + layer, pattern, of_step);
+  return advance(context, [&](std::size_t, std::size_t place) {
+    transformer_.block(context, place, pattern, of_step);
   });
 }
 
 template <class T>
 Matrix<const T> Recursion<T>::advance(const ops::Context& context, const Block& block) {
-  const std::size_t first_pass = steps_++ * passes_, last = passes_ - 1;
+  const std::size_t step = steps_++, last = passes_ - 1, layers = transformer_.layers();
   const auto run = [&](std::size_t pass) {
-    for (std::size_t layer = 0; layer < transformer_.layers(); ++layer)
-      block(first_pass + pass, layer);
+    for (std::size_t layer = 0; layer < layers; ++layer) block(step, pass * layers + layer);
     return transformer_.finish(context, pass);
   };
   if (!recursive()) return run(0);
-  const bool first = steps_ == 1;
+  const bool first = step == 0;
   // The states of the step before stand where its passes left them, and are read before this
   // step's passes overwrite them.
   const Matrix<const T> x = detail::narrow_rows(Matrix<const T>(x_), transformer_.rows());

@@ -24,9 +24,9 @@ class Recursion {
   using A = Accumulate<T>;
 
  public:
-  /// Runs the layers' block `layer` of a pass counted from the first step's first. In generation
-  /// each pass has keys and values of its own.
-  using Block = std::function<void(std::size_t pass, std::size_t layer)>;
+  /// Runs the transformer's block at `place` for a step, counted from 0. In generation each place
+  /// of each step has keys and values of its own.
+  using Block = std::function<void(std::size_t step, std::size_t place)>;
 
   /// `transformer` was made for passes_of(model), and must outlive this.
   Recursion(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
