@@ -9,12 +9,18 @@
 
 namespace tern::test {
 
-/// Of a small model; level embedding, weights and blocks for hdp.
-inline deck::Deck tiny_deck(const std::string& hierarchy) {
+/// Of a small model.
+inline deck::Deck tiny_deck() {
   deck::Deck deck;
   deck.campaign.seed = 21;
   deck.model = tiny_model();
   deck.model.hidden = 16, deck.model.head_dim = 4, deck.model.vocabulary = 23;
+  return deck;
+}
+
+/// Of block diffusion; level embedding, weights and blocks for hdp.
+inline deck::Deck tiny_deck(const std::string& hierarchy) {
+  deck::Deck deck = tiny_deck();
   deck.model.context = 64;
   deck.objective.kind = "block_diffusion";
   deck.objective.hierarchy = hierarchy;

@@ -5,10 +5,7 @@
 namespace tern::test {
 
 inline deck::Deck refinement_deck() {
-  deck::Deck deck;
-  deck.campaign.seed = 21;
-  deck.model = tiny_model();
-  deck.model.hidden = 16, deck.model.head_dim = 4, deck.model.vocabulary = 23;
+  deck::Deck deck = tiny_deck();
   deck.model.inner_steps = 2;
   deck.objective.kind = "refinement";
   deck.objective.supervision_steps = 3;
