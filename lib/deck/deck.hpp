@@ -12,7 +12,8 @@ struct Campaign {
   std::string name = "run";
   std::string task = "train";  // train | evaluate | generate
   std::int64_t max_steps = 1000;
-  double max_hours = 0;  // 0: no limit
+  std::int64_t epochs = 0;  // supervised: over the training samples; 0: max_steps counts
+  double max_hours = 0;     // 0: no limit
   std::int64_t seed = 1337;
 
   bool operator==(const Campaign&) const = default;
@@ -25,8 +26,12 @@ struct Model {
   std::int64_t ffn_hidden = 0;  // 0: 8/3 hidden rounded up to 64 for swiglu, else 4 hidden
   std::int64_t context = 1024, vocabulary = 50304;
   std::string activation = "swiglu";  // swiglu | gelu | relu2
-  std::int64_t inner_steps = 0;       // of a recursive model; 0: the blocks run once
-  std::string norm = "rmsnorm";       // rmsnorm | layernorm
+  std::int64_t experts = 0;           // of each feed-forward layer; 0: dense
+  std::int64_t experts_per_token = 0, expert_hidden = 0;
+  bool renormalise_experts = true;
+  double router_loss = 0;
+  std::int64_t inner_steps = 0;  // of a recursive model; 0: the blocks run once
+  std::string norm = "rmsnorm";  // rmsnorm | layernorm
   double norm_eps = 1e-5;
   bool qk_norm = false;
   bool attention_bias = false, ffn_bias = false;
@@ -47,7 +52,7 @@ struct Model {
 };
 
 struct Objective {
-  std::string kind = "causal";  // causal | block_diffusion | refinement
+  std::string kind = "causal";  // causal | block_diffusion | refinement | supervised
   double z_loss = 0;
   // block_diffusion
   std::int64_t block_length = 16;
@@ -78,6 +83,9 @@ struct Data {
   bool notes = true;
   bool packing = true;
   std::string too_long = "leave out";  // leave out | cut
+  // Of chat messages (JSON lines).
+  std::string chat_template = "plain";  // plain | chatml | qwen3
+  bool thinking = false;
 
   bool operator==(const Data&) const = default;
 };
@@ -136,6 +144,7 @@ struct Evaluation {
   double target_loss = 0;                  // 0: none
   std::int64_t problems = 0;               // solved at an evaluation, for exact match; 0: none
   std::int64_t patience = 0;               // evaluations without improvement; 0: no early stopping
+  std::string reference;                   // answers to agree with; empty: none
   std::vector<std::string> beside;         // run directories to compare the validation loss with
 
   bool operator==(const Evaluation&) const = default;
@@ -153,6 +162,16 @@ struct Generation {
   std::int64_t batch = 32;                // sequences sampled together
   bool given_plan = false;                // hdp: problems come with the data's plan
   std::int64_t refine = -1;               // refinement: of the first answer; -1: as trained
+  // of a file of requests
+  std::string input;            // lines, or JSON lines; empty: the prompt above
+  std::string prompt_template;  // file with {text}; empty: the text alone
+  std::string output;           // empty: answers.jsonl in the run directory
+  std::string pattern;          // of an answer (PCRE2); empty: any
+  std::vector<std::string> stop;
+  double memory_utilization = 0.9;
+  std::int64_t max_model_len = 32768;
+  std::int64_t prefill_tokens = 2048;
+  bool prefix_cache = true;
 
   bool operator==(const Generation&) const = default;
 };

@@ -29,6 +29,23 @@ void describe(Group& group, Model& m) {
   group.add("activation", m.activation, "of the feed-forward layer")
       .one_of({"swiglu", "gelu", "relu2"});
   group
+      .add("experts", m.experts,
+           "feed-forward layers that a router chooses from (Qwen3-MoE); 0: one, for all tokens")
+      .at_least(0)
+      .at_most(1 << 16);
+  group.add("experts_per_token", m.experts_per_token, "experts: chosen for each token")
+      .at_least(0)
+      .at_most(1 << 10);
+  group.add("expert_hidden", m.expert_hidden, "experts: width of each")
+      .at_least(0)
+      .at_most(1 << 24);
+  group.add("renormalise_experts", m.renormalise_experts,
+            "experts: the weights of those chosen sum to 1");
+  group
+      .add("router_loss", m.router_loss,
+           "experts: weight of the load-balancing loss (Switch Transformer, section 2.2); 0: off")
+      .at_least(0);
+  group
       .add(
           "inner_steps", m.inner_steps,
           "passes of a recursive model over its latent state before it answers; 0: blocks run once")

@@ -9,6 +9,11 @@ void describe(Group& group, Campaign& c) {
       .unit("optimizer steps")
       .at_least(1)
       .at_most(1000000000);
+  group
+      .add("epochs", c.epochs,
+           "supervised: passes over the training samples, instead of max_steps; 0: max_steps")
+      .at_least(0)
+      .at_most(1000000);
   group.add("max_hours", c.max_hours, "wall time after which the run saves and stops; 0: no limit")
       .unit("hours")
       .at_least(0);
@@ -36,6 +41,8 @@ void describe(Group& group, Evaluation& e) {
       .at_most(1e9);
   group.add("patience", e.patience, "evaluations without improvement before the run stops; 0: any")
       .at_least(0);
+  group.add("reference", e.reference,
+            "answers of another run to the same requests, to agree with; empty: none");
   group.add("beside", e.beside,
             "directories of other runs, whose validation losses stand beside this one's");
 }
@@ -64,7 +71,7 @@ void describe(Group& group, Generation& g) {
       .unit("steps")
       .at_least(0)
       .at_most(1 << 24);
-  group.add("batch", g.batch, "block_diffusion: problems solved together")
+  group.add("batch", g.batch, "input: requests answered together; block_diffusion: problems")
       .unit("sequences")
       .at_least(1)
       .at_most(1 << 16);
@@ -77,6 +84,33 @@ void describe(Group& group, Generation& g) {
            "1")
       .at_least(-1)
       .at_most(1024);
+  group.add("input", g.input,
+            "file of requests to answer: one text a line, or JSON lines with \"text\"; empty: the "
+            "prompt is continued");
+  group.add("prompt_template", g.prompt_template,
+            "input: file in which {text} stands for a request's text; empty: the text alone");
+  group.add("output", g.output,
+            "input: file of the answers, JSON lines of chat messages; empty: answers.jsonl in the "
+            "run's directory");
+  group.add(
+      "pattern", g.pattern,
+      "input: PCRE2 that a good answer matches; its first group, if any, is kept; empty: any");
+  group.add("stop", g.stop, "input: texts that end an answer, and are not part of it");
+  group
+      .add("memory_utilization", g.memory_utilization,
+           "input: most of the device's memory that weights, work space and cache take together")
+      .above(0)
+      .at_most(1);
+  group.add("max_model_len", g.max_model_len, "input: longest prompt and answer together")
+      .unit("tokens")
+      .at_least(2)
+      .at_most(1 << 24);
+  group.add("prefill_tokens", g.prefill_tokens, "input: most tokens of prompts in one pass")
+      .unit("tokens")
+      .at_least(1)
+      .at_most(1 << 20);
+  group.add("prefix_cache", g.prefix_cache,
+            "input: what prompts begin with in common is computed once");
 }
 
 void describe(Group& group, Output& o) {

@@ -99,6 +99,11 @@ void describe(Group& group, Data& d) {
   group.add("packing", d.packing, "samples: several in a row, each at its true length");
   group.add("too_long", d.too_long, "samples: what is done with those longer than that")
       .one_of({"leave out", "cut"});
+  group
+      .add("chat_template", d.chat_template,
+           "messages: how a conversation is written; plain: as it is, with an end token")
+      .one_of({"plain", "chatml", "qwen3"});
+  group.add("thinking", d.thinking, "messages, qwen3: the assistant thinks before it answers");
 }
 
 void describe(Group& group, Batch& b) {

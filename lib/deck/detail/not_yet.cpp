@@ -16,6 +16,9 @@ struct NotYet {
 
 constexpr NotYet not_yet[] = {
     {"objective", "kind", "supervised", "causal", "supervised training"},
+    {"model", "experts", ">", "0", "expert layers"},
+    {"campaign", "epochs", ">", "0", "training by epochs"},
+    {"generation", "input", "*", "", "answering a file of requests"},
     {"precision", "compute", "fp16", "bf16", "fp16"},
     {"parallel", "tensor", ">", "1", "tensor parallelism"},
     {"parallel", "pipeline", ">", "1", "pipeline parallelism"},
