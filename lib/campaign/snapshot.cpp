@@ -6,6 +6,36 @@
 
 namespace tern::campaign {
 
+void require_same_model(const checkpoint::Reader& reader,
+                        const std::vector<checkpoint::Tensor>& tensors) {
+  for (const checkpoint::Tensor& wanted : tensors) {
+    const auto& stored = reader.tensors();
+    const auto found = std::find_if(stored.begin(), stored.end(),
+                                    [&](const auto& tensor) { return tensor.path == wanted.path; });
+    if (found == stored.end() && wanted.path.starts_with("/optimizer/"))
+      user_error(
+          "{} holds the states of another &optimizer: {} is missing; use that of the deck stored "
+          "in "
+          "it, or start anew from its weights by &model load",
+          reader.path().string(), wanted.path);
+    if (found == stored.end() || found->shape != wanted.shape)
+      user_error(
+          "{} holds another model: {} is {}, the deck's is ({}); use the deck stored in it, or "
+          "another &output directory",
+          reader.path().string(), wanted.path,
+          found == stored.end() ? "missing" : fmt::format("({})", fmt::join(found->shape, ", ")),
+          fmt::join(wanted.shape, ", "));
+  }
+  for (const checkpoint::Tensor& stored : reader.tensors())
+    if (!stored.path.starts_with("/optimizer/") &&
+        std::none_of(tensors.begin(), tensors.end(),
+                     [&](const auto& wanted) { return wanted.path == stored.path; }))
+      user_error(
+          "{} holds another model: {} is not in the deck's; use the deck stored in it, or another "
+          "&output directory",
+          reader.path().string(), stored.path);
+}
+
 template <class T>
 Snapshot<T>::Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
                       optimizer::Range owned, const std::vector<optimizer::State<T>>& states,
@@ -54,41 +84,9 @@ void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
   store.save(header, tensors_, pieces);
 }
 
-/// Throws UserError unless the file holds this model, the whole of it and nothing more. States of
-/// an optimizer that are not wanted may be in it.
-template <class T>
-void Snapshot<T>::require_same_model(const checkpoint::Reader& reader) const {
-  for (const checkpoint::Tensor& wanted : tensors_) {
-    const auto& stored = reader.tensors();
-    const auto found = std::find_if(stored.begin(), stored.end(),
-                                    [&](const auto& tensor) { return tensor.path == wanted.path; });
-    if (found == stored.end() && wanted.path.starts_with("/optimizer/"))
-      user_error(
-          "{} holds the states of another &optimizer: {} is missing; use that of the deck stored "
-          "in "
-          "it, or start anew from its weights by &model load",
-          reader.path().string(), wanted.path);
-    if (found == stored.end() || found->shape != wanted.shape)
-      user_error(
-          "{} holds another model: {} is {}, the deck's is ({}); use the deck stored in it, or "
-          "another &output directory",
-          reader.path().string(), wanted.path,
-          found == stored.end() ? "missing" : fmt::format("({})", fmt::join(found->shape, ", ")),
-          fmt::join(wanted.shape, ", "));
-  }
-  for (const checkpoint::Tensor& stored : reader.tensors())
-    if (!stored.path.starts_with("/optimizer/") &&
-        std::none_of(tensors_.begin(), tensors_.end(),
-                     [&](const auto& wanted) { return wanted.path == stored.path; }))
-      user_error(
-          "{} holds another model: {} is not in the deck's; use the deck stored in it, or another "
-          "&output directory",
-          reader.path().string(), stored.path);
-}
-
 template <class T>
 void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader) {
-  require_same_model(reader);
+  require_same_model(reader, tensors_);
   for_each_piece([&](const Array& array, std::size_t tensor, std::size_t first, std::size_t count,
                      std::size_t offset) {
     reader.read(tensors_[tensor].path, first, count, array.host.data() + offset);

@@ -8,6 +8,11 @@
 
 namespace tern::campaign {
 
+/// Throws UserError unless the file holds all `wanted` and of /model nothing more. States of an
+/// optimizer that are not wanted may be in it.
+void require_same_model(const checkpoint::Reader& reader,
+                        const std::vector<checkpoint::Tensor>& wanted);
+
 template <class T>
 class Snapshot {
   using A = Accumulate<T>;
@@ -42,7 +47,6 @@ class Snapshot {
   };
   template <class Body>
   void for_each_piece(Body body);
-  void require_same_model(const checkpoint::Reader& reader) const;
 
   const model::ParameterTree& tree_;
   bool writes_;

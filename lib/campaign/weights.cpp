@@ -9,41 +9,65 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Host copy of the whole span of master weights.
-template <class T>
-HostVector<Accumulate<T>> host_span(const plan::Workload<T>& w) {
-  auto host = Kokkos::create_mirror(Kokkos::HostSpace{}, w.parameters.master);
-  Kokkos::deep_copy(w.context.space, host, w.parameters.master);
-  w.context.fence("weights to the host");
-  return host;
+/// What weights are loaded into and saved from: masters, or compute where there are none.
+template <class T, class Body>
+void with_values(const plan::Workload<T>& w, const Body& body) {
+  if (w.parameters.has_master())
+    body(w.parameters.master);
+  else
+    body(w.parameters.compute);
 }
 
-/// Fills the master weights: read(parameter, to) writes the parameter's values on the host.
-template <class T, class Read>
-void fill_master(plan::Workload<T>& w, const Read& read) {
-  const auto host = host_span(w);  // a copy, for it holds the padding as well
-  for (const model::Parameter& p : w.tree.parameters()) read(p, host.data() + p.offset);
-  Kokkos::deep_copy(w.context.space, w.parameters.master, host);
-  w.context.fence("weights to the device");
+/// One parameter from the host to the device.
+template <class T>
+void upload(const plan::Workload<T>& w, const model::Parameter& p, const float* from) {
+  with_values(w, [&](const auto& span) {
+    using V = typename std::decay_t<decltype(span)>::value_type;
+    const Vector<V> to(span.data() + p.offset, p.count);
+    const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, to);
+    std::copy_n(from, p.count, host.data());
+    Kokkos::deep_copy(w.context.space, to, host);
+    w.context.fence("weights to the device");
+  });
+}
+
+/// One parameter from the device to the host.
+template <class T>
+std::vector<float> download(const plan::Workload<T>& w, const model::Parameter& p) {
+  std::vector<float> result(p.count);
+  with_values(w, [&](const auto& span) {
+    using V = typename std::decay_t<decltype(span)>::value_type;
+    const Vector<V> from(span.data() + p.offset, p.count);
+    const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, from);
+    Kokkos::deep_copy(w.context.space, host, from);
+    w.context.fence("weights to the host");
+    std::copy_n(host.data(), p.count, result.data());
+  });
+  return result;
 }
 
 template <class T>
 void load_transformers(plan::Workload<T>& w, const fs::path& directory) {
   const checkpoint::TransformersReader reader(directory);
-  fill_master(w, [&](const model::Parameter& p, auto* to) {
-    const std::vector<float> values = reader.read(p.name, p.shape);
-    std::copy(values.begin(), values.end(), to);
-  });
+  for (const model::Parameter& p : w.tree.parameters())
+    upload(w, p, reader.read(p.name, p.shape).data());
 }
 
-/// Takes the weights' moving average, if the run kept one, for it is what training evaluates.
+/// Takes the weights' moving average, if the run kept one, for it is what training evaluates; true
+/// then.
 template <class T>
-bool load_average(plan::Workload<T>& w, const checkpoint::Reader& reader) {
-  const auto path = [](const model::Parameter& p) { return "/optimizer/ema/" + p.name; };
-  if (!reader.has(path(w.tree.parameters().front()))) return false;
-  fill_master(w,
-              [&](const model::Parameter& p, auto* to) { reader.read(path(p), 0, p.count, to); });
-  return true;
+bool load_checkpoint(plan::Workload<T>& w, const checkpoint::Reader& reader) {
+  std::vector<checkpoint::Tensor> wanted;
+  for (const model::Parameter& p : w.tree.parameters()) wanted.push_back({"/" + p.name, p.shape});
+  require_same_model(reader, wanted);
+  const std::string average = "/optimizer/ema/";
+  const bool averaged = reader.has(average + w.tree.parameters().front().name);
+  for (const model::Parameter& p : w.tree.parameters()) {
+    std::vector<float> values(p.count);
+    reader.read((averaged ? average : "/") + p.name, 0, p.count, values.data());
+    upload(w, p, values.data());
+  }
+  return averaged;
 }
 
 checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
@@ -66,8 +90,7 @@ void load_weights(plan::Workload<T>& w, const fs::path& from, Log& log) {
     log.line("weights from {}", from.string());
   } else {
     const checkpoint::Reader reader = open_checkpoint(from, log);
-    Snapshot<T>(w.tree, w.parameters, {0, w.tree.span()}, {}, false).load(w.context, reader);
-    const bool average = load_average(w, reader);
+    const bool average = load_checkpoint(w, reader);
     log.line("{} from {} (step {})", average ? "weights' average" : "weights",
              reader.path().string(), reader.header().step);
   }
@@ -78,10 +101,12 @@ void load_weights(plan::Workload<T>& w, const fs::path& from, Log& log) {
 template <class T>
 void export_weights(const plan::Workload<T>& w, const deck::Deck& deck, const fs::path& directory,
                     std::int64_t end_of_text) {
-  const auto host = host_span(w);
+  std::vector<std::vector<float>> values;
   std::vector<checkpoint::NamedArray> arrays;
-  for (const model::Parameter& p : w.tree.parameters())
-    arrays.push_back({p.name, p.shape, host.data() + p.offset});
+  for (const model::Parameter& p : w.tree.parameters()) {
+    values.push_back(download(w, p));
+    arrays.push_back({p.name, p.shape, values.back().data()});
+  }
   checkpoint::export_transformers(directory, deck.model, arrays, checkpoint::Dtype::f32,
                                   {end_of_text, end_of_text});
 }

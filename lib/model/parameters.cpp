@@ -24,26 +24,82 @@ std::string layer_name(std::int64_t layer, const char* rest) {
 
 double embedding_std(const deck::Model& m) { return m.embed_std > 0 ? m.embed_std : m.init_std; }
 
-/// Draws one parameter. Four elements a Philox call: a pure function of (seed, parameter, element).
-template <class A>
-struct DrawNormal {
-  Vector<A> values;
+/// Four elements a Philox call: a pure function of (seed, parameter, element).
+struct Draw {
   double mean, std;
   std::uint64_t seed, parameter;
 
-  KOKKOS_FUNCTION void operator()(const std::size_t group) const {
+  template <class A>
+  KOKKOS_FUNCTION void values(std::size_t group, A (&value)[4]) const {
     const Random4 words =
         philox(seed, Stream::initialization, parameter, static_cast<std::uint32_t>(group >> 32),
                static_cast<std::uint32_t>(group));
     const Normal2 a = normal2(words.word[0], words.word[1]);
     const Normal2 b = normal2(words.word[2], words.word[3]);
     const float normal[4] = {a.first, a.second, b.first, b.second};
-    for (std::size_t i = 0; i < 4; ++i) {
-      const std::size_t element = 4 * group + i;
-      if (element < values.extent(0)) values(element) = static_cast<A>(mean + std * normal[i]);
-    }
+    for (std::size_t i = 0; i < 4; ++i) value[i] = static_cast<A>(mean + std * normal[i]);
   }
 };
+
+/// A whole parameter.
+template <class V>
+struct DrawWhole {
+  Vector<V> to;
+  Draw draw;
+
+  KOKKOS_FUNCTION void operator()(const std::size_t group) const {
+    Accumulate<V> value[4];
+    draw.values(group, value);
+    for (std::size_t i = 0; i < 4; ++i)
+      if (4 * group + i < to.extent(0)) to(4 * group + i) = static_cast<V>(value[i]);
+  }
+};
+
+/// A part of one: `columns` of each row of `all`, from the element `first` of the whole on.
+template <class V>
+struct DrawPart {
+  Vector<V> to;
+  std::size_t columns, all, first;
+  Draw draw;
+
+  KOKKOS_FUNCTION void operator()(const std::size_t i) const {
+    const std::size_t element = first + i / columns * all + i % columns;
+    Accumulate<V> value[4];
+    draw.values(element / 4, value);
+    to(i) = static_cast<V>(value[element % 4]);
+  }
+};
+
+template <class V>
+void draw_parameter(const ops::Context& context, const Parameter& p, std::uint64_t seed,
+                    const Vector<V>& to) {
+  const Draw draw{p.init_mean, p.init_std, seed, p.place};
+  if (p.shape == p.whole) {
+    Kokkos::parallel_for("draw_normal",
+                         Kokkos::RangePolicy<Device>(context.space, 0, (p.count + 3) / 4),
+                         DrawWhole<V>{to, draw});
+    return;
+  }
+  TERN_REQUIRE(p.shape.size() <= 2, "'{}' is divided in {} dimensions", p.name, p.shape.size());
+  const bool rows = p.shape.size() == 2;
+  const std::size_t all = rows ? p.whole[1] : p.whole[0];
+  const std::size_t first = rows ? p.first[0] * all + p.first[1] : p.first[0];
+  Kokkos::parallel_for("draw_normal", Kokkos::RangePolicy<Device>(context.space, 0, p.count),
+                       DrawPart<V>{to, p.shape.back(), all, first, draw});
+}
+
+template <class V>
+void draw_all(const ops::Context& context, const ParameterTree& tree, std::uint64_t seed,
+              const Vector<V>& span) {
+  Kokkos::deep_copy(context.space, span, V(0));
+  for (const Parameter& p : tree.parameters()) {
+    const Vector<V> to(span.data() + p.offset, p.count);
+    if (p.init_std == 0)
+      Kokkos::deep_copy(context.space, to, static_cast<V>(static_cast<Accumulate<V>>(p.init_mean)));
+    else
+      draw_parameter(context, p, seed, to);
+  }
+}
 
 }  // namespace
 
@@ -83,7 +139,9 @@ void ParameterTree::add(std::string name, std::vector<std::size_t> shape, double
   std::size_t elements = 1;
   for (const std::size_t extent : shape) elements *= extent;
   index_.emplace(name, parameters_.size());
-  parameters_.push_back({std::move(name), std::move(shape), span_, elements, mean, std});
+  const std::vector<std::size_t> whole = shape, first(shape.size(), 0);
+  parameters_.push_back({std::move(name), std::move(shape), span_, elements, mean, std, whole,
+                         first, parameters_.size()});
   span_ += elements;
 }
 
@@ -173,40 +231,29 @@ std::size_t ParameterTree::count() const {
 }
 
 template <class T>
-Parameters<T>::Parameters(const ParameterTree& tree, bool training, Arena& arena)
-    : master(arena.vector<Accumulate<T>>("master parameters", Term::parameters, tree.span())) {
-  if constexpr (std::is_same_v<T, Accumulate<T>>)
-    compute = master;
-  else
-    compute = arena.vector<T>("compute parameters", Term::parameters, tree.span());
+Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, Arena& arena) {
+  const bool training = holds == Holds::training;
+  if (training && !std::is_same_v<T, Accumulate<T>>)
+    master = arena.vector<Accumulate<T>>("master parameters", Term::parameters, tree.span());
+  compute = arena.vector<T>("compute parameters", Term::parameters, tree.span());
+  if constexpr (std::is_same_v<T, Accumulate<T>>) master = compute;
   if (training) gradient = arena.vector<Accumulate<T>>("gradients", Term::gradients, tree.span());
 }
 
 template <class T>
 void Parameters<T>::initialize(const ops::Context& context, const ParameterTree& tree,
                                std::uint64_t seed) {
-  using A = Accumulate<T>;
-  Kokkos::deep_copy(context.space, master, A(0));
-  std::uint64_t place = 0;
-  for (const Parameter& p : tree.parameters()) {
-    const Vector<A> values(master.data() + p.offset, p.count);
-    if (p.init_std == 0)
-      Kokkos::deep_copy(context.space, values, static_cast<A>(p.init_mean));
-    else
-      Kokkos::parallel_for("draw_normal",
-                           Kokkos::RangePolicy<Device>(context.space, 0, (p.count + 3) / 4),
-                           DrawNormal<A>{values, p.init_mean, p.init_std, seed, place});
-    ++place;
-  }
+  if (!has_master()) return draw_all(context, tree, seed, compute);
+  draw_all(context, tree, seed, master);
   refresh_compute(context);
 }
 
 template <class T>
 void Parameters<T>::refresh_compute(const ops::Context& context) {
-  if constexpr (!std::is_same_v<T, Accumulate<T>>)
-    ops::convert<Accumulate<T>, T>(context, master, compute);
-  else
+  if constexpr (std::is_same_v<T, Accumulate<T>>)
     (void)context;
+  else if (has_master())
+    ops::convert<Accumulate<T>, T>(context, master, compute);
 }
 
 template struct Parameters<float>;

@@ -22,6 +22,10 @@ struct Parameter {
   std::vector<std::size_t> shape;  // as in Transformers: (out, in) for matrices
   std::size_t offset, count;       // elements, in the span
   double init_mean, init_std;      // normal(mean, std); std 0: constant
+  // Of a parameter that is divided over ranks, `shape` is this rank's part:
+  std::vector<std::size_t> whole;  // shape in Transformers
+  std::vector<std::size_t> first;  // where the part starts, per dimension
+  std::uint64_t place;             // number in the whole model: key of the initial values
   bool matrix() const { return shape.size() > 1; }
 };
 
@@ -64,19 +68,24 @@ class ParameterTree {
   std::size_t largest_ = 0;  // of the groups that are kept together
 };
 
+/// What the weights are for: training keeps masters and gradients beside what the kernels read,
+/// inference nothing.
+enum class Holds { training, inference };
+
 /// The spans of one model. For float and double, `compute` is `master` itself.
 template <class T>
 struct Parameters {
-  Vector<Accumulate<T>> master;    // (span)
+  Vector<Accumulate<T>> master;    // (span); of inference in bf16 empty
   Vector<T> compute;               // (span), what the kernels read
   Vector<Accumulate<T>> gradient;  // (span), empty if not training
 
-  Parameters(const ParameterTree& tree, bool training, Arena& arena);
-  /// Draws the initial values on the device: a function of (seed, name's place in the tree,
-  /// element).
+  Parameters(const ParameterTree& tree, Holds holds, Arena& arena);
+  /// Draws the initial values on the device: a function of (seed, parameter's place, element of the
+  /// whole parameter), the same in `compute` with and without masters.
   void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
-  /// compute = master, rounded; after loading.
+  /// compute = master, rounded; after loading. Without masters nothing is to do.
   void refresh_compute(const ops::Context&);
+  bool has_master() const { return master.extent(0) == compute.extent(0); }
 };
 
 }  // namespace tern::model

@@ -47,6 +47,10 @@ std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
 
 namespace {
 
+model::Holds holds_of(const deck::Deck& deck) {
+  return deck.campaign.task == "train" ? model::Holds::training : model::Holds::inference;
+}
+
 bool samples_blocks(const deck::Deck& deck) {
   if (deck.objective.kind != "block_diffusion") return false;
   if (deck.campaign.task == "generate") return true;
@@ -77,7 +81,7 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group&
                       Arena& arena)
     : tree(deck.model, static_cast<std::size_t>(group.size()), optimizer::division(deck)),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
-      parameters(tree, deck.campaign.task == "train", arena),
+      parameters(tree, holds_of(deck), arena),
       model(deck.model, tree, parameters, transformer_options(deck, layout), arena),
       recursion(deck.model, tree, parameters, model, deck.campaign.task == "train", arena),
       objective(objective::make_objective<T>(

@@ -46,7 +46,7 @@ struct Generation {
   void request(const deck::Model& m, std::size_t batch, std::size_t max_tokens, std::size_t steps,
                Arena& from) {
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, false, from);
+    parameters.emplace(tree, model::Holds::inference, from);
     generator.emplace(m, tree, *parameters, batch, max_tokens, steps, from);
   }
 };

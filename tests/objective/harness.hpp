@@ -136,7 +136,7 @@ class Pass {
     options.recompute = deck_.precision.recompute == "block";
     options.head_rows = 7;  // several chunks
     context = ops::make_context(from, true, "auto");
-    parameters.emplace(tree, true, from);
+    parameters.emplace(tree, model::Holds::training, from);
     transformer.emplace(deck_.model, tree, *parameters, options, from);
     recursion.emplace(deck_.model, tree, *parameters, *transformer, true, from);
     objective = objective::make_objective<T>(deck_, objective::Shape{rows_, positions_, 1}, from);

@@ -36,7 +36,7 @@ struct Alone {
       : tree(deck.model),
         arena(std::size_t{1} << 20),
         context(ops::make_context(arena, false, "portable")),
-        parameters(tree, true, arena),
+        parameters(tree, model::Holds::training, arena),
         update(deck.optimizer.kind == "muon"
                    ? std::make_unique<Muon<T>>(deck.optimizer, tree, Range{0, tree.span()}, arena,
                                                group_bytes)
