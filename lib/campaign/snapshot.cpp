@@ -40,7 +40,7 @@ template <class T>
 Snapshot<T>::Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
                       optimizer::Range owned, const std::vector<optimizer::State<T>>& states,
                       bool writes)
-    : tree_(tree), writes_(writes) {
+    : tree_(tree), parameters_(parameters), writes_(writes) {
   const auto range = Kokkos::make_pair(owned.first, owned.first + owned.count);
   const optimizer::Range span{0, tree.span()};
   arrays_.push_back({"", Kokkos::subview(parameters.master, range), owned, span, {}});
@@ -61,10 +61,12 @@ void Snapshot<T>::for_each_piece(Body body) {
   for (Array& array : arrays_)
     for (const model::Parameter& p : tree_.parameters()) {
       if (!array.covers(p)) continue;
-      const std::size_t begin = std::max(p.offset, array.range.first);
-      const std::size_t end = std::min(p.offset + p.count, array.range.first + array.range.count);
-      if (begin < end)
-        body(array, tensor, begin - p.offset, end - begin, begin - array.range.first);
+      parameters_.for_each_piece(p, [&](std::size_t local, std::size_t first, std::size_t count) {
+        const std::size_t begin = std::max(local, array.range.first);
+        const std::size_t end = std::min(local + count, array.range.end());
+        if (begin < end)
+          body(array, tensor, first + begin - local, end - begin, begin - array.range.first);
+      });
       ++tensor;
     }
 }

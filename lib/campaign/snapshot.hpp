@@ -18,7 +18,7 @@ class Snapshot {
   using A = Accumulate<T>;
 
  public:
-  /// Lists /model and /optimizer. `owned` is the part of the span this rank answers for, `states`
+  /// Lists /model and /optimizer. `owned` is the part of its arrays this rank answers for, `states`
   /// the optimizer's; `writes`: this rank's part goes into checkpoints (with shard
   /// = 'none' rank 0 alone writes).
   Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
@@ -37,8 +37,8 @@ class Snapshot {
   struct Array {
     std::string prefix;  // "" for the parameters, "/optimizer/exp_avg"
     Vector<A> values;
-    optimizer::Range range;    // of this rank
-    optimizer::Range covered;  // of all ranks together
+    optimizer::Range range;    // of this rank's arrays
+    optimizer::Range covered;  // of the span, all ranks together
     HostVector<A> host;
 
     bool covers(const model::Parameter& p) const {
@@ -49,6 +49,7 @@ class Snapshot {
   void for_each_piece(Body body);
 
   const model::ParameterTree& tree_;
+  const model::Parameters<T>& parameters_;
   bool writes_;
   std::vector<Array> arrays_;
   std::vector<checkpoint::Tensor> tensors_;

@@ -24,7 +24,9 @@ std::size_t threads_of(const deck::Deck& deck) {
 std::unique_ptr<data::Tokenizer> optional_tokenizer(const deck::Deck& deck, comm::Group& group,
                                                     Log& log) {
   if (deck::holds_samples(deck.data)) return open_tokenizer(deck);
-  if (deck.generation.samples == 0 || group.rank() != 0) return nullptr;
+  // Where layers are gathered from all ranks, all must run the model that rank 0 samples from.
+  const bool together = optimizer::fully_sharded(deck, group.size());
+  if (deck.generation.samples == 0 || (group.rank() != 0 && !together)) return nullptr;
   try {
     return open_tokenizer(deck);
   } catch (const UserError& e) {
@@ -271,6 +273,7 @@ void Trainer<T>::write_samples() {
   for (const std::string& text :
        campaign::write_samples(workload_, deck_, *tokenizer_, deck_.generation.prompt))
     page += fmt::format("---\n{}{}\n", deck_.generation.prompt, text);
+  if (group_.rank() != 0) return;
   std::ofstream(directory_.samples()) << page;
   if (state_.step >= deck_.campaign.max_steps || stop_ != Stop::none)
     log_.line("sample at {}", page);

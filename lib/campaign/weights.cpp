@@ -18,16 +18,18 @@ void with_values(const plan::Workload<T>& w, const Body& body) {
     body(w.parameters.compute);
 }
 
-/// One parameter from the host to the device.
+/// What this rank holds of a parameter, from the host to the device.
 template <class T>
 void upload(const plan::Workload<T>& w, const model::Parameter& p, const float* from) {
   with_values(w, [&](const auto& span) {
     using V = typename std::decay_t<decltype(span)>::value_type;
-    const Vector<V> to(span.data() + p.offset, p.count);
-    const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, to);
-    std::copy_n(from, p.count, host.data());
-    Kokkos::deep_copy(w.context.space, to, host);
-    w.context.fence("weights to the device");
+    w.parameters.for_each_piece(p, [&](std::size_t at, std::size_t first, std::size_t count) {
+      const Vector<V> to(span.data() + at, count);
+      const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, to);
+      std::copy_n(from + first, count, host.data());
+      Kokkos::deep_copy(w.context.space, to, host);
+      w.context.fence("weights to the device");
+    });
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "model/residence.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::model {
@@ -24,91 +25,15 @@ std::string layer_name(std::int64_t layer, const char* rest) {
 
 double embedding_std(const deck::Model& m) { return m.embed_std > 0 ? m.embed_std : m.init_std; }
 
-/// Four elements a Philox call: a pure function of (seed, parameter, element).
-struct Draw {
-  double mean, std;
-  std::uint64_t seed, parameter;
-
-  template <class A>
-  KOKKOS_FUNCTION void values(std::size_t group, A (&value)[4]) const {
-    const Random4 words =
-        philox(seed, Stream::initialization, parameter, static_cast<std::uint32_t>(group >> 32),
-               static_cast<std::uint32_t>(group));
-    const Normal2 a = normal2(words.word[0], words.word[1]);
-    const Normal2 b = normal2(words.word[2], words.word[3]);
-    const float normal[4] = {a.first, a.second, b.first, b.second};
-    for (std::size_t i = 0; i < 4; ++i) value[i] = static_cast<A>(mean + std * normal[i]);
-  }
-};
-
-/// A whole parameter.
-template <class V>
-struct DrawWhole {
-  Vector<V> to;
-  Draw draw;
-
-  KOKKOS_FUNCTION void operator()(const std::size_t group) const {
-    Accumulate<V> value[4];
-    draw.values(group, value);
-    for (std::size_t i = 0; i < 4; ++i)
-      if (4 * group + i < to.extent(0)) to(4 * group + i) = static_cast<V>(value[i]);
-  }
-};
-
-/// A part of one: `columns` of each row of `all`, from the element `first` of the whole on.
-template <class V>
-struct DrawPart {
-  Vector<V> to;
-  std::size_t columns, all, first;
-  Draw draw;
-
-  KOKKOS_FUNCTION void operator()(const std::size_t i) const {
-    const std::size_t element = first + i / columns * all + i % columns;
-    Accumulate<V> value[4];
-    draw.values(element / 4, value);
-    to(i) = static_cast<V>(value[element % 4]);
-  }
-};
-
-template <class V>
-void draw_parameter(const ops::Context& context, const Parameter& p, std::uint64_t seed,
-                    const Vector<V>& to) {
-  const Draw draw{p.init_mean, p.init_std, seed, p.place};
-  if (p.shape == p.whole) {
-    Kokkos::parallel_for("draw_normal",
-                         Kokkos::RangePolicy<Device>(context.space, 0, (p.count + 3) / 4),
-                         DrawWhole<V>{to, draw});
-    return;
-  }
-  TERN_REQUIRE(p.shape.size() <= 2, "'{}' is divided in {} dimensions", p.name, p.shape.size());
-  const bool rows = p.shape.size() == 2;
-  const std::size_t all = rows ? p.whole[1] : p.whole[0];
-  const std::size_t first = rows ? p.first[0] * all + p.first[1] : p.first[0];
-  Kokkos::parallel_for("draw_normal", Kokkos::RangePolicy<Device>(context.space, 0, p.count),
-                       DrawPart<V>{to, p.shape.back(), all, first, draw});
-}
-
-template <class V>
-void draw_all(const ops::Context& context, const ParameterTree& tree, std::uint64_t seed,
-              const Vector<V>& span) {
-  Kokkos::deep_copy(context.space, span, V(0));
-  for (const Parameter& p : tree.parameters()) {
-    const Vector<V> to(span.data() + p.offset, p.count);
-    if (p.init_std == 0)
-      Kokkos::deep_copy(context.space, to, static_cast<V>(static_cast<Accumulate<V>>(p.init_mean)));
-    else
-      draw_parameter(context, p, seed, to);
-  }
-}
-
 }  // namespace
 
 ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts, Division division) {
   TERN_REQUIRE(model.kv_heads > 0 && model.head_dim > 0 && model.ffn_hidden > 0,
                "the model is not resolved: kv_heads {}, head_dim {}, ffn_hidden {}", model.kv_heads,
                model.head_dim, model.ffn_hidden);
+  unit_line_ = alignment * (division == Division::units ? parts : 1);
   lay_out(model, parts);
-  if (division == Division::anywhere || parts == 1) return;
+  if (division != Division::whole_matrices || parts == 1) return;
   // The parts grow by what does not fit, until all does.
   part_ = std::max(span_ / parts, round_up(largest_, alignment));
   for (lay_out(model, parts); span_ > parts * part_; lay_out(model, parts)) part_ = span_ / parts;
@@ -118,12 +43,20 @@ ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts, Divisi
 void ParameterTree::lay_out(const deck::Model& model, std::size_t parts) {
   parameters_.clear();
   index_.clear();
+  units_.clear();
   span_ = 0;
   add_matrices(model);
-  align();
+  begin_unit(-1);
   decayed_ = span_;
   add_vectors(model);
   span_ = round_up(span_, alignment * parts);
+  units_.back().count = span_ - units_.back().first;
+}
+
+void ParameterTree::begin_unit(std::int64_t layer) {
+  span_ = round_up(span_, unit_line_);
+  if (!units_.empty()) units_.back().count = span_ - units_.back().first;
+  units_.push_back({layer, span_, 0});
 }
 
 void ParameterTree::align() { span_ = round_up(span_, alignment); }
@@ -151,12 +84,14 @@ void ParameterTree::add_matrices(const deck::Model& m) {
   const double std = m.init_std;
   // Each block adds two projections to the residual stream (GPT-2, section 2.3).
   const double residual = m.init_scaled_residual ? std / std::sqrt(2.0 * m.layers) : std;
+  begin_unit(-1);
   add("model/embed_tokens/weight", {size(m.vocabulary), D}, 0, embedding_std(m));
   align();
   if (m.position == "learned") add("model/embed_positions/weight", {size(m.context), D}, 0, std);
   align();
   if (m.levels > 0) add("model/embed_levels/weight", {size(m.levels), D}, 0, std);
   for (std::int64_t l = 0; l < m.layers; ++l) {
+    begin_unit(l);
     keep_together((q + 2 * kv) * D);
     add(layer_name(l, "self_attn/q_proj/weight"), {q, D}, 0, std);
     add(layer_name(l, "self_attn/k_proj/weight"), {kv, D}, 0, std);
@@ -169,8 +104,9 @@ void ParameterTree::add_matrices(const deck::Model& m) {
     keep_together(D * F);
     add(layer_name(l, "mlp/down_proj/weight"), {D, F}, 0, residual);
   }
-  align();
-  if (!m.tie_embeddings) add("lm_head/weight", {size(m.vocabulary), D}, 0, std);
+  if (m.tie_embeddings) return;
+  begin_unit(-1);
+  add("lm_head/weight", {size(m.vocabulary), D}, 0, std);
 }
 
 void ParameterTree::add_vectors(const deck::Model& m) {
@@ -230,30 +166,48 @@ std::size_t ParameterTree::count() const {
   return sum;
 }
 
-template <class T>
-Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, Arena& arena) {
-  const bool training = holds == Holds::training;
-  if (training && !std::is_same_v<T, Accumulate<T>>)
-    master = arena.vector<Accumulate<T>>("master parameters", Term::parameters, tree.span());
-  compute = arena.vector<T>("compute parameters", Term::parameters, tree.span());
-  if constexpr (std::is_same_v<T, Accumulate<T>>) master = compute;
-  if (training) gradient = arena.vector<Accumulate<T>>("gradients", Term::gradients, tree.span());
+std::vector<Held> ParameterTree::held(std::size_t part, std::size_t parts) const {
+  std::vector<Held> result;
+  std::size_t local = 0;
+  for (const Unit& unit : units_) {
+    const std::size_t count = unit.count / parts;
+    TERN_REQUIRE(count * parts == unit.count, "a unit of {} in {} parts", unit.count, parts);
+    result.push_back({local, unit.first + part * count, count});
+    local += count;
+  }
+  return result;
 }
 
 template <class T>
-void Parameters<T>::initialize(const ops::Context& context, const ParameterTree& tree,
-                               std::uint64_t seed) {
-  if (!has_master()) return draw_all(context, tree, seed, compute);
-  draw_all(context, tree, seed, master);
-  refresh_compute(context);
+Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, Arena& arena)
+    : Parameters(holds, {{0, 0, tree.span()}}, arena) {}
+
+template <class T>
+Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, comm::Group& group, Arena& arena)
+    : Parameters(
+          holds,
+          tree.held(static_cast<std::size_t>(group.rank()), static_cast<std::size_t>(group.size())),
+          arena) {
+  residence = std::make_shared<Residence<T>>(tree, compute, gradient, group, arena);
+}
+
+template <class T>
+Parameters<T>::Parameters(Holds holds, std::vector<Held> where, Arena& arena)
+    : held(std::move(where)) {
+  const std::size_t count = held.back().local + held.back().count;
+  const bool training = holds == Holds::training;
+  if (training && !std::is_same_v<T, Accumulate<T>>)
+    master = arena.vector<Accumulate<T>>("master parameters", Term::parameters, count);
+  compute = arena.vector<T>("compute parameters", Term::parameters, count);
+  if constexpr (std::is_same_v<T, Accumulate<T>>) master = compute;
+  if (training) gradient = arena.vector<Accumulate<T>>("gradients", Term::gradients, count);
 }
 
 template <class T>
 void Parameters<T>::refresh_compute(const ops::Context& context) {
-  if constexpr (std::is_same_v<T, Accumulate<T>>)
-    (void)context;
-  else if (has_master())
-    ops::convert<Accumulate<T>, T>(context, master, compute);
+  if constexpr (!std::is_same_v<T, Accumulate<T>>)
+    if (has_master()) ops::convert<Accumulate<T>, T>(context, master, compute);
+  if (residence) residence->renew(context);
 }
 
 template struct Parameters<float>;

@@ -1,16 +1,20 @@
 /// The parameter tree: every parameter by the name Hugging Face Transformers gives it in Llama,
 /// with '/' for '.', laid out in one contiguous span.
 ///
-/// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors].
-/// Within a layer q, k, v and gate, up lie side by side, so that each group is one fused (sum of
-/// outputs, inputs) matrix. Matrices come first because weight decay applies to them only. Every
-/// parameter starts at a multiple of 16 elements.
+/// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors]. Each
+/// of these is a unit: what fully sharded parameters are gathered by (residence.hpp). Within a
+/// layer q, k, v and gate, up lie side by side, so that each group is one fused (sum of outputs,
+/// inputs) matrix. Matrices come first because weight decay applies to them only. Every parameter
+/// starts at a multiple of 16 elements.
 #pragma once
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/types.hpp"
+#include "comm/comm.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
 #include "ops/context.hpp"
@@ -33,6 +37,18 @@ struct Parameter {
 enum class Division {
   anywhere,        // between any two lines of 16 elements
   whole_matrices,  // and not within a layer's matrices: padding moves them behind the cut
+  units,           // each unit is cut into equal parts, of which a rank has one
+};
+
+/// A part of the span. `layer`: its number; < 0 for what all layers' passes need.
+struct Unit {
+  std::int64_t layer;
+  std::size_t first, count;  // elements
+};
+
+/// [local, local + count) of a rank's arrays is [first, first + count) of the span.
+struct Held {
+  std::size_t local, first, count;
 };
 
 class ParameterTree {
@@ -53,12 +69,17 @@ class ParameterTree {
   std::size_t decayed() const { return decayed_; }
   /// Number of parameters, padding not counted.
   std::size_t count() const;
+  /// In the order of the span, which they fill. With Division::units each divides into `parts`.
+  const std::vector<Unit>& units() const { return units_; }
+  /// Where the arrays of rank `part` of `parts` stand in the span: whole where it is not cut.
+  std::vector<Held> held(std::size_t part, std::size_t parts) const;
 
  private:
   void add(std::string name, std::vector<std::size_t> shape, double mean, double std);
   void align();
   void keep_together(std::size_t elements);
   void lay_out(const deck::Model& model, std::size_t parts);
+  void begin_unit(std::int64_t layer);
   void add_matrices(const deck::Model& model);
   void add_vectors(const deck::Model& model);
   std::vector<Parameter> parameters_;
@@ -66,26 +87,51 @@ class ParameterTree {
   std::size_t span_ = 0, decayed_ = 0;
   std::size_t part_ = 0;     // length of a part that cuts no matrix; 0: cuts are free
   std::size_t largest_ = 0;  // of the groups that are kept together
+  std::vector<Unit> units_;
+  std::size_t unit_line_ = 0;  // each unit begins at a multiple of it
 };
+
+template <class T>
+class Residence;
 
 /// What the weights are for: training keeps masters and gradients beside what the kernels read,
 /// inference nothing.
 enum class Holds { training, inference };
 
-/// The spans of one model. For float and double, `compute` is `master` itself.
+/// The arrays of one model. For float and double, `compute` is `master` itself.
 template <class T>
 struct Parameters {
-  Vector<Accumulate<T>> master;    // (span); of inference in bf16 empty
-  Vector<T> compute;               // (span), what the kernels read
-  Vector<Accumulate<T>> gradient;  // (span), empty if not training
+  Vector<Accumulate<T>> master;    // (n); of inference in bf16 empty
+  Vector<T> compute;               // (n), what the kernels read
+  Vector<Accumulate<T>> gradient;  // (n), empty if not training
+  std::vector<Held> held;          // where they stand in the span
+  /// Fully sharded: where layers are gathered, and kernels read and write. Else null.
+  std::shared_ptr<Residence<T>> residence;
 
+  /// The whole span.
   Parameters(const ParameterTree& tree, Holds holds, Arena& arena);
+  /// Fully sharded over `group`; `tree` was made for Division::units of as many parts.
+  Parameters(const ParameterTree& tree, Holds holds, comm::Group& group, Arena& arena);
   /// Draws the initial values on the device: a function of (seed, parameter's place, element of the
   /// whole parameter), the same in `compute` with and without masters.
   void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
   /// compute = master, rounded; after loading. Without masters nothing is to do.
   void refresh_compute(const ops::Context&);
   bool has_master() const { return master.extent(0) == compute.extent(0); }
+
+  /// visit(first element in the arrays, first element of the parameter, elements) for each piece of
+  /// a parameter that this rank holds.
+  template <class Visit>
+  void for_each_piece(const Parameter& p, Visit visit) const {
+    for (const Held& h : held) {
+      const std::size_t begin = std::max(p.offset, h.first);
+      const std::size_t end = std::min(p.offset + p.count, h.first + h.count);
+      if (begin < end) visit(h.local + begin - h.first, begin - p.offset, end - begin);
+    }
+  }
+
+ private:
+  Parameters(Holds holds, std::vector<Held> held, Arena& arena);
 };
 
 }  // namespace tern::model

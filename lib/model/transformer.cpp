@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "model/detail/state.hpp"
+#include "model/residence.hpp"
 
 namespace tern::model {
 namespace {
@@ -41,6 +42,7 @@ Transformer<T>::Transformer(const deck::Model& model, const ParameterTree& tree,
     : options_(options),
       blocks_(model),
       dropout_(model.dropout > 0 && options.training),
+      residence_(parameters.residence),
       held_(nothing_held) {
   blocks_.batch = options.batch;
   blocks_.tokens = options.tokens;
@@ -193,6 +195,12 @@ ops::DropoutKey Transformer<T>::key(const ops::DropoutKey& base, std::size_t str
   return result;
 }
 
+/// Where layers are gathered before use, the place's is.
+template <class T>
+void Transformer<T>::need(const ops::Context& context, std::size_t place) const {
+  if (residence_) residence_->need(context, place % layers());
+}
+
 // ---- forward ----
 
 template <class T>
@@ -231,6 +239,7 @@ template <class T>
 void Transformer<T>::block(const ops::Context& context, std::size_t place,
                            const ops::Pattern& pattern, const ops::DropoutKey& dropout) {
   LayerState<T>& s = state(place);
+  need(context, place);
   blocks_.qkv_forward(context, parameters_of(place), s);
   blocks_.attend(context, s, pattern);
   end_block(context, place, dropout);
@@ -239,6 +248,7 @@ void Transformer<T>::block(const ops::Context& context, std::size_t place,
 template <class T>
 Matrix<T> Transformer<T>::project_qkv(const ops::Context& context, std::size_t place) {
   LayerState<T>& s = state(place);
+  need(context, place);
   blocks_.qkv_forward(context, parameters_of(place), s);
   return s.qkv;
 }
@@ -366,11 +376,14 @@ void Transformer<T>::recompute(const ops::Context& context, std::size_t place,
 template <class T>
 void Transformer<T>::block_backward(const ops::Context& context, std::size_t place,
                                     const ops::Pattern& pattern, const ops::DropoutKey& dropout) {
+  need(context, place);
   if (options_.recompute) recompute(context, place, pattern, dropout);
+  if (residence_) residence_->begin_gradients(context, place % layers());
   LayerState<T>& s = state(place);
   const detail::Layer<T>& parameters = parameters_of(place);
   blocks_.ffn_backward(context, parameters, s, key(dropout, 2 * place + 2));
   blocks_.attention_backward(context, parameters, s, pattern, key(dropout, 2 * place + 1));
+  if (residence_) residence_->end_gradients(context, place % layers());
 }
 
 template <class T>

@@ -139,6 +139,7 @@ class Transformer {
   const detail::Layer<T>& parameters_of(std::size_t place) const {
     return layers_[place % layers_.size()];
   }
+  void need(const ops::Context&, std::size_t place) const;
   void norm_backward(const ops::Context&, const Final& pass);
   ops::DropoutKey key(const ops::DropoutKey& base, std::size_t stream) const;
   Matrix<const T> pick(const ops::Context&, const Scored& scored);
@@ -148,6 +149,7 @@ class Transformer {
   TransformerOptions options_;
   detail::Blocks<T> blocks_;
   bool dropout_;
+  std::shared_ptr<Residence<T>> residence_;  // null unless fully sharded
 
   // Parameters.
   detail::Linear<T> embedding_, positions_, levels_, head_;

@@ -12,13 +12,14 @@ class AdamW : public Update<T> {
   using A = Accumulate<T>;
 
  public:
-  /// Updates the parameters of `covered`, of them those that this rank owns.
-  AdamW(const deck::Optimizer& optimizer, const model::ParameterTree& tree, Range covered,
-        Range owned, Arena& arena)
+  /// Updates the parameters of `covered`, of them those that this rank owns. The first `decayed`
+  /// elements of the rank's arrays belong to matrices.
+  AdamW(const deck::Optimizer& optimizer, Range covered, Range owned, std::size_t decayed,
+        Arena& arena)
       : optimizer_(optimizer),
         covered_(covered),
         held_(common(covered, owned)),
-        decayed_(std::clamp(tree.decayed(), held_.first, held_.end()) - held_.first),
+        decayed_(std::clamp(decayed, held_.first, held_.end()) - held_.first),
         first_(arena.vector<A>("exp_avg", Term::optimizer, held_.count)),
         second_(arena.vector<A>("exp_avg_sq", Term::optimizer, held_.count)) {}
 

@@ -102,8 +102,9 @@ Muon<T>::Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree
       momentum_(arena.vector<A>("momentum_buffer", Term::optimizer, held_.count)),
       // Of all ranks' matrices, so that all ranks take as much.
       newton_schulz_(largest(groups(matrices.all, group_bytes)), arena),
-      before_(optimizer, tree, {0, covered_.first}, owned, arena),
-      after_(optimizer, tree, {covered_.end(), tree.span() - covered_.end()}, owned, arena) {
+      before_(optimizer, {0, covered_.first}, owned, tree.decayed(), arena),
+      after_(optimizer, {covered_.end(), tree.span() - covered_.end()}, owned, tree.decayed(),
+             arena) {
   const auto held = held_of(matrices.all, held_);
   groups_ = groups(held, group_bytes);
   at_ = arena.vector<std::size_t>("muon places", Term::workspace, matrices.all.size());

@@ -3,12 +3,13 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "model/residence.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::optimizer {
 
 Range owned_range(const std::string& shard, std::size_t length, int rank, int ranks) {
-  if (shard == "none") return {0, length};
+  if (shard == "none" || shard == "full") return {0, length};
   const auto parts = static_cast<std::size_t>(ranks);
   TERN_REQUIRE(length % parts == 0, "a span of {} in {} parts", length, parts);
   return {static_cast<std::size_t>(rank) * (length / parts), length / parts};
@@ -20,8 +21,10 @@ Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree
     : parameters_(parameters),
       group_(group),
       clip_(deck.optimizer.grad_clip),
-      owned_(owned_range(deck.parallel.shard, tree.span(), group.rank(), group.size())),
-      update_(make_update<T>(deck.optimizer, tree, owned_, arena)),
+      owned_(owned_range(deck.parallel.shard, parameters.master.extent(0), group.rank(),
+                         group.size())),
+      update_(make_update<T>(deck.optimizer, tree, owned_,
+                             tree.decayed() / (tree.span() / parameters.master.extent(0)), arena)),
       ema_(deck.optimizer.ema > 0 ? std::optional<Ema<T>>(std::in_place, deck.optimizer.ema,
                                                           Range{0, tree.span()}, owned_, arena)
                                   : std::nullopt),
@@ -31,12 +34,14 @@ Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree
 
 template <class T>
 void Optimizer<T>::zero_gradients(const ops::Context& context) const {
+  if (parameters_.residence) return parameters_.residence->zero_gradients(context);
   Kokkos::deep_copy(context.space, parameters_.gradient, A(0));
 }
 
 template <class T>
 void Optimizer<T>::reduce_gradients(const ops::Context& context) const {
   if (group_.size() == 1) return;
+  if (parameters_.residence) return parameters_.residence->finish_gradients(context);
 #if !defined(KOKKOS_ENABLE_CUDA)
   context.fence("gradients before MPI");
 #endif
@@ -52,7 +57,7 @@ typename Optimizer<T>::Outcome Optimizer<T>::update(const ops::Context& context,
   const auto range = Kokkos::make_pair(owned_.first, owned_.first + owned_.count);
   Vector<const A> gradient = Kokkos::subview(parameters_.gradient, range);
   ops::sum_of_squares<A>(context, gradient, squares_);
-  if (sharded()) {
+  if (sharded() || parameters_.residence) {
 #if !defined(KOKKOS_ENABLE_CUDA)
     context.fence("gradient norm before MPI");
 #endif
@@ -102,6 +107,7 @@ std::vector<State<T>> Optimizer<T>::states() const {
 
 template <class T>
 void Optimizer<T>::gather_parameters(const ops::Context& context) const {
+  if (parameters_.residence) return parameters_.residence->renew(context);
   if (!sharded()) return;
   group_.all_gather(parameters_.compute.data(), owned_.count * sizeof(T), context.stream());
 }

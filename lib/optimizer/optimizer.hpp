@@ -4,7 +4,8 @@
 /// shard = 'none': every rank holds all states and updates all parameters; gradients are
 /// all-reduced. shard = 'optimizer': rank r holds the states of the r-th of `ranks` equal parts of
 /// the span, each matrix whole where the update asks for it; gradients are reduce-scattered, the
-/// updated compute values all-gathered (ZeRO stage 1, Rajbhandari et al. 2020).
+/// updated compute values all-gathered (ZeRO stage 1, Rajbhandari et al. 2020). shard = 'full':
+/// each rank holds its part alone, of parameters and gradients as of states (model/residence.hpp).
 #pragma once
 #include <optional>
 #include "comm/comm.hpp"

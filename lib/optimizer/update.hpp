@@ -9,7 +9,8 @@
 
 namespace tern::optimizer {
 
-/// A flat range of the parameter span.
+/// A flat range of the parameter span, or of a rank's arrays, which are the span unless fully
+/// sharded (model::Parameters::held).
 struct Range {
   std::size_t first, count;
   std::size_t end() const { return first + count; }
@@ -17,9 +18,9 @@ struct Range {
 /// What a and b have in common; where that is nothing, a range of no elements.
 Range common(Range a, Range b);
 
-/// One array of optimizer state. The parameters of `covered` have this state, on all ranks
-/// together; this rank holds the part `held` of it. Several states may share a name where they
-/// cover different parameters.
+/// One array of optimizer state. The parameters of `covered` (of the span) have this state, on all
+/// ranks together; this rank holds the part `held` of it (of its arrays). Several states may share
+/// a name where they cover different parameters.
 template <class T>
 struct State {
   std::string name;  // PyTorch's
@@ -39,12 +40,16 @@ class Update {
   virtual std::vector<State<T>> states() const = 0;
 };
 
-/// The update of &optimizer kind.
+/// The update of &optimizer kind. `owned`: of the rank's arrays, of which the first `decayed`
+/// elements belong to matrices.
 template <class T>
 std::unique_ptr<Update<T>> make_update(const deck::Optimizer& optimizer,
-                                       const model::ParameterTree& tree, Range owned, Arena& arena);
+                                       const model::ParameterTree& tree, Range owned,
+                                       std::size_t decayed, Arena& arena);
 
 /// How the update of the deck lets the span be cut into owned ranges.
 model::Division division(const deck::Deck& deck);
+/// Whether a rank holds its part of parameters and gradients alone.
+bool fully_sharded(const deck::Deck& deck, int ranks);
 
 }  // namespace tern::optimizer

@@ -74,6 +74,13 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
   return options;
 }
 
+template <class T>
+model::Parameters<T> make_parameters(const deck::Deck& deck, const model::ParameterTree& tree,
+                                     comm::Group& group, Arena& arena) {
+  if (optimizer::fully_sharded(deck, group.size())) return {tree, holds_of(deck), group, arena};
+  return {tree, holds_of(deck), arena};
+}
+
 }  // namespace
 
 template <class T>
@@ -81,7 +88,7 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group&
                       Arena& arena)
     : tree(deck.model, static_cast<std::size_t>(group.size()), optimizer::division(deck)),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
-      parameters(tree, holds_of(deck), arena),
+      parameters(make_parameters<T>(deck, tree, group, arena)),
       model(deck.model, tree, parameters, transformer_options(deck, layout), arena),
       recursion(deck.model, tree, parameters, model, deck.campaign.task == "train", arena),
       objective(objective::make_objective<T>(

@@ -185,7 +185,6 @@ TEST(DeckRefusals, WhatIsNamedButNotBuiltYetIsRefusedPlainly) {
   refused("precision", "compute", "'fp16'", "fp16", "'bf16'");
   refused("parallel", "tensor", "2", "tensor parallelism", "1");
   refused("parallel", "pipeline", "2", "pipeline parallelism", "1");
-  refused("parallel", "shard", "'full'", "full sharding", "'optimizer'");
 }
 
 TEST(DeckContradictions, Presets) {

@@ -40,7 +40,8 @@ struct Alone {
         update(deck.optimizer.kind == "muon"
                    ? std::make_unique<Muon<T>>(deck.optimizer, tree, Range{0, tree.span()}, arena,
                                                group_bytes)
-                   : make_update<T>(deck.optimizer, tree, Range{0, tree.span()}, arena)),
+                   : make_update<T>(deck.optimizer, tree, Range{0, tree.span()}, tree.decayed(),
+                                    arena)),
         scale(arena.vector<A>("scale", Term::workspace, 1)) {
     Kokkos::deep_copy(scale, A(1));
     parameters.initialize(context, tree, 7);
@@ -295,7 +296,7 @@ TEST_P(MuonSharding, GivesWhatOneRankGives) {
                                   division(deck));
   Arena arena(std::size_t{1} << 20);
   const ops::Context context = ops::make_context(arena, false, "portable");
-  model::Parameters<double> parameters(tree, true, arena);
+  model::Parameters<double> parameters(tree, model::Holds::training, arena);
   Optimizer<double> optimizer(deck, tree, parameters, *group, arena);
   parameters.initialize(context, tree, 7);
   for (int step = 1; step <= 3; ++step) {

@@ -30,7 +30,7 @@ struct OptimizerStep {
         tree(deck.model, static_cast<std::size_t>(group->size())),
         arena(std::size_t{1} << 20),
         context(ops::make_context(arena, true, "auto")),
-        parameters(tree, true, arena),
+        parameters(tree, model::Holds::training, arena),
         optimizer(deck, tree, parameters, *group, arena) {
     parameters.initialize(context, tree, 7);
     parameters.refresh_compute(context);

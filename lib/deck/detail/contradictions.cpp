@@ -265,6 +265,17 @@ void check_muon(const Optimizer& o, Contradictions& c) {
   unread("optimizer.muon_scale", o.muon_scale, plain.muon_scale);
 }
 
+/// What asks each rank to run the model on its own, where layers are gathered from all.
+void check_full_sharding(const Deck& d, Contradictions& c) {
+  if (d.parallel.shard != "full") return;
+  c.check(d.optimizer.kind == "muon", {"parallel.shard", "optimizer.kind"},
+          "'full' cuts matrices, which muon needs whole; write shard = 'optimizer'");
+  c.check(d.objective.kind == "block_diffusion" && d.evaluation.problems > 0,
+          {"parallel.shard", "evaluation.problems"},
+          "with 'full' ranks cannot solve problems each on its own; write shard = 'optimizer', or "
+          "problems = 0");
+}
+
 void check_run(const Deck& d, Contradictions& c) {
   const Evaluation& e = d.evaluation;
   c.check(e.every == 0 && e.patience > 0, {"evaluation.patience", "evaluation.every"},
@@ -295,6 +306,7 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_dropout(deck, c);
   check_schedule(deck, c);
   check_muon(deck.optimizer, c);
+  check_full_sharding(deck, c);
   check_run(deck, c);
 }
 

@@ -22,7 +22,6 @@ constexpr NotYet not_yet[] = {
     {"precision", "compute", "fp16", "bf16", "fp16"},
     {"parallel", "tensor", ">", "1", "tensor parallelism"},
     {"parallel", "pipeline", ">", "1", "pipeline parallelism"},
-    {"parallel", "shard", "full", "optimizer", "full sharding"},
 };
 
 bool refused(const NotYet& entry, const Field& field) {

@@ -1,6 +1,7 @@
 #include "model/detail/layer.hpp"
 
 #include "base/error.hpp"
+#include "model/residence.hpp"
 
 namespace tern::model::detail {
 namespace {
@@ -23,15 +24,20 @@ std::size_t adjacent_count(const ParameterTree& tree, const std::vector<std::str
 
 template <class T>
 Vector<const T> Binder<T>::values(const std::string& name, std::size_t count) const {
+  const Parameter& p = tree_.at(name);
+  if (parameters_.residence) return Vector<const T>(parameters_.residence->compute_of(p), count);
   const T* span = parameters_.compute.data();
-  return Vector<const T>(span ? span + tree_.at(name).offset : nullptr, count);
+  return Vector<const T>(span ? span + p.offset : nullptr, count);
 }
 
 template <class T>
 Vector<Accumulate<T>> Binder<T>::gradients(const std::string& name, std::size_t count) const {
-  Accumulate<T>* span = parameters_.gradient.data();
   if (parameters_.gradient.extent(0) == 0) return {};
-  return Vector<Accumulate<T>>(span ? span + tree_.at(name).offset : nullptr, count);
+  const Parameter& p = tree_.at(name);
+  if (parameters_.residence)
+    return Vector<Accumulate<T>>(parameters_.residence->gradient_of(p), count);
+  Accumulate<T>* span = parameters_.gradient.data();
+  return Vector<Accumulate<T>>(span ? span + p.offset : nullptr, count);
 }
 
 template <class T>

@@ -1,0 +1,165 @@
+#include "model/residence.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "ops/ops.hpp"
+
+namespace tern::model {
+namespace {
+
+constexpr std::size_t layer_windows = 2;
+
+}  // namespace
+
+template <class T>
+Residence<T>::Residence(const ParameterTree& tree, Vector<T> compute, Vector<A> gradient,
+                        comm::Group& group, Arena& arena)
+    : group_(group), compute_(compute), gradient_(gradient) {
+  const auto parts = static_cast<std::size_t>(group.size());
+  std::size_t local = 0, layer = 0, longest = 0;
+  for (const Unit& unit : tree.units()) {
+    if (unit.layer >= 0) {
+      layers_.push_back({unit, local, layer++ % layer_windows});
+      longest = std::max(longest, unit.count);
+    } else {
+      kept_.push_back({unit, local, layer_windows + kept_.size()});
+    }
+    local += unit.count / parts;
+  }
+  const auto add_window = [&](const std::string& name, std::size_t count) {
+    Window window;
+    window.values = arena.vector<T>("gathered " + name, Term::parameters, count);
+    if (gradient.extent(0) > 0)
+      window.gradients = arena.vector<A>("gradients of " + name, Term::gradients, count);
+    windows_.push_back(window);
+  };
+  for (std::size_t i = 0; i < layer_windows; ++i) add_window(fmt::format("layer {}", i), longest);
+  for (const Place& place : kept_)
+    add_window(fmt::format("unit at {}", place.unit.first), place.unit.count);
+  if (!arena.measuring()) side_.emplace();
+}
+
+template <class T>
+const typename Residence<T>::Place& Residence<T>::place_of(const Parameter& p) const {
+  for (const std::vector<Place>* places : {&layers_, &kept_})
+    for (const Place& place : *places)
+      if (p.offset >= place.unit.first && p.offset < place.unit.first + place.unit.count)
+        return place;
+  TERN_REQUIRE(false, "'{}' is in no unit", p.name);
+}
+
+template <class T>
+T* Residence<T>::compute_of(const Parameter& p) const {
+  const Place& place = place_of(p);
+  T* data = windows_[place.window].values.data();
+  return data ? data + (p.offset - place.unit.first) : nullptr;
+}
+
+template <class T>
+typename Residence<T>::A* Residence<T>::gradient_of(const Parameter& p) const {
+  const Place& place = place_of(p);
+  A* data = windows_[place.window].gradients.data();
+  return data ? data + (p.offset - place.unit.first) : nullptr;
+}
+
+/// All parts into the unit's window, in the side's stream.
+template <class T>
+void Residence<T>::gather(const Place& place) {
+  const ops::Context& side = side_->context();
+  const std::size_t count = place.unit.count / static_cast<std::size_t>(group_.size());
+  T* values = windows_[place.window].values.data();
+  const Vector<T> own(values + static_cast<std::size_t>(group_.rank()) * count, count);
+  Kokkos::deep_copy(side.space, own, Vector<const T>(compute_.data() + place.local, count));
+#if !defined(KOKKOS_ENABLE_CUDA)
+  side.fence("part before MPI");
+#endif
+  group_.all_gather(values, count * sizeof(T), side.stream());
+}
+
+/// The window's gradients, summed over ranks, onto this rank's part.
+template <class T>
+void Residence<T>::sum(const Place& place) {
+  const ops::Context& side = side_->context();
+  const std::size_t count = place.unit.count / static_cast<std::size_t>(group_.size());
+  A* gradients = windows_[place.window].gradients.data();
+#if !defined(KOKKOS_ENABLE_CUDA)
+  side.fence("gradients before MPI");
+#endif
+  group_.reduce_scatter(gradients, count, side.stream());
+  const A* own = gradients + static_cast<std::size_t>(group_.rank()) * count;
+  ops::add<A>(side, Matrix<const A>(own, 1, count),
+              as_matrix(gradient_.data() + place.local, 1, count));
+}
+
+template <class T>
+void Residence<T>::renew(const ops::Context& context) {
+  for (Window& window : windows_) window.layer = -1;
+  last_ = -1;
+  used_.set(context);
+  used_.await(side_->context());
+  for (const Place& place : kept_) gather(place);
+  finished_.set(side_->context());
+  finished_.await(context);
+}
+
+template <class T>
+void Residence<T>::gather_layer(const ops::Context& context, std::size_t layer) {
+  Window& window = window_of(layer);
+  if (window.layer == static_cast<std::int64_t>(layer)) return;
+  used_.set(context);  // behind the last use of the layer that was there
+  used_.await(side_->context());
+  gather(layers_[layer]);
+  window.gathered.set(side_->context());
+  window.layer = static_cast<std::int64_t>(layer);
+}
+
+template <class T>
+void Residence<T>::need(const ops::Context& context, std::size_t layer) {
+  const auto number = static_cast<std::int64_t>(layer);
+  if (last_ == number) return;
+  gather_layer(context, layer);
+  window_of(layer).gathered.await(context);
+  // Passes go up in forward and down in backward; each starts where the one before ended, or at 0.
+  const std::int64_t next = layer == 0 || number > last_ ? number + 1 : number - 1;
+  last_ = number;
+  if (next < static_cast<std::int64_t>(layers_.size()))
+    gather_layer(context, static_cast<std::size_t>(next));
+}
+
+template <class T>
+void Residence<T>::zero_gradients(const ops::Context& context) const {
+  Kokkos::deep_copy(context.space, gradient_, A(0));
+  for (const Place& place : kept_)
+    Kokkos::deep_copy(context.space, windows_[place.window].gradients, A(0));
+}
+
+template <class T>
+void Residence<T>::begin_gradients(const ops::Context& context, std::size_t layer) {
+  Window& window = window_of(layer);
+  window.summed.await(context);
+  Kokkos::deep_copy(context.space, window.gradients, A(0));
+}
+
+template <class T>
+void Residence<T>::end_gradients(const ops::Context& context, std::size_t layer) {
+  used_.set(context);
+  used_.await(side_->context());
+  sum(layers_[layer]);
+  window_of(layer).summed.set(side_->context());
+}
+
+template <class T>
+void Residence<T>::finish_gradients(const ops::Context& context) {
+  used_.set(context);
+  used_.await(side_->context());
+  for (const Place& place : kept_) sum(place);
+  finished_.set(side_->context());
+  finished_.await(context);
+}
+
+template class Residence<float>;
+template class Residence<double>;
+template class Residence<bf16>;
+
+}  // namespace tern::model
