@@ -1,0 +1,133 @@
+/// Continuous batching: requests join and leave between passes. A pass of the model is a mix of
+/// decoding rows, one of each request that has its prompt behind it, and of pieces of prompts, up
+/// to prefill_tokens rows in all. Keys and values lie in pages of a common cache (Kwon et al. 2023,
+/// "Efficient memory management for large language model serving with PagedAttention"). Full pages
+/// are found again by what they hold, so a beginning that requests share is computed once. Where
+/// pages run out, the youngest request is put back and its text recomputed later.
+///
+/// A token is drawn with (seed, request id, number of the token). In float32 (and double) every row
+/// of a pass is computed alike whatever rows are beside it, so the tokens of a request are a
+/// function of its prompt, its id and the options alone: not of the batch, the order of requests,
+/// the pieces of prompts, the prefix cache or being put back. In bf16 each kernel gives a row the
+/// same bits whatever is beside it, but for the matrix products, whose algorithm follows from the
+/// number of rows, and for tokens that are recomputed, which another kernel attends: there texts
+/// may part where two tokens are equally likely to within rounding.
+///
+/// All device memory is requested from the arena by the constructor. Ranks that share a model
+/// (tensor parallelism) take the same steps if they are given the same requests in the same order.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/transformer.hpp"
+
+namespace tern::generate {
+
+struct Request {
+  std::uint64_t id;  // of its own among those that are in work
+  std::vector<std::int32_t> prompt;
+  std::size_t max_new;  // tokens after the prompt, at most
+};
+
+enum class Ending {
+  stop,       // a stop token, or what `stopped` found
+  length,     // max_new tokens
+  refused,    // cannot be answered; `reason` says why and what to change
+  not_finite  // the model's logits are; `reason` says so
+};
+
+struct Answer {
+  std::uint64_t id;
+  std::vector<std::int32_t> tokens;  // without the stop token; with the one at which `stopped` held
+  Ending ending;
+  std::string reason;  // empty unless refused or not_finite
+};
+
+struct EngineOptions {
+  std::size_t batch = 32;             // requests in work at once, at most
+  std::size_t max_model_len = 2048;   // tokens of a request, prompt included, at most
+  std::size_t prefill_tokens = 2048;  // rows of a pass that are not decoding ones, at most
+  std::size_t pages = 0;  // of the cache, of Engine::page_tokens; 0: batch x max_model_len tokens
+  bool prefix_cache = true;
+  ops::Sampling sampling;
+  std::size_t vocabulary = 0;  // tokens at or above it (padding) are never drawn; 0: the model's
+  std::vector<std::int32_t> stop_tokens;
+  /// Whether the text is at its end, called after each new token with all of them; empty: never.
+  /// For stop sequences that no token stands for.
+  std::function<bool(const std::vector<std::int32_t>& new_tokens)> stopped;
+};
+
+/// Since the engine was made, but for the numbers of the present.
+struct Figures {
+  std::size_t submitted = 0, answered = 0, refused = 0;  // requests; refused: of those answered
+  std::size_t waiting = 0, running = 0;                  // now
+  std::size_t prompt_tokens = 0;    // of requests that began; = computed + reused at first begin
+  std::size_t computed_tokens = 0;  // rows of prompts, recomputed ones included
+  std::size_t reused_tokens = 0;    // found in the cache, recomputed ones included
+  std::size_t new_tokens = 0;
+  std::size_t passes = 0, put_back = 0;
+  std::size_t pages = 0;         // in all
+  std::size_t pages_in_use = 0;  // by running requests, now; shared ones once
+  std::size_t most_pages = 0;    // the largest pages_in_use so far
+};
+
+namespace detail {
+class Scheduler;
+struct Pass;
+template <class T>
+class PassBuffers;
+}  // namespace detail
+
+template <class T>
+class Engine {
+ public:
+  static constexpr std::size_t page_tokens = 16;
+
+  /// Keeps views of `parameters`, not the object. UserError for a recursive model, which a
+  /// Generator serves, and for learned positions fewer than max_model_len.
+  Engine(const deck::Model& model, const model::ParameterTree& tree,
+         const model::Parameters<T>& parameters, const EngineOptions& options, Arena& arena);
+  ~Engine();
+
+  /// Pages that batch x max_model_len tokens take: more are never used.
+  static std::size_t most_pages(const EngineOptions& options);
+  /// Bytes of the arena that one page takes, in all layers.
+  static std::size_t page_bytes(const deck::Model& model);
+
+  /// Fills what is constant. Once, after the arena allocates.
+  void prepare(const ops::Context& context);
+
+  /// Takes a request up; nothing is computed. One that cannot be answered is refused by the next
+  /// step(), alone: an empty prompt, a token outside the vocabulary, or more tokens, with max_new,
+  /// than max_model_len or the whole cache. Requests begin in the order of their submission.
+  void submit(Request request);
+  /// Whether any request awaits its answer.
+  bool busy() const;
+  /// One pass. Returns the requests that it finished, and those that were refused since the last.
+  /// Waits for the device once, for the new tokens.
+  std::vector<Answer> step(const ops::Context& context);
+
+  Figures figures() const;
+
+ private:
+  void run(const ops::Context&, const detail::Pass&);
+  void embed(const ops::Context&, const detail::Pass&);
+  void attend(const ops::Context&, std::size_t layer, Matrix<T> qkv, const detail::Pass&);
+  void sample(const ops::Context&, const detail::Pass&);
+
+  model::Dimensions size_;
+  EngineOptions options_;
+  double scale_, cap_;
+  bool learned_positions_;
+  std::unique_ptr<detail::Scheduler> scheduler_;
+  model::Transformer<T> transformer_;
+  std::vector<Tensor3<T>> keys_, values_;  // (pages, K, page_tokens E), one a layer
+  Matrix<T> picked_;                       // (batch, D) finished rows that are drawn from
+  Matrix<T> logits_;                       // (batch, V)
+  std::unique_ptr<detail::PassBuffers<T>> buffers_;
+};
+
+}  // namespace tern::generate
