@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "model/transformer.hpp"
+#include "ops/serving.hpp"
 
 namespace tern::generate {
 
@@ -67,7 +68,7 @@ struct Figures {
   std::size_t prompt_tokens = 0;    // of requests that began; = computed + reused at first begin
   std::size_t computed_tokens = 0;  // rows of prompts, recomputed ones included
   std::size_t reused_tokens = 0;    // found in the cache, recomputed ones included
-  std::size_t new_tokens = 0;
+  std::size_t new_tokens = 0;       // drawn ones, stop tokens included
   std::size_t passes = 0, put_back = 0;
   std::size_t pages = 0;         // in all
   std::size_t pages_in_use = 0;  // by running requests, now; shared ones once
@@ -77,7 +78,6 @@ struct Figures {
 namespace detail {
 class Scheduler;
 struct Pass;
-template <class T>
 class PassBuffers;
 }  // namespace detail
 
@@ -115,8 +115,7 @@ class Engine {
  private:
   void run(const ops::Context&, const detail::Pass&);
   void embed(const ops::Context&, const detail::Pass&);
-  void attend(const ops::Context&, std::size_t layer, Matrix<T> qkv, const detail::Pass&);
-  void sample(const ops::Context&, const detail::Pass&);
+  void draw(const ops::Context&, std::size_t rows);
 
   model::Dimensions size_;
   EngineOptions options_;
@@ -124,10 +123,11 @@ class Engine {
   bool learned_positions_;
   std::unique_ptr<detail::Scheduler> scheduler_;
   model::Transformer<T> transformer_;
-  std::vector<Tensor3<T>> keys_, values_;  // (pages, K, page_tokens E), one a layer
+  std::vector<ops::PagedCache<T>> cache_;  // one a layer
+  Vector<Accumulate<T>> partial_;          // of attention
   Matrix<T> picked_;                       // (batch, D) finished rows that are drawn from
   Matrix<T> logits_;                       // (batch, V)
-  std::unique_ptr<detail::PassBuffers<T>> buffers_;
+  std::unique_ptr<detail::PassBuffers> buffers_;
 };
 
 }  // namespace tern::generate

@@ -116,6 +116,8 @@ class Transformer {
   /// Rotates q and k of `batch` sequences of `tokens` rows from `row` on.
   void rotate_rows(const ops::Context&, std::size_t row, std::size_t batch, std::size_t tokens,
                    const ops::Positions&);
+  /// (positions, E) of the rotary embedding; empty without.
+  Matrix<const Accumulate<T>> rotary_table() const { return blocks_.rotary; }
   /// Where attention's result goes.
   Matrix<T> attention_result() const { return shared_.attention; }
   Matrix<Accumulate<T>> lse() const { return shared_.lse; }

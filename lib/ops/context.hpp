@@ -15,6 +15,9 @@ struct Context {
   Device space;  // all work of a campaign goes in order through this stream
   std::shared_ptr<cuda::Library> library;  // null: portable kernels only
   Vector<double> partial_sums;             // workspace of the sums over whole vectors
+  /// Portable products give a row of x the same bits whatever rows are beside it. Slower than the
+  /// BLAS, which may change kernels with the number of rows.
+  bool row_invariant = false;
 
   void fence(const char* where) const { space.fence(where); }
   /// The stream as a cudaStream_t for comm; null on the host.

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "ops/portable/detail/column_sums.hpp"
 #include "ops/portable/detail/host_blas.hpp"
+#include "ops/portable/detail/row_product.hpp"
 #include "ops/portable/detail/tiled_gemm.hpp"
 #include "ops/portable/portable.hpp"
 
@@ -34,6 +35,22 @@ void gemm(const Context& context, const char* op_a, Matrix<const T> a, const cha
   }
 }
 
+/// y = or += x w^T, where a row's bits do not depend on the others: operands that BLAS would take
+/// are multiplied here, bf16 ones always are by tiles of fixed size.
+template <class T>
+void product_of_rows(const Context& context, Matrix<const T> x, Matrix<const T> w, Matrix<T> y,
+                     Write write) {
+  const std::size_t inner = x.extent(1);
+  TERN_REQUIRE(y.extent(0) == x.extent(0) && y.extent(1) == w.extent(0) && inner == w.extent(1),
+               "({}, {}) x ({}, {})^T -> ({}, {})", x.extent(0), inner, w.extent(0), w.extent(1),
+               y.extent(0), y.extent(1));
+  if constexpr (detail::on_host && !std::is_same_v<T, bf16>)
+    detail::row_product<T>(context, x, w, y, write);
+  else
+    detail::tiled_gemm<T, T>(context, detail::Operand<T>{x.data(), inner, 1},
+                             detail::Operand<T>{w.data(), inner, 1}, y, inner, write);
+}
+
 /// y = or += bias in every row.
 template <class T>
 void spread_bias(const Context& context, Vector<const T> bias, Matrix<T> y, Write write) {
@@ -57,12 +74,12 @@ void spread_bias(const Context& context, Vector<const T> bias, Matrix<T> y, Writ
 template <class T>
 void linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
                     Vector<const T> bias, Matrix<T> y, Write write) {
-  if (bias.extent(0) == 0) {
-    gemm<T, T>(context, normal, x, transposed, w, y, write);
-    return;
+  if (bias.extent(0) > 0) {
+    spread_bias<T>(context, bias, y, write);
+    write = Write::add;
   }
-  spread_bias<T>(context, bias, y, write);
-  gemm<T, T>(context, normal, x, transposed, w, y, Write::add);
+  if (context.row_invariant) return product_of_rows<T>(context, x, w, y, write);
+  gemm<T, T>(context, normal, x, transposed, w, y, write);
 }
 
 template <class T>

@@ -12,6 +12,7 @@
 #include "base/random.hpp"
 #include "ops/portable/detail/loops.hpp"
 #include "ops/portable/portable.hpp"
+#include "ops/portable/serving.hpp"
 
 namespace tern::ops::portable {
 namespace {
@@ -50,6 +51,21 @@ struct Kept {
   Weight ties;
 };
 
+/// Row b draws with (request, position), or with (ids[b], numbers[b]) where there are numbers.
+struct DrawKeys {
+  Vector<const std::int32_t> request;
+  int position = 0;
+  Vector<const std::int32_t> numbers = {};
+
+  KOKKOS_INLINE_FUNCTION Random4 words(std::uint64_t seed, int b) const {
+    const bool own = numbers.extent(0) > 0;
+    const auto lower = static_cast<std::uint32_t>(request(own ? 2 * b : b));
+    const auto upper = own ? static_cast<std::uint32_t>(request(2 * b + 1)) : 0u;
+    return philox(seed, Stream::sampling, upper, lower,
+                  static_cast<std::uint32_t>(own ? numbers(b) : position));
+  }
+};
+
 template <class T>
 struct Sample {
   using A = Accumulate<T>;
@@ -57,8 +73,7 @@ struct Sample {
   Sampling options;
   Matrix<const T> logits;
   int vocabulary;
-  Vector<const std::int32_t> request;
-  int position;
+  DrawKeys keys;
   Vector<std::int32_t> token;
 
   struct Row {
@@ -205,9 +220,7 @@ struct Sample {
     Weight above = 0, equal = 0;
     for (int s = 0; s < segments; ++s) above += row.above[s], equal += row.equal[s];
     const Weight total = sum(above, equal);
-    const Random4 words =
-        philox(options.seed, Stream::sampling, 0, static_cast<std::uint32_t>(request(b)),
-               static_cast<std::uint32_t>(position));
+    const Random4 words = keys.words(options.seed, b);
     const double uniform =
         static_cast<double>(((static_cast<std::uint64_t>(words.word[0]) << 32) | words.word[1]) >>
                             11) *
@@ -227,12 +240,9 @@ struct Sample {
   }
 };
 
-}  // namespace
-
 template <class T>
-void sample(const Context& context, const Sampling& options, Matrix<const T> logits,
-            std::size_t vocabulary, Vector<const std::int32_t> request, int position,
-            Vector<std::int32_t> token) {
+void launch(const Context& context, const Sampling& options, Matrix<const T> logits,
+            std::size_t vocabulary, const DrawKeys& keys, Vector<std::int32_t> token) {
   TERN_REQUIRE(vocabulary > 0 && vocabulary <= logits.extent(1) && vocabulary <= max_vocabulary,
                "vocabulary {}, logits {}", vocabulary, logits.extent(1));
   TERN_REQUIRE(options.temperature >= 0 && options.top_k >= 0, "temperature {}, top_k {}",
@@ -241,16 +251,37 @@ void sample(const Context& context, const Sampling& options, Matrix<const T> log
   if (rows == 0) return;
   Kokkos::TeamPolicy<Device> policy(context.space, rows, detail::on_host ? 1 : 256);
   policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(Sample<T>::scratch_bytes())));
-  Kokkos::parallel_for(
-      "sample", policy,
-      Sample<T>{options, logits, static_cast<int>(vocabulary), request, position, token});
+  Kokkos::parallel_for("sample", policy,
+                       Sample<T>{options, logits, static_cast<int>(vocabulary), keys, token});
 }
 
-template void sample<float>(const Context&, const Sampling&, Matrix<const float>, std::size_t,
-                            Vector<const std::int32_t>, int, Vector<std::int32_t>);
-template void sample<double>(const Context&, const Sampling&, Matrix<const double>, std::size_t,
-                             Vector<const std::int32_t>, int, Vector<std::int32_t>);
-template void sample<bf16>(const Context&, const Sampling&, Matrix<const bf16>, std::size_t,
-                           Vector<const std::int32_t>, int, Vector<std::int32_t>);
+}  // namespace
+
+template <class T>
+void sample(const Context& context, const Sampling& options, Matrix<const T> logits,
+            std::size_t vocabulary, Vector<const std::int32_t> request, int position,
+            Vector<std::int32_t> token) {
+  launch<T>(context, options, logits, vocabulary, {request, position}, token);
+}
+
+template <class T>
+void sample_rows(const Context& context, const Sampling& options, Matrix<const T> logits,
+                 std::size_t vocabulary, Vector<const std::int32_t> ids,
+                 Vector<const std::int32_t> numbers, Vector<std::int32_t> token) {
+  const std::size_t rows = logits.extent(0);
+  TERN_REQUIRE(ids.extent(0) == 2 * rows && numbers.extent(0) == rows && token.extent(0) >= rows,
+               "{} rows, {} halves of ids, {} numbers", rows, ids.extent(0), numbers.extent(0));
+  launch<T>(context, options, logits, vocabulary, {ids, 0, numbers}, token);
+}
+
+#define INSTANTIATE(T)                                                                        \
+  template void sample<T>(const Context&, const Sampling&, Matrix<const T>, std::size_t,      \
+                          Vector<const std::int32_t>, int, Vector<std::int32_t>);             \
+  template void sample_rows<T>(const Context&, const Sampling&, Matrix<const T>, std::size_t, \
+                               Vector<const std::int32_t>, Vector<const std::int32_t>,        \
+                               Vector<std::int32_t>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
 
 }  // namespace tern::ops::portable

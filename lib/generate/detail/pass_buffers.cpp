@@ -1,0 +1,83 @@
+#include "generate/detail/pass_buffers.hpp"
+
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tern::generate::detail {
+namespace {
+
+constexpr std::size_t line = 64;  // numbers: every section begins aligned
+
+}  // namespace
+
+PassBuffers::PassBuffers(const Scheduler::Limits& limits, std::size_t batch, Arena& arena) {
+  const std::array<std::size_t, parts> sizes{
+      limits.rows,  limits.rows, limits.rows,         limits.rows,       batch,
+      2 * batch,    batch,       4 * limits.segments, 2 * limits.splits, 2 * limits.tiles,
+      limits.tables};
+  for (std::size_t p = 0; p < parts; ++p)
+    first_[p + 1] = first_[p] + (sizes[p] + line - 1) / line * line;
+  device_ = arena.vector<std::int32_t>("rows of a pass", Term::data, first_[parts]);
+  results_ = arena.vector<std::int32_t>("drawn tokens", Term::data, batch);
+  if (arena.measuring()) return;
+  host_ = Pinned("rows of a pass", first_[parts]);
+  drawn_tokens_ = Pinned("drawn tokens", batch);
+}
+
+template <class V>
+void PassBuffers::write(Part part, const std::vector<V>& values) {
+  TERN_REQUIRE(values.size() * sizeof(V) <= (first_[part + 1] - first_[part]) * sizeof(int),
+               "{} values of part {}", values.size(), int(part));
+  if (!values.empty()) std::memcpy(&host_(first_[part]), values.data(), values.size() * sizeof(V));
+}
+
+void PassBuffers::upload(const ops::Context& context, const Pass& pass) {
+  write(token_part, pass.tokens);
+  write(position_part, pass.positions);
+  write(table_of_part, pass.table_of);
+  write(place_part, pass.places);
+  write(drawn_part, pass.drawn);
+  write(id_part, pass.ids);
+  write(number_part, pass.numbers);
+  write(segment_part, pass.segments);
+  write(split_part, pass.splits);
+  write(tile_part, pass.tiles);
+  write(table_part, pass.tables);
+  rows_ = pass.rows(), drawn_ = pass.drawn.size(), singles_ = pass.singles;
+  segments_ = pass.segments.size(), splits_ = pass.splits.size(), tiles_ = pass.tiles.size();
+  tables_ = pass.tables.size();
+  const std::size_t n = first_[table_part] + tables_;
+  Kokkos::deep_copy(
+      context.space, Vector<std::int32_t>(device_.data(), n),
+      Kokkos::View<const std::int32_t*, Kokkos::SharedHostPinnedSpace, Unmanaged>(host_.data(), n));
+}
+
+ops::PagedRows PassBuffers::rows() const {
+  const auto pieces = [&](Part part, std::size_t n) {
+    return Vector<const ops::Piece>(reinterpret_cast<const ops::Piece*>(section(part, n).data()),
+                                    n);
+  };
+  const auto* segments =
+      reinterpret_cast<const ops::Segment*>(section(segment_part, segments_).data());
+  return {singles_,
+          Vector<const ops::Segment>(segments, segments_),
+          section(table_part, tables_),
+          section(position_part, rows_),
+          section(table_of_part, rows_),
+          section(place_part, rows_),
+          pieces(split_part, splits_),
+          pieces(tile_part, tiles_)};
+}
+
+const std::int32_t* PassBuffers::drawn(const ops::Context& context) {
+  if (drawn_ > 0)
+    Kokkos::deep_copy(context.space,
+                      Kokkos::View<std::int32_t*, Kokkos::SharedHostPinnedSpace, Unmanaged>(
+                          drawn_tokens_.data(), drawn_),
+                      results());
+  context.fence("drawn tokens");
+  return drawn_tokens_.data();
+}
+
+}  // namespace tern::generate::detail

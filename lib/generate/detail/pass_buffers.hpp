@@ -1,0 +1,59 @@
+/// How the numbers of a pass come to the device, and its drawn tokens back: one copy each way, from
+/// and to page-locked memory, at addresses that never change.
+#pragma once
+#include <array>
+
+#include "generate/detail/scheduler.hpp"
+#include "memory/arena.hpp"
+
+namespace tern::generate::detail {
+
+class PassBuffers {
+ public:
+  PassBuffers(const Scheduler::Limits& limits, std::size_t batch, Arena& arena);
+
+  /// Starts the copy. What was copied before must have arrived: wait for drawn() of each pass.
+  void upload(const ops::Context& context, const Pass& pass);
+
+  // Views of what was uploaded.
+  ops::PagedRows rows() const;
+  Vector<const std::int32_t> tokens() const { return section(token_part, rows_); }
+  Vector<const std::int32_t> drawn_rows() const { return section(drawn_part, drawn_); }
+  Vector<const std::int32_t> ids() const { return section(id_part, 2 * drawn_); }
+  Vector<const std::int32_t> numbers() const { return section(number_part, drawn_); }
+
+  /// Where the drawn tokens go.
+  Vector<std::int32_t> results() const { return Vector<std::int32_t>(results_.data(), drawn_); }
+  /// Fetches them; waits for the device.
+  const std::int32_t* drawn(const ops::Context& context);
+
+ private:
+  using Pinned = Kokkos::View<std::int32_t*, Kokkos::LayoutRight, Kokkos::SharedHostPinnedSpace>;
+  enum Part {
+    token_part,
+    position_part,
+    table_of_part,
+    place_part,
+    drawn_part,
+    id_part,
+    number_part,
+    segment_part,
+    split_part,
+    tile_part,
+    table_part,  // the last, of which only what is used is copied
+    parts
+  };
+  Vector<const std::int32_t> section(Part part, std::size_t n) const {
+    return Vector<const std::int32_t>(device_.data() + first_[part], n);
+  }
+  template <class V>
+  void write(Part part, const std::vector<V>& values);
+
+  std::array<std::size_t, parts + 1> first_{};  // where each begins
+  Vector<std::int32_t> device_, results_;
+  Pinned host_, drawn_tokens_;
+  std::size_t rows_ = 0, drawn_ = 0, singles_ = 0, segments_ = 0, splits_ = 0, tiles_ = 0,
+              tables_ = 0;
+};
+
+}  // namespace tern::generate::detail

@@ -1,0 +1,274 @@
+#include "generate/detail/scheduler.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace tern::generate::detail {
+namespace {
+
+std::int32_t number(std::size_t value) { return static_cast<std::int32_t>(value); }
+
+std::size_t parts(std::size_t whole, std::size_t part) { return (whole + part - 1) / part; }
+
+}  // namespace
+
+void Pass::clear() {
+  for (auto* list : {&tokens, &positions, &table_of, &places, &tables, &drawn, &ids, &numbers})
+    list->clear();
+  segments.clear();
+  splits.clear();
+  tiles.clear();
+  singles = 0;
+}
+
+Scheduler::Scheduler(const EngineOptions& options, std::size_t page_tokens, std::size_t vocabulary)
+    : options_(options),
+      vocabulary_(vocabulary),
+      pool_(options.pages, page_tokens, options.prefix_cache) {
+  TERN_REQUIRE(options.batch > 0 && options.prefill_tokens > 0 && options.pages > 0,
+               "batch {}, prefill_tokens {}, pages {}", options.batch, options.prefill_tokens,
+               options.pages);
+}
+
+/// A tile begins at a multiple of tile_rows in its sequence, so a piece of r rows has at most
+/// r / tile_rows + 2.
+Scheduler::Limits Scheduler::limits(const EngineOptions& options, std::size_t page_tokens) {
+  const std::size_t rows = options.batch + options.prefill_tokens;
+  const std::size_t length = options.max_model_len;
+  return {rows, options.batch, options.batch * parts(length, page_tokens),
+          options.batch * parts(length, ops::PagedRows::split_keys),
+          rows / ops::PagedRows::tile_rows + 2 * options.batch};
+}
+
+std::size_t Scheduler::pages_for(std::size_t tokens) const {
+  return parts(tokens, pool_.page_tokens());
+}
+
+// ---- requests ----
+
+std::string Scheduler::refusal(const Request& request) const {
+  const std::size_t prompt = request.prompt.size();
+  if (prompt == 0) return "its prompt is empty: give at least one token";
+  for (const std::int32_t token : request.prompt)
+    if (token < 0 || static_cast<std::size_t>(token) >= vocabulary_)
+      return fmt::format("its prompt has token {}, outside the model's vocabulary of {}", token,
+                         vocabulary_);
+  const std::size_t all = prompt + request.max_new;
+  if (all > options_.max_model_len)
+    return fmt::format(
+        "its prompt of {} tokens and {} new ones are more than max_model_len = {}: shorten it, "
+        "lower max_tokens or raise max_model_len",
+        prompt, request.max_new, options_.max_model_len);
+  if (pages_for(all) > pool_.pages())
+    return fmt::format(
+        "its prompt of {} tokens and {} new ones are more than the {} that the key-value cache "
+        "holds: shorten it, lower max_tokens or raise memory_utilization",
+        prompt, request.max_new, pool_.pages() * pool_.page_tokens());
+  return {};
+}
+
+void Scheduler::submit(Request request) {
+  ++figures_.submitted;
+  if (std::string reason = refusal(request); !reason.empty()) {
+    ++figures_.refused;
+    answers_.push_back({request.id, {}, Ending::refused, std::move(reason)});
+    return;
+  }
+  if (request.max_new == 0) {
+    answers_.push_back({request.id, {}, Ending::length, {}});
+    return;
+  }
+  auto sequence = std::make_unique<Sequence>();
+  sequence->tokens = request.prompt;
+  sequence->request = std::move(request);
+  waiting_.push_back(std::move(sequence));
+}
+
+// ---- the rows of a pass ----
+
+/// Room for `rows` more tokens of a running sequence, if need be by putting back younger ones.
+/// False if it was itself put back.
+bool Scheduler::extend(std::size_t index, std::size_t rows) {
+  Sequence& sequence = *running_[index];
+  const std::size_t pages = pages_for(sequence.stored + rows);
+  while (sequence.pages.size() < pages) {
+    if (pool_.available() > 0) {
+      sequence.pages.push_back(pool_.take());
+      continue;
+    }
+    const bool youngest = index + 1 == running_.size();
+    put_back();
+    if (youngest) return false;
+  }
+  return true;
+}
+
+/// The youngest waits again, before all others. Its tokens stay; what the cache holds of them may
+/// be found again.
+void Scheduler::put_back() {
+  Owned sequence = std::move(running_.back());
+  running_.pop_back();
+  pool_.release(sequence->pages);
+  sequence->pages.clear();
+  sequence->stored = sequence->published = 0;
+  sequence->content = 0;
+  sequence->catching_up = true;
+  waiting_.push_front(std::move(sequence));
+  ++figures_.put_back;
+}
+
+/// Takes the next request into work, if the cache has room for all of its tokens, and a page for
+/// each of the others. At least the last token is computed, for its logits.
+bool Scheduler::admit() {
+  if (waiting_.empty() || running_.size() >= options_.batch) return false;
+  Sequence& sequence = *waiting_.front();
+  const std::size_t P = pool_.page_tokens();
+  PagePool::Found found = pool_.find(sequence.tokens, (sequence.tokens.size() - 1) / P);
+  const std::size_t needed = pages_for(sequence.tokens.size()) - found.pages.size();
+  const bool room = pool_.available() >= needed + (running_.empty() ? 0 : running_.size() + 1);
+  if (!room) {
+    pool_.release(found.pages);
+    TERN_REQUIRE(!running_.empty(), "{} pages do not hold {} tokens", pool_.pages(),
+                 sequence.tokens.size());
+    return false;
+  }
+  sequence.stored = found.pages.size() * P;
+  sequence.published = found.pages.size();
+  sequence.content = found.content;
+  sequence.pages = std::move(found.pages);
+  if (!sequence.begun) figures_.prompt_tokens += sequence.tokens.size();
+  sequence.begun = true;
+  figures_.reused_tokens += sequence.stored;
+  running_.push_back(std::move(waiting_.front()));
+  waiting_.pop_front();
+  return true;
+}
+
+/// `rows` tokens of the sequence will be stored by this pass. Pages that they fill can be found at
+/// once, by requests of the same pass too: each layer stores all rows before any is attended.
+void Scheduler::schedule(Sequence& sequence, std::size_t rows) {
+  const std::size_t P = pool_.page_tokens();
+  scheduled_.push_back({&sequence, rows});
+  sequence.stored += rows;
+  if (sequence.catching_up) figures_.computed_tokens += rows;
+  for (; (sequence.published + 1) * P <= sequence.stored; ++sequence.published)
+    sequence.content = pool_.publish(sequence.pages[sequence.published], sequence.content,
+                                     sequence.tokens, sequence.published * P);
+}
+
+const Pass& Scheduler::plan() {
+  scheduled_.clear();
+  const std::size_t put_back_before = figures_.put_back;
+  std::size_t left = options_.prefill_tokens;
+  const auto next = [&](std::size_t index) {
+    const Sequence& sequence = *running_[index];
+    const std::size_t open = sequence.tokens.size() - sequence.stored;
+    const std::size_t rows = open == 1 ? 1 : std::min(open, left);
+    if (rows == 0 || !extend(index, rows)) return;
+    if (open > 1) left -= rows;
+    schedule(*running_[index], rows);
+  };
+  for (std::size_t index = 0; index < running_.size(); ++index) next(index);
+  while (left > 0 && figures_.put_back == put_back_before && admit()) next(running_.size() - 1);
+  figures_.pages_in_use = pool_.pages() - pool_.available();
+  figures_.most_pages = std::max(figures_.most_pages, figures_.pages_in_use);
+  lay_out();
+  return pass_;
+}
+
+/// Segments of one row first.
+void Scheduler::lay_out() {
+  pass_.clear();
+  drawing_.clear();
+  for (const bool single : {true, false})
+    for (const auto& [sequence, rows] : scheduled_)
+      if ((rows == 1) == single) add_segment(*sequence, rows);
+  if (!scheduled_.empty()) ++figures_.passes;
+}
+
+void Scheduler::add_segment(Sequence& sequence, std::size_t rows) {
+  const std::size_t P = pool_.page_tokens(), end = sequence.stored, first = end - rows;
+  const auto segment = number(pass_.segments.size()), table = number(pass_.tables.size());
+  pass_.segments.push_back({number(pass_.rows()), number(rows), number(first), table});
+  pass_.tables.insert(pass_.tables.end(), sequence.pages.begin(),
+                      sequence.pages.begin() + static_cast<std::ptrdiff_t>(pages_for(end)));
+  for (std::size_t p = first; p < end; ++p) {
+    pass_.tokens.push_back(sequence.tokens[p]);
+    pass_.positions.push_back(number(p));
+    pass_.table_of.push_back(table);
+    pass_.places.push_back(sequence.pages[p / P] * number(P) + number(p % P));
+  }
+  constexpr std::size_t keys = ops::PagedRows::split_keys, tile = ops::PagedRows::tile_rows;
+  if (rows == 1) {
+    ++pass_.singles;
+    for (std::size_t s = 0; s < parts(end, keys); ++s) pass_.splits.push_back({segment, number(s)});
+  } else {
+    for (std::size_t t = first / tile; t < parts(end, tile); ++t)
+      pass_.tiles.push_back({segment, number(t)});
+  }
+  if (end < sequence.tokens.size()) return;
+  pass_.drawn.push_back(number(pass_.rows() - 1));
+  pass_.ids.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(sequence.request.id)));
+  pass_.ids.push_back(static_cast<std::int32_t>(sequence.request.id >> 32));
+  pass_.numbers.push_back(number(sequence.drawn()));
+  drawing_.push_back(&sequence);
+}
+
+// ---- what it gave ----
+
+/// Whether the request is answered with this token.
+bool Scheduler::ends(Sequence& sequence, std::int32_t token, Answer& answer) const {
+  const auto& stops = options_.stop_tokens;
+  const auto give = [&](Ending ending) {
+    answer.ending = ending;
+    answer.tokens.assign(
+        sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.request.prompt.size()),
+        sequence.tokens.end());
+    return true;
+  };
+  answer.id = sequence.request.id;
+  if (token < 0) {
+    answer.reason =
+        "the model's logits are not finite; its weights may come from a run that diverged: name an "
+        "earlier checkpoint";
+    return give(Ending::not_finite);
+  }
+  if (std::find(stops.begin(), stops.end(), token) != stops.end()) return give(Ending::stop);
+  sequence.tokens.push_back(token);
+  if (options_.stopped) {
+    give(Ending::stop);
+    if (options_.stopped(answer.tokens)) return true;
+  }
+  return sequence.drawn() == sequence.request.max_new && give(Ending::length);
+}
+
+std::vector<Answer> Scheduler::finish(const std::int32_t* drawn) {
+  std::vector<Answer> answers = std::move(answers_);
+  answers_.clear();
+  for (std::size_t i = 0; i < drawing_.size(); ++i) {
+    Sequence& sequence = *drawing_[i];
+    sequence.catching_up = false;
+    ++figures_.new_tokens;
+    Answer answer{};
+    if (!ends(sequence, drawn[i], answer)) continue;
+    answers.push_back(std::move(answer));
+    pool_.release(sequence.pages);
+    running_.erase(std::find_if(running_.begin(), running_.end(),
+                                [&](const Owned& one) { return one.get() == &sequence; }));
+  }
+  drawing_.clear();
+  figures_.answered += answers.size();
+  return answers;
+}
+
+Figures Scheduler::figures() const {
+  Figures figures = figures_;
+  figures.waiting = waiting_.size();
+  figures.running = running_.size();
+  figures.pages = pool_.pages();
+  figures.pages_in_use = pool_.pages() - pool_.available();
+  return figures;
+}
+
+}  // namespace tern::generate::detail

@@ -1,0 +1,67 @@
+/// Operations of the generation engine, for rows of several sequences of different lengths whose
+/// keys and values lie in pages. Conventions are those of ops.hpp. What a row gives does not depend
+/// on the rows beside it, in any precision.
+///
+/// Legend beside that of ops.hpp: P tokens of a page; S segments of a pass, each a run of
+/// neighbouring rows that are neighbouring tokens of one sequence.
+#pragma once
+#include "ops/ops.hpp"
+
+namespace tern::ops {
+
+/// Keys and values of a layer, (pages, K, P E) each: token t of a page and head k at t E.
+template <class T>
+struct PagedCache {
+  Tensor3<T> keys, values;
+  std::size_t page_tokens;  // P, a power of two
+};
+
+struct Segment {
+  std::int32_t row, rows;  // the first of the pass's, and how many
+  std::int32_t position;   // of the first row in its sequence
+  std::int32_t table;      // where its pages begin in the tables
+};
+/// A part of a segment's work; what it is a part of, says its list.
+struct Piece {
+  std::int32_t segment, part;
+};
+
+/// The rows of a pass, N of them: first those of segments of one row (decoding), then the others. A
+/// row sees the tokens of its sequence up to its own position.
+struct PagedRows {
+  std::size_t singles;                   // segments of one row: the first ones
+  Vector<const Segment> segments;        // (S)
+  Vector<const std::int32_t> tables;     // pages in the order of their tokens, by segment
+  Vector<const std::int32_t> positions;  // (N)
+  Vector<const std::int32_t> table_of;   // (N) where the row's pages begin in the tables
+  Vector<const std::int32_t> places;     // (N) where the row is stored: page P + token of it
+  /// The keys of one row, by split_keys; by segment and rising.
+  Vector<const Piece> splits;
+  /// The rows of the other segments by positions: part p holds positions [tile_rows p, ...).
+  Vector<const Piece> tiles;
+
+  static constexpr int split_keys = 256, tile_rows = 64;
+};
+
+/// Rotates q and k of qkv (N, (H + 2K) E) to the rows' positions by `table` (positions, E), unless
+/// that is empty, and stores k and v at the rows' places.
+template <class T>
+void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t heads,
+                 Matrix<const Accumulate<T>> table, const PagedCache<T>& cache);
+
+/// out (N, H E) = attention of q, the first H E columns of qkv, over the stored keys and values,
+/// H a multiple of K (grouped queries). partial: workspace of paged_partials() numbers.
+template <class T>
+void paged_attention(const Context&, const PagedRows&, double scale, Matrix<const T> qkv,
+                     const PagedCache<T>& cache, Vector<Accumulate<T>> partial, Matrix<T> out);
+/// For at most `splits` pieces of single rows.
+std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t head_size);
+
+/// Like sample() in ops.hpp, where row b draws with (seed, ids[b], numbers[b]). ids (2B): lower and
+/// upper halves of the requests' numbers by turns; below 2^32 they draw as sample() does.
+template <class T>
+void sample_rows(const Context&, const Sampling&, Matrix<const T> logits, std::size_t vocabulary,
+                 Vector<const std::int32_t> ids, Vector<const std::int32_t> numbers,
+                 Vector<std::int32_t> token);
+
+}  // namespace tern::ops
