@@ -1,0 +1,73 @@
+/// What the kernels of attention over pages share. Both are FlashAttention-2 (Dao 2023) by blocks
+/// of four warps over tiles of 64 keys, two of them in flight, with the tiles of
+/// pattern_attention_tiles.hpp, gathered from pages.
+#pragma once
+#include "ops/cuda/detail/pattern_attention_forward.hpp"
+#include "ops/serving.hpp"
+
+namespace tern::ops::cuda::paged {
+
+using namespace pattern_attention;
+
+struct Problem {
+  const bf16* qkv;  // (N, width): queries are the first H E columns
+  int width;
+  const bf16 *keys, *values;  // (pages, K, P, E)
+  int page_shift;             // P = 2^page_shift
+  int heads, kv_heads;
+  float scale;
+  const Segment* segments;
+  const std::int32_t* tables;
+};
+
+/// Starts the copy of keys [first, first + 64) of a head into the tile at `to`; zeros from `end`
+/// on.
+template <int E>
+__device__ void copy_pages(std::uint32_t to, const Problem& p, const bf16* cache,
+                           const std::int32_t* pages, int kv, int first, int end) {
+  constexpr int pieces = E / piece_size, step = threads / pieces;
+  const int row = static_cast<int>(threadIdx.x) / pieces;
+  const int piece = static_cast<int>(threadIdx.x) % pieces;
+  const int inside = (1 << p.page_shift) - 1;
+#pragma unroll
+  for (int i = 0; i < tile_rows; i += step) {
+    const int key = first + row + i;
+    const bool valid = key < end;
+    const int page = valid ? pages[key >> p.page_shift] : 0;
+    const std::int64_t at =
+        ((static_cast<std::int64_t>(page) * p.kv_heads + kv) << p.page_shift) + (key & inside);
+    copy_16(to + piece_offset(row + i, piece, E), cache + at * E + piece * piece_size, valid);
+  }
+}
+
+/// Two stages of a tile of keys and one of values each.
+template <int E>
+struct Stages {
+  std::uint32_t first;
+  __device__ std::uint32_t keys(int stage) const { return first + stage * 2 * tile_bytes(E); }
+  __device__ std::uint32_t values(int stage) const { return keys(stage) + tile_bytes(E); }
+  __device__ void copy(int stage, const Problem& p, const std::int32_t* pages, int kv, int key,
+                       int end) const {
+    copy_pages<E>(keys(stage), p, p.keys, pages, kv, key, end);
+    copy_pages<E>(values(stage), p, p.values, pages, kv, key, end);
+  }
+};
+
+/// Scores of keys `column`, + 1, + 8 and + 9 become -inf from `ends` on, by row g and g + 8.
+__device__ inline void mask_from(Result (&scores)[2], int column, int end, int end_8) {
+#pragma unroll
+  for (int n = 0; n < 2; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (column + n * 8 + i % 2 >= (i / 2 ? end_8 : end)) scores[n][i] = minus_infinity();
+}
+
+template <int E>
+__device__ void scale_rows(Result (&sum)[E / 8], const float (&factor)[2]) {
+#pragma unroll
+  for (int n = 0; n < E / 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum[n][i] *= factor[i / 2];
+}
+
+}  // namespace tern::ops::cuda::paged

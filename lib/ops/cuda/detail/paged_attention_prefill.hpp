@@ -1,0 +1,131 @@
+/// Attention of pieces of prompts over pages, the piece's own rows included: one block per head and
+/// 64 positions that begin at a multiple of 64, so a row's sums do not depend on how its prompt was
+/// cut.
+#pragma once
+#include "ops/cuda/detail/paged_attention_parts.hpp"
+
+namespace tern::ops::cuda::paged {
+
+struct Prefill {
+  Problem problem;
+  const Piece* tiles;
+  bf16* out;  // (N, H E)
+};
+
+/// The rows of a segment that a block has: of its 64 positions those in [first, last).
+struct OwnRows {
+  int position, first, last, row;  // row: of `position`, which may lie before the segment
+
+  __device__ OwnRows(const Segment& s, int part)
+      : position(part * PagedRows::tile_rows),
+        first(max(position, s.position)),
+        last(min(position + PagedRows::tile_rows, s.position + s.rows)),
+        row(s.row + position - s.position) {}
+  __device__ bool holds(int i) const { return position + i >= first && position + i < last; }
+};
+
+template <int E>
+__device__ void copy_queries(std::uint32_t to, const Problem& p, const OwnRows& own, int h) {
+  constexpr int pieces = E / piece_size;
+#pragma unroll
+  for (int i = static_cast<int>(threadIdx.x); i < tile_rows * pieces; i += threads) {
+    const int row = i / pieces, piece = i % pieces;
+    const bool valid = own.holds(row);
+    const bf16* from = p.qkv + static_cast<std::int64_t>(valid ? own.row + row : 0) * p.width +
+                       h * E + piece * piece_size;
+    copy_16(to + piece_offset(row, piece, E), from, valid);
+  }
+}
+
+/// The warp's 16 rows = factor * sum, through its chunk of the tile of queries in shared memory.
+template <int E>
+__device__ void write_own_rows(const Lane& lane, const Result (&sum)[E / 8],
+                               const float (&factor)[2], char* tile, const Prefill& args,
+                               const OwnRows& own, int h) {
+  constexpr int pieces = E / piece_size;
+  char* chunk = tile + lane.warp * chunk_rows * E * 2;
+  __syncwarp();
+#pragma unroll
+  for (int piece = 0; piece < pieces; ++piece)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      *reinterpret_cast<std::uint32_t*>(chunk + piece_offset(lane.row + 8 * half, piece, E) +
+                                        lane.pair * 4) =
+          round_pair(factor[half] * sum[piece][2 * half], factor[half] * sum[piece][2 * half + 1]);
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < chunk_rows * pieces / 32; ++i) {
+    const int n = i * 32 + lane.lane, row = n / pieces, piece = n % pieces;
+    const int at = lane.warp * chunk_rows + row;
+    if (own.holds(at))
+      *reinterpret_cast<uint4*>(
+          args.out + (static_cast<std::int64_t>(own.row + at) * args.problem.heads + h) * E +
+          piece * piece_size) =
+          *reinterpret_cast<const uint4*>(chunk + piece_offset(row, piece, E));
+  }
+}
+
+// blockIdx.x: the tile of queries, blockIdx.y: the head.
+template <int E>
+__global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
+    prefill(const Prefill args) {
+  extern __shared__ __align__(128) char shared[];
+  const Problem& p = args.problem;
+  const Lane lane;
+  const Piece piece = args.tiles[blockIdx.x];
+  const Segment segment = p.segments[piece.segment];
+  const int h = static_cast<int>(blockIdx.y), kv = h / (p.heads / p.kv_heads);
+  const OwnRows own(segment, piece.part);
+  const std::int32_t* pages = p.tables + segment.table;
+
+  const std::uint32_t queries = shared_address(shared);
+  const Stages<E> staged{queries + tile_bytes(E)};
+  copy_queries<E>(queries, p, own, h);
+  staged.copy(0, p, pages, kv, 0, own.last);
+  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
+  wait_for_copies();
+  __syncthreads();
+  KeptRows<E> q;
+  q.take(first, queries, lane.warp);
+  Result sum[E / 8] = {};
+  RunningSoftmax softmax;
+  const float scale = p.scale * log2_of_e;
+  for (int tile = 0; tile <= piece.part; ++tile) {
+    const int stage = tile % 2, k0 = tile * tile_rows;
+    wait_for_copies();
+    __syncthreads();  // this stage has come, and nobody reads the other any more
+    if (tile < piece.part) staged.copy(stage ^ 1, p, pages, kv, k0 + tile_rows, own.last);
+    // On the diagonal a warp sees the chunks up to its own.
+    const int chunks = tile < piece.part ? tile_chunks : lane.warp + 1;
+#pragma unroll 1
+    for (int chunk = 0; chunk < chunks; chunk += 2) {
+      const bool two = chunk + 1 < chunks;
+      Result scores[2][2];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
+      product<E>(scores[0], q, last, staged.keys(stage), chunk);
+      if (two) product<E>(scores[1], q, last, staged.keys(stage), chunk + 1);
+      if (tile == piece.part) {
+        const int column = chunk * chunk_rows + lane.pair * 2;
+        const int end = lane.warp * chunk_rows + lane.row + 1;
+        mask_from(scores[0], column, end, end + 8);
+        mask_from(scores[1], column + chunk_rows, end, end + 8);
+      }
+      float factor[2];
+      softmax.update(scores, scale, factor);
+      scale_rows<E>(sum, factor);
+      Left weights;
+      round_results(weights, scores[0]);
+      add_product<E>(sum, weights, first, staged.values(stage), chunk);
+      if (!two) continue;
+      round_results(weights, scores[1]);
+      add_product<E>(sum, weights, first, staged.values(stage), chunk + 1);
+    }
+  }
+  float factor[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) factor[half] = 1 / row_sum(softmax.total[half]);
+  write_own_rows<E>(lane, sum, factor, shared, args, own, h);
+}
+
+}  // namespace tern::ops::cuda::paged

@@ -1,0 +1,86 @@
+/// The host's side of attention over pages: what the kernels serve, and their launches.
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/paged_attention_decode.hpp"
+#include "ops/cuda/detail/paged_attention_prefill.hpp"
+#include "ops/cuda/serving.hpp"
+#include "ops/portable/serving.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace paged;
+using detail::check_launch;
+using detail::stream_of;
+
+int size_of(std::size_t n) { return static_cast<int>(n); }
+
+template <class Body>
+void with_head_size(std::size_t size, const Body& body) {
+  if (size == 32)
+    body(std::integral_constant<int, 32>());
+  else if (size == 64)
+    body(std::integral_constant<int, 64>());
+  else
+    body(std::integral_constant<int, 128>());
+}
+
+template <class Arguments>
+void launch(const Context& context, const char* name, void (*kernel)(Arguments), dim3 grid,
+            int bytes, const Arguments& arguments) {
+  if (bytes > 0) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  kernel<<<grid, threads, bytes, stream_of(context)>>>(arguments);
+  check_launch(name);
+}
+
+void attend_singles(const Context& context, const paged::Problem& problem,
+                    const PagedRows& rows, std::size_t E, Vector<float> partial, bf16* out) {
+  const std::size_t count = rows.splits.extent(0);
+  const auto heads = static_cast<unsigned>(problem.heads);
+  TERN_REQUIRE(partial.extent(0) >= paged_partials(count, heads, E), "{} numbers for {} splits",
+               partial.extent(0), count);
+  const Decode arguments{problem, rows.splits.data(), size_of(count), partial.data(),
+                         out,     size_of(E)};
+  with_head_size(E, [&](auto size) {
+    launch(context, "paged_attention of single rows", &decode<size()>,
+           dim3(static_cast<unsigned>(count), static_cast<unsigned>(problem.kv_heads)),
+           decode_bytes(size), arguments);
+    launch(context, "paged_attention of single rows, combined", &combine<size()>,
+           dim3(static_cast<unsigned>(count), (heads + warps - 1) / warps), 0, arguments);
+  });
+}
+
+}  // namespace
+
+void paged_attention(const Context& context, const PagedRows& rows, double scale,
+                     Matrix<const bf16> qkv, const PagedCache<bf16>& cache, Vector<float> partial,
+                     Matrix<bf16> out) {
+  if (out.size() == 0) return;
+  const std::size_t K = cache.keys.extent(1), P = cache.page_tokens;
+  const std::size_t E = cache.keys.extent(2) / P, H = out.extent(1) / E;
+  const bool served =
+      serves(E) && scale > 0 && H / K <= std::size_t{group_rows} && H <= 65535 &&
+      detail::all_aligned(qkv.data(), cache.keys.data(), cache.values.data(), out.data());
+  if (!served) return portable::paged_attention<bf16>(context, rows, scale, qkv, cache, out);
+  int shift = 0;
+  while ((std::size_t{1} << shift) < P) ++shift;
+  const paged::Problem problem{qkv.data(),
+                                         size_of(qkv.extent(1)),
+                                         cache.keys.data(),
+                                         cache.values.data(),
+                                         shift,
+                                         size_of(H),
+                                         size_of(K),
+                                         static_cast<float>(scale),
+                                         rows.segments.data(),
+                                         rows.tables.data()};
+  if (rows.splits.extent(0) > 0) attend_singles(context, problem, rows, E, partial, out.data());
+  const auto tiles = static_cast<unsigned>(rows.tiles.extent(0));
+  if (tiles == 0) return;
+  const Prefill arguments{problem, rows.tiles.data(), out.data()};
+  with_head_size(E, [&](auto size) {
+    launch(context, "paged_attention of several rows", &prefill<size()>,
+           dim3(tiles, static_cast<unsigned>(H)), shared_bytes(Pass::forward, size), arguments);
+  });
+}
+
+}  // namespace tern::ops::cuda
