@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "ops/detail/check_products.hpp"
 #include "ops/detail/check_run.hpp"
+#include "ops/detail/check_serving.hpp"
 
 namespace tern::ops {
 namespace {
@@ -13,6 +14,7 @@ using detail::check_batched;
 using detail::check_column_sums;
 using detail::check_fp8_linear;
 using detail::check_linear;
+using detail::check_serving;
 using detail::Run;
 using Outputs = std::vector<std::vector<double>>;
 
@@ -346,6 +348,7 @@ void check_all(C& checker, bool fp8) {
   check_head_loss(checker, 40, 33, 131, 16, {0, 0, 3});
   check_adamw(checker, 100003, 0.5);
   check_adamw(checker, 1024, 0.0);
+  check_serving(checker);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct PagedAttention {
     detail::columns(team, size, [&](int e) { sum[e] = 0; });
     A largest = -Kokkos::Experimental::infinity_v<A>, total = 0;
     for (int first = 0; first < end; first += step) {
-      const int count = Kokkos::min(step, end - first);
+      const int count = end - first < step ? end - first : step;
       for (int j = 0; j < count; ++j) {
         const T* key = keys.data() + place(pages, first + j, kv);
         const A score =
