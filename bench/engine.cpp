@@ -1,0 +1,204 @@
+// Times the generation engine with random weights: prompts alone, and prompts with new tokens.
+//
+//   engine [name=value ...]     (names and defaults: Settings below; the model is Qwen3-4B)
+//
+// prefill: streams x prompt tokens over the time until each stream has its first token. decode:
+// streams x (new - 1) tokens over the time that they take beyond that. Prompts are random, all
+// different, and made anew for each repeat, so nothing is found in the prefix cache.
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "generate/engine.hpp"
+
+namespace {
+
+using namespace tern;
+
+#if defined(KOKKOS_ENABLE_CUDA)
+using Storage = bf16;
+#else
+using Storage = float;
+#endif
+
+struct Settings {
+  std::map<std::string, long> values{{"layers", 36},
+                                     {"hidden", 2560},
+                                     {"heads", 32},
+                                     {"kv_heads", 8},
+                                     {"head_dim", 128},
+                                     {"ffn", 9728},
+                                     {"tied", 1},
+                                     {"vocabulary", 151936},
+                                     {"streams", 64},
+                                     {"prompt", 512},
+                                     {"new", 64},
+                                     {"repeats", 5},
+                                     {"prefill_tokens", 2048},
+                                     {"temperature_percent", 0},
+                                     {"top_k", 0}};
+
+  explicit Settings(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string text = argv[i];
+      const std::size_t at = text.find('=');
+      const auto found = values.find(text.substr(0, at));
+      if (at == std::string::npos || found == values.end())
+        user_error("'{}': give name=value with one of the names in bench/engine.cpp", text);
+      found->second = std::stol(text.substr(at + 1));
+    }
+  }
+  std::size_t operator()(const char* name) const {
+    return static_cast<std::size_t>(values.at(name));
+  }
+};
+
+deck::Model model_of(const Settings& s) {
+  deck::Model m;
+  m.layers = s.values.at("layers"), m.hidden = s.values.at("hidden");
+  m.heads = s.values.at("heads"), m.kv_heads = s.values.at("kv_heads");
+  m.head_dim = s.values.at("head_dim"), m.ffn_hidden = s.values.at("ffn");
+  m.vocabulary = s.values.at("vocabulary"), m.tie_embeddings = s.values.at("tied") != 0;
+  m.qk_norm = true, m.norm_eps = 1e-6, m.rope_base = 1e6;
+  m.context = static_cast<std::int64_t>(s("prompt") + s("new"));
+  return m;
+}
+
+generate::EngineOptions options_of(const Settings& s) {
+  generate::EngineOptions options;
+  options.batch = s("streams"), options.max_model_len = s("prompt") + s("new");
+  options.prefill_tokens = s("prefill_tokens");
+  options.sampling.temperature = static_cast<double>(s("temperature_percent")) / 100;
+  options.sampling.top_k = static_cast<int>(s("top_k"));
+  return options;
+}
+
+struct Program {
+  Program(const deck::Model& m, const generate::EngineOptions& options, Arena& arena)
+      : tree(m),
+        context(ops::make_context(arena, true, "auto")),
+        parameters(tree, false, arena),
+        engine(m, tree, parameters, options, arena) {}
+  model::ParameterTree tree;
+  ops::Context context;
+  model::Parameters<Storage> parameters;
+  generate::Engine<Storage> engine;
+};
+
+/// Median and range of figures.
+struct Figure {
+  std::vector<double> values;
+  void print(const char* name, const char* unit) {
+    std::sort(values.begin(), values.end());
+    std::printf("RESULT %-22s %10.1f %s (%.1f to %.1f, %zu times)\n", name,
+                values[values.size() / 2], unit, values.front(), values.back(), values.size());
+  }
+};
+
+class Bench {
+ public:
+  Bench(const Settings& settings, Program& program) : s_(settings), program_(program) {}
+
+  /// Seconds until every stream has `count` new tokens. Passes that only decode, all streams at
+  /// once, are timed besides.
+  double run(std::size_t count) {
+    for (std::size_t i = 0; i < s_("streams"); ++i) {
+      std::vector<std::int32_t> prompt(s_("prompt"));
+      for (std::size_t t = 0; t < prompt.size(); ++t)
+        prompt[t] = static_cast<std::int32_t>(
+            philox(1, Stream::test, requests_, 0, static_cast<std::uint32_t>(t)).word[0] %
+            static_cast<std::uint32_t>(s_("vocabulary")));
+      program_.engine.submit({requests_++, prompt, count});
+    }
+    const double begin = now();
+    std::size_t answered = 0;
+    while (program_.engine.busy()) {
+      const generate::Figures before = program_.engine.figures();
+      const double start = now();
+      for (const generate::Answer& answer : program_.engine.step(program_.context)) {
+        ++answered;
+        TERN_REQUIRE(answer.tokens.size() == count, "{} tokens of {}: {}", answer.tokens.size(),
+                     count, answer.reason);
+      }
+      const generate::Figures after = program_.engine.figures();
+      if (after.computed_tokens == before.computed_tokens &&
+          after.new_tokens - before.new_tokens == s_("streams"))
+        passes.push_back(now() - start);
+    }
+    TERN_REQUIRE(answered == s_("streams"), "{} answers", answered);
+    return now() - begin;
+  }
+  std::vector<double> passes;
+
+ private:
+  static double now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  const Settings& s_;
+  Program& program_;
+  std::uint64_t requests_ = 0;
+};
+
+void measure(const Settings& s) {
+  constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+  const deck::Model model = model_of(s);
+  const generate::EngineOptions options = options_of(s);
+  Arena plan;
+  {
+    const Program measured(model, options, plan);
+    std::printf("model %.2f B parameters, %zu x %zu, %s\n",
+                static_cast<double>(measured.tree.count()) / 1e9, s("layers"), s("hidden"),
+                type_name<Storage>());
+  }
+  for (const Term term :
+       {Term::parameters, Term::activations, Term::workspace, Term::data, Term::cache})
+    std::printf("  %-18s %8.3f GiB\n", term_name(term),
+                static_cast<double>(plan.bytes(term)) / gib);
+  const std::size_t free_before = device_capacity().free_bytes;
+  Arena arena(plan.bytes());
+  Program program(model, options, arena);
+  program.engine.prepare(program.context);
+  program.parameters.initialize(program.context, program.tree, 1);
+  program.context.fence("weights");
+  Bench bench(s, program);
+  bench.run(s("new"));  // libraries, plans
+  bench.passes.clear();
+  Figure prefill, decode, whole, pass;
+  const double streams = static_cast<double>(s("streams"));
+  for (std::size_t i = 0; i < s("repeats"); ++i) {
+    const double first = bench.run(1), all = bench.run(s("new"));
+    prefill.values.push_back(streams * static_cast<double>(s("prompt")) / first);
+    decode.values.push_back(streams * static_cast<double>(s("new") - 1) / (all - first));
+    whole.values.push_back(streams * static_cast<double>(s("new")) / all);
+  }
+  for (const double seconds : bench.passes) pass.values.push_back(streams / seconds);
+  std::printf("memory planned %.3f GiB, taken %.3f GiB (of the device)\n",
+              static_cast<double>(plan.bytes()) / gib,
+              static_cast<double>(free_before - device_capacity().free_bytes) / gib);
+  prefill.print("prefill", "tokens/s");
+  decode.print("decode", "tokens/s");
+  whole.print("prefill and decode", "new tokens/s");
+  if (!pass.values.empty()) pass.print("a pass that decodes", "tokens/s");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Kokkos::ScopeGuard guard(argc, argv);
+  try {
+    measure(Settings(argc, argv));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "engine: %s\n", error.what());
+    return 1;
+  }
+}
