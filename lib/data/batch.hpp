@@ -32,7 +32,7 @@ struct Counts {
 
 /// A sample that stands in a row: its tokens are a clean prefix and then the levels, each filled up
 /// with end tokens to whole blocks (or to the level's maximum).
-struct Piece {
+struct SamplePiece {
   std::uint32_t row = 0;  // of the batch
   std::size_t first = 0;  // of its tokens in Batch::tokens
   std::uint32_t prefix = 0;
@@ -55,7 +55,7 @@ struct Batch {
 
   // Of block diffusion: samples of several segments, several in a row.
   std::vector<std::int32_t> tokens;  // of all pieces
-  std::vector<Piece> pieces;         // in order of rows
+  std::vector<SamplePiece> pieces;   // in order of rows
 
   // Of the optimizer step that the batch belongs to: its number, what its rows of all ranks and
   // micro-steps count, those before this batch's rows, and this batch's own.

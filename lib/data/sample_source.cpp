@@ -189,8 +189,8 @@ struct SampleSource::Impl {
   bool left_out(const Entry& entry) const { return entry.segment[execution_segment] == 0; }
 
   /// The sample as a piece; row and first are not set.
-  Piece piece(const Entry& entry) const {
-    Piece p;
+  SamplePiece piece(const Entry& entry) const {
+    SamplePiece p;
     p.prefix = entry.prefix;
     for (std::size_t l = 0; l < levels; ++l) {
       if (most[l] == 0) continue;
@@ -222,7 +222,7 @@ struct SampleSource::Impl {
   }
 
   void append(const Entry& entry, std::size_t at, Batch& batch) const {
-    Piece p = piece(entry);
+    SamplePiece p = piece(entry);
     p.row = static_cast<std::uint32_t>(at);
     p.first = batch.tokens.size();
     const std::int32_t* from = tokens.data() + entry.first;
@@ -237,7 +237,7 @@ struct SampleSource::Impl {
   }
 
   void count(const Entry& entry, Counts& counts) const {
-    const Piece p = piece(entry);
+    const SamplePiece p = piece(entry);
     for (std::size_t l = 0; l < levels; ++l) {
       counts.tokens[l] += entry.real[l];
       if (p.block[l] > 0) counts.blocks[l] += (p.length[l] + p.block[l] - 1) / p.block[l];

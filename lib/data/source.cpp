@@ -26,7 +26,7 @@ Counts NextTokenSource::counts(std::size_t) const {
 void BlockSource::append(std::size_t row, std::size_t at, Batch& batch) const {
   std::vector<std::int32_t> window(length_ + 1);
   shards_.read(row, length_, window.data());
-  Piece piece;
+  SamplePiece piece;
   piece.row = static_cast<std::uint32_t>(at);
   piece.first = batch.tokens.size();
   piece.length[execution_level] = static_cast<std::uint32_t>(length_);

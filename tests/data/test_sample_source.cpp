@@ -65,7 +65,7 @@ TEST(SampleSource, HierarchyHasTwoLevels) {
   EXPECT_EQ(source.positions(), 4u + 2 * (5 + 7));
   const Batch batch = batch_of(source, 0, 6);
   ASSERT_EQ(batch.pieces.size(), 1u);
-  const Piece& p = batch.pieces[0];
+  const SamplePiece& p = batch.pieces[0];
   EXPECT_EQ(p.row, 6u);
   EXPECT_EQ(p.first, 0u);
   EXPECT_EQ(p.prefix, 3u);
@@ -177,7 +177,7 @@ void check_rows(const std::vector<Sample>& samples, const SampleRules& rules) {
     std::size_t positions = 0, first = 0;
     Counts counts;
     for (std::size_t i = 0; i < batch.pieces.size(); ++i) {
-      const Piece& piece = batch.pieces[i];
+      const SamplePiece& piece = batch.pieces[i];
       const std::size_t sample = source.samples_of(row)[i];
       const SampleSource alone({samples[sample]}, bytes(), rules);
       const Tokens expected = batch_of(alone, 0).tokens;

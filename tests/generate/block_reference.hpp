@@ -91,7 +91,7 @@ class BlockReference {
   std::size_t forward(const Tokens& prompt, const std::vector<Tokens>& levels, const Tokens& block,
                       const std::vector<generate::LevelRule>& rules, std::int32_t mask) {
     data::Batch batch;
-    data::Piece piece;
+    data::SamplePiece piece;
     batch.tokens = prompt;
     piece.prefix = static_cast<std::uint32_t>(prompt.size());
     for (std::size_t l = 0; l < levels.size(); ++l) {

@@ -34,7 +34,7 @@ std::int32_t number(std::size_t value) { return static_cast<std::int32_t>(value)
 
 /// Calls body(level, first, count) for each block of a piece; first counts from the prefix's end.
 template <class F>
-void for_each_block(const data::Piece& piece, const F& body) {
+void for_each_block(const data::SamplePiece& piece, const F& body) {
   std::size_t begin = 0;
   for (std::size_t level = 0; level < data::levels; ++level) {
     const std::size_t length = piece.length[level], block = piece.block[level];
@@ -76,7 +76,7 @@ void BlockRows::fill(const data::Batch& batch, const Noise& noise) {
   drawn_ = {};
   std::size_t begin = 0, in_row = 0;
   std::uint32_t row = 0;
-  for (const data::Piece& piece : batch.pieces) {
+  for (const data::SamplePiece& piece : batch.pieces) {
     if (piece.row != row) begin = in_row = 0;
     row = piece.row;
     TERN_REQUIRE(begin + piece.positions() <= positions_of_row_,
@@ -91,7 +91,8 @@ void BlockRows::fill(const data::Batch& batch, const Noise& noise) {
 }
 
 /// Tokens, position numbers, levels and spans of a piece, without noise.
-void BlockRows::lay_out(const data::Batch& batch, const data::Piece& piece, std::size_t begin) {
+void BlockRows::lay_out(const data::Batch& batch, const data::SamplePiece& piece,
+                        std::size_t begin) {
   const std::size_t row = piece.row * positions_of_row_, prefix = piece.prefix;
   const std::size_t n = piece.tokens() - prefix, clean = begin + prefix, noisy = clean + n;
   const std::int32_t* token = batch.tokens.data() + piece.first;
@@ -114,7 +115,7 @@ void BlockRows::lay_out(const data::Batch& batch, const data::Piece& piece, std:
 }
 
 /// Masks tokens of a piece's noisy copy; `in_row` tokens of its row were drawn for before.
-void BlockRows::draw(const data::Batch& batch, const data::Piece& piece, const Noise& noise,
+void BlockRows::draw(const data::Batch& batch, const data::SamplePiece& piece, const Noise& noise,
                      std::size_t begin, std::size_t in_row) {
   const std::uint64_t row_number = batch.samples[piece.row];
   Uniforms times(noise.seed, noise.evaluating ? Stream::evaluation_time : Stream::diffusion_time,

@@ -56,8 +56,8 @@ class BlockRows {
   const std::vector<NoisyBlock>& blocks() const { return blocks_; }
 
  private:
-  void lay_out(const data::Batch&, const data::Piece&, std::size_t begin);
-  void draw(const data::Batch&, const data::Piece&, const Noise&, std::size_t begin,
+  void lay_out(const data::Batch&, const data::SamplePiece&, std::size_t begin);
+  void draw(const data::Batch&, const data::SamplePiece&, const Noise&, std::size_t begin,
             std::size_t in_row);
 
   std::size_t positions_of_row_;
