@@ -67,9 +67,10 @@ struct BpeTrainer::Impl {
 };
 
 BpeTrainer::BpeTrainer(const BpeTrainingOptions& options) : impl_(std::make_unique<Impl>()) {
-  if (options.vocabulary <= byte_count)
-    user_error("a BPE vocabulary of {} tokens is too small: the bytes and <|endoftext|> are {}",
-               options.vocabulary, byte_count + 1);
+  if (options.vocabulary < byte_count + options.special.size())
+    user_error("a BPE vocabulary of {} tokens is too small: the bytes and {} are {}",
+               options.vocabulary, fmt::join(options.special, ", "),
+               byte_count + options.special.size());
   impl_->options = options;
   impl_->pretokenizer = options.pattern == PiecePattern::gpt2
                             ? detail::gpt2_pretokenizer()
@@ -97,14 +98,15 @@ void BpeTrainer::train(const std::filesystem::path& folder) {
 
   std::vector<detail::Merge> merges;
   std::set<detail::PairQueue::Pair> joined;
-  const std::size_t target = impl_->options.vocabulary - 1;  // <|endoftext|> takes the last place
+  const auto& special = impl_->options.special;  // take the last places
+  const std::size_t target = impl_->options.vocabulary - special.size();
   while (tokens.size() < target) {
     const auto [pair, count] = pairs.top();
     if (count < least_count)
       user_error(
           "the text is too small for a vocabulary of {}: it has repeated pairs for {} tokens; "
           "ask for fewer or give more text",
-          target + 1, tokens.size() + 1);
+          impl_->options.vocabulary, tokens.size() + special.size());
     const std::string bytes = tokens[pair.first] + tokens[pair.second];
     // Another pair may have made the same bytes before: the token is then the same one.
     const auto [place, fresh] = ids.emplace(bytes, static_cast<std::int32_t>(tokens.size()));
@@ -113,9 +115,11 @@ void BpeTrainer::train(const std::filesystem::path& folder) {
     if (joined.insert(pair).second) merges.push_back({pair.first, pair.second, place->second});
     pairs.merge(pair, place->second);
   }
-  const auto end = static_cast<std::int32_t>(tokens.size());
+  std::vector<detail::AddedToken> added;
+  for (const std::string& name : special)
+    added.push_back({name, static_cast<std::int32_t>(tokens.size() + added.size()), true});
   detail::write_tokenizer_json(folder / "tokenizer.json", tokens, merges, impl_->options.pattern,
-                               {{"<|endoftext|>", end, true}});
+                               added);
 }
 
 }  // namespace tern::data

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,10 +13,12 @@ namespace tern::data {
 enum class PiecePattern { gpt2, gpt4 };
 
 struct BpeTrainingOptions {
-  /// Number of tokens: 256 bytes, the merges' results, and <|endoftext|>, which is the last.
+  /// Number of tokens: 256 bytes, the merges' results, and the special ones, which are the last.
   std::size_t vocabulary = 0;
   PiecePattern pattern = PiecePattern::gpt2;
   std::size_t threads = 1;
+  /// Tokens that no text becomes; <|endoftext|> separates documents.
+  std::vector<std::string> special = {"<|endoftext|>"};
 };
 
 /// Counts the pieces of texts, then joins the most frequent pair again and again; of pairs equally
@@ -23,7 +26,7 @@ struct BpeTrainingOptions {
 /// and neither on their order nor on the threads.
 class BpeTrainer {
  public:
-  /// Throws UserError for a vocabulary below 257.
+  /// Throws UserError for a vocabulary too small for the bytes and the special tokens.
   explicit BpeTrainer(const BpeTrainingOptions& options);
   ~BpeTrainer();
 
