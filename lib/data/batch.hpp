@@ -44,6 +44,15 @@ struct SamplePiece {
   std::uint32_t positions() const { return prefix + 2 * (length[0] + length[1]); }
 };
 
+/// A conversation that stands in a row of next-token prediction, on positions [begin, begin +
+/// tokens); it sees itself alone.
+struct Document {
+  std::uint32_t row = 0;  // of the batch
+  std::uint32_t begin = 0, tokens = 0;
+
+  bool operator==(const Document&) const = default;
+};
+
 struct Batch {
   std::size_t sequences = 0, tokens_per_sequence = 0;  // B, T (positions of a row)
   std::vector<std::uint64_t> samples;                  // (B) global row numbers consumed
@@ -52,6 +61,8 @@ struct Batch {
   // Of next-token prediction.
   std::vector<std::int32_t> inputs;   // (B*T)
   std::vector<std::int32_t> targets;  // (B*T), the next token; -1: ignored
+  // Of supervised training, beside these two; what stands on no document is padding.
+  std::vector<Document> documents;  // in order of rows and positions
 
   // Of block diffusion: samples of several segments, several in a row.
   std::vector<std::int32_t> tokens;  // of all pieces

@@ -1,0 +1,159 @@
+#include "data/chat_source.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "data/detail/packing.hpp"
+#include "data/detail/parallel.hpp"
+
+namespace tern::data {
+namespace {
+
+/// Tokens with something before them that a model shall learn to write.
+std::size_t learned_tokens(const ChatTokens& chat) {
+  if (chat.learned.empty()) return 0;
+  return static_cast<std::size_t>(
+      std::count_if(chat.learned.begin() + 1, chat.learned.end(), [](auto l) { return l != 0; }));
+}
+
+void resize(ChatTokens& chat, std::size_t tokens) {
+  chat.tokens.resize(tokens);
+  chat.learned.resize(tokens);
+  chat.roles.resize(tokens);
+}
+
+/// Conversations whose prefix is compared.
+constexpr std::size_t compared = 64;
+
+std::string spelled(const std::vector<std::int32_t>& tokens, std::size_t at,
+                    const Tokenizer& tokenizer) {
+  if (at >= tokens.size()) return "nothing";
+  return fmt::format("{} '{}'", tokens[at], tokenizer.decode({tokens[at]}));
+}
+
+}  // namespace
+
+void require_prefix(const ChatTokens& learned, const std::vector<std::int32_t>& prompt,
+                    const std::string& place, const Tokenizer& tokenizer) {
+  const auto [at, of_prompt] =
+      std::mismatch(learned.tokens.begin(), learned.tokens.end(), prompt.begin(), prompt.end());
+  const auto first = static_cast<std::size_t>(of_prompt - prompt.begin());
+  TERN_REQUIRE(first == prompt.size(),
+               "{}: token {} of the training row is {}, of generation's prompt {}", place, first,
+               spelled(learned.tokens, first, tokenizer), spelled(prompt, first, tokenizer));
+  TERN_REQUIRE(first < learned.tokens.size() && learned.learned[first] != 0,
+               "{}: token {} ({}) follows generation's prompt, and is not learned", place, first,
+               spelled(learned.tokens, first, tokenizer));
+}
+
+std::vector<ChatTokens> training_tokens(const std::vector<Conversation>& conversations,
+                                        const ChatRules& rules, const Tokenizer& tokenizer,
+                                        std::size_t threads) {
+  std::vector<ChatTokens> all(conversations.size());
+  detail::parallel_for(all.size(), threads, [&](std::size_t i) {
+    const Conversation& conversation = conversations[i];
+    all[i] = tokens_of(training_pieces(conversation, rules), tokenizer);
+    if (i >= compared) return;
+    const std::vector<Message>& messages = conversation.messages;
+    const auto prompt = generation_prompt({messages.begin(), messages.end() - 1}, rules);
+    require_prefix(all[i], tokens_of(prompt, tokenizer).tokens, conversation.place, tokenizer);
+  });
+  return all;
+}
+
+ChatSource::ChatSource(std::vector<ChatTokens> conversations, const ChatRowRules& rules)
+    : rules_(rules), conversations_(std::move(conversations)) {
+  TERN_REQUIRE(rules.positions > 0);
+  if (conversations_.empty()) user_error("there are no conversations to make rows of");
+  fit();
+  const ChatTruncation& t = truncation_;
+  if (t.left_out() == t.conversations)
+    user_error(
+        "none of the {} conversations is left: {} have more than the {} tokens of a row (the "
+        "longest {}), {} nothing to be learned; raise &model context, write &data too_long = "
+        "'cut', or see that the assistant speaks in them",
+        t.conversations, t.too_long, rules_.positions, t.longest, t.silent);
+  make_rows();
+}
+
+/// Cuts or empties what is too long, and empties what teaches nothing.
+void ChatSource::fit() {
+  for (ChatTokens& chat : conversations_) {
+    const std::size_t length = chat.tokens.size();
+    TERN_REQUIRE(chat.learned.size() == length && chat.roles.size() == length,
+                 "{} tokens, {} marks, {} roles", length, chat.learned.size(), chat.roles.size());
+    ++truncation_.conversations;
+    truncation_.longest = std::max(truncation_.longest, length);
+    const bool long_one = length > rules_.positions;
+    if (long_one) {
+      ++truncation_.too_long;
+      resize(chat, rules_.cut ? rules_.positions : 0);
+      if (!rules_.cut) continue;
+      ++truncation_.cut;
+    }
+    if (learned_tokens(chat) > 0) continue;
+    ++truncation_.silent;
+    resize(chat, 0);
+  }
+}
+
+void ChatSource::make_rows() {
+  std::vector<std::uint32_t> sizes;
+  for (const ChatTokens& chat : conversations_) {
+    sizes.push_back(static_cast<std::uint32_t>(chat.tokens.size()));
+    tokens_ += chat.tokens.size();
+    learned_ += learned_tokens(chat);
+  }
+  if (rules_.packing) {
+    rows_ = detail::pack(sizes, rules_.positions, rules_.seed);
+    return;
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 0) rows_.push_back({i});
+}
+
+void ChatSource::start(Batch& batch) const {
+  batch.inputs.assign(batch.sequences * rules_.positions, 0);
+  batch.targets.assign(batch.sequences * rules_.positions, -1);
+}
+
+void ChatSource::append(std::size_t row, std::size_t at, Batch& batch) const {
+  std::size_t begin = 0;
+  for (const std::size_t number : conversations_of(row)) {
+    const ChatTokens& chat = conversations_[number];
+    const std::size_t count = chat.tokens.size(), first = at * rules_.positions + begin;
+    std::copy(chat.tokens.begin(), chat.tokens.end(), batch.inputs.data() + first);
+    for (std::size_t i = 1; i < count; ++i)
+      if (chat.learned[i] != 0) batch.targets[first + i - 1] = chat.tokens[i];
+    batch.documents.push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(begin),
+                               static_cast<std::uint32_t>(count)});
+    begin += count;
+  }
+}
+
+Counts ChatSource::counts(std::size_t row) const {
+  Counts counts;
+  for (const std::size_t number : conversations_of(row)) {
+    counts.tokens[execution_level] +=
+        static_cast<std::int64_t>(learned_tokens(conversations_[number]));
+    counts.data_tokens += static_cast<std::int64_t>(conversations_[number].tokens.size());
+    ++counts.samples;
+  }
+  return counts;
+}
+
+double ChatSource::fill() const {
+  return static_cast<double>(tokens_) / static_cast<double>(rows() * positions());
+}
+
+double ChatSource::learned() const {
+  return static_cast<double>(learned_) / static_cast<double>(tokens_);
+}
+
+const std::vector<std::size_t>& ChatSource::conversations_of(std::size_t row) const {
+  TERN_REQUIRE(row < rows());
+  return rows_[row];
+}
+
+}  // namespace tern::data
