@@ -5,6 +5,7 @@
 #include "objective/block_diffusion.hpp"
 #include "objective/causal.hpp"
 #include "objective/refinement.hpp"
+#include "objective/supervised.hpp"
 
 namespace tern::objective {
 
@@ -23,6 +24,8 @@ std::unique_ptr<Objective<T>> make_objective(const deck::Deck& deck, const Shape
     return std::make_unique<BlockDiffusion<T>>(deck, shape, arena);
   if (deck.objective.kind == "refinement")
     return std::make_unique<Refinement<T>>(deck, shape, arena);
+  if (deck.objective.kind == "supervised")
+    return std::make_unique<Supervised<T>>(deck, shape, arena);
   TERN_REQUIRE(false, "objective kind '{}' passed the deck's check", deck.objective.kind);
 }
 
@@ -36,7 +39,9 @@ std::size_t row_positions(const deck::Deck& deck) {
 
 std::size_t scored_positions(const deck::Deck& deck) {
   const std::size_t positions = row_positions(deck);
-  return deck.objective.kind == "block_diffusion" ? positions / 2 : positions;
+  if (deck.objective.kind == "block_diffusion") return positions / 2;
+  if (deck.objective.kind == "supervised") return positions - 1;  // a first token is never learned
+  return positions;
 }
 
 template class Objective<float>;

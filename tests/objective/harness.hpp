@@ -128,7 +128,10 @@ class Pass {
 
   void request(Arena& from) {
     const std::size_t all = rows_ * positions_;
-    const std::size_t scored = deck_.objective.kind == "block_diffusion" ? all / 2 : all;
+    const std::string& kind = deck_.objective.kind;
+    const std::size_t scored = kind == "block_diffusion" ? all / 2
+                               : kind == "supervised"    ? all - rows_
+                                                         : all;
     model::TransformerOptions options{rows_, positions_};
     options.positions = static_cast<std::size_t>(deck_.model.context);
     options.scored = scored < all ? scored : 0;

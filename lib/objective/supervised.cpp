@@ -1,0 +1,104 @@
+#include "objective/supervised.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace tern::objective {
+namespace {
+
+std::size_t rows_of(const Shape& shape) { return shape.batch * shape.tokens; }
+
+/// The most positions of a micro-step that have a target: the last one of a row never has.
+std::size_t scored_of(const Shape& shape) { return shape.batch * (shape.tokens - 1); }
+
+std::int32_t number(std::size_t value) { return static_cast<std::int32_t>(value); }
+
+}  // namespace
+
+template <class T>
+Supervised<T>::Supervised(const deck::Deck& deck, const Shape& shape, Arena& arena)
+    : head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary),
+            deck.model.logit_cap},
+      table_(arena.measuring() ? 0 : shape.batch, shape.tokens),
+      inputs_("inputs", shape.slots, rows_of(shape), arena),
+      order_("token order", shape.slots, rows_of(shape), arena),
+      positions_("positions", shape.slots, rows_of(shape), arena),
+      rows_("learned rows", shape.slots, scored_of(shape), arena),
+      targets_("targets", shape.slots, scored_of(shape), arena),
+      spans_("key spans", shape.slots, rows_of(shape), arena),
+      hulls_("span hulls", shape.slots,
+             shape.batch *
+                 static_cast<std::size_t>(ops::Pattern::groups(static_cast<int>(shape.tokens))),
+             arena),
+      weights_(arena.vector<A>("loss weights", Term::data, scored_of(shape))) {}
+
+/// Positions, spans, and the rows that are scored.
+template <class T>
+void Supervised<T>::lay_out(const data::Batch& batch) {
+  const std::size_t T_row = batch.tokens_per_sequence;
+  places_.assign(batch.inputs.size(), 0);
+  learned_.clear();
+  wanted_.clear();
+  table_.clear();
+  for (const data::Document& document : batch.documents) {
+    const std::size_t begin = document.begin, end = begin + document.tokens;
+    TERN_REQUIRE(document.row < batch.sequences && end <= T_row,
+                 "a conversation on [{}, {}) of row {}, of {} rows of {}", begin, end, document.row,
+                 batch.sequences, T_row);
+    for (std::size_t at = begin; at < end; ++at) {
+      const std::size_t row = document.row * T_row + at;
+      places_[row] = number(at - begin);
+      table_.at(document.row, at).context = {number(begin), number(at) + 1};
+      if (batch.targets[row] < 0) continue;
+      learned_.push_back(number(row));
+      wanted_.push_back(batch.targets[row]);
+    }
+  }
+  table_.finish();
+}
+
+template <class T>
+Prepared<T> Supervised<T>::prepare(const ops::Context& context, const data::Batch& batch,
+                                   std::size_t slot, bool evaluating) {
+  lay_out(batch);
+  data::sort_rows_by_token(batch.inputs, sorted_);
+  const Device& space = context.space;
+  const Vector<A> weights(weights_.data(), wanted_.size());
+  const double tokens = static_cast<double>(batch.step.tokens[data::execution_level]);
+  TERN_REQUIRE(evaluating || tokens >= static_cast<double>(wanted_.size()),
+               "{} learned tokens in a step of {}", wanted_.size(), tokens);
+  Kokkos::deep_copy(space, weights, evaluating ? A(1) : static_cast<A>(1 / tokens));
+  Prepared<T> p;
+  p.rows.tokens = inputs_.copy(space, batch.inputs, slot);
+  p.rows.order = order_.copy(space, sorted_, slot);
+  p.rows.positions = positions_.copy(space, places_, slot);
+  p.pattern = table_.pattern(spans_.copy(space, table_.spans(), slot).data(),
+                             hulls_.copy(space, table_.hulls(), slot).data());
+  p.scored = {rows_.copy(space, learned_, slot), targets_.copy(space, wanted_, slot)};
+  p.weights = weights;
+  return p;
+}
+
+template <class T>
+void Supervised<T>::tally(std::size_t, const std::vector<double>& losses,
+                          const std::vector<std::int32_t>& best, std::vector<double>& sums) {
+  TERN_REQUIRE(losses.size() == wanted_.size() && best.size() == wanted_.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    sums[0] += losses[i];
+    sums[1] += best[i] == wanted_[i] ? 1 : 0;
+  }
+  sums[2] += static_cast<double>(losses.size());
+}
+
+template <class T>
+Score Supervised<T>::conclude(const std::vector<double>& sums, bool) {
+  return {
+      sums[0] / sums[2], static_cast<std::int64_t>(sums[2]), {{"val/accuracy", sums[1] / sums[2]}}};
+}
+
+template class Supervised<float>;
+template class Supervised<bf16>;
+template class Supervised<double>;
+
+}  // namespace tern::objective
