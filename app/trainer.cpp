@@ -42,6 +42,8 @@ po::options_description describe(CommandLine& line) {
       "print the whole deck, with defaults, units, ranges and help, and end")(
       "dry-run", po::bool_switch(&line.options.dry_run),
       "print the plan (parameters, memory term by term, time, cost) and end")(
+      "show-batch", po::bool_switch(&line.options.show_batch),
+      "supervised: print the first rows' tokens with role and mask and end")(
       "resume", po::bool_switch(&line.options.resume),
       "go on from the newest good checkpoint; start anew if there is none")(
       "fresh", po::bool_switch(&line.options.fresh),

@@ -3,7 +3,9 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "campaign/epochs.hpp"
 #include "campaign/run_directory.hpp"
+#include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
 #include "plan/plan.hpp"
@@ -26,25 +28,50 @@ RunDirectory agree_on_directory(const deck::Deck& deck, const Options& options,
   return directory;
 }
 
+/// Counts the steps of a deck that counts epochs, in it and in its plan, for which the data must be
+/// opened: they are returned. In a dry run without data the number stays unknown.
+std::optional<TrainingData> count_steps(deck::Deck& deck, plan::Plan& plan, const Options& options,
+                                        comm::Group& group, Log& log) {
+  if (deck.campaign.task != "train" || deck.campaign.epochs == 0) return std::nullopt;
+  std::optional<TrainingData> data;
+  try {
+    data = open_training_data(deck, group, log);
+  } catch (const UserError& e) {
+    if (!options.dry_run) throw;
+    log.line("the number of steps is not known: {}", e.what());
+    return std::nullopt;
+  }
+  const std::int64_t epochs = deck.campaign.epochs;
+  deck = with_steps(deck, data->train.source->rows(), plan.global);
+  plan::set_steps(plan, deck, deck.campaign.max_steps, data->train.fill);
+  data->train.summary += fmt::format("; epochs = {}: {} steps", epochs, deck.campaign.max_steps);
+  return data;
+}
+
 template <class T>
 int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
-          comm::Group& group, const comm::Session& session, Log& log) {
+          std::optional<TrainingData> data, comm::Group& group, const comm::Session& session,
+          Log& log) {
   const RunDirectory directory = agree_on_directory(deck, options, group);
   log.open(directory.log());
   say_what_runs(deck, session, log);
   log.line("{}", plan::table(plan, deck, group.size()));
-  Trainer<T> trainer(deck, options, plan, directory, group, session.local_rank(), log);
+  if (!data) data = open_training_data(deck, group, log);
+  Trainer<T> trainer(deck, options, plan, directory, std::move(*data), group, session.local_rank(),
+                     log);
   return trainer.run();
 }
 
 template <class T>
-int dispatch(const deck::Deck& deck, const Options& options, comm::Group& group,
+int dispatch(deck::Deck deck, const Options& options, comm::Group& group,
              const comm::Session& session) {
   Log log(session.rank() == 0);
   if (!options.export_to.empty()) return export_model<T>(deck, options.export_to, group, log);
   const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
   const auto mesh = deck.campaign.task == "generate" ? comm::alone() : nullptr;
-  const plan::Plan plan = plan::make_plan(planned, mesh ? *mesh : group);
+  plan::Plan plan = plan::make_plan(planned, mesh ? *mesh : group);
+  if (options.show_batch) return show_batch(deck, plan, group, log);
+  auto data = count_steps(deck, plan, options, group, log);
   const std::string table = plan::table(plan, deck, group.size());
   const std::string shortage = plan::shortage(plan, planned, mesh ? *mesh : group);
   if (options.dry_run) {  // perhaps on another machine than that of the run: a shortage is no error
@@ -54,7 +81,7 @@ int dispatch(const deck::Deck& deck, const Options& options, comm::Group& group,
   if (!shortage.empty()) user_error("{}\n{}", table, shortage);
   if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, group, log);
   if (deck.campaign.task == "generate") return generate_text<T>(deck, plan, group, log);
-  return train<T>(deck, options, plan, group, session, log);
+  return train<T>(deck, options, plan, std::move(data), group, session, log);
 }
 
 }  // namespace

@@ -8,10 +8,11 @@
 namespace tern::campaign {
 
 struct Options {
-  bool resume = false;    // go on from the newest checkpoint; a fresh run if there is none
-  bool fresh = false;     // move an earlier run of the same directory aside and start anew
-  bool dry_run = false;   // print the plan and end
-  std::string export_to;  // write the weights as a Transformers directory there, and end
+  bool resume = false;      // go on from the newest checkpoint; a fresh run if there is none
+  bool fresh = false;       // move an earlier run of the same directory aside and start anew
+  bool dry_run = false;     // print the plan and end
+  bool show_batch = false;  // print the first rows' tokens and end
+  std::string export_to;    // write the weights as a Transformers directory there, and end
 };
 
 /// Exit codes beside 0, 1 (the user's mistake) and 70 (an internal error).

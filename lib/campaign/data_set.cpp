@@ -1,8 +1,10 @@
 #include "campaign/data_set.hpp"
 
 #include "base/error.hpp"
+#include "campaign/writer.hpp"
 #include "deck/rules.hpp"
 #include "objective/objective.hpp"
+#include "optimizer/update.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -36,6 +38,39 @@ void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::s
   set.source = std::move(source);
 }
 
+std::string describe(const data::ChatSource& source) {
+  const data::ChatTruncation& t = source.truncation();
+  std::string text = fmt::format(
+      "{} conversations in {} rows of {} positions, {:.1f}% filled; {:.1f}% of the tokens learned",
+      t.conversations, source.rows(), source.positions(), 100 * source.fill(),
+      100 * source.learned());
+  if (t.too_long > 0)
+    text += fmt::format("; {} too long (the longest has {} tokens), {} of them cut, {} left out",
+                        t.too_long, t.longest, t.cut, t.too_long - t.cut);
+  if (t.silent > 0) text += fmt::format("; {} left out with nothing to be learned", t.silent);
+  return text;
+}
+
+void open_conversations(DataSet& set, const deck::Deck& deck,
+                        const std::vector<std::string>& patterns,
+                        const data::Tokenizer& tokenizer) {
+  const deck::Data& d = deck.data;
+  data::ChatRowRules rules;
+  rules.positions = objective::row_positions(deck);
+  rules.packing = d.packing;
+  rules.cut = d.too_long == "cut";
+  rules.seed = static_cast<std::uint64_t>(deck.campaign.seed);
+  auto source = std::make_unique<data::ChatSource>(
+      data::training_tokens(data::read_conversations(patterns),
+                            data::chat_rules(d.chat_template, d.thinking), tokenizer,
+                            size(d.threads)),
+      rules);
+  set.summary = describe(*source);
+  set.fill = source->fill();
+  set.chats = source.get();
+  set.source = std::move(source);
+}
+
 void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::string>& patterns) {
   const std::size_t context = size(deck.model.context);
   set.shards = std::make_unique<data::Shards>(patterns, size(deck.model.vocabulary),
@@ -51,6 +86,22 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
         "or shorten the context",
         fmt::join(patterns, ", "), set.shards->tokens(), context);
   set.summary = fmt::format("{:.1f} M tokens", static_cast<double>(set.shards->tokens()) / 1e6);
+}
+
+/// Samples of text are a convenience: without a tokenizer the run goes on without them. Data that
+/// must be tokenised need one.
+std::unique_ptr<data::Tokenizer> optional_tokenizer(const deck::Deck& deck, comm::Group& group,
+                                                    Log& log) {
+  if (deck::holds_samples(deck.data)) return open_tokenizer(deck);
+  // Where layers are gathered from all ranks, all must run the model that rank 0 samples from.
+  const bool together = optimizer::fully_sharded(deck, group.size());
+  if (deck.generation.samples == 0 || (group.rank() != 0 && !together)) return nullptr;
+  try {
+    return open_tokenizer(deck);
+  } catch (const UserError& e) {
+    log.warning("no samples will be written: {}", e.what());
+    return nullptr;
+  }
 }
 
 }  // namespace
@@ -79,11 +130,21 @@ DataSet open_data(const deck::Deck& deck, const std::vector<std::string>& patter
   DataSet set;
   if (deck::holds_samples(deck.data)) {
     TERN_REQUIRE(tokenizer, "samples without a tokenizer");
-    open_samples(set, deck, patterns, *tokenizer);
+    if (deck.objective.kind == "supervised")
+      open_conversations(set, deck, patterns, *tokenizer);
+    else
+      open_samples(set, deck, patterns, *tokenizer);
   } else {
     open_shards(set, deck, patterns);
   }
   return set;
+}
+
+TrainingData open_training_data(const deck::Deck& deck, comm::Group& group, Log& log) {
+  TrainingData data{optional_tokenizer(deck, group, log), {}, {}};
+  data.train = open_data(deck, deck.data.train, data.tokenizer.get());
+  data.valid = open_data(deck, deck.data.valid, data.tokenizer.get());
+  return data;
 }
 
 }  // namespace tern::campaign

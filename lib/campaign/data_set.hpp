@@ -1,10 +1,12 @@
-/// What &data names, opened: token shards, or samples made into rows.
+/// What &data names, opened: token shards, or samples or conversations made into rows.
 #pragma once
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
+#include "comm/comm.hpp"
+#include "data/chat_source.hpp"
 #include "data/sample_source.hpp"
 #include "deck/deck.hpp"
 
@@ -14,7 +16,8 @@ struct DataSet {
   std::unique_ptr<data::Shards> shards;  // or
   std::vector<data::Sample> samples;     // in the order of their files
   std::unique_ptr<data::Source> source;
-  double fill = 1;      // share of the rows' positions that samples stand on
+  const data::ChatSource* chats = nullptr;  // the source, if it is of conversations
+  double fill = 1;                          // share of the rows' positions that samples stand on
   std::string summary;  // "9.6 M tokens", "7,473 samples in 2,510 rows, 98.2% filled, ..."
 };
 
@@ -22,6 +25,15 @@ struct DataSet {
 /// samples alone. Throws UserError for what is missing or too short.
 DataSet open_data(const deck::Deck& deck, const std::vector<std::string>& patterns,
                   const data::Tokenizer* tokenizer);
+
+/// What a training run reads.
+struct TrainingData {
+  std::unique_ptr<data::Tokenizer> tokenizer;  // null: none needed, and no samples are written
+  DataSet train, valid;
+};
+
+/// Opens both sets, and the tokenizer where they need one or rank 0 writes samples of text.
+TrainingData open_training_data(const deck::Deck& deck, comm::Group& group, Log& log);
 
 /// How a deck's samples become tokens.
 data::SampleRules sample_rules(const deck::Deck& deck);

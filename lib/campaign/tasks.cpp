@@ -98,7 +98,7 @@ int generate_text(const deck::Deck& deck, const plan::Plan& plan, comm::Group& g
 template <class T>
 int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
                  Log& log) {
-  if (deck.objective.kind != "causal")
+  if (deck.objective.kind != "causal" && deck.objective.kind != "supervised")
     user_error(
         "--export: no model of Transformers predicts as &objective kind = '{}' does; read the "
         "weights from checkpoint.h5 in {}",

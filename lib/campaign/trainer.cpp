@@ -19,22 +19,6 @@ std::size_t threads_of(const deck::Deck& deck) {
   return static_cast<std::size_t>(deck.data.threads);
 }
 
-/// Samples of text are a convenience: without a tokenizer the run goes on without them. Data that
-/// must be tokenised need one.
-std::unique_ptr<data::Tokenizer> optional_tokenizer(const deck::Deck& deck, comm::Group& group,
-                                                    Log& log) {
-  if (deck::holds_samples(deck.data)) return open_tokenizer(deck);
-  // Where layers are gathered from all ranks, all must run the model that rank 0 samples from.
-  const bool together = optimizer::fully_sharded(deck, group.size());
-  if (deck.generation.samples == 0 || (group.rank() != 0 && !together)) return nullptr;
-  try {
-    return open_tokenizer(deck);
-  } catch (const UserError& e) {
-    log.warning("no samples will be written: {}", e.what());
-    return nullptr;
-  }
-}
-
 deck::Deck with_batch_of(deck::Deck deck, const plan::Plan& plan) {
   deck.batch.per_rank = plan.per_rank;
   deck.batch.global = plan.global;
@@ -45,16 +29,15 @@ deck::Deck with_batch_of(deck::Deck deck, const plan::Plan& plan) {
 
 template <class T>
 Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
-                    const RunDirectory& directory, comm::Group& group, int local_rank, Log& log)
+                    const RunDirectory& directory, TrainingData data, comm::Group& group,
+                    int local_rank, Log& log)
     : deck_(with_batch_of(deck, plan)),
       plan_(plan),
       directory_(directory),
       group_(group),
       log_(log),
       layout_(plan::make_layout(deck_, group.size())),
-      tokenizer_(optional_tokenizer(deck_, group, log)),
-      train_(open_data(deck_, deck.data.train, tokenizer_.get())),
-      valid_(open_data(deck_, deck.data.valid, tokenizer_.get())),
+      data_(std::move(data)),
       arena_(plan.total_bytes),
       workload_(deck_, layout_, group, arena_),
       snapshot_(workload_.tree, workload_.parameters, workload_.optimizer->owned(),
@@ -131,7 +114,7 @@ void Trainer<T>::open_reader() {
   options.depth = std::max<std::size_t>(4, options.threads);
   options.accumulation = layout_.accumulation;
   reader_ = std::make_unique<data::Reader>(
-      *train_.source, options, static_cast<std::size_t>(group_.rank()),
+      *data_.train.source, options, static_cast<std::size_t>(group_.rank()),
       static_cast<std::size_t>(group_.size()),
       static_cast<std::uint64_t>(state_.step) * layout_.accumulation);
 }
@@ -141,8 +124,8 @@ int Trainer<T>::run() {
   log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} positions a step",
             static_cast<double>(plan_.parameters) / 1e6, group_.size(),
             group_.size() > 1 ? "s" : "", layout_.global, layout_.tokens);
-  log_.line("train: {}", train_.summary);
-  log_.line("valid: {}", valid_.summary);
+  log_.line("train: {}", data_.train.summary);
+  log_.line("valid: {}", data_.valid.summary);
   warn_of_verdict();
   if (state_.step == 0 && deck_.evaluation.every > 0) evaluate();
   stop_ = reason_to_stop();
@@ -216,7 +199,7 @@ void Trainer<T>::evaluate() {
   const Timer timer;
   workload_.optimizer->exchange_average(workload_.context);
   const objective::Score result =
-      campaign::evaluate(workload_, deck_, layout_, *valid_.source, group_, state_.step > 0);
+      campaign::evaluate(workload_, deck_, layout_, *data_.valid.source, group_, state_.step > 0);
   evaluated_step_ = state_.step;
   validation_loss_ = result.loss;
   const bool better = state_.step > 0 && result.loss < state_.best_loss;
@@ -250,8 +233,8 @@ void Trainer<T>::evaluate() {
 template <class T>
 void Trainer<T>::solve_problems(Values& values) {
   const Accuracy accuracy =
-      solve(workload_, deck_, valid_.samples, static_cast<std::size_t>(deck_.evaluation.problems),
-            *tokenizer_, group_);
+      solve(workload_, deck_, data_.valid.samples,
+            static_cast<std::size_t>(deck_.evaluation.problems), *data_.tokenizer, group_);
   values.emplace_back("val/exact_match", accuracy.exact_match());
   values.emplace_back("val/well_formed", static_cast<double>(accuracy.well_formed) /
                                              static_cast<double>(accuracy.problems));
@@ -268,10 +251,10 @@ void Trainer<T>::solve_problems(Values& values) {
 
 template <class T>
 void Trainer<T>::write_samples() {
-  if (!tokenizer_ || !workload_.generator) return;
+  if (!data_.tokenizer || !workload_.generator) return;
   std::string page = fmt::format("step {}\n", state_.step);
   for (const std::string& text :
-       campaign::write_samples(workload_, deck_, *tokenizer_, deck_.generation.prompt))
+       campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))
     page += fmt::format("---\n{}{}\n", deck_.generation.prompt, text);
   if (group_.rank() != 0) return;
   std::ofstream(directory_.samples()) << page;

@@ -25,10 +25,11 @@ namespace tern::campaign {
 template <class T>
 class Trainer {
  public:
-  /// Opens data and directory, allocates everything, and loads or draws the parameters. Collective.
-  /// `deck` has per_rank resolved by `plan`.
+  /// Allocates everything, and loads or draws the parameters. Collective. `deck` has per_rank
+  /// resolved by `plan`.
   Trainer(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
-          const RunDirectory& directory, comm::Group& group, int local_rank, Log& log);
+          const RunDirectory& directory, TrainingData data, comm::Group& group, int local_rank,
+          Log& log);
 
   /// Trains until a reason to stop; returns the exit code. Collective.
   int run();
@@ -67,8 +68,7 @@ class Trainer {
   comm::Group& group_;
   Log& log_;
   plan::Layout layout_;
-  std::unique_ptr<data::Tokenizer> tokenizer_;  // null: no samples are written
-  DataSet train_, valid_;
+  TrainingData data_;
   Arena arena_;
   plan::Workload<T> workload_;
   Snapshot<T> snapshot_;

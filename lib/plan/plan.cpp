@@ -129,9 +129,7 @@ Plan make_plan(const deck::Deck& deck, comm::Group& group) {
   Plan plan;
   measure(resolved, group, plan);
   plan.device_bytes = device_capacity().free_bytes;
-  plan.steps = deck.campaign.max_steps;
-  plan.tokens = static_cast<double>(plan.steps) * static_cast<double>(plan.global) *
-                static_cast<double>(deck.model.context);
+  if (deck.campaign.epochs == 0) set_steps(plan, deck, deck.campaign.max_steps, 1);
   plan.flops_per_token = flops_per_token(deck, plan.parameters);
   if (const auto rate = measured_rate(deck.output.directory))
     plan.rate = {*rate, fmt::format("median of the last run in {}", deck.output.directory)};
@@ -139,6 +137,12 @@ Plan make_plan(const deck::Deck& deck, comm::Group& group) {
     plan.rate = {0.4 * *peak * 1e12 * group.size() / plan.flops_per_token,
                  fmt::format("if 40% of {:.0f} TFLOP/s a device is reached", *peak)};
   return plan;
+}
+
+void set_steps(Plan& plan, const deck::Deck& deck, std::int64_t steps, double fill) {
+  plan.steps = steps;
+  plan.tokens = static_cast<double>(steps) * static_cast<double>(plan.global) * fill *
+                static_cast<double>(deck.model.context);
 }
 
 std::string table(const Plan& plan, const deck::Deck& deck, int ranks) {
@@ -156,14 +160,16 @@ std::string table(const Plan& plan, const deck::Deck& deck, int ranks) {
               fmt::format("{:.3f} GiB", static_cast<double>(plan.device_bytes) / gib));
   text += row("checkpoint",
               fmt::format("{:.3f} GiB", static_cast<double>(plan.checkpoint_bytes) / gib));
-  text += row("steps", fmt::format("{}", plan.steps));
-  text += row("tokens", fmt::format("{:.1f} M", plan.tokens / 1e6));
+  const bool known = plan.steps > 0;
+  text += row("steps", known ? fmt::format("{}", plan.steps) : "unknown: no data yet");
+  if (known) text += row("tokens", fmt::format("{:.1f} M", plan.tokens / 1e6));
   text += row("FLOP a token", fmt::format("{:.3g}", plan.flops_per_token));
   if (!plan.rate) return text + row("time", "unknown: no rate yet");
-  double seconds = plan.tokens / plan.rate->first;
-  if (deck.campaign.max_hours > 0) seconds = std::min(seconds, deck.campaign.max_hours * 3600);
   text += row("rate", fmt::format("{:.0f} tokens/s", plan.rate->first));
   text += "                     (" + plan.rate->second + ")\n";
+  if (!known) return text + row("time", "unknown: no data yet");
+  double seconds = plan.tokens / plan.rate->first;
+  if (deck.campaign.max_hours > 0) seconds = std::min(seconds, deck.campaign.max_hours * 3600);
   text += row("time", hours(seconds));
   if (deck.cost.dollars_per_gpu_hour > 0)
     text += row("cost",

@@ -19,7 +19,7 @@ struct Plan {
   std::size_t total_bytes = 0;                       // what the run allocates on a rank's device
   std::size_t device_bytes = 0;                      // free on this device now
   std::size_t checkpoint_bytes = 0;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;      // 0: not known before the data are opened
   double tokens = 0;           // of all steps
   double flops_per_token = 0;  // forward and backward
   /// Tokens a second of all ranks, and where the figure is from.
@@ -30,6 +30,9 @@ struct Plan {
 /// micro-batch that fits (a divisor of global / ranks where global is given). Collective: the ranks
 /// agree.
 Plan make_plan(const deck::Deck& deck, comm::Group& group);
+
+/// Of a plan whose deck counts epochs: its steps, once known, of rows `fill` of which is data.
+void set_steps(Plan& plan, const deck::Deck& deck, std::int64_t steps, double fill);
 
 /// Forward and backward FLOPs of a token: 6 a parameter that multiplies (embedding look-up not
 /// counted unless tied) plus 12 layers x (heads x head_dim) x context for attention, as PaLM

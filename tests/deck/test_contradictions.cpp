@@ -181,10 +181,35 @@ TEST(DeckRefusals, WhatIsNamedButNotBuiltYetIsRefusedPlainly) {
                   "d:1:{}: {}.{}: {} asks for {}, which this version does not build yet; use {}",
                   3 + std::string(group).size(), group, name, value, what, instead)});
   };
-  refused("objective", "kind", "'supervised'", "supervised training", "'causal'");
   refused("precision", "compute", "'fp16'", "fp16", "'bf16'");
   refused("parallel", "tensor", "2", "tensor parallelism", "1");
   refused("parallel", "pipeline", "2", "pipeline parallelism", "1");
+}
+
+TEST(DeckContradictions, Supervised) {
+  const std::string kind = "&objective kind = 'supervised' /";
+  none(kind);
+  none(kind + " &data train = 'a.jsonl' valid = 'b.jsonl' /");
+  one(kind + "\n&data train = 'a.bin' /",
+      "d:1:12: objective.kind: supervised training needs conversations; write a .jsonl file of "
+      "{\"messages\": [...]}");
+  one(kind + "\n&model position = 'learned' /",
+      "d:2:8: model.position: positions begin anew with each conversation, for which 'learned' is "
+      "not built; write 'rope'");
+}
+
+TEST(DeckContradictions, Epochs) {
+  none("&campaign epochs = 2 /");
+  none("&campaign epochs = 2 max_steps = 1000 /");  // a printed deck gives defaults too
+  one("&campaign epochs = 2 max_steps = 50 /",
+      "d:1:22: campaign.max_steps: 50 steps, but epochs = 2 makes the steps follow from the data; "
+      "remove one of the two");
+  one("&campaign epochs = 2 / &data train = 'a.bin' /",
+      "d:1:11: campaign.epochs: epochs are counted over samples (.json, .jsonl), not token shards; "
+      "write max_steps");
+  none("&campaign epochs = 2 / &objective kind = 'supervised' / &data train = 'a.jsonl' /");
+  // Their number of steps is not known yet.
+  none("&campaign epochs = 2 / &optimizer warmup_steps = 2000 schedule = 'wsd' /");
 }
 
 TEST(DeckContradictions, Presets) {
@@ -240,7 +265,7 @@ TEST(DeckContradictions, BlockDiffusion) {
       "write that");
   one("&data train = 'a.jsonl' /",
       "d:1:7: data.train: kind = 'causal' reads token shards, not JSON; make some with ./prepare "
-      "text, or write kind = 'block_diffusion'");
+      "text, or write kind = 'block_diffusion', or 'supervised' for conversations");
   one("&data train = 'a.bin' / &objective kind = 'block_diffusion' hierarchy = 'hdp' /",
       "d:1:61: objective.hierarchy: hdp needs samples of question, plan and execution; write a "
       ".json or .jsonl file");

@@ -77,9 +77,9 @@ TEST(DeckOverrides, MistakesNameTheOverride) {
   one("optimizer.betas(0)=.1",
       "optimizer.betas(0): the index is not a whole number from 1; write name(2)=value");
   one("data.train(1)=", "data.train(1): no value after '='; write one or remove the name");
-  one("objective.kind=supervised",
-      "objective.kind: 'supervised' asks for supervised training, which this version does not "
-      "build yet; use 'causal'");
+  one("precision.compute=fp16",
+      "precision.compute: 'fp16' asks for fp16, which this version does not build yet; use "
+      "'bf16'");
   one("campaign.name=\x01", "control characters or bytes that are not UTF-8; remove them");
   one("campaign.name=\xff", "control characters or bytes that are not UTF-8; remove them");
 }

@@ -150,9 +150,10 @@ void check_block_diffusion(const Deck& d, Contradictions& c) {
   const Objective& o = d.objective;
   const Data& data = d.data;
   const bool samples = holds_samples(data), diffusion = o.kind == "block_diffusion";
-  c.check(samples && !diffusion, {"data.train", "data.valid", "objective.kind"},
+  c.check(samples && !diffusion && o.kind != "supervised",
+          {"data.train", "data.valid", "objective.kind"},
           fmt::format("kind = '{}' reads token shards, not JSON; make some with ./prepare text, or "
-                      "write kind = 'block_diffusion'",
+                      "write kind = 'block_diffusion', or 'supervised' for conversations",
                       o.kind));
   if (!diffusion) return;
   c.check(d.model.position == "learned", {"model.position", "objective.kind"},
@@ -184,6 +185,25 @@ void check_block_diffusion(const Deck& d, Contradictions& c) {
           {"objective.block_length", "model.context"},
           fmt::format("{} is more than model.context = {}; shorten it", o.block_length,
                       d.model.context));
+}
+
+void check_supervised(const Deck& d, Contradictions& c) {
+  const bool files = !d.data.train.empty() || !d.data.valid.empty();
+  const bool samples = holds_samples(d.data);
+  const Campaign plain;
+  c.check(d.campaign.epochs > 0 && d.campaign.max_steps != plain.max_steps,
+          {"campaign.max_steps", "campaign.epochs"},
+          fmt::format("{} steps, but epochs = {} makes the steps follow from the data; remove one "
+                      "of the two",
+                      d.campaign.max_steps, d.campaign.epochs));
+  c.check(d.campaign.epochs > 0 && files && !samples, {"campaign.epochs", "data.train"},
+          "epochs are counted over samples (.json, .jsonl), not token shards; write max_steps");
+  if (d.objective.kind != "supervised") return;
+  c.check(files && !samples, {"objective.kind", "data.train", "data.valid"},
+          "supervised training needs conversations; write a .jsonl file of {\"messages\": [...]}");
+  c.check(d.model.position == "learned", {"model.position", "objective.kind"},
+          "positions begin anew with each conversation, for which 'learned' is not built; write "
+          "'rope'");
 }
 
 std::string list_of(const std::vector<double>& values) {
@@ -233,17 +253,19 @@ void check_dropout(const Deck& d, Contradictions& c) {
 
 void check_schedule(const Deck& d, Contradictions& c) {
   const Optimizer& o = d.optimizer;
+  // With epochs the steps are known with the data: campaign/epochs.hpp checks again then.
+  const bool known = d.campaign.epochs == 0;
   const std::int64_t steps = d.campaign.max_steps;
   c.check(o.betas.size() != 2, {"optimizer.betas"},
           fmt::format("{} values; write two, as 0.9, 0.95", o.betas.size()));
-  c.check(o.warmup_steps > steps, {"optimizer.warmup_steps", "campaign.max_steps"},
+  c.check(known && o.warmup_steps > steps, {"optimizer.warmup_steps", "campaign.max_steps"},
           fmt::format("{} is more than campaign.max_steps = {}; shorten the warmup", o.warmup_steps,
                       steps));
   const double lr = lr_of(d);
   c.check(lr > 0 && o.min_lr > lr, {"optimizer.min_lr", "optimizer.lr", "optimizer.lr_rule"},
           fmt::format("{} is above lr = {}; lower it", text_of(o.min_lr), text_of(lr)));
   const double decay = o.decay_fraction * static_cast<double>(steps);
-  c.check(o.schedule == "wsd" && o.warmup_steps <= steps &&
+  c.check(known && o.schedule == "wsd" && o.warmup_steps <= steps &&
               static_cast<double>(o.warmup_steps) + decay > static_cast<double>(steps),
           {"optimizer.decay_fraction", "optimizer.warmup_steps", "campaign.max_steps",
            "optimizer.schedule"},
@@ -302,6 +324,7 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_batch(deck, c);
   check_lr_rule(deck, c);
   check_block_diffusion(deck, c);
+  check_supervised(deck, c);
   check_refinement(deck, c);
   check_dropout(deck, c);
   check_schedule(deck, c);

@@ -11,7 +11,7 @@ void describe(Group& group, Campaign& c) {
       .at_most(1000000000);
   group
       .add("epochs", c.epochs,
-           "supervised: passes over the training samples, instead of max_steps; 0: max_steps")
+           "passes over the training samples, from which max_steps follows, rounded up; 0: none")
       .at_least(0)
       .at_most(1000000);
   group.add("max_hours", c.max_hours, "wall time after which the run saves and stops; 0: no limit")

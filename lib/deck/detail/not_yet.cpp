@@ -15,9 +15,7 @@ struct NotYet {
 };
 
 constexpr NotYet not_yet[] = {
-    {"objective", "kind", "supervised", "causal", "supervised training"},
     {"model", "experts", ">", "0", "expert layers"},
-    {"campaign", "epochs", ">", "0", "training by epochs"},
     {"generation", "input", "*", "", "answering a file of requests"},
     {"precision", "compute", "fp16", "bf16", "fp16"},
     {"parallel", "tensor", ">", "1", "tensor parallelism"},

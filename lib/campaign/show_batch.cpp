@@ -1,0 +1,92 @@
+#include "campaign/show_batch.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "campaign/writer.hpp"
+#include "data/reader.hpp"
+
+namespace tern::campaign {
+namespace {
+
+/// A token's text in quotes, on one line; its bytes where it is a part of a character.
+std::string piece_of(std::int32_t token, const data::Tokenizer& tokenizer) {
+  const std::string bytes = tokenizer.decode({token});
+  try {
+    return nlohmann::json(bytes).dump();
+  } catch (const nlohmann::json::exception&) {
+    std::string text;
+    for (const char c : bytes) text += fmt::format("<{:02x}>", static_cast<unsigned char>(c));
+    return text;
+  }
+}
+
+data::Batch first_batch(const deck::Deck& deck, const plan::Plan& plan, const data::Source& source,
+                        int ranks) {
+  data::ReaderOptions options{static_cast<std::size_t>(plan.per_rank),
+                              objective::row_positions(deck)};
+  options.seed = static_cast<std::uint64_t>(deck.campaign.seed);
+  options.accumulation = static_cast<std::size_t>(plan.accumulation);
+  data::Reader reader(source, options, 0, static_cast<std::size_t>(ranks), 0);
+  return reader.next();
+}
+
+/// A conversation as it stands in the batch: learned is what some position has as its target.
+std::string lines_of(const data::Batch& batch, const data::Document& document,
+                     std::size_t conversation, const data::ChatTokens& chat,
+                     const data::Tokenizer& tokenizer) {
+  std::string text;
+  for (std::size_t i = 0; i < document.tokens; ++i) {
+    const std::size_t at = document.row * batch.tokens_per_sequence + document.begin + i;
+    const bool learned = i > 0 && batch.targets[at - 1] >= 0;
+    text += fmt::format("{:>8} {:>12} {:>5} {:>7}  {:<9} {}  {}\n", document.begin + i,
+                        conversation, i, batch.inputs[at], data::name_of(chat.roles[i]),
+                        learned ? "learned" : "   -   ", piece_of(batch.inputs[at], tokenizer));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string first_rows(const deck::Deck& deck, const plan::Plan& plan, const DataSet& train,
+                       const data::Tokenizer& tokenizer, int ranks) {
+  const data::Batch batch = first_batch(deck, plan, *train.source, ranks);
+  const auto seed = static_cast<std::uint64_t>(deck.campaign.seed);
+  std::string text = fmt::format("first micro-step of rank 0 of {}: {} rows, {} of {} positions\n",
+                                 ranks, batch.sequences, batch.own.data_tokens,
+                                 batch.sequences * batch.tokens_per_sequence);
+  auto document = batch.documents.begin();
+  for (std::size_t row = 0; row < batch.sequences; ++row) {
+    const auto& numbers = train.chats->conversations_of(
+        data::shuffled_row(batch.samples[row], train.source->rows(), seed));
+    text += fmt::format("row {}: {} conversations\n", row, numbers.size());
+    text += "position conversation place   token  role      learned  text\n";
+    std::size_t used = 0;
+    for (const std::size_t number : numbers) {
+      TERN_REQUIRE(document != batch.documents.end() && document->row == row, "row {}", row);
+      text += lines_of(batch, *document, number, train.chats->conversations()[number], tokenizer);
+      used = (document++)->begin + train.chats->conversations()[number].tokens.size();
+    }
+    if (used < batch.tokens_per_sequence)
+      text += fmt::format("{:>8} to {}: padding\n", used, batch.tokens_per_sequence - 1);
+  }
+  return text;
+}
+
+int show_batch(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log) {
+  if (deck.objective.kind != "supervised")
+    user_error(
+        "--show-batch shows conversations with their roles, and &objective kind = '{}' learns "
+        "none: write 'supervised'",
+        deck.objective.kind);
+  if (group.rank() == 0) {
+    const auto tokenizer = open_tokenizer(deck);
+    const DataSet train = open_data(deck, deck.data.train, tokenizer.get());
+    log.line("train: {}", train.summary);
+    log.line("{}", first_rows(deck, plan, train, *tokenizer, group.size()));
+  }
+  group.barrier();
+  return 0;
+}
+
+}  // namespace tern::campaign

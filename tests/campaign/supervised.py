@@ -1,0 +1,198 @@
+"""Supervised training of a tiny model through the real trainer: ranks, restart, epochs, packing, what it shows.
+
+    supervised.py TRAINER MPIRUN [unittest arguments]
+"""
+import json, random, re, signal
+
+from tiny import Campaign, main, write_shard
+
+WORDS = {"alpha": "omega", "left": "right", "day": "night", "up": "down", "hot": "cold", "yes": "no", "in": "out", "old": "new"}
+LONGEST = "x" * 90
+
+
+def sets(*items):
+    return tuple(x for item in items for x in ("--set", item))
+
+
+SUPERVISED = sets("objective.kind='supervised'", "data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'", "model.context=48",
+                  "model.qk_norm=T")
+EPOCHS = ("--set", "campaign.max_steps=1000", "--set")  # what the deck says of steps is taken back
+
+
+def sample_hash(n):
+    """SplitMix64's finalizer, as lib/campaign/state.cpp."""
+    mask = 2**64 - 1
+    n = (n + 0x9E3779B97F4A7C15) & mask
+    n = (n ^ n >> 30) * 0xBF58476D1CE4E5B9 & mask
+    n = (n ^ n >> 27) * 0x94D049BB133111EB & mask
+    return n ^ n >> 31
+
+
+class Supervised(Campaign):
+    def setUp(self):
+        super().setUp()
+        rng = random.Random(3)
+        for name, n in (("train", 200), ("valid", 40)):
+            self.write(name, [(rng.choice(list(WORDS)) + "?" * rng.randint(0, 12)) for _ in range(n)])
+
+    def write(self, name, questions):
+        with open(self.file(f"data/{name}.jsonl"), "w") as f:
+            for question in questions:
+                answer = WORDS.get(question.rstrip("?"), "well")
+                f.write(json.dumps({"messages": [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]}) + "\n")
+
+    def rows(self, text):
+        return int(re.search(r"train: \d+ conversations in (\d+) rows of 48 positions", text).group(1))
+
+    # ---- layouts
+
+    def test_ranks_and_micro_steps_agree(self):
+        self.deck(100)
+        self.run_trainer(*SUPERVISED, *sets("output.directory=one"))
+        for name, ranks, *items in (("micro1", 1, "batch.per_rank=1"), ("micro8", 1, "batch.per_rank=8", "evaluation.batches=1"),
+                                    ("ranks2", 2), ("ranks4", 4), ("ranks2s", 2, "parallel.shard='optimizer'"),
+                                    ("ranks4s", 4, "parallel.shard='optimizer'")):
+            if name == "micro1": items.append("evaluation.batches=8")  # the same rows
+            self.run_trainer(*SUPERVISED, *sets(f"output.directory={name}", *items), ranks=ranks)
+            self.compare("one", name, 1e-4)
+            for step, accuracy in self.steps("one", "val/accuracy").items():  # of some hundred tokens
+                self.assertAlmostEqual(self.steps(name, "val/accuracy")[step], accuracy, delta=0.02)
+
+    def check_resumed(self, *options, ranks=1):
+        self.deck(300)
+        self.run_trainer(*SUPERVISED, *options, *sets("output.directory=whole"), ranks=ranks)
+        code, text = self.interrupt_after(33, *SUPERVISED, *options, ranks=ranks, number=signal.SIGUSR1)
+        self.assertEqual(code, 75, text)
+        self.run_trainer(*SUPERVISED, *options, "--resume", ranks=ranks)
+        for key in ("train/loss", "train/grad_norm", "val/loss", "samples_hash_total"):
+            self.assertEqual(self.steps("whole", key), self.steps("run", key), key)
+
+    def test_resumed_bit_for_bit(self):
+        self.check_resumed()
+
+    def test_resumed_bit_for_bit_in_bf16_sharded(self):
+        self.check_resumed(*sets("precision.compute='bf16'", "parallel.shard='optimizer'"), ranks=2)
+
+    def test_recomputation_changes_no_bit(self):
+        self.run_trainer(*SUPERVISED, *sets("output.directory=kept"))
+        self.run_trainer(*SUPERVISED, *sets("output.directory=again", "precision.recompute='block'"))
+        self.assertEqual(self.steps("kept"), self.steps("again"))
+
+    # ---- epochs
+
+    def test_epochs_are_steps(self):
+        text = self.run_trainer(*SUPERVISED, *EPOCHS, "campaign.epochs=3")
+        rows = self.rows(text)
+        steps = -(-3 * rows // 8)
+        self.assertNotEqual(3 * rows % 8, 0)  # the last step is filled up
+        self.assertIn(f"; epochs = 3: {steps} steps", text)
+        self.assertEqual(sorted(self.steps()), list(range(1, steps + 1)))
+        self.assertEqual(self.steps(key="train/lr")[steps], 0)  # the schedule is that long
+        hashes = self.steps(key="samples_hash_total")
+        for step in (1, rows // 8, steps):
+            self.assertEqual(int(hashes[step], 16), sum(map(sample_hash, range(8 * step))) % 2**64)
+        self.run_trainer(*SUPERVISED, *sets(f"campaign.max_steps={steps}", "output.directory=counted"))
+        self.assertEqual(self.steps(), self.steps("counted"))
+
+    def test_epochs_resumed(self):
+        options = (*SUPERVISED, *EPOCHS, "campaign.epochs=25")
+        self.run_trainer(*options, *sets("output.directory=whole"))
+        code, text = self.interrupt_after(13, *options)
+        self.assertEqual(code, 75, text)
+        self.run_trainer(*options, "--resume")
+        for key in ("train/loss", "val/loss", "samples_hash_total"):
+            self.assertEqual(self.steps("whole", key), self.steps("run", key), key)
+
+    def test_a_plan_needs_the_data_for_its_steps(self):
+        options = (*SUPERVISED, *EPOCHS, "campaign.epochs=3", "--dry-run")
+        self.assertRegex(self.run_trainer(*options), r"\n  steps +\d+\n  tokens ")
+        for ranks in (1, 2):
+            text = self.run_trainer(*options, *sets("data.train='elsewhere.jsonl'"), ranks=ranks)
+            self.assertRegex(text, r"the number of steps is not known: .*elsewhere.jsonl")
+            self.assertRegex(text, r"\n  steps +unknown")
+
+    def test_a_warmup_longer_than_the_epochs_is_refused(self):
+        text = self.run_trainer(*SUPERVISED, *EPOCHS, "campaign.epochs=1", *sets("optimizer.warmup_steps=500"), ranks=2, code=1)
+        self.assertRegex(text, r"epochs = 1 of \d+ rows, 8 a step.*optimizer.warmup_steps: 500 is more than campaign.max_steps = \d+")
+        self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
+
+    def test_epochs_of_block_diffusion(self):
+        with open(self.file("data/problems.jsonl"), "w") as f:
+            for i in range(50):
+                f.write(json.dumps({"question": f"{i} and 1", "answer": f"{i}+1={i + 1}\n#### {i + 1}"}) + "\n")
+        text = self.run_trainer(*EPOCHS, "campaign.epochs=2", *sets(
+            "objective.kind='block_diffusion'", "data.train='data/problems.jsonl'", "data.valid='data/problems.jsonl'",
+            "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=24", "model.context=48"))
+        rows = int(re.search(r"train: 50 samples in (\d+) rows", text).group(1))
+        self.assertEqual(max(self.steps()), -(-2 * rows // 8))
+
+    # ---- data
+
+    def test_truncation_and_packing_are_told(self):
+        self.deck(20)
+        self.write("train", ["up?", "down" + "?" * 20, LONGEST, "in", LONGEST + "y"])
+        few = SUPERVISED + sets("data.packing=F")
+        text = self.run_trainer(*few)
+        self.assertRegex(text, r"train: 5 conversations in 3 rows of 48 positions, \d+\.\d% filled; \d+\.\d% of the tokens learned; "
+                               r"2 too long \(the longest has 97 tokens\), 0 of them cut, 2 left out\n")
+        text = self.run_trainer(*few, *sets("data.too_long='cut'", "output.directory=cut"))
+        self.assertRegex(text, r"in 3 rows .* 2 of them cut, 0 left out; 2 left out with nothing to be learned\n")
+        text = self.run_trainer(*SUPERVISED, *sets("output.directory=packed"))
+        self.assertIn("train: 5 conversations in 1 rows", text)
+        self.assertIn("train/learned_tokens", {key for line in self.metrics("packed") for key in line})
+
+    def test_refusals(self):
+        for name, line, words in (("a", '{"messages": [{"role": "user", "content": "up"}]}', "data/a.jsonl:1"),
+                                  ("b", '{"question": "up"}', "data/b.jsonl:1")):
+            with open(self.file(f"data/{name}.jsonl"), "w") as f: f.write(line + "\n")
+            text = self.run_trainer(*SUPERVISED, *sets(f"data.train='data/{name}.jsonl'", f"output.directory={name}"), ranks=2, code=1)
+            self.assertIn(words, text)
+            self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
+        self.write("train", [LONGEST])
+        text = self.run_trainer(*SUPERVISED, *sets("output.directory=c"), code=1)
+        self.assertIn("none of the 1 conversations is left: 1 have more than the 48 tokens", text)
+
+    def test_show_batch(self):
+        for ranks in (1, 2):
+            text = self.run_trainer(*SUPERVISED, "--show-batch", ranks=ranks)
+            self.assertIn(f"first micro-step of rank 0 of {ranks}: 2 rows", text)
+            rows = text.split("\nrow ")[1:]
+            self.assertEqual(len(rows), 2)
+            for row in rows:
+                lines = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+)  (\S+) +(learned|-) +(\".*\")$", row, re.M)
+                self.assertEqual([int(line[0]) for line in lines], list(range(len(lines))))
+                chats = {}
+                for _, chat, place, token, role, learned, piece in lines:
+                    self.assertEqual(learned == "learned", role == "assistant")
+                    text_so_far = chats.setdefault(chat, {"user": "", "assistant": "", "count": 0})
+                    self.assertEqual(int(place), text_so_far["count"])
+                    text_so_far["count"] += 1
+                    if int(token) < 256: self.assertEqual(json.loads(piece), chr(int(token)))
+                    text_so_far[role] += json.loads(piece)
+                self.assertGreater(len(chats), 1)
+                for chat in chats.values():
+                    self.assertEqual(chat["assistant"], WORDS[chat["user"].rstrip("?\n")] + "<|endoftext|>")
+                if len(lines) < 48: self.assertIn(f"{len(lines)} to 47: padding", row)
+        text = self.run_trainer("--show-batch", code=1)
+        self.assertIn("--show-batch shows conversations", text)
+
+    # ---- what comes of it
+
+    def test_answers_are_learned(self):
+        self.deck(200)
+        self.run_trainer(*SUPERVISED)
+        accuracy = self.steps(key="val/accuracy")
+        print("accuracy:", accuracy)
+        self.assertLess(accuracy[0], 0.2)
+        self.assertGreater(accuracy[200], 0.95)
+        text = self.run_trainer(*SUPERVISED, *sets("campaign.task='evaluate'"), ranks=2)
+        self.assertIn(f"validation loss {self.steps(key='val/loss')[200]:.4f}", text)
+        self.assertIn(f"val/accuracy {accuracy[200]:.4f}", text)
+        self.run_trainer(*SUPERVISED, "--export", "hf")
+        # The export goes on where the run ended.
+        text = self.run_trainer(*SUPERVISED, *sets("model.load='hf'", "output.directory=more"))
+        self.assertAlmostEqual(self.steps("more", "val/loss")[0], self.steps(key="val/loss")[200], places=5)
+
+
+if __name__ == "__main__":
+    main()
