@@ -2,11 +2,13 @@
 
     python3 bench/compare.py DECK [--trainer ./trainer] [--steps 100] [--repeat 3] [--threads 2] [--set group.name=value ...]
 
-Serves kind = 'causal' and 'refinement' (bench/peer_deck.py says what else). Prints tokens/s of both sides, repeated
+Serves kind = 'causal', 'refinement' and 'supervised' (bench/peer_deck.py says what else). Prints tokens/s of both sides, repeated
 in turn, with medians and the median of the ratios pair by pair, and the largest difference of the two loss curves, each
 supervision step's losses included; --out DIR keeps them (ours/metrics.jsonl, peer.jsonl). --steps is also the schedule's
-length, so a deck's warmup may need --set optimizer.warmup_steps. Needs torch 2.11, numpy and h5py. Nothing else should
-run on the device.
+length, so a deck's warmup may need --set optimizer.warmup_steps. With --random each side draws weights of its own and no
+losses are compared: for models whose checkpoint would not fit here, since none is written (the trainer is ended once it
+has logged its steps). Needs torch 2.11, numpy, h5py, and transformers for kind = 'supervised'. Nothing else should run on
+the device.
 """
 import argparse, glob, json, os, re, shlex, statistics, subprocess, sys, tempfile
 
@@ -16,6 +18,7 @@ p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDes
 p.add_argument("deck"); p.add_argument("--trainer", default="./trainer"); p.add_argument("--steps", type=int, default=100)
 p.add_argument("--repeat", type=int, default=3); p.add_argument("--threads", type=int, default=0)
 p.add_argument("--device", default=""); p.add_argument("--set", action="append", default=[]); p.add_argument("--out", default="")
+p.add_argument("--random", action="store_true", help="random weights, no checkpoint, no losses compared")
 p.add_argument("--peer", default="", help="further options of peer_gpt.py, as '--region stack --attention flash'")
 a = p.parse_args()
 out = a.out or tempfile.mkdtemp(prefix="compare_")
@@ -38,6 +41,18 @@ def train(directory, *more):
     return run(command, ends=(0, 77))  # 77: a refinement run with a bad verdict, as one so short must have
 
 
+def train_without_end(directory):
+    """Ends the trainer at its last step but one, before it writes a checkpoint."""
+    command = [a.trainer, a.deck, "--fresh", *sets(*a.set, *quiet, f"output.directory={directory}", f"campaign.max_steps={a.steps + 1}")]
+    text, process = "", subprocess.Popen(command, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    for line in process.stdout:
+        text += line
+        if re.match(rf"step +{a.steps}/", line): process.kill(); break
+    process.stdout.close()
+    if process.wait() >= 0: sys.exit(f"{' '.join(command)} ended with {process.returncode}:\n{text[-4000:]}")
+    return text
+
+
 def losses(path):
     return {r["step"]: r for r in map(json.loads, open(path)) if "train/loss" in r}
 
@@ -48,18 +63,20 @@ length = f"campaign.max_steps={a.steps}"
 with open(f"{out}/deck.in", "w") as f: f.write(run([a.trainer, a.deck, *sets(*a.set, length), "--print-deck"]))
 read_deck(f"{out}/deck.in")  # refuses what the peer does not serve
 # The weights both start from: one step at a rate too small to change any.
-train(f"{out}/start", "campaign.max_steps=1", "optimizer.warmup_steps=0", "optimizer.min_lr=0", "optimizer.lr=1e-30",
-      "optimizer.matrix_lr=0", "optimizer.embed_lr=0")
-weights, = glob.glob(f"{out}/start/checkpoints/step_*/checkpoint.h5")
+weights = None
+if not a.random:
+    train(f"{out}/start", "campaign.max_steps=1", "optimizer.warmup_steps=0", "optimizer.min_lr=0", "optimizer.lr=1e-30",
+          "optimizer.matrix_lr=0", "optimizer.embed_lr=0")
+    weights, = glob.glob(f"{out}/start/checkpoints/step_*/checkpoint.h5")
 
 ours, peers, ratios = [], [], []
 for i in range(a.repeat):
-    text = train(f"{out}/ours", length)
+    text = train_without_end(f"{out}/ours") if a.random else train(f"{out}/ours", length)
     mine = losses(f"{out}/ours/metrics.jsonl")
     timed = [mine[s]["train/throughput"] for s in sorted(mine) if s > min(5, a.steps - 1)]
     ours.append(statistics.median(timed))
     peer = run([sys.executable, os.path.join(os.path.dirname(__file__), "peer_gpt.py"), f"{out}/deck.in",
-                "--weights", weights, "--losses", f"{out}/peer.jsonl", *shlex.split(a.peer),
+                *(["--weights", weights] if weights else []), "--losses", f"{out}/peer.jsonl", *shlex.split(a.peer),
                 *(["--threads", str(a.threads)] if a.threads else []), *(["--device", a.device] if a.device else [])])
     result = re.search(r"RESULT.*", peer).group(0)
     peers.append(float(re.search(r"tokens/s=([\d.]+)", result).group(1)))
@@ -67,14 +84,14 @@ for i in range(a.repeat):
     print(f"pair {i + 1}: ours {ours[-1]:.0f} tokens/s; peer {result[7:]}; ratio {ratios[-1]:.3f}", flush=True)
 theirs = losses(f"{out}/peer.jsonl")
 names = [name for name in theirs[1] if name.startswith("train/loss")]
-difference = {(s, name): abs(mine[s][name] - theirs[s][name]) for s in mine for name in names}
-if a.steps <= 10:
+difference = {(s, name): abs(mine[s][name] - theirs[s][name]) for s in mine if s in theirs for name in names}
+if a.steps <= 10 and not a.random:
     for s in mine:
         print(f"step {s}: " + "  ".join(f"{name[6:]} ours {mine[s][name]:.7f} peer {theirs[s][name]:.7f}" for name in names))
-print(re.search(r"memory planned.*", text).group(0))
+print(re.search(r"memory a rank.*" if a.random else r"memory planned.*", text).group(0))
 print(f"RESULT tokens/s ours {statistics.median(ours):.0f} ({min(ours):.0f} to {max(ours):.0f})  peer {statistics.median(peers):.0f} "
       f"({min(peers):.0f} to {max(peers):.0f})  ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
-for name in names:
+for name in [] if a.random else names:
     worst = max(mine, key=lambda s: difference[s, name])
     print(f"RESULT {name[6:]} over {len(mine)} steps: ours {mine[1][name]:.4f} to {mine[a.steps][name]:.4f}, "
           f"peer {theirs[1][name]:.4f} to {theirs[a.steps][name]:.4f}; largest difference {difference[worst, name]:.7f} at step {worst}")

@@ -48,5 +48,6 @@ class Batches:
             w -= count
 
     def step(self, step, sequences):
-        """Of optimizer step 1, 2, ...: (sequences, length + 1)."""
-        return np.stack([self.sample((step - 1) * sequences + i) for i in range(sequences)])
+        """Of optimizer step 1, 2, ...: tokens and targets (sequences, length)."""
+        windows = np.stack([self.sample((step - 1) * sequences + i) for i in range(sequences)])
+        return np.ascontiguousarray(windows[:, :-1]), np.ascontiguousarray(windows[:, 1:])

@@ -8,10 +8,16 @@ TOKEN = re.compile(r"!.*|'(?P<text>(?:[^']|'')*)'|&(?P<group>\w+)|(?P<name>\w+)\
 SERVED = {
     "model": {"activation": ["swiglu", "relu2"], "norm": ["rmsnorm"], "position": ["rope"], "levels": [0],
               "attention_bias": [False], "ffn_bias": [False], "dropout": [0]},
-    "objective": {"kind": ["causal", "refinement"], "z_loss": [0]},
+    "objective": {"kind": ["causal", "refinement", "supervised"], "z_loss": [0]},
     "batch": {"preset": ["none"]},
     "optimizer": {"kind": ["adamw", "muon"], "lr_rule": ["none"], "ema": [0]},
     "precision": {"compute": ["fp32", "bf16"]},
+}
+# And of kind = 'supervised', whose model is Transformers' Qwen3.
+SUPERVISED = {
+    "model": {"activation": ["swiglu"], "qk_norm": [True], "inner_steps": [0], "logit_cap": [0], "experts": [0]},
+    "data": {"tokenizer": ["bytes"], "chat_template": ["plain"]},
+    "optimizer": {"kind": ["adamw"]},
 }
 
 
@@ -30,10 +36,11 @@ def read_deck(path):
         elif token["text"] is not None or token["word"]:
             value = typed(token["word"]) if token["word"] else token["text"].replace("''", "'")
             group[name] = value if name not in group else listed(group[name]) + [value]
-    for group, names in SERVED.items():
-        for name, served in names.items():
-            if deck[group][name] not in served:
-                raise SystemExit(f"{path}: the peer does not serve {group}.{name} = {deck[group][name]}, only {served}")
+    for served in [SERVED] + [SUPERVISED] * (deck["objective"]["kind"] == "supervised"):
+        for group, names in served.items():
+            for name, values in names.items():
+                if deck[group][name] not in values:
+                    raise SystemExit(f"{path}: the peer does not serve {group}.{name} = {deck[group][name]}, only {values}")
     if deck["batch"]["per_rank"] == 0: raise SystemExit(f"{path}: the peer needs batch.per_rank: write what Tern's plan gives")
     return SimpleNamespace(**{name: SimpleNamespace(**values) for name, values in deck.items()})
 

@@ -1,21 +1,25 @@
-"""The peer: the deck's GPT in PyTorch with torch.compile, on the same device, weights and batches.
+"""The peer: the deck's GPT in PyTorch with torch.compile, on the same device, weights and batches. Of kind =
+'supervised' the model is Transformers' Qwen3ForCausalLM.
 
     ./trainer DECK --set campaign.max_steps=100 --print-deck > deck.in
     python3 bench/peer_gpt.py deck.in [--weights checkpoint.h5] [--losses FILE] [--device cpu|cuda] [--threads 2]
 
 Runs the deck's max_steps and prints one RESULT line: tokens/s (median of the steps after the first five), spread,
 memory. With --weights it starts from a checkpoint of Tern, else from random values; with --losses it writes the
-losses of each step. Needs torch 2.11, numpy, and h5py for --weights. bench/compare.py runs both sides.
+losses of each step. Needs torch 2.11, numpy, h5py for --weights, and transformers for kind = 'supervised'.
+bench/compare.py runs both sides.
 """
 import argparse, contextlib, json, statistics, time
 import torch
 from torch.nn.attention import sdpa_kernel, SDPBackend
 
+from peer_chat import ChatBatches
 from peer_data import Batches
 from peer_deck import listed, read_deck
 from peer_model import GPT
 from peer_objective import make_objective
 from peer_optimizer import Optimizer
+from peer_qwen3 import Qwen3
 
 
 def parse():
@@ -23,7 +27,8 @@ def parse():
     p.add_argument("deck"); p.add_argument("--weights"); p.add_argument("--losses")
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--threads", type=int, default=0)
-    p.add_argument("--attention", choices=["cudnn", "flash"], default="cudnn", help="on a GPU")
+    p.add_argument("--attention", choices=["cudnn", "flash", "flex", "any"], default="cudnn",
+                   help="on a GPU; flex, or what PyTorch chooses: of packed conversations alone")
     p.add_argument("--region", choices=["whole", "stack", "none"], default="whole",
                    help="what torch.compile takes at once: the forward of a supervision step, or one pass of the blocks, "
                         "which is ready in a third of the time")
@@ -36,7 +41,9 @@ def main():
     torch.set_float32_matmul_precision("high")
     deck, cuda = read_deck(a.deck), a.device == "cuda"
     dtype = torch.bfloat16 if cuda and deck.precision.compute == "bf16" else torch.float32
-    model = GPT(deck.model, dtype, a.device)
+    supervised = deck.objective.kind == "supervised"
+    model = (Qwen3(deck.model, a.device, "flex_attention" if a.attention == "flex" else "sdpa") if supervised
+             else GPT(deck.model, dtype, a.device))
     if a.weights: model.load(a.weights)
     if a.region == "stack":
         model.stack, model.token_losses = torch.compile(model.stack), torch.compile(model.token_losses)
@@ -45,24 +52,26 @@ def main():
     optimizer = Optimizer(deck, model, dtype)
     per_rank = deck.batch.per_rank
     total = getattr(deck.batch, "global") or per_rank * max(1, deck.batch.accumulation)
-    data = Batches(listed(deck.data.train), deck.model.context, deck.campaign.seed)
+    data = ChatBatches(deck) if supervised else Batches(listed(deck.data.train), deck.model.context, deck.campaign.seed)
     sync = torch.cuda.synchronize if cuda else lambda: None
-    kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}[a.attention]
-    losses, seconds = [], []
-    with sdpa_kernel(kernel) if cuda else contextlib.nullcontext():
+    kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}.get(a.attention)
+    losses, seconds, rates = [], [], []
+    with sdpa_kernel(kernel) if cuda and kernel else contextlib.nullcontext():
         for step in range(1, deck.campaign.max_steps + 1):
-            windows = torch.from_numpy(data.step(step, total)).to(a.device)
+            batch = [torch.from_numpy(part).to(a.device) for part in data.step(step, total)]
+            over = objective.total(batch)
             sync(); start = time.time()
-            sums = sum(objective.micro_step(part[:, :-1].contiguous(), part[:, 1:].contiguous(), total)
-                       for part in windows.split(per_rank))
+            sums = sum(objective.micro_step(*part, over) for part in zip(*(whole.split(per_rank) for whole in batch)))
             optimizer.step(step)
-            sync(); seconds.append(time.time() - start); losses.append(dict(zip(objective.names, sums.tolist())))
+            sync(); seconds.append(time.time() - start); rates.append(objective.tokens(batch) / seconds[-1])
+            losses.append(dict(zip(objective.names, sums.tolist())))
     if a.losses:
         with open(a.losses, "w") as f: f.writelines(json.dumps({"step": i + 1, **l}) + "\n" for i, l in enumerate(losses))
-    timed = seconds[min(5, len(seconds) - 1):]; median = statistics.median(timed)
+    skipped = min(5, len(seconds) - 1)
+    timed = seconds[skipped:]; median = statistics.median(timed)
     peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else 0
     print(f"RESULT torch {torch.__version__} {'eager' if a.region == 'none' else 'compiled'} {dtype} "
-          f"tokens/s={total * deck.model.context / median:.0f} step={median * 1e3:.1f} ms "
+          f"tokens/s={statistics.median(rates[skipped:]):.0f} step={median * 1e3:.1f} ms "
           f"({min(timed) * 1e3:.1f} to {max(timed) * 1e3:.1f}) last loss={losses[-1]['train/loss']:.4f} "
           f"peak={peak:.1f} GiB", flush=True)
 

@@ -2,7 +2,16 @@
 import torch
 
 
-class Causal:
+class Objective:
+    def total(self, batch):
+        """What an optimizer step's means are over: its sequences."""
+        return len(batch[0])
+
+    def tokens(self, batch):
+        return batch[0].numel()
+
+
+class Causal(Objective):
     names = ["train/loss"]
 
     def __init__(self, deck, model, autocast, compiled):
@@ -15,7 +24,7 @@ class Causal:
         return loss.detach()[None]
 
 
-class Refinement:
+class Refinement(Objective):
     """As lib/objective/refinement.hpp states it. A supervision step is one compiled function, whose backward follows
     at once: what is kept for backward is one step's. The embedding's waits for all steps' gradients of x."""
 
@@ -49,5 +58,24 @@ class Refinement:
         return torch.stack(sums)
 
 
+class Supervised(Objective):
+    """As lib/objective/supervised.hpp states it; batches as of peer_chat.ChatBatches."""
+    names = ["train/loss"]
+
+    def __init__(self, deck, model, autocast, compiled):
+        self.model, self.autocast, self.packed = compiled(model), autocast, deck.data.packing
+
+    def total(self, batch):
+        return (batch[1] >= 0).sum()
+
+    def tokens(self, batch):
+        return int(batch[3].sum())
+
+    def micro_step(self, tokens, targets, positions, _, total):
+        with self.autocast(): loss = self.model(tokens, targets, positions if self.packed else None, total)
+        loss.backward()
+        return loss.detach()[None]
+
+
 def make_objective(deck, model, autocast, compiled):
-    return {"causal": Causal, "refinement": Refinement}[deck.objective.kind](deck, model, autocast, compiled)
+    return {"causal": Causal, "refinement": Refinement, "supervised": Supervised}[deck.objective.kind](deck, model, autocast, compiled)

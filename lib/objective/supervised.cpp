@@ -41,11 +41,13 @@ void Supervised<T>::lay_out(const data::Batch& batch) {
   learned_.clear();
   wanted_.clear();
   table_.clear();
+  shared_ = false;
   for (const data::Document& document : batch.documents) {
     const std::size_t begin = document.begin, end = begin + document.tokens;
     TERN_REQUIRE(document.row < batch.sequences && end <= T_row,
                  "a conversation on [{}, {}) of row {}, of {} rows of {}", begin, end, document.row,
                  batch.sequences, T_row);
+    shared_ = shared_ || begin > 0;
     for (std::size_t at = begin; at < end; ++at) {
       const std::size_t row = document.row * T_row + at;
       places_[row] = number(at - begin);
@@ -56,6 +58,13 @@ void Supervised<T>::lay_out(const data::Batch& batch) {
     }
   }
   table_.finish();
+}
+
+template <class T>
+ops::Pattern Supervised<T>::pattern(const Device& space, std::size_t slot) {
+  if (!shared_) return {};
+  return table_.pattern(spans_.copy(space, table_.spans(), slot).data(),
+                        hulls_.copy(space, table_.hulls(), slot).data());
 }
 
 template <class T>
@@ -73,8 +82,7 @@ Prepared<T> Supervised<T>::prepare(const ops::Context& context, const data::Batc
   p.rows.tokens = inputs_.copy(space, batch.inputs, slot);
   p.rows.order = order_.copy(space, sorted_, slot);
   p.rows.positions = positions_.copy(space, places_, slot);
-  p.pattern = table_.pattern(spans_.copy(space, table_.spans(), slot).data(),
-                             hulls_.copy(space, table_.hulls(), slot).data());
+  p.pattern = pattern(space, slot);
   p.scored = {rows_.copy(space, learned_, slot), targets_.copy(space, wanted_, slot)};
   p.weights = weights;
   return p;

@@ -2,6 +2,9 @@
 /// conversations stand in a row (data/chat_source.hpp); each has positions of its own from 0 and
 /// sees itself alone, causally, so that its loss and gradients are those it has in a row alone. The
 /// loss is the mean over the learned tokens of the whole optimizer step, of all ranks.
+///
+/// Where every row of a micro-step holds one conversation, the pattern is plain causal, for which
+/// GPUs have faster kernels: padding behind it sees it, but nothing is scored or seen there.
 #pragma once
 #include "objective/objective.hpp"
 #include "objective/staging.hpp"
@@ -28,11 +31,13 @@ class Supervised : public Objective<T> {
 
  private:
   void lay_out(const data::Batch& batch);
+  ops::Pattern pattern(const Device& space, std::size_t slot);
 
   ops::HeadOptions head_;
   // The batch prepared last: positions (B*T); the rows that have a target, and these (M).
   std::vector<std::int32_t> places_, learned_, wanted_, sorted_;
   ops::SpanTable table_;
+  bool shared_ = false;  // whether some row holds several conversations
 
   Staging<std::int32_t> inputs_, order_, positions_, rows_, targets_;
   Staging<ops::KeySpans> spans_;

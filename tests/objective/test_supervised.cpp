@@ -130,6 +130,19 @@ TEST(SupervisedSteps, RecomputationChangesNoBit) {
     EXPECT_EQ(kept.gradient(p.name), again.gradient(p.name)) << p.name;
 }
 
+/// Rows that hold one conversation each are attended to causally, packed ones by spans.
+TEST(SupervisedSteps, OnlySharedRowsNeedSpans) {
+  for (const bool packing : {true, false}) {
+    const data::ChatSource source = packing ? packed() : unpacked();
+    test::Pass<double> pass(deck_of(plain), source.rows(), positions);
+    const auto prepared =
+        pass.objective->prepare(pass.context, test::batch_of(source, 0, source.rows()), 0, false);
+    EXPECT_EQ(prepared.pattern.kind,
+              packing ? ops::Pattern::Kind::spans : ops::Pattern::Kind::causal);
+    EXPECT_EQ(prepared.pattern.query_offset, 0);
+  }
+}
+
 /// What is not learned has no part in the loss but as context; what stands before it has.
 TEST(SupervisedSteps, OnlyLearnedTokensAreScored) {
   std::vector<data::ChatTokens> chats = test::random_chats(2, vocabulary, 5);
