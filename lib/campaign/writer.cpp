@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "data/chat.hpp"
 
 namespace tern::campaign {
 
@@ -24,31 +25,53 @@ std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck) {
   return tokenizer;
 }
 
+namespace {
+
+struct Prompt {
+  std::vector<std::int32_t> tokens;
+  std::int32_t stop;      // ends what is written
+  std::string separator;  // between the prompt's text and that
+};
+
+/// Of a model that continues texts, or of one that learned to answer.
+Prompt prompt_of(const deck::Deck& deck, const data::Tokenizer& tokenizer,
+                 const std::string& text) {
+  if (deck.objective.kind == "supervised") {
+    const auto rules = data::chat_rules(deck.data.chat_template, deck.data.thinking);
+    const auto pieces = data::generation_prompt({{data::Role::user, text, {}}}, rules);
+    return {data::tokens_of(pieces, tokenizer).tokens, data::answer_ends(rules, tokenizer).front(),
+            "\n"};
+  }
+  Prompt prompt{{}, tokenizer.end_of_text(), ""};
+  tokenizer.encode(text, prompt.tokens);
+  if (!prompt.tokens.empty()) return prompt;
+  if (tokenizer.end_of_text() < 0)
+    user_error("the tokenizer '{}' has no end-of-text token to start from: give &generation prompt",
+               deck.data.tokenizer);
+  prompt.tokens.push_back(tokenizer.end_of_text());
+  return prompt;
+}
+
+}  // namespace
+
 template <class T>
 std::vector<std::string> write_samples(plan::Workload<T>& w, const deck::Deck& deck,
                                        const data::Tokenizer& tokenizer,
                                        const std::string& prompt) {
   TERN_REQUIRE(w.generator.has_value(), "samples = {}", deck.generation.samples);
-  std::vector<std::int32_t> tokens;
-  tokenizer.encode(prompt, tokens);
-  if (tokens.empty()) {
-    if (tokenizer.end_of_text() < 0)
-      user_error(
-          "the tokenizer '{}' has no end-of-text token to start from: give &generation prompt",
-          deck.data.tokenizer);
-    tokens.push_back(tokenizer.end_of_text());
-  }
+  const Prompt start = prompt_of(deck, tokenizer, prompt);
   const auto& g = deck.generation;
   generate::GenerationOptions options;
   options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
                       static_cast<std::uint64_t>(deck.campaign.seed)};
   options.max_new = static_cast<std::size_t>(g.max_tokens);
-  options.stop = tokenizer.end_of_text();
+  options.stop = start.stop;
   options.vocabulary = tokenizer.vocabulary();
-  const std::vector<std::vector<std::int32_t>> prompts(static_cast<std::size_t>(g.samples), tokens);
+  const std::vector<std::vector<std::int32_t>> prompts(static_cast<std::size_t>(g.samples),
+                                                       start.tokens);
   std::vector<std::string> texts;
   for (const auto& written : w.generator->generate(w.context, prompts, options))
-    texts.push_back(tokenizer.decode(written));
+    texts.push_back(start.separator + tokenizer.decode(written));
   return texts;
 }
 

@@ -14,7 +14,7 @@ namespace tern::campaign {
 std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck);
 
 /// &generation samples continuations of `prompt` (an empty one starts after end of text), of at
-/// most max_tokens tokens each, prompt not included.
+/// most max_tokens tokens each, prompt not included; of kind = 'supervised', answers to it.
 template <class T>
 std::vector<std::string> write_samples(plan::Workload<T>& workload, const deck::Deck& deck,
                                        const data::Tokenizer& tokenizer, const std::string& prompt);

@@ -188,6 +188,10 @@ class Supervised(Campaign):
         text = self.run_trainer(*SUPERVISED, *sets("campaign.task='evaluate'"), ranks=2)
         self.assertIn(f"validation loss {self.steps(key='val/loss')[200]:.4f}", text)
         self.assertIn(f"val/accuracy {accuracy[200]:.4f}", text)
+        answer = sets("generation.samples=2", "generation.temperature=0", "generation.max_tokens=20")
+        for question in WORDS:
+            text = self.run_trainer(*SUPERVISED, *answer, "--prompt", question)
+            self.assertEqual(text.count(f"---\n{question}\n{WORDS[question]}\n"), 2, text)
         self.run_trainer(*SUPERVISED, "--export", "hf")
         # The export goes on where the run ended.
         text = self.run_trainer(*SUPERVISED, *sets("model.load='hf'", "output.directory=more"))
