@@ -58,6 +58,21 @@ class Group {
   /// `data` has size() equal parts of `bytes`; rank r's part is sent to all, in place.
   virtual void all_gather(void* data, std::size_t bytes, void* stream) = 0;
   virtual void broadcast_device(void* data, std::size_t bytes, int root, void* stream) = 0;
+  /// bf16: summed in float and rounded once on the host; as NCCL does it (rounded where ranks meet)
+  /// on a device.
+  virtual void all_reduce(bf16* data, std::size_t n, void* stream) = 0;
+  /// What pipeline stages do: sends to one rank and receives from one, at once; nobody: that half
+  /// is left out. Not collective: the other half is the other rank's call.
+  struct Message {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    int rank = nobody;
+  };
+  static constexpr int nobody = -1;
+  virtual void exchange(const Message& sent, const Message& received, void* stream) = 0;
+
+  /// The ranks that gave the same `color`, in the order they have here. Collective.
+  virtual std::unique_ptr<Group> split(int color) = 0;
 };
 
 /// All ranks as one group. In CUDA builds the NCCL communicator is made here (after the device is

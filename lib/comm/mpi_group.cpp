@@ -95,6 +95,43 @@ void MpiGroup::broadcast_device(void* data, std::size_t bytes, int root, void*) 
   broadcast(data, bytes, root);
 }
 
+void MpiGroup::all_reduce(bf16* data, std::size_t n, void* stream) {
+  if (size_ == 1) return;
+  wide_.resize(n);
+  std::transform(data, data + n, wide_.begin(), [](bf16 x) { return static_cast<float>(x); });
+  MpiGroup::all_reduce(wide_.data(), n, stream);
+  std::transform(wide_.begin(), wide_.end(), data, [](float x) { return bf16(x); });
+}
+
+void MpiGroup::exchange(const Message& sent, const Message& received, void*) {
+  std::vector<MPI_Request> requests;
+  const auto all = [&](const Message& message, const auto& start) {
+    if (message.rank == nobody) return;
+    in_parts(message.bytes, [&](std::size_t first, int count) {
+      requests.emplace_back();
+      start(static_cast<char*>(message.data) + first, count, message.rank, &requests.back());
+    });
+  };
+  all(received, [&](char* data, int count, int rank, MPI_Request* request) {
+    check(MPI_Irecv(data, count, MPI_BYTE, rank, 0, comm_, request), "MPI_Irecv");
+  });
+  all(sent, [&](char* data, int count, int rank, MPI_Request* request) {
+    check(MPI_Isend(data, count, MPI_BYTE, rank, 0, comm_, request), "MPI_Isend");
+  });
+  check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+        "MPI_Waitall");
+}
+
+std::unique_ptr<Group> MpiGroup::split(int color) {
+  MPI_Comm part;
+  check(MPI_Comm_split(comm_, color, rank_, &part), "MPI_Comm_split");
+  return make_group(part);
+}
+
+#if !defined(TERN_WITH_CUDA)
+std::unique_ptr<Group> make_group(MPI_Comm comm) { return std::make_unique<MpiGroup>(comm); }
+#endif
+
 }  // namespace detail
 
 bool Group::any(bool flag) {
@@ -103,13 +140,11 @@ bool Group::any(bool flag) {
   return value != 0;
 }
 
-#if !defined(TERN_WITH_CUDA)
 std::unique_ptr<Group> world() {
   MPI_Comm comm;
   detail::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
-  return std::make_unique<detail::MpiGroup>(comm);
+  return detail::make_group(comm);
 }
-#endif
 
 std::unique_ptr<Group> alone() {
   MPI_Comm comm;

@@ -48,6 +48,19 @@ class NcclGroup : public MpiGroup {
         ncclBroadcast(data, data, bytes, ncclInt8, root, nccl_, static_cast<cudaStream_t>(stream)),
         "ncclBroadcast");
   }
+  void all_reduce(bf16* data, std::size_t n, void* stream) override {
+    sum(data, n, ncclBfloat16, stream);
+  }
+  void exchange(const Message& sent, const Message& received, void* stream) override {
+    const auto on = static_cast<cudaStream_t>(stream);
+    nccl_check(ncclGroupStart(), "ncclGroupStart");
+    if (sent.rank != nobody)
+      nccl_check(ncclSend(sent.data, sent.bytes, ncclInt8, sent.rank, nccl_, on), "ncclSend");
+    if (received.rank != nobody)
+      nccl_check(ncclRecv(received.data, received.bytes, ncclInt8, received.rank, nccl_, on),
+                 "ncclRecv");
+    nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+  }
   using MpiGroup::all_reduce;
 
  private:
@@ -65,17 +78,15 @@ class NcclGroup : public MpiGroup {
 };
 
 }  // namespace
-}  // namespace detail
 
-std::unique_ptr<Group> world() {
-  MPI_Comm comm;
-  detail::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+std::unique_ptr<Group> make_group(MPI_Comm comm) {
   int size = 1;
-  detail::check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
   // One rank needs no NCCL: its collectives are the identity.
-  if (size == 1) return std::make_unique<detail::MpiGroup>(comm);
-  return std::make_unique<detail::NcclGroup>(comm);
+  if (size == 1) return std::make_unique<MpiGroup>(comm);
+  return std::make_unique<NcclGroup>(comm);
 }
 
+}  // namespace detail
 }  // namespace tern::comm
 #endif

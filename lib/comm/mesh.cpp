@@ -1,0 +1,50 @@
+#include "comm/mesh.hpp"
+
+#include "base/error.hpp"
+
+namespace tern::comm {
+
+Extents extents_for(int ranks, int data, int tensor, int pipeline) {
+  const Extents extents{data > 0 ? data : ranks / (tensor * pipeline), tensor, pipeline};
+  if (extents.data > 0 && extents.ranks() == ranks) return extents;
+  const int replica = tensor * pipeline;
+  if (data > 0)
+    user_error(
+        "&parallel data x tensor x pipeline = {} x {} x {} = {}, but the job has {} rank{}: start "
+        "{} ranks{}",
+        data, tensor, pipeline, data * replica, ranks, ranks > 1 ? "s" : "", data * replica,
+        ranks % replica == 0
+            ? fmt::format(", or write data = {} (or 0: all ranks)", ranks / replica)
+            : "");
+  const int lower = ranks / replica * replica;
+  user_error(
+      "{} rank{} cannot hold models of &parallel tensor x pipeline = {} x {} = {} ranks: start "
+      "{}{} "
+      "ranks, or change tensor or pipeline",
+      ranks, ranks > 1 ? "s" : "", tensor, pipeline, replica,
+      lower > 0 ? fmt::format("{} or ", lower) : "", lower + replica);
+}
+
+Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int sharers)
+    : extents_(extents), world_(std::move(world)) {
+  TERN_REQUIRE(world_->size() == extents.ranks(), "{} ranks for a mesh of {} x {} x {}",
+               world_->size(), extents.data, extents.tensor, extents.pipeline);
+  TERN_REQUIRE(sharers > 0 && extents.tensor % sharers == 0, "{} sharers of {} tensor ranks",
+               sharers, extents.tensor);
+  replica_ = world_->split(world_->rank() / extents.replica());
+  data_ = world_->split(world_->rank() % extents.replica());
+  tensor_ = replica_->split(replica_->rank() / extents.tensor);
+  pipeline_ = replica_->split(replica_->rank() % extents.tensor);
+  sharers_ = tensor_->split(tensor_->rank() / sharers);
+  const int stage = pipeline_->rank(), last = extents.pipeline - 1;
+  ends_ = pipeline_->split(stage == last ? 0 : stage);
+}
+
+std::unique_ptr<Mesh> Mesh::one_replica() const {
+  return std::make_unique<Mesh>(world_->split(data_->rank()),
+                                Extents{1, extents_.tensor, extents_.pipeline}, sharers_->size());
+}
+
+std::unique_ptr<Mesh> lonely_mesh() { return std::make_unique<Mesh>(alone(), Extents{}); }
+
+}  // namespace tern::comm

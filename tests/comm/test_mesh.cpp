@@ -1,0 +1,119 @@
+// The mesh of ranks, its groups, and what they exchange, for 1, 2 and 4 ranks.
+#include "comm/mesh.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tern::comm {
+namespace {
+
+std::string refusal(int ranks, int data, int tensor, int pipeline) {
+  try {
+    extents_for(ranks, data, tensor, pipeline);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "taken";
+}
+
+TEST(Extents, AllRanksThatTensorAndPipelineLeave) {
+  const Extents extents = extents_for(8, 0, 2, 2);
+  EXPECT_EQ(extents.data, 2);
+  EXPECT_EQ(extents.ranks(), 8);
+  EXPECT_EQ(extents_for(6, 3, 2, 1).data, 3);
+}
+
+TEST(Extents, OtherRanksAreRefusedWithWhatWouldWork) {
+  EXPECT_NE(refusal(6, 2, 2, 1)
+                .find("2 x 2 x 1 = 4, but the job has 6 ranks: start 4 ranks, or "
+                      "write data = 3"),
+            std::string::npos);
+  EXPECT_NE(refusal(5, 2, 2, 1).find("start 4 ranks"), std::string::npos);
+  EXPECT_EQ(refusal(5, 2, 2, 1).find("data = 2 (or 0"), std::string::npos);
+  EXPECT_NE(refusal(6, 0, 2, 2).find("start 4 or 8 ranks"), std::string::npos);
+  EXPECT_NE(refusal(1, 0, 2, 1).find("start 2 ranks"), std::string::npos);
+}
+
+/// The world ranks of a group, in its order.
+std::vector<std::int64_t> members(Group& group, int world_rank) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(group.size()), 0);
+  ranks[static_cast<std::size_t>(group.rank())] = world_rank;
+  group.all_reduce(ranks.data(), ranks.size(), Sum::sum);
+  return ranks;
+}
+
+using Ranks = std::vector<std::int64_t>;
+
+TEST(Mesh, TensorRanksAreNeighboursThenStages) {
+  auto all = world();
+  const int size = all->size(), rank = all->rank();
+  if (size < 4) {
+    const Mesh mesh(std::move(all), {1, size, 1}, size);
+    EXPECT_EQ(mesh.tensor().rank(), rank);
+    EXPECT_EQ(mesh.sharers().size(), size);
+    EXPECT_EQ(mesh.pipeline().size() * mesh.data().size() * mesh.ends().size(), 1);
+    return;
+  }
+  const Mesh mesh(std::move(all), {1, 2, 2});
+  EXPECT_EQ(members(mesh.tensor(), rank), rank < 2 ? Ranks({0, 1}) : Ranks({2, 3}));
+  EXPECT_EQ(members(mesh.pipeline(), rank), rank % 2 == 0 ? Ranks({0, 2}) : Ranks({1, 3}));
+  EXPECT_EQ(members(mesh.ends(), rank), rank % 2 == 0 ? Ranks({0, 2}) : Ranks({1, 3}));
+  EXPECT_EQ(members(mesh.replica(), rank), Ranks({0, 1, 2, 3}));
+  EXPECT_EQ(members(mesh.data(), rank), Ranks({rank}));
+  EXPECT_EQ(mesh.sharers().size(), 1);
+}
+
+TEST(Mesh, DataReplicas) {
+  auto all = world();
+  const int size = all->size(), rank = all->rank();
+  if (size < 4) {
+    const Mesh mesh(std::move(all), {size, 1, 1});
+    EXPECT_EQ(mesh.data().rank(), rank);
+    EXPECT_EQ(mesh.replica().size(), 1);
+    return;
+  }
+  const Mesh mesh(std::move(all), {2, 2, 1}, 2);
+  EXPECT_EQ(members(mesh.data(), rank), rank % 2 == 0 ? Ranks({0, 2}) : Ranks({1, 3}));
+  EXPECT_EQ(members(mesh.sharers(), rank), rank < 2 ? Ranks({0, 1}) : Ranks({2, 3}));
+  const auto replica = mesh.one_replica();
+  EXPECT_EQ(replica->data().size(), 1);
+  EXPECT_EQ(members(replica->world(), rank), rank < 2 ? Ranks({0, 1}) : Ranks({2, 3}));
+  EXPECT_EQ(replica->sharers().size(), 2);
+}
+
+TEST(Mesh, MiddleStagesAreNoEnds) {
+  auto all = world();
+  const int size = all->size(), rank = all->rank();
+  const Mesh mesh(std::move(all), {1, 1, size});
+  const bool end = rank == 0 || rank == size - 1;
+  EXPECT_EQ(mesh.ends().size(), end ? std::min(size, 2) : 1);
+}
+
+#if !defined(TERN_WITH_CUDA)  // the device's memory is the host's
+TEST(Exchange, EachRankSendsToTheNext) {
+  const auto group = world();
+  const int size = group->size(), rank = group->rank();
+  std::vector<double> sent(1000, rank), received(1000, -1);
+  const std::size_t bytes = sent.size() * sizeof(double);
+  const Group::Message to{sent.data(), bytes, rank + 1 < size ? rank + 1 : Group::nobody};
+  const Group::Message from{received.data(), bytes, rank > 0 ? rank - 1 : Group::nobody};
+  group->exchange(to, from, nullptr);
+  EXPECT_EQ(received, std::vector<double>(1000, rank - 1.0));
+}
+
+TEST(AllReduce, Bf16IsRoundedOnce) {
+  const auto group = world();
+  // 256 + 3 x 0.75 = 258.25: rounded one by one, each 0.75 would be lost or become 2.
+  std::vector<bf16> data(33, bf16(group->rank() == 0 ? 256.0f : 0.75f));
+  group->all_reduce(data.data(), data.size(), nullptr);
+  const float sum = 256.0f + 0.75f * static_cast<float>(group->size() - 1);
+  for (const bf16 value : data) EXPECT_EQ(static_cast<float>(value), static_cast<float>(bf16(sum)));
+}
+#endif
+
+}  // namespace
+}  // namespace tern::comm
