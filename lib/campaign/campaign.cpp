@@ -10,6 +10,7 @@
 #include "campaign/trainer.hpp"
 #include "plan/plan.hpp"
 #include "plan/remedies.hpp"
+#include "plan/workload.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -31,11 +32,11 @@ RunDirectory agree_on_directory(const deck::Deck& deck, const Options& options,
 /// Counts the steps of a deck that counts epochs, in it and in its plan, for which the data must be
 /// opened: they are returned. In a dry run without data the number stays unknown.
 std::optional<TrainingData> count_steps(deck::Deck& deck, plan::Plan& plan, const Options& options,
-                                        comm::Group& group, Log& log) {
+                                        const comm::Mesh& mesh, Log& log) {
   if (deck.campaign.task != "train" || deck.campaign.epochs == 0) return std::nullopt;
   std::optional<TrainingData> data;
   try {
-    data = open_training_data(deck, group, log);
+    data = open_training_data(deck, mesh, log);
   } catch (const UserError& e) {
     if (!options.dry_run) throw;
     log.line("the number of steps is not known: {}", e.what());
@@ -50,48 +51,54 @@ std::optional<TrainingData> count_steps(deck::Deck& deck, plan::Plan& plan, cons
 
 template <class T>
 int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
-          std::optional<TrainingData> data, comm::Group& group, const comm::Session& session,
+          std::optional<TrainingData> data, const comm::Mesh& mesh, const comm::Session& session,
           Log& log) {
-  const RunDirectory directory = agree_on_directory(deck, options, group);
+  const RunDirectory directory = agree_on_directory(deck, options, mesh.world());
   log.open(directory.log());
   say_what_runs(deck, session, log);
-  log.line("{}", plan::table(plan, deck, group.size()));
-  if (!data) data = open_training_data(deck, group, log);
-  Trainer<T> trainer(deck, options, plan, directory, std::move(*data), group, session.local_rank(),
+  log.line("{}", plan::table(plan, deck, mesh.extents()));
+  if (!data) data = open_training_data(deck, mesh, log);
+  Trainer<T> trainer(deck, options, plan, directory, std::move(*data), mesh, session.local_rank(),
                      log);
   return trainer.run();
 }
 
 template <class T>
-int dispatch(deck::Deck deck, const Options& options, comm::Group& group,
+int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
              const comm::Session& session) {
   Log log(session.rank() == 0);
-  if (!options.export_to.empty()) return export_model<T>(deck, options.export_to, group, log);
+  if (!options.export_to.empty())
+    return export_model<T>(deck, options.export_to, mesh.world(), log);
   const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
-  const auto mesh = deck.campaign.task == "generate" ? comm::alone() : nullptr;
-  plan::Plan plan = plan::make_plan(planned, mesh ? *mesh : group);
-  if (options.show_batch) return show_batch(deck, plan, group, log);
-  auto data = count_steps(deck, plan, options, group, log);
-  const std::string table = plan::table(plan, deck, group.size());
-  const std::string shortage = plan::shortage(plan, planned, mesh ? *mesh : group);
+  const auto replica = deck.campaign.task == "generate" ? mesh.one_replica() : nullptr;
+  const comm::Mesh& at_work = replica ? *replica : mesh;
+  plan::Plan plan = plan::make_plan(planned, at_work);
+  if (options.show_batch) return show_batch(deck, plan, mesh.data(), log);
+  auto data = count_steps(deck, plan, options, mesh, log);
+  const std::string table = plan::table(plan, deck, mesh.extents());
+  const std::string shortage = plan::shortage(plan, planned, at_work);
   if (options.dry_run) {  // perhaps on another machine than that of the run: a shortage is no error
     log.line("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
     return finished;
   }
   if (!shortage.empty()) user_error("{}\n{}", table, shortage);
-  if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, group, log);
-  if (deck.campaign.task == "generate") return generate_text<T>(deck, plan, group, log);
-  return train<T>(deck, options, plan, std::move(data), group, session, log);
+  if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, mesh, log);
+  if (replica) {
+    if (mesh.data().rank() == 0) generate_text<T>(deck, plan, *replica, log);
+    mesh.world().barrier();
+    return finished;
+  }
+  return train<T>(deck, options, plan, std::move(data), mesh, session, log);
 }
 
 }  // namespace
 
 int run(const deck::Deck& deck, const Options& options, const comm::Session& session) {
-  const auto group = comm::world();
+  const auto mesh = plan::make_mesh(deck);
   // fp8 is bf16 but for the products of the blocks' linear maps: model::TransformerOptions.
   if (deck.precision.compute == "bf16" || deck.precision.compute == "fp8")
-    return dispatch<bf16>(deck, options, *group, session);
-  return dispatch<float>(deck, options, *group, session);
+    return dispatch<bf16>(deck, options, *mesh, session);
+  return dispatch<float>(deck, options, *mesh, session);
 }
 
 }  // namespace tern::campaign

@@ -89,19 +89,21 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
 }
 
 /// Samples of text are a convenience: without a tokenizer the run goes on without them. Data that
-/// must be tokenised need one.
-std::unique_ptr<data::Tokenizer> optional_tokenizer(const deck::Deck& deck, comm::Group& group,
+/// must be tokenised need one. The ranks that write together agree: those of the first replica, or
+/// where layers are gathered from all ranks, all.
+std::unique_ptr<data::Tokenizer> optional_tokenizer(const deck::Deck& deck, const comm::Mesh& mesh,
                                                     Log& log) {
   if (deck::holds_samples(deck.data)) return open_tokenizer(deck);
-  // Where layers are gathered from all ranks, all must run the model that rank 0 samples from.
-  const bool together = optimizer::fully_sharded(deck, group.size());
-  if (deck.generation.samples == 0 || (group.rank() != 0 && !together)) return nullptr;
+  const bool all = optimizer::fully_sharded(deck, mesh.data().size());
+  if (deck.generation.samples == 0 || (mesh.data().rank() != 0 && !all)) return nullptr;
+  std::unique_ptr<data::Tokenizer> tokenizer;
   try {
-    return open_tokenizer(deck);
+    tokenizer = open_tokenizer(deck);
   } catch (const UserError& e) {
     log.warning("no samples will be written: {}", e.what());
-    return nullptr;
   }
+  if ((all ? mesh.world() : mesh.replica()).any(!tokenizer)) return nullptr;
+  return tokenizer;
 }
 
 }  // namespace
@@ -140,8 +142,8 @@ DataSet open_data(const deck::Deck& deck, const std::vector<std::string>& patter
   return set;
 }
 
-TrainingData open_training_data(const deck::Deck& deck, comm::Group& group, Log& log) {
-  TrainingData data{optional_tokenizer(deck, group, log), {}, {}};
+TrainingData open_training_data(const deck::Deck& deck, const comm::Mesh& mesh, Log& log) {
+  TrainingData data{optional_tokenizer(deck, mesh, log), {}, {}};
   data.train = open_data(deck, deck.data.train, data.tokenizer.get());
   data.valid = open_data(deck, deck.data.valid, data.tokenizer.get());
   return data;

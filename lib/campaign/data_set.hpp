@@ -33,7 +33,7 @@ struct TrainingData {
 };
 
 /// Opens both sets, and the tokenizer where they need one or rank 0 writes samples of text.
-TrainingData open_training_data(const deck::Deck& deck, comm::Group& group, Log& log);
+TrainingData open_training_data(const deck::Deck& deck, const comm::Mesh& mesh, Log& log);
 
 /// How a deck's samples become tokens.
 data::SampleRules sample_rules(const deck::Deck& deck);

@@ -7,7 +7,7 @@ namespace tern::campaign {
 
 /// Over the first `evaluation.batches x per_rank` rows of the source (fewer if it has fewer),
 /// whatever the number of ranks. `training`: the objective may adapt itself to what it finds.
-/// Collective.
+/// `group`: the ranks that take different data. Collective over all ranks.
 template <class T>
 objective::Score evaluate(plan::Workload<T>& workload, const deck::Deck& deck,
                           const plan::Layout& layout, const data::Source& source,

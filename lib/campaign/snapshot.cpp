@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "campaign/parts.hpp"
 
 namespace tern::campaign {
 
@@ -49,15 +50,16 @@ Snapshot<T>::Snapshot(const model::ParameterTree& tree, const model::Parameters<
   for (Array& array : arrays_) {
     array.host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, array.values);
     for (const model::Parameter& p : tree.parameters())
-      if (array.covers(p)) tensors_.push_back({array.prefix + "/" + p.name, p.shape});
+      if (array.covers(p)) tensors_.push_back({array.prefix + "/" + p.name, p.whole});
   }
+  tensors_ = of_all_stages(tensors_, tree.share());
+  for (std::size_t i = 0; i < tensors_.size(); ++i) numbers_[tensors_[i].path] = i;
 }
 
-/// body(array, tensor index, first element within the tensor, count, offset within the array)
+/// body(array, parameter, first element within this rank's part, count, offset within the array)
 template <class T>
 template <class Body>
 void Snapshot<T>::for_each_piece(Body body) {
-  std::size_t tensor = 0;
   for (Array& array : arrays_)
     for (const model::Parameter& p : tree_.parameters()) {
       if (!array.covers(p)) continue;
@@ -65,9 +67,8 @@ void Snapshot<T>::for_each_piece(Body body) {
         const std::size_t begin = std::max(local, array.range.first);
         const std::size_t end = std::min(local + count, array.range.end());
         if (begin < end)
-          body(array, tensor, first + begin - local, end - begin, begin - array.range.first);
+          body(array, p, first + begin - local, end - begin, begin - array.range.first);
       });
-      ++tensor;
     }
 }
 
@@ -78,9 +79,13 @@ void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
   if (writes_) {
     for (Array& array : arrays_) Kokkos::deep_copy(context.space, array.host, array.values);
     context.fence("checkpoint");
-    for_each_piece([&](const Array& array, std::size_t tensor, std::size_t first, std::size_t count,
-                       std::size_t offset) {
-      pieces.push_back({tensor, first, count, array.host.data() + offset});
+    for_each_piece([&](const Array& array, const model::Parameter& p, std::size_t begin,
+                       std::size_t count, std::size_t offset) {
+      if (!p.counted) return;  // another rank's to save
+      const std::size_t tensor = numbers_.at(array.prefix + "/" + p.name);
+      for_each_run(p, begin, count, [&](std::size_t first, std::size_t n, std::size_t from) {
+        pieces.push_back({tensor, first, n, array.host.data() + offset + from});
+      });
     });
   }
   store.save(header, tensors_, pieces);
@@ -89,9 +94,9 @@ void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
 template <class T>
 void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader) {
   require_same_model(reader, tensors_);
-  for_each_piece([&](const Array& array, std::size_t tensor, std::size_t first, std::size_t count,
-                     std::size_t offset) {
-    reader.read(tensors_[tensor].path, first, count, array.host.data() + offset);
+  for_each_piece([&](const Array& array, const model::Parameter& p, std::size_t begin,
+                     std::size_t count, std::size_t offset) {
+    read_part(reader, array.prefix + "/" + p.name, p, begin, count, array.host.data() + offset);
   });
   for (Array& array : arrays_) Kokkos::deep_copy(context.space, array.values, array.host);
   context.fence("checkpoint loaded");

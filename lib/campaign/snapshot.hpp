@@ -1,5 +1,7 @@
 /// Between the device's arrays and a checkpoint: names, shapes, and who holds which part.
 #pragma once
+#include <map>
+#include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
@@ -18,9 +20,9 @@ class Snapshot {
   using A = Accumulate<T>;
 
  public:
-  /// Lists /model and /optimizer. `owned` is the part of its arrays this rank answers for, `states`
-  /// the optimizer's; `writes`: this rank's part goes into checkpoints (with shard
-  /// = 'none' rank 0 alone writes).
+  /// Lists /model and /optimizer of the whole model. `owned` is the part of its arrays this rank
+  /// answers for, `states` the optimizer's; `writes`: this rank's part goes into checkpoints (with
+  /// shard = 'none' the first data rank alone writes). Collective over the replica.
   Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
            optimizer::Range owned, const std::vector<optimizer::State<T>>& states, bool writes);
 
@@ -53,6 +55,7 @@ class Snapshot {
   bool writes_;
   std::vector<Array> arrays_;
   std::vector<checkpoint::Tensor> tensors_;
+  std::map<std::string, std::size_t> numbers_;  // of the tensors, by path
 };
 
 }  // namespace tern::campaign

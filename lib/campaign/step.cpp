@@ -14,41 +14,100 @@ Vector<Accumulate<T>> sum_of(const plan::Workload<T>& w, std::size_t part, std::
   return Vector<Accumulate<T>>(w.loss_sums.data() + part * w.loss_sums.extent(1) + slot, 1);
 }
 
-/// Forward and backward of one micro-step, step by step of a recursive model; gradients are added
-/// up.
+/// Forward and backward of the micro-steps of a step, as they are called.
 template <class T>
-void micro_step(plan::Workload<T>& w, const data::Batch& batch, std::size_t micro,
-                const ops::DropoutKey& dropout, Phases& phases) {
+class MicroSteps {
   using A = Accumulate<T>;
-  const ops::Context& context = w.context;
-  const auto prepared = [&] {
-    const auto timed = phases.scope(Phase::data);
-    return w.objective->prepare(context, batch, micro, false);
-  }();
-  {
-    const auto timed = phases.scope(Phase::forward);
-    w.recursion.embed(context, prepared.rows, dropout);
-  }
-  const Vector<A> losses(w.losses.data(), prepared.scored.targets.extent(0));
-  Vector<const A> weights = prepared.weights;
-  for (std::size_t step = 0; step < w.objective->steps(); ++step) {
-    {
-      const auto timed = phases.scope(Phase::forward);
-      w.recursion.advance(context, prepared.pattern, dropout);
+
+ public:
+  MicroSteps(plan::Workload<T>& w, Phases& phases) : w_(w), phases_(phases) {}
+
+  /// Both, step by step of a recursive model; gradients are added up.
+  void run(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
+    prepare(batch, micro);
+    embed(dropout);
+    for (std::size_t step = 0; step < w_.objective->steps(); ++step) {
+      advance(dropout);
+      const auto timed = phases_.scope(Phase::backward);
+      backward(micro, step, dropout);
     }
-    const auto timed = phases.scope(Phase::backward);
-    if (step > 0) weights = w.objective->weights_of(context, step, prepared, losses);
-    w.model.loss_backward(context, w.objective->head(), prepared.scored, weights, losses);
-    const std::size_t slot = micro * w.objective->steps() + step;
-    ops::weighted_sum<A>(context, losses, weights, sum_of(w, 0, slot));
-    for (std::size_t part = 0; part < prepared.parts.size(); ++part)
-      if (prepared.parts[part].step == step)
-        ops::weighted_sum<A>(context, losses, prepared.parts[part].weights,
-                             sum_of(w, 1 + part, slot));
-    w.recursion.backward(context, prepared.pattern, dropout);
+    embed_backward();
   }
-  const auto timed = phases.scope(Phase::backward);
-  w.recursion.embed_backward(context, prepared.rows);
+
+  void forward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
+    prepare(batch, micro);
+    embed(dropout);
+    advance(dropout);
+  }
+  void backward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
+    prepare(batch, micro);  // other micro-steps have been prepared since
+    {
+      const auto timed = phases_.scope(Phase::backward);
+      backward(micro, 0, dropout);
+    }
+    embed_backward();
+  }
+
+ private:
+  void prepare(const data::Batch& batch, std::size_t micro) {
+    const auto timed = phases_.scope(Phase::data);
+    prepared_ = w_.objective->prepare(w_.context, batch, micro, false);
+  }
+  void embed(const ops::DropoutKey& dropout) {
+    const auto timed = phases_.scope(Phase::forward);
+    w_.recursion.embed(w_.context, prepared_.rows, dropout);
+  }
+  void advance(const ops::DropoutKey& dropout) {
+    const auto timed = phases_.scope(Phase::forward);
+    w_.recursion.advance(w_.context, prepared_.pattern, dropout);
+  }
+  void backward(std::size_t micro, std::size_t step, const ops::DropoutKey& dropout) {
+    const ops::Context& context = w_.context;
+    const Vector<A> losses(w_.losses.data(), prepared_.scored.targets.extent(0));
+    const Vector<const A> weights =
+        step == 0 ? prepared_.weights : w_.objective->weights_of(context, step, prepared_, losses);
+    w_.model.loss_backward(context, w_.objective->head(), prepared_.scored, weights, losses);
+    const std::size_t slot = micro * w_.objective->steps() + step;
+    ops::weighted_sum<A>(context, losses, weights, sum_of(w_, 0, slot));
+    for (std::size_t part = 0; part < prepared_.parts.size(); ++part)
+      if (prepared_.parts[part].step == step)
+        ops::weighted_sum<A>(context, losses, prepared_.parts[part].weights,
+                             sum_of(w_, 1 + part, slot));
+    w_.recursion.backward(context, prepared_.pattern, dropout);
+  }
+  void embed_backward() {
+    const auto timed = phases_.scope(Phase::backward);
+    w_.recursion.embed_backward(w_.context, prepared_.rows);
+  }
+
+  plan::Workload<T>& w_;
+  Phases& phases_;
+  objective::Prepared<T> prepared_;
+};
+
+/// Forward and backward passes of a pipeline's stage in turns, after as many forward ones as it is
+/// stages away from the last ("1F1B"; Narayanan et al. 2021, section 2.2): no stage keeps more
+/// micro-steps than that and one, and with enough of them the stages work at the same time.
+template <class T, class Read, class DropoutOf>
+void run_pipeline(plan::Workload<T>& w, std::size_t count, MicroSteps<T>& micro_steps,
+                  const Read& read, const DropoutOf& dropout_of) {
+  const model::Share& share = w.model.share();
+  const std::size_t ahead = std::min(count, share.stages - 1 - share.stage);
+  const std::size_t slots = std::min(count, share.stages - share.stage);
+  std::vector<data::Batch> kept(slots);
+  const auto backward = [&](std::size_t micro) {
+    w.model.select(micro % slots);
+    micro_steps.backward(kept[micro % slots], micro, dropout_of(micro));
+  };
+  for (std::size_t micro = 0; micro < count; ++micro) {
+    kept[micro % slots] = read();
+    w.model.select(micro % slots);
+    micro_steps.forward(kept[micro % slots], micro, dropout_of(micro));
+    if (micro >= ahead) backward(micro - ahead);
+  }
+  for (std::size_t micro = count - ahead; micro < count; ++micro) backward(micro);
+  w.model.settle(w.context);
+  w.model.select(0);
 }
 
 /// Sums over the columns of a small device matrix, on the host.
@@ -68,28 +127,34 @@ std::vector<double> row_sums(const ops::Context& context, Matrix<const A> values
 
 template <class T>
 StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::Layout& layout,
-                      data::Reader& reader, comm::Group& group, Phases& phases, std::int64_t step,
-                      std::int64_t updates, double rate) {
+                      data::Reader& reader, const comm::Mesh& mesh, Phases& phases,
+                      std::int64_t step, std::int64_t updates, double rate) {
   using A = Accumulate<T>;
   StepResult result{};
-  ops::DropoutKey dropout{deck.model.dropout, static_cast<std::uint64_t>(deck.campaign.seed),
-                          static_cast<std::uint64_t>(step), 0, 0};
-  const std::size_t rows = layout.per_rank * layout.tokens;
-  w.optimizer->zero_gradients(w.context);
-  Kokkos::deep_copy(w.context.space, w.loss_sums, A(0));
-  for (std::size_t micro = 0; micro < layout.accumulation; ++micro) {
-    const data::Batch batch = [&] {
-      const auto timed = phases.scope(Phase::data);
-      return reader.next();
-    }();
+  const auto read = [&] {
+    const auto timed = phases.scope(Phase::data);
+    data::Batch batch = reader.next();
     result.wait_seconds += batch.wait_seconds;
     result.counts = batch.step;
     for (const std::uint64_t sample : batch.samples) result.samples_hash += sample_hash(sample);
-    const std::size_t micro_of_all =
-        micro * static_cast<std::size_t>(group.size()) + static_cast<std::size_t>(group.rank());
-    dropout.first_row = static_cast<std::uint32_t>(micro_of_all * rows);
-    micro_step(w, batch, micro, dropout, phases);
-  }
+    return batch;
+  };
+  const auto dropout_of = [&](std::size_t micro) {
+    const std::size_t micro_of_all = micro * static_cast<std::size_t>(mesh.data().size()) +
+                                     static_cast<std::size_t>(mesh.data().rank());
+    return ops::DropoutKey{
+        deck.model.dropout, static_cast<std::uint64_t>(deck.campaign.seed),
+        static_cast<std::uint64_t>(step), 0,
+        static_cast<std::uint32_t>(micro_of_all * layout.per_rank * layout.tokens)};
+  };
+  w.optimizer->zero_gradients(w.context);
+  Kokkos::deep_copy(w.context.space, w.loss_sums, A(0));
+  MicroSteps<T> micro_steps(w, phases);
+  if (w.model.share().stages == 1)
+    for (std::size_t micro = 0; micro < layout.accumulation; ++micro)
+      micro_steps.run(read(), micro, dropout_of(micro));
+  else
+    run_pipeline(w, layout.accumulation, micro_steps, read, dropout_of);
   {
     const auto timed = phases.scope(Phase::communication);
     w.optimizer->reduce_gradients(w.context);
@@ -103,17 +168,18 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
   const auto timed = phases.scope(Phase::communication);
   w.optimizer->gather_parameters(w.context);
   std::vector<double> sums = row_sums<A>(w.context, w.loss_sums);
-  group.all_reduce(sums.data(), sums.size(), comm::Sum::sum);
+  mesh.pipeline().broadcast(sums.data(), sums.size() * sizeof(double), mesh.pipeline().size() - 1);
+  mesh.data().all_reduce(sums.data(), sums.size(), comm::Sum::sum);
   result.loss = sums[0] + w.objective->constant();
   result.parts.assign(sums.begin() + 1, sums.end());
   return result;
 }
 
 template StepResult train_step(plan::Workload<float>&, const deck::Deck&, const plan::Layout&,
-                               data::Reader&, comm::Group&, Phases&, std::int64_t, std::int64_t,
-                               double);
+                               data::Reader&, const comm::Mesh&, Phases&, std::int64_t,
+                               std::int64_t, double);
 template StepResult train_step(plan::Workload<bf16>&, const deck::Deck&, const plan::Layout&,
-                               data::Reader&, comm::Group&, Phases&, std::int64_t, std::int64_t,
-                               double);
+                               data::Reader&, const comm::Mesh&, Phases&, std::int64_t,
+                               std::int64_t, double);
 
 }  // namespace tern::campaign

@@ -22,7 +22,7 @@ struct StepResult {
 /// Collective. `step` counts from 1; `updates`: applied so far; `rate`: the learning rate.
 template <class T>
 StepResult train_step(plan::Workload<T>& workload, const deck::Deck& deck,
-                      const plan::Layout& layout, data::Reader& reader, comm::Group& group,
+                      const plan::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
                       Phases& phases, std::int64_t step, std::int64_t updates, double rate);
 
 }  // namespace tern::campaign

@@ -23,10 +23,10 @@ std::string source_of(const deck::Deck& deck) {
 /// The workload of a deck with its weights loaded.
 template <class T>
 struct Loaded {
-  Loaded(const deck::Deck& deck, std::size_t bytes, comm::Group& group, Log& log)
-      : layout(plan::make_layout(deck, group.size())),
+  Loaded(const deck::Deck& deck, std::size_t bytes, const comm::Mesh& mesh, Log& log)
+      : layout(plan::make_layout(deck, mesh.data().size())),
         arena(bytes),
-        workload(deck, layout, group, arena) {
+        workload(deck, layout, mesh, arena) {
     workload.model.prepare(workload.context);
     if (workload.generator) workload.generator->prepare(workload.context);
     if (workload.sampler) workload.sampler->prepare(workload.context);
@@ -43,21 +43,23 @@ deck::Deck of_one_sequence(deck::Deck deck) {
   deck.campaign.task = "generate";
   deck.batch.per_rank = deck.batch.global = 1;
   deck.batch.accumulation = 0;  // of training alone
+  deck.parallel.data = 1;
   return deck;
 }
 
 template <class T>
-int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log) {
+int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm::Mesh& mesh,
+                     Log& log) {
   deck::Deck resolved = deck;
   resolved.batch.per_rank = plan.per_rank;
   resolved.batch.global = plan.global;
   const auto tokenizer = deck::holds_samples(deck.data) ? open_tokenizer(deck) : nullptr;
   const DataSet valid = open_data(deck, deck.data.valid, tokenizer.get());
   log.line("valid: {}", valid.summary);
-  Loaded<T> loaded(resolved, plan.total_bytes, group, log);
+  Loaded<T> loaded(resolved, plan.total_bytes, mesh, log);
   const Timer timer;
   const objective::Score result =
-      evaluate(loaded.workload, resolved, loaded.layout, *valid.source, group, false);
+      evaluate(loaded.workload, resolved, loaded.layout, *valid.source, mesh.data(), false);
   log.line("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
            std::exp(result.loss), result.tokens, timer.seconds());
   for (const auto& [name, value] : result.metrics)
@@ -67,32 +69,28 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group
                                    ? static_cast<std::size_t>(deck.evaluation.problems)
                                    : valid.samples.size();
   const Accuracy accuracy =
-      solve(loaded.workload, resolved, valid.samples, problems, *tokenizer, group);
+      solve(loaded.workload, resolved, valid.samples, problems, *tokenizer, mesh.data());
   log.line("{}{}", page(accuracy.shown), summary(accuracy));
   return finished;
 }
 
 template <class T>
-int generate_text(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log) {
-  if (group.rank() == 0) {
-    const deck::Deck one = of_one_sequence(deck);
-    const auto self = comm::alone();
-    const auto tokenizer = open_tokenizer(deck);
-    Loaded<T> loaded(one, plan.total_bytes, *self, log);
-    const Timer timer;
-    const std::string& prompt = deck.generation.prompt;
-    const auto texts = loaded.workload.sampler
-                           ? write_freely(loaded.workload, one, *tokenizer, prompt)
-                           : write_samples(loaded.workload, one, *tokenizer, prompt);
-    std::size_t bytes = 0;
-    for (const std::string& text : texts) {
-      log.line("---\n{}{}", prompt, text);
-      bytes += text.size();
-    }
-    log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());
+void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::Mesh& replica,
+                   Log& log) {
+  const deck::Deck one = of_one_sequence(deck);
+  const auto tokenizer = open_tokenizer(deck);
+  Loaded<T> loaded(one, plan.total_bytes, replica, log);
+  const Timer timer;
+  const std::string& prompt = deck.generation.prompt;
+  const auto texts = loaded.workload.sampler
+                         ? write_freely(loaded.workload, one, *tokenizer, prompt)
+                         : write_samples(loaded.workload, one, *tokenizer, prompt);
+  std::size_t bytes = 0;
+  for (const std::string& text : texts) {
+    log.line("---\n{}{}", prompt, text);
+    bytes += text.size();
   }
-  group.barrier();
-  return finished;
+  log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());
 }
 
 template <class T>
@@ -106,7 +104,7 @@ int export_model(const deck::Deck& deck, const std::string& directory, comm::Gro
   if (group.rank() == 0) {
     deck::Deck one = of_one_sequence(deck);
     one.generation.samples = 0;
-    const auto self = comm::alone();
+    const auto self = comm::lonely_mesh();
     Loaded<T> loaded(one, plan::make_plan(one, *self).total_bytes, *self, log);
     std::int64_t end_of_text = -1;
     try {
@@ -121,10 +119,10 @@ int export_model(const deck::Deck& deck, const std::string& directory, comm::Gro
   return finished;
 }
 
-template int evaluate_weights<float>(const deck::Deck&, const plan::Plan&, comm::Group&, Log&);
-template int evaluate_weights<bf16>(const deck::Deck&, const plan::Plan&, comm::Group&, Log&);
-template int generate_text<float>(const deck::Deck&, const plan::Plan&, comm::Group&, Log&);
-template int generate_text<bf16>(const deck::Deck&, const plan::Plan&, comm::Group&, Log&);
+template int evaluate_weights<float>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
+template int evaluate_weights<bf16>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
+template void generate_text<float>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
+template void generate_text<bf16>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
 template int export_model<float>(const deck::Deck&, const std::string&, comm::Group&, Log&);
 template int export_model<bf16>(const deck::Deck&, const std::string&, comm::Group&, Log&);
 

@@ -6,16 +6,18 @@
 
 namespace tern::campaign {
 
-/// The deck of a generation or an export: one rank, one sequence.
+/// The deck of a generation or an export: one data rank, one sequence.
 deck::Deck of_one_sequence(deck::Deck deck);
 
 /// task = 'evaluate': the validation loss of a checkpoint. Collective.
 template <class T>
-int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log);
+int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm::Mesh& mesh,
+                     Log& log);
 
-/// task = 'generate': continuations of a prompt, printed. Rank 0 works, the others wait.
+/// task = 'generate': continuations of a prompt, printed by rank 0. Collective over one replica.
 template <class T>
-int generate_text(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log);
+void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::Mesh& replica,
+                   Log& log);
 
 /// --export: the weights as a Transformers directory. Rank 0 works, the others wait.
 template <class T>

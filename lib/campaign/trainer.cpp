@@ -29,21 +29,22 @@ deck::Deck with_batch_of(deck::Deck deck, const plan::Plan& plan) {
 
 template <class T>
 Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
-                    const RunDirectory& directory, TrainingData data, comm::Group& group,
+                    const RunDirectory& directory, TrainingData data, const comm::Mesh& mesh,
                     int local_rank, Log& log)
     : deck_(with_batch_of(deck, plan)),
       plan_(plan),
       directory_(directory),
-      group_(group),
+      mesh_(mesh),
+      world_(mesh.world()),
       log_(log),
-      layout_(plan::make_layout(deck_, group.size())),
+      layout_(plan::make_layout(deck_, mesh.data().size())),
       data_(std::move(data)),
       arena_(plan.total_bytes),
-      workload_(deck_, layout_, group, arena_),
+      workload_(deck_, layout_, mesh, arena_),
       snapshot_(workload_.tree, workload_.parameters, workload_.optimizer->owned(),
                 workload_.optimizer->states(),
-                group.rank() == 0 || (deck.parallel.shard != "none" && group.size() > 1)),
-      store_(directory.checkpoints(), group.rank(), group.size(),
+                mesh.data().rank() == 0 || deck.parallel.shard != "none"),
+      store_(directory.checkpoints(), mesh.world().rank(), mesh.world().size(),
              static_cast<int>(deck.checkpoint.keep), log),
       meter_(local_rank),
       phases_([this] { workload_.context.fence("phase"); }),
@@ -56,7 +57,7 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
   open_reader();
   if (workload_.generator) workload_.generator->prepare(workload_.context);
   if (workload_.sampler) workload_.sampler->prepare(workload_.context);
-  if (group_.rank() == 0) {
+  if (world_.rank() == 0) {
     metrics_.emplace(directory_.path, state_.step);
     report_.emplace(directory_.path, log_);
   }
@@ -67,16 +68,16 @@ template <class T>
 std::optional<checkpoint::Reader> Trainer<T>::open_agreed_checkpoint() {
   std::optional<checkpoint::Reader> newest;
   std::string path;
-  if (group_.rank() == 0) {
+  if (world_.rank() == 0) {
     if (auto found = checkpoint::open_newest(directory_.checkpoints(), log_)) {
       path = found->path().string();
       newest.emplace(std::move(*found));
     }
   }
   auto length = static_cast<std::int64_t>(path.size());
-  group_.all_reduce(&length, 1, comm::Sum::max);
+  world_.all_reduce(&length, 1, comm::Sum::max);
   path.resize(static_cast<std::size_t>(length));
-  group_.broadcast(path.data(), path.size(), 0);
+  world_.broadcast(path.data(), path.size(), 0);
   if (!newest && !path.empty()) newest.emplace(path);
   return newest;
 }
@@ -114,16 +115,16 @@ void Trainer<T>::open_reader() {
   options.depth = std::max<std::size_t>(4, options.threads);
   options.accumulation = layout_.accumulation;
   reader_ = std::make_unique<data::Reader>(
-      *data_.train.source, options, static_cast<std::size_t>(group_.rank()),
-      static_cast<std::size_t>(group_.size()),
+      *data_.train.source, options, static_cast<std::size_t>(mesh_.data().rank()),
+      static_cast<std::size_t>(mesh_.data().size()),
       static_cast<std::uint64_t>(state_.step) * layout_.accumulation);
 }
 
 template <class T>
 int Trainer<T>::run() {
   log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} positions a step",
-            static_cast<double>(plan_.parameters) / 1e6, group_.size(),
-            group_.size() > 1 ? "s" : "", layout_.global, layout_.tokens);
+            static_cast<double>(plan_.parameters) / 1e6, world_.size(),
+            world_.size() > 1 ? "s" : "", layout_.global, layout_.tokens);
   log_.line("train: {}", data_.train.summary);
   log_.line("valid: {}", data_.valid.summary);
   warn_of_verdict();
@@ -151,10 +152,10 @@ void Trainer<T>::step() {
   const Timer timer;
   const std::int64_t number = state_.step + 1;
   const double rate = optimizer::learning_rate(deck_.optimizer, number, deck_.campaign.max_steps);
-  StepResult result = train_step(workload_, deck_, layout_, *reader_, group_, phases_, number,
-                                 state_.updates, rate);
+  StepResult result =
+      train_step(workload_, deck_, layout_, *reader_, mesh_, phases_, number, state_.updates, rate);
   auto hash = static_cast<std::int64_t>(result.samples_hash);
-  group_.all_reduce(&hash, 1, comm::Sum::sum);
+  mesh_.data().all_reduce(&hash, 1, comm::Sum::sum);
   result.samples_hash = static_cast<std::uint64_t>(hash);
 
   state_.step = number;
@@ -198,8 +199,8 @@ void Trainer<T>::evaluate() {
   const auto timed = phases_.scope(Phase::evaluation);
   const Timer timer;
   workload_.optimizer->exchange_average(workload_.context);
-  const objective::Score result =
-      campaign::evaluate(workload_, deck_, layout_, *data_.valid.source, group_, state_.step > 0);
+  const objective::Score result = campaign::evaluate(workload_, deck_, layout_, *data_.valid.source,
+                                                     mesh_.data(), state_.step > 0);
   evaluated_step_ = state_.step;
   validation_loss_ = result.loss;
   const bool better = state_.step > 0 && result.loss < state_.best_loss;
@@ -219,7 +220,7 @@ void Trainer<T>::evaluate() {
   if (workload_.sampler && state_.step > 0) solve_problems(values);
   if (metrics_) metrics_->write(state_.step, values);
   write_samples();
-  if (judged() && group_.rank() == 0 && state_.step > 0) judge_so_far();
+  if (judged() && world_.rank() == 0 && state_.step > 0) judge_so_far();
   workload_.optimizer->exchange_average(workload_.context);
   if (report_) report_->make();
   const auto& rules = deck_.evaluation;
@@ -234,12 +235,12 @@ template <class T>
 void Trainer<T>::solve_problems(Values& values) {
   const Accuracy accuracy =
       solve(workload_, deck_, data_.valid.samples,
-            static_cast<std::size_t>(deck_.evaluation.problems), *data_.tokenizer, group_);
+            static_cast<std::size_t>(deck_.evaluation.problems), *data_.tokenizer, mesh_.data());
   values.emplace_back("val/exact_match", accuracy.exact_match());
   values.emplace_back("val/well_formed", static_cast<double>(accuracy.well_formed) /
                                              static_cast<double>(accuracy.problems));
   log_.line("step {:>6}  {}", state_.step, summary(accuracy));
-  if (group_.rank() == 0)
+  if (world_.rank() == 0)
     std::ofstream(directory_.samples())
         << fmt::format("step {}: {}\n{}", state_.step, summary(accuracy), page(accuracy.shown));
   if (state_.step < deck_.campaign.max_steps) return;
@@ -256,8 +257,7 @@ void Trainer<T>::write_samples() {
   for (const std::string& text :
        campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))
     page += fmt::format("---\n{}{}\n", deck_.generation.prompt, text);
-  if (group_.rank() != 0) return;
-  std::ofstream(directory_.samples()) << page;
+  if (world_.rank() == 0) std::ofstream(directory_.samples()) << page;
   if (state_.step >= deck_.campaign.max_steps || stop_ != Stop::none)
     log_.line("sample at {}", page);
 }
@@ -279,7 +279,7 @@ typename Trainer<T>::Stop Trainer<T>::reason_to_stop() {
   std::int64_t told[2] = {
       interrupt_.requested(job_end_margin_seconds) ? 1 : 0,
       deck_.campaign.max_hours > 0 && state_.seconds > 3600 * deck_.campaign.max_hours ? 1 : 0};
-  group_.all_reduce(told, 2, comm::Sum::max);
+  world_.all_reduce(told, 2, comm::Sum::max);
   if (told[0] != 0) {
     stop_reason_ = interrupt_.reason();
     return Stop::interrupted;

@@ -28,7 +28,7 @@ class Trainer {
   /// Allocates everything, and loads or draws the parameters. Collective. `deck` has per_rank
   /// resolved by `plan`.
   Trainer(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
-          const RunDirectory& directory, TrainingData data, comm::Group& group, int local_rank,
+          const RunDirectory& directory, TrainingData data, const comm::Mesh& mesh, int local_rank,
           Log& log);
 
   /// Trains until a reason to stop; returns the exit code. Collective.
@@ -65,7 +65,8 @@ class Trainer {
   deck::Deck deck_;
   plan::Plan plan_;
   RunDirectory directory_;
-  comm::Group& group_;
+  const comm::Mesh& mesh_;
+  comm::Group& world_;
   Log& log_;
   plan::Layout layout_;
   TrainingData data_;

@@ -22,7 +22,7 @@ template <class T>
 void Trainer<T>::log_step(const StepResult& result, double rate) {
   const auto timed = phases_.scope(Phase::output);
   double slowest[2] = {interval_seconds_, interval_wait_};
-  group_.all_reduce(slowest, 2, comm::Sum::max);
+  world_.all_reduce(slowest, 2, comm::Sum::max);
   const double throughput = static_cast<double>(interval_.data_tokens) / slowest[0];
   const double left = static_cast<double>(deck_.campaign.max_steps - state_.step) * slowest[0] /
                       static_cast<double>(interval_steps_);
@@ -53,7 +53,7 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   std::string mfu;
   if (peak_tflops_) {
     const double share =
-        throughput * plan_.flops_per_token / (*peak_tflops_ * 1e12 * group_.size());
+        throughput * plan_.flops_per_token / (*peak_tflops_ * 1e12 * world_.size());
     values.emplace_back("train/mfu", share);
     mfu = fmt::format("  MFU {:.1f}%", 100 * share);
   }
@@ -73,7 +73,7 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
 
 template <class T>
 double Trainer<T>::cost(double seconds) const {
-  return seconds / 3600 * group_.size() * deck_.cost.dollars_per_gpu_hour;
+  return seconds / 3600 * world_.size() * deck_.cost.dollars_per_gpu_hour;
 }
 
 template <class T>
@@ -110,10 +110,10 @@ void Trainer<T>::finish(Stop stop) {
                                  : "finished",
         state_.step, validation_loss_, state_.best_loss, state_.best_step, duration(state_.seconds),
         static_cast<double>(state_.tokens) / 1e6, money);
-  log_.line("{}", phases_.table(group_));
+  log_.line("{}", phases_.table(world_));
   const DeviceUsage usage = meter_.read();
   double joules = usage.energy_joules.value_or(0);
-  group_.all_reduce(&joules, 1, comm::Sum::sum);
+  world_.all_reduce(&joules, 1, comm::Sum::sum);
   if (joules > 0) log_.line("energy {:.1f} kJ", joules / 1e3);
   log_.line("memory planned {:.3f} GiB a rank; in use {:.3f} GiB",
             static_cast<double>(plan_.total_bytes) / gib,
@@ -151,13 +151,13 @@ template <class T>
 bool Trainer<T>::conclude() {
   if (!judged()) return true;
   std::int64_t failed = 0;
-  if (group_.rank() == 0) {
+  if (world_.rank() == 0) {
     const Verdict verdict = judge_so_far();
     failed = verdict.succeeded() ? 0 : 1;
     log_.line("{}", text(verdict));
     report_->make();
   }
-  group_.all_reduce(&failed, 1, comm::Sum::max);
+  world_.all_reduce(&failed, 1, comm::Sum::max);
   return failed == 0;
 }
 

@@ -1,6 +1,7 @@
 #include "campaign/weights.hpp"
 
 #include "base/error.hpp"
+#include "campaign/parts.hpp"
 #include "campaign/snapshot.hpp"
 #include "checkpoint/transformers.hpp"
 
@@ -51,8 +52,14 @@ std::vector<float> download(const plan::Workload<T>& w, const model::Parameter& 
 template <class T>
 void load_transformers(plan::Workload<T>& w, const fs::path& directory) {
   const checkpoint::TransformersReader reader(directory);
-  for (const model::Parameter& p : w.tree.parameters())
-    upload(w, p, reader.read(p.name, p.shape).data());
+  for (const model::Parameter& p : w.tree.parameters()) {
+    const std::vector<float> whole = reader.read(p.name, p.whole);
+    std::vector<float> part(p.count);
+    for_each_run(p, 0, p.count, [&](std::size_t first, std::size_t count, std::size_t offset) {
+      std::copy_n(whole.data() + first, count, part.data() + offset);
+    });
+    upload(w, p, part.data());
+  }
 }
 
 /// Takes the weights' moving average, if the run kept one, for it is what training evaluates; true
@@ -60,13 +67,13 @@ void load_transformers(plan::Workload<T>& w, const fs::path& directory) {
 template <class T>
 bool load_checkpoint(plan::Workload<T>& w, const checkpoint::Reader& reader) {
   std::vector<checkpoint::Tensor> wanted;
-  for (const model::Parameter& p : w.tree.parameters()) wanted.push_back({"/" + p.name, p.shape});
-  require_same_model(reader, wanted);
+  for (const model::Parameter& p : w.tree.parameters()) wanted.push_back({"/" + p.name, p.whole});
+  require_same_model(reader, of_all_stages(wanted, w.tree.share()));
   const std::string average = "/optimizer/ema/";
   const bool averaged = reader.has(average + w.tree.parameters().front().name);
   for (const model::Parameter& p : w.tree.parameters()) {
     std::vector<float> values(p.count);
-    reader.read((averaged ? average : "/") + p.name, 0, p.count, values.data());
+    read_part(reader, (averaged ? average : "/") + p.name, p, 0, p.count, values.data());
     upload(w, p, values.data());
   }
   return averaged;

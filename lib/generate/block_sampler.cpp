@@ -19,11 +19,20 @@ std::size_t pass_rows(std::size_t batch, std::size_t max_tokens, std::size_t lar
   return std::max(max_tokens, batch * (largest_block + std::min(largest_block, joined_block)));
 }
 
-model::TransformerOptions options_for(std::size_t rows, std::size_t max_tokens) {
+/// Rows of logits that tokens are drawn from at a time.
+std::size_t chunk_rows(std::size_t drawn, std::size_t vocabulary, std::size_t element_bytes) {
+  constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
+  constexpr std::size_t most = 1024;
+  return std::min(most, model::head_chunk_rows(drawn, vocabulary, element_bytes, host));
+}
+
+/// head_rows: of the logits that tensor ranks gather at once.
+model::TransformerOptions options_for(std::size_t rows, std::size_t max_tokens,
+                                      std::size_t head_rows) {
   model::TransformerOptions options{rows, 1};
   options.training = false;
   options.positions = max_tokens;
-  options.head_rows = 1;  // losses are not asked for
+  options.head_rows = head_rows;  // losses are not asked for
   return options;
 }
 
@@ -43,23 +52,25 @@ template <class T>
 BlockSampler<T>::BlockSampler(const deck::Model& model, const model::ParameterTree& tree,
                               const model::Parameters<T>& parameters, std::size_t batch,
                               std::size_t max_tokens, std::size_t largest_block, Arena& arena)
-    : size_(model),
+    : size_(model, tree.share()),
       batch_(batch),
       max_tokens_(max_tokens),
       largest_block_(largest_block),
       rows_(pass_rows(batch, max_tokens, largest_block)),
       levels_(static_cast<std::size_t>(model.levels)),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
-      transformer_(model, tree, parameters, options_for(rows_, max_tokens), arena),
-      cache_(static_cast<std::size_t>(model.layers), batch, max_tokens, size_.K, size_.E, arena) {
+      transformer_(
+          model, tree, parameters,
+          options_for(
+              rows_, max_tokens,
+              tree.share().tensors > 1 ? chunk_rows(batch * largest_block, size_.V, sizeof(T)) : 1),
+          arena),
+      cache_(transformer_.layers(), batch, max_tokens, size_.K, size_.E, arena) {
   TERN_REQUIRE(batch > 0 && largest_block > 0 && largest_block <= max_tokens,
                "batch {}, blocks of {}, {} tokens", batch, largest_block, max_tokens);
   TERN_REQUIRE(model.position != "learned", "block sampling of a model with learned positions");
-  constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
-  constexpr std::size_t most_logits = 1024;
   const std::size_t drawn = batch * largest_block;
-  const std::size_t chunk =
-      std::min(most_logits, model::head_chunk_rows(drawn, size_.V, sizeof(T), host));
+  const std::size_t chunk = chunk_rows(drawn, size_.V, sizeof(T));
   integers_ = arena.vector<std::int32_t>("rows", Term::data, 4 * rows_);
   spans_ = arena.vector<ops::KeySpans>("spans", Term::data, rows_);
   hulls_ = arena.vector<ops::SpanHull>("hulls", Term::data, rows_);

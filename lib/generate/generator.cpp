@@ -13,13 +13,14 @@ std::size_t pass_rows(std::size_t batch, std::size_t max_tokens, std::size_t pre
   return std::max(batch, std::min(max_tokens, prefill_rows));
 }
 
+/// head_rows: of the logits that tensor ranks gather at once.
 model::TransformerOptions options_for(const deck::Model& model, std::size_t rows,
-                                      std::size_t max_tokens) {
+                                      std::size_t max_tokens, std::size_t head_rows) {
   model::TransformerOptions options{rows, 1};
   options.passes = model::passes_of(model);
   options.training = false;
   options.positions = max_tokens;
-  options.head_rows = 1;  // losses are not asked for
+  options.head_rows = head_rows;  // losses are not asked for
   return options;
 }
 
@@ -29,14 +30,15 @@ template <class T>
 Generator<T>::Generator(const deck::Model& model, const model::ParameterTree& tree,
                         const model::Parameters<T>& parameters, std::size_t batch,
                         std::size_t max_tokens, std::size_t steps, Arena& arena)
-    : size_(model),
+    : size_(model, tree.share()),
       batch_(batch),
       max_tokens_(max_tokens),
       steps_(steps),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
       cap_(model.logit_cap),
       transformer_(model, tree, parameters,
-                   options_for(model, pass_rows(batch, max_tokens, prefill_rows), max_tokens),
+                   options_for(model, pass_rows(batch, max_tokens, prefill_rows), max_tokens,
+                               tree.share().tensors > 1 ? batch : 1),
                    arena),
       recursion_(model, tree, parameters, transformer_, false, arena) {
   TERN_REQUIRE(batch > 0 && max_tokens > 0 && steps > 0, "batch {}, max_tokens {}, steps {}", batch,

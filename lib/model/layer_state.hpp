@@ -2,14 +2,16 @@
 #pragma once
 #include "deck/deck.hpp"
 #include "memory/views.hpp"
+#include "model/share.hpp"
 
 namespace tern::model {
 
-/// Sizes of a model, in the project's letters.
+/// Sizes of a model, in the project's letters. H, K and F are those of a rank's share.
 struct Dimensions {
   std::size_t D, H, K, E, F, V;
+  std::size_t W;        // rows of embedding and head that are here; of a whole model V
   std::size_t qkv, up;  // widths of the fused projections: (H + 2K) E, and 2F or F
-  explicit Dimensions(const deck::Model& model);
+  explicit Dimensions(const deck::Model& model, const Share& share = {});
 };
 
 /// What a layer keeps for backward; views of the arena. With recompute = 'block' all layers share

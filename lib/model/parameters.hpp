@@ -17,9 +17,18 @@
 #include "comm/comm.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
+#include "model/share.hpp"
 #include "ops/context.hpp"
 
 namespace tern::model {
+
+/// Over whom the gradient of a parameter must still be summed once a rank has its own.
+enum class Summed {
+  nobody,
+  tensor,   // each tensor rank has the part that comes from its heads
+  sharers,  // tensor ranks that hold the same key-value heads
+  ends,     // first and last stage: tied embeddings
+};
 
 struct Parameter {
   std::string name;                // "model/layers/0/self_attn/q_proj/weight"
@@ -30,6 +39,8 @@ struct Parameter {
   std::vector<std::size_t> whole;  // shape in Transformers
   std::vector<std::size_t> first;  // where the part starts, per dimension
   std::uint64_t place;             // number in the whole model: key of the initial values
+  bool counted = true;  // of the ranks that hold this part, one counts and saves it: this one
+  Summed summed = Summed::nobody;
   bool matrix() const { return shape.size() > 1; }
 };
 
@@ -47,7 +58,7 @@ struct Unit {
 };
 
 /// [local, local + count) of a rank's arrays is [first, first + count) of the span.
-struct Held {
+struct Section {
   std::size_t local, first, count;
 };
 
@@ -56,8 +67,9 @@ class ParameterTree {
   /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero). The span is padded so that it
   /// divides into `parts` equal ranges, one a rank, of whole 16-element lines. With whole_matrices
   /// that costs at most the largest of a layer's groups (q|k|v, o, gate|up, down) a part.
+  /// Holds the parameters of `share`, which check_division() has passed.
   explicit ParameterTree(const deck::Model& model, std::size_t parts = 1,
-                         Division division = Division::anywhere);
+                         Division division = Division::anywhere, const Share& share = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Throws InternalError if there is none of that name.
@@ -72,18 +84,33 @@ class ParameterTree {
   /// In the order of the span, which they fill. With Division::units each divides into `parts`.
   const std::vector<Unit>& units() const { return units_; }
   /// Where the arrays of rank `part` of `parts` stand in the span: whole where it is not cut.
-  std::vector<Held> held(std::size_t part, std::size_t parts) const;
+  std::vector<Section> sections(std::size_t part, std::size_t parts) const;
+  const Share& share() const { return share_; }
+  /// The ranges of the span that this rank counts: together those of all ranks of a replica hold
+  /// each parameter once. Of a rank alone, the whole span.
+  struct Stretch {
+    std::size_t first, end;
+  };
+  std::vector<Stretch> counted() const;
 
  private:
-  void add(std::string name, std::vector<std::size_t> shape, double mean, double std);
+  /// How tensor ranks hold a parameter.
+  enum class Held { whole, whole_of_heads, rows, columns, kv_rows };
+  void add(std::string name, std::vector<std::size_t> shape, double mean, double std,
+           Held held = Held::whole);
   void align();
   void keep_together(std::size_t elements);
   void lay_out(const deck::Model& model, std::size_t parts);
   void begin_unit(std::int64_t layer);
   void add_matrices(const deck::Model& model);
   void add_vectors(const deck::Model& model);
+  bool holds_layer(const deck::Model& model, std::int64_t layer) const;
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string, std::size_t> index_;
+  Share share_;
+  std::size_t kv_heads_;
+  bool here_ = true;         // what is added next belongs to this stage
+  std::uint64_t place_ = 0;  // of what is added next
   std::size_t span_ = 0, decayed_ = 0;
   std::size_t part_ = 0;     // length of a part that cuts no matrix; 0: cuts are free
   std::size_t largest_ = 0;  // of the groups that are kept together
@@ -104,7 +131,7 @@ struct Parameters {
   Vector<Accumulate<T>> master;    // (n); of inference in bf16 empty
   Vector<T> compute;               // (n), what the kernels read
   Vector<Accumulate<T>> gradient;  // (n), empty if not training
-  std::vector<Held> held;          // where they stand in the span
+  std::vector<Section> sections;   // where they stand in the span
   /// Fully sharded: where layers are gathered, and kernels read and write. Else null.
   std::shared_ptr<Residence<T>> residence;
 
@@ -117,13 +144,15 @@ struct Parameters {
   void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
   /// compute = master, rounded; after loading. Without masters nothing is to do.
   void refresh_compute(const ops::Context&);
+  /// Sums what several ranks have a part of, see Summed. Collective over the replica.
+  void complete_gradients(const ops::Context&, const ParameterTree& tree) const;
   bool has_master() const { return master.extent(0) == compute.extent(0); }
 
   /// visit(first element in the arrays, first element of the parameter, elements) for each piece of
   /// a parameter that this rank holds.
   template <class Visit>
   void for_each_piece(const Parameter& p, Visit visit) const {
-    for (const Held& h : held) {
+    for (const Section& h : sections) {
       const std::size_t begin = std::max(p.offset, h.first);
       const std::size_t end = std::min(p.offset + p.count, h.first + h.count);
       if (begin < end) visit(h.local + begin - h.first, begin - p.offset, end - begin);
@@ -131,7 +160,7 @@ struct Parameters {
   }
 
  private:
-  Parameters(Holds holds, std::vector<Held> held, Arena& arena);
+  Parameters(Holds holds, std::vector<Section> sections, Arena& arena);
 };
 
 }  // namespace tern::model

@@ -5,56 +5,41 @@
 #include "base/error.hpp"
 #include "model/detail/state.hpp"
 #include "model/residence.hpp"
+#include "ops/vocabulary.hpp"
 
 namespace tern::model {
 namespace {
 
 constexpr std::size_t nothing_held = static_cast<std::size_t>(-1);
 
-/// Cuts matrices one after another out of a piece of memory; with none, counts.
-template <class T>
-struct Carver {
-  T* data = nullptr;
-  std::size_t used = 0;
-  Matrix<T> matrix(std::size_t rows, std::size_t columns) {
-    constexpr std::size_t step = Arena::alignment;  // elements, so bytes too
-    Matrix<T> result(data ? data + used : nullptr, rows, columns);
-    used += (rows * columns + step - 1) / step * step;
-    return result;
-  }
-};
-
 }  // namespace
-
-std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
-                            bool host) {
-  constexpr std::size_t host_rows = 256, device_bytes = 128u << 20;
-  const std::size_t most =
-      host ? host_rows : std::max<std::size_t>(1, device_bytes / (vocabulary * element_bytes));
-  const std::size_t chunks = (rows + most - 1) / most;
-  return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
-}
 
 template <class T>
 Transformer<T>::Transformer(const deck::Model& model, const ParameterTree& tree,
                             const Parameters<T>& parameters, const TransformerOptions& options,
                             Arena& arena)
     : options_(options),
-      blocks_(model),
+      blocks_(model, tree.share(), options.training),
       dropout_(model.dropout > 0 && options.training),
       residence_(parameters.residence),
-      held_(nothing_held) {
+      first_layer_(layers_of(model, tree.share()).first),
+      held_(nothing_held),
+      embed_dropout_(options.in_flight) {
+  TERN_REQUIRE(options.passes == 1 || (options.in_flight == 1 && share().stages == 1),
+               "{} passes over a pipeline of {} stages", options.passes, share().stages);
   blocks_.batch = options.batch;
   blocks_.tokens = options.tokens;
   TERN_REQUIRE(!options.training || parameters.gradient.extent(0) > 0,
                "training without gradients");
   const detail::Binder<T> binder(tree, parameters);
-  embedding_ = binder.linear({"model/embed_tokens"});
-  if (model.position == "learned") positions_ = binder.linear({"model/embed_positions"});
-  if (model.levels > 0) levels_ = binder.linear({"model/embed_levels"});
-  head_ = model.tie_embeddings ? embedding_ : binder.linear({"lm_head"});
-  for (std::size_t l = 0; l < static_cast<std::size_t>(model.layers); ++l)
-    layers_.push_back(binder.layer(model, l));
+  const bool first = share().first(), last = share().last();
+  if (first) embedding_ = binder.linear({"model/embed_tokens"});
+  if (first && model.position == "learned") positions_ = binder.linear({"model/embed_positions"});
+  if (first && model.levels > 0) levels_ = binder.linear({"model/embed_levels"});
+  if (last) head_.map = binder.linear({model.tie_embeddings ? "model/embed_tokens" : "lm_head"});
+  head_.first = share().tensor * blocks_.size.W;
+  const Layers held = layers_of(model, share());
+  for (std::size_t l = held.first; l < held.end; ++l) layers_.push_back(binder.layer(model, l));
   final_norm_ = binder.gain("model/norm");
   if (blocks_.rope) {
     const std::size_t positions = options.positions > 0 ? options.positions : options.tokens;
@@ -62,102 +47,6 @@ Transformer<T>::Transformer(const deck::Model& model, const ParameterTree& tree,
   }
   allocate_states(arena);
   allocate_workspace(arena);
-}
-
-template <class T>
-void Transformer<T>::allocate_states(Arena& arena) {
-  const detail::StateOptions options{blocks_.batch, blocks_.tokens,
-                                     blocks_.norm == ops::Norm::layernorm, blocks_.qk_norm,
-                                     options_.training};
-  if (!options_.training) return allocate_evaluation(arena, options);
-  const auto stream = [&](const std::string& name) {
-    return arena.matrix<T>(name, Term::activations, blocks_.rows(), blocks_.size.D);
-  };
-  if (options_.recompute)
-    shared_ = detail::request_state<T>(arena, "layers", blocks_.size, options);
-  for (std::size_t pass = 0; pass < options_.passes; ++pass) {
-    const std::string of_pass = options_.passes > 1 ? fmt::format("pass {}/", pass) : "";
-    for (std::size_t l = 0; l < layers_.size(); ++l) {
-      const std::string label = fmt::format("{}layer {}", of_pass, l);
-      inputs_.push_back(stream(label + "/input"));
-      if (options_.recompute) continue;
-      states_.push_back(detail::request_state<T>(arena, label, blocks_.size, options));
-      states_.back().input = inputs_.back();
-    }
-    const auto vector = [&](const char* name) {
-      return arena.vector<A>(of_pass + name, Term::activations, blocks_.rows());
-    };
-    Final final{
-        stream(of_pass + "final norm/input"), stream(of_pass + "final norm/output"), {}, {}};
-    final.rstd = vector("final norm/rstd");
-    if (options.layernorm) final.mean = vector("final norm/mean");
-    finals_.push_back(final);
-  }
-}
-
-/// All passes and layers share one state. The states of several passes, which outlive a pass, have
-/// places of their own.
-template <class T>
-void Transformer<T>::allocate_evaluation(Arena& arena, const detail::StateOptions& options) {
-  const auto stream = [&](const char* name) {
-    return arena.matrix<T>(name, Term::activations, blocks_.rows(), blocks_.size.D);
-  };
-  shared_ = detail::request_state<T>(arena, "layers", blocks_.size, options);
-  shared_.input = shared_.middle = stream("residual stream");
-  whole_ = shared_;
-  if (options_.passes > 1) {
-    latent_ = stream("latent");
-    answer_ = stream("answer");
-  }
-  share_finals();
-}
-
-template <class T>
-void Transformer<T>::share_finals() {
-  const std::size_t N = blocks_.rows();
-  finals_.assign(options_.passes,
-                 {shared_.input, shared_.normed_ffn, shared_.mean2, shared_.rstd2});
-  if (options_.passes == 1) return;
-  for (Final& final : finals_) final.output = detail::narrow_rows(latent_, N);
-  finals_.back().output = detail::narrow_rows(answer_, N);
-}
-
-/// The head's chunk of logits and the blocks' gradients are never alive together: one piece of
-/// memory.
-template <class T>
-void Transformer<T>::allocate_workspace(Arena& arena) {
-  constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
-  const std::size_t chunk =
-      options_.head_rows > 0
-          ? options_.head_rows
-          : head_chunk_rows(options_.scored > 0 ? options_.scored : blocks_.rows(), blocks_.size.V,
-                            sizeof(T), host);
-  std::size_t elements = 0;
-  T* memory = nullptr;
-  for (const bool carve : {false, true}) {
-    if (carve) memory = arena.vector<T>("logits | gradients", Term::workspace, elements).data();
-    Carver<T> of_head{memory}, of_block{memory};
-    logits_ = of_head.matrix(chunk, blocks_.size.V);
-    if (options_.scored > 0) picked_ = of_head.matrix(options_.scored, blocks_.size.D);
-    if (options_.training) {
-      dfinished_ = of_head.matrix(blocks_.rows(), blocks_.size.D);
-      if (options_.scored > 0) dpicked_ = of_head.matrix(options_.scored, blocks_.size.D);
-      blocks_.dattention = of_block.matrix(blocks_.rows(), blocks_.size.H * blocks_.size.E);
-      blocks_.dqkv = of_block.matrix(blocks_.rows(), blocks_.size.qkv);
-    }
-    elements = std::max(of_head.used, of_block.used);
-  }
-  if (options_.fp8) blocks_.fp8 = {arena, blocks_.fp8_elements(options_.training)};
-  if (!options_.training) return;
-  blocks_.dstream =
-      arena.matrix<T>("stream gradient", Term::workspace, blocks_.rows(), blocks_.size.D);
-  blocks_.delta = arena.matrix<A>("attention delta", Term::workspace,
-                                  blocks_.batch * blocks_.size.H, blocks_.tokens);
-  blocks_.partial = arena.vector<A>("norm partial sums", Term::workspace,
-                                    ops::norm_partials(std::max(blocks_.size.D, blocks_.size.E)));
-  if (dropout_)
-    blocks_.branch =
-        arena.matrix<T>("dropout branch", Term::workspace, blocks_.rows(), blocks_.size.D);
 }
 
 template <class T>
@@ -173,26 +62,40 @@ void Transformer<T>::prepare(const ops::Context& context) {
 
 template <class T>
 LayerState<T>& Transformer<T>::state(std::size_t place) {
-  if (!states_.empty()) return states_[place];
-  if (!inputs_.empty()) shared_.input = inputs_[place];
+  if (!states_.empty()) return states_[at(place)];
+  if (!inputs_.empty()) shared_.input = inputs_[at(place)];
   return shared_;
 }
 
 template <class T>
 Matrix<T> Transformer<T>::output_of(std::size_t place) const {
   const std::size_t next = place + 1;
-  if (inputs_.empty() || next % layers() == 0) return finals_[place / layers()].input;
-  return inputs_[next];
+  if (inputs_.empty() || next % layers() == 0) return final_of(place / layers()).input;
+  return inputs_[at(next)];
 }
 
-/// The key of one stream of dropout: 0 the embedding, 2 p + 1 and 2 p + 2 the branches of place p.
 template <class T>
-ops::DropoutKey Transformer<T>::key(const ops::DropoutKey& base, std::size_t stream) const {
+void Transformer<T>::select(std::size_t slot) {
+  TERN_REQUIRE(slot < options_.in_flight, "micro-step {} of {} in flight", slot,
+               options_.in_flight);
+  slot_ = slot;
+}
+
+/// The key of one stream of dropout: 0 the embedding, 2 p + 1 and 2 p + 2 the branches of place p
+/// of the whole model.
+template <class T>
+ops::DropoutKey Transformer<T>::key(const ops::DropoutKey& base, std::size_t place,
+                                    std::size_t branch) const {
+  ops::DropoutKey result = embedding_key(base);
+  result.layer += static_cast<std::uint32_t>(2 * (first_layer_ + place) + branch);
+  return result;
+}
+
+template <class T>
+ops::DropoutKey Transformer<T>::embedding_key(const ops::DropoutKey& base) const {
   TERN_REQUIRE(base.probability == 0 || dropout_, "dropout {} in a model made without it",
                base.probability);
-  ops::DropoutKey result = base;
-  result.layer += static_cast<std::uint32_t>(stream);
-  return result;
+  return base;
 }
 
 /// Where layers are gathered before use, the place's is.
@@ -210,20 +113,31 @@ void Transformer<T>::embed(const ops::Context& context, const Rows& rows,
                rows.tokens.extent(0), blocks_.rows());
   TERN_REQUIRE(rows.positions.extent(0) == 0 || !positions_.weight.data(),
                "named positions and learned ones");
-  embed_dropout_ = key(dropout, 0);
+  embed_dropout_[slot_] = embedding_key(dropout);
   blocks_.positions = rows.positions;
   embed_rows(context, 0, rows.tokens, blocks_.tokens, 0, rows.levels);
-  if (dropout.probability > 0) ops::dropout<T>(context, embed_dropout_, state(0).input);
+  if (dropout.probability > 0 && share().first())
+    ops::dropout<T>(context, embed_dropout_[slot_], state(0).input);
 }
 
 template <class T>
 void Transformer<T>::embed_rows(const ops::Context& context, std::size_t row,
                                 Vector<const std::int32_t> tokens, std::size_t period, int first,
                                 Vector<const std::int32_t> levels) {
+  if (!share().first()) return;
+  settle(context);  // what has left the last block may stand where this goes
   const Matrix<T> to =
       as_matrix(state(0).input.data() + row * blocks_.size.D, tokens.extent(0), blocks_.size.D);
-  ops::embedding_forward<T>(context, tokens, embedding_.weight, positions_.weight, period, first,
-                            to);
+  if (share().tensors == 1) {
+    ops::embedding_forward<T>(context, tokens, embedding_.weight, positions_.weight, period, first,
+                              to);
+  } else {
+    const bool adds_positions = share().tensor == 0;
+    ops::embedding_part_forward<T>(context, tokens, head_.first, embedding_.weight,
+                                   adds_positions ? positions_.weight : Matrix<const T>(), period,
+                                   first, to);
+    blocks_.links.sum(context, to);
+  }
   if (levels.extent(0) > 0) ops::embedding_add<T>(context, levels, levels_.weight, to);
 }
 
@@ -238,10 +152,8 @@ void Transformer<T>::rotate_rows(const ops::Context& context, std::size_t row, s
 template <class T>
 void Transformer<T>::block(const ops::Context& context, std::size_t place,
                            const ops::Pattern& pattern, const ops::DropoutKey& dropout) {
-  LayerState<T>& s = state(place);
-  need(context, place);
-  blocks_.qkv_forward(context, parameters_of(place), s);
-  blocks_.attend(context, s, pattern);
+  project_qkv(context, place);
+  blocks_.attend(context, state(place), pattern);
   end_block(context, place, dropout);
 }
 
@@ -249,6 +161,7 @@ template <class T>
 Matrix<T> Transformer<T>::project_qkv(const ops::Context& context, std::size_t place) {
   LayerState<T>& s = state(place);
   need(context, place);
+  if (place == 0) blocks_.links.from_previous(context, s.input);
   blocks_.qkv_forward(context, parameters_of(place), s);
   return s.qkv;
 }
@@ -258,15 +171,17 @@ void Transformer<T>::end_block(const ops::Context& context, std::size_t place,
                                const ops::DropoutKey& dropout) {
   LayerState<T>& s = state(place);
   const detail::Layer<T>& parameters = parameters_of(place);
-  blocks_.attention_output(context, parameters, s, key(dropout, 2 * place + 1));
+  blocks_.attention_output(context, parameters, s, key(dropout, place, 1));
   blocks_.ffn_hidden(context, parameters, s);
-  blocks_.ffn_output(context, parameters, s, output_of(place), key(dropout, 2 * place + 2));
-  held_ = place;
+  blocks_.ffn_output(context, parameters, s, output_of(place), key(dropout, place, 2));
+  if (place + 1 == layers()) blocks_.links.to_next(context, output_of(place));
+  held_ = at(place);
 }
 
 template <class T>
 Matrix<const T> Transformer<T>::finish(const ops::Context& context, std::size_t pass) {
-  const Final& final = finals_[pass];
+  const Final& final = final_of(pass);
+  if (!share().last()) return final.output;
   ops::norm_forward<T>(context, blocks_.norm, final.input, final_norm_.gain, final_norm_.bias,
                        blocks_.eps, final.output, final.mean, final.rstd);
   return final.output;
@@ -284,7 +199,7 @@ Matrix<const T> Transformer<T>::forward(const ops::Context& context, const Rows&
 /// The finished rows that are scored: all of them, or a copy of some.
 template <class T>
 Matrix<const T> Transformer<T>::pick(const ops::Context& context, const Scored& scored) {
-  const Matrix<T>& finished = finals_.back().output;
+  const Matrix<T>& finished = final_of(passes() - 1).output;
   if (scored.rows.extent(0) == 0) return finished;
   TERN_REQUIRE(scored.rows.extent(0) <= picked_.extent(0), "{} rows to score, made for {}",
                scored.rows.extent(0), picked_.extent(0));
@@ -298,8 +213,8 @@ void Transformer<T>::loss(const ops::Context& context, const ops::HeadOptions& o
                           const Scored& scored, Vector<Accumulate<T>> losses,
                           Vector<std::int32_t> best) {
   if (scored.targets.extent(0) == 0) return;
-  ops::head_loss_forward<T>(context, options, pick(context, scored), head_.weight, scored.targets,
-                            logits_, losses, best);
+  const Matrix<const T> rows = share().last() ? pick(context, scored) : Matrix<const T>();
+  head_.loss(context, blocks_.links, options, rows, scored.targets, losses, best);
 }
 
 template <class T>
@@ -307,7 +222,7 @@ void Transformer<T>::logits(const ops::Context& context, std::size_t first_row,
                             Matrix<T> result) const {
   TERN_REQUIRE(first_row + result.extent(0) <= blocks_.rows(), "rows {} to {} of {}", first_row,
                first_row + result.extent(0), blocks_.rows());
-  const Matrix<const T> rows(finals_.back().output.data() + first_row * blocks_.size.D,
+  const Matrix<const T> rows(final_of(passes() - 1).output.data() + first_row * blocks_.size.D,
                              result.extent(0), blocks_.size.D);
   logits_of(context, rows, result);
 }
@@ -315,7 +230,7 @@ void Transformer<T>::logits(const ops::Context& context, std::size_t first_row,
 template <class T>
 void Transformer<T>::logits_of(const ops::Context& context, Matrix<const T> rows,
                                Matrix<T> result) const {
-  ops::linear_forward<T>(context, rows, head_.weight, {}, result);
+  head_.logits_of(context, blocks_.links, rows, result);
 }
 
 template <class T>
@@ -336,13 +251,14 @@ void Transformer<T>::loss_backward(const ops::Context& context, const ops::HeadO
                                    const Scored& scored, Vector<const Accumulate<T>> weights,
                                    Vector<Accumulate<T>> losses) {
   TERN_REQUIRE(options_.training, "backward of a transformer made for evaluation");
+  if (!share().last()) return blocks_.links.from_next(context, blocks_.dstream);
   const std::size_t M = scored.targets.extent(0), N = blocks_.rows();
   const Matrix<T> dx = M == N ? dfinished_ : detail::narrow_rows(dpicked_, M);
   if (M > 0)
-    ops::head_loss_backward<T>(context, options, pick(context, scored), head_.weight,
-                               scored.targets, weights, logits_, losses, dx, head_.dweight);
+    head_.loss_backward(context, blocks_.links, options, pick(context, scored), scored.targets,
+                        weights, losses, dx);
   if (M < N) ops::scatter_rows<T>(context, scored.rows, dx, dfinished_);
-  norm_backward(context, finals_.back());
+  norm_backward(context, final_of(passes() - 1));
 }
 
 /// From dfinished_ to the stream's gradient.
@@ -356,18 +272,18 @@ void Transformer<T>::norm_backward(const ops::Context& context, const Final& pas
 template <class T>
 void Transformer<T>::finish_backward(const ops::Context& context, std::size_t pass) {
   Kokkos::deep_copy(context.space, dfinished_, blocks_.dstream);
-  norm_backward(context, finals_[pass]);
+  norm_backward(context, final_of(pass));
 }
 
 template <class T>
 void Transformer<T>::recompute(const ops::Context& context, std::size_t place,
                                const ops::Pattern& pattern, const ops::DropoutKey& dropout) {
   LayerState<T>& s = state(place);
-  if (held_ != place) {  // the last block's state is still there
+  if (held_ != at(place)) {  // the last block's state is still there
     const detail::Layer<T>& parameters = parameters_of(place);
     blocks_.qkv_forward(context, parameters, s);
     blocks_.attend(context, s, pattern);
-    blocks_.attention_output(context, parameters, s, key(dropout, 2 * place + 1));
+    blocks_.attention_output(context, parameters, s, key(dropout, place, 1));
     blocks_.ffn_hidden(context, parameters, s);
   }
   held_ = nothing_held;
@@ -381,16 +297,23 @@ void Transformer<T>::block_backward(const ops::Context& context, std::size_t pla
   if (residence_) residence_->begin_gradients(context, place % layers());
   LayerState<T>& s = state(place);
   const detail::Layer<T>& parameters = parameters_of(place);
-  blocks_.ffn_backward(context, parameters, s, key(dropout, 2 * place + 2));
-  blocks_.attention_backward(context, parameters, s, pattern, key(dropout, 2 * place + 1));
+  blocks_.ffn_backward(context, parameters, s, key(dropout, place, 2));
+  blocks_.attention_backward(context, parameters, s, pattern, key(dropout, place, 1));
   if (residence_) residence_->end_gradients(context, place % layers());
+  if (place == 0) blocks_.links.to_previous(context, blocks_.dstream);
 }
 
 template <class T>
 void Transformer<T>::embed_backward(const ops::Context& context, const Rows& rows) {
-  if (embed_dropout_.probability > 0) ops::dropout<T>(context, embed_dropout_, blocks_.dstream);
-  ops::embedding_backward<T>(context, rows.tokens, rows.order, blocks_.dstream, blocks_.tokens,
-                             embedding_.dweight, positions_.dweight);
+  if (!share().first()) return;
+  const ops::DropoutKey& dropout = embed_dropout_[slot_];
+  if (dropout.probability > 0) ops::dropout<T>(context, dropout, blocks_.dstream);
+  if (share().tensors == 1)
+    ops::embedding_backward<T>(context, rows.tokens, rows.order, blocks_.dstream, blocks_.tokens,
+                               embedding_.dweight, positions_.dweight);
+  else
+    ops::embedding_part_backward<T>(context, rows.tokens, head_.first, rows.order, blocks_.dstream,
+                                    blocks_.tokens, embedding_.dweight, positions_.dweight);
   if (rows.levels.extent(0) > 0)
     ops::embedding_backward<T>(context, rows.levels, rows.level_order, blocks_.dstream,
                                blocks_.tokens, levels_.dweight, {});

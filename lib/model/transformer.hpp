@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/detail/block.hpp"
+#include "model/detail/head.hpp"
 #include "model/parameters.hpp"
 #include "ops/ops.hpp"
 
@@ -41,6 +42,7 @@ struct TransformerOptions {
   std::size_t head_rows = 0;  // rows of a chunk of logits; 0: head_chunk_rows()
   std::size_t scored = 0;     // the most rows that the head is ever given; 0: all
   std::size_t passes = 1;     // of the stack of blocks between a forward and its backward
+  std::size_t in_flight = 1;  // micro-steps between a forward and its backward (pipelines)
   bool fp8 = false;           // multiply the linear maps of the blocks in 8 bits: ops/fp8.hpp
 };
 
@@ -50,6 +52,9 @@ struct TransformerOptions {
 std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
                             bool host);
 
+/// Of a share of a model (ParameterTree::share()) every call is made by all ranks of the replica,
+/// in the same order. A stage takes what enters its first block from the stage before, instead of
+/// embedding, and hands on what its last block gives, instead of finishing; likewise backward.
 template <class T>
 class Transformer {
  public:
@@ -60,6 +65,12 @@ class Transformer {
   /// Fills what is constant (rotary table). Once, after the arena allocates. Throws UserError if
   /// the device cannot multiply in 8 bits and shall.
   void prepare(const ops::Context&);
+
+  /// The micro-step that the calls after it are about: 0, ..., in_flight - 1.
+  void select(std::size_t slot);
+  /// At the end of a step of a pipeline: what a stage still has for its neighbours leaves.
+  void settle(const ops::Context& context) const { blocks_.links.settle(context); }
+  const Share& share() const { return blocks_.links.share(); }
 
   // Forward, in this order. A block's `place` is pass x layers() + layer. The dropout key's `layer`
   // is the number of the first of the 1 + 2 layers() x passes streams that are drawn from.
@@ -72,12 +83,14 @@ class Transformer {
   Matrix<const T> forward(const ops::Context&, const Rows& rows, const ops::Pattern& pattern,
                           const ops::DropoutKey& dropout = {});
 
-  /// losses (M) of the finished forward, and best (M), unless empty: the likeliest tokens.
+  /// losses (M) of the finished forward, and best (M), unless empty: the likeliest tokens. On all
+  /// ranks of the replica.
   void loss(const ops::Context&, const ops::HeadOptions&, const Scored& scored,
             Vector<Accumulate<T>> losses, Vector<std::int32_t> best = {});
 
   // Backward, in this order; gradients are added to Parameters::gradient.
-  /// losses (M) and the gradient through head and final norm. weights (M): d total / d loss_i.
+  /// losses (M) and the gradient through head and final norm. weights (M): d total / d loss_i. Of a
+  /// pipeline the last stage alone gets losses.
   void loss_backward(const ops::Context&, const ops::HeadOptions&, const Scored& scored,
                      Vector<const Accumulate<T>> weights, Vector<Accumulate<T>> losses);
   void block_backward(const ops::Context&, std::size_t place, const ops::Pattern& pattern,
@@ -88,16 +101,17 @@ class Transformer {
   /// With the rows and the dropout key that embed() was given.
   void embed_backward(const ops::Context&, const Rows& rows);
 
-  std::size_t layers() const { return layers_.size(); }
-  std::size_t passes() const { return finals_.size(); }
+  std::size_t layers() const { return layers_.size(); }  // of this stage
+  std::size_t passes() const { return options_.passes; }
   std::size_t rows() const { return blocks_.rows(); }
   // (N, D) each: what enters a pass's first block; the result of the latest finish() of a pass, or
   // in evaluation, where all passes before the last share it, of any of those; and the gradient of
   // the residual stream where backward stands.
   Matrix<T> entry(std::size_t pass) { return state(pass * layers()).input; }
-  Matrix<const T> finished(std::size_t pass) const { return finals_[pass].output; }
+  Matrix<const T> finished(std::size_t pass) const { return final_of(pass).output; }
   Matrix<T> stream_gradient() const { return blocks_.dstream; }
-  /// Logits (rows, V) of neighbouring rows of the finished forward, for tests and generation.
+  /// Logits (rows, V) of neighbouring rows of the finished forward, for tests and generation. On
+  /// all ranks of the replica, which may draw the same tokens from them.
   void logits(const ops::Context&, std::size_t first_row, Matrix<T> result) const;
   /// Logits (M, V) of finished rows (M, D).
   void logits_of(const ops::Context&, Matrix<const T> rows, Matrix<T> result) const;
@@ -136,14 +150,20 @@ class Transformer {
   void allocate_evaluation(Arena& arena, const detail::StateOptions& options);
   void share_finals();
   void allocate_workspace(Arena& arena);
+  void allocate_exchange(Arena& arena);
+  std::size_t head_rows() const;
   LayerState<T>& state(std::size_t place);
   Matrix<T> output_of(std::size_t place) const;
+  /// In inputs_ and states_.
+  std::size_t at(std::size_t place) const { return slot_ * passes() * layers() + place; }
+  const Final& final_of(std::size_t pass) const { return finals_[slot_ * passes() + pass]; }
   const detail::Layer<T>& parameters_of(std::size_t place) const {
     return layers_[place % layers_.size()];
   }
   void need(const ops::Context&, std::size_t place) const;
   void norm_backward(const ops::Context&, const Final& pass);
-  ops::DropoutKey key(const ops::DropoutKey& base, std::size_t stream) const;
+  ops::DropoutKey key(const ops::DropoutKey& base, std::size_t place, std::size_t branch) const;
+  ops::DropoutKey embedding_key(const ops::DropoutKey& base) const;
   Matrix<const T> pick(const ops::Context&, const Scored& scored);
   void recompute(const ops::Context&, std::size_t place, const ops::Pattern&,
                  const ops::DropoutKey&);
@@ -152,23 +172,26 @@ class Transformer {
   detail::Blocks<T> blocks_;
   bool dropout_;
   std::shared_ptr<Residence<T>> residence_;  // null unless fully sharded
+  std::size_t first_layer_;                  // of the model's that is here
+  std::size_t slot_ = 0;
 
   // Parameters.
-  detail::Linear<T> embedding_, positions_, levels_, head_;
+  detail::Linear<T> embedding_, positions_, levels_;
   std::vector<detail::Layer<T>> layers_;
   detail::Gain<T> final_norm_;
 
   // Activations.
-  std::vector<LayerState<T>> states_;  // one a place (training without recomputation), or none
-  std::vector<Matrix<T>> inputs_;      // (N, D), one a place in training
-  LayerState<T> shared_, whole_;       // of evaluation and recomputation; whole_: before reshape()
-  std::vector<Final> finals_;          // one a pass
-  Matrix<T> latent_, answer_;          // (N, D) in evaluation, of several passes; before reshape()
-  std::size_t held_;                   // the place whose state shared_ holds
-  ops::DropoutKey embed_dropout_;
+  // Of each micro-step in flight one a place: in training without recomputation, and in training.
+  std::vector<LayerState<T>> states_;
+  std::vector<Matrix<T>> inputs_;  // (N, D)
+  LayerState<T> shared_, whole_;   // of evaluation and recomputation; whole_: before reshape()
+  std::vector<Final> finals_;      // one a pass, of each micro-step in flight
+  Matrix<T> latent_, answer_;      // (N, D) in evaluation, of several passes; before reshape()
+  std::size_t held_;               // the place whose state shared_ holds
+  std::vector<ops::DropoutKey> embed_dropout_;  // one a slot
 
-  // Workspace of the head; that of the blocks is in blocks_.
-  Matrix<T> logits_;            // (C, V)
+  detail::Head<T> head_;
+  // Workspace beside it; that of the blocks is in blocks_.
   Matrix<T> dfinished_;         // (N, D)
   Matrix<T> picked_, dpicked_;  // (M, D), only where not all rows are scored
 };

@@ -18,7 +18,8 @@ Range owned_range(const std::string& shard, std::size_t length, int rank, int ra
 template <class T>
 Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree,
                         const model::Parameters<T>& parameters, comm::Group& group, Arena& arena)
-    : parameters_(parameters),
+    : tree_(tree),
+      parameters_(parameters),
       group_(group),
       clip_(deck.optimizer.grad_clip),
       owned_(owned_range(deck.parallel.shard, parameters.master.extent(0), group.rank(),
@@ -28,9 +29,14 @@ Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree
       ema_(deck.optimizer.ema > 0 ? std::optional<Ema<T>>(std::in_place, deck.optimizer.ema,
                                                           Range{0, tree.span()}, owned_, arena)
                                   : std::nullopt),
+      stretches_(arena.vector<A>("squares of stretches", Term::workspace, tree.counted().size())),
       squares_(arena.vector<A>("gradient squares", Term::workspace, 1)),
       scale_(arena.vector<A>("gradient scale", Term::workspace, 1)),
-      norm_(arena.vector<A>("gradient norm", Term::workspace, 1)) {}
+      norm_(arena.vector<A>("gradient norm", Term::workspace, 1)) {
+  for (const auto& [first, end] : tree.counted())
+    if (const Range held = common({first, end - first}, owned_); held.count > 0)
+      counted_.push_back(held);
+}
 
 template <class T>
 void Optimizer<T>::zero_gradients(const ops::Context& context) const {
@@ -40,6 +46,7 @@ void Optimizer<T>::zero_gradients(const ops::Context& context) const {
 
 template <class T>
 void Optimizer<T>::reduce_gradients(const ops::Context& context) const {
+  parameters_.complete_gradients(context, tree_);
   if (group_.size() == 1) return;
   if (parameters_.residence) return parameters_.residence->finish_gradients(context);
 #if !defined(KOKKOS_ENABLE_CUDA)
@@ -54,15 +61,7 @@ void Optimizer<T>::reduce_gradients(const ops::Context& context) const {
 template <class T>
 typename Optimizer<T>::Outcome Optimizer<T>::update(const ops::Context& context, double rate,
                                                     std::int64_t update_number) {
-  const auto range = Kokkos::make_pair(owned_.first, owned_.first + owned_.count);
-  Vector<const A> gradient = Kokkos::subview(parameters_.gradient, range);
-  ops::sum_of_squares<A>(context, gradient, squares_);
-  if (sharded() || parameters_.residence) {
-#if !defined(KOKKOS_ENABLE_CUDA)
-    context.fence("gradient norm before MPI");
-#endif
-    group_.all_reduce(squares_.data(), 1, context.stream());
-  }
+  sum_squares(context);
   ops::clip_scale<A>(context, squares_, clip_, scale_, norm_);
   update_->apply(context, parameters_, scale_, rate, update_number);
   A norm = 0;
@@ -71,6 +70,28 @@ typename Optimizer<T>::Outcome Optimizer<T>::update(const ops::Context& context,
   context.fence("optimizer update");
   if (ema_ && std::isfinite(norm)) ema_->update(context, weights(), update_number);
   return {static_cast<double>(norm), std::isfinite(norm)};
+}
+
+/// squares_ (1): of the whole model's gradient, each element once.
+template <class T>
+void Optimizer<T>::sum_squares(const ops::Context& context) const {
+  Kokkos::deep_copy(context.space, squares_, A(0));
+  for (std::size_t i = 0; i < counted_.size(); ++i) {
+    const Range& r = counted_[i];
+    ops::sum_of_squares<A>(context, Vector<const A>(parameters_.gradient.data() + r.first, r.count),
+                           Vector<A>(stretches_.data() + i, 1));
+  }
+  if (!counted_.empty())
+    ops::weighted_sum<A>(context, Vector<const A>(stretches_.data(), counted_.size()), {},
+                         squares_);
+  const comm::Mesh* mesh = tree_.share().mesh;
+  const bool divided = mesh && mesh->replica().size() > 1;
+  if (!sharded() && !divided) return;
+#if !defined(KOKKOS_ENABLE_CUDA)
+  context.fence("gradient norm before MPI");
+#endif
+  if (sharded()) group_.all_reduce(squares_.data(), 1, context.stream());
+  if (divided) mesh->replica().all_reduce(squares_.data(), 1, context.stream());
 }
 
 /// The owned range of the masters.

@@ -20,13 +20,14 @@ class Optimizer {
   using A = Accumulate<T>;
 
  public:
-  /// `tree` was made for `group.size()` parts, with division(deck).
+  /// `group`: the ranks that hold the same share of the model. `tree` was made for `group.size()`
+  /// parts, with division(deck).
   Optimizer(const deck::Deck& deck, const model::ParameterTree& tree,
             const model::Parameters<T>& parameters, comm::Group& group, Arena& arena);
 
   /// Forgets the gradients, before the first micro-step of a step.
   void zero_gradients(const ops::Context&) const;
-  /// Sums gradients over ranks; after it the owned range holds the sum.
+  /// Sums gradients over ranks; after it the owned range holds the sum. Collective over all ranks.
   void reduce_gradients(const ops::Context&) const;
   /// Clips to the global norm and updates the owned range, unless the norm is not finite: then
   /// nothing changes. Fences; collective.
@@ -49,14 +50,20 @@ class Optimizer {
 
  private:
   Vector<A> weights() const;
-  bool sharded() const { return owned_.count != parameters_.gradient.extent(0); }
+  void sum_squares(const ops::Context&) const;
+  bool sharded() const {
+    return parameters_.residence || owned_.count != parameters_.gradient.extent(0);
+  }
 
+  const model::ParameterTree& tree_;
   const model::Parameters<T>& parameters_;
   comm::Group& group_;
   double clip_;
   Range owned_;
   std::unique_ptr<Update<T>> update_;
   std::optional<Ema<T>> ema_;
+  std::vector<Range> counted_;  // of the owned range, what this rank counts: each parameter once
+  Vector<A> stretches_;         // sums of squares of these
   Vector<A> squares_, scale_, norm_;  // (1)
 };
 

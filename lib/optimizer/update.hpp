@@ -10,7 +10,7 @@
 namespace tern::optimizer {
 
 /// A flat range of the parameter span, or of a rank's arrays, which are the span unless fully
-/// sharded (model::Parameters::held).
+/// sharded (model::Parameters::sections).
 struct Range {
   std::size_t first, count;
   std::size_t end() const { return first + count; }

@@ -16,47 +16,55 @@ constexpr std::array terms{Term::parameters, Term::gradients, Term::optimizer, T
                            Term::workspace,  Term::data,      Term::cache};
 
 template <class T>
-void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
-  const Layout layout = make_layout(deck, group.size());
+void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
+  const Layout layout = make_layout(deck, mesh.data().size());
   Arena arena;
-  const Workload<T> workload(deck, layout, group, arena);
+  const Workload<T> workload(deck, layout, mesh, arena);
   plan.per_rank = static_cast<std::int64_t>(layout.per_rank);
   plan.global = static_cast<std::int64_t>(layout.global);
   plan.accumulation = static_cast<std::int64_t>(layout.accumulation);
-  plan.parameters = workload.tree.count();
   plan.total_bytes = arena.bytes();
+  plan.largest_bytes = detail::largest(plan.total_bytes, mesh.world());
   plan.memory.clear();
   for (const Term term : terms)
     if (const std::size_t bytes = arena.bytes(term); bytes > 0)
       plan.memory.emplace_back(term, bytes);
-  std::size_t stored = plan.parameters;
-  if (workload.optimizer)
-    for (const auto& state : workload.optimizer->states())
-      for (const model::Parameter& p : workload.tree.parameters())
-        if (p.offset >= state.covered.first && p.offset < state.covered.end()) stored += p.count;
-  plan.checkpoint_bytes = stored * sizeof(float);
+  std::int64_t counts[2] = {0, 0};  // of this rank's share: parameters, and with their states
+  const auto states =
+      workload.optimizer ? workload.optimizer->states() : std::vector<optimizer::State<T>>();
+  for (const model::Parameter& p : workload.tree.parameters()) {
+    if (!p.counted) continue;
+    const auto count = static_cast<std::int64_t>(p.count);
+    counts[0] += count;
+    counts[1] += count;
+    for (const auto& state : states)
+      if (p.offset >= state.covered.first && p.offset < state.covered.end()) counts[1] += count;
+  }
+  mesh.replica().all_reduce(counts, 2, comm::Sum::sum);
+  plan.parameters = static_cast<std::size_t>(counts[0]);
+  plan.checkpoint_bytes = static_cast<std::size_t>(counts[1]) * sizeof(float);
 }
 
-void measure(const deck::Deck& deck, comm::Group& group, Plan& plan) {
+void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
   const std::string& compute = deck.precision.compute;
-  if (compute == "bf16" || compute == "fp8") return measure<bf16>(deck, group, plan);
+  if (compute == "bf16" || compute == "fp8") return measure<bf16>(deck, mesh, plan);
   TERN_REQUIRE(compute == "fp32", "precision '{}'", compute);
-  measure<float>(deck, group, plan);
+  measure<float>(deck, mesh, plan);
 }
 
 /// The largest per_rank that fits the least free device of all ranks. With &batch global given it
-/// must divide global / ranks; else powers of two are tried.
-std::int64_t largest_batch(deck::Deck deck, comm::Group& group) {
-  const std::size_t free = detail::least(device_capacity().free_bytes, group);
+/// must divide global / data ranks; else powers of two are tried.
+std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh) {
+  const std::size_t free = detail::least(device_capacity().free_bytes, mesh.world());
   const auto room = static_cast<std::size_t>(0.94 * static_cast<double>(free));
-  const std::int64_t share = deck.batch.global > 0 ? deck.batch.global / group.size() : 0;
+  const std::int64_t share = deck.batch.global > 0 ? deck.batch.global / mesh.data().size() : 0;
   std::int64_t best = 0;
   for (std::int64_t candidate = 1; candidate <= (share > 0 ? share : 4096); ++candidate) {
     if (share > 0 ? share % candidate != 0 : (candidate & (candidate - 1)) != 0) continue;
     deck.batch.per_rank = candidate;
     Plan plan;
-    measure(deck, group, plan);
-    if (detail::largest(plan.total_bytes, group) > room) break;  // ranks may hold other states
+    measure(deck, mesh, plan);
+    if (plan.largest_bytes > room) break;  // ranks may hold other states
     best = candidate;
   }
   if (best == 0)
@@ -123,18 +131,18 @@ std::optional<double> peak_tflops(const deck::Deck& deck) {
   return std::nullopt;
 }
 
-Plan make_plan(const deck::Deck& deck, comm::Group& group) {
+Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh) {
   deck::Deck resolved = deck;
-  if (deck.batch.per_rank == 0) resolved.batch.per_rank = largest_batch(deck, group);
+  if (deck.batch.per_rank == 0) resolved.batch.per_rank = largest_batch(deck, mesh);
   Plan plan;
-  measure(resolved, group, plan);
+  measure(resolved, mesh, plan);
   plan.device_bytes = device_capacity().free_bytes;
   if (deck.campaign.epochs == 0) set_steps(plan, deck, deck.campaign.max_steps, 1);
   plan.flops_per_token = flops_per_token(deck, plan.parameters);
   if (const auto rate = measured_rate(deck.output.directory))
     plan.rate = {*rate, fmt::format("median of the last run in {}", deck.output.directory)};
   else if (const auto peak = peak_tflops(deck))
-    plan.rate = {0.4 * *peak * 1e12 * group.size() / plan.flops_per_token,
+    plan.rate = {0.4 * *peak * 1e12 * mesh.world().size() / plan.flops_per_token,
                  fmt::format("if 40% of {:.0f} TFLOP/s a device is reached", *peak)};
   return plan;
 }
@@ -145,17 +153,27 @@ void set_steps(Plan& plan, const deck::Deck& deck, std::int64_t steps, double fi
                 static_cast<double>(deck.model.context);
 }
 
-std::string table(const Plan& plan, const deck::Deck& deck, int ranks) {
+std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+  const int ranks = extents.ranks();
   std::string text =
       fmt::format("plan of '{}' on {} rank{}\n", deck.campaign.name, ranks, ranks > 1 ? "s" : "");
+  if (extents.replica() > 1)
+    text +=
+        row("mesh", fmt::format("{} x {} x {}", extents.data, extents.tensor, extents.pipeline)) +
+        "                     (data x tensor x pipeline)\n";
   text += row("parameters", fmt::format("{:.2f} M", static_cast<double>(plan.parameters) / 1e6));
-  text += row("batch", fmt::format("{} = {} x {} x {}", plan.global, plan.per_rank, ranks,
+  text += row("batch", fmt::format("{} = {} x {} x {}", plan.global, plan.per_rank, extents.data,
                                    plan.accumulation));
-  text += "                     (sequences a step = per rank x ranks x accumulation)\n";
+  text +=
+      fmt::format("                     (sequences a step = per rank x {}ranks x accumulation)\n",
+                  extents.replica() > 1 ? "data " : "");
   for (const auto& [term, bytes] : plan.memory)
     text += row(term_name(term), fmt::format("{:.3f} GiB", static_cast<double>(bytes) / gib));
   text +=
       row("memory a rank", fmt::format("{:.3f} GiB", static_cast<double>(plan.total_bytes) / gib));
+  if (plan.largest_bytes != plan.total_bytes)
+    text += row("largest rank",
+                fmt::format("{:.3f} GiB", static_cast<double>(plan.largest_bytes) / gib));
   text += row("free on device",
               fmt::format("{:.3f} GiB", static_cast<double>(plan.device_bytes) / gib));
   text += row("checkpoint",

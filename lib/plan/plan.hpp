@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/comm.hpp"
+#include "comm/mesh.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
 
@@ -14,10 +14,11 @@ namespace tern::plan {
 
 struct Plan {
   std::int64_t per_rank = 0, global = 0, accumulation = 0;  // resolved; sequences
-  std::size_t parameters = 0;
-  std::vector<std::pair<Term, std::size_t>> memory;  // bytes a rank, by term
-  std::size_t total_bytes = 0;                       // what the run allocates on a rank's device
-  std::size_t device_bytes = 0;                      // free on this device now
+  std::size_t parameters = 0;                               // of the whole model
+  std::vector<std::pair<Term, std::size_t>> memory;         // bytes a rank, by term
+  std::size_t total_bytes = 0;    // what the run allocates on this rank's device
+  std::size_t largest_bytes = 0;  // the most of any rank
+  std::size_t device_bytes = 0;   // free on this device now
   std::size_t checkpoint_bytes = 0;
   std::int64_t steps = 0;      // 0: not known before the data are opened
   double tokens = 0;           // of all steps
@@ -29,7 +30,7 @@ struct Plan {
 /// Walks the run's own construction with a measuring arena. Resolves per_rank = 0 to the largest
 /// micro-batch that fits (a divisor of global / ranks where global is given). Collective: the ranks
 /// agree.
-Plan make_plan(const deck::Deck& deck, comm::Group& group);
+Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh);
 
 /// Of a plan whose deck counts epochs: its steps, once known, of rows `fill` of which is data.
 void set_steps(Plan& plan, const deck::Deck& deck, std::int64_t steps, double fill);
@@ -45,6 +46,6 @@ double flops_per_token(const deck::Deck& deck, std::size_t parameters);
 std::optional<double> peak_tflops(const deck::Deck& deck);
 
 /// The plan as a table for people.
-std::string table(const Plan& plan, const deck::Deck& deck, int ranks);
+std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents& ranks);
 
 }  // namespace tern::plan

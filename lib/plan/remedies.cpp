@@ -11,11 +11,11 @@ constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 class Trials {
  public:
-  Trials(comm::Group& group, std::size_t room) : group_(group), room_(room) {}
+  Trials(const comm::Mesh& mesh, std::size_t room) : mesh_(mesh), room_(room) {}
 
   /// Plans `deck` and notes it under `change`; whether it fits.
   bool add(const deck::Deck& deck, const std::string& change) {
-    const std::size_t needed = detail::largest(make_plan(deck, group_).total_bytes, group_);
+    const std::size_t needed = make_plan(deck, mesh_).largest_bytes;
     const bool fits = needed <= room_;
     text_ += fmt::format("  {:<64} {:>8.2f} GiB  {}\n", change, static_cast<double>(needed) / gib,
                          fits ? "fits" : "too much");
@@ -23,7 +23,7 @@ class Trials {
   }
   /// Lowers per_rank at the same global batch until it fits.
   void lower_batch(deck::Deck deck, const std::string& with) {
-    const std::int64_t share = deck.batch.global / group_.size();
+    const std::int64_t share = deck.batch.global / mesh_.data().size();
     const std::int64_t from = deck.batch.per_rank;
     deck.batch.preset = "none";
     deck.batch.accumulation = 0;  // follows
@@ -39,14 +39,14 @@ class Trials {
   const std::string& text() const { return text_; }
 
  private:
-  comm::Group& group_;
+  const comm::Mesh& mesh_;
   std::size_t room_;
   std::string text_;
 };
 
 /// The changes tried, as a table. Collective.
-std::string remedies(const deck::Deck& deck, comm::Group& group, std::size_t room) {
-  Trials trials(group, room);
+std::string remedies(const deck::Deck& deck, const comm::Mesh& mesh, std::size_t room) {
+  Trials trials(mesh, room);
   if (deck.campaign.task == "train") {
     deck::Deck thrifty = deck;
     std::string with;
@@ -55,7 +55,7 @@ std::string remedies(const deck::Deck& deck, comm::Group& group, std::size_t roo
       with += "  &precision recompute = 'block'";
       trials.add(thrifty, with.substr(2));
     }
-    if (deck.parallel.shard == "none" && group.size() > 1) {
+    if (deck.parallel.shard == "none" && mesh.data().size() > 1) {
       deck::Deck sharded = deck;
       sharded.parallel.shard = thrifty.parallel.shard = "optimizer";
       trials.add(sharded, "&parallel shard = 'optimizer'");
@@ -72,9 +72,9 @@ std::string remedies(const deck::Deck& deck, comm::Group& group, std::size_t roo
 
 }  // namespace
 
-std::string shortage(const Plan& plan, const deck::Deck& deck, comm::Group& group) {
-  const std::size_t room = detail::least(plan.device_bytes, group);
-  const std::size_t needed = detail::largest(plan.total_bytes, group);
+std::string shortage(const Plan& plan, const deck::Deck& deck, const comm::Mesh& mesh) {
+  const std::size_t room = detail::least(plan.device_bytes, mesh.world());
+  const std::size_t needed = plan.largest_bytes;
   if (needed <= room) return {};
   deck::Deck resolved = deck;
   resolved.batch.per_rank = plan.per_rank;
@@ -83,7 +83,7 @@ std::string shortage(const Plan& plan, const deck::Deck& deck, comm::Group& grou
       "The plan needs {:.2f} GiB a rank, and a device has {:.2f} GiB free. Changes, and what "
       "each would need:\n{}",
       static_cast<double>(needed) / gib, static_cast<double>(room) / gib,
-      remedies(resolved, group, room));
+      remedies(resolved, mesh, room));
 }
 
 }  // namespace tern::plan

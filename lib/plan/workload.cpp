@@ -32,6 +32,17 @@ Layout make_layout(const deck::Deck& deck, int ranks) {
   return {per_rank, global, global / together, objective::row_positions(deck)};
 }
 
+std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {
+  const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+  const deck::Parallel& p = deck.parallel;
+  model::check_division(deck.model, p.tensor, p.pipeline);
+  auto world = comm::world();
+  const comm::Extents extents =
+      comm::extents_for(world->size(), number(p.data), number(p.tensor), number(p.pipeline));
+  const std::size_t sharers = model::sharers(deck.model, static_cast<std::size_t>(p.tensor));
+  return std::make_unique<comm::Mesh>(std::move(world), extents, static_cast<int>(sharers));
+}
+
 std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
   const deck::Objective& o = deck.objective;
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
@@ -62,12 +73,15 @@ std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
   return layout.per_rank * objective::scored_positions(deck);
 }
 
-model::TransformerOptions transformer_options(const deck::Deck& deck, const Layout& layout) {
+model::TransformerOptions transformer_options(const deck::Deck& deck, const Layout& layout,
+                                              const model::Share& share) {
   model::TransformerOptions options{layout.per_rank, layout.tokens};
   options.training = deck.campaign.task == "train";
   options.recompute = deck.precision.recompute == "block";
   options.positions = static_cast<std::size_t>(deck.model.context);
   options.passes = model::passes_of(deck.model);
+  if (options.training)  // a micro-step's way to the last stage and back
+    options.in_flight = std::min(layout.accumulation, share.stages - share.stage);
   options.fp8 = deck.precision.compute == "fp8";  // generation, of few rows, stays in bf16
   const std::size_t scored = scored_rows(deck, layout);
   if (scored < layout.per_rank * layout.tokens) options.scored = scored;
@@ -84,12 +98,13 @@ model::Parameters<T> make_parameters(const deck::Deck& deck, const model::Parame
 }  // namespace
 
 template <class T>
-Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group& group,
+Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::Mesh& mesh,
                       Arena& arena)
-    : tree(deck.model, static_cast<std::size_t>(group.size()), optimizer::division(deck)),
+    : tree(deck.model, static_cast<std::size_t>(mesh.data().size()), optimizer::division(deck),
+           model::share_of(mesh)),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
-      parameters(make_parameters<T>(deck, tree, group, arena)),
-      model(deck.model, tree, parameters, transformer_options(deck, layout), arena),
+      parameters(make_parameters<T>(deck, tree, mesh.data(), arena)),
+      model(deck.model, tree, parameters, transformer_options(deck, layout, tree.share()), arena),
       recursion(deck.model, tree, parameters, model, deck.campaign.task == "train", arena),
       objective(objective::make_objective<T>(
           deck, {layout.per_rank, layout.tokens, layout.accumulation}, arena)),
@@ -98,7 +113,7 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, comm::Group&
                                       objective->wants_best() ? scored_rows(deck, layout) : 0)),
       loss_sums(arena.matrix<A>("loss sums", Term::workspace, 1 + objective->parts().size(),
                                 layout.accumulation * objective->steps())) {
-  if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, group, arena);
+  if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, mesh.data(), arena);
   if (samples_blocks(deck)) {
     const auto levels = level_rules(deck);
     std::size_t largest = 0;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "comm/comm.hpp"
+#include "comm/mesh.hpp"
 #include "generate/block_sampler.hpp"
 #include "generate/generator.hpp"
 #include "model/recursion.hpp"
@@ -17,13 +17,17 @@ namespace tern::plan {
 struct Layout {
   std::size_t per_rank;      // sequences of one micro-step of one rank
   std::size_t global;        // sequences of one optimizer step
-  std::size_t accumulation;  // micro-steps a step: global = per_rank * ranks * accumulation
+  std::size_t accumulation;  // micro-steps a step: global = per_rank * data ranks * accumulation
   std::size_t tokens;        // positions of one sequence
 };
 
 /// Throws UserError if global is not a multiple of per_rank x ranks, with the nearest values that
-/// work. per_rank must be resolved (nonzero).
+/// work. per_rank must be resolved (nonzero). `ranks`: those of the data direction.
 Layout make_layout(const deck::Deck& deck, int ranks);
+
+/// The mesh that the deck asks for, of all ranks. Throws UserError where the model or the number of
+/// ranks does not fit. Collective.
+std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck);
 
 /// The levels that block diffusion samples, by the deck.
 std::vector<generate::LevelRule> level_rules(const deck::Deck& deck);
@@ -32,7 +36,8 @@ template <class T>
 struct Workload {
   using A = Accumulate<T>;
 
-  Workload(const deck::Deck& deck, const Layout& layout, comm::Group& group, Arena& arena);
+  /// The share of this rank of `mesh`, which must outlive the workload.
+  Workload(const deck::Deck& deck, const Layout& layout, const comm::Mesh& mesh, Arena& arena);
   Workload(const Workload&) = delete;  // the parts refer to each other
   Workload& operator=(const Workload&) = delete;
 

@@ -287,9 +287,25 @@ void check_muon(const Optimizer& o, Contradictions& c) {
   unread("optimizer.muon_scale", o.muon_scale, plain.muon_scale);
 }
 
-/// What asks each rank to run the model on its own, where layers are gathered from all.
-void check_full_sharding(const Deck& d, Contradictions& c) {
-  if (d.parallel.shard != "full") return;
+/// What cannot be divided over ranks, whatever the model's sizes.
+void check_parallel(const Deck& d, Contradictions& c) {
+  const Parallel& p = d.parallel;
+  c.check(p.tensor > 1 && d.optimizer.kind == "muon" && d.campaign.task == "train",
+          {"parallel.tensor", "optimizer.kind", "campaign.task"},
+          fmt::format("{} ranks have parts of each matrix, and Muon needs whole ones; write 1, or "
+                      "optimizer.kind = 'adamw'",
+                      p.tensor));
+  c.check(p.tensor > 1 && d.model.experts > 0, {"parallel.tensor", "model.experts"},
+          fmt::format("expert layers are not divided over {} ranks by this version; write 1",
+                      p.tensor));
+  c.check(p.pipeline > 1 && d.model.inner_steps > 0, {"parallel.pipeline", "model.inner_steps"},
+          "a recursive model passes over all of its layers several times; write 1, or use "
+          "parallel.tensor");
+  if (p.shard != "full") return;
+  c.check(
+      p.tensor * p.pipeline > 1, {"parallel.shard", "parallel.tensor", "parallel.pipeline"},
+      "with 'full' each rank of a replica would gather other layers; write shard = 'optimizer', "
+      "or tensor = 1 and pipeline = 1");
   c.check(d.optimizer.kind == "muon", {"parallel.shard", "optimizer.kind"},
           "'full' cuts matrices, which muon needs whole; write shard = 'optimizer'");
   c.check(d.objective.kind == "block_diffusion" && d.evaluation.problems > 0,
@@ -329,7 +345,7 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_dropout(deck, c);
   check_schedule(deck, c);
   check_muon(deck.optimizer, c);
-  check_full_sharding(deck, c);
+  check_parallel(deck, c);
   check_run(deck, c);
 }
 

@@ -18,8 +18,6 @@ constexpr NotYet not_yet[] = {
     {"model", "experts", ">", "0", "expert layers"},
     {"generation", "input", "*", "", "answering a file of requests"},
     {"precision", "compute", "fp16", "bf16", "fp16"},
-    {"parallel", "tensor", ">", "1", "tensor parallelism"},
-    {"parallel", "pipeline", ">", "1", "pipeline parallelism"},
 };
 
 bool refused(const NotYet& entry, const Field& field) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "model/detail/state.hpp"
 
 namespace tern::model {
 namespace {
@@ -25,28 +26,30 @@ ops::Activation activation_of(const deck::Model& model) {
 
 }  // namespace
 
-Dimensions::Dimensions(const deck::Model& m)
+Dimensions::Dimensions(const deck::Model& m, const Share& share)
     : D(size_of(m.hidden)),
-      H(size_of(m.heads)),
-      K(size_of(m.kv_heads)),
+      H(size_of(m.heads) / share.tensors),
+      K(size_of(m.kv_heads) * sharers(m, share.tensors) / share.tensors),
       E(size_of(m.head_dim)),
-      F(size_of(m.ffn_hidden)),
+      F(size_of(m.ffn_hidden) / share.tensors),
       V(size_of(m.vocabulary)),
+      W(V / share.tensors),
       qkv((H + 2 * K) * E),
       up(m.activation == "swiglu" ? 2 * F : F) {}
 
 namespace detail {
 
 template <class T>
-Blocks<T>::Blocks(const deck::Model& model)
-    : size(model),
+Blocks<T>::Blocks(const deck::Model& model, const Share& share, bool training)
+    : size(model, share),
       norm(norm_of(model)),
       activation(activation_of(model)),
       eps(model.norm_eps),
       scale(1 / std::sqrt(static_cast<double>(model.head_dim))),
       rope_base(model.rope_base),
       rope(model.position == "rope"),
-      qk_norm(model.qk_norm) {}
+      qk_norm(model.qk_norm),
+      links(share, training) {}
 
 template <class T>
 std::size_t Blocks<T>::fp8_elements(bool training) const {
@@ -115,18 +118,21 @@ void Blocks<T>::attend(const ops::Context& context, LayerState<T>& s,
                             part(s.qkv, H + K, K), part(s.attention, 0, H), s.lse);
 }
 
-/// to = from + dropout(linear(x)); from and to may be the same view.
+/// to = from + dropout(linear(x)), linear's part of each tensor rank added up; from and to may be
+/// the same view.
 template <class T>
 void Blocks<T>::add_branch(const ops::Context& context, const Linear<T>& linear, Matrix<const T> x,
                            Matrix<T> from, Matrix<T> to, const ops::DropoutKey& dropout) const {
   if (from.data() != to.data()) Kokkos::deep_copy(context.space, to, from);
-  if (dropout.probability == 0) {
+  if (dropout.probability == 0 && links.share().tensors == 1) {
     multiply(context, linear, x, to, ops::Write::add);
     return;
   }
-  multiply(context, linear, x, branch, ops::Write::overwrite);
-  ops::dropout<T>(context, dropout, branch);
-  ops::add<T>(context, branch, to);
+  const Matrix<T> result = narrow_rows(branch, x.extent(0));
+  multiply(context, linear, x, result, ops::Write::overwrite);
+  links.sum(context, result);
+  if (dropout.probability > 0) ops::dropout<T>(context, dropout, result);
+  ops::add<T>(context, result, to);
 }
 
 template <class T>
@@ -172,6 +178,7 @@ void Blocks<T>::ffn_backward(const ops::Context& context, const Layer<T>& layer,
   ops::activation_backward<T>(context, activation, s.up, dactivated, dup);
   const Matrix<T> dnormed = s.normed_ffn;
   multiply_backward(context, layer.up, dup, s.normed_ffn, dnormed);
+  links.sum(context, dnormed);
   ops::norm_backward<T>(context, norm, dnormed, s.middle, layer.norm_ffn.gain, s.mean2, s.rstd2,
                         dstream, ops::Write::add, layer.norm_ffn.dgain, layer.norm_ffn.dbias,
                         partial);
@@ -197,6 +204,7 @@ void Blocks<T>::attention_backward(const ops::Context& context, const Layer<T>& 
   }
   const Matrix<T> dnormed = s.normed_attention;
   multiply_backward(context, layer.qkv, dqkv, s.normed_attention, dnormed);
+  links.sum(context, dnormed);
   ops::norm_backward<T>(context, norm, dnormed, s.input, layer.norm_attention.gain, s.mean1,
                         s.rstd1, dstream, ops::Write::add, layer.norm_attention.dgain,
                         layer.norm_attention.dbias, partial);

@@ -1,6 +1,7 @@
 /// The arithmetic of a block, forward and backward, in pieces that the transformer puts together.
 #pragma once
 #include "model/detail/layer.hpp"
+#include "model/detail/links.hpp"
 #include "model/layer_state.hpp"
 #include "ops/fp8.hpp"
 
@@ -11,7 +12,7 @@ template <class T>
 struct Blocks {
   using A = Accumulate<T>;
 
-  explicit Blocks(const deck::Model& model);
+  Blocks(const deck::Model& model, const Share& share, bool training);
   std::size_t rows() const { return batch * tokens; }
 
   Dimensions size;
@@ -23,7 +24,8 @@ struct Blocks {
   Matrix<A> rotary;                      // (positions, E), empty without rope
   Vector<const std::int32_t> positions;  // (N) of the current pass; empty: 0, 1, ... in a sequence
 
-  Matrix<T> branch;      // (N, D), only with dropout
+  Links<T> links;
+  Matrix<T> branch;      // (N, D), only with dropout or several tensor ranks
   Matrix<T> dstream;     // (N, D) gradient of the residual stream
   Matrix<T> dattention;  // (N, H E)
   Matrix<T> dqkv;        // (N, (H + 2K) E)

@@ -93,6 +93,8 @@ Layer<T> Binder<T>::layer(const deck::Model& model, std::size_t index) const {
   result.up = model.activation == "swiglu" ? linear({ffn + "gate_proj", ffn + "up_proj"})
                                            : linear({ffn + "up_proj"});
   result.down = linear({ffn + "down_proj"});
+  // Their results are added up over tensor ranks, and the bias once.
+  if (tree_.share().tensor > 0) result.output.bias = result.down.bias = {};
   return result;
 }
 

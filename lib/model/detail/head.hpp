@@ -1,0 +1,44 @@
+/// The head of a transformer: logits and losses from finished rows, in chunks of rows. Where
+/// tensor ranks divide the vocabulary, each has its columns of the logits, and the ranks tell each
+/// other four numbers a row (ops/vocabulary.hpp); of a pipeline the last stage alone computes.
+#pragma once
+#include "model/detail/layer.hpp"
+#include "model/detail/links.hpp"
+#include "model/layer_state.hpp"
+#include "ops/ops.hpp"
+
+namespace tern::model::detail {
+
+template <class T>
+struct Head {
+  using A = Accumulate<T>;
+
+  Linear<T> map;       // (W, D), of another stage than the last empty
+  std::size_t first;   // of the W tokens that are here
+  Matrix<T> logits;    // (C, W)
+  Tensor3<A> figures;  // (ranks, C, row_figures), where the vocabulary is divided
+  Vector<A> lse;       // (C), likewise
+  Vector<T> gathered;  // (ranks x C x W) in evaluation, likewise
+
+  bool divided(const Links<T>& links) const { return links.share().tensors > 1; }
+
+  /// As ops::head_loss_forward. Every rank of the replica gets losses and best.
+  void loss(const ops::Context&, const Links<T>&, const ops::HeadOptions&, Matrix<const T> x,
+            Vector<const std::int32_t> targets, Vector<A> losses, Vector<std::int32_t> best) const;
+  /// As ops::head_loss_backward; on the last stage. dx is the sum of all ranks' parts.
+  void loss_backward(const ops::Context&, const Links<T>&, const ops::HeadOptions&,
+                     Matrix<const T> x, Vector<const std::int32_t> targets, Vector<const A> weights,
+                     Vector<A> losses, Matrix<T> dx) const;
+  /// result (M, V) of rows (M, D): on all ranks of the replica, all alike.
+  void logits_of(const ops::Context&, const Links<T>&, Matrix<const T> rows,
+                 Matrix<T> result) const;
+
+ private:
+  /// body(first row, rows, their logits) after each chunk's losses.
+  template <class Body>
+  void for_each_chunk(const ops::Context&, const Links<T>&, const ops::HeadOptions&,
+                      Matrix<const T> x, Vector<const std::int32_t> targets, Vector<A> losses,
+                      Vector<std::int32_t> best, const Body& body) const;
+};
+
+}  // namespace tern::model::detail

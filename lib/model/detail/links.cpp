@@ -1,0 +1,93 @@
+#include "model/detail/links.hpp"
+
+#include "base/error.hpp"
+
+namespace tern::model::detail {
+namespace {
+
+/// MPI reads the memory at once; NCCL waits its turn in the stream.
+void before_exchange(const ops::Context& context) {
+#if !defined(KOKKOS_ENABLE_CUDA)
+  context.fence("before MPI");
+#else
+  static_cast<void>(context);
+#endif
+}
+
+}  // namespace
+
+template <class T>
+const comm::Mesh& Links<T>::mesh() const {
+  TERN_REQUIRE(share_.mesh, "a share of a model without the ranks that hold the rest");
+  return *share_.mesh;
+}
+
+template <class T>
+void Links<T>::sum(const ops::Context& context, Matrix<T> values) const {
+  if (share_.tensors == 1) return;
+  before_exchange(context);
+  mesh().tensor().all_reduce(values.data(), values.size(), context.stream());
+}
+
+template <class T>
+void Links<T>::gather(const ops::Context& context, void* values, std::size_t bytes_of_part) const {
+  if (share_.tensors == 1) return;
+  before_exchange(context);
+  mesh().tensor().all_gather(values, bytes_of_part, context.stream());
+}
+
+template <class T>
+void Links<T>::to_next(const ops::Context& context, Matrix<T> values) const {
+  if (!share_.last()) send(context, values, static_cast<int>(share_.stage) + 1);
+}
+template <class T>
+void Links<T>::to_previous(const ops::Context& context, Matrix<T> values) const {
+  if (!share_.first()) send(context, values, static_cast<int>(share_.stage) - 1);
+}
+template <class T>
+void Links<T>::from_next(const ops::Context& context, Matrix<T> values) const {
+  if (!share_.last()) receive(context, values, static_cast<int>(share_.stage) + 1);
+}
+template <class T>
+void Links<T>::from_previous(const ops::Context& context, Matrix<T> values) const {
+  if (!share_.first()) receive(context, values, static_cast<int>(share_.stage) - 1);
+}
+
+template <class T>
+void Links<T>::send(const ops::Context& context, Matrix<T> values, int stage) const {
+  settle(context);
+  waiting_ = {values.data(), values.size() * sizeof(T), stage};
+  if (!training_) settle(context);
+}
+
+template <class T>
+void Links<T>::receive(const ops::Context& context, Matrix<T> values, int stage) const {
+  if (waiting_.data == values.data()) settle(context);
+  before_exchange(context);
+  mesh().pipeline().exchange(waiting_, {values.data(), values.size() * sizeof(T), stage},
+                             context.stream());
+  waiting_ = {};
+}
+
+template <class T>
+void Links<T>::settle(const ops::Context& context) const {
+  if (waiting_.rank == comm::Group::nobody) return;
+  before_exchange(context);
+  mesh().pipeline().exchange(waiting_, {}, context.stream());
+  waiting_ = {};
+}
+
+template <class T>
+void Links<T>::from_last(const ops::Context& context, void* values, std::size_t bytes) const {
+  if (share_.stages == 1) return;
+  settle(context);
+  before_exchange(context);
+  mesh().pipeline().broadcast_device(values, bytes, static_cast<int>(share_.stages) - 1,
+                                     context.stream());
+}
+
+template class Links<float>;
+template class Links<double>;
+template class Links<bf16>;
+
+}  // namespace tern::model::detail

@@ -1,0 +1,68 @@
+#include "model/share.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tern::model {
+namespace {
+
+std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+struct Divided {
+  const char* name;
+  std::int64_t count;
+};
+
+/// Whether `tensor` ranks can divide the model; `why`, unless null, is told what stands against it.
+bool divides(const deck::Model& m, std::int64_t tensor, std::vector<std::string>* why) {
+  bool possible = true;
+  const auto against = [&](const std::string& text) {
+    possible = false;
+    if (why) why->push_back(text);
+  };
+  for (const Divided& d : {Divided{"heads", m.heads}, Divided{"ffn_hidden", m.ffn_hidden},
+                           Divided{"vocabulary", m.vocabulary}})
+    if (d.count % tensor != 0)
+      against(fmt::format("&model {} = {} is no multiple of it (nearest: {}{})", d.name, d.count,
+                          d.count > tensor ? fmt::format("{} or ", d.count / tensor * tensor) : "",
+                          (d.count / tensor + 1) * tensor));
+  if (m.kv_heads % tensor != 0 && tensor % m.kv_heads != 0)
+    against(
+        fmt::format("&model kv_heads = {} is neither a multiple nor a divisor of it", m.kv_heads));
+  return possible;
+}
+
+}  // namespace
+
+Share share_of(const comm::Mesh& mesh) {
+  return {size(mesh.tensor().rank()), size(mesh.extents().tensor), size(mesh.pipeline().rank()),
+          size(mesh.extents().pipeline), &mesh};
+}
+
+Layers layers_of(const deck::Model& model, const Share& share) {
+  const std::size_t layers = size(model.layers);
+  return {share.stage * layers / share.stages, (share.stage + 1) * layers / share.stages};
+}
+
+std::size_t sharers(const deck::Model& model, std::size_t tensors) {
+  return std::max<std::size_t>(1, tensors / size(model.kv_heads));
+}
+
+void check_division(const deck::Model& model, std::int64_t tensor, std::int64_t pipeline) {
+  std::vector<std::string> why;
+  if (!divides(model, tensor, &why)) {
+    std::vector<std::int64_t> work;
+    for (std::int64_t ranks = 1; ranks <= 64; ranks *= 2)
+      if (divides(model, ranks, nullptr)) work.push_back(ranks);
+    user_error("&parallel tensor = {}: {}; this model takes tensor = {}", tensor,
+               fmt::join(why, ", "), fmt::join(work, ", "));
+  }
+  if (model.layers < pipeline)
+    user_error("&parallel pipeline = {} is more than the model's {} layers: write {} or less",
+               pipeline, model.layers, model.layers);
+}
+
+}  // namespace tern::model

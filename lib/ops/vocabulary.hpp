@@ -1,0 +1,46 @@
+/// Embedding, head and loss where ranks divide the vocabulary: each holds W of its V tokens, those
+/// from `first` on. Between these calls ranks exchange what their neighbours need; together they
+/// compute what embedding_* and head_loss_* of ops.hpp do. Legend and rules as there. Portable
+/// kernels on every backend.
+#pragma once
+#include "ops/ops.hpp"
+
+namespace tern::ops {
+
+/// x (N, D) = table (W, D)[tokens (N) - first], zeros for tokens of other ranks; plus positions as
+/// in embedding_forward, which one rank alone shall give.
+template <class T>
+void embedding_part_forward(const Context&, Vector<const std::int32_t> tokens, std::size_t first,
+                            Matrix<const T> table, Matrix<const T> positions,
+                            std::size_t tokens_per_sequence, int first_position, Matrix<T> x);
+/// dtable (W, D), of the tokens that are here, and dpositions as in embedding_backward.
+template <class T>
+void embedding_part_backward(const Context&, Vector<const std::int32_t> tokens, std::size_t first,
+                             Vector<const std::int32_t> order, Matrix<const T> dx,
+                             std::size_t tokens_per_sequence, Matrix<Accumulate<T>> dtable,
+                             Matrix<Accumulate<T>> dpositions);
+
+/// What a rank must tell of a row of its logits: the largest of them, the sum of the exponentials
+/// of their differences to it, the target's (NaN: not here), and the token of the largest.
+constexpr std::size_t row_figures = 4;
+/// figures (C, row_figures) of logits (C, W), capped already; targets (C).
+template <class T>
+void row_parts(const Context&, Matrix<const T> logits, std::size_t first, std::size_t vocabulary,
+               Vector<const std::int32_t> targets, Matrix<Accumulate<T>> figures);
+/// From all ranks' figures (ranks, C, row_figures): losses (C), the log of the softmax's
+/// denominator lse (C), and best (C) unless empty, as in head_loss_forward.
+template <class A>
+void combine_rows(const Context&, Tensor3<const A> figures, double z_loss,
+                  Vector<const std::int32_t> targets, Vector<A> losses, Vector<A> lse,
+                  Vector<std::int32_t> best);
+/// In place: logits (C, W) become the gradients of their rows' weighted losses; weights (C).
+template <class T>
+void row_gradients(const Context&, const HeadOptions&, std::size_t first,
+                   Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
+                   Vector<const Accumulate<T>> lse, Matrix<T> logits);
+
+/// whole (C, ranks x W) from parts (ranks, C, W).
+template <class T>
+void join_columns(const Context&, Tensor3<const T> parts, Matrix<T> whole);
+
+}  // namespace tern::ops
