@@ -20,7 +20,9 @@ class MicroSteps {
   using A = Accumulate<T>;
 
  public:
-  MicroSteps(plan::Workload<T>& w, Phases& phases) : w_(w), phases_(phases) {}
+  /// `balance`: what the balance of experts in a micro-step weighs in the loss.
+  MicroSteps(plan::Workload<T>& w, double balance, Phases& phases)
+      : w_(w), balance_(balance), phases_(phases) {}
 
   /// Both, step by step of a recursive model; gradients are added up.
   void run(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
@@ -66,6 +68,8 @@ class MicroSteps {
     const Vector<A> losses(w_.losses.data(), prepared_.scored.targets.extent(0));
     const Vector<const A> weights =
         step == 0 ? prepared_.weights : w_.objective->weights_of(context, step, prepared_, losses);
+    if (w_.balances.extent(0) > 0)
+      w_.model.balance(context, balance_, Vector<A>(w_.balances.data() + micro, 1));
     w_.model.loss_backward(context, w_.objective->head(), prepared_.scored, weights, losses);
     const std::size_t slot = micro * w_.objective->steps() + step;
     ops::weighted_sum<A>(context, losses, weights, sum_of(w_, 0, slot));
@@ -81,6 +85,7 @@ class MicroSteps {
   }
 
   plan::Workload<T>& w_;
+  double balance_;
   Phases& phases_;
   objective::Prepared<T> prepared_;
 };
@@ -149,7 +154,8 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
   };
   w.optimizer->zero_gradients(w.context);
   Kokkos::deep_copy(w.context.space, w.loss_sums, A(0));
-  MicroSteps<T> micro_steps(w, phases);
+  const double of_all = static_cast<double>(layout.accumulation) * mesh.data().size();
+  MicroSteps<T> micro_steps(w, deck.model.router_loss / of_all, phases);
   if (w.model.share().stages == 1)
     for (std::size_t micro = 0; micro < layout.accumulation; ++micro)
       micro_steps.run(read(), micro, dropout_of(micro));
@@ -169,7 +175,13 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
   w.optimizer->gather_parameters(w.context);
   std::vector<double> sums = row_sums<A>(w.context, w.loss_sums);
   mesh.pipeline().broadcast(sums.data(), sums.size() * sizeof(double), mesh.pipeline().size() - 1);
+  if (w.balances.extent(0) > 0)
+    sums.push_back(row_sums<A>(w.context, as_matrix(w.balances.data(), 1, layout.accumulation))[0]);
   mesh.data().all_reduce(sums.data(), sums.size(), comm::Sum::sum);
+  if (w.balances.extent(0) > 0) {
+    result.router_loss = sums.back() / of_all;
+    sums.pop_back();
+  }
   result.loss = sums[0] + w.objective->constant();
   result.parts.assign(sums.begin() + 1, sums.end());
   return result;

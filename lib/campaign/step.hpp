@@ -1,5 +1,6 @@
 /// One optimizer step.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "campaign/summary.hpp"
@@ -9,13 +10,14 @@
 namespace tern::campaign {
 
 struct StepResult {
-  double loss;                 // mean over the step's tokens, of all ranks
-  std::vector<double> parts;   // the same of the objective's parts
-  double gradient_norm;        // before clipping
-  bool applied;                // false: the gradient was not finite, nothing changed
-  double wait_seconds;         // this rank waited for data
-  std::uint64_t samples_hash;  // of this rank's rows
-  data::Counts counts;         // of the step's rows, of all ranks
+  double loss;                        // mean over the step's tokens, of all ranks
+  std::vector<double> parts;          // the same of the objective's parts
+  double gradient_norm;               // before clipping
+  std::optional<double> router_loss;  // mean over micro-steps, without its weight; of experts
+  bool applied;                       // false: the gradient was not finite, nothing changed
+  double wait_seconds;                // this rank waited for data
+  std::uint64_t samples_hash;         // of this rank's rows
+  data::Counts counts;                // of the step's rows, of all ranks
 };
 
 /// Forward and backward over the micro-steps, gradients summed over ranks, clip, update.

@@ -50,6 +50,7 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   }
   for (const auto& [name, figure] : workload_.objective->figures(result.parts))
     values.emplace_back("train/" + name, figure);
+  if (result.router_loss) values.emplace_back("train/router_loss", *result.router_loss);
   std::string mfu;
   if (peak_tflops_) {
     const double share =

@@ -25,6 +25,11 @@ std::string layer_name(std::int64_t layer, const char* rest) {
 
 double embedding_std(const deck::Model& m) { return m.embed_std > 0 ? m.embed_std : m.init_std; }
 
+/// Each block adds two projections to the residual stream (GPT-2, section 2.3).
+double residual_std(const deck::Model& m) {
+  return m.init_scaled_residual ? m.init_std / std::sqrt(2.0 * m.layers) : m.init_std;
+}
+
 }  // namespace
 
 ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts, Division division,
@@ -64,12 +69,16 @@ void ParameterTree::begin_unit(std::int64_t layer) {
 
 void ParameterTree::align() { span_ = round_up(span_, alignment); }
 
-/// Aligns, and goes to the next part if the current one has no room for the next `elements`.
-void ParameterTree::keep_together(std::size_t elements) {
+/// Aligns, and if the current part has no room for the next `count` groups of `elements`, which
+/// follow each other at equal distances, moves them such that the next part begins with a group.
+void ParameterTree::keep_together(std::size_t elements, std::size_t count) {
   if (!here_) return;
   align();
-  largest_ = std::max(largest_, elements);
-  if (part_ > 0 && span_ % part_ + elements > part_) span_ = round_up(span_, part_);
+  const std::size_t group = round_up(elements, alignment);
+  largest_ = std::max(largest_, count * group);
+  if (part_ == 0) return;
+  const std::size_t room = part_ - span_ % part_;
+  if (count * group > room) span_ += room % group;
 }
 
 /// `shape` is the whole's. What is not here only takes its place.
@@ -110,9 +119,7 @@ bool ParameterTree::holds_layer(const deck::Model& m, std::int64_t layer) const 
 void ParameterTree::add_matrices(const deck::Model& m) {
   const std::size_t D = size(m.hidden), F = size(m.ffn_hidden);
   const std::size_t q = size(m.heads * m.head_dim), kv = size(m.kv_heads * m.head_dim);
-  const double std = m.init_std;
-  // Each block adds two projections to the residual stream (GPT-2, section 2.3).
-  const double residual = m.init_scaled_residual ? std / std::sqrt(2.0 * m.layers) : std;
+  const double std = m.init_std, residual = residual_std(m);
   here_ = share_.first() || (share_.last() && m.tie_embeddings);
   begin_unit(-1);
   add("model/embed_tokens/weight", {size(m.vocabulary), D}, 0, embedding_std(m), Held::rows);
@@ -134,6 +141,10 @@ void ParameterTree::add_matrices(const deck::Model& m) {
     add(layer_name(l, "self_attn/v_proj/weight"), {kv, D}, 0, std, Held::kv_rows);
     keep_together(D * q);
     add(layer_name(l, "self_attn/o_proj/weight"), {D, q}, 0, residual, Held::columns);
+    if (m.experts > 0) {
+      add_experts(m, l);
+      continue;
+    }
     keep_together((m.activation == "swiglu" ? 2 : 1) * F * D);
     if (m.activation == "swiglu")
       add(layer_name(l, "mlp/gate_proj/weight"), {F, D}, 0, std, Held::rows);
@@ -147,6 +158,23 @@ void ParameterTree::add_matrices(const deck::Model& m) {
     add("lm_head/weight", {size(m.vocabulary), D}, 0, std, Held::rows);
   }
   here_ = true;
+}
+
+void ParameterTree::add_experts(const deck::Model& m, std::int64_t layer) {
+  const std::size_t D = size(m.hidden), F = size(m.expert_hidden), X = size(m.experts);
+  const auto name = [&](std::size_t expert, const char* module) {
+    return layer_name(layer, fmt::format("mlp/experts/{}/{}/weight", expert, module).c_str());
+  };
+  keep_together(X * D);
+  add(layer_name(layer, "mlp/gate/weight"), {X, D}, 0, m.init_std);
+  keep_together(2 * F / share_.tensors * D, X);
+  for (std::size_t e = 0; e < X; ++e, align()) {
+    add(name(e, "gate_proj"), {F, D}, 0, m.init_std, Held::rows);
+    add(name(e, "up_proj"), {F, D}, 0, m.init_std, Held::rows);
+  }
+  keep_together(D * (F / share_.tensors), X);
+  for (std::size_t e = 0; e < X; ++e, align())
+    add(name(e, "down_proj"), {D, F}, 0, residual_std(m), Held::columns);
 }
 
 void ParameterTree::add_vectors(const deck::Model& m) {

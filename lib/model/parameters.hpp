@@ -4,7 +4,8 @@
 /// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors]. Each
 /// of these is a unit: what fully sharded parameters are gathered by (residence.hpp). Within a
 /// layer q, k, v and gate, up lie side by side, so that each group is one fused (sum of outputs,
-/// inputs) matrix. Matrices come first because weight decay applies to them only. Every parameter
+/// inputs) matrix; the experts' [gate | up] lie at equal distances from each other, and so do their
+/// down matrices. Matrices come first because weight decay applies to them only. Every parameter
 /// starts at a multiple of 16 elements.
 #pragma once
 #include <algorithm>
@@ -66,7 +67,8 @@ class ParameterTree {
  public:
   /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero). The span is padded so that it
   /// divides into `parts` equal ranges, one a rank, of whole 16-element lines. With whole_matrices
-  /// that costs at most the largest of a layer's groups (q|k|v, o, gate|up, down) a part.
+  /// that costs at most the largest of a layer's groups (q|k|v, o, gate|up, down; of one expert) a
+  /// part, but a part is no smaller than all experts' groups of a layer.
   /// Holds the parameters of `share`, which check_division() has passed.
   explicit ParameterTree(const deck::Model& model, std::size_t parts = 1,
                          Division division = Division::anywhere, const Share& share = {});
@@ -99,7 +101,8 @@ class ParameterTree {
   void add(std::string name, std::vector<std::size_t> shape, double mean, double std,
            Held held = Held::whole);
   void align();
-  void keep_together(std::size_t elements);
+  void keep_together(std::size_t elements, std::size_t count = 1);
+  void add_experts(const deck::Model& model, std::int64_t layer);
   void lay_out(const deck::Model& model, std::size_t parts);
   void begin_unit(std::int64_t layer);
   void add_matrices(const deck::Model& model);

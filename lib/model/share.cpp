@@ -23,8 +23,9 @@ bool divides(const deck::Model& m, std::int64_t tensor, std::vector<std::string>
     possible = false;
     if (why) why->push_back(text);
   };
-  for (const Divided& d : {Divided{"heads", m.heads}, Divided{"ffn_hidden", m.ffn_hidden},
-                           Divided{"vocabulary", m.vocabulary}})
+  const Divided ffn = m.experts > 0 ? Divided{"expert_hidden", m.expert_hidden}
+                                    : Divided{"ffn_hidden", m.ffn_hidden};
+  for (const Divided& d : {Divided{"heads", m.heads}, ffn, Divided{"vocabulary", m.vocabulary}})
     if (d.count % tensor != 0)
       against(fmt::format("&model {} = {} is no multiple of it (nearest: {}{})", d.name, d.count,
                           d.count > tensor ? fmt::format("{} or ", d.count / tensor * tensor) : "",

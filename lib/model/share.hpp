@@ -2,10 +2,10 @@
 /// stages the stack of layers.
 ///
 /// Tensor ranks (Shoeybi et al. 2019, "Megatron-LM", section 3) hold whole heads: rows of q, k and
-/// v and columns of o_proj; rows of gate and up and columns of down_proj; rows of embedding and
-/// head. Key-value heads fewer than the ranks are held by several, neighbours of each other. All
-/// else is held by every tensor rank. Stages hold whole layers; embeddings are on the first, the
-/// final norm and the head on the last, tied embeddings on both.
+/// v and columns of o_proj; rows of gate and up and columns of down_proj, of experts too; rows of
+/// embedding and head. Key-value heads fewer than the ranks are held by several, neighbours of each
+/// other. All else is held by every tensor rank. Stages hold whole layers; embeddings are on the
+/// first, the final norm and the head on the last, tied embeddings on both.
 #pragma once
 #include <cstddef>
 

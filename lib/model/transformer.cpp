@@ -114,6 +114,7 @@ void Transformer<T>::embed(const ops::Context& context, const Rows& rows,
   TERN_REQUIRE(rows.positions.extent(0) == 0 || !positions_.weight.data(),
                "named positions and learned ones");
   embed_dropout_[slot_] = embedding_key(dropout);
+  blocks_.experts.forget_balance();
   blocks_.positions = rows.positions;
   embed_rows(context, 0, rows.tokens, blocks_.tokens, 0, rows.levels);
   if (dropout.probability > 0 && share().first())
@@ -174,6 +175,7 @@ void Transformer<T>::end_block(const ops::Context& context, std::size_t place,
   blocks_.attention_output(context, parameters, s, key(dropout, place, 1));
   blocks_.ffn_hidden(context, parameters, s);
   blocks_.ffn_output(context, parameters, s, output_of(place), key(dropout, place, 2));
+  blocks_.experts.tally(context, s, place);
   if (place + 1 == layers()) blocks_.links.to_next(context, output_of(place));
   held_ = at(place);
 }

@@ -1,5 +1,6 @@
 /// The transformer, forward and backward by hand, layer by layer. With rmsnorm, swiglu and rope it
-/// is Transformers' LlamaForCausalLM (with qk_norm: Qwen3ForCausalLM) to the last operation; with
+/// is Transformers' LlamaForCausalLM (with qk_norm: Qwen3ForCausalLM, with experts besides:
+/// Qwen3MoeForCausalLM) to the last operation; with
 /// layernorm, gelu, learned positions and biases GPT2LMHeadModel. Pre-norm blocks:
 /// x += attention(norm(x)); x += ffn(norm(x)). Dropout stands where GPT-2 has residual and
 /// embedding dropout: on the sum of embeddings and on each branch before it is added. Attention's
@@ -87,6 +88,13 @@ class Transformer {
   /// ranks of the replica.
   void loss(const ops::Context&, const ops::HeadOptions&, const Scored& scored,
             Vector<Accumulate<T>> losses, Vector<std::int32_t> best = {});
+
+  /// Between forward and backward of a model of experts: how unevenly they were used, as
+  /// ops/experts.hpp has it over all layers, into loss (1). The backward that follows adds the
+  /// gradient of `weight` times that; without this call, none.
+  void balance(const ops::Context& context, double weight, Vector<Accumulate<T>> loss) {
+    blocks_.experts.balance(context, weight, blocks_.rows(), loss);
+  }
 
   // Backward, in this order; gradients are added to Parameters::gradient.
   /// losses (M) and the gradient through head and final norm. weights (M): d total / d loss_i. Of a

@@ -118,6 +118,7 @@ void Transformer<T>::allocate_workspace(Arena& arena) {
     }
     elements = std::max(of_head.used, of_block.used);
   }
+  blocks_.experts.request(arena, blocks_.rows(), options_.passes * layers(), options_.training);
   if (options_.fp8) blocks_.fp8 = {arena, blocks_.fp8_elements(options_.training)};
   if (share().tensors > 1) allocate_exchange(arena);
   if (dropout_ || share().tensors > 1)

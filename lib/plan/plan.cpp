@@ -42,6 +42,7 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
   }
   mesh.replica().all_reduce(counts, 2, comm::Sum::sum);
   plan.parameters = static_cast<std::size_t>(counts[0]);
+  plan.active_parameters = active_parameters(deck.model, plan.parameters);
   plan.checkpoint_bytes = static_cast<std::size_t>(counts[1]) * sizeof(float);
 }
 
@@ -100,13 +101,20 @@ std::string hours(double seconds) {
 
 }  // namespace
 
+std::size_t active_parameters(const deck::Model& m, std::size_t parameters) {
+  if (m.experts == 0) return parameters;
+  const std::int64_t idle = m.experts - m.experts_per_token;
+  return parameters - static_cast<std::size_t>(m.layers * idle * 3 * m.hidden * m.expert_hidden);
+}
+
 double flops_per_token(const deck::Deck& deck, std::size_t parameters) {
   const deck::Model& model = deck.model;
   const bool refinement = deck.objective.kind == "refinement";
   const double steps = refinement ? static_cast<double>(deck.objective.supervision_steps) : 1;
   const double passes = steps * static_cast<double>(model.inner_steps + 1);
   const double head = static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
-  const double blocks = static_cast<double>(parameters) - (model.tie_embeddings ? 1 : 2) * head;
+  const double blocks = static_cast<double>(active_parameters(model, parameters)) -
+                        (model.tie_embeddings ? 1 : 2) * head;
   const double attention = 12.0 * static_cast<double>(model.layers) *
                            static_cast<double>(model.heads * model.head_dim) *
                            static_cast<double>(model.context);
@@ -162,6 +170,9 @@ std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents&
         row("mesh", fmt::format("{} x {} x {}", extents.data, extents.tensor, extents.pipeline)) +
         "                     (data x tensor x pipeline)\n";
   text += row("parameters", fmt::format("{:.2f} M", static_cast<double>(plan.parameters) / 1e6));
+  if (plan.active_parameters < plan.parameters)
+    text += row("active a token",
+                fmt::format("{:.2f} M", static_cast<double>(plan.active_parameters) / 1e6));
   text += row("batch", fmt::format("{} = {} x {} x {}", plan.global, plan.per_rank, extents.data,
                                    plan.accumulation));
   text +=

@@ -15,6 +15,7 @@ namespace tern::plan {
 struct Plan {
   std::int64_t per_rank = 0, global = 0, accumulation = 0;  // resolved; sequences
   std::size_t parameters = 0;                               // of the whole model
+  std::size_t active_parameters = 0;                        // of them, those that a token meets
   std::vector<std::pair<Term, std::size_t>> memory;         // bytes a rank, by term
   std::size_t total_bytes = 0;    // what the run allocates on this rank's device
   std::size_t largest_bytes = 0;  // the most of any rank
@@ -35,8 +36,11 @@ Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh);
 /// Of a plan whose deck counts epochs: its steps, once known, of rows `fill` of which is data.
 void set_steps(Plan& plan, const deck::Deck& deck, std::int64_t steps, double fill);
 
-/// Forward and backward FLOPs of a token: 6 a parameter that multiplies (embedding look-up not
-/// counted unless tied) plus 12 layers x (heads x head_dim) x context for attention, as PaLM
+/// Those of `parameters` that a token meets: all but the experts that it is not sent to.
+std::size_t active_parameters(const deck::Model& model, std::size_t parameters);
+
+/// Forward and backward FLOPs of a token: 6 an active parameter that multiplies (embedding look-up
+/// not counted unless tied) plus 12 layers x (heads x head_dim) x context for attention, as PaLM
 /// (appendix B) and the usual MFU figures count, causal or not. Blocks count for each pass that a
 /// recursive model makes over them, the head for each answer; recomputation does not count.
 double flops_per_token(const deck::Deck& deck, std::size_t parameters);

@@ -69,6 +69,11 @@ bool samples_blocks(const deck::Deck& deck) {
   return deck.campaign.task == "evaluate" || deck.evaluation.problems > 0;
 }
 
+/// The stages of a pipeline do not know each other's experts.
+bool balanced(const deck::Deck& deck) {
+  return deck.campaign.task == "train" && deck.model.experts > 0 && deck.parallel.pipeline == 1;
+}
+
 std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
   return layout.per_rank * objective::scored_positions(deck);
 }
@@ -112,7 +117,9 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
       best(arena.vector<std::int32_t>("likeliest tokens", Term::workspace,
                                       objective->wants_best() ? scored_rows(deck, layout) : 0)),
       loss_sums(arena.matrix<A>("loss sums", Term::workspace, 1 + objective->parts().size(),
-                                layout.accumulation * objective->steps())) {
+                                layout.accumulation * objective->steps())),
+      balances(arena.vector<A>("balances of experts", Term::workspace,
+                               balanced(deck) ? layout.accumulation : 0)) {
   if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, mesh.data(), arena);
   if (samples_blocks(deck)) {
     const auto levels = level_rules(deck);

@@ -53,6 +53,7 @@ struct Workload {
   Vector<A> losses;                                  // (M) of the current micro-step
   Vector<std::int32_t> best;                         // (M) in evaluation, if the objective wants it
   Matrix<A> loss_sums;  // (1 + parts, accumulation x steps), whole and by parts
+  Vector<A> balances;   // (accumulation) of experts; empty: the model is dense, or not trained
 };
 
 }  // namespace tern::plan

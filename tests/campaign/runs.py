@@ -4,7 +4,7 @@
 """
 import json, os, random, re, signal, time
 
-from tiny import MUON, Campaign, main, write_shard
+from tiny import EXPERTS, MUON, Campaign, main, write_shard
 
 
 class Ranks(Campaign):
@@ -26,6 +26,15 @@ class Ranks(Campaign):
             name = f"ranks{ranks}_{shard}"
             self.run_trainer(*MUON, "--set", f"output.directory={name}", "--set", f"parallel.shard='{shard}'", ranks=ranks)
             self.compare("one", name, 1e-4)
+
+    def test_experts_on_one_and_two_ranks_agree(self):
+        for muon in ((), MUON):
+            self.run_trainer(*EXPERTS, *muon, "--set", f"output.directory=one{len(muon)}")
+            for shard in ("none", "optimizer"):
+                name = f"ranks2_{shard}{len(muon)}"
+                self.run_trainer(*EXPERTS, *muon, "--set", f"output.directory={name}",
+                                 "--set", f"parallel.shard='{shard}'", ranks=2)
+                self.compare(f"one{len(muon)}", name, 1e-4, ("train/loss", "val/loss", "train/router_loss"))
 
     def test_muon_resumed_from_four_ranks_on_two(self):
         self.deck(300)
@@ -77,6 +86,9 @@ class Resume(Campaign):
         self.check(*MUON)
         text = self.run_trainer("--set", "output.directory=whole", "--resume", code=1)  # the deck's kind is adamw
         self.assertIn("the states of another &optimizer", text)
+
+    def test_experts_in_bf16_sharded(self):
+        self.check(*EXPERTS, "--set", "precision.compute='bf16'", "--set", "parallel.shard='optimizer'", ranks=2)
 
     def test_muon_in_bf16_sharded(self):
         self.check(*MUON, "--set", "precision.compute='bf16'", "--set", "parallel.shard='optimizer'", ranks=2)
@@ -309,6 +321,14 @@ class Tasks(Campaign):
         plan = self.run_trainer("--dry-run")
         planned = re.search(r"memory a rank +([\d.]+) GiB", plan).group(1)
         self.assertIn(f"memory planned {planned} GiB a rank", self.run_trainer())
+
+    def test_plan_of_experts_equals_run(self):
+        wide = EXPERTS + ("--set", "model.expert_hidden=4096")
+        plan = self.run_trainer(*wide, "--dry-run")
+        of = lambda name: float(re.search(rf"{name} +([\d.]+) M", plan).group(1))
+        self.assertAlmostEqual(of("parameters") - of("active a token"), 2 * 2 * 3 * 32 * 4096 / 1e6, delta=0.011)
+        planned = re.search(r"memory a rank +([\d.]+) GiB", plan).group(1)
+        self.assertIn(f"memory planned {planned} GiB a rank", self.run_trainer(*wide))
 
     def test_largest_batch(self):
         text = self.run_trainer("--dry-run", "--set", "batch.per_rank=0", "--set", "batch.global=64")

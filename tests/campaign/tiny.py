@@ -21,6 +21,9 @@ DECK = """
 
 MUON = ("--set", "optimizer.kind='muon'", "--set", "optimizer.matrix_lr=2e-2", "--set", "optimizer.embed_lr=1e-2")
 
+EXPERTS = ("--set", "model.experts=4", "--set", "model.experts_per_token=2", "--set", "model.expert_hidden=32",
+           "--set", "model.router_loss=0.02")
+
 
 def write_shard(path, tokens):
     with open(path, "wb") as f:

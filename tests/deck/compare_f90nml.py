@@ -120,7 +120,6 @@ DRAW = {
     ("objective", "norm_range"): lambda rng: sorted(rng.sample([0.0, 0.5, 2.5, 1e3], 2)),
     ("objective", "norm_limit"): lambda rng: 1 + draw_real(rng),
     ("model", "renormalise_experts"): lambda rng: rng.random() < 0.5,
-    ("model", "router_loss"): draw_real,
     ("data", "chat_template"): lambda rng: rng.choice(["plain", "chatml", "qwen3"]),
     ("data", "thinking"): lambda rng: rng.random() < 0.5,
     ("generation", "prompt_template"): draw_string,

@@ -41,6 +41,35 @@ TEST(DeckContradictions, RotaryHeadsAreEven) {
   none("&model hidden = 15 heads = 5 position = 'none' /");
 }
 
+TEST(DeckContradictions, Experts) {
+  const std::string of = "&model experts = 8 experts_per_token = 2 expert_hidden = 64 ";
+  none(of + "router_loss = 0.01 renormalise_experts = .false. /");
+  none("&model experts = 1 experts_per_token = 1 expert_hidden = 64 /");
+  one("&model experts = 8 expert_hidden = 64 /",
+      "d:1:8: model.experts_per_token: 0 of 8 experts for a token; write 1 to 8");
+  one("&model experts = 8 experts_per_token = 9 expert_hidden = 64 /",
+      "d:1:20: model.experts_per_token: 9 of 8 experts for a token; write 1 to 8");
+  one("&model experts = 8 experts_per_token = 2 /",
+      "d:1:8: model.expert_hidden: experts need a width; write it, as 768");
+  one(of + "activation = 'gelu' /",
+      "d:1:61: model.activation: experts are built for 'swiglu', not 'gelu'; write that, or "
+      "experts "
+      "= 0");
+  one(of + "ffn_bias = .true. /",
+      "d:1:61: model.ffn_bias: experts have no biases; write .false., or experts = 0");
+  one(of + "inner_steps = 2 /",
+      "d:1:61: model.inner_steps: a recursive model of experts is not built; write 0, or experts = "
+      "0");
+  one(of + "/ &precision compute = 'fp8' /",
+      "d:1:74: precision.compute: experts are not multiplied in 8 bits; write 'bf16', or experts = "
+      "0");
+  for (const char* name : {"experts_per_token", "expert_hidden", "router_loss"})
+    one(fmt::format("&model {} = 1 /", name),
+        fmt::format("d:1:8: model.{}: only a model of experts reads it; write experts = 128, say, "
+                    "or remove it",
+                    name));
+}
+
 TEST(DeckContradictions, Vocabulary) {
   one("&model vocabulary = 50256 /",
       "d:1:8: model.vocabulary: 50256 is less than the 50257 tokens of tokenizer 'gpt2'; write at "

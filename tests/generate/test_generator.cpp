@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "checkpoint/transformers.hpp"
-#include "golden/golden.hpp"
+#include "golden/golden_model.hpp"
 #include "model/harness.hpp"
 
 namespace tern {
@@ -94,6 +94,25 @@ INSTANTIATE_TEST_SUITE_P(Transformers, Golden,
                          testing::Values("llama_tied", "llama_untied", "qwen3", "gpt2"),
                          [](const auto& name) { return std::string(name.param); });
 
+/// The same of a model of experts, whose parameters are in the golden file.
+TEST(GoldenExperts, GreedyOutputEqualsTransformers) {
+  for (const char* name : {"qwen3_moe", "qwen3_moe_plain"}) {
+    const test::Golden file(folder + name + ".h5");
+    std::vector<Tokens> prompts, expected;
+    for (int i = 0; i < 3; ++i) {
+      prompts.push_back(integers(file, "prompt_" + std::to_string(i)));
+      expected.push_back(integers(file, "greedy_" + std::to_string(i)));
+    }
+    for (const std::size_t batch : {1, 3}) {
+      Generation<float> generation(test::golden_model(file), batch, 9 + 60);
+      for (const model::Parameter& p : generation.tree.parameters())
+        test::upload(file.numbers("parameters/" + p.name),
+                     Vector<float>(generation.parameters->master.data() + p.offset, p.count));
+      EXPECT_EQ(generation.run(prompts, greedy(60)), expected) << name << ", batch " << batch;
+    }
+  }
+}
+
 /// What the full forward of a training transformer would choose after each prefix.
 Tokens greedy_by_full_forward(const deck::Model& description, std::uint64_t seed, Tokens text,
                               std::size_t count) {
@@ -118,7 +137,8 @@ class Kinds : public testing::TestWithParam<int> {
   static deck::Model model() {
     deck::Model m = GetParam() == 0   ? test::tiny_model()
                     : GetParam() == 1 ? test::gpt2_like()
-                                      : test::qwen3_like();
+                    : GetParam() == 2 ? test::qwen3_like()
+                                      : test::moe_like();
     m.init_scaled_residual = false;
     return m;
   }
@@ -157,7 +177,7 @@ TEST_P(Kinds, SampledSequencesDependOnTheirNumberOnlyNotOnNeighbours) {
   EXPECT_NE(generation.run(prompts, options), results[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3));
 
 /// What a recursive model would choose after each prefix, by forwards over the whole of it.
 Tokens greedy_by_whole_steps(const deck::Model& m, std::size_t steps, std::uint64_t seed,

@@ -35,6 +35,13 @@ inline deck::Model qwen3_like() {
   return m;
 }
 
+/// Of the Qwen3-MoE kind.
+inline deck::Model moe_like() {
+  deck::Model m = qwen3_like();
+  m.experts = 6, m.experts_per_token = 2, m.expert_hidden = 12, m.router_loss = 0.1;
+  return m;
+}
+
 template <class T, class U>
 void upload(const std::vector<U>& from, const Vector<T>& to) {
   ASSERT_EQ(from.size(), to.extent(0));
@@ -134,19 +141,27 @@ class Harness {
   double loss() {
     transformer->forward(context, {tokens}, pattern);
     transformer->loss(context, head, {{}, targets}, losses);
-    return mean_loss();
+    weigh_experts();
+    return mean_loss() + balance_term();
   }
 
-  /// Forward and backward; gradients replace those before. Returns the mean loss.
+  /// Forward and backward; gradients replace those before. Returns the mean loss, in which the
+  /// model's router_loss takes part in training.
   double step(const ops::DropoutKey& dropout = {}) {
     Kokkos::deep_copy(parameters->gradient, A(0));
     transformer->forward(context, {tokens}, pattern, dropout);
     transformer->loss_backward(context, head, {{}, targets}, weights, losses);
+    weigh_experts();
     for (std::size_t l = transformer->layers(); l-- > 0;)
       transformer->block_backward(context, l, pattern, dropout);
     transformer->embed_backward(context, {tokens, order});
     context.fence("step");
-    return mean_loss();
+    return mean_loss() + balance_term();
+  }
+
+  /// What the balance of experts adds to the loss; in training.
+  double balance_term() const {
+    return balance.extent(0) > 0 ? description.router_loss * download(balance)[0] : 0;
   }
 
   std::vector<double> gradient(const std::string& name) const {
@@ -164,7 +179,7 @@ class Harness {
   ops::Pattern pattern;
   ops::HeadOptions head;
   Vector<std::int32_t> tokens, targets, order;
-  Vector<A> weights, losses;
+  Vector<A> weights, losses, balance;
   Matrix<T> logit_rows;
   std::ptrdiff_t scored = 0;
 
@@ -183,8 +198,14 @@ class Harness {
     order = from.vector<std::int32_t>("order", Term::data, rows);
     weights = from.vector<A>("weights", Term::data, rows);
     losses = from.vector<A>("losses", Term::data, rows);
+    balance =
+        from.vector<A>("balance", Term::data, options.training && description.experts > 0 ? 1 : 0);
     logit_rows = from.matrix<T>("all logits", Term::workspace, rows,
                                 static_cast<std::size_t>(description.vocabulary));
+  }
+
+  void weigh_experts() {
+    if (balance.extent(0) > 0) transformer->balance(context, description.router_loss, balance);
   }
 
   double mean_loss() const {

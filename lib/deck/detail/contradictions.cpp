@@ -56,6 +56,34 @@ void check_model(const Model& m, Contradictions& c) {
                       head_dim));
 }
 
+void check_experts(const Deck& d, Contradictions& c) {
+  const Model& m = d.model;
+  if (m.experts == 0) {
+    const auto unread = [&](const char* name, bool given) {
+      c.check(given, {name, "model.experts"},
+              "only a model of experts reads it; write experts = 128, say, or remove it");
+    };
+    unread("model.experts_per_token", m.experts_per_token > 0);
+    unread("model.expert_hidden", m.expert_hidden > 0);
+    return unread("model.router_loss", m.router_loss > 0);
+  }
+  c.check(m.experts_per_token == 0 || m.experts_per_token > m.experts,
+          {"model.experts_per_token", "model.experts"},
+          fmt::format("{} of {} experts for a token; write 1 to {}", m.experts_per_token, m.experts,
+                      m.experts));
+  c.check(m.expert_hidden == 0, {"model.expert_hidden", "model.experts"},
+          "experts need a width; write it, as 768");
+  c.check(m.activation != "swiglu", {"model.activation", "model.experts"},
+          fmt::format("experts are built for 'swiglu', not '{}'; write that, or experts = 0",
+                      m.activation));
+  c.check(m.ffn_bias, {"model.ffn_bias", "model.experts"},
+          "experts have no biases; write .false., or experts = 0");
+  c.check(m.inner_steps > 0, {"model.inner_steps", "model.experts"},
+          "a recursive model of experts is not built; write 0, or experts = 0");
+  c.check(d.precision.compute == "fp8", {"precision.compute", "model.experts"},
+          "experts are not multiplied in 8 bits; write 'bf16', or experts = 0");
+}
+
 void check_sizes(const Deck& d, Contradictions& c) {
   struct Least {
     const char* tokenizer;
@@ -295,9 +323,11 @@ void check_parallel(const Deck& d, Contradictions& c) {
           fmt::format("{} ranks have parts of each matrix, and Muon needs whole ones; write 1, or "
                       "optimizer.kind = 'adamw'",
                       p.tensor));
-  c.check(p.tensor > 1 && d.model.experts > 0, {"parallel.tensor", "model.experts"},
-          fmt::format("expert layers are not divided over {} ranks by this version; write 1",
-                      p.tensor));
+  c.check(
+      p.pipeline > 1 && d.model.router_loss > 0 && d.campaign.task == "train",
+      {"model.router_loss", "parallel.pipeline", "campaign.task"},
+      "the balance of experts is that of all layers, which the stages of a pipeline do not see; "
+      "write 0, or parallel.pipeline = 1");
   c.check(p.pipeline > 1 && d.model.inner_steps > 0, {"parallel.pipeline", "model.inner_steps"},
           "a recursive model passes over all of its layers several times; write 1, or use "
           "parallel.tensor");
@@ -336,6 +366,7 @@ void check_run(const Deck& d, Contradictions& c) {
 void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   Contradictions c(table, errors);
   check_model(deck.model, c);
+  check_experts(deck, c);
   check_sizes(deck, c);
   check_batch(deck, c);
   check_lr_rule(deck, c);

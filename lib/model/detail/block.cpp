@@ -31,9 +31,11 @@ Dimensions::Dimensions(const deck::Model& m, const Share& share)
       H(size_of(m.heads) / share.tensors),
       K(size_of(m.kv_heads) * sharers(m, share.tensors) / share.tensors),
       E(size_of(m.head_dim)),
-      F(size_of(m.ffn_hidden) / share.tensors),
+      F(size_of(m.experts > 0 ? m.expert_hidden : m.ffn_hidden) / share.tensors),
       V(size_of(m.vocabulary)),
       W(V / share.tensors),
+      X(size_of(m.experts)),
+      k(m.experts > 0 ? size_of(m.experts_per_token) : 1),
       qkv((H + 2 * K) * E),
       up(m.activation == "swiglu" ? 2 * F : F) {}
 
@@ -49,7 +51,8 @@ Blocks<T>::Blocks(const deck::Model& model, const Share& share, bool training)
       rope_base(model.rope_base),
       rope(model.position == "rope"),
       qk_norm(model.qk_norm),
-      links(share, training) {}
+      links(share, training),
+      experts(model, share) {}
 
 template <class T>
 std::size_t Blocks<T>::fp8_elements(bool training) const {
@@ -130,6 +133,13 @@ void Blocks<T>::add_branch(const ops::Context& context, const Linear<T>& linear,
   }
   const Matrix<T> result = narrow_rows(branch, x.extent(0));
   multiply(context, linear, x, result, ops::Write::overwrite);
+  add_result(context, result, to, dropout);
+}
+
+/// to += dropout(result), result's part of each tensor rank added up.
+template <class T>
+void Blocks<T>::add_result(const ops::Context& context, Matrix<T> result, Matrix<T> to,
+                           const ops::DropoutKey& dropout) const {
   links.sum(context, result);
   if (dropout.probability > 0) ops::dropout<T>(context, dropout, result);
   ops::add<T>(context, result, to);
@@ -146,6 +156,7 @@ void Blocks<T>::ffn_hidden(const ops::Context& context, const Layer<T>& layer,
                            LayerState<T>& s) const {
   ops::norm_forward<T>(context, norm, s.middle, layer.norm_ffn.gain, layer.norm_ffn.bias, eps,
                        s.normed_ffn, s.mean2, s.rstd2);
+  if (experts.any()) return experts.hidden(context, layer, s);
   multiply(context, layer.up, s.normed_ffn, s.up, ops::Write::overwrite);
   ops::activation_forward<T>(context, activation, s.up, s.activated);
 }
@@ -153,7 +164,14 @@ void Blocks<T>::ffn_hidden(const ops::Context& context, const Layer<T>& layer,
 template <class T>
 void Blocks<T>::ffn_output(const ops::Context& context, const Layer<T>& layer, LayerState<T>& s,
                            Matrix<T> output, const ops::DropoutKey& dropout) const {
-  add_branch(context, layer.down, s.activated, s.middle, output, dropout);
+  if (!experts.any())
+    return add_branch(context, layer.down, s.activated, s.middle, output, dropout);
+  if (dropout.probability == 0 && links.share().tensors == 1)
+    return experts.output(context, layer, s, s.middle, output);
+  const Matrix<T> result = narrow_rows(branch, output.extent(0));
+  experts.output(context, layer, s, {}, result);
+  if (s.middle.data() != output.data()) Kokkos::deep_copy(context.space, output, s.middle);
+  add_result(context, result, output, dropout);
 }
 
 // ---- backward: each gradient takes the place of an activation that has served ----
@@ -171,14 +189,16 @@ Matrix<T> Blocks<T>::branch_gradient(const ops::Context& context,
 template <class T>
 void Blocks<T>::ffn_backward(const ops::Context& context, const Layer<T>& layer, LayerState<T>& s,
                              const ops::DropoutKey& dropout) const {
-  const Matrix<T> dactivated = s.activated;
-  multiply_backward(context, layer.down, branch_gradient(context, dropout), s.activated,
-                    dactivated);
-  const Matrix<T> dup = s.up;
-  ops::activation_backward<T>(context, activation, s.up, dactivated, dup);
-  const Matrix<T> dnormed = s.normed_ffn;
-  multiply_backward(context, layer.up, dup, s.normed_ffn, dnormed);
-  links.sum(context, dnormed);
+  const Matrix<T> doutput = branch_gradient(context, dropout), dnormed = s.normed_ffn;
+  if (experts.any()) {
+    experts.backward(context, layer, links, doutput, s);
+  } else {
+    const Matrix<T> dactivated = s.activated, dup = s.up;
+    multiply_backward(context, layer.down, doutput, s.activated, dactivated);
+    ops::activation_backward<T>(context, activation, s.up, dactivated, dup);
+    multiply_backward(context, layer.up, dup, s.normed_ffn, dnormed);
+    links.sum(context, dnormed);
+  }
   ops::norm_backward<T>(context, norm, dnormed, s.middle, layer.norm_ffn.gain, s.mean2, s.rstd2,
                         dstream, ops::Write::add, layer.norm_ffn.dgain, layer.norm_ffn.dbias,
                         partial);

@@ -1,8 +1,6 @@
 /// The arithmetic of a block, forward and backward, in pieces that the transformer puts together.
 #pragma once
-#include "model/detail/layer.hpp"
-#include "model/detail/links.hpp"
-#include "model/layer_state.hpp"
+#include "model/detail/experts.hpp"
 #include "ops/fp8.hpp"
 
 namespace tern::model::detail {
@@ -25,6 +23,7 @@ struct Blocks {
   Vector<const std::int32_t> positions;  // (N) of the current pass; empty: 0, 1, ... in a sequence
 
   Links<T> links;
+  Experts<T> experts;    // of the feed-forward half, unless it is dense
   Matrix<T> branch;      // (N, D), only with dropout or several tensor ranks
   Matrix<T> dstream;     // (N, D) gradient of the residual stream
   Matrix<T> dattention;  // (N, H E)
@@ -46,7 +45,7 @@ struct Blocks {
   /// middle = input + dropout(o_proj(attention)).
   void attention_output(const ops::Context&, const Layer<T>&, LayerState<T>&,
                         const ops::DropoutKey&) const;
-  /// Norm, up projection, activation.
+  /// Norm, up projection (of experts: router too), activation.
   void ffn_hidden(const ops::Context&, const Layer<T>&, LayerState<T>&) const;
   /// output = middle + dropout(down_proj(activated)).
   void ffn_output(const ops::Context&, const Layer<T>&, LayerState<T>&, Matrix<T> output,
@@ -69,6 +68,8 @@ struct Blocks {
                          Matrix<const T> x, Matrix<T> dx) const;
   void add_branch(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<T> from,
                   Matrix<T> to, const ops::DropoutKey&) const;
+  void add_result(const ops::Context&, Matrix<T> result, Matrix<T> to,
+                  const ops::DropoutKey&) const;
   Matrix<T> branch_gradient(const ops::Context&, const ops::DropoutKey&) const;
 };
 

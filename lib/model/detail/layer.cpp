@@ -59,6 +59,28 @@ Linear<T> Binder<T>::linear(const std::vector<std::string>& modules) const {
 }
 
 template <class T>
+GroupedLinear<T> Binder<T>::grouped(const std::string& at, std::size_t experts,
+                                    const std::vector<std::string>& modules) const {
+  const auto expert = [&](std::size_t e) {
+    std::vector<std::string> names;
+    for (const std::string& module : modules)
+      names.push_back(fmt::format("{}/{}/{}", at, e, module));
+    return names;
+  };
+  const auto offset = [&](std::size_t e) { return tree_.at(expert(e).front() + "/weight").offset; };
+  const Linear<T> first = linear(expert(0));
+  const std::size_t outputs = first.weight.extent(0), inputs = first.weight.extent(1);
+  const std::size_t stride = experts > 1 ? offset(1) - offset(0) : outputs * inputs;
+  for (std::size_t e = 1; e < experts; ++e) {
+    adjacent_count(tree_, expert(e), "/weight");
+    TERN_REQUIRE(offset(e) == offset(0) + e * stride, "'{}' does not follow expert {}'s",
+                 expert(e).front(), e - 1);
+  }
+  return {{first.weight.data(), experts, outputs, inputs, stride},
+          {first.dweight.data(), experts, outputs, inputs, stride}};
+}
+
+template <class T>
 Gain<T> Binder<T>::gain(const std::string& module) const {
   Gain<T> result;
   const std::string weight = module + "/weight", bias = module + "/bias";
@@ -90,6 +112,13 @@ Layer<T> Binder<T>::layer(const deck::Model& model, std::size_t index) const {
   result.output = linear({attention + "o_proj"});
   result.norm_q = gain(attention + "q_norm");
   result.norm_k = gain(attention + "k_norm");
+  if (model.experts > 0) {
+    const auto experts = static_cast<std::size_t>(model.experts);
+    result.router = linear({ffn + "gate"});
+    result.expert_up = grouped(ffn + "experts", experts, {"gate_proj", "up_proj"});
+    result.expert_down = grouped(ffn + "experts", experts, {"down_proj"});
+    return result;
+  }
   result.up = model.activation == "swiglu" ? linear({ffn + "gate_proj", ffn + "up_proj"})
                                            : linear({ffn + "up_proj"});
   result.down = linear({ffn + "down_proj"});

@@ -23,7 +23,8 @@ const comm::Mesh& Links<T>::mesh() const {
 }
 
 template <class T>
-void Links<T>::sum(const ops::Context& context, Matrix<T> values) const {
+template <class V>
+void Links<T>::sum(const ops::Context& context, Matrix<V> values) const {
   if (share_.tensors == 1) return;
   before_exchange(context);
   mesh().tensor().all_reduce(values.data(), values.size(), context.stream());
@@ -89,5 +90,9 @@ void Links<T>::from_last(const ops::Context& context, void* values, std::size_t 
 template class Links<float>;
 template class Links<double>;
 template class Links<bf16>;
+template void Links<float>::sum(const ops::Context&, Matrix<float>) const;
+template void Links<double>::sum(const ops::Context&, Matrix<double>) const;
+template void Links<bf16>::sum(const ops::Context&, Matrix<bf16>) const;
+template void Links<bf16>::sum(const ops::Context&, Matrix<float>) const;
 
 }  // namespace tern::model::detail

@@ -15,8 +15,9 @@ class Links {
 
   const Share& share() const { return share_; }
 
-  /// Sums over tensor ranks, in place.
-  void sum(const ops::Context&, Matrix<T> values) const;
+  /// Sums over tensor ranks, in place. V is T or Accumulate<T>.
+  template <class V>
+  void sum(const ops::Context&, Matrix<V> values) const;
   /// Gives every tensor rank all parts: rank r has written the r-th of `values`.
   void gather(const ops::Context&, void* values, std::size_t bytes_of_part) const;
 

@@ -1,6 +1,26 @@
 #include "model/detail/state.hpp"
 
 namespace tern::model::detail {
+namespace {
+
+template <class T>
+RouterState<T> request_router(Arena& arena, const std::string& label, const Dimensions& size,
+                              std::size_t N) {
+  using A = Accumulate<T>;
+  using Index = std::int32_t;
+  const auto name = [&](const char* of) { return label + "/router/" + of; };
+  RouterState<T> s;
+  s.probabilities = arena.matrix<A>(name("probabilities"), Term::activations, N, size.X);
+  s.weights = arena.matrix<A>(name("weights"), Term::activations, N, size.k);
+  s.routing.experts = arena.matrix<Index>(name("experts"), Term::activations, N, size.k);
+  s.routing.offsets = arena.vector<Index>(name("offsets"), Term::activations, size.X + 1);
+  s.routing.pairs = arena.vector<Index>(name("pairs"), Term::activations, N * size.k);
+  s.routing.tokens = arena.vector<Index>(name("tokens"), Term::activations, N * size.k);
+  s.routing.rows = arena.matrix<Index>(name("rows"), Term::activations, N, size.k);
+  return s;
+}
+
+}  // namespace
 
 template <class T>
 LayerState<T> request_state(Arena& arena, const std::string& label, const Dimensions& size,
@@ -27,8 +47,9 @@ LayerState<T> request_state(Arena& arena, const std::string& label, const Dimens
       arena.matrix<A>(label + "/lse", Term::activations, options.batch * size.H, options.tokens);
   if (options.training) s.middle = matrix("/middle", size.D);
   s.normed_ffn = options.training ? matrix("/normed_ffn", size.D) : s.normed_attention;
-  s.up = matrix("/up", size.up);
-  s.activated = matrix("/activated", size.F);
+  s.up = arena.matrix<T>(label + "/up", Term::activations, N * size.k, size.up);
+  s.activated = arena.matrix<T>(label + "/activated", Term::activations, N * size.k, size.F);
+  if (size.X > 0) s.router = request_router<T>(arena, label, size, N);
   s.rstd1 = vector("/rstd1", N);
   s.rstd2 = options.training ? vector("/rstd2", N) : s.rstd1;
   if (options.layernorm) {
@@ -44,8 +65,15 @@ LayerState<T> narrow(const LayerState<T>& whole, const Dimensions& size, std::si
   const std::size_t N = batch * tokens;
   LayerState<T> s = whole;
   for (Matrix<T>* m : {&s.input, &s.normed_attention, &s.qkv, &s.q_saved, &s.k_saved, &s.attention,
-                       &s.middle, &s.normed_ffn, &s.up, &s.activated})
+                       &s.middle, &s.normed_ffn})
     *m = narrow_rows(*m, N);
+  for (Matrix<T>* m : {&s.up, &s.activated}) *m = narrow_rows(*m, N * size.k);
+  s.router.probabilities = narrow_rows(s.router.probabilities, N);
+  s.router.weights = narrow_rows(s.router.weights, N);
+  ops::Routing& routing = s.router.routing;
+  for (Matrix<std::int32_t>* m : {&routing.experts, &routing.rows}) *m = narrow_rows(*m, N);
+  for (Vector<std::int32_t>* v : {&routing.pairs, &routing.tokens})
+    *v = narrow_rows(*v, N * size.k);
   for (Vector<Accumulate<T>>* v : {&s.mean1, &s.rstd1, &s.mean2, &s.rstd2}) *v = narrow_rows(*v, N);
   s.rstd_q = narrow_rows(s.rstd_q, N * size.H);
   s.rstd_k = narrow_rows(s.rstd_k, N * size.K);

@@ -31,6 +31,14 @@ __device__ inline void copy_4(std::uint32_t to, const void* from, bool valid) {
 /// Waits for all copies of this thread; others see them after a barrier.
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;\n" ::: "memory"); }
 
+/// Ends a group of this thread's copies.
+__device__ inline void end_copies() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
+/// Waits for all of this thread's groups but the latest `pending`.
+template <int pending>
+__device__ void wait_for_copies_but() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(pending) : "memory");
+}
+
 /// Four 8 x 8 matrices; lanes 8i to 8i + 7 give the addresses of the rows of matrix i.
 __device__ inline void load_matrices(Left& m, std::uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"

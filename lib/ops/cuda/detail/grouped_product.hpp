@@ -1,0 +1,323 @@
+/// Grouped products on tensor cores: the kernel, and the sizes of its tiles as functions that the
+/// host may call too.
+///
+/// A block makes one tile of one group's result. Both operands pass by in steps of 64 of the summed
+/// index, several of them on their way into shared memory. Where the groups share the result's
+/// rows, there are as many blocks as tiles there can be, and each finds its group by the offsets.
+#pragma once
+#include "base/types.hpp"
+#include "ops/cuda/detail/tensor_core.hpp"
+
+namespace tern::ops::cuda::grouped {
+
+using namespace tensor_core;
+
+/// y = x w^T and dx = dy w by rows of groups; dw += dy^T x by groups.
+enum class Kind { forward, backward_input, backward_weight };
+
+constexpr int depth = 64;      // of a step
+constexpr int piece_size = 8;  // bf16 numbers in 16 bytes, the unit of copies
+constexpr int warps = 4, threads = 32 * warps;
+
+/// A tile of `rows` x `columns`, of which a warp makes warp_rows x warp_columns; `stages` steps
+/// are held in shared memory; blocks that a multiprocessor should hold.
+template <int Rows, int Columns, int WarpRows, int WarpColumns, int Stages, int Resident>
+struct Tile {
+  static constexpr int rows = Rows, columns = Columns, stages = Stages, resident = Resident;
+  static constexpr int warp_rows = WarpRows, warp_columns = WarpColumns;
+  static constexpr int stage_bytes = (rows + columns) * depth * 2;
+  static constexpr int shared_bytes = stages * stage_bytes + rows * 4;
+  static_assert(rows / warp_rows * (columns / warp_columns) == warps);
+};
+/// Many rows a group: bound by arithmetic. Few: bound by the reading of the weights, of which each
+/// block keeps as much as it can on its way.
+using Large = Tile<128, 128, 64, 64, 3, 2>;
+using Medium = Tile<64, 128, 32, 64, 3, 3>;
+using Small = Tile<16, 64, 16, 16, 6, 3>;
+
+enum class Size { small, medium, large };
+/// By the mean number of rows of a group.
+TERN_FUNCTION constexpr Size size_for(std::size_t rows, std::size_t groups) {
+  return rows <= 12 * groups ? Size::small : rows <= 48 * groups ? Size::medium : Size::large;
+}
+/// The most tiles of `height` rows that `rows` rows in `groups` groups can need.
+TERN_FUNCTION constexpr std::size_t most_tiles(std::size_t rows, std::size_t groups,
+                                               std::size_t height) {
+  return rows / height + (rows < groups ? rows : groups);
+}
+
+/// Rows of contiguous numbers; row r is row rows[r] of the data, or r where `rows` is null.
+struct Stored {
+  const bf16* data;
+  const std::int32_t* rows;
+  int width;
+};
+
+struct Arguments {
+  const std::int32_t* offsets;  // (groups + 1)
+  int groups;
+  Stored a, b;
+  std::int64_t group_b, group_c;  // elements from one group's matrix to the next one's
+  void* c;                        // bf16, or float for the gradient of weights
+  int m, n, k;                    // of a group's product; m or k is its number of rows
+};
+
+/// How an operand's tile lies in shared memory, and in which order its numbers are stored: along
+/// the summed index, or along the result's.
+enum class Order { along_depth, along_result };
+
+/// One operand's tile of Extent x depth. Its 16-byte pieces are exchanged within a row such that
+/// one piece of eight neighbouring rows never meets a bank twice.
+template <Order order, int Extent>
+struct OperandTile {
+  static constexpr int rows = order == Order::along_depth ? Extent : depth;
+  static constexpr int pieces = (order == Order::along_depth ? depth : Extent) / piece_size;
+  static_assert(pieces % 8 == 0);
+
+  __device__ static std::uint32_t address(std::uint32_t tile, int row, int piece) {
+    return tile + (row * pieces + (piece ^ (row & 7))) * 16;
+  }
+  /// Starts the copy; row_at(row): where the row's part of the tile begins, or null for zeros;
+  /// `width` numbers of it exist.
+  template <class RowAt>
+  __device__ static void copy(std::uint32_t tile, const bf16* anywhere, int width,
+                              const RowAt& row_at) {
+#pragma unroll
+    for (int i = 0; i < rows * pieces / threads; ++i) {
+      const int at = i * threads + static_cast<int>(threadIdx.x);
+      const int row = at / pieces, piece = at % pieces;
+      const bf16* from = row_at(row);
+      const bool valid = from != nullptr && piece * piece_size < width;
+      copy_16(address(tile, row, piece), valid ? from + piece * piece_size : anywhere, valid);
+    }
+  }
+  /// 16 x 16 as a left operand: from `row` of the result and `k` of the depth on.
+  __device__ static void left(Left& to, std::uint32_t tile, int lane, int row, int k) {
+    if constexpr (order == Order::along_depth)
+      load_matrices(to, address(tile, row + lane % 16, k / piece_size + lane / 16));
+    else
+      load_transposed(to,
+                      address(tile, k + lane % 8 + lane / 16 * 8, row / piece_size + lane / 8 % 2));
+  }
+  /// The same as right operands of two 16 x 8 products.
+  __device__ static void right(Left& to, std::uint32_t tile, int lane, int column, int k) {
+    if constexpr (order == Order::along_depth)
+      load_matrices(
+          to, address(tile, column + lane % 8 + lane / 16 * 8, k / piece_size + lane / 8 % 2));
+    else
+      load_transposed(to, address(tile, k + lane % 16, column / piece_size + lane / 16));
+  }
+};
+
+/// Where a block's tile stands.
+struct Place {
+  int group = -1, first = 0, rows = 0;  // the group's rows: [first, first + rows)
+  int i0 = 0;                           // the tile's first row of the group's result
+};
+
+/// The `number`-th tile of `height` rows of all groups. Every warp looks at 32 groups at a time.
+__device__ inline Place find_tile(const std::int32_t* offsets, int groups, int height, int number) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  Place place;
+  for (int base = 0; base < groups; base += 32) {
+    const int group = base + lane;
+    const int first = group < groups ? offsets[group] : 0;
+    const int rows = group < groups ? offsets[group + 1] - first : 0;
+    const int tiles = (rows + height - 1) / height;
+    int end = tiles;  // tiles up to and with this group
+    for (int step = 1; step < 32; step *= 2) {
+      const int before = __shfl_up_sync(0xffffffffu, end, step);
+      if (lane >= step) end += before;
+    }
+    const unsigned beyond = __ballot_sync(0xffffffffu, number < end);
+    if (beyond != 0) {
+      const int owner = __ffs(static_cast<int>(beyond)) - 1;
+      place.group = base + owner;
+      place.first = __shfl_sync(0xffffffffu, first, owner);
+      place.rows = __shfl_sync(0xffffffffu, rows, owner);
+      place.i0 = (number - __shfl_sync(0xffffffffu, end - tiles, owner)) * height;
+      return place;
+    }
+    number -= __shfl_sync(0xffffffffu, end, 31);
+  }
+  return place;
+}
+
+/// A block's work on one tile.
+template <Kind kind, class T>
+struct Block {
+  using A = OperandTile<kind == Kind::backward_weight ? Order::along_result : Order::along_depth,
+                        T::rows>;
+  using B =
+      OperandTile<kind == Kind::forward ? Order::along_depth : Order::along_result, T::columns>;
+  static constexpr int down = T::warp_rows / 16, across = T::warp_columns / 16;
+
+  const Arguments& args;
+  Place place;
+  int j0;
+  char* shared;
+  std::int32_t* ids;  // of a's rows, -1 beyond the group
+  int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  int row0 = warp / (T::columns / T::warp_columns) * T::warp_rows;
+  int column0 = warp % (T::columns / T::warp_columns) * T::warp_columns;
+  Result sum[down][2 * across] = {};
+
+  __device__ int k() const { return kind == Kind::backward_weight ? place.rows : args.k; }
+  __device__ int m() const { return kind == Kind::backward_weight ? args.m : place.rows; }
+  __device__ std::uint32_t stage(int number) const {
+    return shared_address(shared) + number % T::stages * T::stage_bytes;
+  }
+
+  __device__ void find_rows() const {
+    for (int r = static_cast<int>(threadIdx.x); r < T::rows; r += threads) {
+      const int row = place.first + place.i0 + r;
+      const bool inside = place.i0 + r < place.rows;
+      ids[r] = !inside ? -1 : args.a.rows ? args.a.rows[row] : row;
+    }
+  }
+
+  __device__ static const bf16* row_of(const Stored& of, int row, int column) {
+    const std::int64_t at = of.rows ? of.rows[row] : row;
+    return of.data + at * of.width + column;
+  }
+
+  __device__ void copy(int step) const {
+    const std::uint32_t to = stage(step), to_b = to + T::rows * depth * 2;
+    const int k0 = step * depth, left = k() - k0;
+    const bf16* w = args.b.data + place.group * args.group_b;
+    if constexpr (kind == Kind::backward_weight) {
+      A::copy(to, args.a.data, args.m - place.i0, [&](int r) {
+        return r < left ? row_of(args.a, place.first + k0 + r, place.i0) : nullptr;
+      });
+      B::copy(to_b, args.b.data, args.n - j0,
+              [&](int r) { return r < left ? row_of(args.b, place.first + k0 + r, j0) : nullptr; });
+    } else {
+      A::copy(to, args.a.data, left, [&](int r) {
+        return ids[r] < 0 ? nullptr
+                          : args.a.data + static_cast<std::int64_t>(ids[r]) * args.a.width + k0;
+      });
+      if constexpr (kind == Kind::forward)
+        B::copy(to_b, args.b.data, left, [&](int r) {
+          return j0 + r < args.n ? w + static_cast<std::int64_t>(j0 + r) * args.k + k0 : nullptr;
+        });
+      else
+        B::copy(to_b, args.b.data, args.n - j0, [&](int r) {
+          return r < left ? w + static_cast<std::int64_t>(k0 + r) * args.n + j0 : nullptr;
+        });
+    }
+  }
+
+  __device__ void multiply_step(int step) {
+    const std::uint32_t a_tile = stage(step), b_tile = a_tile + T::rows * depth * 2;
+#pragma unroll
+    for (int kk = 0; kk < depth; kk += 16) {
+      Left a[down];
+#pragma unroll
+      for (int i = 0; i < down; ++i) A::left(a[i], a_tile, lane, row0 + 16 * i, kk);
+#pragma unroll
+      for (int j = 0; j < across; ++j) {
+        Left b;
+        B::right(b, b_tile, lane, column0 + 16 * j, kk);
+#pragma unroll
+        for (int i = 0; i < down; ++i) {
+          multiply(sum[i][2 * j], a[i], b[0], b[1]);
+          multiply(sum[i][2 * j + 1], a[i], b[2], b[3]);
+        }
+      }
+    }
+  }
+
+  __device__ void run() {
+    const int steps = (k() + depth - 1) / depth;
+    for (int s = 0; s < T::stages - 1; ++s) {
+      if (s < steps) copy(s);
+      end_copies();
+    }
+    for (int s = 0; s < steps; ++s) {
+      wait_for_copies_but<T::stages - 2>();
+      __syncthreads();  // this step has come, and nobody reads the one before any more
+      if (s + T::stages - 1 < steps) copy(s + T::stages - 1);
+      end_copies();
+      multiply_step(s);
+    }
+    if constexpr (kind == Kind::backward_weight)
+      add_results();
+    else
+      write_results();
+  }
+
+  /// Through shared memory, so that rows are written in 16 bytes a thread.
+  __device__ void write_results() const {
+    constexpr int pieces = T::columns / piece_size;
+    const auto address = [](int row, int piece) {
+      return (row * pieces + (piece ^ (row & 7))) * 16;
+    };
+    __syncthreads();  // nobody reads the last step any more
+#pragma unroll
+    for (int i = 0; i < down; ++i)
+#pragma unroll
+      for (int j = 0; j < 2 * across; ++j)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int row = row0 + 16 * i + 8 * half + lane / 4, piece = column0 / piece_size + j;
+          *reinterpret_cast<std::uint32_t*>(shared + address(row, piece) + lane % 4 * 4) =
+              round_pair(sum[i][j][2 * half], sum[i][j][2 * half + 1]);
+        }
+    __syncthreads();
+    bf16* c = static_cast<bf16*>(args.c) +
+              static_cast<std::int64_t>(place.first + place.i0) * args.n + j0;
+#pragma unroll
+    for (int i = 0; i < T::rows * pieces / threads; ++i) {
+      const int at = i * threads + static_cast<int>(threadIdx.x);
+      const int row = at / pieces, piece = at % pieces;
+      if (place.i0 + row < m() && j0 + piece * piece_size < args.n)
+        *reinterpret_cast<uint4*>(c + static_cast<std::int64_t>(row) * args.n +
+                                  piece * piece_size) =
+            *reinterpret_cast<const uint4*>(shared + address(row, piece));
+    }
+  }
+
+  __device__ void add_results() const {
+    float* c = static_cast<float*>(args.c) + place.group * args.group_c;
+#pragma unroll
+    for (int i = 0; i < down; ++i)
+#pragma unroll
+      for (int j = 0; j < 2 * across; ++j)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int row = place.i0 + row0 + 16 * i + 8 * half + lane / 4;
+          const int column = j0 + column0 + 8 * j + lane % 4 * 2;
+          if (row >= args.m || column >= args.n) continue;
+          float2* to =
+              reinterpret_cast<float2*>(c + static_cast<std::int64_t>(row) * args.n + column);
+          const float2 old = *to;
+          *to = {old.x + sum[i][j][2 * half], old.y + sum[i][j][2 * half + 1]};
+        }
+  }
+};
+
+/// blockIdx.x: tiles along the columns; y: tiles along the rows, of all groups together, or of one,
+/// which is then z.
+template <Kind kind, class T>
+__global__ void __launch_bounds__(threads, T::resident) product(const Arguments args) {
+  extern __shared__ __align__(128) char shared[];
+  const int number = static_cast<int>(blockIdx.y);
+  Place place;
+  if constexpr (kind == Kind::backward_weight) {
+    const int group = static_cast<int>(blockIdx.z), first = args.offsets[group];
+    place = {group, first, args.offsets[group + 1] - first, number * T::rows};
+    if (place.rows == 0) return;
+  } else {
+    place = find_tile(args.offsets, args.groups, T::rows, number);
+    if (place.group < 0) return;
+  }
+  Block<kind, T> block{args, place, static_cast<int>(blockIdx.x) * T::columns, shared,
+                       reinterpret_cast<std::int32_t*>(shared + T::stages * T::stage_bytes)};
+  if constexpr (kind != Kind::backward_weight) {
+    block.find_rows();
+    __syncthreads();
+  }
+  block.run();
+}
+
+}  // namespace tern::ops::cuda::grouped

@@ -1,0 +1,119 @@
+/// The host's side of grouped products: which tiles, and their launches. Shapes of numbers that do
+/// not come in whole 16 bytes go to portable::.
+#include "ops/cuda/detail/grouped_product.hpp"
+
+#include <limits>
+
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/experts.hpp"
+#include "ops/portable/experts.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace grouped;
+
+int size(std::size_t extent) {
+  TERN_REQUIRE(extent <= std::numeric_limits<int>::max(), "an extent of {}", extent);
+  return static_cast<int>(extent);
+}
+
+Stored stored(const Gathered<bf16>& g) {
+  return {g.values.data(), g.rows.extent(0) > 0 ? g.rows.data() : nullptr,
+          size(g.values.extent(1))};
+}
+
+bool whole_packs(std::initializer_list<std::size_t> extents) {
+  for (const std::size_t extent : extents)
+    if (extent % piece_size != 0) return false;
+  return true;
+}
+
+template <Kind kind, class T>
+void launch(const Context& context, const char* name, const Arguments& args, std::size_t down,
+            std::size_t groups) {
+  constexpr std::size_t limit = 65535;  // of a grid's second and third extent
+  TERN_REQUIRE(down <= limit && groups <= limit, "{}: {} tiles, {} groups", name, down, groups);
+  const dim3 grid(detail::blocks_for(args.n, T::columns), static_cast<unsigned>(down),
+                  static_cast<unsigned>(groups));
+  cudaFuncSetAttribute(product<kind, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       T::shared_bytes);
+  product<kind, T><<<grid, threads, T::shared_bytes, detail::stream_of(context)>>>(args);
+  detail::check_launch(name);
+}
+
+/// A product whose rows are the groups'; false where its shapes are not served.
+template <Kind kind>
+bool multiply_rows(const Context& context, const char* name, Vector<const std::int32_t> offsets,
+                   const Gathered<bf16>& x, const Grouped<const bf16>& w, Matrix<bf16> y) {
+  if (!whole_packs({w.rows, w.columns, w.stride}) ||
+      !detail::all_aligned(x.values.data(), w.data, y.data()))
+    return false;
+  const std::size_t rows = y.extent(0);
+  const Arguments args{offsets.data(),
+                       size(w.count),
+                       stored(x),
+                       {w.data, nullptr, size(w.columns)},
+                       static_cast<std::int64_t>(w.stride),
+                       0,
+                       y.data(),
+                       0,
+                       size(y.extent(1)),
+                       size(x.values.extent(1))};
+  const auto with = [&]<class T>(T) {
+    launch<kind, T>(context, name, args, most_tiles(rows, w.count, T::rows), 1);
+  };
+  switch (size_for(rows, w.count)) {
+    case Size::small:
+      with(Small());
+      break;
+    case Size::medium:
+      with(Medium());
+      break;
+    case Size::large:
+      with(Large());
+      break;
+  }
+  return true;
+}
+
+}  // namespace
+
+void grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
+                     const Gathered<bf16>& x, const Grouped<const bf16>& w, Matrix<bf16> y) {
+  if (y.size() == 0) return;
+  if (!multiply_rows<Kind::forward>(context, "grouped_forward", offsets, x, w, y))
+    portable::grouped_forward<bf16>(context, offsets, x, w, y);
+}
+
+void grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
+                            const Gathered<bf16>& dy, const Grouped<const bf16>& w,
+                            Matrix<bf16> dx) {
+  if (dx.size() == 0) return;
+  if (!multiply_rows<Kind::backward_input>(context, "grouped_backward_input", offsets, dy, w, dx))
+    portable::grouped_backward_input<bf16>(context, offsets, dy, w, dx);
+}
+
+void grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
+                             const Gathered<bf16>& dy, const Gathered<bf16>& x,
+                             const Grouped<float>& dw) {
+  if (dw.rows * dw.columns == 0 || dy.values.size() == 0) return;
+  if (!whole_packs({dw.rows, dw.columns, dw.stride}) ||
+      !detail::all_aligned(dy.values.data(), x.values.data()) || !detail::aligned_16(dw.data))
+    return portable::grouped_backward_weight<bf16>(context, offsets, dy, x, dw);
+  const Arguments args{offsets.data(),
+                       size(dw.count),
+                       stored(dy),
+                       stored(x),
+                       0,
+                       static_cast<std::int64_t>(dw.stride),
+                       dw.data,
+                       size(dw.rows),
+                       size(dw.columns),
+                       0};
+  launch<Kind::backward_weight, Large>(context, "grouped_backward_weight", args,
+                                       detail::divide_up<std::size_t>(dw.rows, Large::rows),
+                                       dw.count);
+}
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,335 @@
+#include "ops/portable/experts.hpp"
+
+#include "ops/portable/detail/column_sums.hpp"
+#include "ops/portable/detail/grouped_gemm.hpp"
+#include "ops/portable/math.hpp"
+
+namespace tern::ops::portable {
+namespace {
+
+using detail::Team;
+
+template <class T>
+struct Route {
+  using A = Accumulate<T>;
+  bool renormalise;
+  Matrix<const T> logits;
+  Matrix<A> probabilities, weights;
+  Matrix<std::int32_t> experts;
+
+  /// NaN is above minus infinity, so that it can be chosen where nothing else is left.
+  KOKKOS_FUNCTION static A rank(const T logit) {
+    const A value = A(logit), least = -Kokkos::Experimental::finite_max_v<A>;
+    return value > least ? value : least;
+  }
+
+  /// The largest of a row below (last, index `at`), in the order of falling logits and rising
+  /// indices.
+  KOKKOS_FUNCTION int next(const Team& team, const T* row, int n, A last, int at) const {
+    const A none = -Kokkos::Experimental::infinity_v<A>;
+    const auto follows = [=](A value, int i) { return value < last || (value == last && i > at); };
+    const A best = detail::row_max<A>(team, n, [=](const int i) {
+      const A value = rank(row[i]);
+      return follows(value, i) ? value : none;
+    });
+    const A behind = detail::row_max<A>(team, n, [=](const int i) {
+      const A value = rank(row[i]);
+      return follows(value, i) && value == best ? A(n - i) : A(0);
+    });
+    return n - static_cast<int>(behind);
+  }
+
+  KOKKOS_FUNCTION void operator()(const Team& team, const int row) const {
+    const int n = static_cast<int>(logits.extent(1)), k = static_cast<int>(experts.extent(1));
+    const T* in = &logits(row, 0);
+    A* out = &probabilities(row, 0);
+    const A top = detail::row_max<A>(team, n, [=](const int i) { return A(in[i]); });
+    const A total =
+        detail::row_sum<A>(team, n, [=](const int i) { return exponential(A(in[i]) - top); });
+    detail::columns(team, n, [=](const int i) { out[i] = exponential(A(in[i]) - top) / total; });
+    A sum = 0, last = Kokkos::Experimental::infinity_v<A>;
+    for (int j = 0, at = -1; j < k; ++j) {
+      at = next(team, in, n, last, at);
+      last = rank(in[at]);
+      const A chosen = exponential(A(in[at]) - top) / total;
+      sum += chosen;
+      Kokkos::single(Kokkos::PerThread(team), [&] {
+        experts(row, j) = at;
+        weights(row, j) = chosen;
+      });
+    }
+    if (!renormalise) return;
+    Kokkos::single(Kokkos::PerThread(team), [&] {
+      for (int j = 0; j < k; ++j) weights(row, j) /= sum;
+    });
+  }
+};
+
+template <class T>
+struct RouteBackward {
+  using A = Accumulate<T>;
+  bool renormalise;
+  Matrix<const A> probabilities;
+  Matrix<const std::int32_t> experts;
+  Matrix<const A> weights, dweights;
+  Vector<const A> balance;  // or empty
+  Matrix<T> dlogits;
+
+  KOKKOS_FUNCTION void operator()(const Team& team, const int row) const {
+    const int n = static_cast<int>(dlogits.extent(1)), k = static_cast<int>(experts.extent(1));
+    const A *p = &probabilities(row, 0), *w = &weights(row, 0), *dw = &dweights(row, 0);
+    const std::int32_t* chosen = &experts(row, 0);
+    const A* even = balance.extent(0) > 0 ? balance.data() : nullptr;
+    // Of a chosen probability: (dw - shift) / sum.
+    A sum = 1, shift = 0;
+    if (renormalise) {
+      sum = 0;
+      for (int j = 0; j < k; ++j) sum += p[chosen[j]], shift += w[j] * dw[j];
+    }
+    const auto slope = [=](const int i) {
+      A result = even ? even[i] : A(0);
+      for (int j = 0; j < k; ++j)
+        if (chosen[j] == i) result += (dw[j] - shift) / sum;
+      return result;
+    };
+    const A centre = detail::row_sum<A>(team, n, [=](const int i) { return p[i] * slope(i); });
+    T* out = &dlogits(row, 0);
+    detail::columns(team, n, [=](const int i) { out[i] = T(p[i] * (slope(i) - centre)); });
+  }
+};
+
+/// A team takes an expert: where its rows begin is how many pairs have a lower one, and its pairs
+/// follow in their order.
+struct SortPairs {
+  Routing routing;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const int expert = team.league_rank(), all = static_cast<int>(routing.pairs.extent(0));
+    const int k = static_cast<int>(routing.experts.extent(1));
+    const Routing to = routing;
+    const std::int32_t* of = to.experts.data();
+    std::int32_t first = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamThreadRange(team, all),
+        [=](const int pair, std::int32_t& sum) { sum += of[pair] < expert; }, first);
+    Kokkos::parallel_scan(Kokkos::TeamThreadRange(team, all),
+                          [=](const int pair, std::int32_t& before, const bool final) {
+                            if (of[pair] != expert) return;
+                            if (final) {
+                              const std::int32_t row = first + before;
+                              to.pairs(row) = pair;
+                              to.tokens(row) = pair / k;
+                              to.rows.data()[pair] = row;
+                            }
+                            ++before;
+                          });
+    Kokkos::single(Kokkos::PerTeam(team), [=] {
+      to.offsets(expert) = first;
+      if (expert + 2 == static_cast<int>(to.offsets.extent(0))) to.offsets(expert + 1) = all;
+    });
+  }
+};
+
+/// Of one row; `weight` of its pair.
+template <class T>
+struct SwigluRow {
+  using A = Accumulate<T>;
+  const T *gate, *up;
+  A weight;
+  KOKKOS_FUNCTION SwigluRow(const Matrix<const T>& x, const Matrix<const A>& weights,
+                            const Vector<const std::int32_t>& pairs, int row)
+      : gate(&x(row, 0)), up(gate + x.extent(1) / 2), weight(weights.data()[pairs(row)]) {}
+};
+
+int size(std::size_t extent) { return static_cast<int>(extent); }
+
+}  // namespace
+
+template <class T>
+void route(const Context& context, bool renormalise, Matrix<const T> logits,
+           Matrix<Accumulate<T>> probabilities, Matrix<Accumulate<T>> weights,
+           Matrix<std::int32_t> experts) {
+  detail::for_each_row(context, "route", logits.extent(0),
+                       Route<T>{renormalise, logits, probabilities, weights, experts});
+}
+
+template <class T>
+void route_backward(const Context& context, bool renormalise,
+                    Matrix<const Accumulate<T>> probabilities, Matrix<const std::int32_t> experts,
+                    Matrix<const Accumulate<T>> weights, Matrix<const Accumulate<T>> dweights,
+                    Vector<const Accumulate<T>> balance, Matrix<T> dlogits) {
+  detail::for_each_row(
+      context, "route_backward", dlogits.extent(0),
+      RouteBackward<T>{renormalise, probabilities, experts, weights, dweights, balance, dlogits});
+}
+
+void sort_pairs(const Context& context, const Routing& routing) {
+  const int groups = size(routing.offsets.extent(0)) - 1;
+  Kokkos::TeamPolicy<Device> policy(context.space, groups, detail::on_host ? 1 : 256);
+  Kokkos::parallel_for("sort_pairs", policy, SortPairs{routing});
+}
+
+template <class T>
+void grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
+                     const Gathered<T>& x, const Grouped<const T>& w, Matrix<T> y) {
+  detail::grouped_gemm(
+      context,
+      detail::GroupedGemm<T, T>{detail::GroupedKind::forward, offsets.data(), size(w.count),
+                                detail::StoredRows<T>(x),
+                                detail::StoredRows<T>({as_matrix(w.data, w.rows, w.columns)}),
+                                w.stride, 0, y.data(), 0, size(w.rows), size(w.columns)},
+      y.extent(0));
+}
+
+template <class T>
+void grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
+                            const Gathered<T>& dy, const Grouped<const T>& w, Matrix<T> dx) {
+  detail::grouped_gemm(
+      context,
+      detail::GroupedGemm<T, T>{detail::GroupedKind::backward_input, offsets.data(), size(w.count),
+                                detail::StoredRows<T>(dy),
+                                detail::StoredRows<T>({as_matrix(w.data, w.rows, w.columns)}),
+                                w.stride, 0, dx.data(), 0, size(w.columns), size(w.rows)},
+      dx.extent(0));
+}
+
+template <class T>
+void grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
+                             const Gathered<T>& dy, const Gathered<T>& x,
+                             const Grouped<Accumulate<T>>& dw) {
+  using Gemm = detail::GroupedGemm<T, Accumulate<T>>;
+  const std::size_t rows = dy.rows.extent(0) > 0 ? dy.rows.extent(0) : dy.values.extent(0);
+  detail::grouped_gemm(context,
+                       Gemm{detail::GroupedKind::backward_weight, offsets.data(), size(dw.count),
+                            detail::StoredRows<T>(dy), detail::StoredRows<T>(x), 0, dw.stride,
+                            dw.data, size(dw.rows), size(dw.columns), 0},
+                       rows);
+}
+
+template <class T>
+void weighted_swiglu(const Context& context, Matrix<const T> x, Matrix<const Accumulate<T>> weights,
+                     Vector<const std::int32_t> pairs, Matrix<T> y) {
+  using A = Accumulate<T>;
+  const int width = size(y.extent(1));
+  detail::for_each_row(
+      context, "weighted_swiglu", y.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+        const SwigluRow<T> in(x, weights, pairs, row);
+        T* out = &y(row, 0);
+        detail::columns(team, width, [=](const int i) {
+          const A g = A(in.gate[i]);
+          out[i] = T(in.weight * (g * sigmoid(g) * A(in.up[i])));
+        });
+      });
+}
+
+template <class T>
+void weighted_swiglu_backward(const Context& context, Matrix<const T> x,
+                              Matrix<const Accumulate<T>> weights, Vector<const std::int32_t> pairs,
+                              Matrix<const T> dy, Matrix<T> dx, Matrix<Accumulate<T>> dweights) {
+  using A = Accumulate<T>;
+  const int width = size(dy.extent(1));
+  detail::for_each_row(
+      context, "weighted_swiglu_backward", dy.extent(0),
+      KOKKOS_LAMBDA(const Team& team, const int row) {
+        const SwigluRow<T> in(x, weights, pairs, row);
+        const T* dout = &dy(row, 0);
+        const A dweight = detail::row_sum<A>(team, width, [=](const int i) {
+          const A g = A(in.gate[i]);
+          return A(dout[i]) * (g * sigmoid(g) * A(in.up[i]));
+        });
+        T *dgate = &dx(row, 0), *dup = dgate + width;
+        detail::columns(team, width, [=](const int i) {
+          const A g = A(in.gate[i]), u = A(in.up[i]), d = in.weight * A(dout[i]);
+          const Logistic<A> s = logistic(g);
+          dgate[i] = T(d * u * (s.value + g * s.slope));
+          dup[i] = T(d * g * s.value);
+        });
+        Kokkos::single(Kokkos::PerThread(team), [=] { dweights.data()[pairs(row)] = dweight; });
+      });
+}
+
+template <class T>
+void combine(const Context& context, Matrix<const T> values, Matrix<const std::int32_t> rows,
+             Matrix<const T> added, Matrix<T> to) {
+  using A = Accumulate<T>;
+  const int width = size(to.extent(1)), k = size(rows.extent(1));
+  const T* base = added.extent(0) > 0 ? added.data() : nullptr;
+  detail::for_each_row(
+      context, "combine", to.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+        const std::int32_t* of = &rows(row, 0);
+        const T *from = values.data(), *onto = base ? base + std::size_t(row) * width : nullptr;
+        T* out = &to(row, 0);
+        detail::columns(team, width, [=](const int i) {
+          A sum = 0;
+          for (int j = 0; j < k; ++j) sum += A(from[std::size_t(of[j]) * width + i]);
+          out[i] = T(onto ? A(onto[i]) + sum : sum);
+        });
+      });
+}
+
+template <class A>
+void tally_experts(const Context& context, Vector<const std::int32_t> offsets,
+                   Matrix<const A> probabilities, Vector<A> counts, Vector<A> sums) {
+  Kokkos::parallel_for(
+      "count_pairs", Kokkos::RangePolicy<Device>(context.space, 0, size(counts.extent(0))),
+      KOKKOS_LAMBDA(const int e) {
+        counts(e) = static_cast<A>(offsets(e + 1) - offsets(e));
+        sums(e) = 0;
+      });
+  detail::column_sums<A>(context, probabilities, sums);
+}
+
+template <class A>
+void balance_experts(const Context& context, double weight, std::size_t tokens,
+                     Matrix<const A> counts, Matrix<const A> sums, Vector<A> balance,
+                     Vector<A> shares, Vector<A> loss) {
+  const double of_pair = static_cast<double>(balance.extent(0)) /
+                         (static_cast<double>(tokens) * static_cast<double>(tokens));
+  const int layers = size(counts.extent(0));
+  Kokkos::parallel_for(
+      "balance_experts", Kokkos::RangePolicy<Device>(context.space, 0, size(balance.extent(0))),
+      KOKKOS_LAMBDA(const int e) {
+        double pairs = 0, probability = 0;
+        for (int l = 0; l < layers; ++l) {
+          pairs += static_cast<double>(counts(l, e));
+          probability += static_cast<double>(sums(l, e));
+        }
+        balance(e) = static_cast<A>(weight * of_pair * pairs);
+        shares(e) = static_cast<A>(of_pair * pairs * probability);
+      });
+  weighted_sum<A>(context, Vector<const A>(shares), Vector<const A>(), loss);
+}
+
+#define INSTANTIATE(T)                                                                             \
+  template void route<T>(const Context&, bool, Matrix<const T>, Matrix<Accumulate<T>>,             \
+                         Matrix<Accumulate<T>>, Matrix<std::int32_t>);                             \
+  template void route_backward<T>(const Context&, bool, Matrix<const Accumulate<T>>,               \
+                                  Matrix<const std::int32_t>, Matrix<const Accumulate<T>>,         \
+                                  Matrix<const Accumulate<T>>, Vector<const Accumulate<T>>,        \
+                                  Matrix<T>);                                                      \
+  template void grouped_forward<T>(const Context&, Vector<const std::int32_t>, const Gathered<T>&, \
+                                   const Grouped<const T>&, Matrix<T>);                            \
+  template void grouped_backward_input<T>(const Context&, Vector<const std::int32_t>,              \
+                                          const Gathered<T>&, const Grouped<const T>&, Matrix<T>); \
+  template void grouped_backward_weight<T>(const Context&, Vector<const std::int32_t>,             \
+                                           const Gathered<T>&, const Gathered<T>&,                 \
+                                           const Grouped<Accumulate<T>>&);                         \
+  template void weighted_swiglu<T>(const Context&, Matrix<const T>, Matrix<const Accumulate<T>>,   \
+                                   Vector<const std::int32_t>, Matrix<T>);                         \
+  template void weighted_swiglu_backward<T>(                                                       \
+      const Context&, Matrix<const T>, Matrix<const Accumulate<T>>, Vector<const std::int32_t>,    \
+      Matrix<const T>, Matrix<T>, Matrix<Accumulate<T>>);                                          \
+  template void combine<T>(const Context&, Matrix<const T>, Matrix<const std::int32_t>,            \
+                           Matrix<const T>, Matrix<T>);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+#define INSTANTIATE_SUMS(A)                                                                   \
+  template void tally_experts<A>(const Context&, Vector<const std::int32_t>, Matrix<const A>, \
+                                 Vector<A>, Vector<A>);                                       \
+  template void balance_experts<A>(const Context&, double, std::size_t, Matrix<const A>,      \
+                                   Matrix<const A>, Vector<A>, Vector<A>, Vector<A>);
+INSTANTIATE_SUMS(float)
+INSTANTIATE_SUMS(double)
+
+}  // namespace tern::ops::portable

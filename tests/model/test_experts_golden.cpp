@@ -1,0 +1,95 @@
+// Expert layers against Transformers' Qwen3MoeForCausalLM: logits, losses and all gradients of tiny
+// models (tests/golden/make_qwen3_moe.py).
+#include "golden/golden_model.hpp"
+#include "model/harness.hpp"
+
+namespace tern {
+namespace {
+
+const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
+
+struct Errors {
+  double logits, loss, router_loss, all_gradients, worst_gradient;
+  std::string worst;
+};
+
+std::vector<std::int32_t> integers(const test::Golden& golden, const std::string& name) {
+  const std::vector<double> values = golden.numbers(name);
+  return {values.begin(), values.end()};
+}
+
+template <class T>
+Errors errors_of(const std::string& name, bool recompute) {
+  const test::Golden golden(folder + name + ".h5");
+  const std::vector<std::size_t> shape = golden.shape("tokens");
+  model::TransformerOptions options{shape[0], shape[1]};
+  options.recompute = recompute;
+  options.head_rows = 7;
+  test::Harness<T> model(test::golden_model(golden), options);
+  for (const model::Parameter& p : model.tree.parameters()) {
+    EXPECT_EQ(golden.shape("parameters/" + p.name), p.shape) << p.name;
+    const std::vector<double> values = golden.numbers("parameters/" + p.name);
+    model.set(p.name, {values.begin(), values.end()});
+  }
+  model.parameters->refresh_compute(model.context);
+  model.set_batch(integers(golden, "tokens"), integers(golden, "targets"));
+
+  Errors result{};
+  result.logits = test::relative_error(model.logits(), golden.numbers("logits"));
+  const double loss = golden.number("loss"), balance = golden.number("router_loss");
+  const double total = model.step(), term = model.balance_term();
+  result.loss = std::abs(total - term - loss) / loss;
+  result.router_loss = std::abs(term / model.description.router_loss - balance) / balance;
+  double difference = 0, size = 0;
+  for (const model::Parameter& p : model.tree.parameters()) {
+    const std::vector<double> expected = golden.numbers("gradients/" + p.name);
+    const double distance = test::distance(model.gradient(p.name), expected);
+    difference += distance * distance;
+    size += std::pow(test::norm(expected), 2);
+    const double error = distance / test::norm(expected);
+    if (error > result.worst_gradient) result.worst_gradient = error, result.worst = p.name;
+  }
+  result.all_gradients = std::sqrt(difference / size);
+  std::printf(
+      "%s %s: relative error of logits %.1e, loss %.1e, router loss %.1e, all gradients %.1e, "
+      "worst "
+      "%.1e (%s)\n",
+      name.c_str(), type_name<T>(), result.logits, result.loss, result.router_loss,
+      result.all_gradients, result.worst_gradient, result.worst.c_str());
+  return result;
+}
+
+class GoldenExperts : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenExperts, DoubleIsTheFloat64Reference) {
+  const Errors e = errors_of<double>(GetParam(), false);
+  EXPECT_LT(e.logits, 1e-12);
+  EXPECT_LT(e.loss, 1e-12);
+  EXPECT_LT(e.router_loss, 1e-12);
+  EXPECT_LT(e.worst_gradient, 1e-11) << e.worst;
+}
+
+TEST_P(GoldenExperts, FloatMatchesToRounding) {
+  for (const bool recompute : {false, true}) {
+    const Errors e = errors_of<float>(GetParam(), recompute);
+    EXPECT_LT(e.logits, 1e-5);
+    EXPECT_LT(e.loss, 1e-5);
+    EXPECT_LT(e.router_loss, 1e-5);
+    EXPECT_LT(e.worst_gradient, 1e-5) << e.worst;
+  }
+}
+
+/// No worse than twice what Transformers itself loses in bfloat16.
+TEST_P(GoldenExperts, Bf16LosesNoMoreThanTransformersDoes) {
+  const test::Golden golden(folder + std::string(GetParam()) + ".h5");
+  const Errors e = errors_of<bf16>(GetParam(), false);
+  EXPECT_LT(e.logits, 2 * golden.number("bf16_logits"));
+  EXPECT_LT(e.all_gradients, 2 * golden.number("bf16_gradients"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transformers, GoldenExperts,
+                         testing::Values("qwen3_moe", "qwen3_moe_plain"),
+                         [](const auto& name) { return std::string(name.param); });
+
+}  // namespace
+}  // namespace tern
