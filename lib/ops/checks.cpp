@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "ops/detail/check_experts.hpp"
 #include "ops/detail/check_products.hpp"
 #include "ops/detail/check_run.hpp"
 #include "ops/detail/check_serving.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 using detail::check_batched;
 using detail::check_column_sums;
+using detail::check_experts;
 using detail::check_fp8_linear;
 using detail::check_linear;
 using detail::check_serving;
@@ -349,6 +351,7 @@ void check_all(C& checker, bool fp8) {
   check_adamw(checker, 100003, 0.5);
   check_adamw(checker, 1024, 0.0);
   check_serving(checker);
+  check_experts(checker);
 }
 
 }  // namespace

@@ -1,0 +1,137 @@
+/// The checks of expert layers, for checks.cpp.
+#pragma once
+#include "base/error.hpp"
+#include "ops/detail/check_run.hpp"
+#include "ops/experts.hpp"
+
+namespace tern::ops::detail {
+
+/// A layer of experts: N tokens, k of X experts each, D inputs, F hidden.
+struct ExpertShape {
+  std::size_t N, k, X, D, F;
+  std::size_t rows() const { return N * k; }
+  std::string text() const { return fmt::format("N {} k {} of {} D {} F {}", N, k, X, D, F); }
+};
+
+/// Drawn experts, two of them chosen by a third of the pairs, and what sort_pairs makes of them in
+/// outputs that held something else before.
+template <class T>
+Routing draw_routing(Run<T>& r, const ExpertShape& s) {
+  using Index = std::int32_t;
+  const auto drawn = r.integers(r.draw_integers(s.rows(), static_cast<std::uint32_t>(s.X), 0));
+  const Vector<Index> experts = r.template workspace<Index>(s.rows());
+  Kokkos::deep_copy(r.context.space, experts, drawn);
+  Routing routing;
+  routing.experts = as_matrix(experts.data(), s.N, s.k);
+  routing.offsets = r.template inout<Index>(s.X + 1);
+  routing.pairs = r.template inout<Index>(s.rows());
+  routing.tokens = r.template inout<Index>(s.rows());
+  routing.rows = r.template inout<Index>(s.N, s.k);
+  sort_pairs(r.context, routing);
+  return routing;
+}
+
+template <class C>
+void check_routing(C& checker, std::size_t N, std::size_t k, std::size_t X) {
+  const std::string shape = fmt::format("N {} k {} of {}", N, k, X);
+  for (const bool renormalise : {false, true})
+    checker.check(renormalise ? "route, renormalised" : "route", shape, [=]<class T>(Run<T>& r) {
+      using A = Accumulate<T>;
+      auto logits = r.input(N, X, 2);
+      auto probabilities = r.template output<A>(N, X), weights = r.template output<A>(N, k);
+      route<T>(r.context, renormalise, logits, probabilities, weights,
+               r.template inout<std::int32_t>(N, k));
+    });
+}
+
+/// X matrices with a gap between them.
+template <class S, class T>
+Grouped<S> draw_matrices(Run<T>& r, std::size_t X, std::size_t rows, std::size_t columns,
+                         double scale) {
+  const std::size_t stride = rows * columns + 16;
+  return {r.template input<S>(X, stride, scale).data(), X, rows, columns, stride};
+}
+
+template <class C>
+void check_grouped(C& checker, const ExpertShape& s) {
+  const double of_hidden = 1 / std::sqrt(static_cast<double>(s.F)),
+               of_input = 1 / std::sqrt(static_cast<double>(s.D));
+  checker.check("grouped_forward", s.text(), [=]<class T>(Run<T>& r) {
+    const Routing to = draw_routing(r, s);
+    const auto up = draw_matrices<T>(r, s.X, 2 * s.F, s.D, of_input);
+    const auto down = draw_matrices<T>(r, s.X, s.D, s.F, of_hidden);
+    const Matrix<T> x = r.input(s.N, s.D), hidden = r.input(s.rows(), s.F);
+    grouped_forward<T>(r.context, to.offsets, {x, to.tokens},
+                       {up.data, up.count, up.rows, up.columns, up.stride},
+                       r.output(s.rows(), 2 * s.F));
+    grouped_forward<T>(r.context, to.offsets, {hidden},
+                       {down.data, down.count, down.rows, down.columns, down.stride},
+                       r.output(s.rows(), s.D));
+  });
+  checker.check("grouped_backward_input", s.text(), [=]<class T>(Run<T>& r) {
+    const Routing to = draw_routing(r, s);
+    const auto up = draw_matrices<T>(r, s.X, 2 * s.F, s.D, of_hidden);
+    const auto down = draw_matrices<T>(r, s.X, s.D, s.F, of_input);
+    const Matrix<T> dy = r.input(s.N, s.D), dup = r.input(s.rows(), 2 * s.F);
+    grouped_backward_input<T>(r.context, to.offsets, {dy, to.tokens},
+                              {down.data, down.count, down.rows, down.columns, down.stride},
+                              r.output(s.rows(), s.F));
+    grouped_backward_input<T>(r.context, to.offsets, {dup},
+                              {up.data, up.count, up.rows, up.columns, up.stride},
+                              r.output(s.rows(), s.D));
+  });
+  for (const bool up : {false, true})
+    checker.check(
+        "grouped_backward_weight", s.text() + (up ? ", up" : ", down"), [=]<class T>(Run<T>& r) {
+          using A = Accumulate<T>;
+          const Routing to = draw_routing(r, s);
+          const Matrix<T> x = r.input(s.N, s.D), hidden = r.input(s.rows(), up ? 2 * s.F : s.F);
+          const std::size_t stride = hidden.extent(1) * s.D + 16;
+          A* dw = r.template inout<A>(s.X, stride).data();
+          const Gathered<T> of_tokens{x, to.tokens}, of_rows{hidden};
+          if (up)
+            grouped_backward_weight<T>(r.context, to.offsets, of_rows, of_tokens,
+                                       {dw, s.X, 2 * s.F, s.D, stride});
+          else
+            grouped_backward_weight<T>(r.context, to.offsets, of_tokens, of_rows,
+                                       {dw, s.X, s.D, s.F, stride});
+        });
+}
+
+template <class C>
+void check_between_products(C& checker, const ExpertShape& s) {
+  checker.check("weighted_swiglu", s.text(), [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    const Routing to = draw_routing(r, s);
+    const Matrix<T> x = r.input(s.rows(), 2 * s.F, 2), dy = r.input(s.rows(), s.F);
+    const Matrix<A> weights = r.template input<A>(s.N, s.k);
+    weighted_swiglu<T>(r.context, x, weights, to.pairs, r.output(s.rows(), s.F));
+    weighted_swiglu_backward<T>(r.context, x, weights, to.pairs, dy, r.output(s.rows(), 2 * s.F),
+                                r.template output<A>(s.N, s.k));
+    const Matrix<T> in_place = r.inout(s.rows(), 2 * s.F, 2);
+    weighted_swiglu_backward<T>(r.context, in_place, weights, to.pairs, dy, in_place,
+                                r.template output<A>(s.N, s.k));
+  });
+  checker.check("combine", s.text(), [=]<class T>(Run<T>& r) {
+    const Routing to = draw_routing(r, s);
+    const Matrix<T> values = r.input(s.rows(), s.D), added = r.inout(s.N, s.D);
+    combine<T>(r.context, values, to.rows, {}, r.output(s.N, s.D));
+    combine<T>(r.context, values, to.rows, added, added);
+  });
+}
+
+template <class C>
+void check_experts(C& checker) {
+  check_routing(checker, 37, 2, 6);
+  check_routing(checker, 131, 8, 128);
+  check_routing(checker, 5, 9, 300);
+  // Tiles for few rows of an expert, for more, for many; numbers that are no multiples of 8.
+  for (const ExpertShape& s : {ExpertShape{13, 2, 9, 72, 40}, ExpertShape{64, 8, 128, 128, 24},
+                               ExpertShape{40, 3, 5, 136, 72}, ExpertShape{300, 4, 6, 264, 192},
+                               ExpertShape{21, 2, 4, 37, 21}}) {
+    check_grouped(checker, s);
+    check_between_products(checker, s);
+  }
+}
+
+}  // namespace tern::ops::detail
