@@ -211,8 +211,6 @@ TEST(DeckRefusals, WhatIsNamedButNotBuiltYetIsRefusedPlainly) {
                   3 + std::string(group).size(), group, name, value, what, instead)});
   };
   refused("precision", "compute", "'fp16'", "fp16", "'bf16'");
-  refused("parallel", "tensor", "2", "tensor parallelism", "1");
-  refused("parallel", "pipeline", "2", "pipeline parallelism", "1");
 }
 
 TEST(DeckContradictions, Supervised) {
@@ -239,6 +237,18 @@ TEST(DeckContradictions, Epochs) {
   none("&campaign epochs = 2 / &objective kind = 'supervised' / &data train = 'a.jsonl' /");
   // Their number of steps is not known yet.
   none("&campaign epochs = 2 / &optimizer warmup_steps = 2000 schedule = 'wsd' /");
+}
+
+TEST(DeckContradictions, WhatRanksCannotDivide) {
+  one("&parallel tensor = 2 / &optimizer kind = 'muon' /",
+      "d:1:11: parallel.tensor: 2 ranks have parts of each matrix, and Muon needs whole ones; write "
+      "1, or optimizer.kind = 'adamw'");
+  none("&parallel tensor = 2 / &optimizer kind = 'muon' / &campaign task = 'generate' /");
+  none("&parallel pipeline = 2 / &optimizer kind = 'muon' /");
+  one("&parallel pipeline = 2 / &model inner_steps = 1 / &objective kind = 'refinement' /",
+      "d:1:11: parallel.pipeline: a recursive model passes over all of its layers several times; "
+      "write 1, or use parallel.tensor");
+  none("&parallel tensor = 2 / &model inner_steps = 1 / &objective kind = 'refinement' /");
 }
 
 TEST(DeckContradictions, Presets) {

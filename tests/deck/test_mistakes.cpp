@@ -240,7 +240,7 @@ TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
  position = rope
 &batch per_rank = 3 global = 4 4 preset='fast' /
 &optimizer lr=1e-4 min_lr = 1d-3 warmup_steps = 99999 /
-&parallel tensor = 2
+&precision compute = 'fp16'
 )";
   const Lines expected = {
       "d:1:1: 'stuff' stands outside of a group; open one with '&name' and close it with '/'",
@@ -262,9 +262,9 @@ TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
       "d:8:20: optimizer.min_lr: 0.001 is above lr = 1e-04; lower it",
       "d:8:34: optimizer.warmup_steps: 99999 is more than campaign.max_steps = 1000; shorten the "
       "warmup",
-      "d:9:1: parallel: the group is not closed before the end of the deck; end it with '/'",
-      "d:9:11: parallel.tensor: 2 asks for tensor parallelism, which this version does not build "
-      "yet; use 1"};
+      "d:9:1: precision: the group is not closed before the end of the deck; end it with '/'",
+      "d:9:12: precision.compute: 'fp16' asks for fp16, which this version does not build yet; use "
+      "'bf16'"};
   EXPECT_EQ(mistakes(text), expected);
 }
 

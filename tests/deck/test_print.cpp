@@ -154,7 +154,7 @@ TEST(DeckReference, NamesEveryFieldAndWhatIsNotBuilt) {
     for (const auto& field : group.fields)
       EXPECT_NE(page.find("| `" + field.name + "` |"), std::string::npos) << field.name;
   }
-  EXPECT_NE(page.find("`parallel.tensor` above 1: tensor parallelism"), std::string::npos);
+  EXPECT_NE(page.find("`precision.compute` = `'fp16'`: fp16"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,205 @@
+"""Whole campaigns whose model is divided over ranks: tensor, pipeline and data together, through the real trainer.
+
+    parallel.py TRAINER MPIRUN [unittest arguments]        each class is one ctest entry
+"""
+import json, os, random, re, shutil
+
+from tiny import MUON, Campaign, main
+
+# tensor, pipeline, ranks, further settings; ranks beyond tensor x pipeline are data replicas.
+LAYOUTS = ((2, 1, 2, ()), (4, 1, 4, ()), (1, 2, 2, ()), (2, 2, 4, ()), (2, 1, 4, ("parallel.shard='optimizer'",)))
+
+UNTIED = ("model.tie_embeddings=.false.", "model.qk_norm=.true.", "model.dropout=0.1")
+GPT2 = ("model.kv_heads=4", "model.activation='gelu'", "model.norm='layernorm'", "model.position='learned'",
+        "model.attention_bias=.true.", "model.ffn_bias=.true.", "precision.recompute='block'", "optimizer.ema=0.9")
+GREEDY = ("campaign.task='generate'", "generation.temperature=0", "generation.samples=3", "generation.max_tokens=12")
+
+
+def sets(*settings):
+    return tuple(word for setting in settings for word in ("--set", setting))
+
+
+def layout(tensor, pipeline, *settings):
+    return sets(f"parallel.tensor={tensor}", f"parallel.pipeline={pipeline}", *settings)
+
+
+class Divided(Campaign):
+    KEYS = ("train/loss", "train/grad_norm", "val/loss")
+
+    def train(self, name, *options, ranks=1):
+        return self.run_trainer("--set", f"output.directory={name}", *options, ranks=ranks)
+
+    def written(self, directory, *options, ranks=1):
+        """The texts of a generation, with neither times nor figures."""
+        text = self.run_trainer("--set", f"output.directory={directory}", "--prompt", "abc de", *options, ranks=ranks)
+        return re.findall(r"---\n(abc de.*?)(?=\n---)", text, re.S)
+
+    def drop_newest(self, directory):
+        folder = self.file(f"{directory}/checkpoints")
+        shutil.rmtree(os.path.join(folder, max(name for name in os.listdir(folder) if name.startswith("step_"))))
+
+
+class Layouts(Divided):
+    """Losses and gradient norms are those of one rank, up to the rounding of float32."""
+
+    def check(self, model, layouts=LAYOUTS):
+        self.train("one", *sets(*model))
+        for tensor, pipeline, ranks, settings in layouts:
+            name = f"tensor{tensor}_pipeline{pipeline}_of{ranks}"
+            self.train(name, *sets(*model), *layout(tensor, pipeline, *settings), ranks=ranks)
+            self.compare("one", name, 1e-5, self.KEYS)
+
+    def test_tied_embeddings(self):  # 2 key-value heads, which 4 tensor ranks share
+        self.check(())
+
+    def test_untied_embeddings_with_dropout_and_norms_of_heads(self):
+        self.check(UNTIED, LAYOUTS[1:4])
+
+    def test_biases_and_learned_positions(self):
+        self.check(GPT2, LAYOUTS[1:4])
+
+    def test_uneven_stages_and_more_micro_steps_than_stages(self):
+        more = ("model.layers=5", "batch.per_rank=1")
+        self.train("one", *sets(*more))
+        for pipeline, ranks in ((3, 3), (4, 4)):
+            self.train(f"stages{pipeline}", *sets(*more), *layout(1, pipeline), ranks=ranks)
+            self.compare("one", f"stages{pipeline}", 1e-5, self.KEYS)
+
+    def test_one_micro_step(self):
+        self.check(("batch.per_rank=8",), LAYOUTS[2:4])
+
+    def test_muon_over_stages(self):
+        self.train("one", *MUON)
+        self.train("two", *MUON, *layout(1, 2), ranks=2)
+        self.compare("one", "two", 1e-4, self.KEYS)
+
+    def test_bf16_trains_alike(self):
+        self.train("one", *sets("precision.compute='bf16'"))
+        self.train("four", *sets("precision.compute='bf16'"), *layout(2, 2), ranks=4)
+        self.compare("one", "four", 1e-2)
+
+    def test_refinement(self):
+        model = ("objective.kind='refinement'", "objective.supervision_steps=3", "objective.reward=4", "model.inner_steps=1")
+        losses = []
+        for tensor, ranks in ((1, 1), (2, 2), (2, 4)):  # the verdict of so short a run fails, with a code of its own
+            name = f"tensor{tensor}_of{ranks}"
+            self.run_trainer("--set", f"output.directory={name}", *sets(*model), *layout(tensor, 1), ranks=ranks, code=77)
+            losses.append(name)
+        for name in losses[1:]:
+            self.compare(losses[0], name, 1e-4, self.KEYS)
+
+    def test_block_diffusion(self):
+        rng = random.Random(3)
+        for name, n in (("train", 300), ("test", 30)):
+            with open(self.file(f"data/{name}.jsonl"), "w") as f:
+                for _ in range(n):
+                    a, b = rng.randint(1, 20), rng.randint(1, 20)
+                    f.write(json.dumps({"question": f"{a} and {b}", "answer": f"{a}+{b}={a + b}\n#### {a + b}"}) + "\n")
+        self.check(("objective.kind='block_diffusion'", "data.train='data/train.jsonl'", "data.valid='data/test.jsonl'",
+                    "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=24", "model.context=48",
+                    "objective.hierarchy='hdp'", "objective.plan_block=0", "objective.execution_block=4",
+                    "objective.clip_search=F", "evaluation.problems=6", "generation.temperature=0"), LAYOUTS[1:])
+        solved = [self.steps(name, "val/well_formed") for name in ("one", "tensor4_pipeline1_of4", "tensor2_pipeline2_of4")]
+        self.assertEqual(solved[0], solved[1])
+        self.assertEqual(solved[0], solved[2])
+
+
+class Texts(Divided):
+    """Greedy text of one model is the same on all layouts, and so are samples, whatever layout the model was saved on."""
+
+    def check(self, model, saved_on):
+        tensor, pipeline, ranks, settings = saved_on
+        self.train("run", *sets(*model, "generation.samples=2", "generation.max_tokens=8"), *layout(tensor, pipeline, *settings),
+                   ranks=ranks)
+        for choice in (GREEDY, GREEDY[:1] + GREEDY[2:]):
+            one = self.written("run", *sets(*model, *choice))
+            self.assertEqual(len(one), 3)
+            for tensor, pipeline, ranks, settings in LAYOUTS:
+                self.assertEqual(one, self.written("run", *sets(*model, *choice), *layout(tensor, pipeline, *settings), ranks=ranks))
+
+    def test_saved_by_one(self):
+        self.check((), (1, 1, 1, ()))
+
+    def test_saved_by_tensor_and_pipeline_ranks(self):
+        self.check(UNTIED, (2, 2, 4, ()))
+
+    def test_average_saved_by_tensor_ranks(self):
+        self.check(GPT2, (4, 1, 4, ()))
+
+    def test_samples_beside_training(self):
+        options = sets("generation.samples=2", "generation.max_tokens=8", "generation.temperature=0")
+        self.train("one", *options)
+        self.train("four", *options, *layout(2, 1), ranks=4)
+        pages = [open(self.file(f"{name}/samples.txt")).read() for name in ("one", "four")]
+        self.assertIn("step 40", pages[0])
+        self.assertEqual(*pages)
+
+
+class Reload(Divided):
+    """A checkpoint holds the whole model, and a run goes on from it on another layout."""
+
+    def check(self, before, after, *model):
+        self.train("one", *sets(*model))
+        name = "parts"
+        self.train(name, *sets(*model), *layout(*before[:2], *before[3]), ranks=before[2])
+        self.drop_newest(name)
+        text = self.train(name, "--resume", *sets(*model), *layout(*after[:2], *after[3]), ranks=after[2])
+        self.assertRegex(text, r"resumed from \S*step_00000030")
+        self.compare("one", name, 1e-5, self.KEYS)
+
+    def test_from_one_to_tensor(self):
+        self.check((1, 1, 1, ()), (2, 1, 2, ()))
+
+    def test_from_tensor_to_one(self):
+        self.check((2, 1, 2, ()), (1, 1, 1, ()))
+
+    def test_from_tensor_to_pipeline_with_an_average(self):
+        self.check((4, 1, 4, ()), (2, 2, 4, ()), *GPT2)
+
+    def test_from_pipeline_to_sharded_data(self):
+        self.check((2, 2, 4, ()), (2, 1, 4, ("parallel.shard='optimizer'",)), *UNTIED)
+
+    def test_another_model_is_refused_by_all_stages(self):
+        self.train("run")
+        for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3, "/model/layers/2/[^ ]+ is missing")):
+            text = self.run_trainer(*sets(f"model.layers={layers}", "campaign.task='evaluate'"), *layout(2, 1), ranks=2, code=1)
+            self.assertRegex(text, f"holds another model: {words}")
+        text = self.run_trainer(*sets("model.layers=3", "campaign.task='evaluate'"), *layout(1, 2), ranks=2, code=1)
+        self.assertRegex(text, "holds another model: /model/layers/2/[^ ]+ is missing")
+
+
+class Plans(Divided):
+    """Layouts that cannot be are refused in one message; the plan of a layout is what its run takes."""
+
+    def refused(self, ranks, *words, options):
+        text = self.run_trainer(*options, ranks=ranks, code=1)
+        for word in words:
+            self.assertIn(word, text)
+        self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
+
+    def test_refusals(self):
+        self.refused(3, "tensor = 3: &model heads = 4", "kv_heads = 2", "takes tensor = 1, 2, 4", options=layout(3, 1))
+        self.refused(2, "ffn_hidden = 63 is no multiple of it (nearest: 62 or 64)", options=layout(2, 1, "model.ffn_hidden=63"))
+        self.refused(2, "vocabulary = 273 is no multiple of it (nearest: 272 or 274)", options=layout(2, 1, "model.vocabulary=273"))
+        self.refused(3, "pipeline = 3 is more than the model's 2 layers: write 2 or less", options=layout(1, 3))
+        self.refused(3, "start 2 or 4 ranks", options=layout(2, 1))
+        self.refused(4, "1 x 2 x 1 = 2, but the job has 4 ranks", "data = 2", options=layout(2, 1, "parallel.data=1"))
+        self.refused(2, "Muon needs whole ones", options=MUON + layout(2, 1))
+        self.refused(2, "passes over all of its layers several times",
+                     options=layout(1, 2, "objective.kind='refinement'", "model.inner_steps=1"))
+
+    def test_plan_equals_run(self):
+        options = layout(2, 2) + sets("generation.samples=2")
+        plan = self.run_trainer("--dry-run", *options, ranks=4)
+        self.assertRegex(plan, r"mesh +1 x 2 x 2")
+        self.assertRegex(plan, r"batch +8 = 2 x 1 x 4")
+        planned = re.search(r"memory a rank +([\d.]+) GiB", plan).group(1)
+        self.assertIn(f"memory planned {planned} GiB a rank", self.train("run", *options, ranks=4))
+        whole = self.run_trainer("--dry-run")
+        for line in ("parameters", "checkpoint"):
+            figure = re.compile(rf"  {line} +([\d.]+ \w+)")
+            self.assertEqual(figure.search(plan).group(1), figure.search(whole).group(1))
+
+
+if __name__ == "__main__":
+    main()
