@@ -36,6 +36,16 @@ class Ranks(Campaign):
                                  "--set", f"parallel.shard='{shard}'", ranks=2)
                 self.compare(f"one{len(muon)}", name, 1e-4, ("train/loss", "val/loss", "train/router_loss"))
 
+    def test_experts_divided_over_ranks_agree(self):
+        even = EXPERTS + ("--set", "model.router_loss=0")
+        self.run_trainer(*EXPERTS, "--set", "output.directory=one")
+        self.run_trainer(*even, "--set", "output.directory=even")
+        balance = ("train/router_loss",)
+        for reference, options, layout, value, keys in (("one", EXPERTS, "tensor", "2", balance), ("one", EXPERTS, "shard", "'full'", balance),
+                                                        ("even", even, "pipeline", "2", ())):
+            self.run_trainer(*options, "--set", f"output.directory={layout}", "--set", f"parallel.{layout}={value}", ranks=2)
+            self.compare(reference, layout, 1e-4, ("train/loss", "val/loss") + keys)
+
     def test_muon_resumed_from_four_ranks_on_two(self):
         self.deck(300)
         options = MUON + ("--set", "parallel.shard='optimizer'")

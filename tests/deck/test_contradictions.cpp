@@ -63,6 +63,11 @@ TEST(DeckContradictions, Experts) {
   one(of + "/ &precision compute = 'fp8' /",
       "d:1:74: precision.compute: experts are not multiplied in 8 bits; write 'bf16', or experts = "
       "0");
+  none(of + "/ &parallel tensor = 2 pipeline = 2 /");
+  one(of + "router_loss = 0.01 / &parallel pipeline = 2 /",
+      "d:1:61: model.router_loss: the balance of experts is that of all layers, which the stages "
+      "of "
+      "a pipeline do not see; write 0, or parallel.pipeline = 1");
   for (const char* name : {"experts_per_token", "expert_hidden", "router_loss"})
     one(fmt::format("&model {} = 1 /", name),
         fmt::format("d:1:8: model.{}: only a model of experts reads it; write experts = 128, say, "
