@@ -86,7 +86,7 @@ struct Program {
   Program(const deck::Model& m, const generate::EngineOptions& options, Arena& arena)
       : tree(m),
         context(ops::make_context(arena, true, "auto")),
-        parameters(tree, false, arena),
+        parameters(tree, model::Holds::inference, arena),
         engine(m, tree, parameters, options, arena) {}
   model::ParameterTree tree;
   ops::Context context;

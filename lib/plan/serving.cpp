@@ -1,0 +1,131 @@
+#include "plan/serving.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "plan/detail/ranks.hpp"
+
+namespace tern::plan {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+
+std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+/// Bytes of this rank's device that the arena may have. Others on a GPU, and the libraries, keep
+/// theirs.
+std::size_t usable(double utilization) {
+  const DeviceCapacity device = device_capacity();
+  if constexpr (std::is_same_v<DeviceMemory, Kokkos::HostSpace>)
+    return static_cast<std::size_t>(utilization * static_cast<double>(device.free_bytes));
+  const auto share =
+      static_cast<std::size_t>(utilization * static_cast<double>(device.total_bytes));
+  const std::size_t taken = device.total_bytes - device.free_bytes;
+  return share > taken ? share - taken : 0;
+}
+
+/// What the arena of a run with so many pages holds.
+template <class T>
+ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, std::size_t pages) {
+  constexpr std::size_t P = generate::Engine<T>::page_tokens;
+  options.pages = pages;
+  Arena arena;
+  const Serving<T> serving(deck, options, arena);
+  ServingPlan plan;
+  plan.options = options;
+  plan.page_bytes = generate::Engine<T>::page_bytes(deck.model);
+  plan.cache_tokens = pages * P;
+  for (const Term term :
+       {Term::parameters, Term::activations, Term::workspace, Term::data, Term::cache})
+    if (const std::size_t bytes = arena.bytes(term); bytes > 0)
+      plan.memory.emplace_back(term, bytes);
+  plan.total_bytes = arena.bytes();
+  return plan;
+}
+
+template <class T>
+ServingPlan plan_pages(const deck::Deck& deck, const generate::EngineOptions& options,
+                       std::size_t usable_bytes) {
+  constexpr std::size_t P = generate::Engine<T>::page_tokens;
+  const std::size_t least = (options.max_model_len + P - 1) / P;
+  const std::size_t most = generate::Engine<T>::most_pages(options);
+  ServingPlan plan = measure<T>(deck, options, least);
+  if (plan.total_bytes > usable_bytes)
+    user_error(
+        "answering takes {:.2f} GiB with a cache of one request of {} tokens, and "
+        "memory_utilization "
+        "leaves {:.2f} GiB of the device: lower &generation max_model_len, batch or "
+        "prefill_tokens, use &precision compute = 'bf16', or spread the model over more ranks by "
+        "&parallel tensor",
+        static_cast<double>(plan.total_bytes) / gib, options.max_model_len,
+        static_cast<double>(usable_bytes) / gib);
+  std::size_t pages = least + (usable_bytes - plan.total_bytes) / plan.page_bytes;
+  pages = std::min(pages, most);
+  if (options.pages > 0) pages = std::max(least, std::min(pages, options.pages));
+  plan = measure<T>(deck, options, pages);
+  while (plan.total_bytes > usable_bytes)  // by alignment
+    plan = measure<T>(deck, options, plan.options.pages - 1);
+  return plan;
+}
+
+std::string row(const char* name, const std::string& value) {
+  return fmt::format("  {:<18} {:>22}\n", name, value);
+}
+
+std::string row(const char* name, std::size_t bytes) {
+  return row(name, fmt::format("{:.3f} GiB", static_cast<double>(bytes) / gib));
+}
+
+}  // namespace
+
+generate::EngineOptions engine_options(const deck::Deck& deck) {
+  const deck::Generation& g = deck.generation;
+  generate::EngineOptions options;
+  options.batch = size_of(g.batch);
+  options.max_model_len = size_of(g.max_model_len);
+  if (deck.model.position == "learned")
+    options.max_model_len = std::min(options.max_model_len, size_of(deck.model.context));
+  options.prefill_tokens = size_of(g.prefill_tokens);
+  options.prefix_cache = g.prefix_cache;
+  options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
+                      static_cast<std::uint64_t>(deck.campaign.seed)};
+  return options;
+}
+
+ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& options,
+                         comm::Group& group) {
+  const std::size_t bytes = detail::least(usable(deck.generation.memory_utilization), group);
+  ServingPlan plan = deck.precision.compute == "fp32" ? plan_pages<float>(deck, options, bytes)
+                                                      : plan_pages<bf16>(deck, options, bytes);
+  plan.usable_bytes = bytes;
+  plan.device_bytes = device_capacity().free_bytes;
+  return plan;
+}
+
+std::string table(const ServingPlan& plan) {
+  const generate::EngineOptions& o = plan.options;
+  std::string text = fmt::format("plan of answering {} requests at once, of up to {} tokens\n",
+                                 o.batch, o.max_model_len);
+  for (const auto& [term, bytes] : plan.memory) text += row(term_name(term), bytes);
+  text += row("memory a rank", plan.total_bytes);
+  text += row("usable on device", plan.usable_bytes);
+  text += row("free on device", plan.device_bytes);
+  text += row("pages", fmt::format("{} of {} KiB", o.pages, plan.page_bytes / 1024));
+  text += row("cache", fmt::format("{} tokens", plan.cache_tokens));
+  text += row("whole requests", fmt::format("{:.1f}", static_cast<double>(plan.cache_tokens) /
+                                                          static_cast<double>(o.max_model_len)));
+  text += "                     (of max_model_len tokens that the cache holds at once)\n";
+  return text;
+}
+
+template <class T>
+Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& options, Arena& arena)
+    : tree(deck.model),
+      context(ops::make_context(arena, true, deck.model.attention.c_str())),
+      parameters(tree, model::Holds::inference, arena),
+      engine(deck.model, tree, parameters, options, arena) {}
+
+template struct Serving<float>;
+template struct Serving<bf16>;
+
+}  // namespace tern::plan

@@ -1,0 +1,87 @@
+// The plan of serving: as many pages as fit, and what it says is what the run takes.
+#include "plan/serving.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.hpp"
+
+namespace tern {
+namespace {
+
+deck::Deck small_deck() {
+  deck::Deck deck;
+  deck::Model& m = deck.model;
+  m.layers = 3, m.hidden = 64, m.heads = 4, m.kv_heads = 2, m.head_dim = 16, m.ffn_hidden = 96;
+  m.context = 256, m.vocabulary = 300;
+  deck.generation.batch = 8, deck.generation.max_model_len = 200;
+  deck.generation.prefill_tokens = 64;
+  deck.generation.temperature = 0.7, deck.generation.top_k = 5;
+  return deck;
+}
+
+TEST(ServingPlan, IsWhatTheRunTakes) {
+  const deck::Deck deck = small_deck();
+  const auto alone = comm::alone();
+  const plan::ServingPlan plan = plan::plan_serving(deck, plan::engine_options(deck), *alone);
+  EXPECT_EQ(plan.options.pages, 8u * 13);  // 200 tokens in pages of 16
+  EXPECT_EQ(plan.cache_tokens, 8u * 13 * 16);
+  EXPECT_EQ(plan.page_bytes, 2u * 3 * 2 * 16 * 16 * sizeof(float));
+  std::size_t sum = 0;
+  for (const auto& [term, bytes] : plan.memory) sum += bytes;
+  EXPECT_EQ(sum, plan.total_bytes);
+  Arena arena(plan.total_bytes);
+  plan::Serving<float> serving(deck, plan.options, arena);
+  EXPECT_EQ(arena.bytes(), plan.total_bytes);
+  serving.parameters.initialize(serving.context, serving.tree, 1);
+  serving.engine.prepare(serving.context);
+  serving.engine.submit({1, {1, 2, 3}, 4});
+  std::vector<generate::Answer> answers;
+  while (serving.engine.busy())
+    for (generate::Answer& a : serving.engine.step(serving.context)) answers.push_back(a);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].tokens.size(), 4u);
+}
+
+TEST(ServingPlan, TakesTheDecksOptions) {
+  deck::Deck deck = small_deck();
+  generate::EngineOptions options = plan::engine_options(deck);
+  EXPECT_EQ(options.batch, 8u);
+  EXPECT_EQ(options.max_model_len, 200u);
+  EXPECT_EQ(options.prefill_tokens, 64u);
+  EXPECT_EQ(options.sampling.temperature, 0.7);
+  EXPECT_EQ(options.sampling.top_k, 5);
+  EXPECT_EQ(options.sampling.seed, 1337u);
+  deck.model.position = "learned";
+  deck.generation.max_model_len = 1000;
+  EXPECT_EQ(plan::engine_options(deck).max_model_len, 256u);
+}
+
+/// A small share of the device holds fewer pages than the batch could use, and no more than that.
+TEST(ServingPlan, PagesFollowFromTheShareOfMemory) {
+  deck::Deck deck = small_deck();
+  deck.generation.batch = 1000000, deck.generation.max_model_len = 4096;
+  deck.generation.prefill_tokens = 16;
+  deck.generation.batch = 256;
+  const auto alone = comm::alone();
+  const auto free = static_cast<double>(device_capacity().free_bytes);
+  deck.generation.memory_utilization = std::min(1.0, 300e6 / free);
+  const plan::ServingPlan plan = plan::plan_serving(deck, plan::engine_options(deck), *alone);
+  EXPECT_LT(plan.options.pages, 256u * 256);
+  EXPECT_GE(plan.options.pages, 256u);
+  EXPECT_LE(plan.total_bytes, plan.usable_bytes);
+  EXPECT_GT(plan.total_bytes + 2 * plan.page_bytes, plan.usable_bytes);
+  EXPECT_NE(plan::table(plan).find(fmt::format("{} of 12 KiB", plan.options.pages)),
+            std::string::npos);
+}
+
+TEST(ServingPlan, TooLittleMemoryForOneRequestIsAnError) {
+  deck::Deck deck = small_deck();
+  const auto alone = comm::alone();
+  deck.generation.memory_utilization = 1e-9;
+  EXPECT_THROW(plan::plan_serving(deck, plan::engine_options(deck), *alone), UserError);
+}
+
+}  // namespace
+}  // namespace tern
