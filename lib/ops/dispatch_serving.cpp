@@ -57,6 +57,9 @@ template <class T>
 void sample_rows(const Context& context, const Sampling& options, Matrix<const T> logits,
                  std::size_t vocabulary, Vector<const std::int32_t> ids,
                  Vector<const std::int32_t> numbers, Vector<std::int32_t> token) {
+  if constexpr (detail::accelerated<T>)
+    if (context.library)
+      return cuda::sample_rows(context, options, logits, vocabulary, ids, numbers, token);
   portable::sample_rows<T>(context, options, logits, vocabulary, ids, numbers, token);
 }
 

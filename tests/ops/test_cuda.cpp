@@ -9,7 +9,9 @@
 #include "base/error.hpp"
 #include "ops/check.hpp"
 #include "ops/checks.hpp"
+#include "ops/detail/check_run.hpp"
 #include "ops/fp8.hpp"
+#include "ops/serving.hpp"
 
 namespace tern::ops {
 namespace {
@@ -68,6 +70,47 @@ TEST(Fp8, what_is_not_finite_is_not_lost) {
     EXPECT_TRUE(all_nan(y.get()) && all_nan(dx.get()) && all_nan(dw.get())) << bad;
   }
 }
+
+#if defined(KOKKOS_ENABLE_CUDA)
+/// The device's weights come from a float exponential, so a draw might differ once in a million.
+TEST(SampleRows, draws_what_the_portable_operation_draws) {
+  constexpr std::size_t B = 37, V = 50008;
+  Arena arena(planned_bytes());
+  const Context fast = make_context(arena, true, "auto");
+  Context plain = fast;
+  plain.library.reset();
+  const Sampling choices[] = {{0, 1, 0, 1},    {1, 1, 0, 2},       {0.7, 0.9, 0, 3},
+                              {1.3, 1, 50, 4}, {0.8, 0.95, 20, 5}, {1, 1e-9, 0, 6},
+                              {2, 0.5, 1, 7}};
+  for (const double deviation : {0.2, 1.0, 5.0})
+    for (const Sampling& choice : choices) {
+      detail::Run<bf16> run(fast, 9);
+      test::Numbers values = test::normal_numbers(B * V, 5, deviation);
+      const long double none = -std::numeric_limits<double>::infinity();
+      std::fill_n(values.begin(), V, none);                   // nothing to draw
+      values[V + 7] = std::nan("");                           // counts as -infinity
+      std::fill_n(values.begin() + 2 * V + 100, 2000, 3.0L);  // equals
+      values[3 * V + 50000] = values[3 * V + 40000] = -none;
+      const test::Array<bf16> logits(B, V, values);
+      std::vector<std::int32_t> ids, numbers;
+      for (std::int32_t b = 0; b < static_cast<std::int32_t>(B); ++b)
+        ids.insert(ids.end(), {b * 31, b % 2}), numbers.push_back(b % 7);
+      const auto draw = [&](const Context& context) {
+        const Vector<std::int32_t> token = run.workspace<std::int32_t>(B);
+        sample_rows<bf16>(context, choice, logits.matrix(), V - 5, run.integers(ids),
+                          run.integers(numbers), token);
+        context.fence("test");
+        const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), token);
+        return std::vector<std::int32_t>(host.data(), host.data() + B);
+      };
+      const std::vector<std::int32_t> found = draw(fast);
+      EXPECT_EQ(found, draw(plain)) << choice.temperature << " " << choice.top_p << " "
+                                    << choice.top_k << ", deviation " << deviation;
+      EXPECT_EQ(found[0], -1);
+      EXPECT_EQ(found, draw(fast));
+    }
+}
+#endif
 
 TEST(CheckResult, needs_all_three) {
   const CheckResult good{"add", "N 1", 1e-3, 1e-3, 2e-3, true, true};

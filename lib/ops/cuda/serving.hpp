@@ -12,4 +12,9 @@ void paged_store(const Context&, const PagedRows&, Matrix<bf16> qkv, std::size_t
 void paged_attention(const Context&, const PagedRows&, double scale, Matrix<const bf16> qkv,
                      const PagedCache<bf16>& cache, Vector<float> partial, Matrix<bf16> out);
 
+// sampling.cpp
+void sample_rows(const Context&, const Sampling&, Matrix<const bf16> logits, std::size_t vocabulary,
+                 Vector<const std::int32_t> ids, Vector<const std::int32_t> numbers,
+                 Vector<std::int32_t> token);
+
 }  // namespace tern::ops::cuda

@@ -1,0 +1,278 @@
+/// Sampling of the next token, one block a row: the portable sampling's rules, with what bf16
+/// logits allow. They have 16 bits, so the k-th largest and the one that fills the nucleus are
+/// found in four passes of four bits, in bins that each thread has for itself: no atomics. Weights
+/// are integers with 40 bits after the point, made from a float exponential; their sums depend on
+/// no order.
+#include "base/random.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/serving.hpp"
+#include "ops/portable/serving.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace detail;
+using Weight = unsigned long long;
+
+constexpr int block_threads = 1024, block_warps = block_threads / warp_size;
+constexpr int digit_bits = 4, bins = 1 << digit_bits, segments = 256;
+constexpr unsigned whole_warp = 0xffffffffu;
+
+/// An integer that orders as the logit does; -0 is 0, NaN is -infinity.
+__device__ unsigned key_of(unsigned bits) {
+  if ((bits & 0x7fffu) > 0x7f80u) bits = 0xff80u;
+  if (bits == 0x8000u) bits = 0;
+  return bits & 0x8000u ? ~bits & 0xffffu : bits | 0x8000u;
+}
+__device__ float value_of(unsigned key) {
+  const unsigned bits = key & 0x8000u ? key ^ 0x8000u : ~key & 0xffffu;
+  return __uint_as_float(bits << 16);
+}
+constexpr unsigned key_of_minus_infinity = 0x007fu;
+
+struct Rows {
+  const bf16* logits;
+  std::size_t columns;
+  int vocabulary;
+  float factor;  // log2(e) / temperature
+  Sampling options;
+  const std::int32_t *ids, *numbers;
+  std::int32_t* token;
+};
+
+/// The tokens that take part: those above `last`, and the first `ties` of those equal to it.
+struct Kept {
+  unsigned last;
+  Weight ties;
+};
+
+struct Row {
+  const bf16* logits;
+  int vocabulary;
+  float factor, largest;
+
+  __device__ Weight weight(unsigned key) const {
+    const float logit = value_of(key);
+    if (logit == largest) return Weight{1} << 40;  // also infinity, less itself no number
+    return static_cast<Weight>(exp2f((logit - largest) * factor) * 0x1p40f + 0.5f);
+  }
+  /// f(key, token) for this thread's tokens.
+  template <class F>
+  __device__ void each(const F& f) const {
+    for (int first = threadIdx.x * pack_size; first < vocabulary;
+         first += block_threads * pack_size) {
+      const uint4 words = *reinterpret_cast<const uint4*>(logits + first);
+      const unsigned pairs[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+      for (int i = 0; i < pack_size; ++i)
+        if (first + i < vocabulary) f(key_of(pairs[i / 2] >> (16 * (i % 2)) & 0xffffu), first + i);
+    }
+  }
+};
+
+template <class Join>
+__device__ Weight block_reduce(Weight value, const Join& join) {
+  __shared__ Weight shared[block_warps];
+  const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
+  for (int offset = warp_size / 2; offset > 0; offset /= 2)
+    value = join(value, __shfl_xor_sync(whole_warp, value, offset));
+  __syncthreads();  // `shared` may still be read for the one before
+  if (lane == 0) shared[warp] = value;
+  __syncthreads();
+  value = shared[lane];
+  for (int offset = warp_size / 2; offset > 0; offset /= 2)
+    value = join(value, __shfl_xor_sync(whole_warp, value, offset));
+  return value;
+}
+__device__ Weight block_sum(Weight value) {
+  return block_reduce(value, [](Weight a, Weight b) { return a + b; });
+}
+
+/// The shortest beginning of the order whose weights reach target. own: (bins, threads).
+template <class F>
+__device__ Kept select(const Row& row, Weight target, const F& weight, Weight* own) {
+  __shared__ Weight sums[bins];
+  const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
+  unsigned last = 0;
+  Weight above = 0;
+  for (int shift = 16 - digit_bits; shift >= 0; shift -= digit_bits) {
+    for (int d = 0; d < bins; ++d) own[d * block_threads + threadIdx.x] = 0;
+    row.each([&](unsigned key, int) {
+      if ((key ^ last) >> shift < bins)
+        own[(key >> shift & (bins - 1)) * block_threads + threadIdx.x] += weight(key);
+    });
+    __syncthreads();
+    if (warp < bins) {
+      Weight sum = 0;
+      for (int t = lane; t < block_threads; t += warp_size) sum += own[warp * block_threads + t];
+      for (int offset = warp_size / 2; offset > 0; offset /= 2)
+        sum += __shfl_xor_sync(whole_warp, sum, offset);
+      if (lane == 0) sums[warp] = sum;
+    }
+    __syncthreads();
+    int digit = bins - 1;  // found by every thread alike
+    for (; digit > 0 && above + sums[digit] < target; --digit) above += sums[digit];
+    last |= static_cast<unsigned>(digit) << shift;
+  }
+  const Weight each = weight(last);
+  return {last, (target - above + each - 1) / each};
+}
+
+__device__ Kept kept(const Row& row, const Sampling& options, Weight* own) {
+  Kept all{0, 0};  // every key is above 0
+  if (options.top_k > 0 && options.top_k < row.vocabulary)
+    all = select(
+        row, static_cast<Weight>(options.top_k), [](unsigned) { return Weight{1}; }, own);
+  if (options.top_p >= 1) return all;
+  Weight sum = 0;
+  row.each([&](unsigned key, int) {
+    if (key > all.last) sum += row.weight(key);
+  });
+  Weight total = block_sum(sum);
+  if (all.ties > 0) total += all.ties * row.weight(all.last);
+  const double reach = ceil(options.top_p * static_cast<double>(total));
+  const Weight target = reach < 1 ? 1 : min(total, static_cast<Weight>(reach));
+  return select(
+      row, target, [&](unsigned key) { return row.weight(key); }, own);
+}
+
+/// What segments of the vocabulary weigh, each by a warp; above and equal as in Kept.
+struct Segments {
+  Weight above[segments];
+  unsigned equal[segments];
+};
+
+__device__ Weight warp_total(Weight value) {
+  for (int offset = warp_size / 2; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(whole_warp, value, offset);
+  return value;
+}
+__device__ Weight warp_scan(Weight value) {
+  for (int offset = 1; offset < warp_size; offset *= 2) {
+    const Weight before = __shfl_up_sync(whole_warp, value, offset);
+    if (static_cast<int>(threadIdx.x) % warp_size >= offset) value += before;
+  }
+  return value;
+}
+
+struct Draw {
+  const Row& row;
+  Kept keep;
+  Weight tie;
+  int length;  // of a segment
+
+  __device__ Draw(const Row& of, const Kept& k)
+      : row(of),
+        keep(k),
+        tie(k.ties > 0 ? of.weight(k.last) : 0),
+        length(divide_up(of.vocabulary, segments)) {}
+
+  __device__ unsigned key(int token) const {
+    return key_of(reinterpret_cast<const unsigned short*>(row.logits)[token]);
+  }
+  __device__ Weight sum(Weight above, Weight equal) const {
+    return above + tie * min(equal, keep.ties);
+  }
+  __device__ void weigh(Segments& all) const {
+    const int lane = threadIdx.x % warp_size;
+    for (int s = threadIdx.x / warp_size; s < segments; s += block_warps) {
+      Weight above = 0, equal = 0;
+      const int end = min(row.vocabulary, (s + 1) * length);
+      for (int i = s * length + lane; i < end; i += warp_size) {
+        const unsigned k = key(i);
+        if (k > keep.last) above += row.weight(k);
+        equal += k == keep.last;
+      }
+      above = warp_total(above), equal = warp_total(equal);
+      if (lane == 0) all.above[s] = above, all.equal[s] = static_cast<unsigned>(equal);
+    }
+  }
+  /// The first token up to which the kept weights exceed `uniform` times their total. One warp.
+  __device__ int walk(const Segments& all, double uniform) const {
+    Weight above = 0, equal = 0;
+    for (int s = 0; s < segments; ++s) above += all.above[s], equal += all.equal[s];
+    const Weight total = sum(above, equal);
+    const Weight drawn = min(total - 1, static_cast<Weight>(uniform * static_cast<double>(total)));
+    above = equal = 0;
+    int s = 0;
+    while (sum(above + all.above[s], equal + all.equal[s]) <= drawn)
+      above += all.above[s], equal += all.equal[s], ++s;
+    const int lane = threadIdx.x % warp_size, end = min(row.vocabulary, (s + 1) * length);
+    for (int first = s * length;; first += warp_size) {
+      const int i = first + lane;
+      const unsigned k = i < end ? key(i) : 0;
+      const Weight upto = warp_scan(i < end && k > keep.last ? row.weight(k) : 0) + above;
+      const Weight same = warp_scan(i < end && k == keep.last) + equal;
+      const unsigned found = __ballot_sync(whole_warp, sum(upto, same) > drawn);
+      if (found) return first + __ffs(static_cast<int>(found)) - 1;
+      above = __shfl_sync(whole_warp, upto, warp_size - 1);
+      equal = __shfl_sync(whole_warp, same, warp_size - 1);
+    }
+  }
+};
+
+__global__ void __launch_bounds__(block_threads) draw_rows(const Rows args) {
+  extern __shared__ Weight own[];  // (bins, threads), where something is selected
+  __shared__ Segments all;
+  const int b = blockIdx.x;
+  Row row{args.logits + b * args.columns, args.vocabulary, args.factor, 0};
+  Weight top = 0;  // key, then the lowest index of equals
+  row.each([&](unsigned key, int token) {
+    top = max(top, Weight{key} << 32 | (0xffffffffu - static_cast<unsigned>(token)));
+  });
+  top = block_reduce(top, [](Weight a, Weight c) { return max(a, c); });
+  const auto key = static_cast<unsigned>(top >> 32);
+  if (key <= key_of_minus_infinity || args.options.temperature == 0) {
+    if (threadIdx.x == 0)
+      args.token[b] = key <= key_of_minus_infinity
+                          ? -1
+                          : static_cast<std::int32_t>(0xffffffffu - static_cast<unsigned>(top));
+    return;
+  }
+  row.largest = value_of(key);
+  const Draw draw(row, kept(row, args.options, own));
+  draw.weigh(all);
+  __syncthreads();
+  if (threadIdx.x >= warp_size) return;
+  const Random4 words = philox(
+      args.options.seed, Stream::sampling, static_cast<std::uint32_t>(args.ids[2 * b + 1]),
+      static_cast<std::uint32_t>(args.ids[2 * b]), static_cast<std::uint32_t>(args.numbers[b]));
+  const double uniform =
+      static_cast<double>(((static_cast<std::uint64_t>(words.word[0]) << 32) | words.word[1]) >>
+                          11) *
+      0x1p-53;
+  const int token = draw.walk(all, uniform);
+  if (threadIdx.x == 0) args.token[b] = token;
+}
+
+}  // namespace
+
+void sample_rows(const Context& context, const Sampling& options, Matrix<const bf16> logits,
+                 std::size_t vocabulary, Vector<const std::int32_t> ids,
+                 Vector<const std::int32_t> numbers, Vector<std::int32_t> token) {
+  const std::size_t rows = logits.extent(0), columns = logits.extent(1);
+  if (rows == 0) return;
+  TERN_REQUIRE(vocabulary > 0 && vocabulary <= columns && options.temperature >= 0 &&
+                   options.top_k >= 0 && ids.extent(0) == 2 * rows && numbers.extent(0) == rows &&
+                   token.extent(0) >= rows,
+               "vocabulary {} of {}, temperature {}, top_k {}, {} rows, {} halves of ids",
+               vocabulary, columns, options.temperature, options.top_k, rows, ids.extent(0));
+  if (columns % pack_size != 0 || !all_aligned(logits.data()) || vocabulary > (1u << 24))
+    return portable::sample_rows<bf16>(context, options, logits, vocabulary, ids, numbers, token);
+  const Rows args{logits.data(),
+                  columns,
+                  static_cast<int>(vocabulary),
+                  options.temperature > 0 ? log2_e / static_cast<float>(options.temperature) : 0,
+                  options,
+                  ids.data(),
+                  numbers.data(),
+                  token.data()};
+  const bool selects = options.temperature > 0 && (options.top_k > 0 || options.top_p < 1);
+  const int bytes = selects ? static_cast<int>(bins * block_threads * sizeof(Weight)) : 0;
+  cudaFuncSetAttribute(draw_rows, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       static_cast<int>(bins * block_threads * sizeof(Weight)));
+  draw_rows<<<static_cast<unsigned>(rows), block_threads, bytes, stream_of(context)>>>(args);
+  check_launch("sample_rows");
+}
+
+}  // namespace tern::ops::cuda
