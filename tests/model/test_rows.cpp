@@ -1,0 +1,94 @@
+// With products made row by row alike, a row of a pass has the same bits whatever rows are beside
+// it, through all of a block and the head.
+#include "model/harness.hpp"
+
+namespace tern {
+namespace {
+
+/// Blocks with numbers of the rows' tokens in place of attention, and the head, over `tokens`.
+class Rows {
+ public:
+  explicit Rows(const deck::Model& m) : tree_(m), size_(m), arena_(planned(m)) {
+    request(m, arena_);
+    context_.row_invariant = true;
+    parameters_->initialize(context_, tree_, 3);
+    transformer_->prepare(context_);
+  }
+
+  /// (rows, V): the logits' bits.
+  std::vector<float> logits(const std::vector<std::int32_t>& tokens) {
+    const std::size_t N = tokens.size();
+    test::upload(tokens, Vector<std::int32_t>(tokens_.data(), N));
+    transformer_->reshape(N, 1);
+    transformer_->embed_rows(context_, 0, Vector<const std::int32_t>(tokens_.data(), N), 1, 0);
+    for (std::size_t l = 0; l < transformer_->layers(); ++l) {
+      const Matrix<float> qkv = transformer_->project_qkv(context_, l);
+      context_.fence("test");
+      const std::size_t width = size_.H * size_.E;
+      for (std::size_t n = 0; n < N; ++n)
+        Kokkos::deep_copy(Vector<float>(transformer_->attention_result().data() + n * width, width),
+                          Vector<float>(qkv.data() + n * size_.qkv, width));
+      transformer_->end_block(context_, l, {});
+    }
+    transformer_->finish(context_);
+    const Matrix<float> result(logits_.data(), N, size_.V);
+    transformer_->logits(context_, 0, result);
+    context_.fence("test");
+    const std::vector<double> all = test::download(result);
+    return {all.begin(), all.end()};
+  }
+
+  static constexpr std::size_t most = 70;
+
+ private:
+  Rows(const deck::Model& m, Arena& measure) : tree_(m), size_(m) { request(m, measure); }
+  static std::size_t planned(const deck::Model& m) {
+    Arena measure;
+    Rows(m, measure);
+    return measure.bytes();
+  }
+  void request(const deck::Model& m, Arena& arena) {
+    context_ = ops::make_context(arena, false, "portable");
+    parameters_.emplace(tree_, model::Holds::inference, arena);
+    model::TransformerOptions options{most, 1};
+    options.training = false;
+    transformer_.emplace(m, tree_, *parameters_, options, arena);
+    tokens_ = arena.vector<std::int32_t>("tokens", Term::data, most);
+    logits_ = arena.matrix<float>("logits", Term::workspace, most, size_.V);
+  }
+
+  model::ParameterTree tree_;
+  model::Dimensions size_;
+  Arena arena_;
+  ops::Context context_;
+  std::optional<model::Parameters<float>> parameters_;
+  std::optional<model::Transformer<float>> transformer_;
+  Vector<std::int32_t> tokens_;
+  Matrix<float> logits_;
+};
+
+class RowInvariance : public testing::TestWithParam<int> {};
+
+TEST_P(RowInvariance, OfBlocksAndHead) {
+  deck::Model m = GetParam() == 0   ? test::tiny_model()
+                  : GetParam() == 1 ? test::gpt2_like()
+                                    : test::qwen3_like();
+  m.ffn_hidden = 53;  // rows that begin anywhere in a vector
+  m.init_scaled_residual = false;
+  Rows rows(m);
+  const std::vector<std::int32_t> tokens = test::random_tokens(Rows::most, m.vocabulary, 4);
+  const std::vector<float> whole = rows.logits(tokens);
+  const auto V = static_cast<std::ptrdiff_t>(m.vocabulary);
+  for (const std::ptrdiff_t first : {0, 1, 13, 64})
+    for (const std::ptrdiff_t count : {1, 2, 5, 6}) {
+      const std::vector<float> part =
+          rows.logits({tokens.begin() + first, tokens.begin() + first + count});
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + first * V))
+          << "rows " << first << " + " << count;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RowInvariance, testing::Values(0, 1, 2));
+
+}  // namespace
+}  // namespace tern
