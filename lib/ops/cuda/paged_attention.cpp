@@ -32,8 +32,8 @@ void launch(const Context& context, const char* name, void (*kernel)(Arguments),
   check_launch(name);
 }
 
-void attend_singles(const Context& context, const paged::Problem& problem,
-                    const PagedRows& rows, std::size_t E, Vector<float> partial, bf16* out) {
+void attend_singles(const Context& context, const paged::Problem& problem, const PagedRows& rows,
+                    std::size_t E, Vector<float> partial, bf16* out) {
   const std::size_t count = rows.splits.extent(0);
   const auto heads = static_cast<unsigned>(problem.heads);
   TERN_REQUIRE(partial.extent(0) >= paged_partials(count, heads, E), "{} numbers for {} splits",
@@ -64,15 +64,15 @@ void paged_attention(const Context& context, const PagedRows& rows, double scale
   int shift = 0;
   while ((std::size_t{1} << shift) < P) ++shift;
   const paged::Problem problem{qkv.data(),
-                                         size_of(qkv.extent(1)),
-                                         cache.keys.data(),
-                                         cache.values.data(),
-                                         shift,
-                                         size_of(H),
-                                         size_of(K),
-                                         static_cast<float>(scale),
-                                         rows.segments.data(),
-                                         rows.tables.data()};
+                               size_of(qkv.extent(1)),
+                               cache.keys.data(),
+                               cache.values.data(),
+                               shift,
+                               size_of(H),
+                               size_of(K),
+                               static_cast<float>(scale),
+                               rows.segments.data(),
+                               rows.tables.data()};
   if (rows.splits.extent(0) > 0) attend_singles(context, problem, rows, E, partial, out.data());
   const auto tiles = static_cast<unsigned>(rows.tiles.extent(0));
   if (tiles == 0) return;
