@@ -10,11 +10,12 @@
 namespace tern::generate {
 namespace {
 
-model::TransformerOptions transformer_options(const EngineOptions& options) {
+model::TransformerOptions transformer_options(const EngineOptions& options,
+                                              const model::Share& share) {
   model::TransformerOptions result{options.batch + options.prefill_tokens, 1};
   result.training = false;
   result.positions = options.max_model_len;
-  result.head_rows = 1;  // losses are not asked for
+  result.head_rows = share.tensors > 1 ? options.batch : 1;  // of the logits that ranks gather
   return result;
 }
 
@@ -46,22 +47,23 @@ std::size_t Engine<T>::most_pages(const EngineOptions& options) {
 }
 
 template <class T>
-std::size_t Engine<T>::page_bytes(const deck::Model& model) {
-  const model::Dimensions size(model);
-  return 2 * static_cast<std::size_t>(model.layers) * size.K * page_tokens * size.E * sizeof(T);
+std::size_t Engine<T>::page_bytes(const deck::Model& model, const model::Share& share) {
+  const model::Dimensions size(model, share);
+  const model::Layers layers = model::layers_of(model, share);
+  return 2 * (layers.end - layers.first) * size.K * page_tokens * size.E * sizeof(T);
 }
 
 template <class T>
 Engine<T>::Engine(const deck::Model& model, const model::ParameterTree& tree,
                   const model::Parameters<T>& parameters, const EngineOptions& options,
                   Arena& arena)
-    : size_(model),
+    : size_(model, tree.share()),
       options_(resolved(options, model, most_pages(options))),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
       cap_(model.logit_cap),
       learned_positions_(model.position == "learned"),
       scheduler_(std::make_unique<detail::Scheduler>(options_, page_tokens, size_.V)),
-      transformer_(model, tree, parameters, transformer_options(options_), arena) {
+      transformer_(model, tree, parameters, transformer_options(options_, tree.share()), arena) {
   for (std::size_t l = 0; l < transformer_.layers(); ++l) {
     const auto request = [&](const char* name) {
       return arena.tensor3<T>(fmt::format("layer {}/{}", l, name), Term::cache, options_.pages,

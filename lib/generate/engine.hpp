@@ -13,8 +13,9 @@
 /// number of rows, and for tokens that are recomputed, which another kernel attends: there texts
 /// may part where two tokens are equally likely to within rounding.
 ///
-/// All device memory is requested from the arena by the constructor. Ranks that share a model
-/// (tensor parallelism) take the same steps if they are given the same requests in the same order.
+/// All device memory is requested from the arena by the constructor. Ranks that share a model (its
+/// tensor ranks and stages) are given the same requests in the same order, then take the same steps
+/// and get the same answers; submit() is local, step() collective over the replica.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -94,8 +95,8 @@ class Engine {
 
   /// Pages that batch x max_model_len tokens take: more are never used.
   static std::size_t most_pages(const EngineOptions& options);
-  /// Bytes of the arena that one page takes, in all layers.
-  static std::size_t page_bytes(const deck::Model& model);
+  /// Bytes of the arena that one page takes, in all layers of a share of a model.
+  static std::size_t page_bytes(const deck::Model& model, const model::Share& share = {});
 
   /// Fills what is constant. Once, after the arena allocates.
   void prepare(const ops::Context& context);

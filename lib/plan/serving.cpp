@@ -26,14 +26,15 @@ std::size_t usable(double utilization) {
 
 /// What the arena of a run with so many pages holds.
 template <class T>
-ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, std::size_t pages) {
+ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, const comm::Mesh& mesh,
+                    std::size_t pages) {
   constexpr std::size_t P = generate::Engine<T>::page_tokens;
   options.pages = pages;
   Arena arena;
-  const Serving<T> serving(deck, options, arena);
+  const Serving<T> serving(deck, options, mesh, arena);
   ServingPlan plan;
   plan.options = options;
-  plan.page_bytes = generate::Engine<T>::page_bytes(deck.model);
+  plan.page_bytes = generate::Engine<T>::page_bytes(deck.model, serving.tree.share());
   plan.cache_tokens = pages * P;
   for (const Term term :
        {Term::parameters, Term::activations, Term::workspace, Term::data, Term::cache})
@@ -43,28 +44,36 @@ ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, std
   return plan;
 }
 
+/// Pages that fit this rank's device; 0 if not even those of the plan do.
+std::size_t fitting(const ServingPlan& least, const deck::Model& model) {
+  const std::size_t alignment =
+      2 * static_cast<std::size_t>(model.layers) * Arena::alignment;  // of each layer's arrays
+  if (least.total_bytes > least.usable_bytes) return 0;
+  const std::size_t left = least.usable_bytes - least.total_bytes;
+  return least.options.pages + (left > alignment ? (left - alignment) / least.page_bytes : 0);
+}
+
 template <class T>
 ServingPlan plan_pages(const deck::Deck& deck, const generate::EngineOptions& options,
-                       std::size_t usable_bytes) {
+                       const comm::Mesh& mesh) {
   constexpr std::size_t P = generate::Engine<T>::page_tokens;
   const std::size_t least = (options.max_model_len + P - 1) / P;
-  const std::size_t most = generate::Engine<T>::most_pages(options);
-  ServingPlan plan = measure<T>(deck, options, least);
-  if (plan.total_bytes > usable_bytes)
+  ServingPlan plan = measure<T>(deck, options, mesh, least);
+  plan.usable_bytes = usable(deck.generation.memory_utilization);
+  std::size_t pages = detail::least(fitting(plan, deck.model), mesh.replica());
+  if (pages == 0)
     user_error(
-        "answering takes {:.2f} GiB with a cache of one request of {} tokens, and "
-        "memory_utilization "
-        "leaves {:.2f} GiB of the device: lower &generation max_model_len, batch or "
-        "prefill_tokens, use &precision compute = 'bf16', or spread the model over more ranks by "
-        "&parallel tensor",
+        "answering takes {:.2f} GiB with a cache of one request of {} tokens, and &generation "
+        "memory_utilization leaves {:.2f} GiB of the device: lower &generation max_model_len, "
+        "batch or prefill_tokens, use &precision compute = 'bf16', or spread the model over more "
+        "ranks by &parallel tensor",
         static_cast<double>(plan.total_bytes) / gib, options.max_model_len,
-        static_cast<double>(usable_bytes) / gib);
-  std::size_t pages = least + (usable_bytes - plan.total_bytes) / plan.page_bytes;
-  pages = std::min(pages, most);
+        static_cast<double>(plan.usable_bytes) / gib);
+  pages = std::min(pages, generate::Engine<T>::most_pages(options));
   if (options.pages > 0) pages = std::max(least, std::min(pages, options.pages));
-  plan = measure<T>(deck, options, pages);
-  while (plan.total_bytes > usable_bytes)  // by alignment
-    plan = measure<T>(deck, options, plan.options.pages - 1);
+  const std::size_t usable_bytes = plan.usable_bytes;
+  plan = measure<T>(deck, options, mesh, pages);
+  plan.usable_bytes = usable_bytes;
   return plan;
 }
 
@@ -93,11 +102,9 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
 }
 
 ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& options,
-                         comm::Group& group) {
-  const std::size_t bytes = detail::least(usable(deck.generation.memory_utilization), group);
-  ServingPlan plan = deck.precision.compute == "fp32" ? plan_pages<float>(deck, options, bytes)
-                                                      : plan_pages<bf16>(deck, options, bytes);
-  plan.usable_bytes = bytes;
+                         const comm::Mesh& mesh) {
+  ServingPlan plan = deck.precision.compute == "fp32" ? plan_pages<float>(deck, options, mesh)
+                                                      : plan_pages<bf16>(deck, options, mesh);
   plan.device_bytes = device_capacity().free_bytes;
   return plan;
 }
@@ -119,8 +126,9 @@ std::string table(const ServingPlan& plan) {
 }
 
 template <class T>
-Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& options, Arena& arena)
-    : tree(deck.model),
+Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& options,
+                    const comm::Mesh& mesh, Arena& arena)
+    : tree(deck.model, 1, model::Division::anywhere, model::share_of(mesh)),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
       parameters(tree, model::Holds::inference, arena),
       engine(deck.model, tree, parameters, options, arena) {}

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/comm.hpp"
+#include "comm/mesh.hpp"
 #include "deck/deck.hpp"
 #include "generate/engine.hpp"
 
@@ -23,23 +23,26 @@ struct ServingPlan {
   std::vector<std::pair<Term, std::size_t>> memory;  // bytes a rank, by term
   std::size_t total_bytes = 0;                       // of the arena on a rank's device
   std::size_t device_bytes = 0;                      // free on this rank's device now
-  std::size_t usable_bytes = 0;  // memory_utilization of the device, least over ranks
+  std::size_t usable_bytes = 0;                      // memory_utilization of this rank's device
 };
 
 /// As many pages as memory_utilization of the device holds beside weights, activations and
 /// workspace, at most what batch x max_model_len tokens take; at least those of one request of
 /// max_model_len tokens, or UserError with what to change. On the host, whose memory is
-/// everybody's, of what is free. Collective: the ranks agree on the least.
+/// everybody's, of what is free. Collective over a
+/// replica of the mesh, whose ranks agree on the least.
 ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& options,
-                         comm::Group& group);
+                         const comm::Mesh& mesh);
 
 /// The plan as a table for people.
 std::string table(const ServingPlan& plan);
 
 template <class T>
 struct Serving {
-  /// `options` with pages, as plan_serving gives them.
-  Serving(const deck::Deck& deck, const generate::EngineOptions& options, Arena& arena);
+  /// The share of this rank of `mesh`, which must outlive this. `options` with pages, as
+  /// plan_serving gives them.
+  Serving(const deck::Deck& deck, const generate::EngineOptions& options, const comm::Mesh& mesh,
+          Arena& arena);
   Serving(const Serving&) = delete;  // the parts refer to each other
   Serving& operator=(const Serving&) = delete;
 
