@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "comm/comm.hpp"
+#include "comm/mesh.hpp"
 #include "data/chat_source.hpp"
 #include "data/sample_source.hpp"
 #include "deck/deck.hpp"
