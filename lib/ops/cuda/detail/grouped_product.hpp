@@ -1,50 +1,15 @@
-/// Grouped products on tensor cores: the kernel, and the sizes of its tiles as functions that the
-/// host may call too.
+/// Grouped products on tensor cores: the kernel.
 ///
 /// A block makes one tile of one group's result. Both operands pass by in steps of 64 of the summed
 /// index, several of them on their way into shared memory. Where the groups share the result's
 /// rows, there are as many blocks as tiles there can be, and each finds its group by the offsets.
 #pragma once
-#include "base/types.hpp"
+#include "ops/cuda/detail/grouped_product_tiles.hpp"
 #include "ops/cuda/detail/tensor_core.hpp"
 
 namespace tern::ops::cuda::grouped {
 
 using namespace tensor_core;
-
-/// y = x w^T and dx = dy w by rows of groups; dw += dy^T x by groups.
-enum class Kind { forward, backward_input, backward_weight };
-
-constexpr int depth = 64;      // of a step
-constexpr int piece_size = 8;  // bf16 numbers in 16 bytes, the unit of copies
-constexpr int warps = 4, threads = 32 * warps;
-
-/// A tile of `rows` x `columns`, of which a warp makes warp_rows x warp_columns; `stages` steps
-/// are held in shared memory; blocks that a multiprocessor should hold.
-template <int Rows, int Columns, int WarpRows, int WarpColumns, int Stages, int Resident>
-struct Tile {
-  static constexpr int rows = Rows, columns = Columns, stages = Stages, resident = Resident;
-  static constexpr int warp_rows = WarpRows, warp_columns = WarpColumns;
-  static constexpr int stage_bytes = (rows + columns) * depth * 2;
-  static constexpr int shared_bytes = stages * stage_bytes + rows * 4;
-  static_assert(rows / warp_rows * (columns / warp_columns) == warps);
-};
-/// Many rows a group: bound by arithmetic. Few: bound by the reading of the weights, of which each
-/// block keeps as much as it can on its way.
-using Large = Tile<128, 128, 64, 64, 3, 2>;
-using Medium = Tile<64, 128, 32, 64, 3, 3>;
-using Small = Tile<16, 64, 16, 16, 6, 3>;
-
-enum class Size { small, medium, large };
-/// By the mean number of rows of a group.
-TERN_FUNCTION constexpr Size size_for(std::size_t rows, std::size_t groups) {
-  return rows <= 12 * groups ? Size::small : rows <= 48 * groups ? Size::medium : Size::large;
-}
-/// The most tiles of `height` rows that `rows` rows in `groups` groups can need.
-TERN_FUNCTION constexpr std::size_t most_tiles(std::size_t rows, std::size_t groups,
-                                               std::size_t height) {
-  return rows / height + (rows < groups ? rows : groups);
-}
 
 /// Rows of contiguous numbers; row r is row rows[r] of the data, or r where `rows` is null.
 struct Stored {
@@ -75,7 +40,7 @@ struct OperandTile {
   static_assert(pieces % 8 == 0);
 
   __device__ static std::uint32_t address(std::uint32_t tile, int row, int piece) {
-    return tile + (row * pieces + (piece ^ (row & 7))) * 16;
+    return tile + piece_offset(row, piece, pieces);
   }
   /// Starts the copy; row_at(row): where the row's part of the tile begins, or null for zeros;
   /// `width` numbers of it exist.
@@ -249,9 +214,6 @@ struct Block {
   /// Through shared memory, so that rows are written in 16 bytes a thread.
   __device__ void write_results() const {
     constexpr int pieces = T::columns / piece_size;
-    const auto address = [](int row, int piece) {
-      return (row * pieces + (piece ^ (row & 7))) * 16;
-    };
     __syncthreads();  // nobody reads the last step any more
 #pragma unroll
     for (int i = 0; i < down; ++i)
@@ -260,7 +222,8 @@ struct Block {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int row = row0 + 16 * i + 8 * half + lane / 4, piece = column0 / piece_size + j;
-          *reinterpret_cast<std::uint32_t*>(shared + address(row, piece) + lane % 4 * 4) =
+          *reinterpret_cast<std::uint32_t*>(shared + piece_offset(row, piece, pieces) +
+                                            lane % 4 * 4) =
               round_pair(sum[i][j][2 * half], sum[i][j][2 * half + 1]);
         }
     __syncthreads();
@@ -273,7 +236,7 @@ struct Block {
       if (place.i0 + row < m() && j0 + piece * piece_size < args.n)
         *reinterpret_cast<uint4*>(c + static_cast<std::int64_t>(row) * args.n +
                                   piece * piece_size) =
-            *reinterpret_cast<const uint4*>(shared + address(row, piece));
+            *reinterpret_cast<const uint4*>(shared + piece_offset(row, piece, pieces));
     }
   }
 
