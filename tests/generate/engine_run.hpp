@@ -12,8 +12,9 @@ using Tokens = std::vector<std::int32_t>;
 
 template <class T>
 struct EngineRun {
-  EngineRun(const deck::Model& m, const generate::EngineOptions& options, std::uint64_t seed = 3)
-      : tree(m), arena(planned(m, options)) {
+  EngineRun(const deck::Model& m, const generate::EngineOptions& options, std::uint64_t seed = 3,
+            const model::Share& share = {})
+      : tree(m, 1, model::Division::anywhere, share), arena(planned(m, options, share)) {
     request(m, options, arena);
     engine->prepare(context);
     parameters->initialize(context, tree, seed);
@@ -32,9 +33,10 @@ struct EngineRun {
     return answers;
   }
 
-  static std::size_t planned(const deck::Model& m, const generate::EngineOptions& options) {
+  static std::size_t planned(const deck::Model& m, const generate::EngineOptions& options,
+                             const model::Share& share = {}) {
     Arena measure;
-    EngineRun plan{model::ParameterTree(m)};
+    EngineRun plan{model::ParameterTree(m, 1, model::Division::anywhere, share)};
     plan.request(m, options, measure);
     return measure.bytes();
   }

@@ -93,8 +93,11 @@ class Harness {
  public:
   using A = Accumulate<T>;
 
-  Harness(const deck::Model& m, const model::TransformerOptions& o)
-      : description(m), options(o), tree(m), arena(plan(m, tree, o)) {
+  Harness(const deck::Model& m, const model::TransformerOptions& o, const model::Share& share = {})
+      : description(m),
+        options(o),
+        tree(m, 1, model::Division::anywhere, share),
+        arena(plan(m, tree, o)) {
     request(arena);
     transformer->prepare(context);
   }
