@@ -16,7 +16,7 @@ struct RowProduct {
   /// A thread's part in registers: of 32 of them with packs of 64 bytes, else of 16.
   static constexpr int rows = 4, columns = sizeof(attention::Pack<A>) == 64 ? 6 : 3;
   /// Rows and columns of y that one work item makes: what they need of x and w stays in the caches.
-  static constexpr int tall = 64, wide = 48;
+  static constexpr int tall = 16, wide = 48;
 
   const A *x, *w;
   A* y;
@@ -27,8 +27,8 @@ struct RowProduct {
     const int across = (outputs + wide - 1) / wide;
     const int i0 = tile / across * tall, j0 = tile % across * wide;
     const int i1 = std::min(i0 + tall, n), j1 = std::min(j0 + wide, outputs);
-    for (int i = i0; i < i1; i += rows)
-      for (int j = j0; j < j1; j += columns) part(i, std::min(rows, i1 - i), j, j1 - j);
+    for (int j = j0; j < j1; j += columns)
+      for (int i = i0; i < i1; i += rows) part(i, std::min(rows, i1 - i), j, j1 - j);
   }
 
   void part(int i, int height, int j, int width) const {
