@@ -51,7 +51,8 @@ class Supervised(Campaign):
         self.run_trainer(*SUPERVISED, *sets("output.directory=one"))
         for name, ranks, *items in (("micro1", 1, "batch.per_rank=1"), ("micro8", 1, "batch.per_rank=8", "evaluation.batches=1"),
                                     ("ranks2", 2), ("ranks4", 4), ("ranks2s", 2, "parallel.shard='optimizer'"),
-                                    ("ranks4s", 4, "parallel.shard='optimizer'")):
+                                    ("ranks4s", 4, "parallel.shard='optimizer'"), ("ranks4f", 4, "parallel.shard='full'"),
+                                    ("tensor2", 2, "parallel.tensor=2"), ("grid", 4, "parallel.tensor=2", "parallel.pipeline=2")):
             if name == "micro1": items.append("evaluation.batches=8")  # the same rows
             self.run_trainer(*SUPERVISED, *sets(f"output.directory={name}", *items), ranks=ranks)
             self.compare("one", name, 1e-4)
