@@ -246,7 +246,8 @@ TEST(DeckContradictions, Epochs) {
 
 TEST(DeckContradictions, WhatRanksCannotDivide) {
   one("&parallel tensor = 2 / &optimizer kind = 'muon' /",
-      "d:1:11: parallel.tensor: 2 ranks have parts of each matrix, and Muon needs whole ones; write "
+      "d:1:11: parallel.tensor: 2 ranks have parts of each matrix, and Muon needs whole ones; "
+      "write "
       "1, or optimizer.kind = 'adamw'");
   none("&parallel tensor = 2 / &optimizer kind = 'muon' / &campaign task = 'generate' /");
   none("&parallel pipeline = 2 / &optimizer kind = 'muon' /");
