@@ -122,10 +122,10 @@ void MpiGroup::exchange(const Message& sent, const Message& received, void*) {
         "MPI_Waitall");
 }
 
-std::unique_ptr<Group> MpiGroup::split(int color) {
+MPI_Comm MpiGroup::part(int color) const {
   MPI_Comm part;
   check(MPI_Comm_split(comm_, color, rank_, &part), "MPI_Comm_split");
-  return make_group(part);
+  return part;
 }
 
 #if !defined(TERN_WITH_CUDA)

@@ -23,8 +23,20 @@ class NcclGroup : public MpiGroup {
     if (rank() == 0) nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId");
     broadcast(&id, sizeof id, 0);
     nccl_check(ncclCommInitRank(&nccl_, size(), id, rank()), "ncclCommInitRank");
+    owner_ = {nccl_, ncclCommDestroy};
   }
-  ~NcclGroup() override { ncclCommDestroy(nccl_); }
+  /// The same ranks in the same order: a communicator of NCCL holds memory of the device, so one
+  /// serves all such groups.
+  NcclGroup(MPI_Comm comm, const NcclGroup& same)
+      : MpiGroup(comm), owner_(same.owner_), nccl_(same.nccl_) {}
+
+  std::unique_ptr<Group> split(int color) override {
+    const MPI_Comm comm = part(color);
+    int ranks = 0;
+    check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
+    if (ranks == size()) return std::make_unique<NcclGroup>(comm, *this);
+    return make_group(comm);
+  }
 
   void all_reduce(float* data, std::size_t n, void* stream) override {
     sum(data, n, ncclFloat, stream);
@@ -74,6 +86,7 @@ class NcclGroup : public MpiGroup {
         ncclReduceScatter(data, own, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
         "ncclReduceScatter");
   }
+  std::shared_ptr<ncclComm> owner_;
   ncclComm_t nccl_ = nullptr;
 };
 

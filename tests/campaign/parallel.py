@@ -4,7 +4,7 @@
 """
 import json, os, random, re, shutil
 
-from tiny import MUON, Campaign, main
+from tiny import EXPERTS, MUON, Campaign, main
 
 # tensor, pipeline, ranks, further settings; ranks beyond tensor x pipeline are data replicas.
 LAYOUTS = ((2, 1, 2, ()), (4, 1, 4, ()), (1, 2, 2, ()), (2, 2, 4, ()), (2, 1, 4, ("parallel.shard='optimizer'",)))
@@ -43,6 +43,9 @@ class Layouts(Divided):
     """Losses and gradient norms are those of one rank, up to the rounding of float32."""
 
     def check(self, model, layouts=LAYOUTS):
+        for name in os.listdir(self.path):
+            if name == "one" or name.startswith("tensor"):
+                shutil.rmtree(self.file(name))
         self.train("one", *sets(*model))
         for tensor, pipeline, ranks, settings in layouts:
             name = f"tensor{tensor}_pipeline{pipeline}_of{ranks}"
@@ -77,6 +80,22 @@ class Layouts(Divided):
         self.train("one", *sets("precision.compute='bf16'"))
         self.train("four", *sets("precision.compute='bf16'"), *layout(2, 2), ranks=4)
         self.compare("one", "four", 1e-2)
+
+    def test_experts(self):
+        experts = EXPERTS[1::2]
+        self.check(experts, LAYOUTS[1:2] + LAYOUTS[4:])
+        self.check(experts + ("model.router_loss=0",), LAYOUTS[2:4])
+
+    def test_supervised(self):  # several conversations a row, so that positions and pattern change with each micro-step
+        rng = random.Random(5)
+        for name, n in (("train", 200), ("valid", 40)):
+            with open(self.file(f"data/{name}.jsonl"), "w") as f:
+                for _ in range(n):
+                    question = rng.choice(("alpha", "left", "day")) + "?" * rng.randint(0, 12)
+                    f.write(json.dumps({"messages": [{"role": "user", "content": question},
+                                                     {"role": "assistant", "content": question[::-1]}]}) + "\n")
+        self.check(("objective.kind='supervised'", "data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'",
+                    "model.context=48"), LAYOUTS[1:])
 
     def test_refinement(self):
         model = ("objective.kind='refinement'", "objective.supervision_steps=3", "objective.reward=4", "model.inner_steps=1")
@@ -125,6 +144,9 @@ class Texts(Divided):
 
     def test_average_saved_by_tensor_ranks(self):
         self.check(GPT2, (4, 1, 4, ()))
+
+    def test_experts(self):
+        self.check(EXPERTS[1::2] + ("model.router_loss=0",), (2, 2, 4, ()))
 
     def test_samples_beside_training(self):
         options = sets("generation.samples=2", "generation.max_tokens=8", "generation.temperature=0")

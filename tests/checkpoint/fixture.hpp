@@ -83,6 +83,33 @@ inline std::vector<Piece> pieces_of(const std::vector<std::vector<float>>& value
   return pieces;
 }
 
+/// The same where matrices are divided by columns, as tensor ranks hold some. Of each matrix rank 0
+/// holds the last third in two pieces a row, as where data ranks cut it there.
+inline std::vector<Piece> columns_of(const std::vector<Tensor>& tensors,
+                                     const std::vector<std::vector<float>>& values, int rank,
+                                     int ranks) {
+  std::vector<Piece> pieces;
+  for (std::size_t t = 0; t < values.size(); ++t) {
+    if (tensors[t].shape.size() != 2) continue;
+    const std::size_t rows = tensors[t].shape[0], width = tensors[t].shape[1];
+    const auto cut = [&](int r) { return width * r / ranks; };
+    const std::size_t first = cut(rank), count = cut(rank + 1) - first;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t at = row * width + first, half = count / 2;
+      const float* data = values[t].data() + at;
+      if (rank > 0 || row < 2 * rows / 3) {
+        pieces.push_back({t, at, count, data});
+      } else {
+        pieces.push_back({t, at, half, data});
+        pieces.push_back({t, at + half, count - half, data + half});
+      }
+    }
+  }
+  for (const Piece& piece : pieces_of(values, rank, ranks))
+    if (tensors[piece.tensor].shape.size() != 2) pieces.push_back(piece);
+  return pieces;
+}
+
 inline Header header_of(std::int64_t step) {
   return {step,
           step * 1000,

@@ -77,6 +77,26 @@ TEST(Layout, CoverTrimsOverlapsAndFindsGaps) {
                std::runtime_error);
 }
 
+TEST(Layout, BandsAreRowsOfOneRankThatFollowEachOther) {
+  // 4 rows of 6: rank 0 holds columns 0 to 3, rank 1 the others; rank 1's shard has a gap before
+  // the last row.
+  std::vector<Extent> extents;
+  for (std::size_t row = 0; row < 4; ++row) {
+    extents.push_back({0, 6 * row, 4, 10 + 4 * row, 0});
+    extents.push_back({0, 6 * row + 4, 2, 2 * row + (row == 3 ? 5 : 0), 1});
+  }
+  const auto found = bands({4, 6}, extents);
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].rows, 4u);
+  EXPECT_EQ(found[1].rows, 3u);
+  EXPECT_EQ(found[1].extent.first, 4u);
+  EXPECT_EQ(found[2].rows, 1u);
+  EXPECT_EQ(found[2].extent.offset, 11u);
+  // A flat range over several rows is one extent, and so are parts of a vector.
+  EXPECT_EQ(bands({4, 6}, {{0, 0, 12, 0, 0}, {0, 12, 12, 12, 0}}).size(), 2u);
+  EXPECT_EQ(bands({24}, {{0, 0, 12, 0, 0}, {0, 12, 12, 12, 0}}).size(), 2u);
+}
+
 std::uint64_t hash(const std::string& text, std::size_t piece) {
   Xxh64 hash;
   for (std::size_t i = 0; i < text.size(); i += piece)

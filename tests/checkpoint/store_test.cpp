@@ -116,6 +116,25 @@ TEST(Store, ShardsOfRanksReadAsOneFile) {
   }
 }
 
+TEST(Store, ColumnsOfRanksReadAsOneFile) {
+  const auto tensors = sample_tensors();
+  for (const int ranks : {2, 4}) {
+    const TemporaryFolder folder;
+    Log log;
+    auto stores = open_stores(folder, ranks, log);
+    const auto values = values_of(tensors, 3);
+    for (int rank = 0; rank < ranks; ++rank)
+      stores[static_cast<std::size_t>(rank)]->save(header_of(3), tensors,
+                                                   columns_of(tensors, values, rank, ranks));
+    for (auto& store : stores) EXPECT_TRUE(store->wait());
+    const Reader reader(folder.path() / "step_00000003");
+    EXPECT_TRUE(consistent(reader, tensors)) << ranks;
+    std::vector<float> read(700);  // from the middle of a row on
+    reader.read(tensors[1].path, 101, read.size(), read.data());
+    EXPECT_TRUE(std::equal(read.begin(), read.end(), values[1].begin() + 101)) << ranks;
+  }
+}
+
 std::vector<std::string> visible(const fs::path& folder) {
   Names names = names_in(folder);
   std::erase_if(names, [](const std::string& name) { return name == ".session"; });

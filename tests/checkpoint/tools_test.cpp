@@ -13,7 +13,9 @@ class Tools : public ::testing::TestWithParam<int> {
     const auto values = values_of(tensors_, 10);
     for (int rank = 0; rank < GetParam(); ++rank) {
       stores.push_back(std::make_unique<Store>(folder_.path(), rank, GetParam(), 2, log, 30.0));
-      stores.back()->save(header_of(10), tensors_, pieces_of(values, rank, GetParam()));
+      stores.back()->save(header_of(10), tensors_,
+                          GetParam() == 2 ? columns_of(tensors_, values, rank, 2)
+                                          : pieces_of(values, rank, GetParam()));
     }
     for (auto& store : stores) EXPECT_TRUE(store->wait());
   }
@@ -57,7 +59,7 @@ TEST_P(Tools, H5dumpListsIt) {
       << data.text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Tools, ::testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(Ranks, Tools, ::testing::Values(1, 2, 3));
 
 }  // namespace
 }  // namespace tern::checkpoint::testing

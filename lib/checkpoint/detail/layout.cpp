@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
@@ -79,6 +80,30 @@ std::vector<Extent> cover(const std::vector<Tensor>& tensors, std::vector<Extent
     if (covered != wanted || (next != extents.end() && next->tensor == t))
       throw std::runtime_error(fmt::format("{}: no rank holds the elements from {} on ({} in all)",
                                            tensors[t].path, covered, wanted));
+  }
+  return result;
+}
+
+std::vector<Band> bands(const Shape& shape, const std::vector<Extent>& extents) {
+  std::vector<Band> result;
+  std::map<int, std::size_t> open;  // by rank: the band that may go on
+  const std::size_t width = shape.empty() ? 0 : shape.back();
+  for (const Extent& e : extents) {
+    if (const auto found = open.find(e.rank); found != open.end()) {
+      Band& band = result[found->second];
+      const Extent& first = band.extent;
+      if (e.count == first.count && e.first == first.first + band.rows * width &&
+          e.offset == first.offset + band.rows * first.count) {
+        ++band.rows;
+        continue;
+      }
+    }
+    const bool within_row = shape.size() == 2 && e.first % width + e.count <= width;
+    if (within_row)
+      open[e.rank] = result.size();
+    else
+      open.erase(e.rank);
+    result.push_back({e, 1});
   }
   return result;
 }

@@ -39,4 +39,13 @@ struct Extent {
 /// std::runtime_error naming the first tensor with a gap.
 std::vector<Extent> cover(const std::vector<Tensor>& tensors, std::vector<Extent> extents);
 
+/// `rows` extents of one rank, each a row behind the one before, that follow each other in its
+/// shard: what it holds of a matrix whose columns are divided. One row: any extent.
+struct Band {
+  Extent extent;  // the first row's
+  std::size_t rows = 1;
+};
+/// The extents of one tensor, as cover() gives them, in as few bands as there are.
+std::vector<Band> bands(const Shape& shape, const std::vector<Extent>& extents);
+
 }  // namespace tern::checkpoint::detail

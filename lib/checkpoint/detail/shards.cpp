@@ -5,18 +5,27 @@
 namespace tern::checkpoint::detail {
 namespace {
 
-/// First place and number of the elements between two corners, which are contiguous in the flat
-/// order.
-std::pair<std::size_t, std::size_t> flat_range(hid_t space, const Shape& shape) {
-  if (shape.empty()) return {0, 1};
+/// The elements between two corners, as `rows` flat ranges of `count`, `stride` from one to the
+/// next: one range, or a part of each row of a matrix.
+struct Region {
+  std::size_t first = 0, count = 1, rows = 1, stride = 0;
+};
+
+Region region(hid_t space, const Shape& shape) {
+  Region r;
+  if (shape.empty()) return r;
   std::vector<hsize_t> low(shape.size()), high(shape.size());
   hdf5_check(H5Sget_select_bounds(space, low.data(), high.data()), "bounds of a mapping");
-  std::size_t first = 0, count = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    first = first * shape[i] + low[i];
-    count *= high[i] - low[i] + 1;
+    r.first = r.first * shape[i] + low[i];
+    r.count *= high[i] - low[i] + 1;
   }
-  return {first, count};
+  if (shape.size() == 2 && high[1] - low[1] + 1 < shape[1]) {
+    r.rows = high[0] - low[0] + 1;
+    r.count /= r.rows;
+    r.stride = shape[1];
+  }
+  return r;
 }
 
 std::string source_file(hid_t create, std::size_t index) {
@@ -40,8 +49,11 @@ std::vector<MappedRange> mapped_ranges(hid_t dataset, const Shape& shape) {
   for (std::size_t i = 0; i < mappings; ++i) {
     const Handle target(H5Pget_virtual_vspace(create, i), H5Sclose, "target of a mapping");
     const Handle source(H5Pget_virtual_srcspace(create, i), H5Sclose, "source of a mapping");
-    const auto [first, count] = flat_range(target, shape);
-    ranges.push_back({first, count, flat_range(source, {0}).first, source_file(create, i)});
+    const Region r = region(target, shape);
+    const std::size_t offset = region(source, {0}).first;
+    const std::string file = source_file(create, i);
+    for (std::size_t row = 0; row < r.rows; ++row)
+      ranges.push_back({r.first + row * r.stride, r.count, offset + row * r.count, file});
   }
   return ranges;
 }
@@ -60,17 +72,43 @@ void read_range(hid_t dataset, const Shape& shape, std::size_t first, std::size_
 void Shards::read(const std::vector<MappedRange>& ranges, std::size_t first, std::size_t count,
                   float* to) {
   const Hdf5Lock lock;
+  std::vector<Piece> pieces;  // that follow each other in one shard
   std::size_t found = 0;
   for (const MappedRange& range : ranges) {
     const std::size_t begin = std::max(first, range.first);
     const std::size_t end = std::min(first + count, range.first + range.count);
     if (begin >= end) continue;
-    const Shard& shard = open(range.file);
-    read_range(shard.data, {shard.size}, range.offset + (begin - range.first), end - begin,
-               to + (begin - first));
+    const Piece piece{&range.file, range.offset + (begin - range.first), end - begin,
+                      to + (begin - first)};
+    if (!pieces.empty() && !piece.follows(pieces)) read(pieces);
+    pieces.push_back(piece);
     found += end - begin;
   }
+  read(pieces);
   if (found != count) throw Hdf5Error("the shards do not hold all of it");
+}
+
+bool Shards::Piece::follows(const std::vector<Piece>& before) const {
+  constexpr std::size_t most = std::size_t{1} << 24;  // elements read at once
+  const Piece& last = before.back();
+  return *last.file == *file && last.offset + last.count == offset &&
+         offset + count - before.front().offset <= most;
+}
+
+/// All of them at once: to read a row of a divided matrix, HDF5 reads and checks a whole chunk.
+void Shards::read(std::vector<Piece>& pieces) {
+  if (pieces.empty()) return;
+  const Piece first = pieces.front(), last = pieces.back();
+  const Shard& shard = open(*first.file);
+  if (pieces.size() == 1) {
+    read_range(shard.data, {shard.size}, first.offset, first.count, first.to);
+  } else {
+    std::vector<float> all(last.offset + last.count - first.offset);
+    read_range(shard.data, {shard.size}, first.offset, all.size(), all.data());
+    for (const Piece& piece : pieces)
+      std::copy_n(all.data() + (piece.offset - first.offset), piece.count, piece.to);
+  }
+  pieces.clear();
 }
 
 Shards::Shard& Shards::open(const std::string& name) {

@@ -36,7 +36,15 @@ class Shards {
     Handle file, data;
     std::size_t size;
   };
+  /// Elements wanted of one shard, and where they go.
+  struct Piece {
+    const std::string* file;
+    std::size_t offset, count;
+    float* to;
+    bool follows(const std::vector<Piece>& before) const;
+  };
   Shard& open(const std::string& name);
+  void read(std::vector<Piece>& pieces);
 
   std::filesystem::path folder_;
   hid_t access_;

@@ -173,14 +173,21 @@ void write_virtual(const std::filesystem::path& file, const Header& header,
     const Shape& shape = tensors[t].shape;
     const Handle space = simple_space(shape);
     const Handle create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "dataset properties");
-    for (; next != extents.end() && next->tensor == t; ++next) {
-      std::size_t offset = next->offset;
-      for (const Box& box : boxes_of_range(shape, next->first, next->count)) {
-        const std::size_t size = shard_sizes[static_cast<std::size_t>(next->rank)];
+    const auto begin = next;
+    next = std::find_if(begin, extents.end(), [&](const Extent& e) { return e.tensor != t; });
+    for (const Band& band : bands(shape, {begin, next})) {
+      const Extent& e = band.extent;
+      std::size_t offset = e.offset;
+      std::vector<Box> boxes = boxes_of_range(shape, e.first, e.count);
+      if (band.rows > 1)
+        boxes = {
+            {{e.first / shape[1], e.first % shape[1]}, {band.rows, e.count}, band.rows * e.count}};
+      for (const Box& box : boxes) {
+        const std::size_t size = shard_sizes[static_cast<std::size_t>(e.rank)];
         const Handle source = simple_space({size});
         select_box(source, {{offset}, {box.count}, box.count});
         select_box(space, box);
-        hdf5_check(H5Pset_virtual(create, space, shard_file(next->rank).c_str(), "/data", source),
+        hdf5_check(H5Pset_virtual(create, space, shard_file(e.rank).c_str(), "/data", source),
                    "map " + tensors[t].path);
         offset += box.count;
       }

@@ -6,6 +6,9 @@
 
 namespace tern::comm::detail {
 
+/// A group over `comm`, which it will free, for the device of this build.
+std::unique_ptr<Group> make_group(MPI_Comm comm);
+
 class MpiGroup : public Group {
  public:
   explicit MpiGroup(MPI_Comm comm);
@@ -26,15 +29,16 @@ class MpiGroup : public Group {
   void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override;
   void all_reduce(bf16* data, std::size_t n, void* stream) override;
   void exchange(const Message& sent, const Message& received, void* stream) override;
-  std::unique_ptr<Group> split(int color) override;
+  std::unique_ptr<Group> split(int color) override { return make_group(part(color)); }
+
+ protected:
+  /// The communicator of the ranks that gave the same color.
+  MPI_Comm part(int color) const;
 
  private:
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   std::vector<float> wide_;  // bf16 data while it is summed
 };
-
-/// A group over `comm`, which it will free, for the device of this build.
-std::unique_ptr<Group> make_group(MPI_Comm comm);
 
 }  // namespace tern::comm::detail
