@@ -20,7 +20,8 @@ using test::Tokens;
 deck::Model model_of(int kind) {
   deck::Model m = kind == 0   ? test::tiny_model()
                   : kind == 1 ? test::gpt2_like()
-                              : test::qwen3_like();
+                  : kind == 2 ? test::qwen3_like()
+                              : test::moe_like();
   m.context = 128;
   m.init_scaled_residual = false;
   return m;
@@ -125,7 +126,7 @@ TEST_P(Kinds, TextEqualsTheGenerators) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3));
 
 class Golden : public testing::TestWithParam<const char*> {};
 

@@ -72,7 +72,8 @@ class RowInvariance : public testing::TestWithParam<int> {};
 TEST_P(RowInvariance, OfBlocksAndHead) {
   deck::Model m = GetParam() == 0   ? test::tiny_model()
                   : GetParam() == 1 ? test::gpt2_like()
-                                    : test::qwen3_like();
+                  : GetParam() == 2 ? test::qwen3_like()
+                                    : test::moe_like();
   m.ffn_hidden = 53;  // rows that begin anywhere in a vector
   m.init_scaled_residual = false;
   Rows rows(m);
@@ -88,7 +89,7 @@ TEST_P(RowInvariance, OfBlocksAndHead) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RowInvariance, testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(Models, RowInvariance, testing::Values(0, 1, 2, 3));
 
 }  // namespace
 }  // namespace tern
