@@ -21,6 +21,15 @@ class ByteTokenizer final : public Tokenizer {
     for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
   }
 
+  void encode_marked(std::string_view text, std::vector<std::int32_t>& tokens) const override {
+    for (std::size_t at; (at = text.find(end_name)) != text.npos;) {
+      encode(text.substr(0, at), tokens);
+      tokens.push_back(end);
+      text.remove_prefix(at + end_name.size());
+    }
+    encode(text, tokens);
+  }
+
   std::string decode(const std::vector<std::int32_t>& tokens) const override {
     std::string text;
     for (const std::int32_t token : tokens) {

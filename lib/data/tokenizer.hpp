@@ -14,6 +14,10 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   /// Tokens of a text, appended. Special tokens in the text are treated as plain text.
   virtual void encode(std::string_view text, std::vector<std::int32_t>& tokens) const = 0;
+  /// The same, with the names of special tokens in the text read as these tokens: for text that a
+  /// template wrote, never for a user's. Throws UserError if one asks for what is not supported
+  /// (single_word, lstrip, rstrip).
+  virtual void encode_marked(std::string_view text, std::vector<std::int32_t>& tokens) const = 0;
   /// Bytes of tokens; ids out of range throw UserError.
   virtual std::string decode(const std::vector<std::int32_t>& tokens) const = 0;
   virtual std::size_t vocabulary() const = 0;

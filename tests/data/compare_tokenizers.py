@@ -48,9 +48,9 @@ def make_texts(rng, count):
     return texts
 
 
-def tern(tool, tokenizer, texts):
+def tern(tool, tokenizer, texts, *options):
     data = b"".join(struct.pack("<Q", len(t)) + t for t in texts)
-    done = subprocess.run([tool, str(tokenizer)], input=data, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([tool, str(tokenizer), *options], input=data, stdout=subprocess.PIPE, check=True)
     results, at, out = [], 0, done.stdout
     for _ in texts:
         (count,) = struct.unpack_from("<Q", out, at)
@@ -137,6 +137,24 @@ def check_trained_there(tool, folder, texts):
         check(tool, name, file, tagged, nfc=name == "qwen form")
 
 
+def check_special_tokens(tool, file, texts, rng):
+    """Qwen's added tokens: special ones are found where asked, and are plain text otherwise."""
+    theirs = tokenizers.Tokenizer.from_file(str(file))
+    special = ["<|im_start|>", "<|im_end|>", "<|im", "<|endoftext|>"]
+    theirs.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in special])
+    file = file.with_name("special.json")
+    theirs.save(str(file))
+    pool = special + ["<think>", "</think>", "<|", "|>", "im_start", "\n", " ", "user\n", "e\u0301", "a\u0327\u0301"]
+    marked = ["".join(rng.choice(pool) for _ in range(rng.randrange(12))) + text[:20] for text in texts[:1000]]
+    normal = lambda text: unicodedata.normalize("NFC", text).encode()
+    data = [t.encode() for t in marked]
+    compare("special tokens, read", marked, tern(tool, file, data, "marked"),
+            [e.ids for e in theirs.encode_batch(marked, add_special_tokens=False)], normal)
+    theirs.encode_special_tokens = True  # as plain text
+    compare("special tokens, not read", marked, tern(tool, file, data),
+            [e.ids for e in theirs.encode_batch(marked, add_special_tokens=False)], normal)
+
+
 def every_composition(rng):
     """Each character with a canonical decomposition, in pieces and whole, among marks in any order."""
     marks = [c for c in stable_characters() if unicodedata.combining(c)]
@@ -174,6 +192,7 @@ def main():
         corpus.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts if t.strip()))
         check_trained_here(tool, sys.argv[2], folder, texts, corpus)
         check_trained_there(tool, folder, texts)
+        check_special_tokens(tool, folder / "qwen_form.json", texts, rng)
         check(tool, "NFC", folder / "qwen_form.json", every_composition(rng), nfc=True)
 
 

@@ -24,6 +24,12 @@ Tokens encode(const Tokenizer& tokenizer, std::string_view text) {
   return tokens;
 }
 
+Tokens encode_marked(const Tokenizer& tokenizer, std::string_view text) {
+  Tokens tokens;
+  tokenizer.encode_marked(text, tokens);
+  return tokens;
+}
+
 std::unique_ptr<Tokenizer> trained(const Scratch& scratch, PiecePattern pattern,
                                    std::size_t vocabulary) {
   BpeTrainer trainer({vocabulary, pattern, 2});
@@ -67,6 +73,8 @@ TEST(ByteTokenizer, TokensAreBytes) {
   EXPECT_EQ(bytes->id("a"), 97);
   EXPECT_EQ(bytes->id("ab"), -1);
   EXPECT_EQ(bytes->id("<|endoftext|>"), 256);
+  EXPECT_EQ(encode_marked(*bytes, "a<|endoftext|><|endoftext|>b"), (Tokens{97, 256, 256, 98}));
+  EXPECT_EQ(encode(*bytes, "<|endoftext|>").size(), 13u);
   expect_user_error([&] { bytes->decode({257}); }, {"257"});
   expect_user_error([&] { bytes->decode({-1}); }, {"-1"});
 }
@@ -228,8 +236,19 @@ TEST(TokenizerJson, AddedTokensThatAreNotSpecialAreFoundInTheText) {
   EXPECT_EQ(encode(*tokenizer, "hell<t>hell"), (Tokens{258, 260, 258}));
   EXPECT_EQ(encode(*tokenizer, "<t>><t>"), (Tokens{261, 260}));  // the longest that starts first
   EXPECT_EQ(encode(*tokenizer, "<end>").size(), 5u);
+  EXPECT_EQ(encode_marked(*tokenizer, "<end>hell<t><end>"), (Tokens{270, 258, 260, 270}));
   EXPECT_EQ(tokenizer->decode({260, 270}), "<t><end>");
   expect_user_error([&] { tokenizer->decode({265}); }, {"token 265"});  // between the ids in use
+}
+
+TEST(TokenizerJson, SpecialTokensThatTakeSpacesAlongAreRefusedWhereTheyAreRead) {
+  const Scratch scratch;
+  json root = small_json();
+  root["added_tokens"] =
+      json::parse(R"([{"id": 260, "content": "<mask>", "special": true, "lstrip": true}])");
+  const auto tokenizer = open_json(scratch, root);
+  EXPECT_EQ(encode(*tokenizer, "a <mask>").size(), 8u);
+  expect_user_error([&] { encode_marked(*tokenizer, "a <mask>"); }, {"'<mask>'", "lstrip"});
 }
 
 TEST(TokenizerJson, OptionsOfTheModelAndThePreTokenizer) {

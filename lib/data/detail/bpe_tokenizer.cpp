@@ -25,13 +25,28 @@ BpeTokenizer::BpeTokenizer(BpeDescription description)
       user_error("{}: byte {:#04x} has no token; only byte-level vocabularies are read",
                  what_.source, byte);
   }
-  for (const AddedToken& token : what_.added)
-    if (!token.special) matched_.push_back(&token);
-  for (const AddedToken* token : matched_)
-    starts_added_[static_cast<unsigned char>(token->content.front())] = true;
-  std::stable_sort(matched_.begin(), matched_.end(), [](const AddedToken* a, const AddedToken* b) {
-    return a->content.size() > b->content.size();
-  });
+  for (const AddedToken& token : what_.added) {
+    all_.add(token);
+    if (!token.special) plain_.add(token);
+  }
+}
+
+void AddedTokenSearch::add(const AddedToken& token) {
+  const auto shorter = [&](const AddedToken* other) {
+    return other->content.size() < token.content.size();
+  };
+  tokens_.insert(std::find_if(tokens_.begin(), tokens_.end(), shorter), &token);
+  starts_[static_cast<unsigned char>(token.content.front())] = true;
+}
+
+std::pair<std::size_t, const AddedToken*> AddedTokenSearch::first(std::string_view text) const {
+  if (tokens_.empty()) return {text.size(), nullptr};
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (!starts_[static_cast<unsigned char>(text[at])]) continue;
+    for (const AddedToken* token : tokens_)
+      if (text.substr(at).starts_with(token->content)) return {at, token};
+  }
+  return {text.size(), nullptr};
 }
 
 std::int32_t BpeTokenizer::id(std::string_view token) const {
@@ -98,30 +113,30 @@ struct BpeTokenizer::Encoder {
   }
 };
 
-/// Place of the first added token in `text` (of those starting there, the longest), or text.size().
-std::size_t BpeTokenizer::added_token_at(std::string_view text, const AddedToken** found) const {
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (!starts_added_[static_cast<unsigned char>(text[at])]) continue;
-    for (const AddedToken* token : matched_) {
-      if (text.substr(at).starts_with(token->content)) return *found = token, at;
-    }
-  }
-  return text.size();
-}
-
-void BpeTokenizer::encode(std::string_view text, std::vector<std::int32_t>& tokens) const {
+void BpeTokenizer::encode(std::string_view text, const AddedTokenSearch& search,
+                          std::vector<std::int32_t>& tokens) const {
   thread_local WordCache cache;
   cache.belong_to(serial_);
   Encoder encoder{*this, tokens, cache};
   while (!text.empty()) {
-    const AddedToken* token = nullptr;
-    const std::size_t at = matched_.empty() ? text.size() : added_token_at(text, &token);
+    const auto [at, token] = search.first(text);
     encoder.add_segment(text.substr(0, at));
     text.remove_prefix(at);
     if (token == nullptr) continue;
+    if (!token->option.empty())
+      user_error("{}: the added token '{}' has {} = true, which is not supported", what_.source,
+                 token->content, token->option);
     tokens.push_back(token->id);
     text.remove_prefix(token->content.size());
   }
+}
+
+void BpeTokenizer::encode(std::string_view text, std::vector<std::int32_t>& tokens) const {
+  encode(text, plain_, tokens);
+}
+
+void BpeTokenizer::encode_marked(std::string_view text, std::vector<std::int32_t>& tokens) const {
+  encode(text, all_, tokens);
 }
 
 std::string BpeTokenizer::decode(const std::vector<std::int32_t>& tokens) const {

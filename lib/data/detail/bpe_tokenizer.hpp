@@ -13,11 +13,24 @@
 namespace tern::data::detail {
 
 /// A token beside the merges, found in the text as it stands, before anything else. Special ones
-/// are not looked for: in a text they are plain text.
+/// are looked for where the caller asks for it: in a text they are plain text.
 struct AddedToken {
   std::string content;
   std::int32_t id = -1;
   bool special = true;
+  std::string option = {};  // of tokenizer.json, which changes how it is found; empty: none
+};
+
+/// Finds added tokens in a text; of those that start at one place, the longest. Refers to them.
+class AddedTokenSearch {
+ public:
+  void add(const AddedToken& token);
+  /// Place of the first in `text`, and which it is; text.size() and null if there is none.
+  std::pair<std::size_t, const AddedToken*> first(std::string_view text) const;
+
+ private:
+  std::vector<const AddedToken*> tokens_;  // longest first
+  std::array<bool, 256> starts_ = {};      // whether one of them starts with the byte
 };
 
 /// Everything that defines a byte-level BPE tokenizer.
@@ -41,6 +54,7 @@ class BpeTokenizer final : public Tokenizer {
   explicit BpeTokenizer(BpeDescription description);
 
   void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override;
+  void encode_marked(std::string_view text, std::vector<std::int32_t>& tokens) const override;
   std::string decode(const std::vector<std::int32_t>& tokens) const override;
   std::size_t vocabulary() const override { return what_.tokens.size(); }
   std::int32_t end_of_text() const override { return what_.end_of_text; }
@@ -48,15 +62,15 @@ class BpeTokenizer final : public Tokenizer {
 
  private:
   struct Encoder;
-  std::size_t added_token_at(std::string_view text, const AddedToken** found) const;
+  void encode(std::string_view text, const AddedTokenSearch& search,
+              std::vector<std::int32_t>& tokens) const;
 
   const BpeDescription what_;
   const Merges merges_;
   std::vector<std::int32_t> byte_ids_;
   std::unordered_map<std::string, std::int32_t> ids_;
-  std::vector<const AddedToken*> matched_;   // not special, longest first
-  std::array<bool, 256> starts_added_ = {};  // whether one of them starts with the byte
-  const std::uint64_t serial_;               // tells the threads' caches whose words they hold
+  AddedTokenSearch plain_, all_;  // without and with the special tokens
+  const std::uint64_t serial_;    // tells the threads' caches whose words they hold
 };
 
 }  // namespace tern::data::detail

@@ -112,9 +112,11 @@ void read_added_tokens(Builder& builder, const json& tokens, const std::string& 
     if (token.content.empty() || id < 0 || id >= max_tokens)
       user_error("{}: the added token {} has no content or no valid id", file, entry.dump());
     for (const char* option : {"single_word", "lstrip", "rstrip"}) {
-      if (!token.special && entry.value(option, false))
+      if (!entry.value(option, false)) continue;
+      if (!token.special)
         user_error("{}: the added token '{}' has {} = true, which is not supported", file,
                    token.content, option);
+      token.option = option;
     }
     builder.add_added(std::move(token));
   }
