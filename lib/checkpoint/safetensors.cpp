@@ -3,15 +3,12 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.hpp"
 #include "base/types.hpp"
+#include "checkpoint/detail/convert.hpp"
 #include "checkpoint/detail/files.hpp"
-#include "checkpoint/detail/layout.hpp"
-#include "checkpoint/detail/mapping.hpp"
 #include "checkpoint/detail/safetensors_header.hpp"
 
 namespace tern::checkpoint {
@@ -21,39 +18,57 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// IEEE half precision: 5 exponent bits, 10 mantissa bits.
-float float_of_half(std::uint16_t half) {
-  const std::uint32_t exponent = half >> 10 & 0x1f, mantissa = half & 0x3ff;
-  float value;
-  if (exponent == 0) {
-    value = std::ldexp(static_cast<float>(mantissa), -24);
-  } else {
-    const std::uint32_t wide =
-        exponent == 31 ? 0x7f800000u | mantissa << 13 : (exponent + 112) << 23 | mantissa << 13;
-    std::memcpy(&value, &wide, sizeof value);
-  }
-  return half & 0x8000 ? -value : value;
-}
-
-/// `Stored` values, at any address, as floats.
-template <class Stored, class Convert>
-std::vector<float> convert(const unsigned char* from, std::size_t count, Convert to_float) {
-  std::vector<float> result(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    Stored stored;
-    std::memcpy(&stored, from + i * sizeof stored, sizeof stored);
-    result[i] = to_float(stored);
-  }
-  return result;
-}
-
-struct MappedFile {
-  explicit MappedFile(const fs::path& path) : mapping(path) {
-    arrays = parse_safetensors(mapping.data(), mapping.size());
-  }
-  Mapping mapping;
+struct OpenFile {
+  explicit OpenFile(const fs::path& path) : file(path, O_RDONLY), arrays(parse_safetensors(file)) {}
+  File file;
   std::map<std::string, StoredArray> arrays;
 };
+
+constexpr std::size_t chunk = std::size_t{4} << 20;  // bytes that are converted at a time
+constexpr std::size_t wide = std::size_t{32} << 10;  // bytes of a row that are worth a read alone
+
+void read_bytes(const File& file, void* to, std::size_t count, std::size_t offset) {
+  if (file.read(to, count, offset) != count)
+    user_error("it ended before byte {} while it was read", offset + count);
+}
+
+/// `count` values that lie one after the other from byte `offset` on.
+template <class Stored, class V>
+void read_run(const File& file, std::size_t offset, std::size_t count, V* to) {
+  if constexpr (std::is_same_v<Stored, V>) return read_bytes(file, to, count * sizeof(V), offset);
+  thread_local std::vector<unsigned char> buffer;
+  buffer.resize(std::max(buffer.size(), std::min(count * sizeof(Stored), chunk)));
+  constexpr std::size_t step = chunk / sizeof(Stored);
+  for (std::size_t first = 0; first < count; first += step) {
+    const std::size_t n = std::min(step, count - first);
+    read_bytes(file, buffer.data(), n * sizeof(Stored), offset + first * sizeof(Stored));
+    convert<Stored>(buffer.data(), n, to + first);
+  }
+}
+
+/// Some columns of rows that are `width` long and start at byte `offset`: narrow ones are taken out
+/// of whole rows, since a read costs as much as thousands of bytes.
+template <class Stored, class V>
+void read_columns(const File& file, std::size_t offset, std::size_t width, const Part& part,
+                  V* to) {
+  const std::size_t row_bytes = width * sizeof(Stored);
+  if (part.columns * sizeof(Stored) >= wide || row_bytes > chunk) {
+    for (std::size_t r = 0; r < part.rows; ++r)
+      read_run<Stored>(file, offset + (part.row + r) * row_bytes + part.column * sizeof(Stored),
+                       part.columns, to + r * part.columns);
+    return;
+  }
+  thread_local std::vector<unsigned char> buffer;
+  buffer.resize(chunk);
+  const std::size_t together = chunk / row_bytes;
+  for (std::size_t first = 0; first < part.rows; first += together) {
+    const std::size_t rows = std::min(together, part.rows - first);
+    read_bytes(file, buffer.data(), rows * row_bytes, offset + (part.row + first) * row_bytes);
+    for (std::size_t r = 0; r < rows; ++r)
+      convert<Stored>(buffer.data() + r * row_bytes + part.column * sizeof(Stored), part.columns,
+                      to + (first + r) * part.columns);
+  }
+}
 
 nlohmann::json read_index(const fs::path& path) {
   const auto index = nlohmann::json::parse(read_text(path), nullptr, false);
@@ -80,9 +95,9 @@ struct SafetensorsReader::Impl {
                  path.string());
   }
 
-  const MappedFile& open_file(const fs::path& file) {
+  const OpenFile& open_file(const fs::path& file) {
     try {
-      files.push_back(std::make_unique<MappedFile>(file));
+      files.push_back(std::make_unique<OpenFile>(file));
     } catch (const std::runtime_error& error) {
       user_error("{}: {}", file.string(), error.what());
     }
@@ -93,7 +108,7 @@ struct SafetensorsReader::Impl {
 
   /// Only what the index names, each from the file it names.
   void open_index(const fs::path& index) {
-    std::map<std::string, const MappedFile*> opened;
+    std::map<std::string, const OpenFile*> opened;
     std::map<std::string, Place> named;
     const nlohmann::json weight_map = read_index(index);
     for (const auto& [name, value] : weight_map.items()) {
@@ -110,7 +125,7 @@ struct SafetensorsReader::Impl {
   }
 
   struct Place {
-    const MappedFile* file;
+    const OpenFile* file;
     const StoredArray* array;
   };
 
@@ -121,12 +136,13 @@ struct SafetensorsReader::Impl {
   }
 
   fs::path path;
-  std::vector<std::unique_ptr<MappedFile>> files;
+  std::vector<std::unique_ptr<OpenFile>> files;
   std::map<std::string, Place> places;
 };
 
 SafetensorsReader::SafetensorsReader(const fs::path& path) : impl_(std::make_unique<Impl>(path)) {}
 SafetensorsReader::~SafetensorsReader() = default;
+SafetensorsReader::SafetensorsReader(SafetensorsReader&&) noexcept = default;
 
 bool SafetensorsReader::has(const std::string& name) const { return impl_->places.contains(name); }
 
@@ -140,84 +156,50 @@ std::vector<std::size_t> SafetensorsReader::shape(const std::string& name) const
   return impl_->at(name).array->shape;
 }
 
-std::vector<float> SafetensorsReader::read(const std::string& name) const {
+const std::string& SafetensorsReader::dtype(const std::string& name) const {
+  return impl_->at(name).array->dtype;
+}
+
+std::pair<std::size_t, std::size_t> SafetensorsReader::position(const std::string& name) const {
   const auto& [file, array] = impl_->at(name);
-  const unsigned char* from = file->mapping.data() + array->begin;
-  const auto cast = [](auto value) { return static_cast<float>(value); };
-  if (array->dtype == "F32") return convert<float>(from, array->elements, cast);
-  if (array->dtype == "F64") return convert<double>(from, array->elements, cast);
-  if (array->dtype == "BF16") return convert<bf16>(from, array->elements, cast);
-  if (array->dtype == "F16") return convert<std::uint16_t>(from, array->elements, float_of_half);
-  user_error("{}: tensor '{}' is {}, and only F32, F16, BF16 and F64 are read",
-             impl_->path.string(), name, array->dtype);
+  const auto same = [&, wanted = file](const auto& other) { return other.get() == wanted; };
+  const auto found = std::find_if(impl_->files.begin(), impl_->files.end(), same);
+  return {static_cast<std::size_t>(found - impl_->files.begin()), array->begin};
 }
 
-namespace {
-
-std::size_t width_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
-
-/// Length and JSON, padded with spaces so that the data starts at a multiple of 8.
-std::string header_of(const std::vector<NamedArray>& arrays, Dtype dtype,
-                      const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::size_t begin = 0;
-  for (const NamedArray& array : arrays) {
-    TERN_REQUIRE(!header.contains(array.name), "tensor '{}' twice", array.name);
-    const std::size_t end = begin + element_count(array.shape) * width_of(dtype);
-    header[array.name] = {{"dtype", dtype == Dtype::f32 ? "F32" : "BF16"},
-                          {"shape", array.shape},
-                          {"data_offsets", {begin, end}}};
-    begin = end;
-  }
-  std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');
-  const std::uint64_t length = text.size();
-  std::string prefix(sizeof length, '\0');
-  std::memcpy(prefix.data(), &length, sizeof length);
-  return prefix + text;
-}
-
-std::size_t write_array(File& file, std::size_t offset, const NamedArray& array, Dtype dtype) {
-  const std::size_t count = element_count(array.shape);
-  if (dtype == Dtype::f32) {
-    file.write(array.data, count * sizeof(float), offset);
-  } else {
-    constexpr std::size_t step = std::size_t{1} << 20;
-    std::vector<bf16> rounded(std::min(count, step));
-    for (std::size_t first = 0; first < count; first += step) {
-      const std::size_t n = std::min(step, count - first);
-      std::copy_n(array.data + first, n, rounded.begin());
-      file.write(rounded.data(), n * sizeof(bf16), offset + first * sizeof(bf16));
-    }
-  }
-  return offset + count * width_of(dtype);
-}
-
-}  // namespace
-
-void write_safetensors(const fs::path& file, const std::vector<NamedArray>& arrays, Dtype dtype,
-                       const std::map<std::string, std::string>& metadata) {
-  const fs::path temporary = file.string() + ".tmp-" + unique_token();
+template <class V>
+void SafetensorsReader::read(const std::string& name, const Part& part, V* to) const {
+  const auto& [file, array] = impl_->at(name);
+  const std::size_t width = array->shape.empty() ? 1 : array->shape.back();
+  const std::size_t height = width == 0 ? 0 : array->elements / width;
+  TERN_REQUIRE(part.row + part.rows <= height && part.column + part.columns <= width,
+               "rows {} + {} and columns {} + {} of '{}', which is {} x {}", part.row, part.rows,
+               part.column, part.columns, name, height, width);
+  const auto read_stored = [&, opened = file, stored = array](auto type) {
+    using Stored = decltype(type);
+    if (part.columns == width)
+      read_run<Stored>(opened->file, stored->begin + part.row * width * sizeof(Stored),
+                       part.rows * width, to);
+    else
+      read_columns<Stored>(opened->file, stored->begin, width, part, to);
+  };
   try {
-    {
-      File out(temporary, O_WRONLY | O_CREAT | O_EXCL);
-      const std::string header = header_of(arrays, dtype, metadata);
-      out.write(header.data(), header.size(), 0);
-      std::size_t offset = header.size();
-      for (const NamedArray& array : arrays) offset = write_array(out, offset, array, dtype);
-      out.sync();
-    }
-    rename_path(temporary, file);
-    sync_path(file.parent_path().empty() ? "." : file.parent_path());
-  } catch (const FileError& error) {
-    remove_quietly(temporary);
-    user_error("{} was not written: {}; check the folder, its permissions and free space",
-               file.string(), error.what());
-  } catch (...) {
-    remove_quietly(temporary);
-    throw;
+    if (!with_stored_type(array->dtype, read_stored))
+      user_error("it is {}, and only F32, F16, BF16 and F64 are read", array->dtype);
+  } catch (const std::runtime_error& error) {
+    user_error("{}: tensor '{}': {}", impl_->path.string(), name, error.what());
   }
 }
+
+std::vector<float> SafetensorsReader::read(const std::string& name) const {
+  const StoredArray& array = *impl_->at(name).array;
+  const std::size_t width = array.shape.empty() ? 1 : array.shape.back();
+  std::vector<float> values(array.elements);
+  read(name, {0, width == 0 ? 0 : array.elements / width, 0, width}, values.data());
+  return values;
+}
+
+template void SafetensorsReader::read(const std::string&, const Part&, float*) const;
+template void SafetensorsReader::read(const std::string&, const Part&, bf16*) const;
 
 }  // namespace tern::checkpoint

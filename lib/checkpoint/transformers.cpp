@@ -1,18 +1,14 @@
 #include "checkpoint/transformers.hpp"
 
+#include <set>
+
 #include "base/error.hpp"
-#include "checkpoint/detail/files.hpp"
+#include "base/types.hpp"
 #include "checkpoint/detail/transformers_config.hpp"
 #include "checkpoint/detail/transformers_names.hpp"
 
 namespace tern::checkpoint {
 namespace {
-
-std::size_t elements(const std::vector<std::size_t>& shape) {
-  std::size_t count = 1;
-  for (const std::size_t extent : shape) count *= extent;
-  return count;
-}
 
 /// GPT-2 files of the first kind lack the prefix.
 std::string stored_name(const SafetensorsReader& weights, const std::string& name) {
@@ -23,6 +19,35 @@ std::string stored_name(const SafetensorsReader& weights, const std::string& nam
   }
   return name;
 }
+
+/// What is wrong with the stored tensor; empty: nothing.
+std::string mismatch(const SafetensorsReader& weights, const detail::Place& place) {
+  if (!weights.has(place.tensor))
+    return fmt::format("has no tensor '{}', which its config.json asks for", place.tensor);
+  const std::vector<std::size_t> shape = weights.shape(place.tensor);
+  if (shape == place.shape) return "";
+  return fmt::format("tensor '{}' has shape ({}), config.json asks for ({})", place.tensor,
+                     fmt::join(shape, ", "), fmt::join(place.shape, ", "));
+}
+
+/// Tensors that files hold though Transformers makes them itself: the head of tied embeddings,
+/// rotary frequencies, the causal mask of old GPT-2 files.
+bool is_surplus(const std::string& name, bool tied) {
+  return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq") ||
+         name.ends_with(".attn.masked_bias") || name.ends_with(".attn.bias");
+}
+
+/// The first few of a list of faults, and how many there are.
+struct Faults {
+  std::size_t count = 0;
+  std::string shown = {};
+  void add(const std::string& fault) {
+    if (++count <= 8) shown += "\n  " + fault;
+  }
+  std::string text() const {
+    return count <= 8 ? shown : fmt::format("{}\n  and {} more", shown, count - 8);
+  }
+};
 
 struct Wish {
   const char* name;
@@ -53,6 +78,7 @@ Wish uncapped(const deck::Model& m) {
 
 std::vector<Wish> llama_wishes(const deck::Model& m) {
   return {{"activation", quoted(m.activation), m.activation == "swiglu", "'swiglu'"},
+          {"experts", std::to_string(m.experts), m.experts == 0 || m.qk_norm, "0 without qk_norm"},
           {"norm", quoted(m.norm), m.norm == "rmsnorm", "'rmsnorm'"},
           {"position", quoted(m.position), m.position == "rope", "'rope'"},
           {"ffn_bias", flag(m.ffn_bias), !(m.qk_norm && m.ffn_bias), ".false. with qk_norm"},
@@ -68,6 +94,7 @@ std::vector<Wish> gpt2_wishes(const deck::Model& m) {
       {"attention_bias", flag(m.attention_bias), m.attention_bias, ".true."},
       {"ffn_bias", flag(m.ffn_bias), m.ffn_bias, ".true."},
       {"qk_norm", flag(m.qk_norm), !m.qk_norm, ".false."},
+      {"experts", std::to_string(m.experts), m.experts == 0, "0"},
       {"kv_heads", std::to_string(m.kv_heads), m.kv_heads == m.heads, "as many as heads"},
       {"head_dim", std::to_string(m.head_dim), m.head_dim * m.heads == m.hidden, "hidden / heads"},
       once(m),
@@ -75,6 +102,14 @@ std::vector<Wish> gpt2_wishes(const deck::Model& m) {
 }
 
 }  // namespace
+
+bool is_transformers(const std::filesystem::path& directory) {
+  return std::filesystem::exists(directory / "config.json");
+}
+
+deck::Model transformers_model(const std::filesystem::path& directory) {
+  return detail::read_config(directory / "config.json").model;
+}
 
 TransformersReader::TransformersReader(const std::filesystem::path& directory)
     : TransformersReader(directory, detail::read_config(directory / "config.json")) {}
@@ -86,56 +121,87 @@ TransformersReader::TransformersReader(const std::filesystem::path& directory,
       architecture_(config.architecture),
       weights_(directory) {}
 
+/// Where the files have the parameter, or should have it.
+detail::Place TransformersReader::place(const std::string& name,
+                                        const std::vector<std::size_t>& shape) const {
+  detail::Place place = detail::place_of(architecture_, name, shape);
+  place.tensor = stored_name(weights_, place.tensor);
+  if (weights_.has(place.tensor)) return place;
+  const auto fused = detail::fused_place(name, shape, static_cast<std::size_t>(model_.experts));
+  return fused && weights_.has(fused->tensor) ? *fused : place;
+}
+
+detail::Place TransformersReader::stored_place(const std::string& name,
+                                               const std::vector<std::size_t>& shape) const {
+  detail::Place found = place(name, shape);
+  if (const std::string wrong = mismatch(weights_, found); !wrong.empty())
+    user_error("{}: {}", directory_.string(), wrong);
+  return found;
+}
+
+void TransformersReader::require(const std::vector<Described>& parameters) const {
+  Faults faults;
+  std::set<std::string> known;
+  for (const Described& p : parameters) {
+    const detail::Place found = place(p.name, p.shape);
+    if (!known.insert(found.tensor).second) continue;
+    if (const std::string wrong = mismatch(weights_, found); !wrong.empty()) faults.add(wrong);
+  }
+  for (const std::string& name : weights_.names())
+    if (!known.contains(name) && !is_surplus(name, model_.tie_embeddings))
+      faults.add(fmt::format("tensor '{}' is no part of the model", name));
+  if (faults.count > 0)
+    user_error("{}: the weights are not those of its config.json:{}", directory_.string(),
+               faults.text());
+}
+
+template <class V>
+void TransformersReader::read(const std::string& name, const std::vector<std::size_t>& shape,
+                              const Part& part, V* to) const {
+  const detail::Place found = stored_place(name, shape);
+  const Part stored = detail::part_in_tensor(found, part);
+  if (!found.transposed) return weights_.read(found.tensor, stored, to);
+  std::vector<V> turned(part.rows * part.columns);
+  weights_.read(found.tensor, stored, turned.data());
+  for (std::size_t r = 0; r < part.rows; ++r)
+    for (std::size_t c = 0; c < part.columns; ++c)
+      to[r * part.columns + c] = turned[c * part.rows + r];
+}
+
 std::vector<float> TransformersReader::read(const std::string& name,
                                             const std::vector<std::size_t>& shape) const {
-  const detail::Place place = detail::place_of(architecture_, name);
-  const std::string stored = stored_name(weights_, place.tensor);
-  if (!weights_.has(stored))
-    user_error("{} has no tensor '{}', which its config.json asks for", directory_.string(),
-               place.tensor);
-  const std::vector<std::size_t> wanted = detail::tensor_shape(place, shape);
-  if (weights_.shape(stored) != wanted)
-    user_error("{}: tensor '{}' has shape ({}), config.json asks for ({})", directory_.string(),
-               stored, fmt::join(weights_.shape(stored), ", "), fmt::join(wanted, ", "));
-  return detail::extract(place, shape, weights_.read(stored));
+  const std::size_t columns = shape.back();
+  const std::size_t rows = shape.size() > 1 ? shape[0] : 1;
+  std::vector<float> values(rows * columns);
+  read(name, shape, {0, rows, 0, columns}, values.data());
+  return values;
 }
+
+const std::string& TransformersReader::dtype(const Described& p) const {
+  return weights_.dtype(stored_place(p.name, p.shape).tensor);
+}
+
+std::pair<std::size_t, std::size_t> TransformersReader::position(const Described& p) const {
+  const detail::Place found = stored_place(p.name, p.shape);
+  auto [file, byte] = weights_.position(found.tensor);
+  return {file, byte + found.first};
+}
+
+template void TransformersReader::read(const std::string&, const std::vector<std::size_t>&,
+                                       const Part&, float*) const;
+template void TransformersReader::read(const std::string&, const std::vector<std::size_t>&,
+                                       const Part&, bf16*) const;
 
 std::string transformers_architecture(const deck::Model& model) {
   const std::string llama = unmet(llama_wishes(model)), gpt2 = unmet(gpt2_wishes(model));
-  if (llama.empty()) return model.qk_norm ? "Qwen3ForCausalLM" : "LlamaForCausalLM";
+  const char* kind = model.experts > 0 ? "Qwen3MoeForCausalLM"
+                     : model.qk_norm   ? "Qwen3ForCausalLM"
+                                       : "LlamaForCausalLM";
+  if (llama.empty()) return kind;
   if (gpt2.empty()) return "GPT2LMHeadModel";
   user_error(
       "no architecture of Transformers is this model: {} differs in {}; GPT2LMHeadModel in {}",
-      model.qk_norm ? "Qwen3ForCausalLM" : "LlamaForCausalLM", llama, gpt2);
-}
-
-void export_transformers(const std::filesystem::path& directory, const deck::Model& model,
-                         const std::vector<NamedArray>& arrays, Dtype dtype,
-                         const TransformersTokens& tokens) {
-  const std::string architecture = transformers_architecture(model);
-  std::map<std::string, std::pair<std::vector<std::size_t>, std::vector<float>>> tensors;
-  for (const NamedArray& array : arrays) {
-    const detail::Place place = detail::place_of(architecture, array.name);
-    auto& [shape, values] = tensors[place.tensor];
-    shape = detail::tensor_shape(place, array.shape);
-    values.resize(elements(shape));
-    detail::insert(place, array.shape, array.data, values);
-  }
-  std::vector<NamedArray> named;
-  for (const auto& [name, tensor] : tensors)
-    named.push_back({name, tensor.first, tensor.second.data()});
-  try {
-    std::filesystem::create_directories(directory);
-    write_safetensors(directory / "model.safetensors", named, dtype, {{"format", "pt"}});
-    detail::write_durably(directory / "generation_config.json",
-                          detail::generation_config_text(tokens));
-    detail::write_durably(directory / "config.json",
-                          detail::config_text(architecture, model, dtype, tokens));
-  } catch (const detail::FileError& error) {
-    user_error("cannot export to {}: {}", directory.string(), error.what());
-  } catch (const std::filesystem::filesystem_error& error) {
-    user_error("cannot export to {}: {}", directory.string(), error.what());
-  }
+      kind, llama, gpt2);
 }
 
 }  // namespace tern::checkpoint

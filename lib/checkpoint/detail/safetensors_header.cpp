@@ -106,14 +106,16 @@ void check_tiling(const std::map<std::string, StoredArray>& arrays, std::size_t 
 
 }  // namespace
 
-std::map<std::string, StoredArray> parse_safetensors(const unsigned char* bytes, std::size_t size) {
+std::map<std::string, StoredArray> parse_safetensors(const File& file) {
+  const std::size_t size = file.size();
   std::uint64_t length = 0;
-  if (size >= length_bytes) std::memcpy(&length, bytes, length_bytes);
+  if (size >= length_bytes) file.read(&length, length_bytes, 0);
   if (size < length_bytes || length > longest_header || length > size - length_bytes)
     user_error("it is no safetensors file, or truncated ({} bytes, header of {})", size, length);
   const std::size_t data = length_bytes + length;
-  const json header = parse_json(
-      {reinterpret_cast<const char*>(bytes) + length_bytes, static_cast<std::size_t>(length)});
+  std::string text(length, '\0');
+  text.resize(file.read(text.data(), text.size(), length_bytes));
+  const json header = parse_json(text);
   if (!header.is_object()) user_error("its header is no JSON object");
   std::map<std::string, StoredArray> arrays;
   for (const auto& [name, entry] : header.items())

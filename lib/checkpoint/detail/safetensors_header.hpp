@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/detail/files.hpp"
+
 namespace tern::checkpoint::detail {
 
 struct StoredArray {
@@ -17,7 +19,7 @@ struct StoredArray {
   std::size_t begin = 0, end = 0;  // bytes, from the start of the file
 };
 
-/// `bytes`: the whole file. Throws UserError saying what is wrong with it.
-std::map<std::string, StoredArray> parse_safetensors(const unsigned char* bytes, std::size_t size);
+/// Throws UserError saying what is wrong with the file.
+std::map<std::string, StoredArray> parse_safetensors(const File& file);
 
 }  // namespace tern::checkpoint::detail

@@ -83,13 +83,30 @@ double rope_base(Settings& settings) {
   return base;
 }
 
-deck::Model read_llama(Settings& settings, bool qwen3) {
+/// What all layers of Qwen3-MoE have in place of one feed-forward layer.
+void read_experts(Settings& settings, deck::Model& m) {
+  // Transformers 5 writes num_local_experts, the hub's files have num_experts.
+  m.experts =
+      settings.count(settings.has("num_local_experts") ? "num_local_experts" : "num_experts");
+  m.experts_per_token = settings.count("num_experts_per_tok");
+  m.expert_hidden = settings.count("moe_intermediate_size");
+  m.renormalise_experts = settings.flag("norm_topk_prob", false);
+  m.router_loss = settings.number("router_aux_loss_coef", 0.001);
+  settings.allow("decoder_sparse_step", {1});
+  settings.allow("mlp_only_layers", {Json::array()});
+  if (m.experts_per_token > m.experts)
+    settings.complain("num_experts_per_tok", "is more than there are experts");
+}
+
+deck::Model read_llama(Settings& settings, const std::string& architecture) {
+  const bool qwen3 = architecture != "LlamaForCausalLM";
   deck::Model m;
   m.layers = settings.count("num_hidden_layers");
   m.hidden = settings.count("hidden_size");
   m.heads = settings.count("num_attention_heads");
   m.kv_heads = settings.count_or("num_key_value_heads", m.heads);
-  m.head_dim = settings.count_or("head_dim", qwen3 ? 128 : m.hidden / m.heads);
+  const bool experts = architecture == "Qwen3MoeForCausalLM";
+  m.head_dim = settings.count_or("head_dim", qwen3 && !experts ? 128 : m.hidden / m.heads);
   m.ffn_hidden = settings.count("intermediate_size");
   m.context = settings.count("max_position_embeddings");
   m.vocabulary = settings.count("vocab_size");
@@ -100,6 +117,7 @@ deck::Model read_llama(Settings& settings, bool qwen3) {
   m.rope_base = rope_base(settings);
   m.tie_embeddings = settings.flag("tie_word_embeddings", false);
   m.init_std = settings.number("initializer_range", 0.02);
+  if (experts) read_experts(settings, m);
   settings.allow("hidden_act", {"silu", "swish"});
   settings.allow("use_sliding_window", {false});
   if (const Json& types = settings.at("layer_types"); types.is_array())
@@ -141,6 +159,7 @@ std::string architecture_in(const Json& config) {
   const std::string type = config.value("model_type", "");
   if (type == "llama") return "LlamaForCausalLM";
   if (type == "qwen3") return "Qwen3ForCausalLM";
+  if (type == "qwen3_moe") return "Qwen3MoeForCausalLM";
   return type == "gpt2" ? "GPT2LMHeadModel" : type;
 }
 
@@ -175,6 +194,18 @@ Json gpt2_config(const deck::Model& m) {
           {"scale_attn_by_inverse_layer_idx", false}};
 }
 
+Json experts_config(const deck::Model& m) {
+  return {{"model_type", "qwen3_moe"},
+          {"decoder_sparse_step", 1},
+          {"mlp_only_layers", Json::array()},
+          {"moe_intermediate_size", m.expert_hidden},
+          {"norm_topk_prob", m.renormalise_experts},
+          {"num_experts", m.experts},
+          {"num_experts_per_tok", m.experts_per_token},
+          {"output_router_logits", false},
+          {"router_aux_loss_coef", m.router_loss}};
+}
+
 Json llama_config(const deck::Model& m) {
   Json config = {{"model_type", m.qk_norm ? "qwen3" : "llama"},
                  {"attention_bias", m.attention_bias},
@@ -194,6 +225,7 @@ Json llama_config(const deck::Model& m) {
     config["use_sliding_window"] = false;
   else
     config["mlp_bias"] = m.ffn_bias;
+  if (m.experts > 0) config.update(experts_config(m));
   return config;
 }
 
@@ -204,14 +236,15 @@ Config read_config(const std::filesystem::path& file) {
   Config result;
   result.architecture = architecture_in(json);
   Settings settings(json, file);
-  if (result.architecture == "LlamaForCausalLM" || result.architecture == "Qwen3ForCausalLM")
-    result.model = read_llama(settings, result.architecture == "Qwen3ForCausalLM");
+  if (result.architecture == "LlamaForCausalLM" || result.architecture == "Qwen3ForCausalLM" ||
+      result.architecture == "Qwen3MoeForCausalLM")
+    result.model = read_llama(settings, result.architecture);
   else if (result.architecture == "GPT2LMHeadModel")
     result.model = read_gpt2(settings);
   else
     user_error(
         "{}: architecture '{}' is not one of LlamaForCausalLM, Qwen3ForCausalLM, "
-        "GPT2LMHeadModel",
+        "Qwen3MoeForCausalLM, GPT2LMHeadModel",
         file.string(), result.architecture);
   if (settings.has("quantization_config"))
     settings.complain("quantization_config", "is not supported (float weights only)");
