@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "deck/deck.hpp"
 #include "deck/detail/assign.hpp"
+#include "deck/loaded_model.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::deck {
@@ -124,7 +125,7 @@ void resolve(Deck& deck) {
 using Check = void (*)(const Deck&, Table&, Errors&);
 
 Deck parse_and_check(const std::string& text, const std::string& name,
-                     const std::vector<std::string>& overrides,
+                     const std::vector<std::string>& overrides, const ModelAt& model_at,
                      std::initializer_list<Check> checks) {
   if (text.size() > largest_deck)
     user_error("{}: more than {} bytes; no deck is that long, is this the right file?", name,
@@ -147,6 +148,7 @@ Deck parse_and_check(const std::string& text, const std::string& name,
   for (const Assignment& failed : parsed.failed)
     if (Field* field = table.find(failed.group, failed.name)) field->invalid = true;
   apply_overrides(overrides, table, errors);
+  take_model(deck, table, model_at, errors);
   check_ranges(table, errors);
   check_built(table, errors);
   for (const Check check : checks) check(deck, table, errors);
@@ -159,17 +161,27 @@ Deck parse_and_check(const std::string& text, const std::string& name,
 
 Deck parse(const std::string& text, const std::string& name,
            const std::vector<std::string>& overrides) {
-  return parse_and_check(text, name, overrides, {check_contradictions});
+  return parse(text, name, overrides, {});
+}
+
+Deck parse(const std::string& text, const std::string& name,
+           const std::vector<std::string>& overrides, const ModelAt& model_at) {
+  return parse_and_check(text, name, overrides, model_at, {check_contradictions});
 }
 
 Deck read(const std::string& path, const std::vector<std::string>& overrides) {
+  return read(path, overrides, {});
+}
+
+Deck read(const std::string& path, const std::vector<std::string>& overrides,
+          const ModelAt& model_at) {
   std::ifstream file(path, std::ios::binary);
   std::string text(largest_deck + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad())
     user_error("{}: cannot read the deck; check that the file is there and is readable", path);
   text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse_and_check(text, path, overrides, {check_contradictions, check_files});
+  return parse_and_check(text, path, overrides, model_at, {check_contradictions, check_files});
 }
 
 }  // namespace tern::deck

@@ -4,6 +4,7 @@
 
 #include "deck/detail/parser.hpp"
 #include "deck/detail/table.hpp"
+#include "deck/loaded_model.hpp"
 
 namespace tern::deck::detail {
 
@@ -14,6 +15,9 @@ void assign(const std::string& full_name, Field&, const Assignment&, Errors&);
 /// The assignment an override "group.name=value" stands for. Strings may come without quotes.
 /// False after a mistake.
 bool parse_override(const std::string& text, int index, Table&, Assignment&, Errors&);
+
+/// &model from where its `load` points; what contradicts that is a mistake (take_model.cpp).
+void take_model(Deck&, Table&, const ModelAt&, Errors&);
 
 /// Checks every field's range and allowed values; what fails is marked invalid.
 void check_ranges(Table&, Errors&);

@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "deck/detail/assign.hpp"
+
+namespace tern::deck::detail {
+namespace {
+
+constexpr std::array free_choices{
+    "dropout", "attention", "init_std", "embed_std", "init_scaled_residual", "router_loss"};
+constexpr std::array zero_follows{"kv_heads", "head_dim", "ffn_hidden"};
+
+template <class Names>
+bool among(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Whether the deck says something of the field.
+bool speaks(const Field& field) {
+  if (!field.given || !among(zero_follows, field.name)) return field.given;
+  return *std::get<std::int64_t*>(field.target) != 0;
+}
+
+/// Positions that were learned are as many as there are.
+bool shortens(const Field& given, const Model& model) {
+  return given.name == "context" && model.position != "learned";
+}
+
+bool agrees(const Field& given, const Field& loaded, const Model& model) {
+  if (among(free_choices, given.name)) return true;
+  if (shortens(given, model))
+    return *std::get<std::int64_t*>(given.target) <= *std::get<std::int64_t*>(loaded.target);
+  return text_of(given) == text_of(loaded);
+}
+
+void copy(const Field& from, const Field& to) {
+  std::visit(
+      [&](auto* target) { *target = *std::get<std::decay_t<decltype(target)>>(from.target); },
+      to.target);
+}
+
+}  // namespace
+
+void take_model(Deck& deck, Table& table, const ModelAt& model_at, Errors& errors) {
+  const std::string path = deck.model.load;
+  if (!model_at || path.empty() || table.at("model", "load").invalid) return;
+  const std::optional<Model> model = model_at(path);
+  if (!model) return;
+  Deck other;
+  other.model = *model;
+  Table loaded = describe(other);
+  for (Field& field : table.find("model")->fields) {
+    if (field.name == "load" || field.invalid) continue;
+    const Field& theirs = loaded.at("model", field.name);
+    if (!speaks(field)) {
+      copy(theirs, field);
+    } else if (!agrees(field, theirs, *model)) {
+      field.invalid = true;
+      errors.add(
+          field.place,
+          fmt::format("model.{}: {}, but {} has {}{}; write that, or leave it out", field.name,
+                      text_of(field), (std::filesystem::path(path) / "config.json").string(),
+                      shortens(field, *model) ? "at most " : "", text_of(theirs)));
+    }
+  }
+}
+
+}  // namespace tern::deck::detail
