@@ -6,6 +6,8 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "campaign/campaign.hpp"
+#include "campaign/weights.hpp"
+#include "deck/loaded_model.hpp"
 
 namespace {
 
@@ -102,7 +104,7 @@ int main(int argc, char** argv) {
     // 2. Options and deck.
     const CommandLine line = parse(argc, argv, session.rank() == 0);
     if (line.help || line.version) return 0;
-    const tern::deck::Deck deck = tern::deck::read(line.deck, line.set);
+    const tern::deck::Deck deck = tern::deck::read(line.deck, line.set, tern::campaign::model_at);
     if (line.print_deck) {
       if (session.rank() == 0) std::cout << tern::deck::print(deck, true);
       return 0;

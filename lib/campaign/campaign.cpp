@@ -67,8 +67,7 @@ template <class T>
 int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
              const comm::Session& session) {
   Log log(session.rank() == 0);
-  if (!options.export_to.empty())
-    return export_model<T>(deck, options.export_to, mesh.world(), log);
+  if (!options.export_to.empty()) return export_model(deck, options.export_to, mesh.world(), log);
   const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
   const auto replica = deck.campaign.task == "generate" ? mesh.one_replica() : nullptr;
   const comm::Mesh& at_work = replica ? *replica : mesh;

@@ -1,6 +1,7 @@
 #include "campaign/tasks.hpp"
 
 #include <cmath>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/timer.hpp"
@@ -14,10 +15,17 @@
 namespace tern::campaign {
 namespace {
 
-/// Where the weights of an evaluation, a generation or an export come from.
+bool has_checkpoints(const std::filesystem::path& run) {
+  const auto folder = run / "checkpoints";
+  return std::filesystem::is_directory(folder) && !std::filesystem::is_empty(folder);
+}
+
+/// Where the weights of an evaluation, a generation or an export come from: what the run made of
+/// the weights it started from, if it has begun.
 std::string source_of(const deck::Deck& deck) {
   if (!deck.generation.checkpoint.empty()) return deck.generation.checkpoint;
-  return deck.model.load.empty() ? deck.output.directory : deck.model.load;
+  const bool begun = deck.model.load.empty() || has_checkpoints(deck.output.directory);
+  return begun ? deck.output.directory : deck.model.load;
 }
 
 /// The workload of a deck with its weights loaded.
@@ -93,27 +101,22 @@ void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::M
   log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());
 }
 
-template <class T>
 int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
                  Log& log) {
-  if (deck.objective.kind != "causal" && deck.objective.kind != "supervised")
+  const std::string& kind = deck.objective.kind;
+  if (kind != "causal" && kind != "supervised")
     user_error(
         "--export: no model of Transformers predicts as &objective kind = '{}' does; read the "
         "weights from checkpoint.h5 in {}",
-        deck.objective.kind, deck.output.directory);
+        kind, deck.output.directory);
   if (group.rank() == 0) {
-    deck::Deck one = of_one_sequence(deck);
-    one.generation.samples = 0;
-    const auto self = comm::lonely_mesh();
-    Loaded<T> loaded(one, plan::make_plan(one, *self).total_bytes, *self, log);
     std::int64_t end_of_text = -1;
     try {
       end_of_text = open_tokenizer(deck)->end_of_text();
     } catch (const UserError& e) {
       log.warning("exported without a tokenizer: {}", e.what());
     }
-    export_weights(loaded.workload, deck, directory, end_of_text);
-    log.line("exported to {}", directory);
+    export_weights(deck, source_of(deck), directory, end_of_text, log);
   }
   group.barrier();
   return finished;
@@ -123,7 +126,5 @@ template int evaluate_weights<float>(const deck::Deck&, const plan::Plan&, const
 template int evaluate_weights<bf16>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
 template void generate_text<float>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
 template void generate_text<bf16>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
-template int export_model<float>(const deck::Deck&, const std::string&, comm::Group&, Log&);
-template int export_model<bf16>(const deck::Deck&, const std::string&, comm::Group&, Log&);
 
 }  // namespace tern::campaign

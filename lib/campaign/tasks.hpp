@@ -19,8 +19,7 @@ template <class T>
 void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::Mesh& replica,
                    Log& log);
 
-/// --export: the weights as a Transformers directory. Rank 0 works, the others wait.
-template <class T>
+/// --export: the weights as a Transformers directory. Rank 0 works, on the host; the others wait.
 int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
                  Log& log);
 

@@ -1,82 +1,89 @@
 #include "campaign/weights.hpp"
 
+#include <algorithm>
+#include <thread>
+
 #include "base/error.hpp"
+#include "base/timer.hpp"
 #include "campaign/parts.hpp"
 #include "campaign/snapshot.hpp"
+#include "campaign/weight_stream.hpp"
 #include "checkpoint/transformers.hpp"
 
 namespace tern::campaign {
 namespace {
 
 namespace fs = std::filesystem;
+using checkpoint::Described;
+using checkpoint::TransformersReader;
 
-/// What weights are loaded into and saved from: masters, or compute where there are none.
-template <class T, class Body>
-void with_values(const plan::Workload<T>& w, const Body& body) {
+std::vector<Described> describe(const model::ParameterTree& tree) {
+  std::vector<Described> all;
+  for (const model::Parameter& p : tree.parameters()) all.push_back({p.name, p.whole});
+  return all;
+}
+
+/// What weights are loaded into.
+template <class T>
+struct Target {
+  const ops::Context& context;
+  const model::ParameterTree& tree;
+  model::Parameters<T>& parameters;
+};
+
+/// Fills masters, or compute where there are none. read(parameter, part, to) for float and bf16.
+template <class T, class Read>
+Transfer fill(Target<T>& w, const std::vector<const model::Parameter*>& order, const Read& read,
+              std::size_t threads, Log& log) {
+  StreamOptions options;
+  options.threads = threads;
+  const std::vector<Holding> held = holdings(w.parameters, order);
   if (w.parameters.has_master())
-    body(w.parameters.master);
-  else
-    body(w.parameters.compute);
+    return stream_in<Accumulate<T>>(w.context, held, w.parameters.master, read, log, options);
+  return stream_in<T>(w.context, held, w.parameters.compute, read, log, options);
 }
 
-/// What this rank holds of a parameter, from the host to the device.
-template <class T>
-void upload(const plan::Workload<T>& w, const model::Parameter& p, const float* from) {
-  with_values(w, [&](const auto& span) {
-    using V = typename std::decay_t<decltype(span)>::value_type;
-    w.parameters.for_each_piece(p, [&](std::size_t at, std::size_t first, std::size_t count) {
-      const Vector<V> to(span.data() + at, count);
-      const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, to);
-      std::copy_n(from + first, count, host.data());
-      Kokkos::deep_copy(w.context.space, to, host);
-      w.context.fence("weights to the device");
-    });
-  });
+std::vector<const model::Parameter*> in_order(const model::ParameterTree& tree) {
+  std::vector<const model::Parameter*> order;
+  for (const model::Parameter& p : tree.parameters()) order.push_back(&p);
+  return order;
 }
 
-/// One parameter from the device to the host.
-template <class T>
-std::vector<float> download(const plan::Workload<T>& w, const model::Parameter& p) {
-  std::vector<float> result(p.count);
-  with_values(w, [&](const auto& span) {
-    using V = typename std::decay_t<decltype(span)>::value_type;
-    const Vector<V> from(span.data() + p.offset, p.count);
-    const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, from);
-    Kokkos::deep_copy(w.context.space, host, from);
-    w.context.fence("weights to the host");
-    std::copy_n(host.data(), p.count, result.data());
-  });
-  return result;
+std::vector<const model::Parameter*> in_order_of_files(const model::ParameterTree& tree,
+                                                       const TransformersReader& reader) {
+  std::vector<std::pair<std::pair<std::size_t, std::size_t>, const model::Parameter*>> placed;
+  for (const model::Parameter& p : tree.parameters())
+    placed.emplace_back(reader.position({p.name, p.whole}), &p);
+  std::sort(placed.begin(), placed.end());
+  std::vector<const model::Parameter*> order;
+  for (const auto& [position, p] : placed) order.push_back(p);
+  return order;
 }
 
-template <class T>
-void load_transformers(plan::Workload<T>& w, const fs::path& directory) {
-  const checkpoint::TransformersReader reader(directory);
-  for (const model::Parameter& p : w.tree.parameters()) {
-    const std::vector<float> whole = reader.read(p.name, p.whole);
-    std::vector<float> part(p.count);
-    for_each_run(p, 0, p.count, [&](std::size_t first, std::size_t count, std::size_t offset) {
-      std::copy_n(whole.data() + first, count, part.data() + offset);
-    });
-    upload(w, p, part.data());
+/// A directory of another model than the tree's is the user's mistake.
+void require_shapes(const model::ParameterTree& tree, const model::ParameterTree& stored,
+                    const fs::path& directory) {
+  for (const model::Parameter& p : tree.parameters()) {
+    if (stored.has(p.name) && stored.at(p.name).shape == p.whole) continue;
+    user_error(
+        "{} is another model than the deck's: {} is ({}) in the deck, {} there", directory.string(),
+        p.name, fmt::join(p.whole, ", "),
+        stored.has(p.name) ? fmt::format("({})", fmt::join(stored.at(p.name).shape, ", ")) : "not");
   }
 }
 
-/// Takes the weights' moving average, if the run kept one, for it is what training evaluates; true
-/// then.
 template <class T>
-bool load_checkpoint(plan::Workload<T>& w, const checkpoint::Reader& reader) {
-  std::vector<checkpoint::Tensor> wanted;
-  for (const model::Parameter& p : w.tree.parameters()) wanted.push_back({"/" + p.name, p.whole});
-  require_same_model(reader, of_all_stages(wanted, w.tree.share()));
-  const std::string average = "/optimizer/ema/";
-  const bool averaged = reader.has(average + w.tree.parameters().front().name);
-  for (const model::Parameter& p : w.tree.parameters()) {
-    std::vector<float> values(p.count);
-    read_part(reader, (averaged ? average : "/") + p.name, p, 0, p.count, values.data());
-    upload(w, p, values.data());
-  }
-  return averaged;
+Transfer load_transformers(Target<T>& w, const fs::path& directory, Log& log) {
+  const TransformersReader reader(directory);
+  const model::ParameterTree stored(reader.model());
+  require_shapes(w.tree, stored, directory);
+  reader.require(describe(stored));
+  const auto order = in_order_of_files(w.tree, reader);
+  const auto read = [&](const model::Parameter& p, const checkpoint::Part& part, auto* to) {
+    reader.read(p.name, p.whole, part, to);
+  };
+  const std::size_t cores = std::thread::hardware_concurrency();
+  return fill(w, order, read, std::clamp<std::size_t>(cores / 2, 1, 8), log);
 }
 
 checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
@@ -90,41 +97,137 @@ checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   return std::move(*newest);
 }
 
+/// The weights of a checkpoint: their moving average, if the run kept one, for it is what training
+/// evaluates.
+struct StoredWeights {
+  StoredWeights(const fs::path& from, const model::ParameterTree& tree, Log& log)
+      : reader(open_checkpoint(from, log)) {
+    std::vector<checkpoint::Tensor> wanted;
+    for (const model::Parameter& p : tree.parameters()) wanted.push_back({"/" + p.name, p.whole});
+    require_same_model(reader, of_all_stages(wanted, tree.share()));
+    if (reader.has("/optimizer/ema/" + tree.parameters().front().name)) prefix = "/optimizer/ema/";
+  }
+
+  /// A part of a parameter of `width` columns.
+  template <class V>
+  void read(const std::string& name, std::size_t width, const checkpoint::Part& part, V* to) const {
+    const std::size_t together = std::max<std::size_t>(1, (std::size_t{1} << 20) / width);
+    std::vector<float> values(std::min(together, part.rows) * width);
+    for (std::size_t first = 0; first < part.rows; first += together) {
+      const std::size_t rows = std::min(together, part.rows - first);
+      reader.read(prefix + name, (part.row + first) * width, rows * width, values.data());
+      for (std::size_t r = 0; r < rows; ++r)
+        std::copy_n(values.data() + r * width + part.column, part.columns,
+                    to + (first + r) * part.columns);
+    }
+  }
+
+  std::string summary() const {
+    return fmt::format("{} from {} (step {})", prefix == "/" ? "weights" : "weights' average",
+                       reader.path().string(), reader.header().step);
+  }
+
+  checkpoint::Reader reader;
+  std::string prefix = "/";
+};
+
+template <class T>
+Transfer load_checkpoint(Target<T>& w, const StoredWeights& stored, Log& log) {
+  const auto read = [&](const model::Parameter& p, const checkpoint::Part& part, auto* to) {
+    stored.read(p.name, p.whole.back(), part, to);
+  };
+  return fill(w, in_order(w.tree), read, 1, log);  // HDF5 reads in one thread
+}
+
+std::string speed(const Transfer& transfer) {
+  return fmt::format("{:.2f} GB a rank in {:.1f} s, {:.2f} GB/s", transfer.gigabytes(),
+                     transfer.seconds, transfer.rate());
+}
+
+/// All parameters, read through `read(parameter, part, to)` with float values.
+template <class Read>
+std::vector<checkpoint::ExportedParameter> exported(const model::ParameterTree& tree,
+                                                    const Read& read) {
+  std::vector<checkpoint::ExportedParameter> all;
+  for (const model::Parameter& p : tree.parameters())
+    all.push_back({p.name, p.whole, [&read, &p](std::size_t first, std::size_t count, float* to) {
+                     // Whole rows of `columns`, and the parts of rows before and after them.
+                     const std::size_t columns = p.whole.back();
+                     while (count > 0) {
+                       const std::size_t row = first / columns, column = first % columns;
+                       const std::size_t rows =
+                           column == 0 ? std::max<std::size_t>(1, count / columns) : 1;
+                       const std::size_t wide = std::min(count, columns - column);
+                       read(p, {row, rows, column, wide}, to);
+                       to += rows * wide, first += rows * wide, count -= rows * wide;
+                     }
+                   }});
+  return all;
+}
+
 }  // namespace
+
+std::optional<deck::Model> model_at(const std::string& load) {
+  if (!checkpoint::is_transformers(load)) return std::nullopt;
+  return checkpoint::transformers_model(load);
+}
+
+template <class T>
+void load_weights(const ops::Context& context, const model::ParameterTree& tree,
+                  model::Parameters<T>& parameters, const fs::path& from, Log& log) {
+  Target<T> target{context, tree, parameters};
+  if (checkpoint::is_transformers(from)) {
+    log.line("weights from {} ({})", from.string(), speed(load_transformers(target, from, log)));
+  } else {
+    const StoredWeights stored(from, tree, log);
+    log.line("{} ({})", stored.summary(), speed(load_checkpoint(target, stored, log)));
+  }
+  parameters.refresh_compute(context);
+  context.fence("weights ready");
+}
 
 template <class T>
 void load_weights(plan::Workload<T>& w, const fs::path& from, Log& log) {
-  if (fs::exists(from / "config.json")) {
-    load_transformers(w, from);
+  load_weights(w.context, w.tree, w.parameters, from, log);
+}
+
+void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path& directory,
+                    std::int64_t end_of_text, Log& log) {
+  const model::ParameterTree tree(deck.model);
+  checkpoint::ExportOptions options;
+  options.tokens = {end_of_text, end_of_text};
+  if (checkpoint::is_transformers(from))
+    options.like = from;
+  else if (checkpoint::is_transformers(deck.model.load))
+    options.like = deck.model.load;
+  const Timer timer;
+  const auto write = [&](const auto& read) {
+    checkpoint::export_transformers(directory, deck.model, exported(tree, read), options);
+  };
+  if (checkpoint::is_transformers(from)) {
+    const TransformersReader reader(from);
+    const model::ParameterTree stored(reader.model());
+    require_shapes(tree, stored, from);
+    reader.require(describe(stored));
+    write([&](const model::Parameter& p, const checkpoint::Part& part, float* to) {
+      reader.read(p.name, p.whole, part, to);
+    });
     log.line("weights from {}", from.string());
   } else {
-    const checkpoint::Reader reader = open_checkpoint(from, log);
-    const bool average = load_checkpoint(w, reader);
-    log.line("{} from {} (step {})", average ? "weights' average" : "weights",
-             reader.path().string(), reader.header().step);
+    const StoredWeights stored(from, tree, log);
+    write([&](const model::Parameter& p, const checkpoint::Part& part, float* to) {
+      stored.read(p.name, p.whole.back(), part, to);
+    });
+    log.line("{}", stored.summary());
   }
-  w.parameters.refresh_compute(w.context);
-  w.context.fence("weights ready");
+  log.line("exported to {} ({:.1f} s)", directory.string(), timer.seconds());
 }
 
-template <class T>
-void export_weights(const plan::Workload<T>& w, const deck::Deck& deck, const fs::path& directory,
-                    std::int64_t end_of_text) {
-  std::vector<std::vector<float>> values;
-  std::vector<checkpoint::NamedArray> arrays;
-  for (const model::Parameter& p : w.tree.parameters()) {
-    values.push_back(download(w, p));
-    arrays.push_back({p.name, p.shape, values.back().data()});
-  }
-  checkpoint::export_transformers(directory, deck.model, arrays, checkpoint::Dtype::f32,
-                                  {end_of_text, end_of_text});
-}
-
+template void load_weights(const ops::Context&, const model::ParameterTree&,
+                           model::Parameters<float>&, const fs::path&, Log&);
+template void load_weights(const ops::Context&, const model::ParameterTree&,
+                           model::Parameters<bf16>&, const fs::path&, Log&);
 template void load_weights(plan::Workload<float>&, const fs::path&, Log&);
 template void load_weights(plan::Workload<bf16>&, const fs::path&, Log&);
-template void export_weights(const plan::Workload<float>&, const deck::Deck&, const fs::path&,
-                             std::int64_t);
-template void export_weights(const plan::Workload<bf16>&, const deck::Deck&, const fs::path&,
-                             std::int64_t);
 
 }  // namespace tern::campaign

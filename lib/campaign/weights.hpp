@@ -1,21 +1,31 @@
 /// Parameters from and to files, outside of training.
 #pragma once
 #include <filesystem>
+#include <optional>
 
 #include "base/log.hpp"
 #include "plan/workload.hpp"
 
 namespace tern::campaign {
 
+/// What a Transformers directory at `load` says of its model, for deck::read(); nothing where there
+/// is none.
+std::optional<deck::Model> model_at(const std::string& load);
+
 /// Fills the parameters from a Transformers directory (one with config.json), a checkpoint.h5 or
-/// its folder, or the newest checkpoint below a run's folder. Throws UserError if it is of another
-/// model.
+/// its folder, or the newest checkpoint below a run's folder: this rank's part of each, through a
+/// few MiB of host memory. Collective over a replica. Throws UserError if it is of another model.
+template <class T>
+void load_weights(const ops::Context& context, const model::ParameterTree& tree,
+                  model::Parameters<T>& parameters, const std::filesystem::path& from, Log& log);
 template <class T>
 void load_weights(plan::Workload<T>& workload, const std::filesystem::path& from, Log& log);
 
-/// Writes the parameters as a Transformers directory.
-template <class T>
-void export_weights(const plan::Workload<T>& workload, const deck::Deck& deck,
-                    const std::filesystem::path& directory, std::int64_t end_of_text);
+/// Copies the weights at `from` (as for load_weights) to a Transformers directory, on the host,
+/// through a few MiB of memory. If `from` is such a directory, or the deck's &model load is, the
+/// types of the tensors and the files beside them are kept; else weights are float32 and the config
+/// names `end_of_text`.
+void export_weights(const deck::Deck& deck, const std::filesystem::path& from,
+                    const std::filesystem::path& directory, std::int64_t end_of_text, Log& log);
 
 }  // namespace tern::campaign

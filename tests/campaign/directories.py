@@ -1,0 +1,148 @@
+"""Models in Transformers directories through the real trainer: planned, loaded, trained, exported.
+
+    directories.py TRAINER MPIRUN GOLDEN [unittest arguments]        GOLDEN: the folder tests/golden
+"""
+import json, os, shutil, struct, sys
+
+GOLDEN = os.path.abspath(sys.argv.pop(3))
+
+from tiny import Campaign, main, write_shard
+
+DECK = """
+&campaign name = 'dir' max_steps = 6 /
+&model load = 'model' context = 16 /
+&data train = 'data/train_*.bin' valid = 'data/valid_*.bin' tokenizer = 'model' threads = 1 /
+&batch per_rank = 2 /
+&optimizer lr = 3e-3 /
+&evaluation every = 6 batches = 4 /
+&generation samples = 0 /
+&output directory = 'run' log_every = 1 /
+"""
+
+
+def tensors(folder):
+    """Name -> (type, shape, bytes) of all files of a folder."""
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".safetensors"):
+            continue
+        with open(os.path.join(folder, name), "rb") as f:
+            data = f.read()
+        (length,) = struct.unpack_from("<Q", data)
+        for tensor, entry in json.loads(data[8 : 8 + length]).items():
+            if tensor != "__metadata__":
+                first, last = entry["data_offsets"]
+                found[tensor] = entry["dtype"], entry["shape"], data[8 + length + first : 8 + length + last]
+    return found
+
+
+class Directories(Campaign):
+    def setUp(self):
+        super().setUp()
+        self.take("qwen3_bf16")
+
+    def deck(self, steps):
+        with open(self.file("tiny.in"), "w") as f:
+            f.write(DECK)
+
+    def take(self, name):
+        shutil.rmtree(self.file("model"), ignore_errors=True)
+        shutil.copytree(os.path.join(GOLDEN, name), self.file("model"))
+
+    def same_files(self, name):
+        with open(self.file(f"model/{name}"), "rb") as a, open(self.file(f"out/{name}"), "rb") as b:
+            self.assertEqual(a.read(), b.read(), name)
+
+    def test_untrained_weights_come_back_bit_for_bit(self):
+        for model, tokenizer in (("qwen3_bf16", "model"), ("qwen3", "nowhere"), ("moe_shards", "nowhere")):
+            self.take(model)
+            for compute in ("fp32", "bf16"):
+                shutil.rmtree(self.file("out"), ignore_errors=True)
+                text = self.run_trainer("--export", "out", "--set", f"precision.compute='{compute}'", "--set", f"data.tokenizer='{tokenizer}'")
+                self.assertIn("exported to out", text)
+                self.assertEqual(tensors(self.file("model")), tensors(self.file("out")))
+                for name in os.listdir(self.file("model")):
+                    if "safetensors" not in name:  # the copy is one file
+                        self.same_files(name)
+
+    def test_trained_weights_keep_type_and_files(self):
+        self.run_trainer("--set", "precision.compute='bf16'")
+        last = self.steps("run", "val/loss")[6]
+        self.run_trainer("--export", "out")
+        before, after = tensors(self.file("model")), tensors(self.file("out"))
+        self.assertEqual({n: t[:2] for n, t in before.items()}, {n: t[:2] for n, t in after.items()})
+        changed = [n for n in before if before[n] != after[n]]
+        self.assertGreater(len(changed), len(before) // 2)
+        self.same_files("config.json")
+        self.same_files("chat_template.jinja")
+        # What was exported evaluates to what the run reached, in whatever way it is held.
+        for options in ((), ("--set", "precision.compute='bf16'")):
+            text = self.run_trainer("--set", "campaign.task='evaluate'", "--set", "generation.checkpoint='out'", *options)
+            loss = float(text.split("validation loss ")[1].split()[0])
+            self.assertLess(abs(loss - last), 0.02 * last)
+
+    def test_experts_fused_or_not(self):
+        write_shard(self.file("data/small.bin"), [i * i % 79 for i in range(4000)])
+        options = ("--set", "data.train='data/small.bin'", "--set", "data.valid='data/small.bin'", "--set", "data.tokenizer='nowhere'")
+        losses = []
+        for name in ("moe_shards", "moe_fused"):
+            self.take(name)
+            text = self.run_trainer("--set", "campaign.task='evaluate'", *options)
+            losses.append(text.split("validation loss ")[1].split()[0])
+        self.assertEqual(losses[0], losses[1])
+        self.run_trainer("--set", "precision.compute='bf16'", *options)
+        self.run_trainer("--export", "out", *options)
+        self.take("moe_shards")  # trained, the same tensors hold other values
+        before, after = tensors(self.file("model")), tensors(self.file("out"))
+        self.assertEqual({n: t[:2] for n, t in before.items()}, {n: t[:2] for n, t in after.items()})
+        self.assertGreater(sum(before[n] != after[n] for n in before), len(before) // 2)
+
+    def test_ranks_load_the_same(self):
+        texts = [self.run_trainer("--set", "campaign.task='evaluate'", "--set", "batch.per_rank=2", ranks=r) for r in (1, 2)]
+        losses = [t.split("validation loss ")[1].split()[0] for t in texts]
+        self.assertEqual(losses[0], losses[1])
+        self.assertIn("GB/s", texts[0])
+
+    def test_inference_plans_two_bytes_a_parameter(self):
+        options = ("--dry-run", "--set", "precision.compute='bf16'", "--set", "model.load=''", "--set")
+        size = {}
+        for task in ("train", "evaluate"):
+            text = self.run_trainer(*options, f"campaign.task='{task}'")
+            millions, size[task] = (float(part.split()[0]) for part in text.split("  parameters ")[1:3])
+        self.assertAlmostEqual(size["evaluate"], 2e6 * millions / 2**30, delta=2e-3)
+        self.assertAlmostEqual(size["train"], 6e6 * millions / 2**30, delta=2e-3)
+
+    def plan(self, *options):
+        lines = self.run_trainer("--dry-run", *options).splitlines()
+        return [line for line in lines if "free on device" not in line]
+
+    def test_config_alone_is_enough_for_a_plan(self):
+        whole = self.plan()
+        os.remove(self.file("model/model.safetensors"))
+        self.assertEqual(whole, self.plan())
+        text = self.run_trainer(code=1)
+        self.assertIn("model.safetensors", text)
+        shutil.rmtree(self.file("model"))
+        given = ("--set", "model.hidden=32", "--set", "model.heads=4", "--set", "model.kv_heads=2", "--set", "model.head_dim=16",
+                 "--set", "model.ffn_hidden=56", "--set", "model.layers=2", "--set", "model.vocabulary=288", "--set", "model.qk_norm=T")
+        self.assertEqual(whole, self.plan(*given))
+
+    def test_mistakes(self):
+        text = self.run_trainer("--set", "model.hidden=64", code=1)
+        self.assertIn("model.hidden: 64, but model/config.json has 32", text)
+        name = self.file("model/config.json")
+        with open(name) as f:
+            config = json.load(f)
+        with open(name, "w") as f:
+            json.dump(dict(config, intermediate_size=64, num_hidden_layers=3), f)
+        text = self.run_trainer(code=1)
+        for part in ("model.layers.0.mlp.up_proj.weight' has shape (56, 32), config.json asks for (64, 32)",
+                     "no tensor 'model.layers.2.", "and "):
+            self.assertIn(part, text)
+        with open(name, "w") as f:
+            json.dump(dict(config, use_sliding_window=True), f)
+        self.assertIn("use_sliding_window = true", self.run_trainer(code=1))
+
+
+if __name__ == "__main__":
+    main()
