@@ -78,8 +78,8 @@ void describe(Group& group, Model& m) {
   group.add("attention", m.attention, "implementation; auto: the fastest that is there")
       .one_of({"auto", "portable", "cudnn"});
   group.add("load", m.load,
-            "a Transformers directory, whose config.json gives what this group leaves out, or a "
-            "checkpoint to start from; empty: random");
+            "a Transformers directory (its config.json gives what is left out here) or a "
+            "checkpoint; empty: none");
 }
 
 }  // namespace tern::deck::detail
