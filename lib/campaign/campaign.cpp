@@ -8,6 +8,7 @@
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
+#include "plan/layouts.hpp"
 #include "plan/plan.hpp"
 #include "plan/remedies.hpp"
 #include "plan/workload.hpp"
@@ -78,6 +79,7 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
   const std::string shortage = plan::shortage(plan, planned, at_work);
   if (options.dry_run) {  // perhaps on another machine than that of the run: a shortage is no error
     log.line("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
+    if (deck.campaign.task == "train") log.line("{}", plan::layouts(deck, plan, mesh.extents()));
     return finished;
   }
   if (!shortage.empty()) user_error("{}\n{}", table, shortage);

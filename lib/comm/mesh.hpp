@@ -39,10 +39,16 @@ class Mesh {
   /// First and last stage, which both hold tied embeddings; of other ranks, one alone.
   Group& ends() const { return *ends_; }
 
+  /// A mesh that knows its sizes alone, of which this process is rank 0 in every direction: to plan
+  /// what would run on more ranks than there are. Its collectives give back what they are given.
+  static std::unique_ptr<Mesh> imagined(const Extents& extents);
+
   /// The mesh of this replica alone, as if there were no other data ranks. Collective over world().
   std::unique_ptr<Mesh> one_replica() const;
 
  private:
+  Mesh() = default;
+
   Extents extents_;
   std::unique_ptr<Group> world_, replica_, data_, tensor_, pipeline_, sharers_, ends_;
 };

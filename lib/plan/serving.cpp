@@ -101,6 +101,12 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
   return options;
 }
 
+ServingPlan measure_serving(const deck::Deck& deck, const generate::EngineOptions& options,
+                            const comm::Mesh& mesh) {
+  return deck.precision.compute == "fp32" ? measure<float>(deck, options, mesh, options.pages)
+                                          : measure<bf16>(deck, options, mesh, options.pages);
+}
+
 ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& options,
                          const comm::Mesh& mesh) {
   ServingPlan plan = deck.precision.compute == "fp32" ? plan_pages<float>(deck, options, mesh)

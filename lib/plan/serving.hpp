@@ -34,6 +34,10 @@ struct ServingPlan {
 ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& options,
                          const comm::Mesh& mesh);
 
+/// What options.pages take on this rank of the mesh, which may be imagined; nothing of the device.
+ServingPlan measure_serving(const deck::Deck& deck, const generate::EngineOptions& options,
+                            const comm::Mesh& mesh);
+
 /// The plan as a table for people.
 std::string table(const ServingPlan& plan);
 

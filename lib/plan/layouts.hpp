@@ -1,0 +1,19 @@
+/// What a deck would take on other numbers of ranks.
+#pragma once
+#include <string>
+
+#include "plan/plan.hpp"
+#include "plan/serving.hpp"
+
+namespace tern::plan {
+
+/// Training on 1, 2, 4 and 8 data ranks of the deck's tensor x pipeline: memory of rank 0 with each
+/// way of sharding, time, throughput, cost. `plan`: of the deck, its batch resolved; the times
+/// scale its rate by the ranks. A layout that cannot be is left open. Local.
+std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents);
+
+/// Answering with 1, 2, 4 and 8 tensor ranks: memory of rank 0 but for the cache, and the tokens of
+/// cache that the rest of the device's usable memory holds. Local.
+std::string layouts(const deck::Deck& deck, const ServingPlan& plan);
+
+}  // namespace tern::plan
