@@ -10,8 +10,9 @@
 /// function of its prompt, its id and the options alone: not of the batch, the order of requests,
 /// the pieces of prompts, the prefix cache or being put back. In bf16 each kernel gives a row the
 /// same bits whatever is beside it, but for the matrix products, whose algorithm follows from the
-/// number of rows, and for tokens that are recomputed, which another kernel attends: there texts
-/// may part where two tokens are equally likely to within rounding.
+/// number of rows; and one row of a sequence is attended by another kernel than several, which
+/// matters to prompts cut elsewhere and to tokens that are recomputed. There texts may part where
+/// two tokens are equally likely to within rounding.
 ///
 /// All device memory is requested from the arena by the constructor. Ranks that share a model (its
 /// tensor ranks and stages) are given the same requests in the same order, then take the same steps
