@@ -2,9 +2,10 @@
 //
 //   engine [name=value ...]     (names and defaults: Settings below; the model is Qwen3-4B)
 //
-// prefill: streams x prompt tokens over the time until each stream has its first token. decode:
-// streams x (new - 1) tokens over the time that they take beyond that. Prompts are random, all
-// different, and made anew for each repeat, so nothing is found in the prefix cache.
+// prefill: requests x prompt tokens over the time until each has its first token. decode: requests
+// x (new - 1) tokens over the time that they take beyond that. requests = 0: as many as streams,
+// which are answered at once. Prompts are random, all different, and made anew for each repeat, so
+// nothing is found in the prefix cache but the first `shared` tokens, which all have in common.
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -37,15 +38,21 @@ struct Settings {
                                      {"kv_heads", 8},
                                      {"head_dim", 128},
                                      {"ffn", 9728},
+                                     {"experts", 0},
+                                     {"experts_per_token", 8},
+                                     {"expert_hidden", 768},
                                      {"tied", 1},
                                      {"vocabulary", 151936},
                                      {"streams", 64},
+                                     {"requests", 0},
                                      {"prompt", 512},
+                                     {"shared", 0},
                                      {"new", 64},
-                                     {"repeats", 5},
                                      {"prefill_tokens", 2048},
+                                     {"prefix_cache", 1},
                                      {"temperature_percent", 0},
-                                     {"top_k", 0}};
+                                     {"top_k", 0},
+                                     {"repeats", 5}};
 
   explicit Settings(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
@@ -68,6 +75,10 @@ deck::Model model_of(const Settings& s) {
   m.heads = s.values.at("heads"), m.kv_heads = s.values.at("kv_heads");
   m.head_dim = s.values.at("head_dim"), m.ffn_hidden = s.values.at("ffn");
   m.vocabulary = s.values.at("vocabulary"), m.tie_embeddings = s.values.at("tied") != 0;
+  if (s("experts") > 0) {
+    m.experts = s.values.at("experts"), m.expert_hidden = s.values.at("expert_hidden");
+    m.experts_per_token = s.values.at("experts_per_token");
+  }
   m.qk_norm = true, m.norm_eps = 1e-6, m.rope_base = 1e6;
   m.context = static_cast<std::int64_t>(s("prompt") + s("new"));
   return m;
@@ -77,6 +88,7 @@ generate::EngineOptions options_of(const Settings& s) {
   generate::EngineOptions options;
   options.batch = s("streams"), options.max_model_len = s("prompt") + s("new");
   options.prefill_tokens = s("prefill_tokens");
+  options.prefix_cache = s("prefix_cache") != 0;
   options.sampling.temperature = static_cast<double>(s("temperature_percent")) / 100;
   options.sampling.top_k = static_cast<int>(s("top_k"));
   return options;
@@ -93,6 +105,10 @@ struct Program {
   model::Parameters<Storage> parameters;
   generate::Engine<Storage> engine;
 };
+
+std::size_t requests_a_run(const Settings& s) {
+  return s("requests") > 0 ? s("requests") : s("streams");
+}
 
 /// Median and range of figures.
 struct Figure {
@@ -111,12 +127,14 @@ class Bench {
   /// Seconds until every stream has `count` new tokens. Passes that only decode, all streams at
   /// once, are timed besides.
   double run(std::size_t count) {
-    for (std::size_t i = 0; i < s_("streams"); ++i) {
+    for (std::size_t i = 0; i < requests_a_run(s_); ++i) {
       std::vector<std::int32_t> prompt(s_("prompt"));
       for (std::size_t t = 0; t < prompt.size(); ++t)
-        prompt[t] = static_cast<std::int32_t>(
-            philox(1, Stream::test, requests_, 0, static_cast<std::uint32_t>(t)).word[0] %
-            static_cast<std::uint32_t>(s_("vocabulary")));
+        prompt[t] =
+            static_cast<std::int32_t>(philox(1, Stream::test, t < s_("shared") ? 0 : requests_ + 1,
+                                             0, static_cast<std::uint32_t>(t))
+                                          .word[0] %
+                                      static_cast<std::uint32_t>(s_("vocabulary")));
       program_.engine.submit({requests_++, prompt, count});
     }
     const double begin = now();
@@ -134,7 +152,7 @@ class Bench {
           after.new_tokens - before.new_tokens == s_("streams"))
         passes.push_back(now() - start);
     }
-    TERN_REQUIRE(answered == s_("streams"), "{} answers", answered);
+    TERN_REQUIRE(answered == requests_a_run(s_), "{} answers", answered);
     return now() - begin;
   }
   std::vector<double> passes;
@@ -174,20 +192,25 @@ void measure(const Settings& s) {
   bench.run(s("new"));  // libraries, plans
   bench.passes.clear();
   Figure prefill, decode, whole, pass;
-  const double streams = static_cast<double>(s("streams"));
+  const double requests = static_cast<double>(requests_a_run(s));
   for (std::size_t i = 0; i < s("repeats"); ++i) {
     const double first = bench.run(1), all = bench.run(s("new"));
-    prefill.values.push_back(streams * static_cast<double>(s("prompt")) / first);
-    decode.values.push_back(streams * static_cast<double>(s("new") - 1) / (all - first));
-    whole.values.push_back(streams * static_cast<double>(s("new")) / all);
+    prefill.values.push_back(requests * static_cast<double>(s("prompt")) / first);
+    decode.values.push_back(requests * static_cast<double>(s("new") - 1) / (all - first));
+    whole.values.push_back(requests * static_cast<double>(s("new")) / all);
   }
-  for (const double seconds : bench.passes) pass.values.push_back(streams / seconds);
+  for (const double seconds : bench.passes)
+    pass.values.push_back(static_cast<double>(s("streams")) / seconds);
   std::printf("memory planned %.3f GiB, taken %.3f GiB (of the device)\n",
               static_cast<double>(plan.bytes()) / gib,
               static_cast<double>(free_before - device_capacity().free_bytes) / gib);
   prefill.print("prefill", "tokens/s");
   decode.print("decode", "tokens/s");
   whole.print("prefill and decode", "new tokens/s");
+  const generate::Figures figures = program.engine.figures();
+  std::printf("of %zu prompt tokens %zu were computed and %zu found; %zu of %zu pages at most\n",
+              figures.prompt_tokens, figures.computed_tokens, figures.reused_tokens,
+              figures.most_pages, figures.pages);
   if (!pass.values.empty()) pass.print("a pass that decodes", "tokens/s");
 }
 
