@@ -139,8 +139,10 @@ Transfer load_checkpoint(Target<T>& w, const StoredWeights& stored, Log& log) {
   return fill(w, in_order(w.tree), read, 1, log);  // HDF5 reads in one thread
 }
 
+/// How fast it went, where that tells something.
 std::string speed(const Transfer& transfer) {
-  return fmt::format("{:.2f} GB a rank in {:.1f} s, {:.2f} GB/s", transfer.gigabytes(),
+  if (transfer.bytes < 1e7) return "";
+  return fmt::format(" ({:.2f} GB a rank in {:.1f} s, {:.2f} GB/s)", transfer.gigabytes(),
                      transfer.seconds, transfer.rate());
 }
 
@@ -177,10 +179,10 @@ void load_weights(const ops::Context& context, const model::ParameterTree& tree,
                   model::Parameters<T>& parameters, const fs::path& from, Log& log) {
   Target<T> target{context, tree, parameters};
   if (checkpoint::is_transformers(from)) {
-    log.line("weights from {} ({})", from.string(), speed(load_transformers(target, from, log)));
+    log.line("weights from {}{}", from.string(), speed(load_transformers(target, from, log)));
   } else {
     const StoredWeights stored(from, tree, log);
-    log.line("{} ({})", stored.summary(), speed(load_checkpoint(target, stored, log)));
+    log.line("{}{}", stored.summary(), speed(load_checkpoint(target, stored, log)));
   }
   parameters.refresh_compute(context);
   context.fence("weights ready");

@@ -101,7 +101,6 @@ class Directories(Campaign):
         texts = [self.run_trainer("--set", "campaign.task='evaluate'", "--set", "batch.per_rank=2", ranks=r) for r in (1, 2)]
         losses = [t.split("validation loss ")[1].split()[0] for t in texts]
         self.assertEqual(losses[0], losses[1])
-        self.assertIn("GB/s", texts[0])
 
     def test_inference_plans_two_bytes_a_parameter(self):
         options = ("--dry-run", "--set", "precision.compute='bf16'", "--set", "model.load=''", "--set")
