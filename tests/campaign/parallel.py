@@ -68,6 +68,9 @@ class Layouts(Divided):
             self.train(f"stages{pipeline}", *sets(*more), *layout(1, pipeline), ranks=ranks)
             self.compare("one", f"stages{pipeline}", 1e-5, self.KEYS)
 
+    def test_eight_ranks(self):  # 2 key-value heads, each held by 4 of 8 tensor ranks
+        self.check(("model.heads=8", "model.head_dim=8", "model.layers=4") + UNTIED, ((8, 1, 8, ()), (4, 2, 8, ())))
+
     def test_one_micro_step(self):
         self.check(("batch.per_rank=8",), LAYOUTS[2:4])
 
@@ -152,7 +155,10 @@ class Texts(Divided):
         options = sets("generation.samples=2", "generation.max_tokens=8", "generation.temperature=0")
         self.train("one", *options)
         self.train("four", *options, *layout(2, 1), ranks=4)
-        pages = [open(self.file(f"{name}/samples.txt")).read() for name in ("one", "four")]
+        pages = []
+        for name in ("one", "four"):
+            with open(self.file(f"{name}/samples.txt")) as f:
+                pages.append(f.read())
         self.assertIn("step 40", pages[0])
         self.assertEqual(*pages)
 
@@ -180,6 +186,13 @@ class Reload(Divided):
 
     def test_from_pipeline_to_sharded_data(self):
         self.check((2, 2, 4, ()), (2, 1, 4, ("parallel.shard='optimizer'",)), *UNTIED)
+
+    def test_from_a_transformers_directory(self):
+        self.train("run", *sets(*UNTIED), *layout(2, 2), ranks=4)
+        self.train("run", *sets(*UNTIED), "--export", "hf")
+        for tensor, pipeline, ranks, _ in ((1, 1, 1, ()),) + LAYOUTS:
+            text = self.run_trainer(*sets(*UNTIED, "campaign.task='evaluate'", "model.load='hf'"), *layout(tensor, pipeline), ranks=ranks)
+            self.assertIn(f"validation loss {self.steps('run', 'val/loss')[40]:.4f}", text)
 
     def test_another_model_is_refused_by_all_stages(self):
         self.train("run")
