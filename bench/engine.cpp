@@ -1,6 +1,7 @@
 // Times the generation engine with random weights: prompts alone, and prompts with new tokens.
 //
-//   engine [name=value ...]     (names and defaults: Settings below; the model is Qwen3-4B)
+//   [mpirun -n RANKS] engine [name=value ...]     ranks divide the model (tensor parallelism)
+//   (names and defaults: Settings below; the model is Qwen3-4B)
 //
 // prefill: requests x prompt tokens over the time until each has its first token. decode: requests
 // x (new - 1) tokens over the time that they take beyond that. requests = 0: as many as streams,
@@ -14,11 +15,13 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "comm/mesh.hpp"
 #include "generate/engine.hpp"
 
 namespace {
@@ -95,8 +98,9 @@ generate::EngineOptions options_of(const Settings& s) {
 }
 
 struct Program {
-  Program(const deck::Model& m, const generate::EngineOptions& options, Arena& arena)
-      : tree(m),
+  Program(const deck::Model& m, const generate::EngineOptions& options, const comm::Mesh& mesh,
+          Arena& arena)
+      : tree(m, 1, model::Division::anywhere, model::share_of(mesh)),
         context(ops::make_context(arena, true, "auto")),
         parameters(tree, model::Holds::inference, arena),
         engine(m, tree, parameters, options, arena) {}
@@ -167,16 +171,27 @@ class Bench {
   std::uint64_t requests_ = 0;
 };
 
+/// All ranks divide the model.
+std::unique_ptr<comm::Mesh> tensor_mesh(const deck::Model& model) {
+  auto world = comm::world();
+  const int ranks = world->size();
+  model::check_division(model, ranks, 1);
+  const std::size_t sharers = model::sharers(model, static_cast<std::size_t>(ranks));
+  return std::make_unique<comm::Mesh>(std::move(world), comm::Extents{1, ranks, 1},
+                                      static_cast<int>(sharers));
+}
+
 void measure(const Settings& s) {
   constexpr double gib = 1024.0 * 1024.0 * 1024.0;
   const deck::Model model = model_of(s);
+  const auto mesh = tensor_mesh(model);
   const generate::EngineOptions options = options_of(s);
   Arena plan;
   {
-    const Program measured(model, options, plan);
-    std::printf("model %.2f B parameters, %zu x %zu, %s\n",
-                static_cast<double>(measured.tree.count()) / 1e9, s("layers"), s("hidden"),
-                type_name<Storage>());
+    const Program measured(model, options, *mesh, plan);
+    std::printf("%.2f B parameters on each of %d ranks, %zu x %zu, %s\n",
+                static_cast<double>(measured.tree.count()) / 1e9, mesh->world().size(), s("layers"),
+                s("hidden"), type_name<Storage>());
   }
   for (const Term term :
        {Term::parameters, Term::activations, Term::workspace, Term::data, Term::cache})
@@ -184,7 +199,7 @@ void measure(const Settings& s) {
                 static_cast<double>(plan.bytes(term)) / gib);
   const std::size_t free_before = device_capacity().free_bytes;
   Arena arena(plan.bytes());
-  Program program(model, options, arena);
+  Program program(model, options, *mesh, arena);
   program.engine.prepare(program.context);
   program.parameters.initialize(program.context, program.tree, 1);
   program.context.fence("weights");
@@ -207,6 +222,8 @@ void measure(const Settings& s) {
   prefill.print("prefill", "tokens/s");
   decode.print("decode", "tokens/s");
   whole.print("prefill and decode", "new tokens/s");
+  for (double& rate : whole.values) rate *= 60 / static_cast<double>(s("new"));
+  whole.print("requests", "a minute");
   const generate::Figures figures = program.engine.figures();
   std::printf("of %zu prompt tokens %zu were computed and %zu found; %zu of %zu pages at most\n",
               figures.prompt_tokens, figures.computed_tokens, figures.reused_tokens,
@@ -217,11 +234,16 @@ void measure(const Settings& s) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Kokkos::ScopeGuard guard(argc, argv);
-  try {
+  comm::Session session(&argc, &argv);
+  return comm::run_ranks([&] {
+    Kokkos::InitializationSettings settings;
+#if defined(KOKKOS_ENABLE_CUDA)
+    settings.set_device_id(session.local_rank());
+#endif
+    const Kokkos::ScopeGuard guard(settings);
+    // Ranks say the same: the first one's word is enough.
+    if (session.rank() > 0 && !std::freopen("/dev/null", "w", stdout)) return 1;
     measure(Settings(argc, argv));
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "engine: %s\n", error.what());
-    return 1;
-  }
+    return 0;
+  });
 }
