@@ -74,7 +74,7 @@ TEST_P(RowInvariance, OfBlocksAndHead) {
                   : GetParam() == 1 ? test::gpt2_like()
                   : GetParam() == 2 ? test::qwen3_like()
                                     : test::moe_like();
-  m.ffn_hidden = 53;  // rows that begin anywhere in a vector
+  m.ffn_hidden = m.expert_hidden = 53;  // rows that begin anywhere in a vector
   m.init_scaled_residual = false;
   Rows rows(m);
   const std::vector<std::int32_t> tokens = test::random_tokens(Rows::most, m.vocabulary, 4);
