@@ -1,6 +1,7 @@
 /// Matrix products in groups, whose sizes are known on the device alone.
 #pragma once
 #include "ops/experts.hpp"
+#include "ops/portable/detail/tile_product.hpp"
 #include "ops/portable/detail/tiled_gemm.hpp"
 
 namespace tern::ops::portable::detail {
@@ -80,10 +81,15 @@ struct GroupedGemm {
       for (int r = 0; r < down; ++r) {
         const T* from = row_at(r);
         const int count = from ? Kokkos::min(width, across) : 0;
-        A* out = turned ? &to(0, r) : &to(r, 0);
-        const int step = turned ? tile + 1 : 1;
-        for (int i = 0; i < count; ++i) out[i * step] = A(from[i]);
-        for (int i = count; i < across; ++i) out[i * step] = 0;
+        if (turned) {
+          for (int i = 0; i < count; ++i) to(i, r) = A(from[i]);
+          for (int i = count; i < across; ++i) to(i, r) = 0;
+        } else {
+          A* out = &to(r, 0);
+          TERN_SIMD
+          for (int i = 0; i < count; ++i) out[i] = A(from[i]);
+          for (int i = count; i < across; ++i) out[i] = 0;
+        }
       }
     } else {
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * depth), [&](const int e) {
@@ -122,17 +128,46 @@ struct GroupedGemm {
       });
   }
 
+  /// sums += ta^T tb, of the first `rows` rows at least.
+  KOKKOS_FUNCTION static void multiply(const Team& team, const typename Gemm::Tile& ta,
+                                       const typename Gemm::Tile& tb,
+                                       const typename Gemm::Sums& sums, int rows) {
+    if constexpr (on_host) {
+      // Whole blocks of rows, so that a row's bits do not depend on those beside it.
+      constexpr int height = 8, across = tile + 1;
+      const int whole = Kokkos::min(+tile, (rows + height - 1) / height * height);
+      attention::add_product<A>(whole, depth, tile, {&ta(0, 0), 1, across}, {&tb(0, 0), across},
+                                {&sums(0, 0), tile});
+    } else {
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, Gemm::parts),
+                           [&](const int part) { Gemm{}.multiply(part, ta, tb, sums); });
+    }
+  }
+
   KOKKOS_FUNCTION void store(const Team& team, const typename Gemm::Sums& sums,
                              const Place& p) const {
     const bool adds = kind == GroupedKind::backward_weight;
     C* to = adds ? c + p.group * group_c : c + static_cast<std::size_t>(p.first) * n;
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * tile), [&](const int e) {
-      const int i = p.i0 + e / tile, j = p.j0 + e % tile;
-      if (i >= p.m || j >= n) return;
-      C& result = to[static_cast<std::size_t>(i) * n + j];
-      const A sum = sums(e / tile, e % tile);
-      result = C(adds ? A(result) + sum : sum);
-    });
+    const int rows = Kokkos::min(+tile, p.m - p.i0), width = Kokkos::min(+tile, n - p.j0);
+    const A keep = adds ? 1 : 0;
+    const auto element = [=](const A* sum, C* result, int j) {
+      result[j] = C(keep != 0 ? A(result[j]) + sum[j] : sum[j]);
+    };
+    const std::size_t stride = n, i0 = p.i0, j0 = p.j0;
+    const auto row = [=](int i) { return to + (i0 + i) * stride + j0; };
+    if constexpr (on_host) {
+      for (int i = 0; i < rows; ++i) {
+        const A* sum = &sums(i, 0);
+        C* result = row(i);
+        TERN_SIMD
+        for (int j = 0; j < width; ++j) element(sum, result, j);
+      }
+    } else {
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * tile), [&](const int e) {
+        const int i = e / tile, j = e % tile;
+        if (i < rows && j < width) element(&sums(i, 0), row(i), j);
+      });
+    }
   }
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
@@ -146,8 +181,7 @@ struct GroupedGemm {
       team.team_barrier();
       load_both(team, ta, tb, p, k0);
       team.team_barrier();
-      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, Gemm::parts),
-                           [&](const int part) { Gemm{}.multiply(part, ta, tb, sums); });
+      multiply(team, ta, tb, sums, p.m - p.i0);
     }
     team.team_barrier();
     store(team, sums, p);
