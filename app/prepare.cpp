@@ -1,4 +1,7 @@
 /// ./prepare: data to train on.
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <iostream>
 #include <thread>
@@ -7,6 +10,7 @@
 #include "base/log.hpp"
 #include "data/arithmetic.hpp"
 #include "data/choices.hpp"
+#include "data/languages.hpp"
 #include "data/prepare.hpp"
 
 namespace {
@@ -31,6 +35,10 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
       Makes data/arithmetic: word problems of one to four steps in GSM8K's format (train.jsonl, test.jsonl) and
       with sub-questions (train_socratic.jsonl, test_socratic.jsonl), and a BPE for them. No download; seconds.
 
+  ./prepare languages
+      Makes data/languages: sentences of a dozen languages, a prompt that gives each language a code, conversations
+      for a teacher that reads such prompts, and a BPE: for input/distill_small_*.in. No download; seconds.
+
 Examples:
   ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps
   ./prepare text --input corpus.jsonl --tokenizer gpt2 --output data/corpus
@@ -42,6 +50,7 @@ struct CommandLine {
   double shard_tokens = 0, train_bytes = 0;
   data::PrepareOptions prepare;
   data::ArithmeticOptions arithmetic;
+  data::LanguagesOptions languages;
 };
 
 options::options_description describe(CommandLine& line) {
@@ -66,20 +75,22 @@ options::options_description describe(CommandLine& line) {
     ("test-problems", options::value(&a.test_problems)->default_value(a.test_problems), "arithmetic: other problems, to test with")
     ("steps", options::value(&a.steps)->default_value(a.steps), "arithmetic: steps of the longest problems, 1 to 4")
     ("vocabulary", options::value(&a.vocabulary)->default_value(a.vocabulary), "arithmetic: tokens of the BPE")
-    ("seed", options::value(&a.seed)->default_value(a.seed), "arithmetic: other seeds give other problems")
+    ("seed", options::value(&a.seed)->default_value(a.seed), "arithmetic, languages: other seeds give other problems and sentences")
     ("threads", options::value(&p.threads)->default_value(threads), "threads")
     ("force", options::bool_switch(&p.force), "replace the output folder if ./prepare made it before");
   // clang-format on
   return all;
 }
 
-/// Options of one command given to another are mistakes.
+/// Options of some commands given to another are mistakes.
 void require_command(const CommandLine& line, const options::variables_map& values,
-                     const char* command, std::initializer_list<const char*> names) {
+                     const std::vector<std::string>& commands,
+                     std::initializer_list<const char*> names) {
+  if (std::find(commands.begin(), commands.end(), line.command) != commands.end()) return;
   for (const char* name : names)
-    if (line.command != command && values.count(name) > 0 && !values[name].defaulted())
-      user_error("--{} is for ./prepare {}, not {}; see ./prepare --help", name, command,
-                 line.command);
+    if (values.count(name) > 0 && !values[name].defaulted())
+      user_error("--{} is for ./prepare {}, not {}; see ./prepare --help", name,
+                 fmt::join(commands, " and "), line.command);
 }
 
 /// False if there is nothing to do but to show the help.
@@ -102,11 +113,13 @@ bool parse(int count, char** words, CommandLine& line) {
     std::cout << introduction << '\n' << shown;
     return false;
   }
-  data::enumerator<int>("command", line.command,
-                        {{"text", 0}, {"arithmetic", 0}, {"quickstart", 0}, {"cpp-headers", 0}});
-  require_command(line, values, "text", {"input", "tokenizer", "train-bpe"});
-  require_command(line, values, "arithmetic",
-                  {"problems", "test-problems", "steps", "vocabulary", "seed"});
+  data::enumerator<int>(
+      "command", line.command,
+      {{"text", 0}, {"arithmetic", 0}, {"quickstart", 0}, {"cpp-headers", 0}, {"languages", 0}});
+  require_command(line, values, {"text"}, {"input", "tokenizer", "train-bpe"});
+  require_command(line, values, {"arithmetic"},
+                  {"problems", "test-problems", "steps", "vocabulary"});
+  require_command(line, values, {"arithmetic", "languages"}, {"seed"});
   data::PrepareOptions& p = line.prepare;
   p.format = data::input_format("--format", line.format);
   p.pattern = data::piece_pattern("--pattern", line.pattern);
@@ -117,8 +130,10 @@ bool parse(int count, char** words, CommandLine& line) {
   p.shard_tokens = static_cast<std::size_t>(line.shard_tokens);
   p.train_bytes = static_cast<std::size_t>(line.train_bytes);
   line.arithmetic.output = p.output.empty() ? "data/" + line.command : p.output.string();
-  line.arithmetic.threads = p.threads;
-  line.arithmetic.force = p.force;
+  line.arithmetic.threads = line.languages.threads = p.threads;
+  line.arithmetic.force = line.languages.force = p.force;
+  line.languages.output = line.arithmetic.output;
+  line.languages.seed = line.arithmetic.seed;
   return true;
 }
 
@@ -127,12 +142,14 @@ void run(CommandLine& line) {
   const bool text = line.command == "text" || line.command == "cpp-headers";
   if (line.command == "quickstart") data::set_quickstart(line.arithmetic);
   if (line.command == "cpp-headers") data::set_cpp_headers(line.prepare);
-  const bool once = line.command == "quickstart" || line.command == "cpp-headers";
+  const bool once = line.command != "text" && line.command != "arithmetic";
   const auto& output = text ? line.prepare.output : line.arithmetic.output;
   if (once && !line.prepare.force && data::is_made(output, log))
     return;  // scripts ask again and again
   if (text)
     data::prepare_text(line.prepare, log);
+  else if (line.command == "languages")
+    data::prepare_languages(line.languages, log);
   else
     data::prepare_arithmetic(line.arithmetic, log);
 }
