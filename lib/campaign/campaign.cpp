@@ -3,6 +3,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+
+#include "campaign/bulk.hpp"
 #include "campaign/epochs.hpp"
 #include "campaign/run_directory.hpp"
 #include "campaign/show_batch.hpp"
@@ -69,6 +71,7 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
              const comm::Session& session) {
   Log log(session.rank() == 0);
   if (!options.export_to.empty()) return export_model(deck, options.export_to, mesh.world(), log);
+  if (answers_a_file(deck)) return answer_file<T>(deck, options, mesh, log);
   const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
   const auto replica = deck.campaign.task == "generate" ? mesh.one_replica() : nullptr;
   const comm::Mesh& at_work = replica ? *replica : mesh;

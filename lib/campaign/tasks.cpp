@@ -8,25 +8,13 @@
 #include "campaign/data_set.hpp"
 #include "campaign/evaluation.hpp"
 #include "campaign/problems.hpp"
+#include "campaign/run_directory.hpp"
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::campaign {
 namespace {
-
-bool has_checkpoints(const std::filesystem::path& run) {
-  const auto folder = run / "checkpoints";
-  return std::filesystem::is_directory(folder) && !std::filesystem::is_empty(folder);
-}
-
-/// Where the weights of an evaluation, a generation or an export come from: what the run made of
-/// the weights it started from, if it has begun.
-std::string source_of(const deck::Deck& deck) {
-  if (!deck.generation.checkpoint.empty()) return deck.generation.checkpoint;
-  const bool begun = deck.model.load.empty() || has_checkpoints(deck.output.directory);
-  return begun ? deck.output.directory : deck.model.load;
-}
 
 /// The workload of a deck with its weights loaded.
 template <class T>
@@ -38,7 +26,7 @@ struct Loaded {
     workload.model.prepare(workload.context);
     if (workload.generator) workload.generator->prepare(workload.context);
     if (workload.sampler) workload.sampler->prepare(workload.context);
-    load_weights(workload, source_of(deck), log);
+    load_weights(workload, weights_source(deck), log);
   }
   plan::Layout layout;
   Arena arena;
@@ -46,6 +34,12 @@ struct Loaded {
 };
 
 }  // namespace
+
+std::string weights_source(const deck::Deck& deck) {
+  if (!deck.generation.checkpoint.empty()) return deck.generation.checkpoint;
+  const bool own = deck.model.load.empty() || RunDirectory{deck.output.directory}.holds_a_run();
+  return own ? deck.output.directory : deck.model.load;
+}
 
 deck::Deck of_one_sequence(deck::Deck deck) {
   deck.campaign.task = "generate";
@@ -116,7 +110,7 @@ int export_model(const deck::Deck& deck, const std::string& directory, comm::Gro
     } catch (const UserError& e) {
       log.warning("exported without a tokenizer: {}", e.what());
     }
-    export_weights(deck, source_of(deck), directory, end_of_text, log);
+    export_weights(deck, weights_source(deck), directory, end_of_text, log);
   }
   group.barrier();
   return finished;

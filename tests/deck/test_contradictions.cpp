@@ -184,6 +184,25 @@ TEST(DeckContradictions, Generation) {
   none("&generation samples = 0 /");
 }
 
+TEST(DeckContradictions, Requests) {
+  none("&campaign task = 'generate' / &generation input = 'in.txt' samples = 0 stop = '##' /");
+  one("&campaign task = 'generate' / &objective kind = 'refinement' /\n"
+      "&model inner_steps = 1 / &generation input = 'in.txt' /",
+      "d:2:38: generation.input: kind = 'refinement' answers no files; write 'supervised' or "
+      "'causal'");
+  one("&campaign task = 'evaluate' / &generation input = 'in.txt' max_tokens = 64\n"
+      "max_model_len = 64 /",
+      "d:1:60: generation.max_tokens: 64 leaves no room for a prompt in max_model_len = 64; lower "
+      "it");
+  one("&campaign task = 'generate' / &generation pattern = 'a' /",
+      "d:1:43: generation.pattern: only requests of a file read it; give generation.input, or "
+      "remove it");
+  one("&data chat_template = 'chatml' thinking = .true. /",
+      "d:1:32: data.thinking: chat_template = 'chatml' has no place for thoughts; write 'qwen3', "
+      "or .false.");
+  none("&data chat_template = 'qwen3' thinking = .true. /");
+}
+
 TEST(DeckContradictions, Directory) {
   one("&campaign name = '' /",
       "d:1:11: campaign.name: empty, and output.directory too; give the run a name");

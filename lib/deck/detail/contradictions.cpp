@@ -344,13 +344,39 @@ void check_parallel(const Deck& d, Contradictions& c) {
           "problems = 0");
 }
 
+/// Requests that are read from a file, and how they are written.
+void check_requests(const Deck& d, Contradictions& c) {
+  const Generation& g = d.generation;
+  c.check(d.data.thinking && d.data.chat_template != "qwen3",
+          {"data.thinking", "data.chat_template"},
+          fmt::format("chat_template = '{}' has no place for thoughts; write 'qwen3', or .false.",
+                      d.data.chat_template));
+  const std::string& kind = d.objective.kind;
+  if (d.campaign.task == "train") return;
+  c.check(!g.input.empty() && kind != "causal" && kind != "supervised",
+          {"generation.input", "objective.kind"},
+          fmt::format("kind = '{}' answers no files; write 'supervised' or 'causal'", kind));
+  c.check(!g.input.empty() && g.max_tokens >= g.max_model_len,
+          {"generation.max_tokens", "generation.max_model_len"},
+          fmt::format("{} leaves no room for a prompt in max_model_len = {}; lower it",
+                      g.max_tokens, g.max_model_len));
+  const auto unread = [&](const char* name, bool given) {
+    c.check(g.input.empty() && given, {name, "generation.input"},
+            "only requests of a file read it; give generation.input, or remove it");
+  };
+  unread("generation.prompt_template", !g.prompt_template.empty());
+  unread("generation.output", !g.output.empty());
+  unread("generation.pattern", !g.pattern.empty());
+  unread("generation.stop", !g.stop.empty());
+}
+
 void check_run(const Deck& d, Contradictions& c) {
   const Evaluation& e = d.evaluation;
   c.check(e.every == 0 && e.patience > 0, {"evaluation.patience", "evaluation.every"},
           "early stopping needs evaluations, but every = 0; write every > 0, or patience = 0");
   c.check(e.every == 0 && e.target_loss > 0, {"evaluation.target_loss", "evaluation.every"},
           "a target needs evaluations, but every = 0; write every > 0, or target_loss = 0");
-  c.check(d.campaign.task == "generate" && d.generation.samples == 0,
+  c.check(d.campaign.task == "generate" && d.generation.input.empty() && d.generation.samples == 0,
           {"generation.samples", "campaign.task"},
           "task = 'generate' with 0 samples would do nothing; write 1 or more");
   c.check(d.campaign.name.empty() && d.output.directory.empty(),
@@ -377,6 +403,7 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_schedule(deck, c);
   check_muon(deck.optimizer, c);
   check_parallel(deck, c);
+  check_requests(deck, c);
   check_run(deck, c);
 }
 
@@ -385,7 +412,9 @@ void check_files(const Deck& deck, Table& table, Errors& errors) {
   const std::string& task = deck.campaign.task;
   c.check(task == "train" && deck.data.train.empty(), {"data.train", "campaign.task"},
           "task = 'train' needs token shards; write train = 'data/NAME/train_*.bin'");
-  c.check(task != "generate" && deck.data.valid.empty(), {"data.valid", "campaign.task"},
+  const bool answers = task == "evaluate" && !deck.generation.input.empty();
+  c.check(task != "generate" && !answers && deck.data.valid.empty(),
+          {"data.valid", "campaign.task"},
           fmt::format("task = '{}' needs token shards to evaluate on; write valid = "
                       "'data/NAME/valid_*.bin'",
                       task));

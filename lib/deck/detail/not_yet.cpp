@@ -15,7 +15,6 @@ struct NotYet {
 };
 
 constexpr NotYet not_yet[] = {
-    {"generation", "input", "*", "", "answering a file of requests"},
     {"precision", "compute", "fp16", "bf16", "fp16"},
 };
 

@@ -1,0 +1,118 @@
+/// The whole task of answering a file: plan, weights, engine, answers, judgement.
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/timer.hpp"
+#include "campaign/bulk.hpp"
+#include "campaign/gap.hpp"
+#include "campaign/interrupt.hpp"
+#include "campaign/run_directory.hpp"
+#include "campaign/tasks.hpp"
+#include "campaign/weights.hpp"
+#include "campaign/writer.hpp"
+#include "plan/serving.hpp"
+
+namespace tern::campaign {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double margin_seconds = 20;  // of a job's time, to finish a pass and end
+
+template <class T>
+class EngineResponder final : public Responder {
+ public:
+  EngineResponder(const deck::Deck& deck, const plan::ServingPlan& plan,
+                  const generate::EngineOptions& options, const comm::Mesh& mesh, Log& log)
+      : arena_(plan.total_bytes), serving_(deck, options, mesh, arena_) {
+    load_weights(serving_.context, serving_.tree, serving_.parameters, weights_source(deck), log);
+    serving_.engine.prepare(serving_.context);
+  }
+  void submit(generate::Request request) override { serving_.engine.submit(std::move(request)); }
+  bool busy() const override { return serving_.engine.busy(); }
+  std::vector<generate::Answer> step() override { return serving_.engine.step(serving_.context); }
+  generate::Figures figures() const override { return serving_.engine.figures(); }
+
+ private:
+  Arena arena_;
+  plan::Serving<T> serving_;
+};
+
+/// Names the files that weights come from, and changes when they do.
+std::string weights_of(const fs::path& source) {
+  std::vector<std::string> files;
+  const auto add = [&](const fs::path& path) {
+    const auto written = fs::last_write_time(path).time_since_epoch().count();
+    files.push_back(
+        fmt::format("{} ({} bytes, time {})", path.string(), fs::file_size(path), written));
+  };
+  if (fs::is_regular_file(source)) add(source);
+  if (fs::is_directory(source))
+    for (const auto& entry : fs::recursive_directory_iterator(source))
+      if (entry.path().extension() == ".safetensors" || entry.path().extension() == ".h5")
+        add(entry.path());
+  std::sort(files.begin(), files.end());
+  return fmt::format("{}", fmt::join(files, ", "));
+}
+
+/// Ranks agree on the time through the first: files might be seen differently by them.
+std::string agree_on(std::string text, comm::Group& group) {
+  std::size_t size = text.size();
+  group.broadcast(&size, sizeof size, 0);
+  text.resize(size);
+  group.broadcast(text.data(), size, 0);
+  return text;
+}
+
+void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Done& done, Log& log) {
+  const Gap own = judge(bulk.requests(), done.records, done.summary, deck.evaluation.reference);
+  write_evaluation(own, deck.output.directory);
+  std::vector<Gap> rows;
+  for (const std::string& directory : deck.evaluation.beside)
+    rows.push_back(read_evaluation(directory));
+  rows.push_back(own);
+  log.line("{}", gap_table(rows));
+}
+
+}  // namespace
+
+template <class T>
+int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh& mesh, Log& log) {
+  comm::Group& group = mesh.world();
+  const auto tokenizer = open_tokenizer(deck);
+  const plan::ServingPlan plan = plan::plan_serving(deck, plan::engine_options(deck), mesh);
+  if (options.dry_run) {
+    log.line("{}", plan::table(plan));
+    return finished;
+  }
+  const std::string weights =
+      agree_on(group.rank() == 0 ? weights_of(weights_source(deck)) : "", group);
+  Bulk bulk(deck, weights, options, *tokenizer, mesh, log);
+  log.open(RunDirectory{deck.output.directory}.log());
+  log.line("{}", plan::table(plan));
+  if (bulk.remaining() > 0) {
+    generate::EngineOptions engine = plan.options;
+    bulk.complete(engine);
+    EngineResponder<T> responder(deck, plan, engine, mesh, log);
+    const Interrupt interrupt;
+    const Timer timer;
+    const double most_seconds = deck.campaign.max_hours * 3600;
+    const auto late = [&] { return most_seconds > 0 && timer.seconds() > most_seconds; };
+    const bool whole =
+        bulk.run(responder, [&] { return late() || interrupt.requested(margin_seconds); });
+    if (group.any(!whole)) {
+      log.line("stopped by {}; what is answered is kept: go on by --resume",
+               late() ? "max_hours" : interrupt.reason());
+      return interrupted;
+    }
+  }
+  const auto done = bulk.finish();
+  if (done && deck.campaign.task == "evaluate") judge_and_compare(deck, bulk, *done, log);
+  group.barrier();
+  return finished;
+}
+
+template int answer_file<float>(const deck::Deck&, const Options&, const comm::Mesh&, Log&);
+template int answer_file<bf16>(const deck::Deck&, const Options&, const comm::Mesh&, Log&);
+
+}  // namespace tern::campaign

@@ -1,0 +1,74 @@
+/// What replicas have answered so far, on disk: files of JSON lines to which each appends. A line
+/// that a kill cut off does not count, and is done again.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "campaign/detail/append_file.hpp"
+#include "deck/deck.hpp"
+
+namespace tern::campaign::detail {
+
+/// What answers follow from: hashes of files, and the deck's values.
+using MadeFrom = nlohmann::ordered_json;
+MadeFrom made_from(const deck::Deck& deck, const std::string& weights);
+
+/// UserError that names the first difference, if there is one.
+void require_same(const MadeFrom& before, const MadeFrom& now, const std::string& place);
+
+/// 64-bit FNV-1a of a file, in hexadecimal.
+std::string hash_of(const std::filesystem::path& file);
+
+/// A request that was answered.
+struct BulkRecord {
+  std::size_t number = 0;  // of the request, from 0
+  std::string text;        // the answer, or all that was written if it is no good
+  std::string reject, reason;
+  std::size_t prompt_tokens = 0, new_tokens = 0;
+  // Of its replica's session so far.
+  double seconds = 0;
+  std::size_t computed_tokens = 0, reused_tokens = 0;
+
+  bool good() const { return reject.empty(); }
+};
+
+/// Where everything is.
+struct BulkFiles {
+  std::filesystem::path directory, answers;
+
+  explicit BulkFiles(const deck::Deck& deck);
+  std::filesystem::path rejects() const;
+  std::filesystem::path summary() const { return directory / "generation.json"; }
+  std::filesystem::path parts() const { return directory / "parts"; }
+  std::filesystem::path part(int replica) const;
+};
+
+/// All parts of a run.
+struct Parts {
+  std::vector<BulkRecord> records;  // by number of the request; each once
+  std::size_t dropped = 0;          // lines that could not be read
+  std::int64_t sessions = 0;        // how often the run was started
+  double seconds = 0;               // of all sessions
+  std::size_t computed_tokens = 0, reused_tokens = 0;
+};
+
+/// Throws UserError if a part was made from something else.
+Parts read_parts(const BulkFiles& files, const MadeFrom& now);
+
+/// A replica's own part.
+class PartWriter {
+ public:
+  /// Drops a line that was cut off, and begins a session.
+  PartWriter(const std::filesystem::path& file, const MadeFrom& made_from, std::int64_t session);
+  /// In the file when it returns: a kill afterwards loses nothing. UserError if the disk is full.
+  void append(const BulkRecord& record);
+
+ private:
+  std::filesystem::path path_;
+  AppendFile file_;
+};
+
+}  // namespace tern::campaign::detail

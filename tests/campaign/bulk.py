@@ -1,0 +1,135 @@
+"""Answers to a file of requests through the real trainer: batches, ranks, kills, refusals, the gap table.
+
+    bulk.py TRAINER MPIRUN [unittest arguments]        TERN_KILLS=50 kills a run so often
+"""
+import json, os, random, signal, subprocess, time
+
+from tiny import Campaign, main
+
+REQUESTS, KILLS = 60, int(os.environ.get("TERN_KILLS", "10"))
+
+
+class Bulk(Campaign):
+    def setUp(self):
+        super().setUp()
+        self.run_trainer("--set", "output.directory=model")
+        rng = random.Random(3)
+        with open(self.file("requests.jsonl"), "w") as f:
+            for i in range(REQUESTS):
+                words = " ".join("".join(rng.choice("abcdefgh ") for _ in range(4)) for _ in range(rng.randint(1, 5)))
+                f.write(json.dumps({"text": f"{words}{i}", "id": i, "label": rng.choice("ab")}) + "\n")
+        with open(self.file("prompt.txt"), "w") as f:
+            f.write("one prompt before all of them: {text}\n")
+
+    def options(self, directory, *more, task="generate"):
+        values = {"campaign.task": f"'{task}'", "campaign.name": f"'{directory}'", "model.load": "'model'", "model.context": "128",
+                  "generation.input": "'requests.jsonl'", "generation.prompt_template": "'prompt.txt'", "generation.max_model_len": "128",
+                  "generation.max_tokens": "48", "generation.temperature": "1", "generation.top_k": "6", "generation.batch": "4", "generation.prefill_tokens": "64",
+                  "generation.pattern": "'^(?s)(.{3,}[a-h])'", "generation.stop": "'ab', 'gh'", "output.directory": f"'{directory}'"}
+        values.update(more)
+        return [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+
+    def answers(self, directory):
+        with open(self.file(f"{directory}/answers.jsonl"), "rb") as a, open(self.file(f"{directory}/answers_rejects.jsonl"), "rb") as r:
+            return a.read(), r.read()
+
+    def parts(self, directory):
+        """Answers so far."""
+        folder = self.file(f"{directory}/parts")
+        if not os.path.isdir(folder):
+            return 0
+        return sum(open(os.path.join(folder, name), "rb").read().count(b"\n") for name in os.listdir(folder))
+
+    def test_files_do_not_depend_on_batch_prefix_cache_or_ranks(self):
+        text = self.run_trainer(*self.options("whole"))
+        self.assertIn(f"requests      {REQUESTS}, ", text)
+        whole = self.answers("whole")
+        lines = [json.loads(line) for file in whole for line in file.splitlines()]
+        self.assertEqual(sorted(line["id"] for line in lines), list(range(REQUESTS)))
+        self.assertGreater(len(whole[0].splitlines()), 10)
+        self.assertGreater(len(whole[1].splitlines()), 3)
+        for i, (batch, ranks) in enumerate(((1, 1), (7, 1), (64, 1), (4, 2), (16, 4))):
+            cache = ".true." if i % 2 else ".false."
+            self.run_trainer(*self.options(f"other{i}", ("generation.batch", str(batch)), ("generation.prefix_cache", cache)), ranks=ranks)
+            self.assertEqual(self.answers(f"other{i}"), whole, f"batch {batch}, {ranks} ranks")
+
+    def kill_once(self, rng, directory, ranks):
+        """Starts or resumes the run and ends it at a random moment; whether it was quicker."""
+        env = dict(os.environ, OMP_NUM_THREADS="1")
+        child = subprocess.Popen(self.command(*self.options(directory), "--resume", ranks=ranks), cwd=self.path, env=env,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        wanted = self.parts(directory) + rng.randint(0, 20)
+        deadline = time.monotonic() + 60
+        while child.poll() is None and self.parts(directory) < wanted and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.01))
+        try:
+            os.killpg(child.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        output = child.communicate(timeout=60)[0].decode(errors="replace")
+        self.assertIn(child.returncode, (0, -signal.SIGKILL), output)
+        return child.returncode == 0
+
+    def test_killed_at_random_moments_and_resumed(self):
+        self.run_trainer(*self.options("whole"))
+        whole, rng, kills, runs, finished = self.answers("whole"), random.Random(11), 0, 0, 0
+        while kills < KILLS:
+            name = f"killed{runs}"
+            runs += 1
+            for _ in range(rng.randint(1, 4)):
+                quicker = self.kill_once(rng, name, 1 if runs % 3 else 2)
+                finished += quicker
+                kills += not quicker
+            self.run_trainer(*self.options(name), "--resume", ranks=1 + runs % 2)
+            self.assertEqual(self.answers(name), whole, f"run {name} after {kills} kills")
+        print(f"{kills} kills of {runs} runs ({finished} ended before the kill): all files identical")
+
+    def test_a_signal_stops_it_with_its_own_code(self):
+        options = self.options("run", ("generation.stop", "'%%%'"), ("generation.batch", "1"))
+        child = subprocess.Popen(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        while self.parts("run") < 2 and child.poll() is None:
+            time.sleep(0.001)
+        child.send_signal(signal.SIGUSR1)
+        text = child.communicate(timeout=60)[0]
+        self.assertEqual(child.returncode, 75, text)
+        self.assertIn("go on by --resume", text)
+        self.assertIn("resumed: ", self.run_trainer(*options, "--resume"))
+
+    def test_what_changed_is_named(self):
+        self.run_trainer(*self.options("run"))
+        self.assertIn("is of an earlier run", self.run_trainer(*self.options("run"), code=1))
+        text = self.run_trainer(*self.options("run", ("generation.temperature", "0.5")), "--resume", code=1)
+        self.assertRegex(text, r"&generation temperature was 1(\.0)? and is 0.5 now")
+        self.run_trainer("--set", "campaign.max_steps=45", "--set", "output.directory=model", "--resume")
+        self.assertIn("the weights was", self.run_trainer(*self.options("run"), "--resume", code=1))
+        self.run_trainer(*self.options("run"), "--fresh")
+
+    def test_gap_table(self):
+        evaluate = lambda name, *more: self.run_trainer(*self.options(name, *more, task="evaluate"))
+        evaluate("teacher")
+        text = evaluate("student", ("generation.prompt_template", "''"), ("evaluation.reference", "'teacher/answers.jsonl'"),
+                        ("evaluation.beside", "'teacher', 'nowhere'"), ("cost.dollars_per_gpu_hour", "3"))
+        self.assertRegex(text, r"(?m)^  teacher +\d+\.\d% \(\d+\.\d to \d+\.\d\) +- ")
+        self.assertRegex(text, r"(?m)^  nowhere +no nowhere/evaluation.json")
+        self.assertRegex(text, r"(?m)^  student +\d+\.\d% \(\d+\.\d to \d+\.\d\) +\d+\.\d% .*\$0\.\d+$")
+        with open(self.file("student/evaluation.json")) as f:
+            row = json.load(f)
+        with open(self.file("student/answers.jsonl")) as s, open(self.file("teacher/answers.jsonl")) as t:
+            student, teacher = ({line["id"]: line["messages"][1]["content"] for line in map(json.loads, f)} for f in (s, t))
+        with open(self.file("requests.jsonl")) as f:
+            labels = {line["id"]: line["label"] for line in map(json.loads, f)}
+        self.assertEqual(row["agreeing"], sum(student.get(i) == answer for i, answer in teacher.items()))
+        self.assertEqual(row["compared"], len(teacher))
+        self.assertEqual(row["correct"], sum(labels[i] == answer for i, answer in student.items()))
+        self.assertEqual(row["good"], len(student))
+
+    def test_a_dry_run_answers_nothing(self):
+        text = self.run_trainer(*self.options("run"), "--dry-run")
+        self.assertIn("cache", text)
+        self.assertFalse(os.path.exists(self.file("run")))
+
+
+if __name__ == "__main__":
+    main()

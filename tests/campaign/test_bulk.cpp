@@ -1,0 +1,318 @@
+// Answers to a file of requests, with an engine that is known: order, kill, resume, ranks,
+// refusals.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/error.hpp"
+#include "campaign/bulk.hpp"
+#include "campaign/gap.hpp"
+#include "data/scratch.hpp"
+
+namespace tern::campaign {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Some of these do not match the pattern below.
+std::string code_of(const std::string& prompt) {
+  std::uint32_t hash = 7;
+  for (const char c : prompt) hash = (hash ^ static_cast<unsigned char>(c)) * 0x01000193u;
+  return fmt::format("{:03x}", hash >> 20);
+}
+
+/// Answers as a function of the request alone, in an order that depends on `disorder`, some at
+/// once. Tokens are bytes.
+class KnownResponder final : public Responder {
+ public:
+  KnownResponder(generate::EngineOptions options, std::int64_t seed, std::uint32_t disorder)
+      : options_(std::move(options)), seed_(seed), random_(disorder) {}
+
+  void submit(generate::Request request) override { waiting_.push_back(std::move(request)); }
+  bool busy() const override { return !waiting_.empty(); }
+  generate::Figures figures() const override {
+    generate::Figures f = figures_;
+    f.waiting = waiting_.size();
+    return f;
+  }
+
+  std::vector<generate::Answer> step() override {
+    std::vector<generate::Answer> answers;
+    for (std::size_t count = random_() % 3; count > 0 && !waiting_.empty(); --count) {
+      const std::size_t at = random_() % waiting_.size();
+      answers.push_back(answer(waiting_[at]));
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    return answers;
+  }
+
+ private:
+  generate::Answer answer(const generate::Request& request) {
+    using generate::Ending;
+    figures_.computed_tokens += request.prompt.size();
+    figures_.new_tokens += 4;
+    const std::string prompt(request.prompt.begin(), request.prompt.end());
+    if (prompt.find("endless") != prompt.npos) return {request.id, {}, Ending::refused, "too long"};
+    generate::Answer made{request.id, {}, Ending::length, ""};
+    const std::string text = fmt::format("is {}; seed {}##", code_of(prompt), seed_);
+    for (const char c : text) {
+      if (made.tokens.size() == request.max_new) return made;
+      made.tokens.push_back(static_cast<unsigned char>(c));
+      if (!options_.stopped || !options_.stopped(made.tokens)) continue;
+      made.ending = Ending::stop;
+      return made;
+    }
+    made.ending = Ending::stop;
+    return made;
+  }
+
+  generate::EngineOptions options_;
+  std::int64_t seed_;
+  std::mt19937 random_;
+  std::vector<generate::Request> waiting_;
+  generate::Figures figures_;
+};
+
+class BulkTest : public ::testing::Test {
+ protected:
+  BulkTest()
+      : mesh_(of_replicas()), group_(&mesh_.world()), tokenizer_(data::open_tokenizer("bytes")) {
+    std::string path = folder_.path().string();
+    path.resize(4096);
+    group_->broadcast(path.data(), path.size(), 0);
+    shared_ = path.c_str();
+    if (group_->rank() == 0) {
+      std::ofstream input(shared_ / "in.jsonl");
+      for (int i = 0; i < 60; ++i)
+        input << json{{"text", fmt::format("request {}{}", i, i % 17 == 3 ? " endless" : "")},
+                      {"id", fmt::format("r{}", i)},
+                      {"label", i % 2}}
+                     .dump()
+              << "\n";
+      std::ofstream(shared_ / "prompt.txt") << "Say what {text} is: {text}\n";
+    }
+    group_->barrier();
+    deck_.generation.input = (shared_ / "in.jsonl").string();
+    deck_.generation.prompt_template = (shared_ / "prompt.txt").string();
+    deck_.generation.pattern = "^is ([0-8a-f]{3});";
+    deck_.generation.stop = {"##", ";;"};
+    deck_.generation.max_tokens = 64;
+    deck_.generation.batch = 5;
+    deck_.campaign.task = "generate";
+    use("run");
+  }
+
+  static comm::Mesh of_replicas() {
+    auto world = comm::world();
+    comm::Extents extents;
+    extents.data = world->size();
+    return comm::Mesh(std::move(world), extents);
+  }
+
+  void use(const std::string& name) { deck_.output.directory = (shared_ / name).string(); }
+
+  /// Runs to the end, or for `passes` passes; what was finished is on rank 0.
+  std::optional<Bulk::Done> run(const comm::Mesh& mesh, const Options& options = {},
+                                std::uint32_t disorder = 1, int passes = 1 << 30) {
+    Log log(false);
+    comm::Group& group = mesh.world();
+    Bulk bulk(deck_, "weights", options, *tokenizer_, mesh, log);
+    generate::EngineOptions engine;
+    bulk.complete(engine);
+    KnownResponder responder(engine, deck_.campaign.seed,
+                             disorder + static_cast<std::uint32_t>(group.rank()));
+    const bool whole = bulk.run(responder, [&] { return --passes < 0; });
+    if (group.any(!whole)) return std::nullopt;
+    return bulk.finish();
+  }
+
+  std::string file(const std::string& name) const {
+    return detail::read_file(fs::path(deck_.output.directory) / name);
+  }
+  std::pair<std::string, std::string> files() const {
+    return {file("answers.jsonl"), file("answers_rejects.jsonl")};
+  }
+
+  test::Scratch folder_;
+  fs::path shared_;
+  comm::Mesh mesh_;
+  comm::Group* group_;
+  std::unique_ptr<data::Tokenizer> tokenizer_;
+  deck::Deck deck_;
+};
+
+Options with(bool Options::*option) {
+  Options options;
+  options.*option = true;
+  return options;
+}
+const Options resume = with(&Options::resume), fresh = with(&Options::fresh);
+
+std::vector<json> lines(const std::string& text) {
+  std::vector<json> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
+  return all;
+}
+
+/// The files are those of one rank, whatever the number of ranks and the order of their answers.
+TEST_F(BulkTest, FilesDoNotDependOnRanks) {
+  run(mesh_);
+  const auto many = files();
+  if (group_->rank() == 0) {
+    const auto alone = comm::lonely_mesh();
+    use("alone");
+    run(*alone, {}, 99);
+    EXPECT_EQ(files(), many);
+    const auto answers = lines(many.first), rejects = lines(many.second);
+    EXPECT_EQ(answers.size() + rejects.size(), 60u);
+    EXPECT_GT(answers.size(), 30u);
+    EXPECT_GT(rejects.size(), 4u);
+    const std::string code = code_of("Say what request 0 is: request 0\n");
+    EXPECT_EQ(answers.front(),
+              json::parse(R"({"messages": [{"role": "user", "content": "request 0"},
+                {"role": "assistant", "content": ")" +
+                          code + R"("}], "id": "r0", "label": 0})"));
+    EXPECT_EQ(rejects.front(),
+              json::parse(R"({"id": "r3", "label": 1, "text": "request 3 endless", "written": "",
+                "reject": "refused", "reason": "too long"})"));
+    int number = -1;
+    for (const json& answer : answers) {
+      const int own = std::stoi(answer.at("id").get<std::string>().substr(1));
+      EXPECT_GT(own, number);
+      number = own;
+    }
+    const json summary = json::parse(file("generation.json"));
+    EXPECT_EQ(summary.at("requests"), 60);
+    EXPECT_EQ(summary.at("good"), answers.size());
+    EXPECT_EQ(summary.at("rejects").at("refused"), 4);
+    EXPECT_EQ(summary.at("rejects").at("pattern"), rejects.size() - 4);
+  }
+  group_->barrier();
+}
+
+/// A kill leaves any beginning of what is appended. Runs that go on from it give the same files.
+TEST_F(BulkTest, ResumesFromAnyBeginningOfItsParts) {
+  run(mesh_);
+  const auto whole = files();
+  std::mt19937 random(5);
+  for (int round = 0; round < 30; ++round) {
+    use(fmt::format("killed{}", round));
+    ASSERT_FALSE(run(mesh_, {}, random(), static_cast<int>(random() % 30)).has_value());
+    const fs::path part =
+        shared_ / fmt::format("killed{}/parts/replica_{:04d}.jsonl", round, group_->rank());
+    const auto cut = random();
+    fs::resize_file(part, cut % (fs::file_size(part) + 1));
+    group_->barrier();
+    if (round % 2 == 0) run(mesh_, resume, random(), static_cast<int>(random() % 10));
+    if (round % 3 == 0 && group_->rank() == 0) run(*comm::lonely_mesh(), resume, random());
+    group_->barrier();
+    run(mesh_, resume, random());
+    ASSERT_EQ(files(), whole) << "round " << round;
+    group_->barrier();
+  }
+}
+
+TEST_F(BulkTest, AFinishedRunIsNotDoneAgain) {
+  run(mesh_);
+  const auto whole = files();
+  const std::string part = "parts/replica_0000.jsonl", before = file(part);
+  group_->barrier();
+  run(mesh_, resume);
+  EXPECT_EQ(file(part), before);
+  EXPECT_EQ(files(), whole);
+}
+
+/// Mistakes of a run; rank 0 alone finds them, so one rank makes them here.
+TEST_F(BulkTest, RefusesToMixRuns) {
+  const auto alone = comm::lonely_mesh();
+  use(fmt::format("own{}", group_->rank()));
+  run(*alone, {}, 1, 20);
+  const auto refuses = [&](const Options& options, std::initializer_list<std::string> parts) {
+    test::expect_user_error([&] { run(*alone, options); }, parts);
+  };
+  refuses({}, {"parts", "--resume", "--fresh"});
+  const deck::Deck right = deck_;
+  deck_.generation.temperature = 0.25;
+  refuses(resume, {"replica_0000.jsonl", "&generation temperature was 0.8 and is 0.25 now"});
+  deck_ = right;
+  deck_.campaign.seed = 3;
+  refuses(resume, {"&campaign seed was 1337 and is 3"});
+  deck_ = right;
+  const fs::path other = shared_ / fmt::format("other{}.jsonl", group_->rank());
+  std::ofstream(other) << detail::read_file(right.generation.input) << "{\"text\": \"more\"}\n";
+  deck_.generation.input = other.string();
+  refuses(resume, {"the contents of &generation input"});
+  deck_ = right;
+  EXPECT_TRUE(run(*alone, resume).has_value());
+  refuses({}, {"--resume"});
+  deck_.generation.pattern = "^is";
+  refuses(resume, {"&generation pattern"});
+  EXPECT_TRUE(run(*alone, fresh).has_value());
+  EXPECT_TRUE(fs::exists(fs::path(deck_.output.directory) / "answers.jsonl.1"));
+  EXPECT_TRUE(fs::exists(fs::path(deck_.output.directory) / "parts.1"));
+}
+
+TEST_F(BulkTest, WritesWhereItIsTold) {
+  deck_.generation.output = (shared_ / "data/taught/train.jsonl").string();
+  run(mesh_);
+  if (group_->rank() == 0) {
+    EXPECT_EQ(lines(detail::read_file(deck_.generation.output)).size() +
+                  lines(detail::read_file(shared_ / "data/taught/train_rejects.jsonl")).size(),
+              60u);
+    const auto conversations = data::read_conversations({deck_.generation.output});
+    EXPECT_EQ(conversations.front().messages.size(), 2u);
+  }
+  group_->barrier();
+}
+
+/// The student's own reader takes what is written, and learns behind no prompt.
+TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
+  const auto alone = comm::lonely_mesh();
+  use(fmt::format("judged{}", group_->rank()));
+  const auto done = run(*alone);
+  ASSERT_TRUE(done.has_value());
+  const auto requests = data::read_requests(deck_.generation.input);
+  auto labelled = requests;
+  const std::string right = done->records[0].text;
+  for (auto& request : labelled) request.label = right;
+  labelled[1].label = nullptr;
+  const fs::path reference = fs::path(deck_.output.directory) / "answers.jsonl";
+  Gap gap = judge(labelled, done->records, done->summary, reference);
+  EXPECT_EQ(gap.labelled, 59u);
+  EXPECT_GE(gap.correct, 1u);
+  EXPECT_EQ(gap.good, done->summary.good);
+  EXPECT_EQ(gap.compared, gap.good);
+  EXPECT_EQ(gap.agreeing, gap.good);
+  auto records = done->records;
+  records[0].text = "other";
+  const Gap less = judge(labelled, records, done->summary, reference);
+  EXPECT_EQ(less.agreeing, gap.agreeing - 1);
+  EXPECT_EQ(less.correct, gap.correct - 1);
+
+  auto others = requests;
+  others[0].text = "another";
+  test::expect_user_error([&] { judge(others, records, done->summary, reference); },
+                          {"answers.jsonl", "id r0", "another text"});
+  for (auto& request : others) request.id = "x" + data::plain_text(request.id);
+  test::expect_user_error([&] { judge(others, records, done->summary, reference); },
+                          {"answers none"});
+
+  gap.name = "teacher";
+  write_evaluation(gap, deck_.output.directory);
+  const Gap read = read_evaluation(deck_.output.directory);
+  EXPECT_EQ(read.name, "teacher");
+  EXPECT_EQ(read.agreeing, gap.agreeing);
+  EXPECT_EQ(read.prompt_tokens_each, gap.prompt_tokens_each);
+  const Gap none = read_evaluation(shared_ / "nowhere");
+  EXPECT_NE(none.missing.find("nowhere/evaluation.json"), std::string::npos);
+  const std::string table = gap_table({gap, none});
+  EXPECT_NE(table.find("teacher"), std::string::npos);
+  EXPECT_NE(table.find("evaluate that run first"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tern::campaign
