@@ -5,6 +5,7 @@
 #   jobs/local.sh                                   input/quickstart.in: a small HDP, some minutes
 #   jobs/local.sh DECK [trainer options]            as jobs/local.sh input/quickstart.in --resume
 #   RANKS=2 jobs/local.sh DECK                      on two MPI ranks
+#   jobs/local.sh distill                           jobs/distill_small.sh: prompt distillation, some minutes
 #
 # CUDA is used where nvcc and a GPU are found; PRESET=cpu keeps to the processor.
 set -euo pipefail
@@ -27,6 +28,7 @@ if [ $# = 0 ]; then
   set -- input/quickstart.in --fresh   # an earlier run is moved aside, not overwritten
 fi
 case $1 in
+  distill) exec jobs/distill_small.sh ;;
   input/quickstart.in) ./prepare quickstart ;;      # nothing is done if it is there
   input/laptop_gpt.in) ./prepare cpp-headers ;;
 esac

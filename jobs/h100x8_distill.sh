@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Prompt distillation on a node of eight H100 or H200: the teacher answers, the student learns, both are judged, in one
+# allocation. From the root of the project, after a build with the cuda preset, on the login node:
+#
+#   sbatch jobs/h100x8_distill.sh
+#
+# It reads the weights in models/Qwen3-30B-A3B-Instruct-2507 and models/Qwen3-4B (Transformers directories),
+# data/distill/sentences.txt (a sentence a line), data/distill/prompt.txt (the prompt, with {text} for the sentence) and
+# data/distill/test.jsonl ({"text", "label"} a line). A stopped job is queued again and goes on with where it was; what
+# is done already is not done again: remove runs/h100x8_distill_* to start anew. For a plan of either, on any machine:
+# ./trainer DECK --dry-run. Each rank takes the GPU of its number on the node: no --gpus-per-task.
+#SBATCH --job-name=h100x8_distill
+#SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
+#SBATCH --time=02:00:00
+#SBATCH --signal=USR1@120
+#SBATCH --requeue --open-mode=append --output=%x-%j.log
+set -euo pipefail
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}} OMP_PROC_BIND=false
+teacher=input/h100x8_distill_teacher.in student=input/h100x8_distill_student.in
+judge=(--set campaign.task=evaluate --set generation.input=data/distill/test.jsonl)
+
+# 1. The teacher's answers to the sentences that the student learns.
+jobs/srun_deck.sh $teacher
+
+# 2. Its answers to other sentences; those of the student before it learns. Engines need whole models: no sharding.
+jobs/srun_deck.sh $teacher "${judge[@]}" --set "campaign.name='teacher with prompt'" \
+  --set output.directory=runs/h100x8_distill_teacher_test
+jobs/srun_deck.sh $student "${judge[@]}" --set parallel.shard=none --set "campaign.name='student before training'" \
+  --set output.directory=runs/h100x8_distill_before --set evaluation.beside=runs/h100x8_distill_teacher_test
+
+# 3. The student, and the gap table.
+jobs/srun_deck.sh $student
+jobs/srun_deck.sh $student "${judge[@]}" --set parallel.shard=none --set "campaign.name='student without prompt'"
