@@ -48,10 +48,11 @@ class Bulk(Campaign):
         self.assertEqual(sorted(line["id"] for line in lines), list(range(REQUESTS)))
         self.assertGreater(len(whole[0].splitlines()), 10)
         self.assertGreater(len(whole[1].splitlines()), 3)
-        for i, (batch, ranks) in enumerate(((1, 1), (7, 1), (64, 1), (4, 2), (16, 4))):
+        for i, (batch, ranks, tensor) in enumerate(((1, 1, 1), (7, 1, 1), (64, 1, 1), (4, 2, 1), (16, 4, 1), (4, 2, 2), (16, 4, 2))):
             cache = ".true." if i % 2 else ".false."
-            self.run_trainer(*self.options(f"other{i}", ("generation.batch", str(batch)), ("generation.prefix_cache", cache)), ranks=ranks)
-            self.assertEqual(self.answers(f"other{i}"), whole, f"batch {batch}, {ranks} ranks")
+            more = (("generation.batch", str(batch)), ("generation.prefix_cache", cache), ("parallel.tensor", str(tensor)))
+            self.run_trainer(*self.options(f"other{i}", *more), ranks=ranks)
+            self.assertEqual(self.answers(f"other{i}"), whole, f"batch {batch}, {ranks} ranks, tensor = {tensor}")
 
     def kill_once(self, rng, directory, ranks):
         """Starts or resumes the run and ends it at a random moment; whether it was quicker."""
