@@ -10,6 +10,7 @@
 #include "campaign/tasks.hpp"
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
+#include "plan/layouts.hpp"
 #include "plan/serving.hpp"
 
 namespace tern::campaign {
@@ -74,17 +75,31 @@ void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Don
   log.line("{}", gap_table(rows));
 }
 
+/// What a dry run prints: perhaps on another machine than that of the run, where a shortage is no
+/// error.
+std::string plan_of(const deck::Deck& deck, const generate::EngineOptions& options,
+                    const comm::Mesh& mesh) {
+  std::string text;
+  try {
+    text = plan::table(plan::plan_serving(deck, options, mesh));
+  } catch (const UserError& shortage) {
+    text = std::string("not here: ") + shortage.what() + "\n";
+  }
+  return text + "\n" + plan::layouts(deck, options, plan::usable_for_serving(deck));
+}
+
 }  // namespace
 
 template <class T>
 int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh& mesh, Log& log) {
   comm::Group& group = mesh.world();
   const auto tokenizer = open_tokenizer(deck);
-  const plan::ServingPlan plan = plan::plan_serving(deck, plan::engine_options(deck), mesh);
+  const generate::EngineOptions wanted = plan::engine_options(deck);
   if (options.dry_run) {
-    log.line("{}", plan::table(plan));
+    log.line("{}", plan_of(deck, wanted, mesh));
     return finished;
   }
+  const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);
   const std::string weights =
       agree_on(group.rank() == 0 ? weights_of(weights_source(deck)) : "", group);
   Bulk bulk(deck, weights, options, *tokenizer, mesh, log);

@@ -98,7 +98,9 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
 }  // namespace
 
 int run(const deck::Deck& deck, const Options& options, const comm::Session& session) {
-  const auto mesh = plan::make_mesh(deck);
+  // A plan may be asked for where the ranks of its deck are not.
+  const auto mesh =
+      options.dry_run && session.size() == 1 ? plan::imagined_mesh(deck) : plan::make_mesh(deck);
   // fp8 is bf16 but for the products of the blocks' linear maps: model::TransformerOptions.
   if (deck.precision.compute == "bf16" || deck.precision.compute == "fp8")
     return dispatch<bf16>(deck, options, *mesh, session);

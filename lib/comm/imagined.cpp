@@ -34,6 +34,7 @@ std::unique_ptr<Mesh> Mesh::imagined(const Extents& extents) {
   const auto group = [](int size) { return std::make_unique<ImaginedGroup>(size); };
   std::unique_ptr<Mesh> mesh(new Mesh);
   mesh->extents_ = extents;
+  mesh->imagined_ = true;
   mesh->world_ = group(extents.ranks());
   mesh->replica_ = group(extents.replica());
   mesh->data_ = group(extents.data);

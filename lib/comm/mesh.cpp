@@ -41,6 +41,7 @@ Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int sharers)
 }
 
 std::unique_ptr<Mesh> Mesh::one_replica() const {
+  if (imagined_) return imagined({1, extents_.tensor, extents_.pipeline});
   return std::make_unique<Mesh>(world_->split(data_->rank()),
                                 Extents{1, extents_.tensor, extents_.pipeline}, sharers_->size());
 }

@@ -50,6 +50,7 @@ class Mesh {
   Mesh() = default;
 
   Extents extents_;
+  bool imagined_ = false;
   std::unique_ptr<Group> world_, replica_, data_, tensor_, pipeline_, sharers_, ends_;
 };
 

@@ -57,27 +57,30 @@ std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extent
   return text;
 }
 
-std::string layouts(const deck::Deck& deck, const ServingPlan& plan) {
-  std::string text =
-      "on other numbers of tensor ranks, memory a rank in GiB\n"
-      "  tensor  but cache      cache  cache tokens\n";
-  generate::EngineOptions options = plan.options;
-  options.pages = 1;
+std::string layouts(const deck::Deck& deck, const generate::EngineOptions& options,
+                    std::size_t usable_bytes) {
+  std::string text = fmt::format(
+      "on other numbers of tensor ranks, memory a rank in GiB, of {:.2f} usable here\n"
+      "  tensor  but cache      cache  cache tokens\n",
+      static_cast<double>(usable_bytes) / gib);
+  generate::EngineOptions one_page = options;
+  one_page.pages = 1;
   for (const int tensor : counts) {
+    text += fmt::format("  {:>6}", tensor);
     try {
       model::check_division(deck.model, tensor, 1);
     } catch (const UserError&) {
-      text += fmt::format("  {:>6}{:>11}\n", tensor, "-");
+      text += fmt::format("{:>11}\n", "-");
       continue;
     }
-    const auto mesh = comm::Mesh::imagined({1, tensor, 1});
-    const ServingPlan there = measure_serving(deck, options, *mesh);
+    const ServingPlan there =
+        measure_serving(deck, one_page, *comm::Mesh::imagined({1, tensor, 1}));
     const std::size_t rest =
-        plan.usable_bytes > there.total_bytes ? plan.usable_bytes - there.total_bytes : 0;
+        usable_bytes > there.total_bytes ? usable_bytes - there.total_bytes : 0;
     const std::size_t pages =
-        std::min(rest / there.page_bytes, generate::Engine<float>::most_pages(plan.options));
-    text += fmt::format("  {:>6}", tensor) + cell(there.total_bytes) +
-            cell(pages * there.page_bytes) + fmt::format("{:>14}\n", pages * there.cache_tokens);
+        std::min(rest / there.page_bytes, generate::Engine<float>::most_pages(options));
+    text += cell(there.total_bytes) + cell(pages * there.page_bytes) +
+            fmt::format("{:>14}\n", pages * there.cache_tokens);
   }
   return text;
 }

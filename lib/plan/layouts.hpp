@@ -13,7 +13,8 @@ namespace tern::plan {
 std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents);
 
 /// Answering with 1, 2, 4 and 8 tensor ranks: memory of rank 0 but for the cache, and the tokens of
-/// cache that the rest of the device's usable memory holds. Local.
-std::string layouts(const deck::Deck& deck, const ServingPlan& plan);
+/// cache that the rest of `usable_bytes` holds. Local.
+std::string layouts(const deck::Deck& deck, const generate::EngineOptions& options,
+                    std::size_t usable_bytes);
 
 }  // namespace tern::plan

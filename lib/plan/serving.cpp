@@ -101,6 +101,10 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
   return options;
 }
 
+std::size_t usable_for_serving(const deck::Deck& deck) {
+  return usable(deck.generation.memory_utilization);
+}
+
 ServingPlan measure_serving(const deck::Deck& deck, const generate::EngineOptions& options,
                             const comm::Mesh& mesh) {
   return deck.precision.compute == "fp32" ? measure<float>(deck, options, mesh, options.pages)

@@ -34,6 +34,9 @@ struct ServingPlan {
 ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& options,
                          const comm::Mesh& mesh);
 
+/// Bytes of this rank's device that weights, work space and cache may take together.
+std::size_t usable_for_serving(const deck::Deck& deck);
+
 /// What options.pages take on this rank of the mesh, which may be imagined; nothing of the device.
 ServingPlan measure_serving(const deck::Deck& deck, const generate::EngineOptions& options,
                             const comm::Mesh& mesh);

@@ -43,6 +43,14 @@ std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {
   return std::make_unique<comm::Mesh>(std::move(world), extents, static_cast<int>(sharers));
 }
 
+std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck) {
+  const deck::Parallel& p = deck.parallel;
+  if (std::max<std::int64_t>(p.data, 1) * p.tensor * p.pipeline == 1) return make_mesh(deck);
+  model::check_division(deck.model, p.tensor, p.pipeline);
+  const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+  return comm::Mesh::imagined({std::max(number(p.data), 1), number(p.tensor), number(p.pipeline)});
+}
+
 std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
   const deck::Objective& o = deck.objective;
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };

@@ -28,6 +28,8 @@ Layout make_layout(const deck::Deck& deck, int ranks);
 /// The mesh that the deck asks for, of all ranks. Throws UserError where the model or the number of
 /// ranks does not fit. Collective.
 std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck);
+/// The same where those ranks are not, to plan with (comm::Mesh::imagined); data = 0 is taken as 1.
+std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck);
 
 /// The levels that block diffusion samples, by the deck.
 std::vector<generate::LevelRule> level_rules(const deck::Deck& deck);
