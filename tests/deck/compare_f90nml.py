@@ -190,11 +190,13 @@ def write_assignments(rng, name, value):
     return [any_case(rng, name) + equals + write_list(rng, as_list(value))]
 
 
-def remove_contradictions(objective):
-    """Takes out what the preset sets."""
+def remove_contradictions(objective, data):
+    """Takes out what the preset sets, and thoughts that the chat template has no place for."""
     if objective.get("preset", "none") != "none":
         for name in PRESET_SETS:
             objective.pop(name, None)
+    if data.get("chat_template") != "qwen3":
+        data.pop("thinking", None)
 
 
 def write_deck(rng):
@@ -203,7 +205,7 @@ def write_deck(rng):
     for (group, name), draw in DRAW.items():
         if rng.random() < 0.6:
             values.setdefault(group, {})[name] = draw(rng)
-    remove_contradictions(values.get("objective", {}))
+    remove_contradictions(values.get("objective", {}), values.get("data", {}))
     text = write_blank(rng)
     for group in rng.sample(sorted(values), len(values)):
         assignments = [write_assignments(rng, *item) for item in values[group].items()]
