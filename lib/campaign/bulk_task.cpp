@@ -93,13 +93,13 @@ std::string plan_of(const deck::Deck& deck, const generate::EngineOptions& optio
 template <class T>
 int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh& mesh, Log& log) {
   comm::Group& group = mesh.world();
-  const auto tokenizer = open_tokenizer(deck);
   const generate::EngineOptions wanted = plan::engine_options(deck);
   if (options.dry_run) {
     log.line("{}", plan_of(deck, wanted, mesh));
     return finished;
   }
   const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);
+  const auto tokenizer = open_tokenizer(deck);
   const std::string weights =
       agree_on(group.rank() == 0 ? weights_of(weights_source(deck)) : "", group);
   Bulk bulk(deck, weights, options, *tokenizer, mesh, log);
