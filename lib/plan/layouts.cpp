@@ -34,7 +34,7 @@ std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extent
   resolved.batch.preset = "none";
   const bool diffusion = deck.objective.kind == "block_diffusion";
   std::string text = fmt::format(
-      "on other numbers of data ranks (x {} tensor x {} pipeline), memory a rank in GiB by shard\n"
+      "on other numbers of data ranks (x {} tensor x {} pipeline), GiB on each by shard\n"
       "  data        none  optimizer       full",
       extents.tensor, extents.pipeline);
   text += plan.rate ? "    tokens/s     hours      cost\n" : "\n";
@@ -60,7 +60,7 @@ std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extent
 std::string layouts(const deck::Deck& deck, const generate::EngineOptions& options,
                     std::size_t usable_bytes) {
   std::string text = fmt::format(
-      "on other numbers of tensor ranks, memory a rank in GiB, of {:.2f} usable here\n"
+      "on other numbers of tensor ranks, GiB on each, of {:.2f} usable here\n"
       "  tensor  but cache      cache  cache tokens\n",
       static_cast<double>(usable_bytes) / gib);
   generate::EngineOptions one_page = options;

@@ -105,6 +105,9 @@ class BulkTest : public ::testing::Test {
     use("run");
   }
 
+  /// The folder is rank 0's, and goes with its test.
+  void TearDown() override { group_->barrier(); }
+
   static comm::Mesh of_replicas() {
     auto world = comm::world();
     comm::Extents extents;
