@@ -1,0 +1,48 @@
+/// How contradictions are told, and where those of groups of the deck are looked for.
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "deck/detail/errors.hpp"
+#include "deck/detail/table.hpp"
+
+namespace tern::deck::detail {
+
+/// Adds mistakes that involve several fields. One is left out if any of its fields is known to be
+/// wrong already; its place is that of the first field that the user wrote.
+class Contradictions {
+ public:
+  Contradictions(Table& table, Errors& errors) : table_(table), errors_(errors) {}
+
+  /// `names` are the fields involved, "group.name", the one to be blamed first.
+  void check(bool wrong, std::initializer_list<const char*> names, const std::string& text) {
+    if (!wrong) return;
+    const Field* blamed = nullptr;
+    for (const std::string_view name : names) {
+      const auto dot = name.find('.');
+      const Field& field = table_.at(name.substr(0, dot), name.substr(dot + 1));
+      if (field.invalid) return;
+      if (!blamed && field.given) blamed = &field;
+    }
+    errors_.add(blamed ? blamed->place : Place{}, fmt::format("{}: {}", *names.begin(), text));
+  }
+
+  bool given(std::string_view name) {
+    const auto dot = name.find('.');
+    return table_.at(name.substr(0, dot), name.substr(dot + 1)).given;
+  }
+
+ private:
+  Table& table_;
+  Errors& errors_;
+};
+
+// Of schedule, ranks, requests and the run: contradictions_run.cpp.
+void check_schedule(const Deck&, Contradictions&);
+void check_muon(const Optimizer&, Contradictions&);
+void check_parallel(const Deck&, Contradictions&);
+void check_requests(const Deck&, Contradictions&);
+void check_run(const Deck&, Contradictions&);
+
+}  // namespace tern::deck::detail

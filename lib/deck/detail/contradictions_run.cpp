@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include "deck/detail/assign.hpp"
+#include "deck/detail/contradictions.hpp"
+#include "deck/rules.hpp"
+
+namespace tern::deck::detail {
+
+void check_schedule(const Deck& d, Contradictions& c) {
+  const Optimizer& o = d.optimizer;
+  // With epochs the steps are known with the data: campaign/epochs.hpp checks again then.
+  const bool known = d.campaign.epochs == 0;
+  const std::int64_t steps = d.campaign.max_steps;
+  c.check(o.betas.size() != 2, {"optimizer.betas"},
+          fmt::format("{} values; write two, as 0.9, 0.95", o.betas.size()));
+  c.check(known && o.warmup_steps > steps, {"optimizer.warmup_steps", "campaign.max_steps"},
+          fmt::format("{} is more than campaign.max_steps = {}; shorten the warmup", o.warmup_steps,
+                      steps));
+  const double lr = lr_of(d);
+  c.check(lr > 0 && o.min_lr > lr, {"optimizer.min_lr", "optimizer.lr", "optimizer.lr_rule"},
+          fmt::format("{} is above lr = {}; lower it", text_of(o.min_lr), text_of(lr)));
+  const double decay = o.decay_fraction * static_cast<double>(steps);
+  c.check(known && o.schedule == "wsd" && o.warmup_steps <= steps &&
+              static_cast<double>(o.warmup_steps) + decay > static_cast<double>(steps),
+          {"optimizer.decay_fraction", "optimizer.warmup_steps", "campaign.max_steps",
+           "optimizer.schedule"},
+          fmt::format("warmup_steps = {} and a decay over {} of {} steps overlap; shorten one",
+                      o.warmup_steps, text_of(o.decay_fraction), steps));
+}
+
+/// Values that only Muon reads; as given, since a printed deck gives all defaults.
+void check_muon(const Optimizer& o, Contradictions& c) {
+  if (o.kind == "muon") return;
+  const Optimizer plain;
+  const auto unread = [&](const char* name, const auto& value, const auto& its) {
+    c.check(value != its, {name, "optimizer.kind"},
+            fmt::format("only kind = 'muon' reads it, not '{}'; write that, or remove it", o.kind));
+  };
+  unread("optimizer.matrix_lr", o.matrix_lr, plain.matrix_lr);
+  unread("optimizer.embed_lr", o.embed_lr, plain.embed_lr);
+  unread("optimizer.momentum", o.momentum, plain.momentum);
+  unread("optimizer.muon_scale", o.muon_scale, plain.muon_scale);
+}
+
+/// What cannot be divided over ranks, whatever the model's sizes.
+void check_parallel(const Deck& d, Contradictions& c) {
+  const Parallel& p = d.parallel;
+  c.check(p.tensor > 1 && d.optimizer.kind == "muon" && d.campaign.task == "train",
+          {"parallel.tensor", "optimizer.kind", "campaign.task"},
+          fmt::format("{} ranks have parts of each matrix, and Muon needs whole ones; write 1, or "
+                      "optimizer.kind = 'adamw'",
+                      p.tensor));
+  c.check(
+      p.pipeline > 1 && d.model.router_loss > 0 && d.campaign.task == "train",
+      {"model.router_loss", "parallel.pipeline", "campaign.task"},
+      "the balance of experts is that of all layers, which the stages of a pipeline do not see; "
+      "write 0, or parallel.pipeline = 1");
+  c.check(p.pipeline > 1 && d.model.inner_steps > 0, {"parallel.pipeline", "model.inner_steps"},
+          "a recursive model passes over all of its layers several times; write 1, or use "
+          "parallel.tensor");
+  if (p.shard != "full") return;
+  c.check(
+      p.tensor * p.pipeline > 1, {"parallel.shard", "parallel.tensor", "parallel.pipeline"},
+      "with 'full' each rank of a replica would gather other layers; write shard = 'optimizer', "
+      "or tensor = 1 and pipeline = 1");
+  c.check(d.optimizer.kind == "muon", {"parallel.shard", "optimizer.kind"},
+          "'full' cuts matrices, which muon needs whole; write shard = 'optimizer'");
+  c.check(d.objective.kind == "block_diffusion" && d.evaluation.problems > 0,
+          {"parallel.shard", "evaluation.problems"},
+          "with 'full' ranks cannot solve problems each on its own; write shard = 'optimizer', or "
+          "problems = 0");
+}
+
+/// Requests that are read from a file, and how they are written.
+void check_requests(const Deck& d, Contradictions& c) {
+  const Generation& g = d.generation;
+  c.check(d.data.thinking && d.data.chat_template != "qwen3",
+          {"data.thinking", "data.chat_template"},
+          fmt::format("chat_template = '{}' has no place for thoughts; write 'qwen3', or .false.",
+                      d.data.chat_template));
+  const std::string& kind = d.objective.kind;
+  if (d.campaign.task == "train") return;
+  c.check(!g.input.empty() && kind != "causal" && kind != "supervised",
+          {"generation.input", "objective.kind"},
+          fmt::format("kind = '{}' answers no files; write 'supervised' or 'causal'", kind));
+  c.check(!g.input.empty() && g.max_tokens >= g.max_model_len,
+          {"generation.max_tokens", "generation.max_model_len"},
+          fmt::format("{} leaves no room for a prompt in max_model_len = {}; lower it",
+                      g.max_tokens, g.max_model_len));
+  const auto unread = [&](const char* name, bool given) {
+    c.check(g.input.empty() && given, {name, "generation.input"},
+            "only requests of a file read it; give generation.input, or remove it");
+  };
+  unread("generation.prompt_template", !g.prompt_template.empty());
+  unread("generation.output", !g.output.empty());
+  unread("generation.pattern", !g.pattern.empty());
+  unread("generation.stop", !g.stop.empty());
+}
+
+void check_run(const Deck& d, Contradictions& c) {
+  const Evaluation& e = d.evaluation;
+  c.check(e.every == 0 && e.patience > 0, {"evaluation.patience", "evaluation.every"},
+          "early stopping needs evaluations, but every = 0; write every > 0, or patience = 0");
+  c.check(e.every == 0 && e.target_loss > 0, {"evaluation.target_loss", "evaluation.every"},
+          "a target needs evaluations, but every = 0; write every > 0, or target_loss = 0");
+  c.check(d.campaign.task == "generate" && d.generation.input.empty() && d.generation.samples == 0,
+          {"generation.samples", "campaign.task"},
+          "task = 'generate' with 0 samples would do nothing; write 1 or more");
+  c.check(d.campaign.name.empty() && d.output.directory.empty(),
+          {"campaign.name", "output.directory"},
+          "empty, and output.directory too; give the run a name");
+  c.check(d.campaign.name.find('/') != std::string::npos && d.output.directory.empty(),
+          {"campaign.name", "output.directory"},
+          "holds a '/', but names a directory under runs/; remove it, or give output.directory");
+}
+
+}  // namespace tern::deck::detail
