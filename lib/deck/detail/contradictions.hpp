@@ -1,5 +1,7 @@
 /// How contradictions are told, and where those of groups of the deck are looked for.
 #pragma once
+#include <fmt/format.h>
+
 #include <initializer_list>
 #include <string>
 #include <string_view>
