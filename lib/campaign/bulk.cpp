@@ -14,14 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-/// NAME.1, NAME.2, ...: nothing is overwritten.
-void move_aside(const fs::path& path) {
-  if (!fs::exists(path)) return;
-  int number = 1;
-  while (fs::exists(fmt::format("{}.{}", path.string(), number))) ++number;
-  fs::rename(path, fmt::format("{}.{}", path.string(), number));
-}
-
 /// On rank 0.
 void open_directory(const deck::Deck& deck, const detail::BulkFiles& files,
                     const Options& options) {

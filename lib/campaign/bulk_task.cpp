@@ -10,6 +10,7 @@
 #include "campaign/tasks.hpp"
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
+#include "comm/text.hpp"
 #include "plan/layouts.hpp"
 #include "plan/serving.hpp"
 
@@ -56,15 +57,6 @@ std::string weights_of(const fs::path& source) {
   return fmt::format("{}", fmt::join(files, ", "));
 }
 
-/// Ranks agree on the time through the first: files might be seen differently by them.
-std::string agree_on(std::string text, comm::Group& group) {
-  std::size_t size = text.size();
-  group.broadcast(&size, sizeof size, 0);
-  text.resize(size);
-  group.broadcast(text.data(), size, 0);
-  return text;
-}
-
 void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Done& done, Log& log) {
   const Gap own = judge(bulk.requests(), done.records, done.summary, deck.evaluation.reference);
   write_evaluation(own, deck.output.directory);
@@ -100,8 +92,9 @@ int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh
   }
   const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);
   const auto tokenizer = open_tokenizer(deck);
+  // The files' times might be seen differently by ranks: the first one's word counts.
   const std::string weights =
-      agree_on(group.rank() == 0 ? weights_of(weights_source(deck)) : "", group);
+      comm::agree_on(group.rank() == 0 ? weights_of(weights_source(deck)) : "", group);
   Bulk bulk(deck, weights, options, *tokenizer, mesh, log);
   log.open(RunDirectory{deck.output.directory}.log());
   log.line("{}", plan::table(plan));

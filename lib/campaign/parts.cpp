@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "comm/text.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -92,12 +93,8 @@ std::vector<checkpoint::Tensor> of_all_stages(const std::vector<checkpoint::Tens
   std::vector<checkpoint::Tensor> all;
   std::set<std::string> known;
   for (int stage = 0; stage < pipeline.size(); ++stage) {
-    std::string text = stage == pipeline.rank() ? to_text(tensors) : std::string();
-    auto length = static_cast<std::int64_t>(text.size());
-    pipeline.all_reduce(&length, 1, comm::Sum::max);
-    text.resize(static_cast<std::size_t>(length));
-    pipeline.broadcast(text.data(), text.size(), stage);
-    for (checkpoint::Tensor& tensor : from_text(text))
+    const std::string mine = stage == pipeline.rank() ? to_text(tensors) : std::string();
+    for (checkpoint::Tensor& tensor : from_text(comm::agree_on(mine, pipeline, stage)))
       if (known.insert(tensor.path).second) all.push_back(std::move(tensor));
   }
   return all;

@@ -18,6 +18,10 @@ struct RunDirectory {
   bool holds_a_run() const;
 };
 
+/// Renames what is at `path`, if anything, to PATH.1, or PATH.2, ...: nothing is overwritten.
+/// Throws filesystem_error.
+void move_aside(const std::filesystem::path& path);
+
 /// Makes the directory ready for training, on rank 0. An earlier run there is an error unless it is
 /// resumed or, with options.fresh, moved aside to NAME.1, NAME.2, ...: nothing is overwritten.
 RunDirectory open_run_directory(const deck::Deck& deck, const Options& options);

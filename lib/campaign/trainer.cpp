@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "campaign/problems.hpp"
 #include "campaign/weights.hpp"
+#include "comm/text.hpp"
 #include "deck/rules.hpp"
 #include "optimizer/schedule.hpp"
 
@@ -74,10 +75,7 @@ std::optional<checkpoint::Reader> Trainer<T>::open_agreed_checkpoint() {
       newest.emplace(std::move(*found));
     }
   }
-  auto length = static_cast<std::int64_t>(path.size());
-  world_.all_reduce(&length, 1, comm::Sum::max);
-  path.resize(static_cast<std::size_t>(length));
-  world_.broadcast(path.data(), path.size(), 0);
+  path = comm::agree_on(std::move(path), world_);
   if (!newest && !path.empty()) newest.emplace(path);
   return newest;
 }

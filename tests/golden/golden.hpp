@@ -41,6 +41,11 @@ class Golden {
       fail("has unreadable numbers in '" + name + "'");
     return values;
   }
+  /// The same of integers.
+  std::vector<std::int32_t> integers(const std::string& name) const {
+    const std::vector<double> values = numbers(name);
+    return {values.begin(), values.end()};
+  }
   /// The number of a scalar dataset.
   double number(const std::string& name) const {
     const std::vector<double> values = numbers(name);

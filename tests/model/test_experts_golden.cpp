@@ -1,7 +1,7 @@
 // Expert layers against Transformers' Qwen3MoeForCausalLM: logits, losses and all gradients of tiny
 // models (tests/golden/make_qwen3_moe.py).
 #include "golden/golden_model.hpp"
-#include "model/harness.hpp"
+#include "model/golden_gradients.hpp"
 
 namespace tern {
 namespace {
@@ -9,14 +9,9 @@ namespace {
 const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
 
 struct Errors {
-  double logits, loss, router_loss, all_gradients, worst_gradient;
-  std::string worst;
+  double logits, loss, router_loss;
+  test::GradientErrors gradients;
 };
-
-std::vector<std::int32_t> integers(const test::Golden& golden, const std::string& name) {
-  const std::vector<double> values = golden.numbers(name);
-  return {values.begin(), values.end()};
-}
 
 template <class T>
 Errors errors_of(const std::string& name, bool recompute) {
@@ -32,7 +27,7 @@ Errors errors_of(const std::string& name, bool recompute) {
     model.set(p.name, {values.begin(), values.end()});
   }
   model.parameters->refresh_compute(model.context);
-  model.set_batch(integers(golden, "tokens"), integers(golden, "targets"));
+  model.set_batch(golden.integers("tokens"), golden.integers("targets"));
 
   Errors result{};
   result.logits = test::relative_error(model.logits(), golden.numbers("logits"));
@@ -40,22 +35,15 @@ Errors errors_of(const std::string& name, bool recompute) {
   const double total = model.step(), term = model.balance_term();
   result.loss = std::abs(total - term - loss) / loss;
   result.router_loss = std::abs(term / model.description.router_loss - balance) / balance;
-  double difference = 0, size = 0;
-  for (const model::Parameter& p : model.tree.parameters()) {
-    const std::vector<double> expected = golden.numbers("gradients/" + p.name);
-    const double distance = test::distance(model.gradient(p.name), expected);
-    difference += distance * distance;
-    size += std::pow(test::norm(expected), 2);
-    const double error = distance / test::norm(expected);
-    if (error > result.worst_gradient) result.worst_gradient = error, result.worst = p.name;
-  }
-  result.all_gradients = std::sqrt(difference / size);
+  result.gradients = test::gradient_errors(model, golden, [&](const std::string& p) {
+    return test::norm(golden.numbers("gradients/" + p));
+  });
   std::printf(
       "%s %s: relative error of logits %.1e, loss %.1e, router loss %.1e, all gradients %.1e, "
       "worst "
       "%.1e (%s)\n",
       name.c_str(), type_name<T>(), result.logits, result.loss, result.router_loss,
-      result.all_gradients, result.worst_gradient, result.worst.c_str());
+      result.gradients.all, result.gradients.worst, result.gradients.name.c_str());
   return result;
 }
 
@@ -66,7 +54,7 @@ TEST_P(GoldenExperts, DoubleIsTheFloat64Reference) {
   EXPECT_LT(e.logits, 1e-12);
   EXPECT_LT(e.loss, 1e-12);
   EXPECT_LT(e.router_loss, 1e-12);
-  EXPECT_LT(e.worst_gradient, 1e-11) << e.worst;
+  EXPECT_LT(e.gradients.worst, 1e-11) << e.gradients.name;
 }
 
 TEST_P(GoldenExperts, FloatMatchesToRounding) {
@@ -75,7 +63,7 @@ TEST_P(GoldenExperts, FloatMatchesToRounding) {
     EXPECT_LT(e.logits, 1e-5);
     EXPECT_LT(e.loss, 1e-5);
     EXPECT_LT(e.router_loss, 1e-5);
-    EXPECT_LT(e.worst_gradient, 1e-5) << e.worst;
+    EXPECT_LT(e.gradients.worst, 1e-5) << e.gradients.name;
   }
 }
 
@@ -84,7 +72,7 @@ TEST_P(GoldenExperts, Bf16LosesNoMoreThanTransformersDoes) {
   const test::Golden golden(folder + std::string(GetParam()) + ".h5");
   const Errors e = errors_of<bf16>(GetParam(), false);
   EXPECT_LT(e.logits, 2 * golden.number("bf16_logits"));
-  EXPECT_LT(e.all_gradients, 2 * golden.number("bf16_gradients"));
+  EXPECT_LT(e.gradients.all, 2 * golden.number("bf16_gradients"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, GoldenExperts,

@@ -1,8 +1,7 @@
 // The transformer against Hugging Face Transformers: logits, loss and all gradients of tiny models
 // (tests/golden/make_transformers.py), in double against float64, in float and bf16 too.
 #include "checkpoint/transformers.hpp"
-#include "golden/golden.hpp"
-#include "model/harness.hpp"
+#include "model/golden_gradients.hpp"
 
 namespace tern {
 namespace {
@@ -10,14 +9,9 @@ namespace {
 const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
 
 struct Errors {
-  double logits, loss, all_gradients, worst_gradient;
-  std::string worst;
+  double logits, loss;
+  test::GradientErrors gradients;
 };
-
-std::vector<std::int32_t> integers(const test::Golden& golden, const std::string& name) {
-  const std::vector<double> values = golden.numbers(name);
-  return {values.begin(), values.end()};
-}
 
 /// A bias of keys shifts all scores of a query alike (but for rotation), so its gradient is zero or
 /// nearly: its error is measured by the size of the values' bias, which enters the same product.
@@ -39,26 +33,18 @@ Errors errors_of(const std::string& name, bool recompute) {
   for (const model::Parameter& p : model.tree.parameters())
     model.set(p.name, reader.read(p.name, p.shape));
   model.parameters->refresh_compute(model.context);
-  model.set_batch(integers(golden, "tokens"), integers(golden, "targets"));
+  model.set_batch(golden.integers("tokens"), golden.integers("targets"));
 
   Errors result{};
   result.logits = test::relative_error(model.logits(), golden.numbers("logits"));
   const double loss = golden.numbers("loss")[0];
   result.loss = std::abs(model.step() - loss) / loss;
-  double difference = 0, size = 0;
-  for (const model::Parameter& p : model.tree.parameters()) {
-    const std::vector<double> expected = golden.numbers("gradients/" + p.name);
-    const double distance = test::distance(model.gradient(p.name), expected);
-    difference += distance * distance;
-    size += std::pow(test::norm(expected), 2);
-    const double error = distance / scale_of(golden, p.name);
-    if (error > result.worst_gradient) result.worst_gradient = error, result.worst = p.name;
-  }
-  result.all_gradients = std::sqrt(difference / size);
+  result.gradients = test::gradient_errors(
+      model, golden, [&](const std::string& p) { return scale_of(golden, p); });
   std::printf(
       "%s %s: relative error of logits %.1e, loss %.1e, all gradients %.1e, worst %.1e (%s)\n",
-      name.c_str(), type_name<T>(), result.logits, result.loss, result.all_gradients,
-      result.worst_gradient, result.worst.c_str());
+      name.c_str(), type_name<T>(), result.logits, result.loss, result.gradients.all,
+      result.gradients.worst, result.gradients.name.c_str());
   return result;
 }
 
@@ -68,7 +54,7 @@ TEST_P(Golden, DoubleIsTheFloat64Reference) {
   const Errors e = errors_of<double>(GetParam(), false);
   EXPECT_LT(e.logits, 1e-10);
   EXPECT_LT(e.loss, 1e-10);
-  EXPECT_LT(e.worst_gradient, 1e-10) << e.worst;
+  EXPECT_LT(e.gradients.worst, 1e-10) << e.gradients.name;
 }
 
 TEST_P(Golden, FloatMatchesToRounding) {
@@ -76,7 +62,7 @@ TEST_P(Golden, FloatMatchesToRounding) {
     const Errors e = errors_of<float>(GetParam(), recompute);
     EXPECT_LT(e.logits, 1e-5);
     EXPECT_LT(e.loss, 1e-5);
-    EXPECT_LT(e.worst_gradient, 1e-5) << e.worst;
+    EXPECT_LT(e.gradients.worst, 1e-5) << e.gradients.name;
   }
 }
 
@@ -85,7 +71,7 @@ TEST_P(Golden, Bf16LosesNoMoreThanTransformersDoes) {
   const test::Golden golden(folder + std::string(GetParam()) + ".h5");
   const Errors e = errors_of<bf16>(GetParam(), false);
   EXPECT_LT(e.logits, 2 * golden.number("bf16_logits"));
-  EXPECT_LT(e.all_gradients, 2 * golden.number("bf16_gradients"));
+  EXPECT_LT(e.gradients.all, 2 * golden.number("bf16_gradients"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Golden,

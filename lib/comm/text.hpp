@@ -1,0 +1,18 @@
+/// Texts between ranks.
+#pragma once
+#include <string>
+
+#include "comm/comm.hpp"
+
+namespace tern::comm {
+
+/// The text of `root`, on every rank. Collective.
+inline std::string agree_on(std::string text, Group& group, int root = 0) {
+  std::size_t size = text.size();
+  group.broadcast(&size, sizeof size, root);
+  text.resize(size);
+  group.broadcast(text.data(), size, root);
+  return text;
+}
+
+}  // namespace tern::comm
