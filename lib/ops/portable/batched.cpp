@@ -1,10 +1,9 @@
 #include "ops/portable/batched.hpp"
 
-#include <KokkosBlas3_gemm.hpp>
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "ops/portable/detail/host_blas.hpp"
+#include "ops/portable/detail/blas.hpp"
 #include "ops/portable/detail/part_sums.hpp"
 #include "ops/portable/detail/tiled_gemm.hpp"
 
@@ -152,13 +151,11 @@ void batched_product(const Context& context, double alpha, Factor<T> a, Factor<T
     detail::tiled_gemm<T, T>(context, operand(a, false), operand(b, true), matrix(d, 0),
                              a.columns(), scaling, strides);
   } else {
-    static const bool prepared = detail::choose_host_blas_kernels();
-    static_cast<void>(prepared);
     if (beta != 0) Kokkos::deep_copy(context.space, flat(d), flat(c));
     for (std::size_t i = 0; i < count; ++i)
-      KokkosBlas::gemm(context.space, a.transposed ? "T" : "N", b.transposed ? "T" : "N",
-                       static_cast<A>(alpha), matrix(a.matrices, i), matrix(b.matrices, i),
-                       static_cast<A>(beta), matrix(d, i));
+      detail::blas_gemm<T>(context, a.transposed ? "T" : "N", b.transposed ? "T" : "N",
+                           static_cast<T>(alpha), matrix(a.matrices, i), matrix(b.matrices, i),
+                           static_cast<T>(beta), matrix(d, i));
   }
 }
 

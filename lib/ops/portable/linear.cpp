@@ -1,8 +1,6 @@
-#include <KokkosBlas3_gemm.hpp>
-
 #include "base/error.hpp"
+#include "ops/portable/detail/blas.hpp"
 #include "ops/portable/detail/column_sums.hpp"
-#include "ops/portable/detail/host_blas.hpp"
 #include "ops/portable/detail/row_product.hpp"
 #include "ops/portable/detail/tiled_gemm.hpp"
 #include "ops/portable/portable.hpp"
@@ -12,8 +10,7 @@ namespace {
 
 constexpr char normal[] = "N", transposed[] = "T";
 
-/// c = op(a) op(b), or added to c. Float and double go to the BLAS that Kokkos Kernels was built
-/// with.
+/// c = op(a) op(b), or added to c. Float and double go to a BLAS.
 template <class T, class C>
 void gemm(const Context& context, const char* op_a, Matrix<const T> a, const char* op_b,
           Matrix<const T> b, Matrix<C> c, Write write) {
@@ -29,9 +26,7 @@ void gemm(const Context& context, const char* op_a, Matrix<const T> a, const cha
     const detail::Operand<T> right{b.data(), op_b == normal ? 1 : wb, op_b == normal ? wb : 1};
     detail::tiled_gemm<T, C>(context, left, right, c, k, write);
   } else {
-    static const bool prepared = detail::choose_host_blas_kernels();
-    static_cast<void>(prepared);
-    KokkosBlas::gemm(context.space, op_a, op_b, T(1), a, b, T(write == Write::add ? 1 : 0), c);
+    detail::blas_gemm<T>(context, op_a, op_b, 1, a, b, write == Write::add ? 1 : 0, c);
   }
 }
 
