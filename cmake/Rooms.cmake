@@ -1,6 +1,7 @@
-# tern_room(NAME [ROOMS r...] [LINKS target...] [KOKKOS]): the library of lib/NAME, all sources below it.
+# tern_room(NAME [ROOMS r...] [LINKS target...] [KOKKOS] [FLAVOUR f]): the library of lib/NAME, all sources below it.
 # A room sees the headers of exactly the rooms it names (and of those they name): an include that goes
 # against the order of the house does not compile, since each room's headers stand under its own name.
+# FLAVOUR: what it reads precompiled (Precompiled.cmake), if not host or kokkos.
 # tern_app(NAME ...): app/NAME.cpp, linked as ./NAME at the root of the checkout.
 # tern_test(NAME ...): one GoogleTest program.
 
@@ -24,7 +25,7 @@ function(tern_expose_headers name)
 endfunction()
 
 function(tern_room name)
-  cmake_parse_arguments(R "KOKKOS" "" "ROOMS;LINKS" ${ARGN})
+  cmake_parse_arguments(R "KOKKOS" "FLAVOUR" "ROOMS;LINKS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/lib/${name}/*.cpp)
   if(NOT TERN_BACKEND STREQUAL "cuda")
     list(FILTER sources EXCLUDE REGEX "/cuda/")
@@ -41,6 +42,13 @@ function(tern_room name)
     target_link_libraries(tern_${name} PUBLIC Kokkos::kokkos)
     tern_compile_as_cuda(tern_${name})
   endif()
+  if(NOT R_FLAVOUR)
+    set(R_FLAVOUR host)
+    if(R_KOKKOS)
+      set(R_FLAVOUR kokkos)
+    endif()
+  endif()
+  tern_precompiled(tern_${name} ${R_FLAVOUR})
   if(name STREQUAL "base")
     add_dependencies(tern_base tern_version)
   endif()
@@ -88,9 +96,11 @@ function(tern_test name)
     target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/main_kokkos.cpp)
     target_link_libraries(${name} PRIVATE Kokkos::kokkos MPI::MPI_CXX)
     tern_compile_as_cuda(${name})
+    tern_precompiled(${name} kokkos_tests)
     list(APPEND T_ENVIRONMENT "${TERN_MPI_SANITIZER}")
   else()
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
+    tern_precompiled(${name} tests)
   endif()
   # Threads that wait must not spin: several tests run at once.
   set(environment "OMP_PROC_BIND=false" "OMP_WAIT_POLICY=passive" ${T_ENVIRONMENT})

@@ -1,0 +1,53 @@
+# Headers of libraries that most sources read, compiled once for each set of flags: a `flavour`, an object library
+# with no source of its own. No header of Tern is among them, so that the order of the rooms holds.
+# tern_flavour(NAME HEADERS <h>... [LINKS target...] [OPTIONS o...] [PROGRAM]): PROGRAM for executables.
+# tern_precompiled(TARGET NAME): TARGET, whose flags are the flavour's, reads them.
+if(TERN_BACKEND STREQUAL "cuda" OR TERN_SANITIZE)
+  set(TERN_PRECOMPILED_DEFAULT OFF)  # nvcc cannot; the sanitized build shows what a source forgot to include
+else()
+  set(TERN_PRECOMPILED_DEFAULT ON)
+endif()
+option(TERN_PRECOMPILED "Precompile the headers of libraries" ${TERN_PRECOMPILED_DEFAULT})
+
+function(tern_flavour name)
+  if(NOT TERN_PRECOMPILED)
+    return()
+  endif()
+  cmake_parse_arguments(F "PROGRAM" "" "HEADERS;LINKS;OPTIONS" ${ARGN})
+  if(F_PROGRAM)
+    list(APPEND F_OPTIONS ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
+  else()
+    list(APPEND F_OPTIONS ${CMAKE_CXX_COMPILE_OPTIONS_PIC})
+  endif()
+  file(CONFIGURE OUTPUT ${TERN_GENERATED}/precompiled_${name}.cpp CONTENT "")
+  add_library(precompiled_${name} OBJECT ${TERN_GENERATED}/precompiled_${name}.cpp)
+  set_target_properties(precompiled_${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_link_libraries(precompiled_${name} PRIVATE ${F_LINKS} tern_flags)
+  target_compile_options(precompiled_${name} PRIVATE ${F_OPTIONS})
+  target_precompile_headers(precompiled_${name} PRIVATE ${F_HEADERS})
+endfunction()
+
+function(tern_precompiled target flavour)
+  if(TERN_PRECOMPILED)
+    target_precompile_headers(${target} REUSE_FROM precompiled_${flavour})
+  endif()
+endfunction()
+
+if(TERN_PRECOMPILED)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # both for ccache
+    target_compile_options(tern_flags INTERFACE -fpch-preprocess)
+  else()
+    target_compile_options(tern_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+endif()
+set(common <algorithm> <filesystem> <functional> <map> <memory> <optional> <string> <unordered_map> <vector>
+           <fmt/format.h>)
+tern_flavour(host HEADERS ${common} LINKS fmt::fmt)
+tern_flavour(kokkos HEADERS ${common} <Kokkos_Core.hpp> LINKS fmt::fmt Kokkos::kokkos)
+tern_flavour(kernels HEADERS ${common} <Kokkos_Core.hpp> LINKS fmt::fmt Kokkos::kokkos OPTIONS -fno-math-errno)
+if(TERN_TESTS)
+  tern_flavour(tests PROGRAM HEADERS ${common} <gtest/gtest.h> LINKS fmt::fmt GTest::gtest
+              )
+  tern_flavour(kokkos_tests PROGRAM HEADERS ${common} <gtest/gtest.h> <Kokkos_Core.hpp>
+               LINKS fmt::fmt GTest::gtest Kokkos::kokkos)
+endif()
