@@ -47,7 +47,7 @@ tern_flavour(kokkos HEADERS ${common} <Kokkos_Core.hpp> LINKS fmt::fmt Kokkos::k
 tern_flavour(kernels HEADERS ${common} <Kokkos_Core.hpp> LINKS fmt::fmt Kokkos::kokkos OPTIONS -fno-math-errno)
 if(TERN_TESTS)
   tern_flavour(tests PROGRAM HEADERS ${common} <gtest/gtest.h> LINKS fmt::fmt GTest::gtest
-              )
+               OPTIONS ${TERN_TESTS_OPTIONS})
   tern_flavour(kokkos_tests PROGRAM HEADERS ${common} <gtest/gtest.h> <Kokkos_Core.hpp>
-               LINKS fmt::fmt GTest::gtest Kokkos::kokkos)
+               LINKS fmt::fmt GTest::gtest Kokkos::kokkos OPTIONS ${TERN_TESTS_OPTIONS})
 endif()

@@ -25,6 +25,8 @@ if(TERN_WERROR)
   # g++ 13 sees array bounds overstepped within fmt 9's headers (Ubuntu 24.04).
   target_compile_options(tern_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Werror;-Wno-error=array-bounds>")
 endif()
+# What a test program computes itself is little; what it tests is optimised as ever.
+set(TERN_TESTS_OPTIONS "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
 if(TERN_SANITIZE)
   target_compile_options(tern_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(tern_flags INTERFACE -fsanitize=address,undefined)
