@@ -49,6 +49,8 @@ __global__ void backward(const bf16* x, const bf16* dy, bf16* dx, std::size_t pa
 // swiglu: blockIdx.y is the row, x (N, 2F) = [gate | up].
 __global__ void swiglu_forward(const bf16* x, bf16* y, std::size_t width) {
   const std::size_t column = (blockIdx.x * block_threads + threadIdx.x) * pack_size;
+  release_next();
+  await_previous();
   if (column >= width) return;
   const std::size_t row = blockIdx.y + std::size_t(gridDim.y) * blockIdx.z;
   const bf16* from = x + row * 2 * width + column;
@@ -96,7 +98,8 @@ void activation_forward(const Context& context, Activation kind, Matrix<const bf
     return portable::activation_forward<bf16>(context, kind, x, y);
   const unsigned flat = blocks_for(packs, block_threads);
   if (kind == Activation::swiglu)
-    swiglu_forward<<<grid, block_threads, 0, stream>>>(x.data(), y.data(), width);
+    launch_early("activation_forward", &swiglu_forward, grid, block_threads, 0, stream, x.data(),
+                 y.data(), width);
   else if (kind == Activation::gelu)
     forward<Gelu><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs);
   else

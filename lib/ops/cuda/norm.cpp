@@ -30,6 +30,8 @@ template <Norm norm, int threads, int packs>
 __global__ void __launch_bounds__(threads* rows_a_block<threads, packs>) forward(Forward a) {
   __shared__ float shared[threads / warp_size];
   const int row = blockIdx.x * rows_a_block<threads, packs> + threadIdx.y;
+  release_next();
+  await_previous();
   if (row >= a.rows) return;
   const std::size_t start = std::size_t(row) * a.width;
   Pack x[packs];
@@ -192,9 +194,9 @@ bool launch_forward(const Context& context, const Forward& a) {
   return with_shape(a.width, [&](auto shape) {
     constexpr int threads = shape.threads_a_row, packs = shape.packs_a_thread;
     constexpr int rows = rows_a_block<threads, packs>;
-    forward<norm, threads, packs>
-        <<<divide_up(a.rows, rows), dim3(threads, rows), 0, stream_of(context)>>>(a);
-    check_launch("norm_forward");
+    launch_early("norm_forward", &forward<norm, threads, packs>,
+                 dim3(static_cast<unsigned>(divide_up(a.rows, rows))), dim3(threads, rows), 0,
+                 stream_of(context), a);
   });
 }
 

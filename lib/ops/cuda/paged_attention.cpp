@@ -9,7 +9,6 @@ namespace tern::ops::cuda {
 namespace {
 
 using namespace paged;
-using detail::check_launch;
 using detail::stream_of;
 
 int size_of(std::size_t n) { return static_cast<int>(n); }
@@ -28,8 +27,8 @@ template <class Arguments>
 void launch(const Context& context, const char* name, void (*kernel)(Arguments), dim3 grid,
             int bytes, const Arguments& arguments) {
   if (bytes > 0) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  kernel<<<grid, threads, bytes, stream_of(context)>>>(arguments);
-  check_launch(name);
+  detail::launch_early(name, kernel, grid, dim3(threads), static_cast<std::size_t>(bytes),
+                       stream_of(context), arguments);
 }
 
 void attend_singles(const Context& context, const paged::Problem& problem, const PagedRows& rows,

@@ -78,6 +78,54 @@ inline void check_launch(const char* kernel) {
   TERN_REQUIRE(error == cudaSuccess, "{}: {}", kernel, cudaGetErrorString(error));
 }
 
+// Programmatic dependent launch (CUDA programming guide): a kernel that launch_early() starts may
+// begin while the one ahead of it still runs, and reads nothing of others before await_previous().
+// In kernels started otherwise both calls do nothing.
+__device__ inline void await_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+/// From here on the next kernel may begin.
+__device__ inline void release_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+
+inline bool can_launch_early() {
+  static const bool can = [] {
+    int device = 0, major = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    return major >= 9;
+  }();
+  return can;
+}
+
+inline cudaLaunchAttribute early_attribute() {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  return attribute;
+}
+
+/// The kernel must call await_previous() in all of its threads.
+template <class... Parameters, class... Arguments>
+void launch_early(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                  std::size_t shared_bytes, cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchAttribute attribute = early_attribute();
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = can_launch_early() ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+  check_launch(name);
+}
+
 template <class I>
 __host__ __device__ constexpr I divide_up(I a, I b) {
   return (a + b - 1) / b;

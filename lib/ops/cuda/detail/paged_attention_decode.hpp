@@ -75,6 +75,8 @@ __device__ void merge_warps(const Decode& args, int split, int kv, int group,
 template <int E>
 __global__ void __launch_bounds__(threads, 3) decode(const Decode args) {
   extern __shared__ __align__(128) char shared[];
+  detail::release_next();
+  detail::await_previous();
   const Problem& p = args.problem;
   const Lane lane;
   const Piece piece = args.splits[blockIdx.x];
@@ -125,6 +127,8 @@ __global__ void __launch_bounds__(threads, 3) decode(const Decode args) {
 /// The parts of a row, added up in their order: one warp a head, for the first part of each row.
 template <int E>
 __global__ void __launch_bounds__(threads) combine(const Decode args) {
+  detail::release_next();
+  detail::await_previous();
   const Problem& p = args.problem;
   const Lane lane;
   const int split = static_cast<int>(blockIdx.x);

@@ -2,6 +2,7 @@
 /// of four warps over tiles of 64 keys, two of them in flight, with the tiles of
 /// pattern_attention_tiles.hpp, gathered from pages.
 #pragma once
+#include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/pattern_attention_forward.hpp"
 #include "ops/serving.hpp"
 

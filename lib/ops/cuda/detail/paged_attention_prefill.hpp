@@ -70,6 +70,7 @@ template <int E>
 __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
     prefill(const Prefill args) {
   extern __shared__ __align__(128) char shared[];
+  detail::await_previous();
   const Problem& p = args.problem;
   const Lane lane;
   const Piece piece = args.tiles[blockIdx.x];
