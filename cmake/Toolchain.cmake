@@ -37,6 +37,9 @@ if(TERN_BACKEND STREQUAL "cuda")
     set(CMAKE_CUDA_ARCHITECTURES 90a CACHE STRING "GPU architectures (90a: H100, H200)")
   endif()
   enable_language(CUDA)
+  if("90a" IN_LIST CMAKE_CUDA_ARCHITECTURES)
+    add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:TERN_SM90A>")  # products of few rows by its own instructions
+  endif()
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake < 3.26 does not know that nvcc >= 12 has it
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")

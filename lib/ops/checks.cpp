@@ -14,6 +14,7 @@ namespace {
 using detail::check_batched;
 using detail::check_column_sums;
 using detail::check_experts;
+using detail::check_few_rows;
 using detail::check_fp8_linear;
 using detail::check_linear;
 using detail::check_serving;
@@ -300,6 +301,11 @@ void check_all(C& checker, bool fp8) {
   check_linear(checker, 37, 24, 40);
   check_linear(checker, 129, 65, 33);
   check_linear(checker, 512, 1024, 688);
+  for (const std::size_t N : {1, 16, 64, 65, 128}) check_few_rows(checker, N, 1288, 328);
+  check_few_rows(checker, 7, 40, 2056);
+  check_few_rows(checker, 64, 72, 17000);  // more columns than a block a multiprocessor makes
+  check_few_rows(checker, 100, 200, 20008);
+  check_few_rows(checker, 3, 72, 30000);
   if (fp8) {
     check_fp8_linear(checker, 48, 16, 80);
     check_fp8_linear(checker, 37, 24, 40);  // no multiples of 16: products in bf16

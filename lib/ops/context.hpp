@@ -18,6 +18,8 @@ struct Context {
   /// Portable products give a row of x the same bits whatever rows are beside it. Slower than the
   /// BLAS, which may change kernels with the number of rows.
   bool row_invariant = false;
+  /// No operation that is still in flight writes weights, so that products may read them early.
+  bool constant_weights = false;
 
   void fence(const char* where) const { space.fence(where); }
   /// The stream as a cudaStream_t for comm; null on the host.

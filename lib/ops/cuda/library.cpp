@@ -6,6 +6,7 @@
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/fp8_product.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
+#include "ops/cuda/detail/narrow_product.hpp"
 
 namespace tern::ops::cuda {
 
@@ -39,6 +40,11 @@ float* Library::scratch(std::size_t n) const {
 MatrixProduct& Library::products() {
   if (!products_) products_ = std::make_unique<MatrixProduct>();
   return *products_;
+}
+
+NarrowProduct& Library::narrow_products() {
+  if (!narrow_products_) narrow_products_ = std::make_unique<NarrowProduct>();
+  return *narrow_products_;
 }
 
 Fp8Product& Library::fp8_products() {

@@ -1,9 +1,11 @@
-/// linear through cuBLASLt. The residual (Write::add) is the product's own beta = 1, the bias its
-/// epilogue, weight gradients are summed in float where they lie.
+/// linear through cuBLASLt, for few rows by a kernel of our own. The residual (Write::add) is the
+/// product's own beta = 1, the bias its epilogue, weight gradients are summed in float where they
+/// lie.
 #include "ops/cuda/batched.hpp"
 #include "ops/cuda/cuda.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
+#include "ops/cuda/detail/narrow_product.hpp"
 #include "ops/cuda/library.hpp"
 #include "ops/portable/batched.hpp"
 #include "ops/portable/portable.hpp"
@@ -66,8 +68,12 @@ void column_sums(const Context& context, Matrix<const bf16> x, Vector<float> res
 void linear_forward(const Context& context, Matrix<const bf16> x, Matrix<const bf16> w,
                     Vector<const bf16> bias, Matrix<bf16> y, Write write) {
   if (y.size() == 0) return;
+  const bool added = write == Write::add;
+  if (bias.size() == 0 && context.library->narrow_products().multiply(
+                              stream_of(context), x, w, y, added, context.constant_weights))
+    return;
   const bool done = context.library->products().multiply(
-      work_of(context), operand(x), operand(w, true), y.data(), write == Write::add ? 1.0f : 0.0f,
+      work_of(context), operand(x), operand(w, true), y.data(), added ? 1.0f : 0.0f,
       bias.size() ? bias.data() : nullptr);
   if (!done) portable::linear_forward<bf16>(context, x, w, bias, y, write);
 }

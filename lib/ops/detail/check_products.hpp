@@ -41,6 +41,27 @@ void check_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
   });
 }
 
+/// Few rows, as a decoding pass has them: x is still being written when the weights, which are at
+/// rest, may already be read.
+template <class C>
+void check_few_rows(C& checker, std::size_t N, std::size_t I, std::size_t O) {
+  const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
+  const double scale = 1 / std::sqrt(static_cast<double>(I));
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(
+        write == Write::add ? "linear_forward of few rows, added" : "linear_forward of few rows",
+        shape, [=]<class T>(Run<T>& r) {
+          Context context = r.context;
+          context.constant_weights = true;
+          auto x = r.input(N, I), w = r.input(O, I, scale), gain = r.input(1, I);
+          auto normed = r.output(N, I);
+          auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
+          norm_forward<T>(context, Norm::rmsnorm, x, Vector<const T>(gain.data(), I), {}, 1e-6,
+                          normed, {}, r.template workspace<Accumulate<T>>(N));
+          linear_forward<T>(context, normed, w, {}, y, write);
+        });
+}
+
 /// Products of M matrices: x x^T, a polynomial's and its application, as Muon makes them.
 template <class C>
 void check_batched(C& checker, std::size_t M, std::size_t R, std::size_t K) {

@@ -1,0 +1,117 @@
+/// Instructions of sm_90a (PTX ISA: "mbarrier", "cp.async.bulk.tensor", "wgmma", "mapa",
+/// "griddepcontrol"): tiles that the copy engine brings to shared memory, products of four warps
+/// out of it, sums over the blocks of a cluster.
+///
+/// Tiles are rows of 64 bf16 numbers, 128 bytes each, swizzled as the copy engine and wgmma agree
+/// on; a tile begins at a multiple of 1024 bytes.
+#pragma once
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace tern::ops::cuda::hopper {
+
+constexpr int tile_width = 64;             // numbers of a tile's row
+constexpr int row_bytes = 2 * tile_width;  // of a tile
+constexpr int product_rows = 64;           // of either operand of multiply()
+constexpr int operand_bytes = product_rows * row_bytes;
+
+// ---- barriers in shared memory ----
+
+__device__ inline void init_barrier(std::uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
+               : "memory");
+}
+/// After the last init_barrier, before the barriers are used by anyone.
+__device__ inline void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n" ::: "memory");
+}
+__device__ inline void arrive(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+/// Arrives; the phase then also awaits `bytes` of copies.
+__device__ inline void arrive_expecting(std::uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+/// Until the phase of this parity is over: 0 for the first one, then 1, 0, ...
+__device__ inline void await(std::uint32_t barrier, int parity) {
+  asm volatile(
+      "{\n.reg .pred over;\n"
+      "again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
+      "@!over bra again;\n}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// ---- copies ----
+
+/// How long the L2 cache should keep what is copied.
+enum class Keep : std::uint64_t { little = 0x12F0000000000000, long_ = 0x14F0000000000000 };
+
+/// By one thread: the tile at (row, column) of the matrix, zeros beyond its edges; counted by
+/// `barrier`.
+__device__ inline void copy_tile(std::uint32_t to, const CUtensorMap& matrix, int row, int column,
+                                 std::uint32_t barrier, Keep keep) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], %5;\n" ::"r"(to),
+      "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "l"(static_cast<std::uint64_t>(keep))
+      : "memory");
+}
+
+// ---- products by a warpgroup ----
+
+/// 64 rows of a tile as an operand; 16 numbers of the row are 32 bytes of address.
+__device__ inline std::uint64_t operand(std::uint32_t address) {
+  constexpr std::uint64_t eight_rows = 8 * row_bytes >> 4, swizzle_128 = 1;
+  return (address & 0x3FFFF) >> 4 | std::uint64_t{1} << 16 | eight_rows << 32 | swizzle_128 << 62;
+}
+
+/// 64 x 64. Thread t of the four warps has, with g = t % 32 / 4 and p = t % 4, of the rows
+/// 16 (t / 32) + g and 8 below it the columns 8 q + 2 p and 8 q + 2 p + 1: numbers 4 q, 4 q + 1 and
+/// 4 q + 2, 4 q + 3.
+using Square = float[32];
+
+/// c += a b^T over 16 numbers of each row. Between begin_products() and end_products().
+__device__ inline void multiply(Square& c, std::uint64_t a, std::uint64_t b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "%32, %33, 1, 1, 1, 0, 0;\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
+        "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
+        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
+        "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
+      : "l"(a), "l"(b));
+}
+__device__ inline void begin_products() {
+  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+}
+/// Waits for them.
+__device__ inline void end_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+}
+
+// ---- clusters ----
+
+/// All threads of all blocks of the cluster; what was written before is seen after.
+__device__ inline void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
+                   : "memory");
+}
+/// From the same address in shared memory of the cluster's block `rank`.
+__device__ inline float4 load_from(int rank, std::uint32_t address) {
+  std::uint32_t there;
+  float4 value;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(there) : "r"(address), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(there)
+               : "memory");
+  return value;
+}
+
+}  // namespace tern::ops::cuda::hopper

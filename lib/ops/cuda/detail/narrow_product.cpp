@@ -1,0 +1,135 @@
+#include "ops/cuda/detail/narrow_product.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/narrow_product_kernel.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace narrow;
+
+constexpr int most_parts = 8;  // the largest cluster that every device takes
+
+/// For products of more and more columns: blocks that have a multiprocessor for themselves, broader
+/// ones, then two that share a multiprocessor.
+template <int squares>
+using Deep = Shape<squares, 2, squares == 1 ? 8 : 6, 1>;
+template <int squares>
+using Broad = Shape<squares, 3, squares == 1 ? 6 : 5, 1>;
+template <int squares>
+using Shared = Shape<squares, 2, squares == 1 ? 4 : 3, 2>;
+
+struct Launch {
+  cudaLaunchConfig_t config{};
+  cudaLaunchAttribute attributes[2];
+
+  Launch(int tiles, int parts, int threads, int bytes, cudaStream_t stream, bool early) {
+    config.gridDim = dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(parts));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+    config.stream = stream;
+    config.attrs = attributes;
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {1, static_cast<unsigned>(parts), 1};
+    attributes[1] = detail::early_attribute();
+    config.numAttrs = early ? 2 : 1;
+  }
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+};
+
+bool served_device() {
+#if defined(TERN_SM90A)
+  static const bool served = [] {
+    int device = 0, major = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    return major == 9;
+  }();
+  return served;
+#else
+  return false;
+#endif
+}
+
+/// Clusters of 1 to most_parts blocks that the device holds at once.
+template <class S>
+const std::array<int, most_parts>& resident_clusters() {
+  static const auto counts = [] {
+    cudaFuncSetAttribute(&product<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared_bytes);
+    std::array<int, most_parts> result{};
+    for (int parts = 1; parts <= most_parts; ++parts) {
+      const Launch launch(1, parts, S::threads, S::shared_bytes, nullptr, false);
+      int& count = result[static_cast<std::size_t>(parts - 1)];
+      if (cudaOccupancyMaxActiveClusters(&count, &product<S>, &launch.config) != cudaSuccess)
+        count = 0;
+    }
+    cudaGetLastError();
+    return result;
+  }();
+  return counts;
+}
+
+/// The most parts for which all of `tiles` clusters are in work at once; 0: not even one.
+template <class S>
+int parts_for(int tiles, int steps) {
+  const auto& resident = resident_clusters<S>();
+  for (int parts = std::min(most_parts, steps); parts > 0; --parts)
+    if (tiles <= resident[static_cast<std::size_t>(parts - 1)]) return parts;
+  return 0;
+}
+
+CUtensorMap make_map(Matrix<const bf16> m, int tile_rows) {
+  const cuuint64_t extents[] = {m.extent(1), m.extent(0)}, pitch[] = {m.extent(1) * sizeof(bf16)};
+  const cuuint32_t box[] = {hopper::tile_width, static_cast<cuuint32_t>(tile_rows)};
+  const cuuint32_t strides[] = {1, 1};
+  CUtensorMap map;
+  const CUresult result = cuTensorMapEncodeTiled(
+      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<bf16*>(m.data()), extents, pitch, box,
+      strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  TERN_REQUIRE(result == CUDA_SUCCESS, "cuTensorMapEncodeTiled of {} x {}: {}", m.extent(0),
+               m.extent(1), static_cast<int>(result));
+  return map;
+}
+
+}  // namespace
+
+const CUtensorMap& NarrowProduct::map_of(Matrix<const bf16> m, int tile_rows) {
+  const Key key{m.data(), m.extent(0), m.extent(1), tile_rows};
+  auto at = maps_.find(key);
+  if (at == maps_.end()) at = maps_.emplace(key, make_map(m, tile_rows)).first;
+  return at->second;
+}
+
+bool NarrowProduct::multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<const bf16> w,
+                             Matrix<bf16> y, bool added, bool early) {
+  const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
+  if (!served_device() || N > most_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
+      !detail::all_aligned(x.data(), w.data(), y.data()))
+    return false;
+  const int steps = static_cast<int>(detail::divide_up<std::size_t>(I, hopper::tile_width));
+  const Result result{y.data(), static_cast<int>(N), static_cast<int>(O), steps, added};
+  const auto launched = [&]<class S>() {
+    const int tiles = static_cast<int>(detail::divide_up<std::size_t>(O, S::columns));
+    const int parts = parts_for<S>(tiles, steps);
+    if (parts == 0) return false;
+    const CUtensorMap &of_w = map_of(w, S::columns), &of_x = map_of(x, S::rows);
+    const Launch launch(tiles, parts, S::threads, S::shared_bytes, stream, early);
+    cudaLaunchKernelEx(&launch.config, &product<S>, of_w, of_x, result);
+    detail::check_launch("product of few rows");
+    return true;
+  };
+  const auto with = [&]<int squares>() {
+    return launched.template operator()<Deep<squares>>() ||
+           launched.template operator()<Broad<squares>>() ||
+           launched.template operator()<Shared<squares>>();
+  };
+  return N <= hopper::product_rows ? with.template operator()<1>() : with.template operator()<2>();
+}
+
+}  // namespace tern::ops::cuda

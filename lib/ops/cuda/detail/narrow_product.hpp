@@ -1,0 +1,34 @@
+/// Products with weights for the few rows of a decoding pass, on sm_90a: narrow_product_kernel.hpp.
+#pragma once
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <map>
+
+#include "memory/views.hpp"
+
+namespace tern::ops::cuda {
+
+class NarrowProduct {
+ public:
+  static constexpr std::size_t most_rows = 128;
+
+  /// y (N, O) = x (N, I) w (O, I)^T in float, rounded once; with `added`, + y. `early`: w is not
+  /// written by what runs on the stream, so it may be read before that has ended. False if the
+  /// shape, the addresses or the device are not served; then nothing was done.
+  bool multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<const bf16> w, Matrix<bf16> y,
+                bool added, bool early);
+
+ private:
+  struct Key {
+    const bf16* data;
+    std::size_t rows, columns;
+    int tile_rows;
+    auto operator<=>(const Key&) const = default;
+  };
+  const CUtensorMap& map_of(Matrix<const bf16> m, int tile_rows);
+
+  std::map<Key, CUtensorMap> maps_;
+};
+
+}  // namespace tern::ops::cuda

@@ -1,0 +1,171 @@
+/// y (N, O) = x (N, I) w (O, I)^T for few rows, where the time goes into reading w: the kernel.
+///
+/// A cluster of blocks makes 128 or 192 columns of y; each block sums its part of I, then the parts
+/// are added up in their order through the cluster's shared memory, so a row's bits depend on w and
+/// its own x alone. One warp keeps as many steps of w as fit on their way to shared memory, the
+/// first of them before the kernels ahead have ended; the other warps multiply.
+#pragma once
+#include "ops/cuda/detail/hopper.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/tensor_core.hpp"
+
+namespace tern::ops::cuda::narrow {
+
+constexpr int group_threads = 128;
+
+/// `squares` x 64 rows at most; warpgroups, each with 64 columns; steps of 64 numbers held in
+/// shared memory; blocks that a multiprocessor holds.
+template <int Squares, int Groups, int Stages, int Resident>
+struct Shape {
+  static constexpr int squares = Squares, groups = Groups, stages = Stages, resident = Resident;
+  static constexpr int threads = groups * group_threads + 32;
+  static constexpr int columns = groups * hopper::product_rows;
+  static constexpr int rows = squares * hopper::product_rows;
+  static constexpr int w_bytes = columns * hopper::row_bytes;
+  static constexpr int stage_bytes = w_bytes + rows * hopper::row_bytes;
+  static constexpr int pitch = columns + 4;  // floats of a row of sums: no bank is met twice
+  static constexpr int sums_bytes = rows * pitch * 4;
+  static constexpr int alignment = 1024;
+  static constexpr int shared_bytes = alignment + stages * stage_bytes;
+  static_assert(sums_bytes <= stages * stage_bytes);
+};
+
+struct Result {
+  bf16* y;
+  int rows, columns;  // N, O
+  int steps;          // of I, 64 numbers each
+  bool added;         // to what y is
+};
+
+template <class S>
+struct Block {
+  const CUtensorMap& w;
+  const CUtensorMap& x;
+  const Result& result;
+  std::uint32_t shared, full, empty;  // addresses; the barriers have 8 bytes each
+  int part = static_cast<int>(blockIdx.y), parts = static_cast<int>(gridDim.y);
+  int first = result.steps * part / parts;
+  int steps = result.steps * (part + 1) / parts - first;
+  int column0 = static_cast<int>(blockIdx.x) * S::columns;
+
+  __device__ std::uint32_t stage(int step) const {
+    return shared + step % S::stages * S::stage_bytes;
+  }
+  __device__ static int at(int step) { return step % S::stages * 8; }
+
+  __device__ void copy_w(int step) const {
+    hopper::arrive_expecting(full + at(step), S::stage_bytes);
+    hopper::copy_tile(stage(step), w, column0, (first + step) * hopper::tile_width, full + at(step),
+                      hopper::Keep::little);
+  }
+  __device__ void copy_x(int step) const {
+    hopper::copy_tile(stage(step) + S::w_bytes, x, 0, (first + step) * hopper::tile_width,
+                      full + at(step), hopper::Keep::long_);
+  }
+  __device__ void copy() const {
+    const int begun = min(S::stages, steps);
+    for (int i = 0; i < begun; ++i) copy_w(i);
+    detail::await_previous();
+    for (int i = 0; i < begun; ++i) copy_x(i);
+    for (int i = begun; i < steps; ++i) {
+      hopper::await(empty + at(i), (i / S::stages - 1) & 1);
+      copy_w(i);
+      copy_x(i);
+    }
+  }
+
+  __device__ void multiply(int group, hopper::Square (&sum)[S::squares]) const {
+    for (int i = 0; i < steps; ++i) {
+      hopper::await(full + at(i), i / S::stages & 1);
+      const std::uint32_t w_tile = stage(i) + group * hopper::operand_bytes;
+      const std::uint32_t x_tile = stage(i) + S::w_bytes;
+      hopper::begin_products();
+#pragma unroll
+      for (int k = 0; k < hopper::row_bytes; k += 32)
+#pragma unroll
+        for (int n = 0; n < S::squares; ++n)
+          hopper::multiply(sum[n], hopper::operand(w_tile + k),
+                           hopper::operand(x_tile + n * hopper::operand_bytes + k));
+      hopper::end_products();
+      if (threadIdx.x % group_threads == 0) hopper::arrive(empty + at(i));
+    }
+  }
+
+  /// To shared memory, by rows of y.
+  __device__ void keep(int group, const hopper::Square (&sum)[S::squares], float* sums) const {
+    const int thread = static_cast<int>(threadIdx.x) % group_threads, lane = thread % 32;
+    const int column = group * hopper::product_rows + thread / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int n = 0; n < S::squares; ++n)
+#pragma unroll
+      for (int i = 0; i < 32; ++i) {
+        const int row = n * hopper::product_rows + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        sums[row * S::pitch + column + i % 4 / 2 * 8] = sum[n][i];
+      }
+  }
+
+  /// This block's share of the cluster's rows.
+  __device__ void write() const {
+    constexpr int units = S::columns / 4;
+    const int begin = result.rows * part / parts, end = result.rows * (part + 1) / parts;
+    for (int i = static_cast<int>(threadIdx.x); i < (end - begin) * units; i += S::threads) {
+      const int row = begin + i / units, column = i % units * 4;
+      if (column0 + column >= result.columns) continue;
+      const std::uint32_t from = shared + (row * S::pitch + column) * 4;
+      float4 sum = {};
+      for (int p = 0; p < parts; ++p) {
+        const float4 v = hopper::load_from(p, from);
+        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+      }
+      auto* to = reinterpret_cast<uint2*>(
+          result.y + static_cast<std::int64_t>(row) * result.columns + column0 + column);
+      if (result.added) {
+        const uint2 old = *to;
+        sum.x += __uint_as_float(old.x << 16), sum.y += __uint_as_float(old.x & 0xffff0000u);
+        sum.z += __uint_as_float(old.y << 16), sum.w += __uint_as_float(old.y & 0xffff0000u);
+      }
+      *to = {tensor_core::round_pair(sum.x, sum.y), tensor_core::round_pair(sum.z, sum.w)};
+    }
+  }
+};
+
+// blockIdx.x: columns of y; y: the part of I, all of which are a cluster.
+template <class S>
+__global__ void __launch_bounds__(S::threads, S::resident)
+    product(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
+            const Result result) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ char shared[];
+  __shared__ __align__(8) std::uint64_t barriers[2 * S::stages];
+  const std::uint32_t own = tensor_core::shared_address(shared);
+  const std::uint32_t base = (own + S::alignment - 1) / S::alignment * S::alignment;
+  const std::uint32_t full = tensor_core::shared_address(barriers), empty = full + 8 * S::stages;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < S::stages; ++i) {
+      hopper::init_barrier(full + 8 * i, 1);
+      hopper::init_barrier(empty + 8 * i, S::groups);
+    }
+    hopper::publish_barriers();
+  }
+  __syncthreads();
+  const Block<S> block{w, x, result, base, full, empty};
+  const int group = static_cast<int>(threadIdx.x) / group_threads;
+  if (group == S::groups) {
+    if (threadIdx.x % 32 == 0) block.copy();
+    __syncwarp();
+  } else {
+    hopper::Square sum[S::squares] = {};
+    block.multiply(group, sum);
+    // All groups are behind their last step, so the stages are free.
+    asm volatile("bar.sync 1, %0;\n" ::"n"(S::groups * group_threads) : "memory");
+    block.keep(group, sum, reinterpret_cast<float*>(shared + (base - own)));
+  }
+  hopper::cluster_barrier();
+  detail::release_next();
+  detail::await_previous();
+  block.write();
+  hopper::cluster_barrier();  // the sums are read by the other blocks until then
+#endif
+}
+
+}  // namespace tern::ops::cuda::narrow
