@@ -32,7 +32,7 @@ struct Line {
 };
 
 struct Views {
-  Matrix<bf16> weights, x, normed, qkv, attention, up, activated, logits, saved;
+  Matrix<bf16> weights, x, normed, qkv, attention, up, activated, logits;
   Matrix<float> table;
   Vector<bf16> gain;
   Vector<float> rstd, partial;
@@ -48,10 +48,9 @@ struct Views {
         up(b.random<bf16>(rows, 2 * F)),
         activated(b.random<bf16>(rows, F)),
         logits(b.random<bf16>(rows, V)),
-        saved(b.random<bf16>(rows, H * E)),
         table(b.random<float>(4096, E)),
         gain(b.vector<bf16>(D)),
-        rstd(b.vector<float>(rows * H)),
+        rstd(b.vector<float>(rows)),
         partial(b.vector<float>(ops::paged_partials(splits, H, E))),
         drawn(reinterpret_cast<std::int32_t*>(b.random<float>(1, rows).data()), rows) {
     for (std::size_t i = 0; i < copies; ++i) {
@@ -96,20 +95,14 @@ std::vector<Line> lines_of(const ops::Context& context, const Views& v, const op
                      ops::paged_attention<bf16>(context, rows, 0.088, v.qkv, cache(), v.partial,
                                                 v.attention);
                    }});
-  lines.push_back({"paged_store", L, 4 * n * qkv_width, [=, &context] {
-                     ops::paged_store<bf16>(context, rows, v.qkv, H, v.table, cache());
-                   }});
+  lines.push_back(
+      {"paged_store with q/k norm", L, 4 * n * qkv_width, [=, &context] {
+         const Vector<const bf16> gain(v.gain.data(), E);
+         ops::paged_store<bf16>(context, rows, v.qkv, H, {gain, gain, 1e-6, v.table}, cache());
+       }});
   lines.push_back({"rmsnorm", 2 * L + 1, 4 * n * D, [=, &context] {
                      ops::norm_forward<bf16>(context, ops::Norm::rmsnorm, v.x, v.gain, {}, 1e-6,
                                              v.normed, {}, v.rstd);
-                   }});
-  lines.push_back({"q and k norm", L, 4 * n * (H + K) * E, [=, &context] {
-                     const Vector<const bf16> gain(v.gain.data(), E);
-                     for (const auto& [first, heads] : {std::pair{std::size_t{0}, H}, {H, K}})
-                       ops::head_norm_forward<bf16>(
-                           context, heads_of(v.qkv, first * E, N, 1, heads, E), gain, 1e-6,
-                           Matrix<bf16>(v.saved.data(), N, heads * E),
-                           Vector<float>(v.rstd.data(), N * heads));
                    }});
   lines.push_back({"swiglu", L, 6 * n * F, [=, &context] {
                      ops::activation_forward<bf16>(context, ops::Activation::swiglu, v.up,

@@ -108,7 +108,7 @@ std::vector<Answer> Engine<T>::step(const ops::Context& context) {
   const detail::Pass& pass = scheduler_->plan();
   if (pass.rows() == 0) return scheduler_->finish(nullptr);
   ops::Context alike = context;
-  alike.row_invariant = true;
+  alike.row_invariant = alike.constant_weights = true;
   run(alike, pass);
   return scheduler_->finish(buffers_->drawn(alike));
 }
@@ -131,10 +131,11 @@ void Engine<T>::run(const ops::Context& context, const detail::Pass& pass) {
   transformer_.reshape(pass.rows(), 1);
   embed(context, pass);
   for (std::size_t l = 0; l < transformer_.layers(); ++l) {
-    const Matrix<T> fused = transformer_.project_qkv(context, l);
+    const Matrix<T> fused =
+        transformer_.project_qkv(context, l, model::Transformer<T>::HeadNorm::later);
     const Matrix<T> qkv(fused.data(), pass.rows(), size_.qkv);
     const Matrix<T> result(transformer_.attention_result().data(), pass.rows(), size_.H * size_.E);
-    ops::paged_store<T>(context, rows, qkv, size_.H, transformer_.rotary_table(), cache_[l]);
+    ops::paged_store<T>(context, rows, qkv, size_.H, transformer_.head_stage(l), cache_[l]);
     ops::paged_attention<T>(context, rows, scale_, qkv, cache_[l], partial_, result);
     transformer_.end_block(context, l, {});
   }

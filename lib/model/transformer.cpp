@@ -159,12 +159,22 @@ void Transformer<T>::block(const ops::Context& context, std::size_t place,
 }
 
 template <class T>
-Matrix<T> Transformer<T>::project_qkv(const ops::Context& context, std::size_t place) {
+Matrix<T> Transformer<T>::project_qkv(const ops::Context& context, std::size_t place,
+                                      HeadNorm norm) {
   LayerState<T>& s = state(place);
   need(context, place);
   if (place == 0) blocks_.links.from_previous(context, s.input);
-  blocks_.qkv_forward(context, parameters_of(place), s);
+  if (norm == HeadNorm::now)
+    blocks_.qkv_forward(context, parameters_of(place), s);
+  else
+    blocks_.qkv_product(context, parameters_of(place), s);
   return s.qkv;
+}
+
+template <class T>
+ops::HeadStage<T> Transformer<T>::head_stage(std::size_t place) const {
+  const detail::Layer<T>& layer = parameters_of(place);
+  return {layer.norm_q.gain, layer.norm_k.gain, blocks_.eps, blocks_.rotary};
 }
 
 template <class T>

@@ -13,6 +13,7 @@
 #include "model/detail/head.hpp"
 #include "model/parameters.hpp"
 #include "ops/ops.hpp"
+#include "ops/serving.hpp"
 
 namespace tern::model {
 
@@ -133,13 +134,15 @@ class Transformer {
   /// `period` rows a sequence; levels as in Rows.
   void embed_rows(const ops::Context&, std::size_t row, Vector<const std::int32_t> tokens,
                   std::size_t period, int first, Vector<const std::int32_t> levels = {});
-  /// Norm, q, k, v and q/k norm of a block; the result (N, (H + 2K) E) is not yet rotated.
-  Matrix<T> project_qkv(const ops::Context&, std::size_t place);
+  /// Norm, q, k, v and q/k norm (unless that comes later) of a block; the result (N, (H + 2K) E) is
+  /// not yet rotated.
+  enum class HeadNorm { now, later };
+  Matrix<T> project_qkv(const ops::Context&, std::size_t place, HeadNorm = HeadNorm::now);
+  /// The q/k norm and the rotation that follow a product without them.
+  ops::HeadStage<T> head_stage(std::size_t place) const;
   /// Rotates q and k of `batch` sequences of `tokens` rows from `row` on.
   void rotate_rows(const ops::Context&, std::size_t row, std::size_t batch, std::size_t tokens,
                    const ops::Positions&);
-  /// (positions, E) of the rotary embedding; empty without.
-  Matrix<const Accumulate<T>> rotary_table() const { return blocks_.rotary; }
   /// Where attention's result goes.
   Matrix<T> attention_result() const { return shared_.attention; }
   Matrix<Accumulate<T>> lse() const { return shared_.lse; }

@@ -27,11 +27,15 @@ void require_shapes(const PagedRows& rows, std::size_t N, std::size_t qkv_width,
 
 template <class T>
 void paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv, std::size_t heads,
-                 Matrix<const Accumulate<T>> table, const PagedCache<T>& cache) {
+                 const HeadStage<T>& stage, const PagedCache<T>& cache) {
   require_shapes(rows, qkv.extent(0), qkv.extent(1), heads, cache);
+  const std::size_t E = cache.keys.extent(2) / cache.page_tokens;
+  TERN_REQUIRE((stage.q_gain.size() == 0 || stage.q_gain.size() == E) &&
+                   stage.k_gain.size() == stage.q_gain.size(),
+               "gains of {} and {} for heads of {}", stage.q_gain.size(), stage.k_gain.size(), E);
   if constexpr (detail::accelerated<T>)
-    if (context.library) return cuda::paged_store(context, rows, qkv, heads, table, cache);
-  portable::paged_store<T>(context, rows, qkv, heads, table, cache);
+    if (context.library) return cuda::paged_store(context, rows, qkv, heads, stage, cache);
+  portable::paged_store<T>(context, rows, qkv, heads, stage, cache);
 }
 
 template <class T>
@@ -65,7 +69,7 @@ void sample_rows(const Context& context, const Sampling& options, Matrix<const T
 
 #define INSTANTIATE(T)                                                                        \
   template void paged_store<T>(const Context&, const PagedRows&, Matrix<T>, std::size_t,      \
-                               Matrix<const Accumulate<T>>, const PagedCache<T>&);            \
+                               const HeadStage<T>&, const PagedCache<T>&);                    \
   template void paged_attention<T>(const Context&, const PagedRows&, double, Matrix<const T>, \
                                    const PagedCache<T>&, Vector<Accumulate<T>>, Matrix<T>);   \
   template void sample_rows<T>(const Context&, const Sampling&, Matrix<const T>, std::size_t, \

@@ -54,7 +54,8 @@ std::size_t norm_partials(std::size_t width);
 
 /// RMSNorm of each head's vector (Qwen3's q/k norm), in place. x (B, T, heads, E), gain (E),
 /// rstd (B*T*heads). The normalised, gained result is kept in x; backward recovers the rest from
-/// it. `saved` (B*T, heads*E) receives a copy of the input x.
+/// it. `saved` (B*T, heads*E) receives a copy of the input x. saved and rstd may be empty where
+/// no backward follows.
 template <class T>
 void head_norm_forward(const Context&, Heads<T> x, Vector<const T> gain, double eps,
                        Matrix<T> saved, Vector<Accumulate<T>> rstd);

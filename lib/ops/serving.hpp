@@ -43,11 +43,19 @@ struct PagedRows {
   static constexpr int split_keys = 256, tile_rows = 64;
 };
 
-/// Rotates q and k of qkv (N, (H + 2K) E) to the rows' positions by `table` (positions, E), unless
-/// that is empty, and stores k and v at the rows' places.
+/// What q and k are given between their product and attention.
+template <class T>
+struct HeadStage {
+  Vector<const T> q_gain, k_gain;     // (E) of RMSNorm of each head's vector; empty: no norm
+  double eps;                         // of the norm
+  Matrix<const Accumulate<T>> table;  // (positions, E) of rotation; empty: no rotation
+};
+
+/// Norms q and k of qkv (N, (H + 2K) E), rotates them to the rows' positions, and stores k and v at
+/// the rows' places.
 template <class T>
 void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t heads,
-                 Matrix<const Accumulate<T>> table, const PagedCache<T>& cache);
+                 const HeadStage<T>&, const PagedCache<T>& cache);
 
 /// out (N, H E) = attention of q, the first H E columns of qkv, over the stored keys and values,
 /// H a multiple of K (grouped queries). partial: workspace of paged_partials() numbers.

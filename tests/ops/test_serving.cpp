@@ -99,7 +99,7 @@ Numbers attend_in_pieces(const std::vector<int>& pieces, std::size_t P, std::siz
     const ops::PagedRows on_device = ops::detail::device_rows(run, host);
     const Vector<Accumulate<T>> partial =
         run.template workspace<Accumulate<T>>(ops::paged_partials(host.splits.size(), H, E));
-    ops::paged_store<T>(context, on_device, qkv.matrix(), H, table.matrix(), cache);
+    ops::paged_store<T>(context, on_device, qkv.matrix(), H, {{}, {}, 0, table.matrix()}, cache);
     ops::paged_attention<T>(context, on_device, 0.3, qkv.matrix(), cache, partial, out.matrix());
     context.fence("test");
     const Numbers found = out.get();

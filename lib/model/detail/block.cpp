@@ -93,14 +93,20 @@ void Blocks<T>::multiply_backward(const ops::Context& context, const Linear<T>& 
 template <class T>
 void Blocks<T>::qkv_forward(const ops::Context& context, const Layer<T>& layer,
                             LayerState<T>& s) const {
-  ops::norm_forward<T>(context, norm, s.input, layer.norm_attention.gain, layer.norm_attention.bias,
-                       eps, s.normed_attention, s.mean1, s.rstd1);
-  multiply(context, layer.qkv, s.normed_attention, s.qkv, ops::Write::overwrite);
+  qkv_product(context, layer, s);
   if (!qk_norm) return;
   ops::head_norm_forward<T>(context, part(s.qkv, 0, size.H), layer.norm_q.gain, eps, s.q_saved,
                             s.rstd_q);
   ops::head_norm_forward<T>(context, part(s.qkv, size.H, size.K), layer.norm_k.gain, eps, s.k_saved,
                             s.rstd_k);
+}
+
+template <class T>
+void Blocks<T>::qkv_product(const ops::Context& context, const Layer<T>& layer,
+                            LayerState<T>& s) const {
+  ops::norm_forward<T>(context, norm, s.input, layer.norm_attention.gain, layer.norm_attention.bias,
+                       eps, s.normed_attention, s.mean1, s.rstd1);
+  multiply(context, layer.qkv, s.normed_attention, s.qkv, ops::Write::overwrite);
 }
 
 template <class T>

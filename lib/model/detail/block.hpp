@@ -37,6 +37,8 @@ struct Blocks {
 
   /// Norm, projections, q/k norm.
   void qkv_forward(const ops::Context&, const Layer<T>&, LayerState<T>&) const;
+  /// The same without q/k norm.
+  void qkv_product(const ops::Context&, const Layer<T>&, LayerState<T>&) const;
   /// Rotates q and k of (batch, tokens) rows of a fused buffer.
   void rotate(const ops::Context&, Matrix<T> qkv, std::size_t sequences, std::size_t length,
               const ops::Positions&, ops::Direction) const;

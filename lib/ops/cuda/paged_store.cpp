@@ -1,5 +1,5 @@
-/// Rotation of q and k and the way of k and v into their pages, in one kernel: a thread turns eight
-/// pairs of a head, or carries eight numbers of a value.
+/// Norm and rotation of q and k and the way of k and v into their pages, in one kernel: a thread
+/// has eight pairs of a head, neighbouring lanes of a warp the rest.
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/serving.hpp"
 #include "ops/portable/serving.hpp"
@@ -14,6 +14,8 @@ constexpr int block_threads = 256;
 struct Store {
   bf16* qkv;  // (N, (H + 2K) E)
   bf16 *keys, *values;
+  const bf16 *q_gain, *k_gain;  // null: no norm
+  float eps;
   const float* table;  // (positions, E); null: no rotation
   const std::int32_t *positions, *places;
   int heads, kv_heads, size, page_tokens;
@@ -34,22 +36,43 @@ __device__ void rotate(const float* table, int half, Pack& low, Pack& high) {
   }
 }
 
+__device__ void scale(Pack& x, float factor, const bf16* gain) {
+  const Pack by = Pack::load(gain);
+  for (int j = 0; j < pack_size; ++j) x.value[j] *= factor * by.value[j];
+}
+
+/// 1 / the root mean square of a head, whose numbers `lanes` neighbouring lanes have, a power of 2.
+__device__ float reciprocal_norm(const Pack& low, const Pack& high, int lanes, float eps) {
+  float squares = 0;
+  for (int j = 0; j < pack_size; ++j)
+    squares += low.value[j] * low.value[j] + high.value[j] * high.value[j];
+  for (int offset = lanes / 2; offset > 0; offset /= 2)
+    squares += __shfl_xor_sync(0xffffffffu, squares, offset);
+  return rsqrtf(squares / (2 * lanes * pack_size) + eps);
+}
+
 // blockIdx.y: the row. Units of the row: half a head's packs for each head of q and k, then the
 // same number for each of v.
 __global__ void store(Store a) {
   const int half = a.size / 2, units = half / pack_size;
   const int at = blockIdx.x * block_threads + threadIdx.x;
   const int head = at / units, i = at % units * pack_size, n = blockIdx.y;
-  if (head >= a.heads + 2 * a.kv_heads) return;
+  release_next();
+  await_previous();
+  const bool inside = head < a.heads + 2 * a.kv_heads;  // all lanes of a warp take part in the norm
   const bool query = head < a.heads, value = head >= a.heads + a.kv_heads;
-  if (query && !a.table) return;
   bf16* from = a.row(n) + head * a.size + i;
-  Pack low = Pack::load(from), high = Pack::load(from + half);
-  if (a.table && !value) {
-    rotate(a.table + std::size_t(a.positions[n]) * a.size + i, half, low, high);
-    low.store(from);
-    high.store(from + half);
+  Pack low{}, high{};
+  if (inside) low = Pack::load(from), high = Pack::load(from + half);
+  if (a.q_gain) {
+    const float factor = reciprocal_norm(low, high, units, a.eps);
+    const bf16* gain = query ? a.q_gain : a.k_gain;
+    if (!value) scale(low, factor, gain + i), scale(high, factor, gain + half + i);
   }
+  if (!inside) return;
+  if (a.table && !value)
+    rotate(a.table + std::size_t(a.positions[n]) * a.size + i, half, low, high);
+  if (!value) low.store(from), high.store(from + half);
   if (query) return;
   const int kv = head - a.heads - (value ? a.kv_heads : 0);
   bf16* to = a.stored(value ? a.values : a.keys, a.places[n], kv) + i;
@@ -60,28 +83,31 @@ __global__ void store(Store a) {
 }  // namespace
 
 void paged_store(const Context& context, const PagedRows& rows, Matrix<bf16> qkv, std::size_t heads,
-                 Matrix<const float> table, const PagedCache<bf16>& cache) {
+                 const HeadStage<bf16>& stage, const PagedCache<bf16>& cache) {
   const std::size_t N = qkv.extent(0), K = cache.keys.extent(1), P = cache.page_tokens;
-  const std::size_t E = cache.keys.extent(2) / P;
+  const std::size_t E = cache.keys.extent(2) / P, lanes = E / (2 * pack_size);
   if (N == 0) return;
-  const bool rotated = table.extent(0) > 0;
-  if (E % (2 * pack_size) != 0 || N > 65535 || (rotated && table.extent(1) != E) ||
-      !all_aligned(qkv.data(), cache.keys.data(), cache.values.data(), table.data()))
-    return portable::paged_store<bf16>(context, rows, qkv, heads, table, cache);
+  const bool normed = stage.q_gain.size() > 0, rotated = stage.table.extent(0) > 0;
+  if (E % (2 * pack_size) != 0 || N > 65535 || (rotated && stage.table.extent(1) != E) ||
+      (normed && (lanes > warp_size || (lanes & (lanes - 1)) != 0)) ||
+      !all_aligned(qkv.data(), cache.keys.data(), cache.values.data()) ||
+      !all_aligned(stage.table.data(), stage.q_gain.data(), stage.k_gain.data()))
+    return portable::paged_store<bf16>(context, rows, qkv, heads, stage, cache);
   const Store a{qkv.data(),
                 cache.keys.data(),
                 cache.values.data(),
-                rotated ? table.data() : nullptr,
+                normed ? stage.q_gain.data() : nullptr,
+                normed ? stage.k_gain.data() : nullptr,
+                static_cast<float>(stage.eps),
+                rotated ? stage.table.data() : nullptr,
                 rows.positions.data(),
                 rows.places.data(),
                 static_cast<int>(heads),
                 static_cast<int>(K),
                 static_cast<int>(E),
                 static_cast<int>(P)};
-  const dim3 grid(blocks_for((heads + 2 * K) * E / (2 * pack_size), block_threads),
-                  static_cast<unsigned>(N));
-  store<<<grid, block_threads, 0, stream_of(context)>>>(a);
-  check_launch("paged_store");
+  const dim3 grid(blocks_for((heads + 2 * K) * lanes, block_threads), static_cast<unsigned>(N));
+  launch_early("paged_store", &store, grid, block_threads, 0, stream_of(context), a);
 }
 
 }  // namespace tern::ops::cuda

@@ -6,7 +6,7 @@ namespace tern::ops::cuda {
 
 // paged_store.cpp
 void paged_store(const Context&, const PagedRows&, Matrix<bf16> qkv, std::size_t heads,
-                 Matrix<const float> table, const PagedCache<bf16>& cache);
+                 const HeadStage<bf16>&, const PagedCache<bf16>& cache);
 
 // paged_attention.cpp
 void paged_attention(const Context&, const PagedRows&, double scale, Matrix<const bf16> qkv,

@@ -86,16 +86,21 @@ void check_paged(C& checker, std::size_t H, std::size_t K, std::size_t E, std::s
     };
     return PagedCache<T>{pages(keys), pages(values), P};
   };
-  for (const bool rotated : {true, false})
-    checker.check(rotated ? "paged_store" : "paged_store, not rotated", shape,
-                  [=]<class T>(Run<T>& r) {
+  for (const auto& [rotated, normed] : {std::pair{true, false}, {false, false}, {true, true}})
+    checker.check(normed    ? "paged_store, normed"
+                  : rotated ? "paged_store"
+                            : "paged_store, as it is",
+                  shape, [=, rotated = rotated, normed = normed]<class T>(Run<T>& r) {
                     using A = Accumulate<T>;
                     const PagedRows rows = device_rows(r, host);
                     const auto table = r.template input<A>(static_cast<std::size_t>(last) + 1, E);
                     const auto keys = r.inout(host.pages * K, P * E);
                     const auto values = r.inout(host.pages * K, P * E);
-                    paged_store<T>(r.context, rows, r.inout(N, width), H,
-                                   rotated ? table : Matrix<A>(), cache_of(keys, values));
+                    const std::size_t gains = normed ? E : 0;
+                    const HeadStage<T> stage{r.input(gains), r.input(gains), 1e-5,
+                                             rotated ? table : Matrix<A>()};
+                    paged_store<T>(r.context, rows, r.inout(N, width), H, stage,
+                                   cache_of(keys, values));
                   });
   checker.check("paged_attention", shape, [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;

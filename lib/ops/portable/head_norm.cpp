@@ -64,23 +64,24 @@ template <class T>
 void head_norm_forward(const Context& context, Heads<T> x, Vector<const T> gain, double eps,
                        Matrix<T> saved, Vector<Accumulate<T>> rstd) {
   using A = Accumulate<T>;
-  require_shapes(x, gain.extent(0), saved.extent(0), saved.extent(1), rstd.extent(0));
+  const bool kept = saved.size() > 0;
+  if (kept) require_shapes(x, gain.extent(0), saved.extent(0), saved.extent(1), rstd.extent(0));
   const int size = static_cast<int>(x.extent(3));
   const A epsilon = static_cast<A>(eps);
   detail::for_each_row(
       context, "head_norm_forward", x.extent(0) * x.extent(1) * x.extent(2),
       KOKKOS_LAMBDA(const Team& team, const int row) {
         T* value = head_vector(x, row);
-        T* copy = saved.data() + static_cast<std::size_t>(row) * size;
         const T* scale = gain.data();
         const A squares =
             detail::row_sum<A>(team, size, [&](int i) { return A(value[i]) * A(value[i]); });
         const A r = A(1) / Kokkos::sqrt(squares / size + epsilon);
-        detail::columns(team, size, [&](int i) {
-          copy[i] = value[i];
-          value[i] = T(A(value[i]) * r * A(scale[i]));
-        });
-        rstd(row) = r;
+        if (kept) {
+          T* copy = saved.data() + static_cast<std::size_t>(row) * size;
+          detail::columns(team, size, [&](int i) { copy[i] = value[i]; });
+          rstd(row) = r;
+        }
+        detail::columns(team, size, [&](int i) { value[i] = T(A(value[i]) * r * A(scale[i])); });
       });
 }
 

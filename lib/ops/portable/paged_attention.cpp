@@ -78,11 +78,18 @@ int size_of(std::size_t n) { return static_cast<int>(n); }
 
 template <class T>
 void paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv, std::size_t heads,
-                 Matrix<const Accumulate<T>> table, const PagedCache<T>& cache) {
+                 const HeadStage<T>& stage, const PagedCache<T>& cache) {
   const std::size_t N = qkv.extent(0), K = cache.keys.extent(1), P = cache.page_tokens;
   const std::size_t E = cache.keys.extent(2) / P, width = K * E;
-  if (table.extent(0) > 0)
-    portable::rotary<T>(context, heads_of(qkv, 0, 1, N, heads + K, E), table, {0, rows.positions},
+  const auto part = [&](std::size_t first, std::size_t count) {
+    return heads_of(qkv, first * E, 1, N, count, E);
+  };
+  if (stage.q_gain.size() > 0) {
+    portable::head_norm_forward<T>(context, part(0, heads), stage.q_gain, stage.eps, {}, {});
+    portable::head_norm_forward<T>(context, part(heads, K), stage.k_gain, stage.eps, {}, {});
+  }
+  if (stage.table.extent(0) > 0)
+    portable::rotary<T>(context, part(0, heads + K), stage.table, {0, rows.positions},
                         Direction::forward);
   const Vector<const std::int32_t> places = rows.places;
   const Tensor3<T> keys = cache.keys, values = cache.values;
@@ -119,7 +126,7 @@ void paged_attention(const Context& context, const PagedRows& rows, double scale
 
 #define INSTANTIATE(T)                                                                        \
   template void paged_store<T>(const Context&, const PagedRows&, Matrix<T>, std::size_t,      \
-                               Matrix<const Accumulate<T>>, const PagedCache<T>&);            \
+                               const HeadStage<T>&, const PagedCache<T>&);                    \
   template void paged_attention<T>(const Context&, const PagedRows&, double, Matrix<const T>, \
                                    const PagedCache<T>&, Matrix<T>);
 INSTANTIATE(float)

@@ -6,7 +6,7 @@ namespace tern::ops::portable {
 
 template <class T>
 void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t heads,
-                 Matrix<const Accumulate<T>> table, const PagedCache<T>& cache);
+                 const HeadStage<T>&, const PagedCache<T>& cache);
 template <class T>
 void paged_attention(const Context&, const PagedRows&, double scale, Matrix<const T> qkv,
                      const PagedCache<T>& cache, Matrix<T> out);
