@@ -80,6 +80,13 @@ bool answers_a_file(const deck::Deck& deck) {
   return deck.campaign.task != "train" && !deck.generation.input.empty();
 }
 
+std::vector<std::int32_t> prompt_tokens(std::string_view text, const data::PromptTemplate& prompt,
+                                        const data::ChatRules& chat,
+                                        const data::Tokenizer& tokenizer) {
+  const data::Message question{data::Role::user, prompt.fill(text), {}};
+  return data::tokens_of(data::generation_prompt({question}, chat), tokenizer).tokens;
+}
+
 Replica replica_of(const comm::Mesh& mesh) {
   return {mesh.data().rank(), mesh.data().size(), mesh.replica().rank() == 0, &mesh.replica()};
 }
@@ -135,8 +142,7 @@ void Bulk::complete(generate::EngineOptions& options) const {
 }
 
 generate::Request Bulk::request(std::size_t number) const {
-  const data::Message question{data::Role::user, prompt_.fill(requests_[number].text), {}};
-  return {number, data::tokens_of(data::generation_prompt({question}, chat_), tokenizer_).tokens,
+  return {number, prompt_tokens(requests_[number].text, prompt_, chat_, tokenizer_),
           static_cast<std::size_t>(deck_.generation.max_tokens)};
 }
 

@@ -31,6 +31,11 @@ namespace tern::campaign {
 /// Whether the deck asks for answers to a file.
 bool answers_a_file(const deck::Deck& deck);
 
+/// What the model is given for a request's text.
+std::vector<std::int32_t> prompt_tokens(std::string_view text, const data::PromptTemplate& prompt,
+                                        const data::ChatRules& chat,
+                                        const data::Tokenizer& tokenizer);
+
 /// Ranks that hold one copy of the model. They are given the same requests in the same order; one
 /// of them speaks, that is, writes.
 struct Replica {

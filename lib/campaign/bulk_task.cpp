@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "base/timer.hpp"
 #include "campaign/bulk.hpp"
+#include "campaign/bulk_plan.hpp"
 #include "campaign/gap.hpp"
 #include "campaign/interrupt.hpp"
 #include "campaign/run_directory.hpp"
@@ -11,7 +12,6 @@
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
 #include "comm/text.hpp"
-#include "plan/layouts.hpp"
 #include "plan/serving.hpp"
 
 namespace tern::campaign {
@@ -67,19 +67,6 @@ void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Don
   log.line("{}", gap_table(rows));
 }
 
-/// What a dry run prints: perhaps on another machine than that of the run, where a shortage is no
-/// error.
-std::string plan_of(const deck::Deck& deck, const generate::EngineOptions& options,
-                    const comm::Mesh& mesh) {
-  std::string text;
-  try {
-    text = plan::table(plan::plan_serving(deck, options, mesh));
-  } catch (const UserError& shortage) {
-    text = std::string("not here: ") + shortage.what() + "\n";
-  }
-  return text + "\n" + plan::layouts(deck, options, plan::usable_for_serving(deck));
-}
-
 }  // namespace
 
 template <class T>
@@ -87,7 +74,7 @@ int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh
   comm::Group& group = mesh.world();
   const generate::EngineOptions wanted = plan::engine_options(deck);
   if (options.dry_run) {
-    log.line("{}", plan_of(deck, wanted, mesh));
+    log.line("{}", bulk_plan(deck, wanted, mesh));
     return finished;
   }
   const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);

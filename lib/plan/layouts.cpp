@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "model/share.hpp"
+#include "plan/detail/rows.hpp"
 
 namespace tern::plan {
 namespace {
@@ -22,6 +23,23 @@ std::string memory(deck::Deck deck, const comm::Extents& extents, const std::str
   } catch (const UserError&) {
     return fmt::format("{:>11}", "-");
   }
+}
+
+constexpr const char* rate_columns = "  requests/s      time      cost   $/1,000";
+
+std::string dollars(double amount, int digits) {
+  return amount > 0 ? fmt::format("${:.{}f}", amount, digits) : "-";
+}
+
+/// Of rate_columns, where a file is answered by `there`.
+std::string rate_cells(const deck::Deck& deck, const Throughput& throughput,
+                       const generate::EngineOptions& options, const comm::Extents& there) {
+  const auto rate = throughput.rate(deck, options, there);
+  if (!rate) return fmt::format("{:>12}", "-");
+  const double seconds = throughput.requests.count / *rate;
+  const double cost = seconds / 3600 * there.ranks() * deck.cost.dollars_per_gpu_hour;
+  return fmt::format("{:>12.1f}{:>10}{:>10}{:>10}", *rate, detail::duration(seconds),
+                     dollars(cost, 2), dollars(1000 * cost / throughput.requests.count, 4));
 }
 
 }  // namespace
@@ -48,9 +66,8 @@ std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extent
     if (plan.rate) {
       const double rate = plan.rate->first / extents.ranks() * there.ranks();
       const double hours = plan.tokens / rate / 3600;
-      const double dollars = hours * there.ranks() * deck.cost.dollars_per_gpu_hour;
-      text += fmt::format("{:>12.0f}{:>10.2f}{:>10}", rate, hours,
-                          dollars > 0 ? fmt::format("${:.2f}", dollars) : "-");
+      const double cost = hours * there.ranks() * deck.cost.dollars_per_gpu_hour;
+      text += fmt::format("{:>12.0f}{:>10.2f}{:>10}", rate, hours, dollars(cost, 2));
     }
     text += "\n";
   }
@@ -58,11 +75,13 @@ std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extent
 }
 
 std::string layouts(const deck::Deck& deck, const generate::EngineOptions& options,
-                    std::size_t usable_bytes) {
+                    std::size_t usable_bytes, const Throughput& throughput) {
+  const comm::Extents& own = throughput.own;
+  const bool rated = throughput.rates || throughput.measured;
   std::string text = fmt::format(
-      "on other numbers of tensor ranks, GiB on each, of {:.2f} usable here\n"
-      "  tensor  but cache      cache  cache tokens\n",
-      static_cast<double>(usable_bytes) / gib);
+      "on other numbers of tensor ranks (x {} data), GiB on each, of {:.2f} usable here\n"
+      "  tensor  but cache      cache  cache tokens{}\n",
+      own.data, static_cast<double>(usable_bytes) / gib, rated ? rate_columns : "");
   generate::EngineOptions one_page = options;
   one_page.pages = 1;
   for (const int tensor : counts) {
@@ -77,12 +96,24 @@ std::string layouts(const deck::Deck& deck, const generate::EngineOptions& optio
         measure_serving(deck, one_page, *comm::Mesh::imagined({1, tensor, 1}));
     const std::size_t rest =
         usable_bytes > there.total_bytes ? usable_bytes - there.total_bytes : 0;
-    const std::size_t pages =
-        std::min(rest / there.page_bytes, generate::Engine<float>::most_pages(options));
-    text += cell(there.total_bytes) + cell(pages * there.page_bytes) +
-            fmt::format("{:>14}\n", pages * there.cache_tokens);
+    generate::EngineOptions fitting = options;
+    fitting.pages = std::min(rest / there.page_bytes, generate::Engine<float>::most_pages(options));
+    text += cell(there.total_bytes) + cell(fitting.pages * there.page_bytes) +
+            fmt::format("{:>14}", fitting.pages * there.cache_tokens);
+    if (rated && fitting.pages > 0)
+      text += rate_cells(deck, throughput, fitting, {own.data, tensor, 1});
+    text += "\n";
   }
-  return text;
+  if (!rated || throughput.own_options.pages == 0) return text;
+  text += fmt::format(
+      "on other numbers of data ranks (x {} tensor x {} pipeline)\n    data    ranks{}\n",
+      own.tensor, own.pipeline, rate_columns);
+  for (const int data : counts) {
+    const comm::Extents there{data, own.tensor, own.pipeline};
+    text += fmt::format("  {:>6}{:>9}", data, there.ranks()) +
+            rate_cells(deck, throughput, throughput.own_options, there) + "\n";
+  }
+  return text + fmt::format("  ({})\n", throughput.kind(deck));
 }
 
 }  // namespace tern::plan

@@ -4,6 +4,7 @@
 
 #include "plan/plan.hpp"
 #include "plan/serving.hpp"
+#include "plan/throughput.hpp"
 
 namespace tern::plan {
 
@@ -13,8 +14,9 @@ namespace tern::plan {
 std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents);
 
 /// Answering with 1, 2, 4 and 8 tensor ranks: memory of rank 0 but for the cache, and the tokens of
-/// cache that the rest of `usable_bytes` holds. Local.
+/// cache that the rest of `usable_bytes` holds; and with as many data ranks. Where `throughput`
+/// tells, both with requests a second of all ranks, time and cost. Local.
 std::string layouts(const deck::Deck& deck, const generate::EngineOptions& options,
-                    std::size_t usable_bytes);
+                    std::size_t usable_bytes, const Throughput& throughput);
 
 }  // namespace tern::plan

@@ -5,10 +5,15 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "plan/detail/devices.hpp"
 #include "plan/detail/ranks.hpp"
+#include "plan/detail/rows.hpp"
 #include "plan/workload.hpp"
 
 namespace tern::plan {
+
+using detail::remark, detail::row;
+
 namespace {
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
@@ -90,15 +95,6 @@ std::optional<double> measured_rate(const std::string& directory) {
   return rates[rates.size() / 2];
 }
 
-std::string row(const char* name, const std::string& value) {
-  return fmt::format("  {:<18} {:>22}\n", name, value);
-}
-
-std::string hours(double seconds) {
-  return seconds < 5400 ? fmt::format("{:.1f} min", seconds / 60)
-                        : fmt::format("{:.1f} h", seconds / 3600);
-}
-
 }  // namespace
 
 std::size_t active_parameters(const deck::Model& m, std::size_t parameters) {
@@ -123,19 +119,8 @@ double flops_per_token(const deck::Deck& deck, std::size_t parameters) {
 
 std::optional<double> peak_tflops(const deck::Deck& deck) {
   if (deck.cost.peak_tflops > 0) return deck.cost.peak_tflops;
-#if defined(KOKKOS_ENABLE_CUDA)
-  int device = 0;
-  cudaDeviceProp properties{};
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaGetDeviceProperties(&properties, device) != cudaSuccess)
-    return std::nullopt;
-  const std::string name = properties.name;
-  const bool reduced = deck.precision.compute != "fp32", fp8 = deck.precision.compute == "fp8";
-  // Dense rates of the SXM parts, by NVIDIA's data sheets.
-  if (name.find("H100") != std::string::npos || name.find("H200") != std::string::npos)
-    return fp8 ? 1978.9 : reduced ? 989.4 : 66.9;
-  if (name.find("A100") != std::string::npos) return reduced ? 312.0 : 19.5;
-#endif
+  if (const detail::KnownDevice* device = detail::this_device())
+    return device->tflops(deck.precision.compute);
   return std::nullopt;
 }
 
@@ -168,16 +153,15 @@ std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents&
   if (extents.replica() > 1)
     text +=
         row("mesh", fmt::format("{} x {} x {}", extents.data, extents.tensor, extents.pipeline)) +
-        "                     (data x tensor x pipeline)\n";
+        remark("data x tensor x pipeline");
   text += row("parameters", fmt::format("{:.2f} M", static_cast<double>(plan.parameters) / 1e6));
   if (plan.active_parameters < plan.parameters)
     text += row("active a token",
                 fmt::format("{:.2f} M", static_cast<double>(plan.active_parameters) / 1e6));
   text += row("batch", fmt::format("{} = {} x {} x {}", plan.global, plan.per_rank, extents.data,
                                    plan.accumulation));
-  text +=
-      fmt::format("                     (sequences a step = per rank x {}ranks x accumulation)\n",
-                  extents.replica() > 1 ? "data " : "");
+  text += remark(fmt::format("sequences a step = per rank x {}ranks x accumulation",
+                             extents.replica() > 1 ? "data " : ""));
   for (const auto& [term, bytes] : plan.memory)
     text += row(term_name(term), fmt::format("{:.3f} GiB", static_cast<double>(bytes) / gib));
   text +=
@@ -195,11 +179,11 @@ std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents&
   text += row("FLOP a token", fmt::format("{:.3g}", plan.flops_per_token));
   if (!plan.rate) return text + row("time", "unknown: no rate yet");
   text += row("rate", fmt::format("{:.0f} tokens/s", plan.rate->first));
-  text += "                     (" + plan.rate->second + ")\n";
+  text += remark(plan.rate->second);
   if (!known) return text + row("time", "unknown: no data yet");
   double seconds = plan.tokens / plan.rate->first;
   if (deck.campaign.max_hours > 0) seconds = std::min(seconds, deck.campaign.max_hours * 3600);
-  text += row("time", hours(seconds));
+  text += row("time", detail::duration(seconds));
   if (deck.cost.dollars_per_gpu_hour > 0)
     text += row("cost",
                 fmt::format("${:.2f}", seconds / 3600 * ranks * deck.cost.dollars_per_gpu_hour));

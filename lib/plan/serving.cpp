@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "plan/detail/ranks.hpp"
+#include "plan/detail/rows.hpp"
 
 namespace tern::plan {
 namespace {
@@ -77,12 +78,8 @@ ServingPlan plan_pages(const deck::Deck& deck, const generate::EngineOptions& op
   return plan;
 }
 
-std::string row(const char* name, const std::string& value) {
-  return fmt::format("  {:<18} {:>22}\n", name, value);
-}
-
 std::string row(const char* name, std::size_t bytes) {
-  return row(name, fmt::format("{:.3f} GiB", static_cast<double>(bytes) / gib));
+  return detail::row(name, fmt::format("{:.3f} GiB", static_cast<double>(bytes) / gib));
 }
 
 }  // namespace
@@ -127,11 +124,12 @@ std::string table(const ServingPlan& plan) {
   text += row("memory a rank", plan.total_bytes);
   text += row("usable on device", plan.usable_bytes);
   text += row("free on device", plan.device_bytes);
-  text += row("pages", fmt::format("{} of {} KiB", o.pages, plan.page_bytes / 1024));
-  text += row("cache", fmt::format("{} tokens", plan.cache_tokens));
-  text += row("whole requests", fmt::format("{:.1f}", static_cast<double>(plan.cache_tokens) /
-                                                          static_cast<double>(o.max_model_len)));
-  text += "                     (of max_model_len tokens that the cache holds at once)\n";
+  text += detail::row("pages", fmt::format("{} of {} KiB", o.pages, plan.page_bytes / 1024));
+  text += detail::row("cache", fmt::format("{} tokens", plan.cache_tokens));
+  text += detail::row("whole requests",
+                      fmt::format("{:.1f}", static_cast<double>(plan.cache_tokens) /
+                                                static_cast<double>(o.max_model_len)));
+  text += detail::remark("of max_model_len tokens that the cache holds at once");
   return text;
 }
 

@@ -131,6 +131,32 @@ class Bulk(Campaign):
         self.assertIn("cache", text)
         self.assertFalse(os.path.exists(self.file("run")))
 
+    def test_a_dry_run_foresees_the_requests_and_prefers_the_last_runs_rate(self):
+        priced = (*self.options("run"), "--set", "cost.dollars_per_gpu_hour=3")
+        before = self.run_trainer(*priced, "--dry-run")
+        self.assertRegex(before, rf"\n  requests +{REQUESTS}\n")
+        self.assertRegex(before, r"\n  in common +%d tokens\n" % len("one prompt before all of them: "))
+        self.assertRegex(before, r"\n  time +unknown: no rate yet\n")
+        self.assertNotIn("requests/s", before)  # nothing is known of a host
+        self.run_trainer(*priced)
+        with open(self.file("run/generation.json")) as f:
+            made = json.load(f)
+        after = self.run_trainer(*priced, "--dry-run")
+        self.assertRegex(after, rf"\n  prompt tokens +{made['prompt_tokens_each']:.1f} each\n")
+        rate = made["requests_per_second"]
+        self.assertRegex(after, rf"\n  rate +{rate:.1f} requests/s\n +\(as the last run in run measured\)")
+        for data in (1, 2, 4, 8):  # tensor ranks are not foretold without a device that is known
+            self.assertRegex(after, rf"\n +{data} +{data} +{data * rate:.1f} .*\${made['dollars_per_1000']:.4f}\n")
+
+    def test_a_dry_run_says_what_it_assumed(self):
+        text = self.run_trainer(*self.options("run", ("generation.input", "'later.jsonl'")), "--dry-run")
+        self.assertRegex(text, r"assumed: 1000 requests, texts of 64 tokens: later.jsonl")
+        self.assertRegex(text, r"\n  prompt tokens +%d.0 each\n" % (len("one prompt before all of them: ") + 64 + len("\n")))  # 'plain' ends a message so
+        text = self.run_trainer(*self.options("run", ("data.tokenizer", "'nowhere'")), "--dry-run")
+        self.assertRegex(text, r"assumed: prompts as long as max_model_len allows: .*nowhere")
+        self.assertRegex(text, r"\n  prompt tokens +80.0 each\n")
+
+
 
 if __name__ == "__main__":
     main()

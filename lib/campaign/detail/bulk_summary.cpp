@@ -66,6 +66,16 @@ BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices) {
   return s;
 }
 
+std::optional<double> measured_rate(const BulkFiles& files) {
+  try {
+    const auto object = nlohmann::ordered_json::parse(read_file(files.summary()));
+    const double rate = object.at("requests_per_second"), devices = object.at("devices");
+    return rate > 0 && devices > 0 ? std::optional(rate / devices) : std::nullopt;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;  // not there, or an interrupted run's
+  }
+}
+
 std::string table(const BulkSummary& s, const BulkFiles& files) {
   std::string text = fmt::format(
       "answers\n  {:<14}{}, {} good, {}\n  {:<14}{}, {:.1f} a request, {:.1f}% reused\n"

@@ -1,6 +1,7 @@
 /// The figures of a run that answered a file, for people and for evaluations beside it.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 
 #include "campaign/detail/bulk_parts.hpp"
@@ -26,6 +27,9 @@ struct BulkSummary {
 };
 
 BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices);
+
+/// Requests a second of a device in the run that left its figures, if one did.
+std::optional<double> measured_rate(const BulkFiles& files);
 
 /// As lines for the log.
 std::string table(const BulkSummary& summary, const BulkFiles& files);

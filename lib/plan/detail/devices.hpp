@@ -1,0 +1,18 @@
+/// Devices whose data sheet is known.
+#pragma once
+#include <string>
+
+namespace tern::plan::detail {
+
+/// Dense rates of the SXM parts, by NVIDIA's data sheets.
+struct KnownDevice {
+  const char* name;                                 // is part of the driver's name of it
+  double tflops_bf16, tflops_fp8, tflops_fp32;      // fp8: bf16's where it has none
+  double terabytes;                                 // of memory a second
+  double tflops(const std::string& compute) const;  // by &precision compute
+};
+
+/// Of this rank; null on the host and for others.
+const KnownDevice* this_device();
+
+}  // namespace tern::plan::detail

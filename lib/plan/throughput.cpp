@@ -1,0 +1,170 @@
+#include "plan/throughput.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/parameters.hpp"
+#include "plan/detail/devices.hpp"
+#include "plan/detail/rows.hpp"
+
+namespace tern::plan {
+namespace {
+
+// Shares of the data sheet's rates, from bench_engine on H200s with Qwen3's shapes in bf16, random
+// weights, 2026-11-22.
+constexpr double of_products = 0.55;  // 4B, prompts of 512: 73,800 tokens/s
+constexpr double of_experts = 0.24;   // 30B-A3B, prompts of 940 without prefix cache: 50.7 a second
+constexpr double of_weights = 0.70;   // the same with it, 900 of them in common: 537 a second
+constexpr double of_cache = 0.30;     // 4B, decoding 64 requests of 544 tokens: 10,370 tokens/s
+// Sums over two ranks linked by NVLink: 30B-A3B with tensor = 2, 76.8 and 683 a second.
+constexpr double exchange_latency = 50e-6;  // s
+constexpr double exchange_bytes = 135e9;    // a second, if each of two ranks sends all
+// What a request took through the trainer, of 939 tokens, 874 in common, 333 a second, and not in
+// bench_engine. Tokenising it is a sixth; of what the rest is made has not been measured.
+constexpr double beside_seconds = 0.55e-3;
+
+struct Shape {
+  double blocks, experts, head;  // parameters: of all layers but experts, of those, of the head
+  double active_experts;         // parameters of experts that a token meets
+  double bytes;                  // of a number
+  double cache_bytes;            // of a token in the cache of a rank
+  double attention;              // FLOPs of a token and a key, in all layers
+};
+
+Shape shape_of(const deck::Deck& deck, int tensor) {
+  const deck::Model& m = deck.model;
+  const auto parameters = model::ParameterTree(m).count();
+  Shape s{};
+  s.head = static_cast<double>(m.vocabulary * m.hidden);
+  s.experts = static_cast<double>(m.layers * m.experts * 3 * m.hidden * m.expert_hidden);
+  s.active_experts =
+      m.experts > 0 ? s.experts * static_cast<double>(m.experts_per_token) / m.experts : 0;
+  s.blocks = static_cast<double>(parameters) - s.experts - (m.tie_embeddings ? 1 : 2) * s.head;
+  s.bytes = deck.precision.compute == "fp32" ? sizeof(float) : sizeof(bf16);
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / tensor);
+  s.cache_bytes = static_cast<double>(2 * m.layers * kv_heads * m.head_dim) * s.bytes;
+  s.attention = static_cast<double>(4 * m.layers * m.heads * m.head_dim);
+  return s;
+}
+
+/// Tokens of a request's prompt that are found in the cache: whole pages.
+double found_tokens(const generate::EngineOptions& options, const Requests& r) {
+  constexpr auto P = static_cast<double>(generate::Engine<bf16>::page_tokens);
+  return options.prefix_cache ? std::floor(r.common_tokens / P) * P : 0;
+}
+
+/// Requests at work at once, on average at most.
+double running(const generate::EngineOptions& options, const Requests& r) {
+  const double most = std::min(static_cast<double>(options.batch), r.count);
+  if (options.pages == 0) return most;
+  constexpr auto P = static_cast<double>(generate::Engine<bf16>::page_tokens);
+  const double found = found_tokens(options, r);
+  const double own = r.prompt_tokens - found + r.new_tokens;
+  const double room = static_cast<double>(options.pages) * P - found;
+  return std::clamp(room / own, 1.0, std::max(1.0, most));
+}
+
+std::optional<double> estimate(const Throughput& t, const deck::Deck& deck,
+                               const generate::EngineOptions& options,
+                               const comm::Extents& extents) {
+  if (!t.rates) return std::nullopt;
+  Requests share = t.requests;
+  share.count = std::max(1.0, share.count / extents.data);
+  return extents.data / answer_time(deck, options, share, extents.tensor, *t.rates).total();
+}
+
+}  // namespace
+
+std::optional<DeviceRates> device_rates(const deck::Deck& deck) {
+  const detail::KnownDevice* device = detail::this_device();
+  if (!device) return std::nullopt;
+  const std::string compute = deck.precision.compute == "fp32" ? "fp32" : "bf16";  // fp8 trains
+  const double given = deck.cost.peak_tflops;
+  return DeviceRates{1e12 * (given > 0 ? given : device->tflops(compute)),
+                     1e12 * device->terabytes};
+}
+
+AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,
+                       const Requests& r, int tensor, const DeviceRates& rates) {
+  const Shape s = shape_of(deck, tensor);
+  const double at_once = running(options, r), found = found_tokens(options, r);
+  const double own = r.prompt_tokens - found, computed = own + found / r.count;
+
+  // Arithmetic: of a prompt's token by the mean length before it, of a drawn one with the head.
+  const double products = 2 / (of_products * rates.flops), experts = 2 / (of_experts * rates.flops);
+  const double row = (s.blocks * products + s.active_experts * experts) / tensor;
+  const double before = found + own / 2;
+  const double attention = s.attention * before / (of_products * rates.flops) / tensor;
+  const double drawn = row + s.head * products / tensor;
+
+  // Memory, of a pass of so many rows.
+  const auto weights = [&](double rows) {
+    const double idle = s.experts > 0 ? std::pow(1 - s.active_experts / s.experts, rows) : 0;
+    return (s.blocks + s.head + s.experts * (1 - idle)) * s.bytes / tensor /
+           (of_weights * rates.bytes);
+  };
+  const double keys = s.cache_bytes / (of_cache * rates.bytes);
+
+  // Passes a request. Prompts that come after the first requests are computed beside new tokens.
+  const auto chunk = static_cast<double>(options.prefill_tokens);
+  const double prompt_passes = computed / chunk;
+  const double beside = prompt_passes * (1 - std::min(1.0, at_once / r.count));
+  const double drawing = std::max(0.0, r.new_tokens - 1) / at_once;  // the prompt's draws the first
+  const double own_passes = std::max(0.0, drawing - beside);
+
+  AnswerTime time;
+  time.prompt = std::max(computed * (row + attention), prompt_passes * weights(chunk));
+  time.new_tokens = own_passes * std::max(weights(at_once), at_once * drawn) +
+                    std::max(0.0, r.new_tokens - 1) * keys *
+                        (own + r.new_tokens / 2 + found / at_once);  // what is shared is read once
+  if (tensor > 1) {
+    const auto layers = static_cast<double>(deck.model.layers);
+    const double bytes =
+        s.bytes * static_cast<double>(deck.model.hidden) * (computed + r.new_tokens);
+    time.exchange = 2 * layers *
+                    ((prompt_passes + own_passes) * exchange_latency +
+                     bytes * 2 * (tensor - 1) / tensor / exchange_bytes);
+  }
+  time.beside = beside_seconds;
+  return time;
+}
+
+std::optional<double> Throughput::rate(const deck::Deck& deck,
+                                       const generate::EngineOptions& options,
+                                       const comm::Extents& there) const {
+  const auto estimated = estimate(*this, deck, options, there);
+  if (!measured) return estimated;
+  const double mine = *measured * own.ranks();
+  if (const auto here = estimate(*this, deck, own_options, own)) return mine * *estimated / *here;
+  if (there.tensor != own.tensor || there.pipeline != own.pipeline) return std::nullopt;
+  return mine * there.data / own.data;
+}
+
+std::string Throughput::kind(const deck::Deck& deck) const {
+  if (measured) return fmt::format("as the last run in {} measured", deck.output.directory);
+  if (!rates) return "unknown: no rate yet";
+  return fmt::format(
+      "estimated, typical of such models on {:.0f} TFLOP/s and {:.2f} TB/s; no bound",
+      rates->flops / 1e12, rates->bytes / 1e12);
+}
+
+std::string table(const Throughput& t, const deck::Deck& deck) {
+  using detail::remark, detail::row;
+  const Requests& r = t.requests;
+  std::string text = row("requests", fmt::format("{:.0f}", r.count)) +
+                     row("prompt tokens", fmt::format("{:.1f} each", r.prompt_tokens)) +
+                     row("in common", fmt::format("{:.0f} tokens", r.common_tokens)) +
+                     row("new tokens", fmt::format("{:.0f} each", r.new_tokens)) +
+                     remark("at most: max_tokens");
+  for (const std::string& what : t.assumed) text += remark("assumed: " + what);
+  const auto rate = t.rate(deck, t.own_options, t.own);
+  if (!rate) return text + row("time", t.kind(deck));
+  const double seconds = r.count / *rate;
+  text += row("rate", fmt::format("{:.1f} requests/s", *rate)) + remark(t.kind(deck));
+  text += row("time", detail::duration(seconds));
+  if (const double price = deck.cost.dollars_per_gpu_hour; price > 0)
+    text += row("cost", fmt::format("${:.2f}", seconds / 3600 * t.own.ranks() * price));
+  return text;
+}
+
+}  // namespace tern::plan

@@ -1,0 +1,158 @@
+// The estimate of how fast a file is answered, beside what was measured on H200s with Qwen3's
+// shapes, random weights and bf16, 2026-11-22 (README.md says how to repeat it).
+#include "plan/throughput.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <iterator>
+#include <sstream>
+
+#include "deck/deck.hpp"
+#include "plan/layouts.hpp"
+
+namespace tern {
+namespace {
+
+constexpr plan::DeviceRates h200{989.4e12, 4.8e12};
+constexpr double tolerance = 0.25;
+
+deck::Deck deck_of(const char* name) {
+  return deck::read(fmt::format("{}/input/{}.in", TERN_SOURCE_DIR, name), {});
+}
+deck::Deck teacher() { return deck_of("h100x8_distill_teacher"); }  // Qwen3-30B-A3B
+deck::Deck student() { return deck_of("h100x8_distill_student"); }  // Qwen3-4B
+
+void expect_near(double estimate, double measured, const char* what) {
+  EXPECT_NEAR(estimate / measured, 1, tolerance)
+      << what << ": " << estimate << ", not " << measured;
+}
+
+/// As bench_engine: 64 requests at once, prompts of 512 tokens in pieces of 2048.
+plan::AnswerTime streams_of_4b(double new_tokens) {
+  generate::EngineOptions options;
+  options.batch = 64;
+  options.prefill_tokens = 2048;
+  return plan::answer_time(student(), options, {64, 512, 0, new_tokens}, 1, h200);
+}
+
+TEST(Throughput, OfPromptsIsNearTheMeasured) {
+  expect_near(512 / streams_of_4b(1).prompt, 73800, "4B, prompt tokens/s");
+}
+
+TEST(Throughput, OfDecodingIsNearTheMeasured) {
+  const plan::AnswerTime first = streams_of_4b(1), all = streams_of_4b(64);
+  EXPECT_EQ(first.prompt, all.prompt);
+  expect_near(63 / (all.total() - first.total()), 10370, "4B, new tokens/s");
+}
+
+struct Case {
+  int tensor, data;
+  bool prefix_cache;
+  double measured;  // requests/s
+};
+
+TEST(Throughput, OfAFileIsNearTheMeasured) {
+  for (const Case& c : {Case{1, 1, true, 332.6}, Case{1, 1, false, 50.7}, Case{2, 1, true, 388.9},
+                        Case{2, 1, false, 72.6}, Case{1, 2, true, 686.9}}) {
+    const deck::Deck deck = teacher();
+    plan::Throughput throughput;
+    throughput.requests = {2100, 939, 874, 16};
+    throughput.rates = h200;
+    generate::EngineOptions options = plan::engine_options(deck);
+    options.prefix_cache = c.prefix_cache;
+    const auto rate = throughput.rate(deck, options, {c.data, c.tensor, 1});
+    ASSERT_TRUE(rate);
+    expect_near(*rate, c.measured,
+                fmt::format("30B-A3B, tensor {}, data {}, prefix cache {}", c.tensor, c.data,
+                            c.prefix_cache)
+                    .c_str());
+  }
+}
+
+/// What has no figure yet goes the right way.
+TEST(Throughput, FollowsWhatItDependsOn) {
+  const deck::Deck deck = teacher();
+  generate::EngineOptions options = plan::engine_options(deck);
+  const plan::Requests requests{2100, 939, 874, 16};
+  const double whole = plan::answer_time(deck, options, requests, 1, h200).new_tokens;
+  options.pages = 200;  // the common 54, and 36 requests of 91 tokens in the rest
+  EXPECT_GT(plan::answer_time(deck, options, requests, 1, h200).new_tokens, 2 * whole);
+  options.pages = 0;
+  options.batch = 16;  // of 128 experts, 1 - (120 / 128)^16 = 64% are touched
+  const double few = plan::answer_time(deck, options, requests, 1, h200).new_tokens;
+  EXPECT_GT(few, 6 * whole);
+  EXPECT_LT(few, 14 * whole);
+  double before = 1;
+  for (const int tensor : {1, 2, 4, 8}) {
+    const plan::AnswerTime time = plan::answer_time(deck, options, requests, tensor, h200);
+    EXPECT_LT(time.prompt, before);
+    EXPECT_EQ(time.exchange > 0, tensor > 1);
+    before = time.prompt;
+  }
+  deck::Deck fp32 = deck;
+  fp32.precision.compute = "fp32";
+  EXPECT_GT(plan::answer_time(fp32, options, requests, 1, h200).new_tokens, 1.9 * few);
+}
+
+plan::Throughput of_teacher() {
+  plan::Throughput throughput;
+  throughput.requests = {2100, 939, 874, 16};
+  throughput.own = {2, 4, 1};
+  throughput.own_options = plan::engine_options(teacher());
+  throughput.own_options.pages = 65536;
+  return throughput;
+}
+
+TEST(Throughput, PrefersWhatWasMeasured) {
+  const deck::Deck deck = teacher();
+  plan::Throughput throughput = of_teacher();
+  const auto rate = [&](const comm::Extents& there) {
+    return throughput.rate(deck, throughput.own_options, there);
+  };
+  EXPECT_FALSE(rate({2, 4, 1}));
+  EXPECT_NE(plan::table(throughput, deck).find("unknown: no rate yet"), std::string::npos);
+  throughput.measured = 10;  // of each of eight
+  EXPECT_EQ(rate({2, 4, 1}), 80);
+  EXPECT_EQ(rate({8, 4, 1}), 320);
+  EXPECT_FALSE(rate({2, 8, 1}));
+  throughput.rates = h200;
+  EXPECT_EQ(rate({2, 4, 1}), 80);
+  const double measured = *rate({2, 8, 1});
+  EXPECT_NE(plan::table(throughput, deck).find("the last run in"), std::string::npos);
+  throughput.measured.reset();
+  EXPECT_NEAR(measured / 80, *rate({2, 8, 1}) / *rate({2, 4, 1}), 1e-12);
+  EXPECT_NE(plan::table(throughput, deck).find("estimated"), std::string::npos);
+}
+
+/// The numbers of the line of `text` that begins so, behind its beginning.
+std::vector<std::string> cells(const std::string& text, const std::string& beginning) {
+  const auto at = text.find("\n" + beginning);
+  EXPECT_NE(at, std::string::npos) << beginning << "\n" << text;
+  std::istringstream line(text.substr(at + 1, text.find('\n', at + 1) - at - 1));
+  return {std::istream_iterator<std::string>(line), {}};
+}
+
+TEST(Throughput, IsATableOfLayouts) {
+  const deck::Deck deck = teacher();
+  plan::Throughput throughput = of_teacher();
+  const generate::EngineOptions options = plan::engine_options(deck);
+  const auto usable = static_cast<std::size_t>(120) << 30;
+  EXPECT_EQ(plan::layouts(deck, options, usable, throughput).find("requests/s"), std::string::npos);
+  throughput.rates = h200;
+  const std::string text = plan::layouts(deck, options, usable, throughput);
+  const auto by_tensor = cells(text, "       4 "), by_data = cells(text, "       2        8 ");
+  ASSERT_EQ(by_tensor.size(), 9u) << text;  // tensor, memory, cache, its tokens, and:
+  ASSERT_EQ(by_data.size(), 7u) << text;    // rate, time and its unit, cost, dollars per 1,000
+  const double rate = std::stod(by_tensor[4]);
+  EXPECT_EQ(by_data[2], by_tensor[4]) << text;  // the deck's own
+  EXPECT_NEAR(std::stod(by_tensor[5]), 2100 / rate, 0.06);
+  EXPECT_EQ(by_tensor[6], "s");
+  EXPECT_NEAR(std::stod(by_data[6].substr(1)), 1000 / rate / 3600 * 8 * 3, 1e-4) << text;
+  const double twice = std::stod(cells(text, "       4       16 ")[2]);
+  EXPECT_GT(twice, 1.8 * rate);
+  EXPECT_LT(twice, 2.01 * rate);
+}
+
+}  // namespace
+}  // namespace tern
