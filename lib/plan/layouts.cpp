@@ -19,7 +19,7 @@ std::string memory(deck::Deck deck, const comm::Extents& extents, const std::str
   deck.parallel.shard = shard;
   deck.parallel.data = extents.data;
   try {
-    return cell(make_plan(deck, *comm::Mesh::imagined(extents)).total_bytes);
+    return cell(plan_memory(deck, *comm::Mesh::imagined(extents)).total_bytes);
   } catch (const UserError&) {
     return fmt::format("{:>11}", "-");
   }

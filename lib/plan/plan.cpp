@@ -124,7 +124,7 @@ std::optional<double> peak_tflops(const deck::Deck& deck) {
   return std::nullopt;
 }
 
-Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh) {
+Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh) {
   deck::Deck resolved = deck;
   if (deck.batch.per_rank == 0) resolved.batch.per_rank = largest_batch(deck, mesh);
   Plan plan;
@@ -132,6 +132,11 @@ Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh) {
   plan.device_bytes = device_capacity().free_bytes;
   if (deck.campaign.epochs == 0) set_steps(plan, deck, deck.campaign.max_steps, 1);
   plan.flops_per_token = flops_per_token(deck, plan.parameters);
+  return plan;
+}
+
+Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh) {
+  Plan plan = plan_memory(deck, mesh);
   if (const auto rate = measured_rate(deck.output.directory))
     plan.rate = {*rate, fmt::format("median of the last run in {}", deck.output.directory)};
   else if (const auto peak = peak_tflops(deck))

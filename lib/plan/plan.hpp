@@ -33,6 +33,9 @@ struct Plan {
 /// agree.
 Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh);
 
+/// The same without a rate: nothing of the last run is read. Collective.
+Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh);
+
 /// Of a plan whose deck counts epochs: its steps, once known, of rows `fill` of which is data.
 void set_steps(Plan& plan, const deck::Deck& deck, std::int64_t steps, double fill);
 

@@ -15,7 +15,7 @@ class Trials {
 
   /// Plans `deck` and notes it under `change`; whether it fits.
   bool add(const deck::Deck& deck, const std::string& change) {
-    const std::size_t needed = make_plan(deck, mesh_).largest_bytes;
+    const std::size_t needed = plan_memory(deck, mesh_).largest_bytes;
     const bool fits = needed <= room_;
     text_ += fmt::format("  {:<64} {:>8.2f} GiB  {}\n", change, static_cast<double>(needed) / gib,
                          fits ? "fits" : "too much");

@@ -1,0 +1,65 @@
+// The table of a training deck on other numbers of ranks.
+#include "plan/layouts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+
+deck::Deck small_deck() {
+  deck::Deck deck;
+  deck::Model& m = deck.model;
+  m.layers = 3, m.hidden = 64, m.heads = 4, m.kv_heads = 2, m.head_dim = 16, m.ffn_hidden = 96;
+  m.context = 64, m.vocabulary = 2000;
+  deck.batch.per_rank = 2, deck.batch.global = 16;
+  deck.cost.dollars_per_gpu_hour = 2;
+  deck.output.directory = fs::path(testing::TempDir()) / "tern_layouts";
+  fs::remove_all(deck.output.directory);
+  return deck;
+}
+
+/// Leaves a run that made so many tokens a second.
+void leave_a_run(const deck::Deck& deck, double rate) {
+  fs::create_directories(deck.output.directory);
+  std::ofstream file(fs::path(deck.output.directory) / "metrics.jsonl");
+  for (int step = 1; step <= 3; ++step)
+    file << "{\"step\": " << step << ", \"train/throughput\": " << rate << "}\n";
+}
+
+/// The words of the row of so many data ranks.
+std::vector<std::string> row(const std::string& table, int data) {
+  const auto at = table.find("\n     " + std::to_string(data) + " ");
+  if (at == std::string::npos) return {};
+  std::istringstream line(table.substr(at + 1, table.find('\n', at + 1) - at - 1));
+  return {std::istream_iterator<std::string>(line), {}};
+}
+
+TEST(Layouts, OnlyTheDecksOwnPlanReadsTheLastRun) {
+  const deck::Deck deck = small_deck();
+  leave_a_run(deck, 1000);
+  const auto mesh = comm::Mesh::imagined({1, 1, 1});
+  const plan::Plan plan = plan::make_plan(deck, *mesh), memory = plan::plan_memory(deck, *mesh);
+  ASSERT_TRUE(plan.rate);
+  EXPECT_EQ(plan.rate->first, 1000);
+  EXPECT_FALSE(memory.rate);
+  EXPECT_EQ(memory.total_bytes, plan.total_bytes);
+  EXPECT_EQ(memory.memory, plan.memory);
+  EXPECT_EQ(memory.tokens, plan.tokens);
+  leave_a_run(deck, 5000);  // not what the plan was made with
+  const std::string table = plan::layouts(deck, plan, {1, 1, 1});
+  for (const int data : {1, 2, 4, 8}) {
+    const auto words = row(table, data);
+    ASSERT_EQ(words.size(), 7u) << table;
+    EXPECT_EQ(words[4], std::to_string(1000 * data));
+  }
+}
+
+}  // namespace
+}  // namespace tern
