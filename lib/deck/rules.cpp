@@ -47,6 +47,22 @@ std::int64_t global_of(const Batch& batch) {
   return preset ? preset->global : batch.global;
 }
 
+std::vector<Conflict> conflicts_with_full(const Deck& d) {
+  std::vector<Conflict> all;
+  if (d.parallel.tensor * d.parallel.pipeline > 1)
+    all.push_back({{"parallel.tensor", "parallel.pipeline"},
+                   "with 'full' each rank of a replica would gather other layers; write shard = "
+                   "'optimizer', or tensor = 1 and pipeline = 1"});
+  if (d.optimizer.kind == "muon")
+    all.push_back({{"optimizer.kind"},
+                   "'full' cuts matrices, which muon needs whole; write shard = 'optimizer'"});
+  if (d.objective.kind == "block_diffusion" && d.evaluation.problems > 0)
+    all.push_back({{"evaluation.problems"},
+                   "with 'full' ranks cannot solve problems each on its own; write shard = "
+                   "'optimizer', or problems = 0"});
+  return all;
+}
+
 const std::vector<RefinementPreset>& refinement_presets() {
   static const std::vector<RefinementPreset> presets{{"aggressive", 5, 1, {0.15, 0.25}, {0.5, 1.5}},
                                                      {"extreme", 10, 2, {0.5, 0.97}, {2, 15}}};

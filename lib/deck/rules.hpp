@@ -30,6 +30,14 @@ constexpr std::int64_t largest_global = 1 << 30;
 /// Sequences of an optimizer step: the preset's, or as given; 0: per_rank x ranks x accumulation.
 std::int64_t global_of(const Batch& batch);
 
+/// What of a deck does not go with &parallel shard = 'full', whether or not it says so: fields,
+/// "group.name", and why, with what to write.
+struct Conflict {
+  std::vector<const char*> names;
+  const char* text;
+};
+std::vector<Conflict> conflicts_with_full(const Deck& deck);
+
 /// A named setting of recursive refinement: weights of the steps' losses, and what a verdict
 /// expects.
 struct RefinementPreset {

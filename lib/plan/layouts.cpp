@@ -1,6 +1,7 @@
 #include "plan/layouts.hpp"
 
 #include "base/error.hpp"
+#include "deck/rules.hpp"
 #include "model/share.hpp"
 #include "plan/detail/rows.hpp"
 
@@ -50,7 +51,7 @@ std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extent
   resolved.batch.global = plan.global;
   resolved.batch.accumulation = 0;
   resolved.batch.preset = "none";
-  const bool diffusion = deck.objective.kind == "block_diffusion";
+  const bool divisible = deck::conflicts_with_full(deck).empty();
   std::string text = fmt::format(
       "on other numbers of data ranks (x {} tensor x {} pipeline), GiB on each by shard\n"
       "  data        none  optimizer       full",
@@ -60,9 +61,7 @@ std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extent
     const comm::Extents there{data, extents.tensor, extents.pipeline};
     text += fmt::format("  {:>4}", data) + memory(resolved, there, "none") +
             memory(resolved, there, "optimizer");
-    const bool whole = deck.optimizer.kind == "muon" || extents.replica() > 1 ||
-                       (diffusion && deck.evaluation.problems > 0);
-    text += whole ? fmt::format("{:>11}", "-") : memory(resolved, there, "full");
+    text += divisible ? memory(resolved, there, "full") : fmt::format("{:>11}", "-");
     if (plan.rate) {
       const double rate = plan.rate->first / extents.ranks() * there.ranks();
       const double hours = plan.tokens / rate / 3600;

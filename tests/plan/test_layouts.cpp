@@ -5,8 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <sstream>
+
+#include "base/error.hpp"
 
 namespace tern {
 namespace {
@@ -20,6 +23,7 @@ deck::Deck small_deck() {
   m.context = 64, m.vocabulary = 2000;
   deck.batch.per_rank = 2, deck.batch.global = 16;
   deck.cost.dollars_per_gpu_hour = 2;
+  deck.data.tokenizer = "bytes";
   deck.output.directory = fs::path(testing::TempDir()) / "tern_layouts";
   fs::remove_all(deck.output.directory);
   return deck;
@@ -58,6 +62,39 @@ TEST(Layouts, OnlyTheDecksOwnPlanReadsTheLastRun) {
     const auto words = row(table, data);
     ASSERT_EQ(words.size(), 7u) << table;
     EXPECT_EQ(words[4], std::to_string(1000 * data));
+  }
+}
+
+/// Whether the deck can be fully sharded says the reader; the table has a column for it then.
+TEST(Layouts, LeaveOpenWhatTheDeckWouldRefuse) {
+  using Change = std::function<void(deck::Deck&)>;
+  const Change changes[] = {[](deck::Deck&) {}, [](deck::Deck& d) { d.parallel.tensor = 2; },
+                            [](deck::Deck& d) { d.parallel.pipeline = 3; },
+                            [](deck::Deck& d) { d.optimizer.kind = "muon"; },
+                            [](deck::Deck& d) {
+                              d.objective.kind = "block_diffusion";
+                              d.data.train = d.data.valid = {"problems.jsonl"};
+                              d.evaluation.problems = 10;
+                            }};
+  for (std::size_t i = 0; i < std::size(changes); ++i) {
+    deck::Deck deck = small_deck();
+    changes[i](deck);
+    const comm::Extents extents{1, static_cast<int>(deck.parallel.tensor),
+                                static_cast<int>(deck.parallel.pipeline)};
+    const plan::Plan plan = plan::make_plan(deck, *comm::Mesh::imagined(extents));
+    const auto words = row(plan::layouts(deck, plan, extents), 8);
+    ASSERT_EQ(words.size(), 4u) << i;
+    deck.parallel.shard = "full";
+    std::string refusal;
+    try {
+      deck::parse(deck::print(deck, false), "d", {});
+    } catch (const UserError& e) {
+      refusal = e.what();
+    }
+    EXPECT_EQ(refusal.find("parallel.shard: ") != std::string::npos, i > 0) << refusal;
+    EXPECT_EQ(refusal.empty(), i == 0) << refusal;
+    EXPECT_EQ(words[3] == "-", i > 0) << i;
+    EXPECT_NE(words[1], "-") << i;
   }
 }
 

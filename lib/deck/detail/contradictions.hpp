@@ -2,9 +2,9 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "deck/detail/errors.hpp"
 #include "deck/detail/table.hpp"
@@ -18,7 +18,7 @@ class Contradictions {
   Contradictions(Table& table, Errors& errors) : table_(table), errors_(errors) {}
 
   /// `names` are the fields involved, "group.name", the one to be blamed first.
-  void check(bool wrong, std::initializer_list<const char*> names, const std::string& text) {
+  void check(bool wrong, const std::vector<const char*>& names, const std::string& text) {
     if (!wrong) return;
     const Field* blamed = nullptr;
     for (const std::string_view name : names) {
@@ -27,7 +27,7 @@ class Contradictions {
       if (field.invalid) return;
       if (!blamed && field.given) blamed = &field;
     }
-    errors_.add(blamed ? blamed->place : Place{}, fmt::format("{}: {}", *names.begin(), text));
+    errors_.add(blamed ? blamed->place : Place{}, fmt::format("{}: {}", names.front(), text));
   }
 
   bool given(std::string_view name) {

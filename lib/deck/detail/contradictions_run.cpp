@@ -59,16 +59,11 @@ void check_parallel(const Deck& d, Contradictions& c) {
           "a recursive model passes over all of its layers several times; write 1, or use "
           "parallel.tensor");
   if (p.shard != "full") return;
-  c.check(
-      p.tensor * p.pipeline > 1, {"parallel.shard", "parallel.tensor", "parallel.pipeline"},
-      "with 'full' each rank of a replica would gather other layers; write shard = 'optimizer', "
-      "or tensor = 1 and pipeline = 1");
-  c.check(d.optimizer.kind == "muon", {"parallel.shard", "optimizer.kind"},
-          "'full' cuts matrices, which muon needs whole; write shard = 'optimizer'");
-  c.check(d.objective.kind == "block_diffusion" && d.evaluation.problems > 0,
-          {"parallel.shard", "evaluation.problems"},
-          "with 'full' ranks cannot solve problems each on its own; write shard = 'optimizer', or "
-          "problems = 0");
+  for (const Conflict& conflict : conflicts_with_full(d)) {
+    std::vector<const char*> names{"parallel.shard"};
+    names.insert(names.end(), conflict.names.begin(), conflict.names.end());
+    c.check(true, names, conflict.text);
+  }
 }
 
 /// Requests that are read from a file, and how they are written.
