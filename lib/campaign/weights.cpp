@@ -169,9 +169,10 @@ std::vector<checkpoint::ExportedParameter> exported(const model::ParameterTree& 
 
 }  // namespace
 
-std::optional<deck::Model> model_at(const std::string& load) {
+std::optional<deck::LoadedModel> model_at(const std::string& load) {
   if (!checkpoint::is_transformers(load)) return std::nullopt;
-  return checkpoint::transformers_model(load);
+  const bool reads = fs::is_regular_file(fs::path(load) / "tokenizer.json");
+  return deck::LoadedModel{checkpoint::transformers_model(load), reads ? load : ""};
 }
 
 template <class T>

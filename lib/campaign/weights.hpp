@@ -4,13 +4,14 @@
 #include <optional>
 
 #include "base/log.hpp"
+#include "deck/loaded_model.hpp"
 #include "plan/workload.hpp"
 
 namespace tern::campaign {
 
-/// What a Transformers directory at `load` says of its model, for deck::read(); nothing where there
-/// is none.
-std::optional<deck::Model> model_at(const std::string& load);
+/// What a Transformers directory at `load` says of its model, for deck::read(), and the directory
+/// as its tokenizer if it holds a tokenizer.json; nothing where there is none.
+std::optional<deck::LoadedModel> model_at(const std::string& load);
 
 /// Fills the parameters from a Transformers directory (one with config.json), a checkpoint.h5 or
 /// its folder, or the newest checkpoint below a run's folder: this rank's part of each, through a

@@ -126,6 +126,18 @@ class Directories(Campaign):
                  "--set", "model.ffn_hidden=56", "--set", "model.layers=2", "--set", "model.vocabulary=288", "--set", "model.qk_norm=T")
         self.assertEqual(whole, self.plan(*given))
 
+    def test_a_tokenizer_that_is_not_named_is_the_directorys(self):
+        self.deck(6)
+        samples = ("--set", "generation.samples=1", "--set", "generation.max_tokens=4")
+        named = self.run_trainer("--print-deck")
+        with open(self.file("tiny.in"), "w") as f:
+            f.write(DECK.replace(" tokenizer = 'model'", ""))
+        self.assertEqual(self.run_trainer("--print-deck"), named)
+        self.assertNotIn("no samples will be written", self.run_trainer(*samples))
+        self.assertTrue(os.path.getsize(self.file("run/samples.txt")))
+        os.remove(self.file("model/tokenizer.json"))
+        self.assertIn("tokenizer 'gpt2'", self.run_trainer(code=1))
+
     def test_mistakes(self):
         text = self.run_trainer("--set", "model.hidden=64", code=1)
         self.assertIn("model.hidden: 64, but model/config.json has 32", text)

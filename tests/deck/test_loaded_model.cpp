@@ -17,7 +17,10 @@ deck::Model stored() {
 
 deck::Deck read_with(const std::string& text, const std::vector<std::string>& overrides = {}) {
   return deck::parse(text, "d", overrides, [](const std::string& load) {
-    return load == "here" ? std::optional(stored()) : std::nullopt;
+    using Loaded = std::optional<deck::LoadedModel>;
+    return load == "here"     ? Loaded({stored(), ""})
+           : load == "spoken" ? Loaded({stored(), "spoken/words"})
+                              : std::nullopt;
   });
 }
 
@@ -75,10 +78,25 @@ TEST(LoadedModel, LearnedPositionsAreAllOrNone) {
   const auto learned = [](const std::string&) {
     deck::Model m = stored();
     m.position = "learned";
-    return std::optional(m);
+    return std::optional(deck::LoadedModel{m, ""});
   };
   EXPECT_EQ(deck::parse(load + "context = 512 /", "d", {}, learned).model.context, 512);
   EXPECT_THROW(deck::parse(load + "context = 256 /", "d", {}, learned), UserError);
+}
+
+TEST(LoadedModel, GivesTheTokenizerThatTheDeckLeavesOut) {
+  const deck::Deck deck = read_with("&model load = 'spoken' /");
+  EXPECT_EQ(deck.data.tokenizer, "spoken/words");
+  EXPECT_EQ(deck::parse(deck::print(deck, true), "d"), deck);
+  EXPECT_EQ(read_with("&data tokenizer = 'bytes' / &model load = 'spoken' /").data.tokenizer,
+            "bytes");
+  EXPECT_EQ(read_with("&model load = 'spoken' /", {"data.tokenizer=bytes"}).data.tokenizer,
+            "bytes");
+  // The default, where it is written, is a choice as any other.
+  EXPECT_NE(error_of("&model load = 'spoken' / &data tokenizer = 'gpt2' /")
+                .find("1000 is less than the 50257 tokens of tokenizer 'gpt2'"),
+            std::string::npos);
+  EXPECT_NE(error_of("&model load = 'here' /").find("tokenizer 'gpt2'"), std::string::npos);
 }
 
 TEST(LoadedModel, MistakesOfTheDeckAreNotConcludedFrom) {

@@ -16,7 +16,8 @@ void assign(const std::string& full_name, Field&, const Assignment&, Errors&);
 /// False after a mistake.
 bool parse_override(const std::string& text, int index, Table&, Assignment&, Errors&);
 
-/// &model from where its `load` points; what contradicts that is a mistake (take_model.cpp).
+/// &model, and the tokenizer, from where its `load` points; what contradicts that is a mistake
+/// (take_model.cpp).
 void take_model(Deck&, Table&, const ModelAt&, Errors&);
 
 /// Checks every field's range and allowed values; what fails is marked invalid.

@@ -73,8 +73,10 @@ void describe(Group& group, Objective& o) {
 void describe(Group& group, Data& d) {
   group.add("train", d.train, "token shards, or samples as JSON, to train on; wildcards allowed");
   group.add("valid", d.valid, "the same to evaluate on");
-  group.add("tokenizer", d.tokenizer,
-            "'gpt2', 'bytes', a folder made by prepare, or a tokenizer.json");
+  group.add(
+      "tokenizer", d.tokenizer,
+      "'gpt2', 'bytes', a folder made by prepare, or a tokenizer.json; not given: model.load's, "
+      "if it has one");
   group.add("threads", d.threads, "threads that read and prefetch batches")
       .at_least(1)
       .at_most(1024);

@@ -47,23 +47,28 @@ void copy(const Field& from, const Field& to) {
 void take_model(Deck& deck, Table& table, const ModelAt& model_at, Errors& errors) {
   const std::string path = deck.model.load;
   if (!model_at || path.empty() || table.at("model", "load").invalid) return;
-  const std::optional<Model> model = model_at(path);
-  if (!model) return;
+  const std::optional<LoadedModel> there = model_at(path);
+  if (!there) return;
+  const Model& model = there->model;
   Deck other;
-  other.model = *model;
+  other.model = model;
+  other.data.tokenizer = there->tokenizer;
   Table loaded = describe(other);
+  const Field& tokenizer = table.at("data", "tokenizer");
+  if (!tokenizer.given && !tokenizer.invalid && !there->tokenizer.empty())
+    copy(loaded.at("data", "tokenizer"), tokenizer);
   for (Field& field : table.find("model")->fields) {
     if (field.name == "load" || field.invalid) continue;
     const Field& theirs = loaded.at("model", field.name);
     if (!speaks(field)) {
       copy(theirs, field);
-    } else if (!agrees(field, theirs, *model)) {
+    } else if (!agrees(field, theirs, model)) {
       field.invalid = true;
       errors.add(
           field.place,
           fmt::format("model.{}: {}, but {} has {}{}; write that, or leave it out", field.name,
                       text_of(field), (std::filesystem::path(path) / "config.json").string(),
-                      shortens(field, *model) ? "at most " : "", text_of(theirs)));
+                      shortens(field, model) ? "at most " : "", text_of(theirs)));
     }
   }
 }
