@@ -135,10 +135,6 @@ TEST_P(Golden, GreedyTextEqualsTransformers) {
   const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/" + GetParam();
   const checkpoint::TransformersReader reader(folder);
   const test::Golden file(folder + ".h5");
-  const auto integers = [&](const std::string& name) {
-    const std::vector<double> values = file.numbers(name);
-    return Tokens(values.begin(), values.end());
-  };
   EngineOptions options;
   options.batch = 2, options.max_model_len = 69, options.prefill_tokens = 4;
   options.sampling.temperature = 0;
@@ -149,9 +145,9 @@ TEST_P(Golden, GreedyTextEqualsTransformers) {
   run.parameters->refresh_compute(run.context);
   std::vector<Request> requests;
   for (std::uint64_t i = 0; i < 3; ++i)
-    requests.push_back({i, integers("prompt_" + std::to_string(i)), 60});
+    requests.push_back({i, file.integers("prompt_" + std::to_string(i)), 60});
   for (const auto& [id, answer] : run.answer(requests))
-    EXPECT_EQ(answer.tokens, integers("greedy_" + std::to_string(id))) << id;
+    EXPECT_EQ(answer.tokens, file.integers("greedy_" + std::to_string(id))) << id;
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Golden,

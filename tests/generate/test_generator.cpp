@@ -66,11 +66,6 @@ generate::GenerationOptions greedy(std::size_t max_new) {
   return options;
 }
 
-Tokens integers(const test::Golden& file, const std::string& name) {
-  const std::vector<double> values = file.numbers(name);
-  return {values.begin(), values.end()};
-}
-
 class Golden : public testing::TestWithParam<const char*> {};
 
 /// Three prompts of lengths 5, 9 and 5, alone and together.
@@ -79,8 +74,8 @@ TEST_P(Golden, GreedyOutputEqualsTransformers) {
   const test::Golden file(folder + GetParam() + ".h5");
   std::vector<Tokens> prompts, expected;
   for (int i = 0; i < 3; ++i) {
-    prompts.push_back(integers(file, "prompt_" + std::to_string(i)));
-    expected.push_back(integers(file, "greedy_" + std::to_string(i)));
+    prompts.push_back(file.integers("prompt_" + std::to_string(i)));
+    expected.push_back(file.integers("greedy_" + std::to_string(i)));
     ASSERT_EQ(expected.back().size(), 60u);
   }
   for (const std::size_t batch : {1, 2, 3, 4}) {
@@ -100,8 +95,8 @@ TEST(GoldenExperts, GreedyOutputEqualsTransformers) {
     const test::Golden file(folder + name + ".h5");
     std::vector<Tokens> prompts, expected;
     for (int i = 0; i < 3; ++i) {
-      prompts.push_back(integers(file, "prompt_" + std::to_string(i)));
-      expected.push_back(integers(file, "greedy_" + std::to_string(i)));
+      prompts.push_back(file.integers("prompt_" + std::to_string(i)));
+      expected.push_back(file.integers("greedy_" + std::to_string(i)));
     }
     for (const std::size_t batch : {1, 3}) {
       Generation<float> generation(test::golden_model(file), batch, 9 + 60);
