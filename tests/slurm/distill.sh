@@ -5,36 +5,23 @@
 #
 #   distill.sh TRAINER PREPARE
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-trainer=$1 prepare=$2
-. "$here/one_node.sh"
+. "$(dirname "$0")/job.sh"
 
 # 1. A folder as a user has it.
-work=$(mktemp -d /tmp/tern_distill.XXXXXX)
-trap 'stop_slurm; rm -rf "$work"' EXIT
-cd "$work"
-ln -s "$trainer" trainer
-ln -s "$prepare" prepare
-ln -s "$root/jobs" jobs
-ln -s "$root/input" input
+user_folder "$@"
 
 # 2. The job, stopped twice.
 start_slurm
 export OMP_NUM_THREADS=1
-last_step() { tail -n 1 runs/distill_small_teacher_train/metrics.jsonl 2>/dev/null | sed -n 's/^{"step":\([0-9]*\),.*/\1/p'; }
-beyond() { [ "$(last_step)" -ge "$1" ]; }
 answered() { [ "$(cat runs/distill_small_teacher/parts/*.jsonl 2>/dev/null | wc -l)" -ge "$1" ]; }
-job_is() { [ "$(squeue --noheader --jobs="$job" --format=%T 2>/dev/null)" = "$1" ]; }
-has_restarted() { [ "$(scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p')" -ge "$1" ] && job_is RUNNING; }
 job=$(sbatch --parsable jobs/distill_small.sh)
-wait_for 120 "the teacher's step 40" beyond 40
+wait_for 120 "the teacher's step 40" beyond distill_small_teacher_train 40
 scancel --signal=USR1 "$job"
-wait_for 60 "the job's second start" has_restarted 1
+wait_for 60 "the job's second start" has_restarted "$job" 1
 wait_for 300 "a hundred answers" answered 100
 scancel --signal=USR1 "$job"
-wait_for 60 "the job's third start" has_restarted 2
-wait_for 300 "the end of the job" job_is ""
+wait_for 60 "the job's third start" has_restarted "$job" 2
+wait_for 300 "the end of the job" job_is "$job" ""
 scontrol show job "$job" | grep -q JobState=COMPLETED || { cat ./*.log >&2; slurm_fail "the job did not complete"; }
 
 # 3. The gap.

@@ -5,19 +5,11 @@
 #
 #   gate.sh TRAINER PREPARE
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-trainer=$1 prepare=$2
-. "$here/one_node.sh"
+. "$(dirname "$0")/job.sh"
 
 # 1. A folder as a user has it: program, job scripts, decks, data.
-work=$(mktemp -d /tmp/tern_gate.XXXXXX)
-trap 'stop_slurm; rm -rf "$work"' EXIT
-cd "$work"
-ln -s "$trainer" trainer
-ln -s "$root/jobs" jobs
-"$prepare" text --input "$root"/lib/*/*.hpp "$root"/lib/*/*.cpp --format text --tokenizer bytes \
-  --valid-fraction 0.1 --output data/sources
+user_folder "$@"
+make_sources
 # The large init_std makes the model refine from the first steps on.
 write_deck() {  # name, steps, expected refinement, weights to start from
   cat >"$1.in" <<DECK
@@ -47,7 +39,6 @@ export OMP_NUM_THREADS=1
 state() { scontrol show job "$1" | sed -n 's/.*JobState=\([^ ]*\).*/\1/p'; }
 reason() { scontrol show job "$1" | sed -n 's/.*Reason=\([^ ]*\).*/\1/p'; }
 exit_code() { scontrol show job "$1" | sed -n 's/.*ExitCode=\([^ ]*\).*/\1/p'; }
-restarts() { scontrol show job "$1" | sed -n 's/.*Restarts=\([^ ]*\).*/\1/p'; }
 queued() { squeue --noheader --jobs="$1" --format=%i 2>/dev/null | grep -qx "$1"; }
 gone() { ! queued "$1"; }
 show() { echo "  job $1 ($2): state $(state "$1"), reason $(reason "$1"), exit code $(exit_code "$1")"; }
@@ -78,13 +69,10 @@ expect "the state of phase two" "$(state "$second") $(reason "$second")" "CANCEL
 [ ! -e "h100x8_trm-$second.log" ] && [ ! -e runs/never ] || slurm_fail "phase two has started"
 
 # 4. A good one opens it, and a stop on the way does not close it.
-last_step() { tail -n 1 runs/good/metrics.jsonl 2>/dev/null | sed -n 's/^{"step":\([0-9]*\),.*/\1/p'; }
-beyond() { [ "$(last_step)" -ge "$1" ]; }
-has_restarted() { [ "$(restarts "$first")" -ge 1 ] && [ "$(state "$first")" = RUNNING ]; }
 submit good second
-wait_for 60 "phase one's step 5" beyond 5
+wait_for 60 "phase one's step 5" beyond good 5
 scancel --signal=USR1 "$first"
-wait_for 60 "phase one's second start" has_restarted
+wait_for 60 "phase one's second start" has_restarted "$first" 1
 expect "the state of phase two meanwhile" "$(state "$second") $(reason "$second")" "PENDING Dependency"
 wait_for 240 "the end of phase one" gone "$first"
 wait_for 120 "the end of phase two" gone "$second"

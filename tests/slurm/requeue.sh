@@ -6,19 +6,11 @@
 #
 #   requeue.sh TRAINER PREPARE
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-trainer=$1 prepare=$2
-. "$here/one_node.sh"
+. "$(dirname "$0")/job.sh"
 
 # 1. A folder as a user has it: program, job scripts, deck, data.
-work=$(mktemp -d /tmp/tern_requeue.XXXXXX)
-trap 'stop_slurm; rm -rf "$work"' EXIT
-cd "$work"
-ln -s "$trainer" trainer
-ln -s "$root/jobs" jobs
-"$prepare" text --input "$root"/lib/*/*.hpp "$root"/lib/*/*.cpp --format text --tokenizer bytes \
-  --valid-fraction 0.1 --output data/sources
+user_folder "$@"
+make_sources
 cat >deck.in <<'DECK'
 &campaign   name = 'job'   max_steps = 400   seed = 7 /
 &model      layers = 2   hidden = 64   heads = 4   context = 64   vocabulary = 264 /
@@ -38,21 +30,15 @@ srun --mpi=pmix -n 2 ./trainer deck.in --set campaign.name=whole >whole.txt 2>&1
   { cat whole.txt >&2; slurm_fail "srun -n 2 ./trainer ended with $?"; }
 
 # 3. The job, stopped twice.
-last_step() { tail -n 1 runs/job/metrics.jsonl 2>/dev/null | sed -n 's/^{"step":\([0-9]*\),.*/\1/p'; }
-beyond() { [ "$(last_step)" -ge "$1" ]; }
-job_is() { [ "$(squeue --noheader --jobs="$job" --format=%T 2>/dev/null)" = "$1" ]; }
-restarts() { scontrol show job "$job" | sed -n 's/.*Restarts=\([0-9]*\).*/\1/p'; }
-has_restarted() { [ "$(restarts)" -ge "$1" ] && job_is RUNNING; }
-
 job=$(sbatch --parsable jobs/quickstart.sh deck.in)
-wait_for 60 "the job's step 30" beyond 30
+wait_for 60 "the job's step 30" beyond job 30
 scancel --signal=USR1 "$job"
-wait_for 60 "the job's second start" has_restarted 1
-stopped_at=$(last_step)
-wait_for 60 "steps after the first stop (at $stopped_at)" beyond $((stopped_at + 30))
+wait_for 60 "the job's second start" has_restarted "$job" 1
+stopped_at=$(last_step job)
+wait_for 60 "steps after the first stop (at $stopped_at)" beyond job $((stopped_at + 30))
 scontrol requeue "$job"
-wait_for 60 "the job's third start" has_restarted 2
-wait_for 240 "the end of the job" job_is ""
+wait_for 60 "the job's third start" has_restarted "$job" 2
+wait_for 240 "the end of the job" job_is "$job" ""
 scontrol show job "$job" | grep -q JobState=COMPLETED || { cat ./*.log >&2; slurm_fail "the job did not complete"; }
 
 # 4. The same run.
