@@ -44,6 +44,8 @@ po::options_description describe(CommandLine& line) {
       "print the whole deck, with defaults, units, ranges and help, and end")(
       "dry-run", po::bool_switch(&line.options.dry_run),
       "print the plan (parameters, memory term by term, time, cost) and end")(
+      "device", po::value(&line.options.device)->value_name("GPU"),
+      "dry run: plan for h100 or h200 instead of the device that is here")(
       "show-batch", po::bool_switch(&line.options.show_batch),
       "supervised: print the first rows' tokens with role and mask and end")(
       "resume", po::bool_switch(&line.options.resume),

@@ -8,7 +8,7 @@
 # data/distill/sentences.txt (a sentence a line), data/distill/prompt.txt (the prompt, with {text} for the sentence) and
 # data/distill/test.jsonl ({"text", "label"} a line). A stopped job is queued again and goes on with where it was; what
 # is done already is not done again: remove runs/h100x8_distill_* to start anew. For a plan of either, on any machine:
-# ./trainer DECK --dry-run. Each rank takes the GPU of its number on the node: no --gpus-per-task.
+# ./trainer DECK --dry-run --device h100. Each rank takes the GPU of its number on the node: no --gpus-per-task.
 #SBATCH --job-name=h100x8_distill
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=02:00:00

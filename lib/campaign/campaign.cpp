@@ -10,6 +10,7 @@
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
+#include "plan/devices.hpp"
 #include "plan/layouts.hpp"
 #include "plan/plan.hpp"
 #include "plan/remedies.hpp"
@@ -98,6 +99,12 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
 }  // namespace
 
 int run(const deck::Deck& deck, const Options& options, const comm::Session& session) {
+  if (!options.device.empty()) {
+    if (!options.dry_run)
+      user_error("--device {}: it says what a dry run plans for; add --dry-run, or leave it out",
+                 options.device);
+    plan::imagine_device(options.device);
+  }
   // A plan may be asked for where the ranks of its deck are not.
   const auto mesh =
       options.dry_run && session.size() == 1 ? plan::imagined_mesh(deck) : plan::make_mesh(deck);

@@ -8,6 +8,7 @@
 #include "plan/detail/devices.hpp"
 #include "plan/detail/ranks.hpp"
 #include "plan/detail/rows.hpp"
+#include "plan/devices.hpp"
 #include "plan/workload.hpp"
 
 namespace tern::plan {
@@ -61,7 +62,7 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
 /// The largest per_rank that fits the least free device of all ranks. With &batch global given it
 /// must divide global / data ranks; else powers of two are tried.
 std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh) {
-  const std::size_t free = detail::least(device_capacity().free_bytes, mesh.world());
+  const std::size_t free = detail::least(planned_capacity().free_bytes, mesh.world());
   const auto room = static_cast<std::size_t>(0.94 * static_cast<double>(free));
   const std::int64_t share = deck.batch.global > 0 ? deck.batch.global / mesh.data().size() : 0;
   std::int64_t best = 0;
@@ -119,7 +120,7 @@ double flops_per_token(const deck::Deck& deck, std::size_t parameters) {
 
 std::optional<double> peak_tflops(const deck::Deck& deck) {
   if (deck.cost.peak_tflops > 0) return deck.cost.peak_tflops;
-  if (const detail::KnownDevice* device = detail::this_device())
+  if (const detail::KnownDevice* device = detail::planned_device())
     return device->tflops(deck.precision.compute);
   return std::nullopt;
 }
@@ -129,7 +130,7 @@ Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh) {
   if (deck.batch.per_rank == 0) resolved.batch.per_rank = largest_batch(deck, mesh);
   Plan plan;
   measure(resolved, mesh, plan);
-  plan.device_bytes = device_capacity().free_bytes;
+  plan.device_bytes = planned_capacity().free_bytes;
   if (deck.campaign.epochs == 0) set_steps(plan, deck, deck.campaign.max_steps, 1);
   plan.flops_per_token = flops_per_token(deck, plan.parameters);
   return plan;

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "plan/detail/ranks.hpp"
 #include "plan/detail/rows.hpp"
+#include "plan/devices.hpp"
 
 namespace tern::plan {
 namespace {
@@ -13,11 +14,11 @@ constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-/// Bytes of this rank's device that the arena may have. Others on a GPU, and the libraries, keep
+/// Bytes of the planned device that the arena may have. Others on a GPU, and the libraries, keep
 /// theirs.
 std::size_t usable(double utilization) {
-  const DeviceCapacity device = device_capacity();
-  if constexpr (std::is_same_v<DeviceMemory, Kokkos::HostSpace>)
+  const DeviceCapacity device = planned_capacity();
+  if (!planned_on_gpu())
     return static_cast<std::size_t>(utilization * static_cast<double>(device.free_bytes));
   const auto share =
       static_cast<std::size_t>(utilization * static_cast<double>(device.total_bytes));
@@ -112,7 +113,7 @@ ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& 
                          const comm::Mesh& mesh) {
   ServingPlan plan = deck.precision.compute == "fp32" ? plan_pages<float>(deck, options, mesh)
                                                       : plan_pages<bf16>(deck, options, mesh);
-  plan.device_bytes = device_capacity().free_bytes;
+  plan.device_bytes = planned_capacity().free_bytes;
   return plan;
 }
 

@@ -76,7 +76,7 @@ std::optional<double> estimate(const Throughput& t, const deck::Deck& deck,
 }  // namespace
 
 std::optional<DeviceRates> device_rates(const deck::Deck& deck) {
-  const detail::KnownDevice* device = detail::this_device();
+  const detail::KnownDevice* device = detail::planned_device();
   if (!device) return std::nullopt;
   const std::string compute = deck.precision.compute == "fp32" ? "fp32" : "bf16";  // fp8 trains
   const double given = deck.cost.peak_tflops;

@@ -2,7 +2,7 @@
 
     bulk.py TRAINER MPIRUN [unittest arguments]        TERN_KILLS=50 kills a run so often
 """
-import json, os, random, signal, subprocess, time
+import json, os, random, re, signal, subprocess, time
 
 from tiny import Campaign, main
 
@@ -156,6 +156,17 @@ class Bulk(Campaign):
         self.assertRegex(text, r"assumed: prompts as long as max_model_len allows: .*nowhere")
         self.assertRegex(text, r"\n  prompt tokens +80.0 each\n")
 
+    def test_a_dry_run_plans_for_a_device_that_is_not_here(self):
+        options = self.options("run", ("precision.compute", "'bf16'"))
+        usable = {}
+        for device, rate, memory in (("h100", 3.35, 79.6), ("H200", 4.8, 140.4)):
+            text = self.run_trainer(*options, "--dry-run", "--device", device)
+            self.assertRegex(text, rf"\n  rate +[\d.]+ requests/s\n +\(estimated, typical .* {rate:.2f} TB/s; no bound\)")
+            usable[device] = float(re.search(r"usable on device +([\d.]+) GiB", text).group(1))
+            self.assertAlmostEqual(usable[device], 0.9 * memory - 1.1, delta=0.01)
+            self.assertEqual(len(re.findall(r"\n +[1248] +[1248] +[1248] .* \d+\.\d +[\d.]+ (?:s|min|h) ", text)), 8, text)
+        self.assertIn("write one of H200, H100", self.run_trainer(*options, "--dry-run", "--device", "h300", code=1))
+        self.assertIn("add --dry-run", self.run_trainer(*options, "--device", "h100", code=1))
 
 
 if __name__ == "__main__":

@@ -9,10 +9,13 @@ struct KnownDevice {
   const char* name;                                 // is part of the driver's name of it
   double tflops_bf16, tflops_fp8, tflops_fp32;      // fp8: bf16's where it has none
   double terabytes;                                 // of memory a second
+  double gib;                                       // of memory, as the driver tells; 0: unknown
   double tflops(const std::string& compute) const;  // by &precision compute
 };
 
-/// Of this rank; null on the host and for others.
+/// The imagined one, else that of this rank; null on the host and for others.
+const KnownDevice* planned_device();
+/// Of this rank.
 const KnownDevice* this_device();
 
 }  // namespace tern::plan::detail
