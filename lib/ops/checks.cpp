@@ -18,72 +18,10 @@ using detail::check_few_rows;
 using detail::check_fp8_linear;
 using detail::check_linear;
 using detail::check_serving;
+using detail::Checker;
 using detail::Run;
-using Outputs = std::vector<std::vector<double>>;
 
-/// The worst of the outputs' relative errors; infinity for NaN, where the reference has none.
-/// Infinities (the lse of a query that sees nothing) must be the same in both.
-double worst_error(const Outputs& found, const Outputs& exact) {
-  double worst = 0;
-  for (std::size_t k = 0; k < exact.size(); ++k) {
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < exact[k].size(); ++i) {
-      if (std::isinf(exact[k][i]) && found[k][i] == exact[k][i]) continue;
-      const double d = found[k][i] - exact[k][i];
-      difference += d * d;
-      size += exact[k][i] * exact[k][i];
-    }
-    const double error = std::sqrt(difference / std::max(size, 1e-300));
-    worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
-  }
-  return worst;
-}
-
-bool has_nan(const Outputs& outputs) {
-  for (const auto& output : outputs)
-    for (const double value : output)
-      if (std::isnan(value)) return true;
-  return false;
-}
-
-template <class T>
-class Checker {
- public:
-  Checker(const Context& context, std::uint64_t seed)
-      : fast_(context), plain_(context), seed_(seed) {
-    plain_.library.reset();
-  }
-
-  /// `body` asks a Run for inputs and outputs and calls the operation, for any storage type.
-  /// `sums`: what the accelerated operation's sums may add to the bar.
-  template <class Body>
-  void check(const char* operation, std::string shape, const Body& body, double sums = 1e-6) {
-    const std::uint64_t seed = seed_ + 1000003 * results_.size();
-    const Outputs exact = run<double>(plain_, seed, body), plain = run<T>(plain_, seed, body);
-    const Outputs fast = run<T>(fast_, seed, body), again = run<T>(fast_, seed, body);
-    CheckResult result{
-        operation,      std::move(shape), worst_error(fast, exact), worst_error(plain, exact), 0,
-        !has_nan(fast), fast == again};
-    result.bar = std::is_same_v<T, bf16> ? std::min(2 * result.reference + sums, 2e-2) : 1e-5;
-    results_.push_back(std::move(result));
-  }
-  std::vector<CheckResult> results() { return std::move(results_); }
-
- private:
-  template <class S, class Body>
-  static Outputs run(const Context& context, std::uint64_t seed, const Body& body) {
-    Run<S> one(context, seed);
-    body(one);
-    return one.results();
-  }
-  const Context& fast_;
-  Context plain_;
-  std::uint64_t seed_;
-  std::vector<CheckResult> results_;
-};
-
-template <class C>
-void check_norm(C& checker, Norm norm, std::size_t N, std::size_t D) {
+void check_norm(Checker& checker, Norm norm, std::size_t N, std::size_t D) {
   const bool layer = norm == Norm::layernorm;
   const char* name = layer ? "layernorm" : "rmsnorm";
   const std::string shape = fmt::format("N {} D {}", N, D);
@@ -104,8 +42,7 @@ void check_norm(C& checker, Norm norm, std::size_t N, std::size_t D) {
     });
 }
 
-template <class C>
-void check_head_norm(C& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
+void check_head_norm(Checker& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
   const std::string shape = fmt::format("B {} T {} H {} E {}", B, T, H, E);
   checker.check("head_norm", shape, [=]<class S>(Run<S>& r) {
     using A = Accumulate<S>;
@@ -119,8 +56,7 @@ void check_head_norm(C& checker, std::size_t B, std::size_t T, std::size_t H, st
   });
 }
 
-template <class C>
-void check_rotary(C& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
+void check_rotary(Checker& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
   checker.check("rotary", fmt::format("B {} T {} H {} E {}", B, T, H, E), [=]<class S>(Run<S>& r) {
     using A = Accumulate<S>;
     auto fused = r.inout(B * T, 2 * H * E);
@@ -171,8 +107,7 @@ Pattern upload(Run<S>& r, const SpanTable& table) {
   return table.pattern(copy(table.spans()), copy(table.hulls()));
 }
 
-template <class C>
-void check_attention(C& checker, Pattern::Kind kind, const Heading& s) {
+void check_attention(Checker& checker, Pattern::Kind kind, const Heading& s) {
   const char* name = kind == Pattern::Kind::causal ? "attention, causal"
                      : kind == Pattern::Kind::full ? "attention, full"
                                                    : "attention, spans";
@@ -199,8 +134,7 @@ void check_attention(C& checker, Pattern::Kind kind, const Heading& s) {
   });
 }
 
-template <class C>
-void check_activation(C& checker, Activation kind, std::size_t N, std::size_t F) {
+void check_activation(Checker& checker, Activation kind, std::size_t N, std::size_t F) {
   const char* name = kind == Activation::swiglu ? "swiglu"
                      : kind == Activation::gelu ? "gelu"
                                                 : "relu2";
@@ -214,8 +148,7 @@ void check_activation(C& checker, Activation kind, std::size_t N, std::size_t F)
   });
 }
 
-template <class C>
-void check_elementwise(C& checker, std::size_t N, std::size_t D) {
+void check_elementwise(Checker& checker, std::size_t N, std::size_t D) {
   const std::string shape = fmt::format("N {} D {}", N, D);
   checker.check("add", shape, [=]<class T>(Run<T>& r) {
     auto x = r.input(N, D);
@@ -239,8 +172,7 @@ void check_elementwise(C& checker, std::size_t N, std::size_t D) {
   });
 }
 
-template <class C>
-void check_embedding(C& checker, std::size_t B, std::size_t T, std::size_t V, std::size_t D) {
+void check_embedding(Checker& checker, std::size_t B, std::size_t T, std::size_t V, std::size_t D) {
   for (const bool positions : {false, true})
     checker.check(positions ? "embedding, positions" : "embedding",
                   fmt::format("B {} T {} V {} D {}", B, T, V, D), [=]<class S>(Run<S>& r) {
@@ -259,9 +191,8 @@ void check_embedding(C& checker, std::size_t B, std::size_t T, std::size_t V, st
                   });
 }
 
-template <class C>
-void check_head_loss(C& checker, std::size_t N, std::size_t D, std::size_t V, std::size_t chunk,
-                     const HeadOptions& options) {
+void check_head_loss(Checker& checker, std::size_t N, std::size_t D, std::size_t V,
+                     std::size_t chunk, const HeadOptions& options) {
   const std::string shape = fmt::format("N {} D {} V {}/{}", N, D, options.vocabulary, V);
   const char* name = options.cap > 0 ? "head_loss, capped" : "head_loss";
   checker.check(name, shape, [=]<class T>(Run<T>& r) {
@@ -280,8 +211,7 @@ void check_head_loss(C& checker, std::size_t N, std::size_t D, std::size_t V, st
   });
 }
 
-template <class C>
-void check_adamw(C& checker, std::size_t n, double scale) {
+void check_adamw(Checker& checker, std::size_t n, double scale) {
   checker.check("adamw", fmt::format("n {} scale {}", n, scale), [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;
     auto master = r.template inout<A>(n), m = r.template inout<A>(n, 0.1);
@@ -296,8 +226,7 @@ void check_adamw(C& checker, std::size_t n, double scale) {
   });
 }
 
-template <class C>
-void check_all(C& checker, bool fp8) {
+void check_all(Checker& checker, bool fp8) {
   check_linear(checker, 37, 24, 40);
   check_linear(checker, 129, 65, 33);
   check_linear(checker, 512, 1024, 688);
@@ -364,7 +293,8 @@ void check_all(C& checker, bool fp8) {
 
 template <class T>
 std::vector<CheckResult> check_operations(const Context& context, std::uint64_t seed) {
-  Checker<T> checker(context, seed);
+  using Storage = Checker::Storage;
+  Checker checker(context, std::is_same_v<T, bf16> ? Storage::bf16 : Storage::single, seed);
   check_all(checker, fp8_available(context));
   return checker.results();
 }

@@ -31,8 +31,7 @@ Routing draw_routing(Run<T>& r, const ExpertShape& s) {
   return routing;
 }
 
-template <class C>
-void check_routing(C& checker, std::size_t N, std::size_t k, std::size_t X) {
+inline void check_routing(Checker& checker, std::size_t N, std::size_t k, std::size_t X) {
   const std::string shape = fmt::format("N {} k {} of {}", N, k, X);
   for (const bool renormalise : {false, true})
     checker.check(renormalise ? "route, renormalised" : "route", shape, [=]<class T>(Run<T>& r) {
@@ -52,8 +51,7 @@ Grouped<S> draw_matrices(Run<T>& r, std::size_t X, std::size_t rows, std::size_t
   return {r.template input<S>(X, stride, scale).data(), X, rows, columns, stride};
 }
 
-template <class C>
-void check_grouped(C& checker, const ExpertShape& s) {
+inline void check_grouped(Checker& checker, const ExpertShape& s) {
   const double of_hidden = 1 / std::sqrt(static_cast<double>(s.F)),
                of_input = 1 / std::sqrt(static_cast<double>(s.D));
   checker.check("grouped_forward", s.text(), [=]<class T>(Run<T>& r) {
@@ -98,8 +96,7 @@ void check_grouped(C& checker, const ExpertShape& s) {
         });
 }
 
-template <class C>
-void check_between_products(C& checker, const ExpertShape& s) {
+inline void check_between_products(Checker& checker, const ExpertShape& s) {
   checker.check("weighted_swiglu", s.text(), [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;
     const Routing to = draw_routing(r, s);
@@ -120,8 +117,7 @@ void check_between_products(C& checker, const ExpertShape& s) {
   });
 }
 
-template <class C>
-void check_experts(C& checker) {
+inline void check_experts(Checker& checker) {
   check_routing(checker, 37, 2, 6);
   check_routing(checker, 131, 8, 128);
   check_routing(checker, 5, 9, 300);

@@ -11,8 +11,7 @@
 
 namespace tern::ops::detail {
 
-template <class C>
-void check_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
+inline void check_linear(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
   for (const Write write : {Write::overwrite, Write::add})
@@ -43,8 +42,7 @@ void check_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
 
 /// Few rows, as a decoding pass has them: x is still being written when the weights, which are at
 /// rest, may already be read.
-template <class C>
-void check_few_rows(C& checker, std::size_t N, std::size_t I, std::size_t O) {
+inline void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
   for (const Write write : {Write::overwrite, Write::add})
@@ -63,8 +61,7 @@ void check_few_rows(C& checker, std::size_t N, std::size_t I, std::size_t O) {
 }
 
 /// Products of M matrices: x x^T, a polynomial's and its application, as Muon makes them.
-template <class C>
-void check_batched(C& checker, std::size_t M, std::size_t R, std::size_t K) {
+inline void check_batched(Checker& checker, std::size_t M, std::size_t R, std::size_t K) {
   const std::string shape = fmt::format("M {} R {} K {}", M, R, K);
   checker.check("batched_product", shape, [=]<class T>(Run<T>& r) {
     const auto three = [=](const Matrix<T>& m, std::size_t rows) {
@@ -84,8 +81,7 @@ void check_batched(C& checker, std::size_t M, std::size_t R, std::size_t K) {
 /// Against the 8-bit numbers multiplied in double, so only the sums differ. Hopper's tensor cores
 /// keep some 14 bits of a sum of 8-bit products (DeepSeek-V3, section 3.3.2) at each of its steps;
 /// a single operand rounded otherwise is off by 2^-4.
-template <class C>
-void check_fp8_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
+inline void check_fp8_linear(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   constexpr double sums = 1.0 / (1 << 10);
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
@@ -126,8 +122,7 @@ void check_fp8_linear(C& checker, std::size_t N, std::size_t I, std::size_t O) {
         sums);
 }
 
-template <class C>
-void check_column_sums(C& checker, std::size_t N, std::size_t D) {
+inline void check_column_sums(Checker& checker, std::size_t N, std::size_t D) {
   checker.check("column_sums", fmt::format("N {} D {}", N, D), [=]<class T>(Run<T>& r) {
     auto x = r.input(N, D);
     column_sums<T>(r.context, x, r.template inout<Accumulate<T>>(D));

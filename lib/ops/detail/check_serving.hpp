@@ -71,9 +71,8 @@ PagedRows device_rows(Run<T>& r, const CheckedRows& rows) {
           device_copy(r, rows.tiles)};
 }
 
-template <class C>
-void check_paged(C& checker, std::size_t H, std::size_t K, std::size_t E, std::size_t P,
-                 const std::vector<std::pair<int, int>>& first_and_rows) {
+inline void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E,
+                        std::size_t P, const std::vector<std::pair<int, int>>& first_and_rows) {
   const CheckedRows host = checked_rows(first_and_rows, static_cast<int>(P));
   const std::size_t N = host.positions.size(), width = (H + 2 * K) * E;
   std::int32_t last = 0;
@@ -112,8 +111,7 @@ void check_paged(C& checker, std::size_t H, std::size_t K, std::size_t E, std::s
   });
 }
 
-template <class C>
-void check_serving(C& checker) {
+inline void check_serving(Checker& checker) {
   // Decoding rows, pieces from a beginning, from behind one, over several tiles, of two rows.
   const std::vector<std::pair<int, int>> mixed{{0, 1},  {255, 1}, {256, 1}, {700, 1},
                                                {0, 77}, {63, 2},  {70, 60}, {100, 157}};

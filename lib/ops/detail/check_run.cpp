@@ -1,0 +1,158 @@
+#include "ops/detail/check_run.hpp"
+
+#include <cmath>
+#include <type_traits>
+
+#include "base/random.hpp"
+
+namespace tern::ops::detail {
+namespace {
+
+template <class S>
+double widened(S value) {
+  if constexpr (std::is_same_v<S, bf16>)
+    return float(value);
+  else
+    return value;
+}
+
+template <class S>
+S narrowed(double value) {
+  if constexpr (std::is_same_v<S, bf16>)
+    return bf16(static_cast<float>(value));
+  else
+    return static_cast<S>(value);
+}
+
+template <class S>
+using HostNumbers = Kokkos::View<S*, Kokkos::LayoutRight, Kokkos::HostSpace, Unmanaged>;
+
+template <class S>
+void copy_to_device(const S* from, S* to, std::size_t n) {
+  Kokkos::deep_copy(Vector<S>(to, n), HostNumbers<const S>(from, n));
+}
+
+/// The worst of the outputs' relative errors; infinity for NaN, where the reference has none.
+/// Infinities (the lse of a query that sees nothing) must be the same in both.
+double worst_error(const Outputs& found, const Outputs& exact) {
+  double worst = 0;
+  for (std::size_t k = 0; k < exact.size(); ++k) {
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < exact[k].size(); ++i) {
+      if (std::isinf(exact[k][i]) && found[k][i] == exact[k][i]) continue;
+      const double d = found[k][i] - exact[k][i];
+      difference += d * d;
+      size += exact[k][i] * exact[k][i];
+    }
+    const double error = std::sqrt(difference / std::max(size, 1e-300));
+    worst = std::isnan(error) ? std::numeric_limits<double>::infinity() : std::max(worst, error);
+  }
+  return worst;
+}
+
+bool has_nan(const Outputs& outputs) {
+  for (const auto& output : outputs)
+    for (const double value : output)
+      if (std::isnan(value)) return true;
+  return false;
+}
+
+template <class S>
+Outputs run_in(const Context& context, std::uint64_t seed,
+               const std::function<void(Run<S>&)>& body) {
+  Run<S> one(context, seed);
+  body(one);
+  return one.results();
+}
+
+}  // namespace
+
+std::uint32_t RunMemory::word(std::size_t i) const {
+  return philox(seed_, Stream::test, draws_, 0, static_cast<std::uint32_t>(i)).word[0];
+}
+
+std::vector<std::int32_t> RunMemory::draw_integers(std::size_t n, std::uint32_t limit,
+                                                   std::size_t ignored) {
+  std::vector<std::int32_t> values(n);
+  for (std::size_t i = 0; i < n; ++i)
+    values[i] =
+        ignored && i % ignored == 0 ? -1 : static_cast<std::int32_t>(word(i) % (i % 3 ? limit : 2));
+  ++draws_;
+  return values;
+}
+
+Vector<const std::int32_t> RunMemory::integers(const std::vector<std::int32_t>& values) {
+  auto* data = static_cast<std::int32_t*>(block(values.size() * sizeof(std::int32_t)));
+  copy_to_device(values.data(), data, values.size());
+  return Vector<const std::int32_t>(data, values.size());
+}
+
+std::vector<double> RunMemory::draw(std::size_t n, double scale) {
+  std::vector<double> values(n);
+  for (std::size_t i = 0; i < n; i += 2) {
+    const auto r = philox(seed_, Stream::test, draws_, 1, static_cast<std::uint32_t>(i));
+    const Normal2 pair = normal2(r.word[0], r.word[1]);
+    values[i] = float(bf16(static_cast<float>(scale) * pair.first));
+    if (i + 1 < n) values[i + 1] = float(bf16(static_cast<float>(scale) * pair.second));
+  }
+  ++draws_;
+  return values;
+}
+
+void* RunMemory::block(std::size_t bytes) {
+  blocks_.emplace_back("check", bytes + 16);
+  return blocks_.back().data();
+}
+
+std::vector<std::vector<double>> RunMemory::read_results() const {
+  std::vector<std::vector<double>> all;
+  for (const auto& read : outputs_) all.push_back(read());
+  return all;
+}
+
+template <class S>
+Matrix<S> RunMemory::upload(const std::vector<double>& values, std::size_t rows,
+                            std::size_t columns) {
+  std::vector<S> stored(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) stored[i] = narrowed<S>(values[i]);
+  S* data = static_cast<S*>(block(values.size() * sizeof(S)));
+  copy_to_device(stored.data(), data, stored.size());
+  return Matrix<S>(data, rows, columns);
+}
+
+template <class S>
+void RunMemory::record(const Matrix<S>& m) {
+  outputs_.push_back([m] {
+    std::vector<S> host(m.size());
+    Kokkos::deep_copy(HostNumbers<S>(host.data(), host.size()), Vector<S>(m.data(), m.size()));
+    std::vector<double> values(host.size());
+    for (std::size_t i = 0; i < host.size(); ++i) values[i] = widened(host[i]);
+    return values;
+  });
+}
+
+#define INSTANTIATE(S)                                                                           \
+  template Matrix<S> RunMemory::upload<S>(const std::vector<double>&, std::size_t, std::size_t); \
+  template void RunMemory::record<S>(const Matrix<S>&);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+INSTANTIATE(std::int32_t)
+
+Outputs Checker::run(const Context& context, const Bodies& bodies, std::uint64_t seed) const {
+  return storage_ == Storage::bf16 ? run_in(context, seed, bodies.half)
+                                   : run_in(context, seed, bodies.single);
+}
+
+void Checker::judge(const char* operation, std::string shape, const Bodies& bodies, double sums) {
+  const std::uint64_t seed = seed_ + 1000003 * results_.size();
+  const Outputs exact = run_in(plain_, seed, bodies.exact), plain = run(plain_, bodies, seed);
+  const Outputs fast = run(fast_, bodies, seed), again = run(fast_, bodies, seed);
+  CheckResult result{
+      operation,      std::move(shape), worst_error(fast, exact), worst_error(plain, exact), 0,
+      !has_nan(fast), fast == again};
+  result.bar = storage_ == Storage::bf16 ? std::min(2 * result.reference + sums, 2e-2) : 1e-5;
+  results_.push_back(std::move(result));
+}
+
+}  // namespace tern::ops::detail
