@@ -24,7 +24,11 @@ class Errors {
       : file_(std::move(file)), overrides_(std::move(overrides)) {}
 
   /// `text` reads "group.name: what is wrong; remedy".
-  void add(const Place& place, std::string text) { list_.push_back({place, std::move(text)}); }
+  void add(const Place& place, std::string text) {
+    Error& error = list_.emplace_back();
+    error.place = place;
+    error.text = std::move(text);
+  }
   /// Throws one UserError with all mistakes in the order of their places, if there are any.
   void throw_if_any();
 
