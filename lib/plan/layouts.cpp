@@ -66,7 +66,8 @@ std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extent
       const double rate = plan.rate->first / extents.ranks() * there.ranks();
       const double hours = plan.tokens / rate / 3600;
       const double cost = hours * there.ranks() * deck.cost.dollars_per_gpu_hour;
-      text += fmt::format("{:>12.0f}{:>10.2f}{:>10}", rate, hours, dollars(cost, 2));
+      const std::string time = plan.tokens > 0 ? fmt::format("{:.2f}", hours) : "-";
+      text += fmt::format("{:>12.0f}{:>10}{:>10}", rate, time, dollars(cost, 2));
     }
     text += "\n";
   }
