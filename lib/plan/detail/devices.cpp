@@ -18,12 +18,7 @@ constexpr KnownDevice known[] = {{"H200", 989.4, 1978.9, 66.9, 4.8, 140.4},
                                  {"A100", 312.0, 312.0, 19.5, 1.555, 0}};
 const KnownDevice* imagined = nullptr;
 
-}  // namespace
-
-double KnownDevice::tflops(const std::string& compute) const {
-  return compute == "fp8" ? tflops_fp8 : compute == "fp32" ? tflops_fp32 : tflops_bf16;
-}
-
+/// Of this rank.
 const KnownDevice* this_device() {
 #if defined(KOKKOS_ENABLE_CUDA)
   int device = 0;
@@ -36,6 +31,12 @@ const KnownDevice* this_device() {
     if (name.find(one.name) != std::string::npos) return &one;
 #endif
   return nullptr;
+}
+
+}  // namespace
+
+double KnownDevice::tflops(const std::string& compute) const {
+  return compute == "fp8" ? tflops_fp8 : compute == "fp32" ? tflops_fp32 : tflops_bf16;
 }
 
 const KnownDevice* planned_device() { return imagined ? imagined : this_device(); }

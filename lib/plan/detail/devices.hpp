@@ -15,7 +15,5 @@ struct KnownDevice {
 
 /// The imagined one, else that of this rank; null on the host and for others.
 const KnownDevice* planned_device();
-/// Of this rank.
-const KnownDevice* this_device();
 
 }  // namespace tern::plan::detail

@@ -93,14 +93,17 @@ __device__ inline void release_next() {
 #endif
 }
 
-inline bool can_launch_early() {
-  static const bool can = [] {
-    int device = 0, major = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    return major >= 9;
-  }();
-  return can;
+/// Of the current device.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&value, attribute, device);
+  return value;
+}
+/// Major number of the current device's; asked once.
+inline int compute_capability() {
+  static const int major = device_attribute(cudaDevAttrComputeCapabilityMajor);
+  return major;
 }
 
 inline cudaLaunchAttribute early_attribute() {
@@ -121,7 +124,7 @@ void launch_early(const char* name, void (*kernel)(Parameters...), dim3 grid, di
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   config.attrs = &attribute;
-  config.numAttrs = can_launch_early() ? 1 : 0;
+  config.numAttrs = compute_capability() >= 9 ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
   check_launch(name);
 }
@@ -147,12 +150,7 @@ bool all_aligned(const P*... pointers) {
 
 /// Multiprocessors of the current device; asked once.
 inline int multiprocessors() {
-  static const int count = [] {
-    int device = 0, value = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, device);
-    return value;
-  }();
+  static const int count = device_attribute(cudaDevAttrMultiProcessorCount);
   return count;
 }
 

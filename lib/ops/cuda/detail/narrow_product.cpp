@@ -44,13 +44,7 @@ struct Launch {
 
 bool served_device() {
 #if defined(TERN_SM90A)
-  static const bool served = [] {
-    int device = 0, major = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    return major == 9;
-  }();
-  return served;
+  return detail::compute_capability() == 9;
 #else
   return false;
 #endif
