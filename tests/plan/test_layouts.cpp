@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "plan/small_model.hpp"
 
 namespace tern {
 namespace {
@@ -18,9 +19,7 @@ namespace fs = std::filesystem;
 
 deck::Deck small_deck() {
   deck::Deck deck;
-  deck::Model& m = deck.model;
-  m.layers = 3, m.hidden = 64, m.heads = 4, m.kv_heads = 2, m.head_dim = 16, m.ffn_hidden = 96;
-  m.context = 64, m.vocabulary = 2000;
+  deck.model = test::small_model(64, 2000);
   deck.batch.per_rank = 2, deck.batch.global = 16;
   deck.cost.dollars_per_gpu_hour = 2;
   deck.data.tokenizer = "bytes";

@@ -6,15 +6,14 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "plan/small_model.hpp"
 
 namespace tern {
 namespace {
 
 deck::Deck small_deck() {
   deck::Deck deck;
-  deck::Model& m = deck.model;
-  m.layers = 3, m.hidden = 64, m.heads = 4, m.kv_heads = 2, m.head_dim = 16, m.ffn_hidden = 96;
-  m.context = 256, m.vocabulary = 300;
+  deck.model = test::small_model(256, 300);
   deck.generation.batch = 8, deck.generation.max_model_len = 200;
   deck.generation.prefill_tokens = 64;
   deck.generation.temperature = 0.7, deck.generation.top_k = 5;
