@@ -1,9 +1,29 @@
 // main() of test programs that run kernels: MPI, then Kokkos, then GoogleTest. Under several ranks
-// only rank 0 reports, and a failure on any rank fails the program.
+// rank 0 reports and the others only their failures; a failure on any rank fails the program, and
+// an exception ends all ranks: the others may be waiting for that one.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <Kokkos_Core.hpp>
+#include <cstdio>
+
+namespace {
+
+class FailuresOfRank : public testing::EmptyTestEventListener {
+ public:
+  explicit FailuresOfRank(int rank) : rank_(rank) {}
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (result.failed())
+      std::fprintf(stderr, "rank %d: %s:%d: %s\n", rank_,
+                   result.file_name() ? result.file_name() : "unknown file", result.line_number(),
+                   result.message());
+  }
+
+ private:
+  int rank_;
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
@@ -11,11 +31,15 @@ int main(int argc, char** argv) {
   {
     Kokkos::ScopeGuard kokkos(argc, argv);
     testing::InitGoogleTest(&argc, argv);
-    int rank = 0;
+    int rank = 0, size = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank != 0)
-      delete testing::UnitTest::GetInstance()->listeners().Release(
-          testing::UnitTest::GetInstance()->listeners().default_result_printer());
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size > 1) testing::GTEST_FLAG(catch_exceptions) = false;
+    if (rank != 0) {
+      auto& listeners = testing::UnitTest::GetInstance()->listeners();
+      delete listeners.Release(listeners.default_result_printer());
+      listeners.Append(new FailuresOfRank(rank));  // which own it
+    }
     failed = RUN_ALL_TESTS();
   }
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

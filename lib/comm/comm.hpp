@@ -69,6 +69,10 @@ class Group {
     int rank = nobody;
   };
   static constexpr int nobody = -1;
+  /// Opens the ways between this rank and `ranks`, before the first exchange() with them. Each of
+  /// them names this rank too. NCCL opens both directions of a way together: left to the first
+  /// exchange(), in which one side may only send, it fails.
+  virtual void connect(const std::vector<int>& ranks) = 0;
   virtual void exchange(const Message& sent, const Message& received, void* stream) = 0;
 
   /// The ranks that gave the same `color`, in the order they have here. Collective.

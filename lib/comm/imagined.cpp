@@ -21,6 +21,7 @@ class ImaginedGroup : public Group {
   void reduce_scatter(double*, std::size_t, void*) override {}
   void all_gather(void*, std::size_t, void*) override {}
   void broadcast_device(void*, std::size_t, int, void*) override {}
+  void connect(const std::vector<int>&) override {}
   void exchange(const Message&, const Message&, void*) override {}
   std::unique_ptr<Group> split(int) override { return std::make_unique<ImaginedGroup>(size_); }
 

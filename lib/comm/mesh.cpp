@@ -38,6 +38,10 @@ Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int sharers)
   sharers_ = tensor_->split(tensor_->rank() / sharers);
   const int stage = pipeline_->rank(), last = extents.pipeline - 1;
   ends_ = pipeline_->split(stage == last ? 0 : stage);
+  std::vector<int> neighbours;
+  if (stage > 0) neighbours.push_back(stage - 1);
+  if (stage < last) neighbours.push_back(stage + 1);
+  pipeline_->connect(neighbours);
 }
 
 std::unique_ptr<Mesh> Mesh::one_replica() const {

@@ -3,6 +3,8 @@
 #include <cuda_runtime.h>
 #include <nccl.h>
 
+#include <exception>
+
 #include "comm/detail/mpi_check.hpp"
 #include "comm/detail/mpi_group.hpp"
 
@@ -16,6 +18,11 @@ void nccl_check(ncclResult_t code, const char* what) {
                                   ncclGetErrorString(code), ncclGetLastError(nullptr)));
 }
 
+void cuda_check(cudaError_t code, const char* what) {
+  if (code != cudaSuccess)
+    throw InternalError(fmt::format("{} failed: {}", what, cudaGetErrorString(code)));
+}
+
 class NcclGroup : public MpiGroup {
  public:
   explicit NcclGroup(MPI_Comm comm) : MpiGroup(comm) {
@@ -23,7 +30,10 @@ class NcclGroup : public MpiGroup {
     if (rank() == 0) nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId");
     broadcast(&id, sizeof id, 0);
     nccl_check(ncclCommInitRank(&nccl_, size(), id, rank()), "ncclCommInitRank");
-    owner_ = {nccl_, ncclCommDestroy};
+    owner_ = {nccl_, [](ncclComm_t owned) {
+                // To destroy it waits for the other ranks, which may be waiting for this one.
+                std::uncaught_exceptions() > 0 ? ncclCommAbort(owned) : ncclCommDestroy(owned);
+              }};
   }
   /// The same ranks in the same order: a communicator of NCCL holds memory of the device, so one
   /// serves all such groups.
@@ -62,6 +72,20 @@ class NcclGroup : public MpiGroup {
   }
   void all_reduce(bf16* data, std::size_t n, void* stream) override {
     sum(data, n, ncclBfloat16, stream);
+  }
+  void connect(const std::vector<int>& ranks) override {
+    if (ranks.empty()) return;
+    char* bytes = nullptr;  // one to send and one to receive for each
+    cuda_check(cudaMalloc(&bytes, 2 * ranks.size()), "cudaMalloc");
+    const std::unique_ptr<char, cudaError_t (*)(void*)> owner(bytes,
+                                                              [](void* p) { return cudaFree(p); });
+    nccl_check(ncclGroupStart(), "ncclGroupStart");
+    for (const int rank : ranks) {
+      nccl_check(ncclSend(bytes++, 1, ncclInt8, rank, nccl_, nullptr), "ncclSend");
+      nccl_check(ncclRecv(bytes++, 1, ncclInt8, rank, nccl_, nullptr), "ncclRecv");
+    }
+    nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+    cuda_check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
   void exchange(const Message& sent, const Message& received, void* stream) override {
     const auto on = static_cast<cudaStream_t>(stream);

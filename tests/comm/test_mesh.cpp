@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "comm/device_data.hpp"
 
 namespace tern::comm {
 namespace {
@@ -93,27 +94,25 @@ TEST(Mesh, MiddleStagesAreNoEnds) {
   EXPECT_EQ(mesh.ends().size(), end ? std::min(size, 2) : 1);
 }
 
-#if !defined(TERN_WITH_CUDA)  // the device's memory is the host's
-TEST(Exchange, EachRankSendsToTheNext) {
-  const auto group = world();
-  const int size = group->size(), rank = group->rank();
-  std::vector<double> sent(1000, rank), received(1000, -1);
-  const std::size_t bytes = sent.size() * sizeof(double);
-  const Group::Message to{sent.data(), bytes, rank + 1 < size ? rank + 1 : Group::nobody};
-  const Group::Message from{received.data(), bytes, rank > 0 ? rank - 1 : Group::nobody};
-  group->exchange(to, from, nullptr);
-  EXPECT_EQ(received, std::vector<double>(1000, rank - 1.0));
+/// As stages of a pipeline do it: forward they receive, and what they send waits for the backward
+/// pass, where they receive again.
+TEST(Exchange, StagesSendWhenTheyReceive) {
+  auto all = world();
+  const int size = all->size(), rank = all->rank();
+  const Mesh mesh(std::move(all), {1, 1, size});
+  Group& stages = mesh.pipeline();
+  using Data = test::DeviceData<double>;
+  const auto filled = [](double value) { return std::vector<double>(1000, value); };
+  const Data own(filled(rank)), previous(filled(-1)), next(filled(-1));
+  const auto message = [](const Data& data, int with) {
+    return Group::Message{data.data(), data.bytes(), with};
+  };
+  if (rank > 0) stages.exchange({}, message(previous, rank - 1), nullptr);
+  if (rank + 1 < size) stages.exchange(message(own, rank + 1), message(next, rank + 1), nullptr);
+  if (rank > 0) stages.exchange(message(own, rank - 1), {}, nullptr);
+  EXPECT_EQ(previous.read(), filled(rank - 1));
+  EXPECT_EQ(next.read(), filled(rank + 1 < size ? rank + 1 : -1));
 }
-
-TEST(AllReduce, Bf16IsRoundedOnce) {
-  const auto group = world();
-  // 256 + 3 x 0.75 = 258.25: rounded one by one, each 0.75 would be lost or become 2.
-  std::vector<bf16> data(33, bf16(group->rank() == 0 ? 256.0f : 0.75f));
-  group->all_reduce(data.data(), data.size(), nullptr);
-  const float sum = 256.0f + 0.75f * static_cast<float>(group->size() - 1);
-  for (const bf16 value : data) EXPECT_EQ(static_cast<float>(value), static_cast<float>(bf16(sum)));
-}
-#endif
 
 }  // namespace
 }  // namespace tern::comm

@@ -28,6 +28,7 @@ class MpiGroup : public Group {
   void all_gather(void* data, std::size_t bytes, void* stream) override;
   void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override;
   void all_reduce(bf16* data, std::size_t n, void* stream) override;
+  void connect(const std::vector<int>&) override {}  // MPI does so by itself
   void exchange(const Message& sent, const Message& received, void* stream) override;
   std::unique_ptr<Group> split(int color) override { return make_group(part(color)); }
 
