@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
     const CommandLine line = parse(argc, argv, session.rank() == 0);
     if (line.help) return 0;
     const Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings()
-                                        .set_device_id(session.local_rank())
+                                        .set_device_id(session.device())
                                         .set_disable_warnings(true));
     const auto group = tern::comm::world();
     tern::Log log(session.rank() == 0);

@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     }
     // 3. Kokkos takes this rank's device.
     const Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings()
-                                        .set_device_id(session.local_rank())
+                                        .set_device_id(session.device())
                                         .set_disable_warnings(true));
     // 4. The campaign.
     return tern::campaign::run(deck, line.options, session);

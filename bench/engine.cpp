@@ -238,7 +238,7 @@ int main(int argc, char** argv) {
   return comm::run_ranks([&] {
     Kokkos::InitializationSettings settings;
 #if defined(KOKKOS_ENABLE_CUDA)
-    settings.set_device_id(session.local_rank());
+    settings.set_device_id(session.device());
 #endif
     const Kokkos::ScopeGuard guard(settings);
     // Ranks say the same: the first one's word is enough.

@@ -8,8 +8,8 @@
 #   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   options of sbatch, as --NAME=VALUE before the decks, go to both
 #
 # As a job (it submits itself, with --phase) it runs the deck it is given, and goes on from the newest checkpoint
-# if the job was stopped. Each rank takes the GPU of its number on the node, so all GPUs must be visible to all
-# ranks of it: no --gpus-per-task.
+# if the job was stopped. Each rank takes the GPU of its number on the node, or the one that it sees. NCCL wants to
+# see all of them: no --gpus-per-task.
 #SBATCH --job-name=h100x8_trm
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=06:00:00

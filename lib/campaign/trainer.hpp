@@ -54,6 +54,7 @@ class Trainer {
 
   // After it.
   void finish(Stop stop);
+  bool wait_for_checkpoint();
   bool conclude();
   Verdict judge_so_far();
   void warn_of_verdict() const;

@@ -77,12 +77,19 @@ double Trainer<T>::cost(double seconds) const {
   return seconds / 3600 * world_.size() * deck_.cost.dollars_per_gpu_hour;
 }
 
+/// Whether the last checkpoint has become whole.
+template <class T>
+bool Trainer<T>::wait_for_checkpoint() {
+  const auto timed = phases_.scope(Phase::checkpoint);
+  return store_.wait();
+}
+
 template <class T>
 void Trainer<T>::finish(Stop stop) {
   const std::string money =
       deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "";
   if (stop == Stop::diverged) {
-    store_.wait();
+    wait_for_checkpoint();
     log_.line(
         "stopped at step {}: {} steps in a row had no finite loss or gradient. The last good "
         "checkpoint is in {}. Lower &optimizer lr{}, or lengthen warmup_steps",
@@ -93,11 +100,11 @@ void Trainer<T>::finish(Stop stop) {
   }
   save();
   if (stop != Stop::interrupted) evaluate();
-  const bool written = store_.wait();
+  const bool saved = wait_for_checkpoint();
   if (stop == Stop::interrupted)
     log_.line(
         "stopped at step {} by {}: {}; exit code {}", state_.step, stop_reason_,
-        written ? "checkpoint written, go on with --resume" : "THE CHECKPOINT COULD NOT BE WRITTEN",
+        saved ? "checkpoint written, go on with --resume" : "THE CHECKPOINT COULD NOT BE WRITTEN",
         static_cast<int>(interrupted));
   else if (stop == Stop::target)
     log_.line("reached validation loss {:.4f} <= {:.4f} at step {}: {}, {:.1f} M tokens{}",

@@ -23,9 +23,16 @@ class Session {
   Session& operator=(const Session&) = delete;
   int rank() const;
   int size() const;
-  /// Number among the ranks that share this host's memory: the device to take.
+  /// Number among the ranks that share this host's memory.
   int local_rank() const;
   int local_size() const;
+  /// Number of the device to take, among those that this rank can see. UserError if there is none,
+  /// or if two ranks would take the same. Collective over the ranks of a node.
+  int device() const;
+
+ private:
+  /// `own` of each rank of this node, all of one length, by local rank. Collective over them.
+  std::vector<std::string> of_local_ranks(const std::string& own) const;
 };
 
 /// Runs `body` and returns its exit code. An exception on any rank prints one message (the lowest

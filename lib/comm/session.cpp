@@ -82,6 +82,16 @@ int Session::size() const { return size_of(MPI_COMM_WORLD); }
 int Session::local_rank() const { return rank_in(host_comm); }
 int Session::local_size() const { return size_of(host_comm); }
 
+std::vector<std::string> Session::of_local_ranks(const std::string& own) const {
+  const auto length = static_cast<int>(own.size());
+  std::string all(own.size() * static_cast<std::size_t>(local_size()), ' ');
+  MPI_Allgather(own.data(), length, MPI_CHAR, all.data(), length, MPI_CHAR, host_comm);
+  std::vector<std::string> each;
+  for (std::size_t at = 0; at < all.size(); at += own.size())
+    each.push_back(all.substr(at, own.size()));
+  return each;
+}
+
 int run_ranks(const std::function<int()>& body) {
   try {
     return body();

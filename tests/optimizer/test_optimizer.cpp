@@ -29,7 +29,7 @@ struct OptimizerStep {
         group(comm::world()),
         tree(deck.model, static_cast<std::size_t>(group->size())),
         arena(std::size_t{1} << 20),
-        context(ops::make_context(arena, true, "auto")),
+        context(ops::make_context(arena, false, "auto")),  // the step makes no products
         parameters(tree, model::Holds::training, arena),
         optimizer(deck, tree, parameters, *group, arena) {
     parameters.initialize(context, tree, 7);
