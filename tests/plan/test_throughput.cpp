@@ -15,7 +15,7 @@ namespace tern {
 namespace {
 
 constexpr plan::DeviceRates h200{989.4e12, 4.8e12};
-constexpr double tolerance = 0.25;
+constexpr double tolerance = 0.15;
 
 deck::Deck deck_of(const char* name) {
   return deck::read(fmt::format("{}/input/{}.in", TERN_SOURCE_DIR, name), {});
@@ -37,35 +37,41 @@ plan::AnswerTime streams_of_4b(double new_tokens) {
 }
 
 TEST(Throughput, OfPromptsIsNearTheMeasured) {
-  expect_near(512 / streams_of_4b(1).prompt, 73800, "4B, prompt tokens/s");
+  expect_near(512 / streams_of_4b(1).prompt, 76600, "4B, prompt tokens/s");
 }
 
 TEST(Throughput, OfDecodingIsNearTheMeasured) {
   const plan::AnswerTime first = streams_of_4b(1), all = streams_of_4b(64);
   EXPECT_EQ(first.prompt, all.prompt);
-  expect_near(63 / (all.total() - first.total()), 10370, "4B, new tokens/s");
+  expect_near(63 / (all.total() - first.total()), 11560, "4B, new tokens/s");
 }
 
 struct Case {
   int tensor, data;
+  std::size_t batch;
   bool prefix_cache;
   double measured;  // requests/s
 };
+/// On one, two and four GPUs. Those on four were measured when the estimate had been made.
+constexpr Case cases[] = {
+    {1, 1, 256, true, 363.2},  {1, 1, 256, false, 50.7},  {2, 1, 256, true, 388.9},
+    {2, 1, 256, false, 72.6},  {1, 2, 256, true, 686.9},  {4, 1, 256, true, 520.8},
+    {4, 1, 256, false, 108.6}, {4, 1, 1024, true, 701.3}, {1, 4, 256, true, 1272.9},
+    {1, 4, 256, false, 202.3}, {2, 2, 256, true, 778.9}};
 
 TEST(Throughput, OfAFileIsNearTheMeasured) {
-  for (const Case& c : {Case{1, 1, true, 332.6}, Case{1, 1, false, 50.7}, Case{2, 1, true, 388.9},
-                        Case{2, 1, false, 72.6}, Case{1, 2, true, 686.9}}) {
+  for (const Case& c : cases) {
     const deck::Deck deck = teacher();
     plan::Throughput throughput;
     throughput.requests = {2100, 939, 874, 16};
     throughput.rates = h200;
     generate::EngineOptions options = plan::engine_options(deck);
-    options.prefix_cache = c.prefix_cache;
+    options.batch = c.batch, options.prefix_cache = c.prefix_cache;
     const auto rate = throughput.rate(deck, options, {c.data, c.tensor, 1});
     ASSERT_TRUE(rate);
     expect_near(*rate, c.measured,
-                fmt::format("30B-A3B, tensor {}, data {}, prefix cache {}", c.tensor, c.data,
-                            c.prefix_cache)
+                fmt::format("30B-A3B, tensor {}, data {}, batch {}, prefix cache {}", c.tensor,
+                            c.data, c.batch, c.prefix_cache)
                     .c_str());
   }
 }
@@ -74,6 +80,7 @@ TEST(Throughput, OfAFileIsNearTheMeasured) {
 TEST(Throughput, FollowsWhatItDependsOn) {
   const deck::Deck deck = teacher();
   generate::EngineOptions options = plan::engine_options(deck);
+  options.batch = 256;
   const plan::Requests requests{2100, 939, 874, 16};
   const double whole = plan::answer_time(deck, options, requests, 1, h200).new_tokens;
   options.pages = 200;  // the common 54, and 36 requests of 91 tokens in the rest
