@@ -75,7 +75,7 @@ class Resume(Campaign):
     def check(self, *options, ranks=1):
         self.deck(500)
         self.run_trainer("--set", "output.directory=whole", *options, ranks=ranks)
-        # mpirun forwards SIGUSR1, and ends its job a second after a SIGTERM.
+        # mpirun ends its job a second after a SIGTERM.
         for number in (signal.SIGTERM, signal.SIGUSR1) if ranks == 1 else (signal.SIGUSR1,):
             name = f"parts{int(number)}"
             options_here = ("--set", f"output.directory={name}", *options)
