@@ -42,12 +42,13 @@ if(TERN_PRECOMPILED)
 endif()
 set(common <algorithm> <filesystem> <functional> <map> <memory> <optional> <string> <unordered_map> <vector>
            <fmt/format.h>)
-tern_flavour(host HEADERS ${common} LINKS fmt::fmt)
-tern_flavour(kokkos HEADERS ${common} <Kokkos_Core.hpp> LINKS fmt::fmt Kokkos::kokkos)
+set(json <nlohmann/json.hpp>)
+tern_flavour(host HEADERS ${common} ${json} LINKS fmt::fmt nlohmann_json::nlohmann_json)
+tern_flavour(kokkos HEADERS ${common} ${json} <Kokkos_Core.hpp> LINKS fmt::fmt nlohmann_json::nlohmann_json Kokkos::kokkos)
 tern_flavour(kernels HEADERS ${common} <Kokkos_Core.hpp> LINKS fmt::fmt Kokkos::kokkos OPTIONS -fno-math-errno)
 if(TERN_TESTS)
-  tern_flavour(tests PROGRAM HEADERS ${common} <gtest/gtest.h> LINKS fmt::fmt GTest::gtest
-               OPTIONS ${TERN_TESTS_OPTIONS})
+  tern_flavour(tests PROGRAM HEADERS ${common} ${json} <gtest/gtest.h>
+               LINKS fmt::fmt nlohmann_json::nlohmann_json GTest::gtest OPTIONS ${TERN_TESTS_OPTIONS})
   tern_flavour(kokkos_tests PROGRAM HEADERS ${common} <gtest/gtest.h> <Kokkos_Core.hpp>
                LINKS fmt::fmt GTest::gtest Kokkos::kokkos OPTIONS ${TERN_TESTS_OPTIONS})
 endif()

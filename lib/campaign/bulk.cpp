@@ -46,7 +46,7 @@ void write(const fs::path& path, const std::string& text) {
 }
 
 std::string line_of(const ordered_json& object) {
-  return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  return json_text(object, -1, InvalidUtf8::replaced) + '\n';
 }
 
 ordered_json with_label(ordered_json object, const data::ChatRequest& request) {
@@ -219,7 +219,7 @@ std::optional<Bulk::Done> Bulk::finish() {
       fs::remove(files_.rejects());
     else
       write(files_.rejects(), rejects);
-    write(files_.summary(), summary.dump(2) + '\n');
+    write(files_.summary(), json_text(summary, 2) + '\n');
     write(files_.answers, answers);
     done->records = std::move(parts.records);
     log_.line("{}", detail::table(done->summary, files_));

@@ -42,7 +42,7 @@ std::unordered_map<std::string, ReferenceAnswer> read_reference(const fs::path& 
     const std::string_view line = std::string_view(text).substr(at, end - at);
     if (line.empty()) continue;
     const std::string place = fmt::format("{}:{}", path.string(), number);
-    const auto object = ordered_json::parse(line, nullptr, false);
+    const auto object = try_ordered_json(line);
     ReferenceAnswer answer = reference_of(object, line, place);
     answers.emplace(data::plain_text(object.at("id")), std::move(answer));
   }
@@ -133,7 +133,7 @@ void write_evaluation(const Gap& g, const fs::path& directory) {
   if (g.labelled > 0) object["accuracy"] = share(g.correct, g.labelled);
   if (g.compared > 0) object["agreement"] = share(g.agreeing, g.compared);
   const fs::path path = directory / "evaluation.json";
-  if (!detail::replace_file(path, object.dump(2) + '\n'))
+  if (!detail::replace_file(path, json_text(object, 2) + '\n'))
     user_error("{}: cannot be written; is the disk full?", path.string());
 }
 
@@ -147,7 +147,7 @@ Gap read_evaluation(const fs::path& directory) {
     return gap;
   }
   try {
-    const auto object = ordered_json::parse(detail::read_file(path));
+    const auto object = parse_ordered_json(detail::read_file(path));
     object.at("name").get_to(gap.name);
     object.at("requests").get_to(gap.requests);
     object.at("good").get_to(gap.good);

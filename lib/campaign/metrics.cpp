@@ -1,16 +1,16 @@
 #include "campaign/metrics.hpp"
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 namespace tern::campaign {
 namespace {
 
 // The step of a line of metrics.jsonl; -1 if it is no such line.
 std::int64_t step_of(std::string_view line) {
-  const auto entry = nlohmann::json::parse(line, nullptr, false);
+  const auto entry = try_json(line);
   if (!entry.is_object() || !entry.contains("step") || !entry["step"].is_number_integer())
     return -1;
   return entry["step"].get<std::int64_t>();
@@ -44,8 +44,7 @@ void Metrics::write(std::int64_t step, const Values& values, const Texts& texts)
   nlohmann::ordered_json entry = {{"step", step}, {"time", seconds}};
   for (const auto& [name, value] : values) entry[name] = value;
   for (const auto& [name, text] : texts) entry[name] = text;
-  const auto invalid = nlohmann::ordered_json::error_handler_t::replace;
-  complete_ = file_.append(entry.dump(-1, ' ', false, invalid) + "\n") && complete_;
+  complete_ = file_.append(json_text(entry, -1, InvalidUtf8::replaced) + "\n") && complete_;
   complete_ = events_.write(seconds, step, values) && complete_;
 }
 

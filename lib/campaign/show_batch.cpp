@@ -1,8 +1,7 @@
 #include "campaign/show_batch.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "campaign/writer.hpp"
 #include "data/reader.hpp"
 
@@ -13,7 +12,7 @@ namespace {
 std::string piece_of(std::int32_t token, const data::Tokenizer& tokenizer) {
   const std::string bytes = tokenizer.decode({token});
   try {
-    return nlohmann::json(bytes).dump();
+    return json_text(nlohmann::json(bytes));
   } catch (const nlohmann::json::exception&) {
     std::string text;
     for (const char c : bytes) text += fmt::format("<{:02x}>", static_cast<unsigned char>(c));

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "campaign/detail/append_file.hpp"
 #include "campaign/detail/findings.hpp"
 #include "campaign/detail/history.hpp"
@@ -137,14 +137,13 @@ std::string text(const Verdict& verdict) {
 }
 
 bool write_verdict(const fs::path& run_directory, const Verdict& verdict) {
-  const auto invalid = ordered_json::error_handler_t::replace;
   return detail::replace_file(run_directory / file_name,
-                              to_json(verdict).dump(2, ' ', false, invalid) + "\n");
+                              json_text(to_json(verdict), 2, InvalidUtf8::replaced) + "\n");
 }
 
 std::optional<Verdict> read_verdict(const fs::path& run_directory) {
   try {
-    return from_json(ordered_json::parse(detail::read_file(run_directory / file_name)));
+    return from_json(parse_ordered_json(detail::read_file(run_directory / file_name)));
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/types.hpp"
 #include "checkpoint/detail/convert.hpp"
 #include "checkpoint/detail/files.hpp"
@@ -71,7 +71,7 @@ void read_columns(const File& file, std::size_t offset, std::size_t width, const
 }
 
 nlohmann::json read_index(const fs::path& path) {
-  const auto index = nlohmann::json::parse(read_text(path), nullptr, false);
+  const auto index = try_json(read_text(path));
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     user_error("{}: is no JSON object with a weight_map", path.string());
   return index["weight_map"];

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/types.hpp"
 #include "checkpoint/detail/files.hpp"
 #include "checkpoint/detail/layout.hpp"
@@ -36,7 +36,7 @@ std::string header_of(const std::vector<StreamedArray>& arrays,
                           {"data_offsets", {begin, end}}};
     begin = end;
   }
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.append((8 - text.size() % 8) % 8, ' ');
   const std::uint64_t length = text.size();
   std::string prefix(sizeof length, '\0');
@@ -156,7 +156,7 @@ void write_model(const fs::path& directory, const std::vector<StreamedArray>& ar
   if (shards > 1) {
     const nlohmann::ordered_json root = {{"metadata", {{"total_size", total}}},
                                          {"weight_map", weight_map}};
-    write_durably(directory / index, root.dump(2) + "\n");
+    write_durably(directory / index, json_text(root, 2) + "\n");
     written.insert(index);
   }
   remove_others(directory, written);

@@ -1,10 +1,10 @@
 #include "data/arithmetic.hpp"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/version.hpp"
 #include "data/bpe_training.hpp"
 #include "data/detail/output_folder.hpp"
@@ -57,7 +57,7 @@ std::string json_line(const ArithmeticProblem& problem, bool socratic) {
     answer += problem.steps[i] + '\n';
   }
   answer += fmt::format("#### {}", problem.answer);
-  return nlohmann::ordered_json{{"question", problem.question}, {"answer", answer}}.dump();
+  return json_text(nlohmann::ordered_json{{"question", problem.question}, {"answer", answer}});
 }
 
 template <class Write>
@@ -144,9 +144,8 @@ void write_meta(const ArithmeticOptions& options, const Tokenizer& tokenizer,
         {"execution", longest.execution},
         {"skeleton", longest.skeleton}}},
       {"made_by", fmt::format("tern {} ({})", version(), commit())}};
-  write_file(file, [&](std::ostream& out) {
-    out << meta.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-  });
+  write_file(file,
+             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
 }
 
 }  // namespace

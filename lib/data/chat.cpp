@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "data/detail/lines.hpp"
 #include "data/detail/mapped_file.hpp"
 #include "data/detail/wildcards.hpp"
@@ -61,7 +61,7 @@ const char* name_of(Role role) { return role_names[static_cast<std::size_t>(role
 Conversation parse_conversation(std::string_view line, std::string place) {
   json object;
   try {
-    object = json::parse(line);
+    object = parse_json(line);
   } catch (const json::exception& error) {
     user_error("{}: the line is not JSON: {}", place, error.what());
   }

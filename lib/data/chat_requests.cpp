@@ -29,7 +29,7 @@ ordered_json field(const ordered_json& object, const char* name, const std::stri
 ChatRequest request_of(std::string_view line, const std::string& place) {
   ordered_json object;
   try {
-    object = ordered_json::parse(line);
+    object = parse_ordered_json(line);
   } catch (const nlohmann::json::exception& error) {
     user_error("{}: the line is not JSON: {}", place, error.what());
   }
@@ -70,7 +70,7 @@ std::vector<ChatRequest> read_requests(const std::filesystem::path& path) {
 }
 
 std::string plain_text(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 PromptTemplate::PromptTemplate(const std::filesystem::path& path) {

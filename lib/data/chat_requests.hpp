@@ -1,10 +1,11 @@
 /// Files of requests, and the prompt around each.
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/json.hpp"
 
 namespace tern::data {
 

@@ -1,9 +1,9 @@
 #include "data/documents.hpp"
 
 #include <cctype>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "data/detail/mapped_file.hpp"
 
 namespace tern::data {
@@ -152,7 +152,7 @@ std::string_view text_of(const DocumentPart& part, const std::string& field, std
   const auto place = [&] { return fmt::format("{}:{}", part.file->string(), part.line); };
   nlohmann::json object;
   try {
-    object = nlohmann::json::parse(part.raw);
+    object = parse_json(part.raw);
   } catch (const nlohmann::json::exception& error) {
     user_error("{}: the line is not JSON: {}", place(), error.what());
   }

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <unordered_set>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/version.hpp"
 #include "data/bpe_training.hpp"
 #include "data/chat.hpp"
@@ -77,10 +77,9 @@ void write_requests(const fs::path& file, const std::vector<LabelledSentence>& s
                     const Codes& codes) {
   write_file(file, [&](std::ostream& out) {
     for (std::size_t i = 0; i < sentences.size(); ++i)
-      out << ordered_json{{"text", sentences[i].text},
-                          {"id", fmt::format("{}_{}", file.stem().string(), i)},
-                          {"label", codes[sentences[i].language]}}
-                 .dump()
+      out << json_text(ordered_json{{"text", sentences[i].text},
+                                    {"id", fmt::format("{}_{}", file.stem().string(), i)},
+                                    {"label", codes[sentences[i].language]}})
           << '\n';
   });
 }
@@ -123,9 +122,8 @@ void write_conversations(const fs::path& folder, const LanguagesOptions& options
   std::ofstream train(folder / "teacher_train.jsonl"), valid(folder / "teacher_valid.jsonl");
   for (std::size_t i = 0; i < options.conversations; ++i)
     (i % valid_share == 0 ? valid : train)
-        << conversation(sentences.data() + i * options.questions, options.questions, options.seed,
-                        static_cast<std::uint32_t>(i % options.tables))
-               .dump()
+        << json_text(conversation(sentences.data() + i * options.questions, options.questions,
+                                  options.seed, static_cast<std::uint32_t>(i % options.tables)))
         << '\n';
   train.close();
   valid.close();
@@ -237,18 +235,19 @@ void prepare_languages(const LanguagesOptions& options, Log& log) {
   require_codes(*tokenizer);
   const auto [conversation, prompt] = lengths(folder.path(), *tokenizer);
   write_file(folder.path() / "meta.json", [&](std::ostream& out) {
-    out << ordered_json{{"tokenizer", options.output.string()},
-                        {"vocabulary", tokenizer->vocabulary()},
-                        {"end_of_text", tokenizer->end_of_text()},
-                        {"languages", language_names()},
-                        {"tables", options.tables},
-                        {"conversations", options.conversations},
-                        {"sentences", options.sentences},
-                        {"test", options.test},
-                        {"seed", options.seed},
-                        {"longest_in_tokens", {{"conversation", conversation}, {"prompt", prompt}}},
-                        {"made_by", fmt::format("tern {} ({})", version(), commit())}}
-               .dump(2)
+    out << json_text(ordered_json{{"tokenizer", options.output.string()},
+                                  {"vocabulary", tokenizer->vocabulary()},
+                                  {"end_of_text", tokenizer->end_of_text()},
+                                  {"languages", language_names()},
+                                  {"tables", options.tables},
+                                  {"conversations", options.conversations},
+                                  {"sentences", options.sentences},
+                                  {"test", options.test},
+                                  {"seed", options.seed},
+                                  {"longest_in_tokens",
+                                   {{"conversation", conversation}, {"prompt", prompt}}},
+                                  {"made_by", fmt::format("tern {} ({})", version(), commit())}},
+                     2)
         << '\n';
   });
   folder.publish();

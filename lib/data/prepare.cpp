@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fstream>
 #include <future>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/timer.hpp"
 #include "base/version.hpp"
 #include "data/detail/output_folder.hpp"
@@ -160,7 +160,7 @@ void write_meta(const PrepareOptions& options, const Tokenizer& tokenizer,
       {"valid", split(summary.valid)},
       {"made_by", fmt::format("tern {} ({})", version(), commit())}};
   std::ofstream stream(file);
-  stream << meta.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  stream << json_text(meta, 2, InvalidUtf8::replaced) << '\n';
   stream.close();
   if (!stream) user_error("{}: cannot be written", file.string());
 }

@@ -1,9 +1,9 @@
 #include "data/samples.hpp"
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "data/detail/lines.hpp"
 #include "data/detail/mapped_file.hpp"
 #include "data/detail/wildcards.hpp"
@@ -145,7 +145,7 @@ Sample make_sample(const Record& record, PlanRule rule, Notes notes) {
 
 json parse(std::string_view text, const std::string& place, const char* remedy) {
   try {
-    return json::parse(text);
+    return parse_json(text);
   } catch (const json::exception& error) {
     user_error("{}: this is not JSON ({}); {}", place, error.what(), remedy);
   }

@@ -1,10 +1,10 @@
 #include "data/tokenizer.hpp"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "data/detail/bpe_tokenizer.hpp"
 #include "data/detail/tokenizer_files.hpp"
 
@@ -64,7 +64,7 @@ std::unique_ptr<Tokenizer> make(detail::BpeDescription description) {
 void require_gpt2_class(const fs::path& folder) {
   std::ifstream stream(folder / "tokenizer_config.json");
   if (!stream) return;
-  const auto config = nlohmann::json::parse(stream, nullptr, false);
+  const auto config = try_json(std::string(std::istreambuf_iterator<char>(stream), {}));
   if (!config.is_object()) return;
   const std::string name = config.value("tokenizer_class", std::string("GPT2Tokenizer"));
   if (!name.starts_with("GPT2"))

@@ -12,10 +12,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr auto replace = ordered_json::error_handler_t::replace;
-
 std::string line_of(const ordered_json& object) {
-  return object.dump(-1, ' ', false, replace) + '\n';
+  return json_text(object, -1, InvalidUtf8::replaced) + '\n';
 }
 
 ordered_json to_json(const BulkRecord& r) {
@@ -124,7 +122,8 @@ void require_same(const MadeFrom& before, const MadeFrom& now, const std::string
       user_error(
           "{}: these answers were made from something else: {} was {} and is {} now. Restore it to "
           "go on, start anew by --fresh, or set another &output directory",
-          place, name, before.contains(name) ? before.at(name).dump() : "not given", value.dump());
+          place, name, before.contains(name) ? json_text(before.at(name)) : "not given",
+          json_text(value));
 }
 
 Parts read_parts(const BulkFiles& files, const MadeFrom& now) {
@@ -140,9 +139,7 @@ Parts read_parts(const BulkFiles& files, const MadeFrom& now) {
     const std::string text = read_file(path);
     for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
       end = std::min(text.find('\n', at), text.size());
-      const auto object =
-          ordered_json::parse(text.begin() + static_cast<std::ptrdiff_t>(at),
-                              text.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+      const auto object = try_ordered_json(std::string_view(text).substr(at, end - at));
       if (end == text.size() || !object.is_object()) {
         ++parts.dropped;
         continue;

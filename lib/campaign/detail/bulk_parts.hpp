@@ -3,10 +3,10 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "campaign/detail/append_file.hpp"
 #include "deck/deck.hpp"
 

@@ -68,7 +68,7 @@ BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices) {
 
 std::optional<double> measured_rate(const BulkFiles& files) {
   try {
-    const auto object = nlohmann::ordered_json::parse(read_file(files.summary()));
+    const auto object = parse_ordered_json(read_file(files.summary()));
     const double rate = object.at("requests_per_second"), devices = object.at("devices");
     return rate > 0 && devices > 0 ? std::optional(rate / devices) : std::nullopt;
   } catch (const nlohmann::json::exception&) {

@@ -1,9 +1,10 @@
 #include "campaign/detail/history.hpp"
 
+#include "base/json.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 namespace tern::campaign::detail {
 namespace {
@@ -51,7 +52,7 @@ History read_history(const std::filesystem::path& metrics_file) {
   History history;
   std::ifstream in(metrics_file);
   for (std::string line; std::getline(in, line);) {
-    const auto entry = nlohmann::json::parse(line, nullptr, false);
+    const auto entry = try_json(line);
     if (entry.is_object() && entry.contains("step") && entry["step"].is_number_integer())
       add_entry(history, entry);
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 namespace tern::checkpoint::detail {
 namespace {
@@ -68,7 +68,7 @@ StoredArray parse_array(const json& entry, const std::string& name) {
   const json& shape = member(entry, name, "shape");
   const json& offsets = member(entry, name, "data_offsets");
   if (!dtype.is_string() || bits_of(dtype.get<std::string>()) == 0)
-    user_error("tensor '{}' has the unknown dtype {}", name, dtype.dump());
+    user_error("tensor '{}' has the unknown dtype {}", name, json_text(dtype));
   if (!shape.is_array()) user_error("tensor '{}' has no valid shape", name);
   if (!offsets.is_array() || offsets.size() != 2)
     user_error("tensor '{}' has no valid data_offsets", name);

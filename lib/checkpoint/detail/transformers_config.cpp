@@ -1,8 +1,7 @@
 #include "checkpoint/detail/transformers_config.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "checkpoint/detail/files.hpp"
 
 namespace tern::checkpoint::detail {
@@ -42,7 +41,7 @@ class Settings {
     if (!has(name)) return;
     for (const Json& value : allowed)
       if (at(name) == value) return;
-    complain(name, fmt::format("is not supported (Tern has {})", Json(allowed).dump()));
+    complain(name, fmt::format("is not supported (Tern has {})", json_text(Json(allowed))));
   }
   void complain(const std::string& name, const std::string& what) {
     const auto found = values_.find(name);
@@ -171,7 +170,7 @@ Json parse_file(const std::filesystem::path& file) {
     user_error("{}: a Transformers model is a folder with config.json and *.safetensors",
                error.what());
   }
-  Json config = Json::parse(text, nullptr, false);
+  Json config = try_ordered_json(text);
   if (!config.is_object()) user_error("{} is not a JSON object", file.string());
   return config;
 }
@@ -266,14 +265,14 @@ std::string config_text(const std::string& architecture, const deck::Model& mode
   config["eos_token_id"] = token_or_null(tokens.end);
   config["dtype"] = config["torch_dtype"] = dtype == Dtype::f32 ? "float32" : "bfloat16";
   config["use_cache"] = true;
-  return config.dump(2) + "\n";
+  return json_text(config, 2) + "\n";
 }
 
 std::string generation_config_text(const TransformersTokens& tokens) {
   const Json config = {{"bos_token_id", token_or_null(tokens.beginning)},
                        {"eos_token_id", token_or_null(tokens.end)},
                        {"use_cache", true}};
-  return config.dump(2) + "\n";
+  return json_text(config, 2) + "\n";
 }
 
 }  // namespace tern::checkpoint::detail

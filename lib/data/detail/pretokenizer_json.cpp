@@ -1,8 +1,7 @@
 #include "data/detail/pretokenizer_json.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 namespace tern::data::detail {
 namespace {

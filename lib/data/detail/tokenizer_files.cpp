@@ -1,11 +1,11 @@
 #include "data/detail/tokenizer_files.hpp"
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "data/detail/byte_alphabet.hpp"
 #include "data/detail/mapped_file.hpp"
 #include "data/detail/pretokenizer_json.hpp"
@@ -20,7 +20,7 @@ constexpr std::int64_t max_tokens = std::int64_t{1} << 24;  // ids beyond are a 
 json read_json(const std::filesystem::path& file) {
   const MappedFile mapped(file);
   try {
-    return json::parse(mapped.text());
+    return parse_json(mapped.text());
   } catch (const json::parse_error& error) {
     user_error("{}: is not JSON: {}", file.string(), error.what());
   }
@@ -34,7 +34,7 @@ class Builder {
   void add_token(const std::string& name, const json& id) {
     if (!id.is_number_unsigned() ||
         id.get<std::uint64_t>() >= static_cast<std::uint64_t>(max_tokens))
-      user_error("{}: token {} has no valid id", what_.source, json(name).dump());
+      user_error("{}: token {} has no valid id", what_.source, json_text(json(name)));
     const auto index = id.get<std::size_t>();
     if (index >= what_.tokens.size()) what_.tokens.resize(index + 1);
     ids_[name] = static_cast<std::int32_t>(index);
@@ -87,7 +87,7 @@ void read_merge(Builder& builder, const json& merge, const std::string& file) {
   const std::string line = merge.is_string() ? merge.get<std::string>() : "";
   const std::size_t space = line.find(' ');
   if (space == std::string::npos)
-    user_error("{}: the merge {} is not of two tokens", file, merge.dump());
+    user_error("{}: the merge {} is not of two tokens", file, json_text(merge));
   builder.add_merge(line.substr(0, space), line.substr(space + 1));
 }
 
@@ -110,7 +110,7 @@ void read_added_tokens(Builder& builder, const json& tokens, const std::string& 
     AddedToken token{entry.at("content").get<std::string>(), static_cast<std::int32_t>(id),
                      entry.value("special", false)};
     if (token.content.empty() || id < 0 || id >= max_tokens)
-      user_error("{}: the added token {} has no content or no valid id", file, entry.dump());
+      user_error("{}: the added token {} has no content or no valid id", file, json_text(entry));
     for (const char* option : {"single_word", "lstrip", "rstrip"}) {
       if (!entry.value(option, false)) continue;
       if (!token.special)
@@ -224,7 +224,7 @@ void write_tokenizer_json(const std::filesystem::path& file, const std::vector<s
     model["merges"].push_back(to_byte_alphabet(tokens[merge.left]) + " " +
                               to_byte_alphabet(tokens[merge.right]));
   std::ofstream stream(file);
-  stream << root.dump(1) << '\n';
+  stream << json_text(root, 1) << '\n';
   stream.close();
   if (!stream) user_error("{}: cannot be written", file.string());
 }
