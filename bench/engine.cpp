@@ -236,11 +236,8 @@ void measure(const Settings& s) {
 int main(int argc, char** argv) {
   comm::Session session(&argc, &argv);
   return comm::run_ranks([&] {
-    Kokkos::InitializationSettings settings;
-#if defined(KOKKOS_ENABLE_CUDA)
-    settings.set_device_id(session.device());
-#endif
-    const Kokkos::ScopeGuard guard(settings);
+    const Kokkos::ScopeGuard guard(
+        Kokkos::InitializationSettings().set_device_id(session.device()));
     // Ranks say the same: the first one's word is enough.
     if (session.rank() > 0 && !std::freopen("/dev/null", "w", stdout)) return 1;
     measure(Settings(argc, argv));

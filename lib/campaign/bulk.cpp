@@ -45,10 +45,6 @@ void write(const fs::path& path, const std::string& text) {
         path.string());
 }
 
-std::string line_of(const ordered_json& object) {
-  return json_text(object, -1, InvalidUtf8::replaced) + '\n';
-}
-
 ordered_json with_label(ordered_json object, const data::ChatRequest& request) {
   object["id"] = request.id;
   if (!request.label.is_null()) object["label"] = request.label;
@@ -59,7 +55,7 @@ std::string answer_line(const data::ChatRequest& request, const detail::BulkReco
   const auto message = [](const char* role, const std::string& content) {
     return ordered_json{{"role", role}, {"content", content}};
   };
-  return line_of(with_label(
+  return detail::line_of(with_label(
       {{"messages",
         ordered_json::array({message("user", request.text), message("assistant", record.text)})}},
       request));
@@ -71,7 +67,7 @@ std::string reject_line(const data::ChatRequest& request, const detail::BulkReco
                  {"written", record.text},
                  {"reject", record.reject},
                  {"reason", record.reason}});
-  return line_of(object);
+  return detail::line_of(object);
 }
 
 }  // namespace

@@ -1,14 +1,15 @@
 // Which device of its node each rank takes, and what is said where that cannot be.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <string>
 
-#include "base/error.hpp"
 #include "comm/detail/devices.hpp"
+#include "refusal.hpp"
 
 namespace tern::comm::detail {
 namespace {
+
+using test::refusal;
 
 TEST(Devices, RanksTakeThoseOfTheirNumberOrTheOneThatTheySee) {
   EXPECT_EQ(device_of(3, 8, ""), 3);
@@ -16,23 +17,14 @@ TEST(Devices, RanksTakeThoseOfTheirNumberOrTheOneThatTheySee) {
   EXPECT_EQ(device_of(3, 1, ""), 0);
 }
 
-std::string said(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "taken";
-}
-
 TEST(Devices, NoneIsSaidWithTheDriversReason) {
-  const std::string text = said([] { device_of(0, 0, "driver too old"); });
+  const std::string text = refusal([] { device_of(0, 0, "driver too old"); });
   EXPECT_NE(text.find("no GPU can be seen here (driver too old)"), std::string::npos) << text;
 }
 
 TEST(Devices, TwoRanksOfOneAreRefused) {
-  EXPECT_EQ(said([] { require_own_devices({"a", "b", "c"}); }), "taken");
-  const std::string text = said([] { require_own_devices({"a", "b", "a", "b"}); });
+  EXPECT_EQ(refusal([] { require_own_devices({"a", "b", "c"}); }), "taken");
+  const std::string text = refusal([] { require_own_devices({"a", "b", "a", "b"}); });
   EXPECT_NE(text.find("4 ranks of this node have 2 GPUs between them"), std::string::npos) << text;
   EXPECT_NE(text.find("srun --ntasks-per-node=2"), std::string::npos) << text;
 }

@@ -6,19 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "comm/device_data.hpp"
+#include "refusal.hpp"
 
 namespace tern::comm {
 namespace {
 
 std::string refusal(int ranks, int data, int tensor, int pipeline) {
-  try {
-    extents_for(ranks, data, tensor, pipeline);
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "taken";
+  return test::refusal([&] { extents_for(ranks, data, tensor, pipeline); });
 }
 
 TEST(Extents, AllRanksThatTensorAndPipelineLeave) {

@@ -1,9 +1,9 @@
 // Models divided over 1, 2 and 4 ranks, in double precision, against the whole model on one rank.
 #include <optional>
 
-#include "base/error.hpp"
 #include "comm/mesh.hpp"
 #include "model/harness.hpp"
+#include "refusal.hpp"
 
 namespace tern::test {
 namespace {
@@ -190,12 +190,7 @@ TEST(Shares, ATargetBeyondTheVocabularyIsNoLoss) {
 }
 
 std::string refusal(const deck::Model& m, int tensor, int pipeline) {
-  try {
-    model::check_division(m, tensor, pipeline);
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "taken";
+  return test::refusal([&] { model::check_division(m, tensor, pipeline); });
 }
 
 TEST(Shares, ModelsThatCannotBeDividedAreRefused) {

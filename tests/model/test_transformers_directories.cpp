@@ -2,13 +2,12 @@
 // weights. tests/golden/make_directories.py wrote them.
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/error.hpp"
 #include "checkpoint/transformers.hpp"
 #include "model/harness.hpp"
+#include "refusal.hpp"
 
 namespace tern {
 namespace {
@@ -159,15 +158,6 @@ TEST_F(OneDirectory, OwnConfigDescribesTheSameModel) {
   }
 }
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST_F(OneDirectory, WhatIsMissingMisshapedOrTooMuchIsOneError) {
   const TransformersReader reader(golden / "moe_shards");
   std::vector<Described> wanted = parameters_of(reader.model());
@@ -176,7 +166,7 @@ TEST_F(OneDirectory, WhatIsMissingMisshapedOrTooMuchIsOneError) {
   wanted.push_back({"model/layers/7/input_layernorm/weight", {32}});
   wanted.erase(std::find_if(wanted.begin(), wanted.end(),
                             [](const Described& p) { return p.name == "model/norm/weight"; }));
-  const std::string text = error_of([&] { reader.require(wanted); });
+  const std::string text = test::refusal([&] { reader.require(wanted); });
   for (const char* part :
        {"moe_shards",
         "'model.embed_tokens.weight' has shape (80, 32), config.json asks for (81, 32)",
@@ -199,7 +189,7 @@ TEST_F(OneDirectory, TiedHeadsThatAreStoredAreNoMistake) {
 
 TEST_F(OneDirectory, IsNotWrittenOverItself) {
   fs::copy(golden / "qwen3_bf16", folder_ / "out");
-  const std::string text = error_of([&] { round_trip(folder_ / "out", 1'000'000); });
+  const std::string text = test::refusal([&] { round_trip(folder_ / "out", 1'000'000); });
   EXPECT_NE(text.find("comes from there"), std::string::npos) << text;
 }
 

@@ -12,10 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-std::string line_of(const ordered_json& object) {
-  return json_text(object, -1, InvalidUtf8::replaced) + '\n';
-}
-
 ordered_json to_json(const BulkRecord& r) {
   ordered_json object = {{"n", r.number}, {"text", r.text}};
   if (!r.good()) object.update({{"reject", r.reject}, {"reason", r.reason}});
@@ -70,6 +66,10 @@ struct PartReader {
 };
 
 }  // namespace
+
+std::string line_of(const ordered_json& object) {
+  return json_text(object, -1, InvalidUtf8::replaced) + '\n';
+}
 
 BulkFiles::BulkFiles(const deck::Deck& deck)
     : directory(deck.output.directory),

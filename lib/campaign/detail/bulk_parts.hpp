@@ -12,6 +12,9 @@
 
 namespace tern::campaign::detail {
 
+/// A line of a file of JSON lines; what is not UTF-8 in it is replaced.
+std::string line_of(const nlohmann::ordered_json& object);
+
 /// What answers follow from: hashes of files, and the deck's values.
 using MadeFrom = nlohmann::ordered_json;
 MadeFrom made_from(const deck::Deck& deck, const std::string& weights);
