@@ -4,11 +4,14 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/timer.hpp"
+#include "checkpoint/detail/evaluation.hpp"
 #include "checkpoint/detail/files.hpp"
 #include "checkpoint/detail/folder.hpp"
 #include "checkpoint/detail/save.hpp"
@@ -21,17 +24,30 @@ struct Store::Impl {
   Impl(std::filesystem::path directory_, int rank_, int ranks_, int keep_, Log& log_,
        double patience);
 
+  /// What evaluated() was told.
+  struct Evaluated {
+    std::int64_t step;
+    std::map<std::string, double> numbers;
+    bool best;
+  };
+
   void start();
   bool run() noexcept;
+  void settle(bool visible) noexcept;
+  void note(const Evaluated& evaluated) noexcept;
 
   std::filesystem::path directory;
   int rank, ranks, keep;
   Log& log;
   std::unique_ptr<Saver> saver;
-  std::mutex folder_mutex;  // best.txt and retention
   Snapshot snapshot;
   std::thread writer;
   bool good = true;
+  std::atomic<double> seconds = 0;
+
+  std::mutex mutex;                     // of what follows, of best.txt and of retention
+  std::optional<std::int64_t> writing;  // the step whose checkpoint is not visible yet
+  std::optional<Evaluated> pending;     // of that step
 };
 
 Store::Impl::Impl(std::filesystem::path directory_, int rank_, int ranks_, int keep_, Log& log_,
@@ -58,24 +74,45 @@ void Store::Impl::start() {
 }
 
 bool Store::Impl::run() noexcept {
-  const std::int64_t step = snapshot.header.step;
+  const Timer timer;
+  bool visible = false;
   try {
-    if (!saver->save(snapshot)) return false;
+    visible = saver->save(snapshot);
   } catch (const std::exception& error) {
     log.warning(
         "the checkpoint of step {} was not written: {}; {:.3g} GiB are needed; free space there "
-        "or lower &checkpoint keep; training goes on, earlier checkpoints are untouched",
-        step, error.what(), static_cast<double>(snapshot.elements) * sizeof(float) / (1 << 30));
-    return false;
+        "or lower &checkpoint keep; earlier checkpoints are untouched",
+        snapshot.header.step, error.what(),
+        static_cast<double>(snapshot.elements) * sizeof(float) / (1 << 30));
   }
-  if (rank != 0) return true;
+  seconds = timer.seconds();
+  if (rank == 0) settle(visible);
+  return visible;
+}
+
+/// What waits for the end of a write.
+void Store::Impl::settle(bool visible) noexcept {
+  const std::lock_guard guard(mutex);
+  writing.reset();
+  if (visible && pending) note(*pending);
+  pending.reset();
+  if (!visible) return;
   try {
-    const std::lock_guard guard(folder_mutex);
-    retain(directory, step, keep);
+    retain(directory, snapshot.header.step, keep);
   } catch (const std::exception& error) {
     log.warning("an old checkpoint was not removed: {}", error.what());
   }
-  return true;
+}
+
+/// best.txt first: a kill between the two leaves a checkpoint that will be evaluated again.
+void Store::Impl::note(const Evaluated& e) noexcept {
+  try {
+    if (e.best) write_best(directory, e.step);
+    write_evaluation(directory / step_name(e.step), e.step, e.numbers);
+  } catch (const std::exception& error) {
+    log.warning("the evaluation of step {} was not stored with its checkpoint: {}", e.step,
+                error.what());
+  }
 }
 
 Store::Store(std::filesystem::path directory, int rank, int ranks, int keep, Log& log,
@@ -88,17 +125,27 @@ void Store::save(const Header& header, const std::vector<Tensor>& tensors,
                  const std::vector<Piece>& pieces) {
   wait();
   impl_->snapshot.take(header, tensors, pieces, impl_->rank, impl_->ranks);
+  {
+    const std::lock_guard guard(impl_->mutex);
+    impl_->writing = header.step;
+  }
   impl_->start();
 }
 
-void Store::mark_best(std::int64_t step) {
+void Store::evaluated(std::int64_t step, const std::map<std::string, double>& numbers, bool best) {
   if (impl_->rank != 0) return;
-  try {
-    const std::lock_guard guard(impl_->folder_mutex);
-    write_best(impl_->directory, step);
-  } catch (const std::exception& error) {
-    impl_->log.warning("step {} was not marked as the best: {}", step, error.what());
-  }
+  const std::lock_guard guard(impl_->mutex);
+  Impl::Evaluated evaluated{step, numbers, best};
+  if (impl_->writing == step)
+    impl_->pending = std::move(evaluated);
+  else if (std::filesystem::exists(impl_->directory / step_name(step)))
+    impl_->note(evaluated);
+}
+
+double Store::seconds() const { return impl_->seconds; }
+
+std::int64_t count(const std::filesystem::path& directory) {
+  return static_cast<std::int64_t>(candidates(directory).size());
 }
 
 bool Store::wait() {

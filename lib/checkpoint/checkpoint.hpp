@@ -1,7 +1,8 @@
 /// HDF5 checkpoints. A run's checkpoints live in DIR/step_00001000/checkpoint.h5, with shard_*.h5
 /// beside it when states are sharded over ranks (checkpoint.h5 then holds virtual datasets over
 /// them). Float32, row-major, chunked, Fletcher32. Written under a temporary name, fsynced, and
-/// made visible by one rename.
+/// made visible by one rename. evaluation.json beside it, once the checkpoint has been evaluated:
+/// the attributes that the evaluation changed, which a Reader puts in place of the file's own.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -51,11 +52,15 @@ class Store {
   /// make shards.
   void save(const Header& header, const std::vector<Tensor>& tensors,
             const std::vector<Piece>& pieces);
-  /// Marks the checkpoint of `step` as the best: retention keeps it, and best.txt names it.
-  void mark_best(std::int64_t step);
+  /// The checkpoint of `step` has been evaluated: `numbers` go to its evaluation.json as soon as
+  /// it is visible; where `best`, best.txt names it before that, and retention keeps it. Nothing is
+  /// written if the checkpoint itself could not be. Local to rank 0, and of no effect elsewhere.
+  void evaluated(std::int64_t step, const std::map<std::string, double>& numbers, bool best);
   /// Waits until everything is on disk. Returns false if the last write failed (disk full, say):
   /// the error was logged, and nothing half-written is left.
   bool wait();
+  /// Seconds that the last finished write took, without the copy; 0 before the first one. Local.
+  double seconds() const;
 
  private:
   struct Impl;
@@ -85,7 +90,11 @@ class Reader {
 
 /// The newest usable checkpoint below `directory` (a run's checkpoints folder). A damaged one is
 /// reported in the log and the one before it is tried. Leftovers of interrupted writes are ignored.
-/// Empty if none.
+/// Empty only if there is none, usable or not: throws UserError if there are some and none can be
+/// read, or if the folder itself cannot be.
 std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& log);
+
+/// How many visible checkpoints, whole or damaged, are below `directory`.
+std::int64_t count(const std::filesystem::path& directory);
 
 }  // namespace tern::checkpoint

@@ -26,7 +26,7 @@ constexpr std::int64_t forever = 1'000'000;
       const auto values = values_of(tensors, now);
       store.save(header_of(now), tensors, pieces_of(values, rank, ranks));
       if (!store.wait()) ::_exit(2);
-      if (now % 5 == 0) store.mark_best(now);
+      if (now % 5 == 0) store.evaluated(now, {{"loss", 1.0 / static_cast<double>(now)}}, true);
     }
   } catch (const std::exception& error) {
     std::cerr << "rank " << rank << ": " << error.what() << std::endl;

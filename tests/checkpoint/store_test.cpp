@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "checkpoint/detail/folder.hpp"
 #include "checkpoint/fixture.hpp"
 
 namespace tern::checkpoint::testing {
@@ -147,13 +148,13 @@ TEST(Store, KeepsTheNewestAndTheBest) {
   Store store(folder, 0, 1, 2, log);
   for (std::int64_t step = 1; step <= 5; ++step) {
     save(store, small_tensors(), step);
-    if (step == 2) store.mark_best(2);  // while it is still being written
+    if (step == 2) store.evaluated(2, {}, true);  // while it is still being written
     ASSERT_TRUE(store.wait());
   }
   EXPECT_EQ(visible(folder),
             (Names{"best.txt", "step_00000002", "step_00000004", "step_00000005"}));
   EXPECT_EQ(text_of(folder.path() / "best.txt"), "step_00000002\n");
-  store.mark_best(5);
+  store.evaluated(5, {}, true);
   save(store, small_tensors(), 6);
   ASSERT_TRUE(store.wait());
   EXPECT_EQ(visible(folder), (Names{"best.txt", "step_00000005", "step_00000006"}));
@@ -208,6 +209,70 @@ TEST(Store, RecoversFromCrashesAtEveryPlace) {
   const Store store(folder, 0, 1, 3, log);
   EXPECT_EQ(visible(folder), (Names{"step_00000002", "step_00000003", "step_by_step.txt"}));
   EXPECT_TRUE(consistent(*open_newest(folder, log), small_tensors()));
+}
+
+std::map<std::string, double> numbers_of(const fs::path& folder, std::int64_t step) {
+  return Reader(folder / detail::step_name(step)).header().numbers;
+}
+
+TEST(Store, AnEvaluationIsReadWithItsCheckpoint) {
+  const TemporaryFolder folder;
+  Log log;
+  Store store(folder, 0, 1, 3, log);
+  save(store, small_tensors(), 1);
+  ASSERT_TRUE(store.wait());
+  const auto before = numbers_of(folder, 1);
+  store.evaluated(1, {{"loss", 0.1}, {"low", 1e-300}}, false);
+  save(store, small_tensors(), 2);
+  store.evaluated(2, {{"loss", 0.3}}, true);  // while it is still being written
+  ASSERT_TRUE(store.wait());
+  EXPECT_EQ(numbers_of(folder, 1).at("loss"), 0.1);
+  EXPECT_EQ(numbers_of(folder, 1).at("low"), 1e-300);
+  for (const auto& [name, value] : before)
+    if (name != "loss") {
+      EXPECT_EQ(numbers_of(folder, 1).at(name), value) << name;
+    }
+  EXPECT_EQ(numbers_of(folder, 2).at("loss"), 0.3);
+  EXPECT_EQ(text_of(folder.path() / "best.txt"), "step_00000002\n");
+  // Saved again, it has not been evaluated.
+  save(store, small_tensors(), 2);
+  ASSERT_TRUE(store.wait());
+  EXPECT_NE(numbers_of(folder, 2)["loss"], 0.3);
+  // Damaged, cut off, of another step: as if there were none.
+  const fs::path file = folder.path() / "step_00000001" / "evaluation.json";
+  for (const char* text :
+       {"", "{", "[1]", R"({"step": 2, "loss": 7})", R"({"step": 1, "loss": "x"})"}) {
+    write_text(file, text);
+    EXPECT_EQ(numbers_of(folder, 1), before) << text;
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "step_00000009"));
+  store.evaluated(9, {{"loss", 1}}, true);  // never written
+  EXPECT_FALSE(fs::exists(folder.path() / "step_00000009"));
+  EXPECT_EQ(text_of(folder.path() / "best.txt"), "step_00000002\n");
+}
+
+TEST(Store, CheckpointsThatCannotBeReadAreNotNone) {
+  const TemporaryFolder folder;
+  Log log;
+  {
+    Store store(folder, 0, 1, 3, log);
+    for (const std::int64_t step : {1, 2}) save(store, small_tensors(), step);
+  }
+  // As in the middle of a copy: one file is not whole, the other is not there.
+  fs::resize_file(folder.path() / "step_00000002" / "checkpoint.h5", 100);
+  fs::remove(folder.path() / "step_00000001" / "checkpoint.h5");
+  try {
+    open_newest(folder, log);
+    FAIL() << "they were taken for none";
+  } catch (const UserError& error) {
+    for (const char* part :
+         {"none of the 2 checkpoints", "step_00000001", "step_00000002", "--fresh"})
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+  // A folder that cannot be read may hold some.
+  const fs::path loop = folder.path() / "loop";
+  fs::create_symlink(loop, loop);
+  EXPECT_THROW(open_newest(loop, log), UserError);
 }
 
 TEST(Store, OpensNothingWhereNothingIs) {

@@ -40,11 +40,15 @@ std::optional<Entry> parse_entry(const fs::path& path) {
   return Entry{path, *step, name.substr(dot + 1, dash - dot - 1)};
 }
 
+/// None where there is no folder. One that cannot be read is not an empty one.
 std::vector<Entry> entries(const fs::path& directory) {
   std::vector<Entry> result;
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+  fs::directory_iterator it(directory, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error))
     if (const auto entry = parse_entry(it->path())) result.push_back(*entry);
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw FileError("read the folder", directory, error.value());
   return result;
 }
 

@@ -27,7 +27,7 @@ struct Candidate {
 };
 
 /// Checkpoints to read, newest step first; one that is being replaced counts where the new one is
-/// missing. None if the folder does not exist.
+/// missing. None if the folder does not exist. Throws FileError if it cannot be read.
 std::vector<Candidate> candidates(const std::filesystem::path& directory);
 
 /// Puts a replaced checkpoint back whose successor never came, and removes the leftovers of earlier

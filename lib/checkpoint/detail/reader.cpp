@@ -5,7 +5,9 @@
 
 #include "base/error.hpp"
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/detail/evaluation.hpp"
 #include "checkpoint/detail/file_driver.hpp"
+#include "checkpoint/detail/files.hpp"
 #include "checkpoint/detail/folder.hpp"
 #include "checkpoint/detail/hdf5.hpp"
 #include "checkpoint/detail/layout.hpp"
@@ -126,6 +128,8 @@ Reader::Impl::Impl(const std::filesystem::path& path)
   } catch (const std::runtime_error& error) {
     user_error("{}: cannot be read as a checkpoint: {}", file.string(), error.what());
   }
+  for (const auto& [name, value] : read_evaluation(file.parent_path(), header.step))
+    header.numbers[name] = value;
   for (std::size_t i = 0; i < tensors.size(); ++i) places[tensors[i].path] = i;
   if (!summed) verify_data();
 }
@@ -189,14 +193,31 @@ void Reader::read(const std::string& path, std::size_t first, std::size_t count,
 }
 
 std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& log) {
-  for (const Candidate& candidate : candidates(directory)) {
+  std::vector<Candidate> all;
+  try {
+    all = candidates(directory);
+  } catch (const FileError& error) {
+    user_error(
+        "{}; whether it holds checkpoints is not known: check its permissions and its file system, "
+        "then try again",
+        error.what());
+  }
+  std::string failures;
+  for (const Candidate& candidate : all) {
     try {
       return Reader(candidate.path);
-    } catch (const UserError& error) {
-      log.warning("checkpoint of step {} is not usable, trying the one before: {}", candidate.step,
-                  error.what());
+    } catch (const std::runtime_error& error) {  // the file system's errors too
+      failures += fmt::format("\n  {}", error.what());
+      if (&candidate != &all.back())
+        log.warning("checkpoint of step {} is not usable, trying the one before: {}",
+                    candidate.step, error.what());
     }
   }
+  if (!all.empty())
+    user_error(
+        "none of the {} checkpoints in {} can be read:{}\nWait until a copy or a file system is "
+        "whole again, restore one, or start anew with --fresh, which moves the run aside",
+        all.size(), directory.string(), failures);
   return std::nullopt;
 }
 
