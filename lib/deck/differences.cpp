@@ -1,0 +1,32 @@
+#include "deck/differences.hpp"
+
+#include <fmt/format.h>
+
+#include "deck/detail/table.hpp"
+
+namespace tern::deck {
+
+std::vector<Difference> differences(const Deck& first, const Deck& second) {
+  Deck a = first, b = second;
+  const detail::Table ours = detail::describe(a), others = detail::describe(b);
+  std::vector<Difference> result;
+  for (std::size_t g = 0; g < ours.groups.size(); ++g)
+    for (std::size_t f = 0; f < ours.groups[g].fields.size(); ++f) {
+      const detail::Field& field = ours.groups[g].fields[f];
+      const std::string one = detail::text_of(field);
+      const std::string other = detail::text_of(others.groups[g].fields[f]);
+      if (one != other) result.push_back({ours.groups[g].name, field.name, one, other});
+    }
+  return result;
+}
+
+std::string text_of(const std::vector<Difference>& differences) {
+  std::string text;
+  const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };
+  for (const Difference& d : differences)
+    text += fmt::format("{}{}.{} = {}, not {}", text.empty() ? "" : "\n", d.group, d.name,
+                        shown(d.first), shown(d.second));
+  return text;
+}
+
+}  // namespace tern::deck

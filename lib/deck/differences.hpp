@@ -1,0 +1,21 @@
+/// What two decks disagree on.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "deck/deck.hpp"
+
+namespace tern::deck {
+
+struct Difference {
+  std::string group, name;
+  std::string first, second;  // as a deck would write them
+};
+
+/// Every field whose value differs, in the order of the reference.
+std::vector<Difference> differences(const Deck& first, const Deck& second);
+
+/// "model.heads = 4, not 8"; on several lines if there are several.
+std::string text_of(const std::vector<Difference>& differences);
+
+}  // namespace tern::deck
