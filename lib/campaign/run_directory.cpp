@@ -1,8 +1,7 @@
 #include "campaign/run_directory.hpp"
 
-#include <fstream>
-
 #include "base/error.hpp"
+#include "campaign/detail/append_file.hpp"
 
 namespace tern::campaign {
 
@@ -19,21 +18,26 @@ void move_aside(const fs::path& path) {
   fs::rename(path, fmt::format("{}.{}", path.string(), number));
 }
 
-RunDirectory open_run_directory(const deck::Deck& deck, const Options& options) {
-  const RunDirectory run{deck.output.directory};
+RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck,
+                           const Options& options) {
   try {
-    if (options.fresh) move_aside(run.path);
+    if (options.fresh && fs::exists(run.path)) {
+      const RunLock nobody_there(run.path);
+      move_aside(run.path);
+    }
+    fs::create_directories(run.checkpoints());
+    RunLock lock(run.path);
     if (run.holds_a_run() && !options.resume)
       user_error(
-          "{} holds an earlier run: go on with it by --resume, move it aside by --fresh, or set "
+          "{} holds an earlier run: resume it with --resume, move it aside with --fresh, or set "
           "another &output directory",
           run.path.string());
-    fs::create_directories(run.checkpoints());
-    std::ofstream(run.deck()) << deck::print(deck, false);
+    if (!detail::replace_file(run.deck(), deck::print(deck, false)))
+      user_error("cannot write {}: check &output directory and its disk", run.deck().string());
+    return lock;
   } catch (const fs::filesystem_error& e) {
     user_error("cannot use {}: {}; check &output directory", run.path.string(), e.code().message());
   }
-  return run;
 }
 
 }  // namespace tern::campaign

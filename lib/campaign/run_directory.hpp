@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "campaign/campaign.hpp"
+#include "campaign/run_lock.hpp"
 #include "deck/deck.hpp"
 
 namespace tern::campaign {
@@ -22,8 +23,9 @@ struct RunDirectory {
 /// Throws filesystem_error.
 void move_aside(const std::filesystem::path& path);
 
-/// Makes the directory ready for training, on rank 0. An earlier run there is an error unless it is
-/// resumed or, with options.fresh, moved aside to NAME.1, NAME.2, ...: nothing is overwritten.
-RunDirectory open_run_directory(const deck::Deck& deck, const Options& options);
+/// Makes the directory ready for training, on rank 0, and locks it. An earlier run there is an
+/// error unless it is resumed or, with options.fresh, moved aside to NAME.1, NAME.2, ...: nothing
+/// is overwritten. Throws UserError, also if another process works there.
+RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck, const Options& options);
 
 }  // namespace tern::campaign

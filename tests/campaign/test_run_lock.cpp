@@ -1,0 +1,70 @@
+// One process at a time in a run's directory: others are refused by the owner's name, and what a
+// killed owner leaves holds nobody up.
+#include "campaign/run_lock.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "base/error.hpp"
+#include "campaign/scratch.hpp"
+
+namespace tern::campaign {
+namespace {
+
+/// A process that holds the lock until it is killed.
+pid_t start_owner(const std::filesystem::path& directory) {
+  int ready[2];
+  EXPECT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      const RunLock lock(directory);
+      [[maybe_unused]] const auto written = ::write(ready[1], "x", 1);
+      while (true) ::pause();
+    } catch (const std::exception&) {
+      ::_exit(1);
+    }
+  }
+  char byte;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  return child;
+}
+
+TEST(RunLock, RefusesASecondProcessAndOutlivesNoKill) {
+  const Scratch scratch;
+  const pid_t owner = start_owner(scratch.path());
+  try {
+    const RunLock second(scratch.path());
+    ADD_FAILURE() << "two processes hold it";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find(fmt::format("process {} on ", owner)),
+              std::string::npos)
+        << error.what();
+  }
+  ::kill(owner, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(owner, &status, 0), owner);
+  const RunLock next(scratch.path());
+}
+
+TEST(RunLock, IsReleasedAtItsEnd) {
+  const Scratch scratch;
+  { const RunLock first(scratch.path()); }
+  RunLock second(scratch.path());
+  EXPECT_THROW(RunLock(scratch.path()), UserError);
+  const RunLock moved = std::move(second);
+  EXPECT_THROW(RunLock(scratch.path()), UserError);
+}
+
+TEST(RunLock, NeedsAFolderToWriteIn) {
+  const Scratch scratch;
+  EXPECT_THROW(RunLock(scratch.path() / "none"), UserError);
+}
+
+}  // namespace
+}  // namespace tern::campaign
