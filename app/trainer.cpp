@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "campaign/campaign.hpp"
+#include "campaign/interrupt.hpp"
 #include "campaign/weights.hpp"
 #include "deck/loaded_model.hpp"
 
@@ -23,6 +24,7 @@ constexpr const char* usage =
 
 constexpr const char* exit_codes =
     "\nexit codes: 0 done; 1 a mistake in deck, data or options; 70 an internal error;\n"
+    "74 ended, but the last checkpoint could not be written;\n"
     "75 stopped by a signal or the job's time limit, checkpoint written: run again with --resume;\n"
     "76 too many steps in a row without a finite loss or gradient;\n"
     "77 the run ended, but its verdict is not good: do not start the next phase.\n";
@@ -100,11 +102,13 @@ CommandLine parse(int argc, char** argv, bool speaks) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const tern::Timer clock;
+  tern::campaign::watch_signals();
   // 1. MPI starts, and from here on all ranks end together.
   const tern::comm::Session session(&argc, &argv);
   return tern::comm::run_ranks([&]() -> int {
     // 2. Options and deck.
-    const CommandLine line = parse(argc, argv, session.rank() == 0);
+    CommandLine line = parse(argc, argv, session.rank() == 0);
     if (line.help || line.version) return 0;
     const tern::deck::Deck deck = tern::deck::read(line.deck, line.set, tern::campaign::model_at);
     if (line.print_deck) {
@@ -116,6 +120,7 @@ int main(int argc, char** argv) {
                                         .set_device_id(session.device())
                                         .set_disable_warnings(true));
     // 4. The campaign.
+    line.options.clock = clock;
     return tern::campaign::run(deck, line.options, session);
   });
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the job scripts of this folder have in common: runs a deck on the job's ranks and, where the trainer
 # was stopped by a signal or the end of the job's time (exit code 75, checkpoint written), queues the job
-# again. It then goes on from its newest checkpoint.
+# again. It then resumes from its newest checkpoint.
 #
 #   jobs/srun_deck.sh DECK [trainer options]     within a Slurm job, from the root of the project
 set -u
@@ -10,5 +10,7 @@ code=$?
 if [ $code = 75 ]; then
   echo "stopped with a checkpoint; job $SLURM_JOB_ID is queued again"
   scontrol requeue "$SLURM_JOB_ID"
+elif [ $code = 74 ]; then
+  echo "the last checkpoint could not be written: free space, then submit the job again"
 fi
 exit $code

@@ -15,11 +15,13 @@ void Log::open(const std::filesystem::path& file) {
   if (!file_) user_error("cannot write {}: check &output directory", file.string());
 }
 
+/// A console that is gone, or a disk that is full, does not end a run.
 void Log::write(std::string_view text) {
+  const std::string line = fmt::format("{}\n", text);
   for (std::FILE* to : {stdout, file_}) {
     if (!to) continue;
-    fmt::print(to, "{}\n", text);
-    std::fflush(to);
+    std::fwrite(line.data(), 1, line.size(), to);
+    if (std::fflush(to) != 0) std::clearerr(to);
   }
 }
 

@@ -27,7 +27,8 @@ class EngineResponder final : public Responder {
   EngineResponder(const deck::Deck& deck, const plan::ServingPlan& plan,
                   const generate::EngineOptions& options, const comm::Mesh& mesh, Log& log)
       : arena_(plan.total_bytes), serving_(deck, options, mesh, arena_) {
-    load_weights(serving_.context, serving_.tree, serving_.parameters, weights_source(deck), log);
+    load_weights(serving_.context, serving_.tree, deck.model, serving_.parameters,
+                 weights_source(deck), log);
     serving_.engine.prepare(serving_.context);
   }
   void submit(generate::Request request) override { serving_.engine.submit(std::move(request)); }

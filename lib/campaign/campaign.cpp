@@ -6,6 +6,7 @@
 
 #include "campaign/bulk.hpp"
 #include "campaign/epochs.hpp"
+#include "campaign/interrupt.hpp"
 #include "campaign/run_directory.hpp"
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
@@ -25,12 +26,12 @@ void say_what_runs(const deck::Deck& deck, const comm::Session& session, Log& lo
 }
 
 /// Rank 0 prepares the directory while the others wait; its failure is everybody's.
-RunDirectory agree_on_directory(const deck::Deck& deck, const Options& options,
-                                comm::Group& group) {
-  RunDirectory directory{deck.output.directory};
-  if (group.rank() == 0) directory = open_run_directory(deck, options);
+RunLock agree_on_directory(const RunDirectory& directory, const deck::Deck& deck,
+                           const Options& options, comm::Group& group) {
+  RunLock lock;
+  if (group.rank() == 0) lock = open_run_directory(directory, deck, options);
   group.barrier();
-  return directory;
+  return lock;
 }
 
 /// Counts the steps of a deck that counts epochs, in it and in its plan, for which the data must be
@@ -57,7 +58,8 @@ template <class T>
 int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
           std::optional<TrainingData> data, const comm::Mesh& mesh, const comm::Session& session,
           Log& log) {
-  const RunDirectory directory = agree_on_directory(deck, options, mesh.world());
+  const RunDirectory directory{deck.output.directory};
+  const RunLock lock = agree_on_directory(directory, deck, options, mesh.world());
   log.open(directory.log());
   say_what_runs(deck, session, log);
   log.line("{}", plan::table(plan, deck, mesh.extents()));
@@ -67,10 +69,17 @@ int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan
   return trainer.run();
 }
 
+/// Whether a signal may ask for a stop that --resume takes up.
+bool resumable(const deck::Deck& deck, const Options& options) {
+  return (deck.campaign.task == "train" || answers_a_file(deck)) && options.export_to.empty() &&
+         !options.dry_run && !options.show_batch;
+}
+
 template <class T>
 int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
              const comm::Session& session) {
   Log log(session.rank() == 0);
+  if (!resumable(deck, options)) leave_signals();
   if (!options.export_to.empty()) return export_model(deck, options.export_to, mesh.world(), log);
   if (answers_a_file(deck)) return answer_file<T>(deck, options, mesh, log);
   const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;

@@ -2,12 +2,14 @@
 #pragma once
 #include <string>
 
+#include "base/timer.hpp"
 #include "comm/comm.hpp"
 #include "deck/deck.hpp"
 
 namespace tern::campaign {
 
 struct Options {
+  Timer clock;              // of the run's wall time, started by main()
   bool resume = false;      // go on from the newest checkpoint; a fresh run if there is none
   bool fresh = false;       // move an earlier run of the same directory aside and start anew
   bool dry_run = false;     // print the plan and end
@@ -19,6 +21,7 @@ struct Options {
 /// Exit codes beside 0, 1 (the user's mistake) and 70 (an internal error).
 enum ExitCode {
   finished = 0,
+  not_saved = 74,  // the run ended, but its last checkpoint could not be written
   interrupted =
       75,         // a signal or the job's time limit: checkpoint written, start again with --resume
   diverged = 76,  // too many steps in a row without a finite loss or gradient

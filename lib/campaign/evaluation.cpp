@@ -22,8 +22,10 @@ std::vector<To> on_host(const ops::Context& context, Vector<const From> values) 
 }  // namespace
 
 template <class T>
-objective::Score evaluate(plan::Workload<T>& w, const deck::Deck& deck, const plan::Layout& layout,
-                          const data::Source& source, comm::Group& group, bool training) {
+std::optional<objective::Score> evaluate(plan::Workload<T>& w, const deck::Deck& deck,
+                                         const plan::Layout& layout, const data::Source& source,
+                                         comm::Group& group, bool training,
+                                         const std::function<bool()>& stop) {
   using A = Accumulate<T>;
   const std::size_t wanted = static_cast<std::size_t>(deck.evaluation.batches) * layout.per_rank;
   const std::size_t rows = std::min(wanted, source.rows());
@@ -38,6 +40,7 @@ objective::Score evaluate(plan::Workload<T>& w, const deck::Deck& deck, const pl
   head.z_loss = 0;  // a regulariser, not part of the likelihood
   std::vector<double> sums(w.objective->sums(), 0);
   for (std::size_t micro = 0; micro < options.accumulation; ++micro) {
+    if (stop && stop()) return std::nullopt;
     const auto prepared = w.objective->prepare(w.context, reader.next(), 0, true);
     const std::size_t scored = prepared.scored.targets.extent(0);
     const Vector<A> losses(w.losses.data(), scored);
@@ -54,9 +57,11 @@ objective::Score evaluate(plan::Workload<T>& w, const deck::Deck& deck, const pl
   return w.objective->conclude(sums, training);
 }
 
-template objective::Score evaluate(plan::Workload<float>&, const deck::Deck&, const plan::Layout&,
-                                   const data::Source&, comm::Group&, bool);
-template objective::Score evaluate(plan::Workload<bf16>&, const deck::Deck&, const plan::Layout&,
-                                   const data::Source&, comm::Group&, bool);
+template std::optional<objective::Score> evaluate(plan::Workload<float>&, const deck::Deck&,
+                                                  const plan::Layout&, const data::Source&,
+                                                  comm::Group&, bool, const std::function<bool()>&);
+template std::optional<objective::Score> evaluate(plan::Workload<bf16>&, const deck::Deck&,
+                                                  const plan::Layout&, const data::Source&,
+                                                  comm::Group&, bool, const std::function<bool()>&);
 
 }  // namespace tern::campaign

@@ -1,46 +1,88 @@
 #include "campaign/interrupt.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <limits>
+#include <string_view>
+
+#include "campaign/campaign.hpp"
 
 namespace tern::campaign {
 namespace {
 
 volatile std::sig_atomic_t received = 0;
-void note_signal(int number) { received = number; }
+volatile std::sig_atomic_t saves = 0;  // whether somebody reads `received`
 
-constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT};
+constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
+
+volatile std::sig_atomic_t speaks = 1;  // the first rank, as far as the launcher tells
+
+/// Calls async-signal-safe functions alone.
+void on_signal(int number) {
+  if (received == 0) received = number;
+  if (saves) return;
+  constexpr std::string_view text =
+      "stopped by a signal before the first step: nothing is lost; start again with --resume\n";
+  [[maybe_unused]] const auto written =
+      speaks ? ::write(STDERR_FILENO, text.data(), text.size()) : 0;
+  ::_exit(interrupted);
+}
+
+void set(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(number, &action, nullptr);
+}
+
+bool ignored(int number) {
+  struct sigaction before {};
+  return sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+}
 
 }  // namespace
 
+void watch_signals() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const char* rank = std::getenv(name)) speaks = std::strcmp(rank, "0") == 0;
+  set(SIGPIPE, SIG_IGN);
+  set(SIGXFSZ, SIG_IGN);  // the write fails instead
+  for (const int number : signals)
+    if (number != SIGHUP || !ignored(SIGHUP)) set(number, on_signal);
+}
+
+void leave_signals() {
+  for (const int number : signals)
+    if (!ignored(number)) set(number, SIG_DFL);
+}
+
 Interrupt::Interrupt() {
-  received = 0;
-  struct sigaction action {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;
-  for (const int number : signals) sigaction(number, &action, nullptr);
+  saves = 1;
   if (const char* end = std::getenv("SLURM_JOB_END_TIME")) job_end_ = std::strtod(end, nullptr);
 }
 
-Interrupt::~Interrupt() {
-  for (const int number : signals) std::signal(number, SIG_DFL);
+bool Interrupt::signalled() const { return received != 0; }
+
+double Interrupt::seconds_left() const {
+  if (job_end_ <= 0) return std::numeric_limits<double>::infinity();
+  return job_end_ - static_cast<double>(std::time(nullptr));
 }
 
 bool Interrupt::requested(double margin_seconds) const {
-  return received != 0 ||
-         (job_end_ > 0 && job_end_ - static_cast<double>(std::time(nullptr)) < margin_seconds);
+  return signalled() || seconds_left() < margin_seconds;
 }
 
 std::string Interrupt::reason() const {
   if (received != 0)
     return fmt::format("signal {} (SIG{})", static_cast<int>(received), sigabbrev_np(received));
-  if (job_end_ > 0) return "the job's time limit is near";
-  return "another rank was told to stop";
+  if (job_end_ > 0) return "the end of the job's time";
+  return "a signal to another rank";
 }
 
 }  // namespace tern::campaign

@@ -8,23 +8,24 @@
 namespace tern::campaign {
 namespace {
 
-// The step of a line of metrics.jsonl; -1 if it is no such line.
-std::int64_t step_of(std::string_view line) {
+// Whether a line of metrics.jsonl is of what is done by `last_step`.
+bool is_kept(std::string_view line, std::int64_t last_step, bool evaluated) {
   const auto entry = try_json(line);
   if (!entry.is_object() || !entry.contains("step") || !entry["step"].is_number_integer())
-    return -1;
-  return entry["step"].get<std::int64_t>();
+    return false;
+  const auto step = entry["step"].get<std::int64_t>();
+  return step < last_step || (step == last_step && (evaluated || !entry.contains("val/loss")));
 }
 
-std::filesystem::path drop_lines_beyond(const std::filesystem::path& file, std::int64_t last_step) {
+std::filesystem::path drop_lines_beyond(const std::filesystem::path& file, std::int64_t last_step,
+                                        bool evaluated) {
   const std::string all = detail::read_file(file);
   std::string kept;
   if (last_step > 0) {
     for (std::size_t from = 0, end; (end = all.find('\n', from)) != std::string::npos;
          from = end + 1) {
       const std::string_view line(all.data() + from, end + 1 - from);
-      const std::int64_t step = step_of(line);
-      if (step >= 0 && step <= last_step) kept += line;
+      if (is_kept(line, last_step, evaluated)) kept += line;
     }
   }
   if (kept.size() != all.size() && !detail::replace_file(file, kept))
@@ -34,9 +35,14 @@ std::filesystem::path drop_lines_beyond(const std::filesystem::path& file, std::
 
 }  // namespace
 
-Metrics::Metrics(std::filesystem::path run_directory, std::int64_t resume_step)
-    : file_(drop_lines_beyond(run_directory / "metrics.jsonl", resume_step)),
-      events_(run_directory, resume_step) {}
+Metrics::Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated)
+    : file_(drop_lines_beyond(run_directory / "metrics.jsonl", resume_step, evaluated)),
+      events_(run_directory, resume_step, evaluated) {}
+
+void Metrics::sync() {
+  complete_ = file_.sync() && complete_;
+  complete_ = events_.sync() && complete_;
+}
 
 void Metrics::write(std::int64_t step, const Values& values, const Texts& texts) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();

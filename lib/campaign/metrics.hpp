@@ -25,16 +25,20 @@ using Texts = std::vector<std::pair<std::string, std::string>>;
 class Metrics {
  public:
   /// Appends to the files of `run_directory`, which exists. What was written beyond `resume_step`
-  /// is dropped first (those steps are done again), as is a last line cut off by a kill; with 0 or
-  /// less nothing is kept. Throws UserError if the files cannot be written.
-  Metrics(std::filesystem::path run_directory, std::int64_t resume_step);
+  /// is dropped first (those steps are done again), as is a last line cut off by a kill, and,
+  /// unless that step was `evaluated`, its evaluation; with 0 or less nothing is kept. Throws
+  /// UserError if the files cannot be written.
+  Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated = true);
 
   /// One line and one event, readable at once by others. Texts (such as the hash of the step's
   /// samples) go to the line only.
   void write(std::int64_t step, const Values& values, const Texts& texts = {});
 
-  /// False once the disk refused an entry, which is then lost whole; its owner may say so, and go
-  /// on.
+  /// Puts what was written on the disk, where it outlives the machine.
+  void sync();
+
+  /// False once the disk refused an entry, which is then lost whole; its owner may say so, and
+  /// continue.
   bool complete() const { return complete_; }
 
  private:

@@ -62,17 +62,14 @@ Interval wilson(std::int64_t hits, std::int64_t of) {
   return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
 }
 
+namespace {
+
+/// What the model wrote for samples [first, last), level by level.
 template <class T>
-Accuracy solve(plan::Workload<T>& w, const deck::Deck& deck,
-               const std::vector<data::Sample>& samples, std::size_t count,
-               const data::Tokenizer& tokenizer, comm::Group& group) {
-  TERN_REQUIRE(w.sampler.has_value(), "no sampler");
-  const Timer timer;
-  count = std::min(count, samples.size());
-  const auto share = [&](int rank) {
-    return count * static_cast<std::size_t>(rank) / static_cast<std::size_t>(group.size());
-  };
-  const std::size_t first = share(group.rank()), last = share(group.rank() + 1);
+std::vector<std::vector<Tokens>> write_levels(plan::Workload<T>& w, const deck::Deck& deck,
+                                              const std::vector<data::Sample>& samples,
+                                              std::size_t first, std::size_t last,
+                                              const data::Tokenizer& tokenizer) {
   const data::SampleRules rules = sample_rules(deck);
   std::vector<Tokens> prompts;
   std::vector<std::vector<Tokens>> given;
@@ -86,16 +83,37 @@ Accuracy solve(plan::Workload<T>& w, const deck::Deck& deck,
   }
   generate::BlockSampling options = sampling_of(deck, tokenizer);
   options.first = first;
-  const auto levels = plan::level_rules(deck);
-  const auto written = w.sampler->sample(w.context, prompts, levels, given, options);
+  return w.sampler->sample(w.context, prompts, plan::level_rules(deck), given, options);
+}
+
+}  // namespace
+
+template <class T>
+std::optional<Accuracy> solve(plan::Workload<T>& w, const deck::Deck& deck,
+                              const std::vector<data::Sample>& samples, std::size_t count,
+                              const data::Tokenizer& tokenizer, comm::Group& group,
+                              const std::function<bool()>& stop) {
+  TERN_REQUIRE(w.sampler.has_value(), "no sampler");
+  const Timer timer;
+  count = std::min(count, samples.size());
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const auto share = [&](int rank) { return count * static_cast<std::size_t>(rank) / ranks; };
+  const std::size_t first = share(group.rank()), last = share(group.rank() + 1);
+  const std::size_t largest_share = (count + ranks - 1) / ranks, batch = w.sampler->batch();
 
   Accuracy accuracy;
   std::int64_t sums[3] = {static_cast<std::int64_t>(last - first), 0, 0};
-  for (std::size_t i = 0; i < written.size(); ++i) {
-    Solution solution = judge(samples[first + i], written[i], deck, tokenizer);
-    sums[1] += solution.correct ? 1 : 0;
-    sums[2] += solution.well_formed ? 1 : 0;
-    if (group.rank() == 0 && i < shown_solutions) accuracy.shown.push_back(std::move(solution));
+  for (std::size_t done = 0; done < largest_share; done += batch) {  // as often on every rank
+    if (stop && stop()) return std::nullopt;
+    const std::size_t from = std::min(first + done, last), to = std::min(from + batch, last);
+    const auto written = write_levels(w, deck, samples, from, to, tokenizer);
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      Solution solution = judge(samples[from + i], written[i], deck, tokenizer);
+      sums[1] += solution.correct ? 1 : 0;
+      sums[2] += solution.well_formed ? 1 : 0;
+      if (group.rank() == 0 && done + i < shown_solutions)
+        accuracy.shown.push_back(std::move(solution));
+    }
   }
   group.all_reduce(sums, 3, comm::Sum::sum);
   accuracy.problems = sums[0];
@@ -155,10 +173,14 @@ std::vector<std::string> write_freely(plan::Workload<T>& w, const deck::Deck& de
   return texts;
 }
 
-template Accuracy solve(plan::Workload<float>&, const deck::Deck&, const std::vector<data::Sample>&,
-                        std::size_t, const data::Tokenizer&, comm::Group&);
-template Accuracy solve(plan::Workload<bf16>&, const deck::Deck&, const std::vector<data::Sample>&,
-                        std::size_t, const data::Tokenizer&, comm::Group&);
+template std::optional<Accuracy> solve(plan::Workload<float>&, const deck::Deck&,
+                                       const std::vector<data::Sample>&, std::size_t,
+                                       const data::Tokenizer&, comm::Group&,
+                                       const std::function<bool()>&);
+template std::optional<Accuracy> solve(plan::Workload<bf16>&, const deck::Deck&,
+                                       const std::vector<data::Sample>&, std::size_t,
+                                       const data::Tokenizer&, comm::Group&,
+                                       const std::function<bool()>&);
 template std::vector<std::string> write_freely(plan::Workload<float>&, const deck::Deck&,
                                                const data::Tokenizer&, const std::string&);
 template std::vector<std::string> write_freely(plan::Workload<bf16>&, const deck::Deck&,

@@ -1,6 +1,8 @@
 /// Problems solved by a model of block diffusion: it is given the question alone, and writes plan
 /// and execution; the answer is the number after `####`.
 #pragma once
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,11 +34,13 @@ struct Interval {
 Interval wilson(std::int64_t hits, std::int64_t of);
 
 /// Solves the first `count` samples, divided among the ranks; the same solutions for any number of
-/// them, up to rounding. Collective.
+/// them, up to rounding. Collective. `stop`, if given, is asked before each batch and tells all
+/// ranks the same; once it holds, nothing is returned.
 template <class T>
-Accuracy solve(plan::Workload<T>& workload, const deck::Deck& deck,
-               const std::vector<data::Sample>& samples, std::size_t count,
-               const data::Tokenizer& tokenizer, comm::Group& group);
+std::optional<Accuracy> solve(plan::Workload<T>& workload, const deck::Deck& deck,
+                              const std::vector<data::Sample>& samples, std::size_t count,
+                              const data::Tokenizer& tokenizer, comm::Group& group,
+                              const std::function<bool()>& stop = {});
 
 /// "exact match 12.3% (162 of 1319; 95% interval 10.6 to 14.2%), well-formed 98.1%"
 std::string summary(const Accuracy& accuracy);

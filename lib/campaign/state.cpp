@@ -14,18 +14,25 @@ std::uint64_t sample_hash(std::uint64_t sample) {
   return z ^ (z >> 31);
 }
 
+std::map<std::string, double> to_numbers(const TrainState& s) {
+  return {{"updates", static_cast<double>(s.updates)},
+          {"skipped", static_cast<double>(s.skipped)},
+          {"skipped_in_row", static_cast<double>(s.skipped_in_row)},
+          {"seconds", s.seconds},
+          {"joules", s.joules},
+          {"evaluated_step", static_cast<double>(s.evaluated_step)},
+          {"validation_loss", s.validation_loss},
+          {"best_loss", s.best_loss},
+          {"best_step", static_cast<double>(s.best_step)},
+          {"evaluations_without_gain", static_cast<double>(s.evaluations_without_gain)}};
+}
+
 checkpoint::Header to_header(const TrainState& s, const std::string& deck_text) {
   checkpoint::Header header;
   header.step = s.step;
   header.tokens = s.tokens;
   header.deck = deck_text;
-  header.numbers = {{"updates", static_cast<double>(s.updates)},
-                    {"skipped", static_cast<double>(s.skipped)},
-                    {"skipped_in_row", static_cast<double>(s.skipped_in_row)},
-                    {"seconds", s.seconds},
-                    {"best_loss", s.best_loss},
-                    {"best_step", static_cast<double>(s.best_step)},
-                    {"evaluations_without_gain", static_cast<double>(s.evaluations_without_gain)}};
+  header.numbers = to_numbers(s);
   header.texts = {{"samples_hash", fmt::format("{:016x}", s.samples_hash)},
                   {"tern_version", std::string(version())},
                   {"commit", std::string(commit())}};
@@ -50,6 +57,15 @@ TrainState from_header(const checkpoint::Header& header) {
   s.skipped = count("skipped");
   s.skipped_in_row = count("skipped_in_row");
   s.seconds = number("seconds");
+  // Checkpoints of earlier versions lack these three: their last evaluation is repeated.
+  const TrainState start;
+  const auto or_start = [&](const char* name, double value) {
+    return header.numbers.contains(name) ? header.numbers.at(name) : value;
+  };
+  s.joules = or_start("joules", start.joules);
+  s.evaluated_step = static_cast<std::int64_t>(
+      or_start("evaluated_step", static_cast<double>(start.evaluated_step)));
+  s.validation_loss = or_start("validation_loss", start.validation_loss);
   s.best_loss = number("best_loss");
   s.best_step = count("best_step");
   s.evaluations_without_gain = count("evaluations_without_gain");

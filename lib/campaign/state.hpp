@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "checkpoint/checkpoint.hpp"
@@ -13,7 +14,10 @@ struct TrainState {
   std::int64_t tokens = 0;   // consumed by all ranks
   std::int64_t updates = 0;  // steps applied
   std::int64_t skipped = 0, skipped_in_row = 0;
-  double seconds = 0;  // of training, over all restarts
+  double seconds = 0;  // of wall time, start and evaluations included, over all restarts
+  double joules = 0;   // of all ranks' devices, likewise
+  std::int64_t evaluated_step = -1;  // the last one evaluated; -1: none
+  double validation_loss = std::numeric_limits<double>::infinity();  // there
   double best_loss = std::numeric_limits<double>::infinity();
   std::int64_t best_step = 0;
   std::int64_t evaluations_without_gain = 0;
@@ -25,6 +29,8 @@ struct TrainState {
 /// Mixes a global sample number (SplitMix64's finalizer; Steele, Lea & Flood 2014).
 std::uint64_t sample_hash(std::uint64_t sample);
 
+/// All of it but step and tokens, by name.
+std::map<std::string, double> to_numbers(const TrainState& state);
 checkpoint::Header to_header(const TrainState& state, const std::string& deck_text);
 TrainState from_header(const checkpoint::Header& header);
 

@@ -26,7 +26,7 @@ struct Loaded {
     workload.model.prepare(workload.context);
     if (workload.generator) workload.generator->prepare(workload.context);
     if (workload.sampler) workload.sampler->prepare(workload.context);
-    load_weights(workload, weights_source(deck), log);
+    load_weights(workload, deck.model, weights_source(deck), log);
   }
   plan::Layout layout;
   Arena arena;
@@ -61,7 +61,7 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
   Loaded<T> loaded(resolved, plan.total_bytes, mesh, log);
   const Timer timer;
   const objective::Score result =
-      evaluate(loaded.workload, resolved, loaded.layout, *valid.source, mesh.data(), false);
+      *evaluate(loaded.workload, resolved, loaded.layout, *valid.source, mesh.data(), false);
   log.line("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
            std::exp(result.loss), result.tokens, timer.seconds());
   for (const auto& [name, value] : result.metrics)
@@ -71,7 +71,7 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
                                    ? static_cast<std::size_t>(deck.evaluation.problems)
                                    : valid.samples.size();
   const Accuracy accuracy =
-      solve(loaded.workload, resolved, valid.samples, problems, *tokenizer, mesh.data());
+      *solve(loaded.workload, resolved, valid.samples, problems, *tokenizer, mesh.data());
   log.line("{}{}", page(accuracy.shown), summary(accuracy));
   return finished;
 }

@@ -23,13 +23,14 @@ std::vector<std::filesystem::path> event_files(const std::filesystem::path& dire
 }
 
 // What was cut off or damaged at the file's end goes as well.
-void drop_events_beyond(const std::filesystem::path& file, std::int64_t last_step) {
+void drop_events_beyond(const std::filesystem::path& file, std::int64_t last_step, bool evaluated) {
   const std::string all = detail::read_file(file);
   std::string kept;
   std::string_view rest = all;
   while (const auto record = detail::take_record(rest)) {
     const auto step = detail::event_step(*record);
     if (!step || *step > last_step) continue;
+    if (*step == last_step && !evaluated && record->find("val/") != record->npos) continue;
     kept += detail::frame_record(*record);
   }
   if (kept.size() != all.size() && !detail::replace_file(file, kept))
@@ -40,13 +41,14 @@ double unix_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::filesystem::path next_file(const std::filesystem::path& directory, std::int64_t resume_step) {
+std::filesystem::path next_file(const std::filesystem::path& directory, std::int64_t resume_step,
+                                bool evaluated) {
   long long seconds = static_cast<long long>(unix_now());
   for (const auto& file : event_files(directory)) {
     const std::string number = file.filename().string().substr(prefix.size());
     seconds = std::max(seconds, std::atoll(number.c_str()) + 1);
     if (resume_step > 0)
-      drop_events_beyond(file, resume_step);
+      drop_events_beyond(file, resume_step, evaluated);
     else
       std::filesystem::remove(file);
   }
@@ -55,8 +57,9 @@ std::filesystem::path next_file(const std::filesystem::path& directory, std::int
 
 }  // namespace
 
-EventWriter::EventWriter(const std::filesystem::path& directory, std::int64_t resume_step)
-    : file_(next_file(directory, resume_step)) {
+EventWriter::EventWriter(const std::filesystem::path& directory, std::int64_t resume_step,
+                         bool evaluated)
+    : file_(next_file(directory, resume_step, evaluated)) {
   const double now = unix_now();
   file_.append(detail::frame_record(detail::version_event(now)));
   if (resume_step > 0)

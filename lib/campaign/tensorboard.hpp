@@ -16,13 +16,17 @@ class EventWriter {
  public:
   /// Opens a new events.out.tfevents.TIME.tern in `directory`; its name sorts after those that are
   /// there, which is the order TensorBoard reads them in. Events of older files with a step beyond
-  /// `resume_step` are removed, and a running TensorBoard is told to forget them. Throws UserError
-  /// if the directory cannot be written.
-  EventWriter(const std::filesystem::path& directory, std::int64_t resume_step);
+  /// `resume_step` are removed, and unless that step was `evaluated`, its evaluation's; a running
+  /// TensorBoard is told to forget them. Throws UserError if the directory cannot be written.
+  EventWriter(const std::filesystem::path& directory, std::int64_t resume_step,
+              bool evaluated = true);
 
   /// One event with all values (stored as float). False if the disk refuses it.
   bool write(double unix_seconds, std::int64_t step,
              const std::vector<std::pair<std::string, double>>& values);
+
+  /// Puts what was written on the disk; false if that fails.
+  bool sync() { return file_.sync(); }
 
  private:
   detail::AppendFile file_;

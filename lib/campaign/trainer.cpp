@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "base/error.hpp"
-#include "campaign/problems.hpp"
+#include "campaign/detail/append_file.hpp"
+#include "campaign/detail/deck_changes.hpp"
 #include "campaign/weights.hpp"
 #include "comm/text.hpp"
 #include "deck/rules.hpp"
@@ -14,7 +14,9 @@
 namespace tern::campaign {
 namespace {
 
-constexpr double job_end_margin_seconds = 120;  // to write a checkpoint before Slurm ends the job
+// Before Slurm ends the job, beside the time of steps and checkpoints.
+constexpr double least_margin_seconds = 10;
+constexpr double assumed_write_rate = 5e8;  // bytes a second, until a checkpoint was written
 
 std::size_t threads_of(const deck::Deck& deck) {
   return static_cast<std::size_t>(deck.data.threads);
@@ -50,7 +52,8 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
       meter_(local_rank),
       phases_([this] { workload_.context.fence("phase"); }),
       peak_tflops_(deck.objective.kind == "block_diffusion" ? std::nullopt
-                                                            : plan::peak_tflops(deck)) {
+                                                            : plan::peak_tflops(deck)),
+      clock_(options.clock) {
   TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
                plan.total_bytes, arena_.bytes());
   workload_.model.prepare(workload_.context);
@@ -59,8 +62,9 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
   if (workload_.generator) workload_.generator->prepare(workload_.context);
   if (workload_.sampler) workload_.sampler->prepare(workload_.context);
   if (world_.rank() == 0) {
-    metrics_.emplace(directory_.path, state_.step);
+    metrics_.emplace(directory_.path, state_.step, state_.evaluated_step == state_.step);
     report_.emplace(directory_.path, log_);
+    warn_of_space();
   }
 }
 
@@ -86,6 +90,9 @@ void Trainer<T>::start_parameters(bool resume) {
   auto newest = resume ? open_agreed_checkpoint() : std::nullopt;
   if (newest) {
     state_ = from_header(newest->header());
+    earlier_seconds_ = state_.seconds;
+    earlier_joules_ = state_.joules;
+    require_same_model(newest->header());
     snapshot_.load(context, *newest);
     workload_.objective->restore(newest->header().numbers);
     log_.line("resumed from {} (step {}, {:.1f} M tokens)", newest->path().string(), state_.step,
@@ -97,12 +104,46 @@ void Trainer<T>::start_parameters(bool resume) {
       workload_.parameters.initialize(context, workload_.tree,
                                       static_cast<std::uint64_t>(deck_.campaign.seed));
     else
-      load_weights(workload_, deck_.model.load, log_);
+      load_weights(workload_, deck_.model, deck_.model.load, log_);
   }
   if (!newest) workload_.optimizer->start_average(context);
   workload_.parameters.refresh_compute(context);
   workload_.optimizer->gather_parameters(context);
   context.fence("parameters ready");
+}
+
+/// Shapes alone do not make the same model, nor the same run.
+template <class T>
+void Trainer<T>::require_same_model(const checkpoint::Header& header) {
+  const detail::DeckChanges changes = detail::changes_of(header.deck, deck_);
+  if (!changes.readable)
+    log_.warning("the deck in the checkpoint is not readable by this version: not compared");
+  if (!changes.model.empty())
+    user_error(
+        "the checkpoint of step {} in {} is of another model than the deck's:\n{}\nwrite the deck "
+        "as it was, or set another &output directory for a new run",
+        header.step, directory_.checkpoints().string(), deck::text_of(changes.model));
+  if (!changes.others.empty())
+    log_.line("resumed with another deck than the checkpoint's:\n{}",
+              deck::text_of(changes.others));
+}
+
+/// Of the checkpoints that the run keeps, those that fit on the disk, said before the first step.
+template <class T>
+void Trainer<T>::warn_of_space() const {
+  std::error_code error;
+  const auto space = std::filesystem::space(directory_.checkpoints(), error);
+  if (error || plan_.checkpoint_bytes == 0) return;
+  const auto fit = static_cast<std::int64_t>(space.available / plan_.checkpoint_bytes);
+  // One more than is kept: the oldest goes once the newest is whole.
+  const std::int64_t kept = deck_.checkpoint.keep + (deck_.checkpoint.keep_best ? 1 : 0) + 1;
+  const std::int64_t there = checkpoint::count(directory_.checkpoints());
+  if (fit + there >= kept && fit > 0) return;
+  log_.warning(
+      "the disk of {} has {:.3g} GiB free, room for {} more checkpoints of {:.3g} GiB; the run "
+      "holds up to {} at a time: free space, or lower &checkpoint keep",
+      directory_.checkpoints().string(), static_cast<double>(space.available) / (1 << 30), fit,
+      static_cast<double>(plan_.checkpoint_bytes) / (1 << 30), kept);
 }
 
 template <class T>
@@ -126,17 +167,20 @@ int Trainer<T>::run() {
   log_.line("train: {}", data_.train.summary);
   log_.line("valid: {}", data_.valid.summary);
   warn_of_verdict();
-  if (state_.step == 0 && deck_.evaluation.every > 0) evaluate();
   stop_ = reason_to_stop();
+  // Of step 0, or one that a kill has cut off.
+  if (stop_ == Stop::none && due(deck_.evaluation.every)) evaluate();
+  if (stop_ == Stop::none) stop_ = reason_to_stop();
   while (stop_ == Stop::none) {
     step();
     if (stop_ == Stop::none && due(deck_.evaluation.every)) evaluate();
     if (stop_ == Stop::none && due(deck_.checkpoint.every)) save();
     if (stop_ == Stop::none) stop_ = reason_to_stop();
   }
-  finish(stop_);
-  if (stop_ == Stop::interrupted) return interrupted;
+  const bool saved = finish(stop_);
   if (stop_ == Stop::diverged) return diverged;
+  if (!saved) return not_saved;
+  if (stop_ == Stop::interrupted) return interrupted;
   return conclude() ? finished : verdict_failed;
 }
 
@@ -161,7 +205,8 @@ void Trainer<T>::step() {
   state_.samples_hash += result.samples_hash;
   if (result.applied) ++state_.updates;
   const double seconds = timer.seconds();
-  state_.seconds += seconds;
+  progressed_ = true;
+  longest_step_ = std::max(longest_step_, seconds);
   interval_seconds_ += seconds;
   interval_wait_ += result.wait_seconds;
   interval_ += result.counts;
@@ -191,56 +236,81 @@ void Trainer<T>::watch(const StepResult& result) {
 
 template <class T>
 void Trainer<T>::evaluate() {
-  if (evaluated_step_ == state_.step) return;
-  if (state_.step > 0)
-    save();  // always before an evaluation: nothing that happens in it can cost the steps so far
+  if (state_.evaluated_step == state_.step) return;
+  if (state_.step > 0) save();  // a kill from here on costs this evaluation alone: it is repeated
   const auto timed = phases_.scope(Phase::evaluation);
   const Timer timer;
+  const auto stop = [this] { return told_to_stop(); };
   workload_.optimizer->exchange_average(workload_.context);
-  const objective::Score result = campaign::evaluate(workload_, deck_, layout_, *data_.valid.source,
-                                                     mesh_.data(), state_.step > 0);
-  evaluated_step_ = state_.step;
-  validation_loss_ = result.loss;
-  const bool better = state_.step > 0 && result.loss < state_.best_loss;
-  log_.line("step {:>6}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s){}",
-            state_.step, result.loss, std::exp(result.loss), result.tokens, timer.seconds(),
-            better ? "  best" : "");
-  if (better) {
-    state_.best_loss = result.loss;
-    state_.best_step = state_.step;
-    state_.evaluations_without_gain = 0;
-    if (deck_.checkpoint.keep_best) store_.mark_best(state_.step);
-  } else if (state_.step > 0) {
-    ++state_.evaluations_without_gain;
+  const auto result = campaign::evaluate(workload_, deck_, layout_, *data_.valid.source,
+                                         mesh_.data(), state_.step > 0, stop);
+  const double seconds = timer.seconds();
+  std::optional<Accuracy> accuracy;
+  const bool solves = workload_.sampler && state_.step > 0;
+  if (result && solves) accuracy = solve_problems();
+  if (!result || (solves && !accuracy)) {
+    workload_.optimizer->exchange_average(workload_.context);
+    stop_ = Stop::interrupted;
+    return;
   }
-  Values values{{"val/loss", result.loss}, {"val/perplexity", std::exp(result.loss)}};
-  values.insert(values.end(), result.metrics.begin(), result.metrics.end());
-  if (workload_.sampler && state_.step > 0) solve_problems(values);
+  const bool better = state_.step > 0 && result->loss < state_.best_loss;
+  take_in(*result);
+  log_.line("step {:>6}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s){}",
+            state_.step, result->loss, std::exp(result->loss), result->tokens, seconds,
+            better ? "  best" : "");
+  Values values{{"val/loss", result->loss}, {"val/perplexity", std::exp(result->loss)}};
+  values.insert(values.end(), result->metrics.begin(), result->metrics.end());
+  if (accuracy) show(*accuracy, values);
   if (metrics_) metrics_->write(state_.step, values);
   write_samples();
   if (judged() && world_.rank() == 0 && state_.step > 0) judge_so_far();
   workload_.optimizer->exchange_average(workload_.context);
+  account();
+  if (metrics_) metrics_->sync();
+  // Last: whoever finds it may rely on all of the above.
+  std::map<std::string, double> numbers = to_numbers(state_);
+  numbers.merge(workload_.objective->state());
+  numbers.emplace("val/loss", result->loss);
+  store_.evaluated(state_.step, numbers, better && deck_.checkpoint.keep_best);
   if (report_) report_->make();
-  const auto& rules = deck_.evaluation;
-  if (rules.target_loss > 0 && result.loss <= rules.target_loss)
-    stop_ = Stop::target;
-  else if (rules.patience > 0 && state_.evaluations_without_gain >= rules.patience)
-    stop_ = Stop::patience;
 }
 
-/// Exact match on the first problems of the validation set, and a page of solutions. Collective.
+/// What an evaluation changes in the state of the run.
 template <class T>
-void Trainer<T>::solve_problems(Values& values) {
-  const Accuracy accuracy =
-      solve(workload_, deck_, data_.valid.samples,
-            static_cast<std::size_t>(deck_.evaluation.problems), *data_.tokenizer, mesh_.data());
+void Trainer<T>::take_in(const objective::Score& result) {
+  state_.evaluated_step = state_.step;
+  state_.validation_loss = result.loss;
+  if (state_.step > 0 && result.loss < state_.best_loss) {
+    state_.best_loss = result.loss;
+    state_.best_step = state_.step;
+    state_.evaluations_without_gain = 0;
+  } else if (state_.step > 0) {
+    progressed_ = true;
+    ++state_.evaluations_without_gain;
+  }
+  stop_ = satisfied();
+}
+
+/// Exact match on the first problems of the validation set; nothing once the run is told to stop.
+/// Collective.
+template <class T>
+std::optional<Accuracy> Trainer<T>::solve_problems() {
+  return solve(workload_, deck_, data_.valid.samples,
+               static_cast<std::size_t>(deck_.evaluation.problems), *data_.tokenizer, mesh_.data(),
+               [this] { return told_to_stop(); });
+}
+
+/// Its figures, and a page of solutions.
+template <class T>
+void Trainer<T>::show(const Accuracy& accuracy, Values& values) {
   values.emplace_back("val/exact_match", accuracy.exact_match());
   values.emplace_back("val/well_formed", static_cast<double>(accuracy.well_formed) /
                                              static_cast<double>(accuracy.problems));
   log_.line("step {:>6}  {}", state_.step, summary(accuracy));
   if (world_.rank() == 0)
-    std::ofstream(directory_.samples())
-        << fmt::format("step {}: {}\n{}", state_.step, summary(accuracy), page(accuracy.shown));
+    detail::replace_file(
+        directory_.samples(),
+        fmt::format("step {}: {}\n{}", state_.step, summary(accuracy), page(accuracy.shown)));
   if (state_.step < deck_.campaign.max_steps) return;
   std::vector<Solution> solved;
   for (const Solution& solution : accuracy.shown)
@@ -255,7 +325,7 @@ void Trainer<T>::write_samples() {
   for (const std::string& text :
        campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))
     page += fmt::format("---\n{}{}\n", deck_.generation.prompt, text);
-  if (world_.rank() == 0) std::ofstream(directory_.samples()) << page;
+  if (world_.rank() == 0) detail::replace_file(directory_.samples(), page);
   if (state_.step >= deck_.campaign.max_steps || stop_ != Stop::none)
     log_.line("sample at {}", page);
 }
@@ -264,25 +334,70 @@ template <class T>
 void Trainer<T>::save() {
   if (saved_step_ == state_.step) return;
   const auto timed = phases_.scope(Phase::checkpoint);
+  const Timer timer;
+  account();
+  if (metrics_) metrics_->sync();  // the checkpoint says that these steps are done
   checkpoint::Header header = to_header(state_, deck::print(deck_, false));
   header.numbers.merge(workload_.objective->state());
   snapshot_.save(workload_.context, store_, header);
   saved_step_ = state_.step;
+  longest_save_ = std::max(longest_save_, timer.seconds());
+}
+
+/// Brings wall time and energy up to date. Collective.
+template <class T>
+void Trainer<T>::account() {
+  state_.seconds = earlier_seconds_ + clock_.seconds();
+  double joules = meter_.read().energy_joules.value_or(0);
+  world_.all_reduce(&joules, 1, comm::Sum::sum);
+  state_.joules = earlier_joules_ + joules;
+}
+
+/// Whether the last evaluation ends the run.
+template <class T>
+typename Trainer<T>::Stop Trainer<T>::satisfied() const {
+  const auto& rules = deck_.evaluation;
+  if (rules.target_loss > 0 && state_.validation_loss <= rules.target_loss) return Stop::target;
+  if (rules.patience > 0 && state_.evaluations_without_gain >= rules.patience)
+    return Stop::patience;
+  return Stop::none;
 }
 
 template <class T>
 typename Trainer<T>::Stop Trainer<T>::reason_to_stop() {
   if (state_.step >= deck_.campaign.max_steps) return Stop::steps;
-  // Clocks and signals differ between ranks: one rank's word is all ranks' word.
-  std::int64_t told[2] = {
-      interrupt_.requested(job_end_margin_seconds) ? 1 : 0,
-      deck_.campaign.max_hours > 0 && state_.seconds > 3600 * deck_.campaign.max_hours ? 1 : 0};
+  if (satisfied() != Stop::none) return satisfied();
+  if (told_to_stop()) return Stop::interrupted;
+  const bool late = earlier_seconds_ + clock_.seconds() > 3600 * deck_.campaign.max_hours;
+  const bool limited = deck_.campaign.max_hours > 0 && state_.step > 0;
+  return world_.any(limited && late) ? Stop::hours : Stop::none;
+}
+
+/// Whether a signal or the end of the job's time asks for a stop. Clocks and signals differ between
+/// ranks: one rank's word is all ranks' word. Collective.
+template <class T>
+bool Trainer<T>::told_to_stop() {
+  const double margin = margin_seconds(), left = interrupt_.seconds_left();
+  std::int64_t told[2] = {interrupt_.signalled() ? 1 : 0, left < margin ? 1 : 0};
   world_.all_reduce(told, 2, comm::Sum::max);
-  if (told[0] != 0) {
-    stop_reason_ = interrupt_.reason();
-    return Stop::interrupted;
-  }
-  return told[1] != 0 ? Stop::hours : Stop::none;
+  if (told[0] == 0 && told[1] == 0) return false;
+  if (told[0] == 0 && !progressed_)  // queued again, it would come as far as now
+    user_error(
+        "{:.0f} s of the job are left, and a step and a checkpoint of {:.3g} GiB may take {:.0f}: "
+        "ask for more time (sbatch --time)",
+        left, static_cast<double>(plan_.checkpoint_bytes) / (1 << 30), margin);
+  stop_reason_ = interrupt_.reason();
+  log_.line("step {:>6}  {}: the run ends here", state_.step, stop_reason_);
+  return true;
+}
+
+/// Of a job's time, for what is in progress and the last checkpoint: the one being written must be
+/// finished first.
+template <class T>
+double Trainer<T>::margin_seconds() const {
+  const double planned = static_cast<double>(plan_.checkpoint_bytes) / assumed_write_rate;
+  const double write = store_.seconds() > 0 ? store_.seconds() : planned;
+  return least_margin_seconds + 2 * longest_step_ + longest_save_ + 2 * write;
 }
 
 template class Trainer<float>;

@@ -10,6 +10,7 @@
 #include "campaign/evaluation.hpp"
 #include "campaign/interrupt.hpp"
 #include "campaign/metrics.hpp"
+#include "campaign/problems.hpp"
 #include "campaign/report.hpp"
 #include "campaign/run_directory.hpp"
 #include "campaign/snapshot.hpp"
@@ -40,20 +41,30 @@ class Trainer {
   // Before the loop.
   std::optional<checkpoint::Reader> open_agreed_checkpoint();
   void start_parameters(bool resume);
+  void require_same_model(const checkpoint::Header& header);
   void open_reader();
+  void warn_of_space() const;
 
   // Within it, in this order.
   void step();
   void watch(const StepResult& result);
   void log_step(const StepResult& result, double rate);
   void evaluate();
-  void save();
-  void solve_problems(Values& values);
+  void take_in(const objective::Score& result);
+  std::optional<Accuracy> solve_problems();
+  void show(const Accuracy& accuracy, Values& values);
   void write_samples();
+  void save();
+  void account();
+  Stop satisfied() const;
   Stop reason_to_stop();
+  bool told_to_stop();
+  double margin_seconds() const;
 
   // After it.
-  void finish(Stop stop);
+  bool finish(Stop stop);
+  bool save_at_last();
+  std::string summary_of_end(Stop stop, bool saved) const;
   bool wait_for_checkpoint();
   bool conclude();
   Verdict judge_so_far();
@@ -87,8 +98,11 @@ class Trainer {
 
   Stop stop_ = Stop::none;
   std::string stop_reason_;
-  std::int64_t saved_step_ = -1, evaluated_step_ = -1;
-  double validation_loss_ = 0;
+  std::int64_t saved_step_ = -1;
+  bool progressed_ = false;  // a step or an evaluation since the start, which a checkpoint holds
+  Timer clock_;              // of this start; earlier ones:
+  double earlier_seconds_ = 0, earlier_joules_ = 0;
+  double longest_step_ = 0, longest_save_ = 0;  // seconds
   // Since the last logged step: seconds of steps alone, seconds waited for data, what was read.
   double interval_seconds_ = 0, interval_wait_ = 0;
   data::Counts interval_;

@@ -84,10 +84,19 @@ bool Trainer<T>::wait_for_checkpoint() {
   return store_.wait();
 }
 
+/// The last checkpoint, tried twice; whether it is on the disk, as all ranks are told. Collective.
 template <class T>
-void Trainer<T>::finish(Stop stop) {
-  const std::string money =
-      deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "";
+bool Trainer<T>::save_at_last() {
+  save();
+  if (!world_.any(!wait_for_checkpoint())) return true;
+  saved_step_ = -1;
+  save();
+  return !world_.any(!wait_for_checkpoint());
+}
+
+/// Ends the run for this reason; whether its last state is saved. Collective.
+template <class T>
+bool Trainer<T>::finish(Stop stop) {
   if (stop == Stop::diverged) {
     wait_for_checkpoint();
     log_.line(
@@ -96,36 +105,51 @@ void Trainer<T>::finish(Stop stop) {
         state_.step, state_.skipped_in_row, directory_.checkpoints().string(),
         judged() && deck_.objective.preset != "aggressive" ? ", write preset = 'aggressive'" : "");
     if (judged()) conclude();
-    return;
+    return true;
   }
-  save();
-  if (stop != Stop::interrupted) evaluate();
-  const bool saved = wait_for_checkpoint();
-  if (stop == Stop::interrupted)
-    log_.line(
-        "stopped at step {} by {}: {}; exit code {}", state_.step, stop_reason_,
-        saved ? "checkpoint written, go on with --resume" : "THE CHECKPOINT COULD NOT BE WRITTEN",
-        static_cast<int>(interrupted));
-  else if (stop == Stop::target)
-    log_.line("reached validation loss {:.4f} <= {:.4f} at step {}: {}, {:.1f} M tokens{}",
-              validation_loss_, deck_.evaluation.target_loss, state_.step, duration(state_.seconds),
-              static_cast<double>(state_.tokens) / 1e6, money);
-  else
-    log_.line(
-        "{} at step {}: validation loss {:.4f}, best {:.4f} at step {}; {}, {:.1f} M tokens{}",
-        stop == Stop::hours      ? "stopped by max_hours"
-        : stop == Stop::patience ? "stopped by patience"
-                                 : "finished",
-        state_.step, validation_loss_, state_.best_loss, state_.best_step, duration(state_.seconds),
-        static_cast<double>(state_.tokens) / 1e6, money);
+  if (stop != Stop::interrupted) {
+    evaluate();
+    if (stop_ == Stop::interrupted) stop = stop_;
+    stop_ = stop;
+  }
+  const bool saved = save_at_last();
+  account();
+  log_.line("{}", summary_of_end(stop, saved));
   log_.line("{}", phases_.table(world_));
-  const DeviceUsage usage = meter_.read();
-  double joules = usage.energy_joules.value_or(0);
-  world_.all_reduce(&joules, 1, comm::Sum::sum);
-  if (joules > 0) log_.line("energy {:.1f} kJ", joules / 1e3);
+  if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);
   log_.line("memory planned {:.3f} GiB a rank; in use {:.3f} GiB",
             static_cast<double>(plan_.total_bytes) / gib,
-            static_cast<double>(usage.memory_bytes) / gib);
+            static_cast<double>(meter_.read().memory_bytes) / gib);
+  if (metrics_ && !metrics_->complete())
+    log_.warning("the disk refused some lines of {}/metrics.jsonl: they are missing",
+                 directory_.path.string());
+  return saved;
+}
+
+template <class T>
+std::string Trainer<T>::summary_of_end(Stop stop, bool saved) const {
+  if (!saved)
+    return fmt::format(
+        "ended at step {}, but ITS CHECKPOINT COULD NOT BE WRITTEN to {}: free space there, then "
+        "resume from the last one with --resume; exit code {}",
+        state_.step, directory_.checkpoints().string(), static_cast<int>(not_saved));
+  if (stop == Stop::interrupted)
+    return fmt::format(
+        "stopped at step {} by {}: checkpoint written, resume with --resume; exit "
+        "code {}",
+        state_.step, stop_reason_, static_cast<int>(interrupted));
+  const std::string spent = fmt::format(
+      "{}, {:.1f} M tokens{}", duration(state_.seconds), static_cast<double>(state_.tokens) / 1e6,
+      deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "");
+  if (stop == Stop::target)
+    return fmt::format("reached validation loss {:.4f} <= {:.4f} at step {}: {}",
+                       state_.validation_loss, deck_.evaluation.target_loss, state_.step, spent);
+  return fmt::format("{} at step {}: validation loss {:.4f}, best {:.4f} at step {}; {}",
+                     stop == Stop::hours      ? "stopped by max_hours"
+                     : stop == Stop::patience ? "stopped by patience"
+                                              : "finished",
+                     state_.step, state_.validation_loss, state_.best_loss, state_.best_step,
+                     spent);
 }
 
 /// What the verdict at the end will miss is better known at the beginning.
@@ -172,7 +196,7 @@ bool Trainer<T>::conclude() {
 #define INSTANTIATE(T)                                           \
   template void Trainer<T>::log_step(const StepResult&, double); \
   template double Trainer<T>::cost(double) const;                \
-  template void Trainer<T>::finish(Stop);                        \
+  template bool Trainer<T>::finish(Stop);                        \
   template void Trainer<T>::warn_of_verdict() const;             \
   template Verdict Trainer<T>::judge_so_far();                   \
   template bool Trainer<T>::conclude();

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/timer.hpp"
+#include "campaign/detail/deck_changes.hpp"
 #include "campaign/parts.hpp"
 #include "campaign/snapshot.hpp"
 #include "campaign/weight_stream.hpp"
@@ -97,14 +98,27 @@ checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   return std::move(*newest);
 }
 
+/// Shapes alone do not make the same model.
+void require_same_meaning(const checkpoint::Reader& reader, const deck::Model& model) {
+  deck::Deck deck;
+  deck.model = model;
+  auto changes = detail::changes_of(reader.header().deck, deck).model;
+  std::erase_if(changes, [](const deck::Difference& d) { return d.name == "context"; });
+  if (!changes.empty())
+    user_error("{} holds another model than the deck's:\n{}", reader.path().string(),
+               deck::text_of(changes));
+}
+
 /// The weights of a checkpoint: their moving average, if the run kept one, for it is what training
 /// evaluates.
 struct StoredWeights {
-  StoredWeights(const fs::path& from, const model::ParameterTree& tree, Log& log)
+  StoredWeights(const fs::path& from, const model::ParameterTree& tree, const deck::Model& model,
+                Log& log)
       : reader(open_checkpoint(from, log)) {
     std::vector<checkpoint::Tensor> wanted;
     for (const model::Parameter& p : tree.parameters()) wanted.push_back({"/" + p.name, p.whole});
     require_same_model(reader, of_all_stages(wanted, tree.share()));
+    require_same_meaning(reader, model);
     if (reader.has("/optimizer/ema/" + tree.parameters().front().name)) prefix = "/optimizer/ema/";
   }
 
@@ -177,12 +191,13 @@ std::optional<deck::LoadedModel> model_at(const std::string& load) {
 
 template <class T>
 void load_weights(const ops::Context& context, const model::ParameterTree& tree,
-                  model::Parameters<T>& parameters, const fs::path& from, Log& log) {
+                  const deck::Model& model, model::Parameters<T>& parameters, const fs::path& from,
+                  Log& log) {
   Target<T> target{context, tree, parameters};
   if (checkpoint::is_transformers(from)) {
     log.line("weights from {}{}", from.string(), speed(load_transformers(target, from, log)));
   } else {
-    const StoredWeights stored(from, tree, log);
+    const StoredWeights stored(from, tree, model, log);
     log.line("{}{}", stored.summary(), speed(load_checkpoint(target, stored, log)));
   }
   parameters.refresh_compute(context);
@@ -190,8 +205,8 @@ void load_weights(const ops::Context& context, const model::ParameterTree& tree,
 }
 
 template <class T>
-void load_weights(plan::Workload<T>& w, const fs::path& from, Log& log) {
-  load_weights(w.context, w.tree, w.parameters, from, log);
+void load_weights(plan::Workload<T>& w, const deck::Model& model, const fs::path& from, Log& log) {
+  load_weights(w.context, w.tree, model, w.parameters, from, log);
 }
 
 void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path& directory,
@@ -217,7 +232,7 @@ void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path
     });
     log.line("weights from {}", from.string());
   } else {
-    const StoredWeights stored(from, tree, log);
+    const StoredWeights stored(from, tree, deck.model, log);
     write([&](const model::Parameter& p, const checkpoint::Part& part, float* to) {
       stored.read(p.name, p.whole.back(), part, to);
     });
@@ -226,11 +241,11 @@ void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path
   log.line("exported to {} ({:.1f} s)", directory.string(), timer.seconds());
 }
 
-template void load_weights(const ops::Context&, const model::ParameterTree&,
+template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,
                            model::Parameters<float>&, const fs::path&, Log&);
-template void load_weights(const ops::Context&, const model::ParameterTree&,
+template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,
                            model::Parameters<bf16>&, const fs::path&, Log&);
-template void load_weights(plan::Workload<float>&, const fs::path&, Log&);
-template void load_weights(plan::Workload<bf16>&, const fs::path&, Log&);
+template void load_weights(plan::Workload<float>&, const deck::Model&, const fs::path&, Log&);
+template void load_weights(plan::Workload<bf16>&, const deck::Model&, const fs::path&, Log&);
 
 }  // namespace tern::campaign

@@ -15,12 +15,15 @@ std::optional<deck::LoadedModel> model_at(const std::string& load);
 
 /// Fills the parameters from a Transformers directory (one with config.json), a checkpoint.h5 or
 /// its folder, or the newest checkpoint below a run's folder: this rank's part of each, through a
-/// few MiB of host memory. Collective over a replica. Throws UserError if it is of another model.
+/// few MiB of host memory. Collective over a replica. Throws UserError if it is of another model:
+/// of other shapes, or, where the deck is stored with it, of another &model but for its context.
 template <class T>
 void load_weights(const ops::Context& context, const model::ParameterTree& tree,
-                  model::Parameters<T>& parameters, const std::filesystem::path& from, Log& log);
+                  const deck::Model& model, model::Parameters<T>& parameters,
+                  const std::filesystem::path& from, Log& log);
 template <class T>
-void load_weights(plan::Workload<T>& workload, const std::filesystem::path& from, Log& log);
+void load_weights(plan::Workload<T>& workload, const deck::Model& model,
+                  const std::filesystem::path& from, Log& log);
 
 /// Copies the weights at `from` (as for load_weights) to a Transformers directory, on the host,
 /// through a few MiB of memory. If `from` is such a directory, or the deck's &model load is, the

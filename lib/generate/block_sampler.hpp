@@ -55,6 +55,9 @@ class BlockSampler {
       const std::vector<std::vector<std::vector<std::int32_t>>>& given,
       const BlockSampling& options);
 
+  /// Sequences sampled together.
+  std::size_t batch() const { return batch_; }
+
   /// Of all sample() calls: forward passes, and rows in them, padding included.
   struct Work {
     std::size_t passes = 0, rows = 0;

@@ -1,8 +1,8 @@
-"""Whole campaigns of a tiny model through the real trainer: ranks, restart, stops, refusals, tasks.
+"""Whole campaigns of a tiny model through the real trainer: ranks, restart, refusals, tasks.
 
     runs.py TRAINER MPIRUN [unittest arguments]        each class is one ctest entry
 """
-import json, os, random, re, signal, time
+import json, os, random, re, signal
 
 from tiny import EXPERTS, MUON, Campaign, main, write_shard
 
@@ -134,39 +134,6 @@ class Resume(Campaign):
         self.assertEqual(self.steps("whole"), self.steps("run"))
 
 
-class Stops(Campaign):
-    def test_finished_run_resumes_to_nothing(self):
-        self.run_trainer()
-        self.run_trainer("--resume")
-        self.assertEqual(sorted(self.steps()), list(range(1, 41)))
-
-    def test_target_loss(self):
-        text = self.run_trainer("--set", "evaluation.target_loss=5.5", "--set", "cost.dollars_per_gpu_hour=3")
-        self.assertRegex(text, r"reached validation loss \d+\.\d+ <= 5\.5000 at step 20: .* tokens, \$0\.00")
-
-    def test_patience(self):
-        text = self.run_trainer("--set", "evaluation.patience=1", "--set", "evaluation.every=5", "--set", "optimizer.lr=1e-30")
-        self.assertIn("stopped by patience at step 10", text)
-
-    def test_max_hours(self):
-        text = self.run_trainer("--set", "campaign.max_hours=1e-9")
-        self.assertIn("stopped by max_hours at step 1:", text)
-
-    def test_divergence_ends_with_its_own_code_and_the_last_good_checkpoint(self):
-        text = self.run_trainer("--set", "optimizer.lr=1e30", "--set", "optimizer.warmup_steps=0", "--set", "output.skip_limit=3",
-                                "--set", "optimizer.weight_decay=0", code=76)
-        self.assertIn("3 in a row", text)
-        self.assertIn("last good checkpoint", text)
-
-    def test_the_end_of_a_slurm_job_is_a_stop(self):
-        os.environ["SLURM_JOB_END_TIME"] = str(int(time.time()) + 60)
-        try:
-            text = self.run_trainer(code=75)
-        finally:
-            del os.environ["SLURM_JOB_END_TIME"]
-        self.assertIn("time limit", text)
-
-
 class Refusals(Campaign):
     def refused(self, *words, options=(), ranks=1):
         text = self.run_trainer(*options, ranks=ranks, code=1)
@@ -200,11 +167,24 @@ class Refusals(Campaign):
 
     def test_a_checkpoint_of_another_model(self):
         self.run_trainer()
+        evaluate, new = ("--set", "campaign.task='evaluate'"), ("--set", "model.load='run'", "--set", "output.directory=new")
         for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3, "/model/layers/2/[^ ]+ is missing")):
-            other = ("--set", f"model.layers={layers}")
-            for task in (("--set", "campaign.task='evaluate'"), ("--resume",), ("--set", "model.load='run'", "--set", "output.directory=new")):
-                text = self.run_trainer(*other, *task, code=1)
+            for task in (evaluate, new):
+                text = self.run_trainer("--set", f"model.layers={layers}", *task, code=1)
                 self.assertRegex(text, rf"run/\S+ holds another model: {words}")
+        # Of the same shapes.
+        for name, was, now in (("heads", "4", "2"), ("rope_base", "10000.0", "500.0"), ("logit_cap", "0.0", "30.0"), ("norm_eps", "1e-05", "0.001"),
+                               ("layers", "2", "3")):
+            shaped = ("--set", "model.head_dim=8", "--set", f"model.{name}={now}") if name == "heads" else ("--set", f"model.{name}={now}")
+            for task in (("--resume",),) if name in ("layers", "heads") else (("--resume",), evaluate, new):
+                self.assertIn(f"model.{name} = {now}, not {was}", self.run_trainer(*shaped, *task, code=1))
+
+    def test_what_else_a_resumed_run_does_differently_is_said(self):
+        self.run_trainer()
+        text = self.run_trainer("--resume", "--set", "campaign.seed=3", "--set", "batch.global=4", "--set", "campaign.max_steps=42")
+        self.assertIn("campaign.seed = 3, not 1337", text)
+        self.assertIn("batch.global = 4, not 8", text)
+        self.assertNotIn("max_steps = 42, not", text)
 
     def test_an_earlier_run_is_not_overwritten(self):
         self.run_trainer()

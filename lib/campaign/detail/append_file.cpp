@@ -35,6 +35,8 @@ bool AppendFile::append(std::string_view piece) {
   return true;
 }
 
+bool AppendFile::sync() { return ::fdatasync(descriptor_) == 0; }
+
 bool replace_file(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path draft = path.string() + ".new";
   std::error_code error;

@@ -16,6 +16,8 @@ class AppendFile {
 
   /// In the file (not necessarily on the disk) when it returns true.
   bool append(std::string_view piece);
+  /// On the disk when it returns true.
+  bool sync();
 
  private:
   int descriptor_;
