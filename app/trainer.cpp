@@ -106,6 +106,7 @@ int main(int argc, char** argv) {
   tern::campaign::watch_signals();
   // 1. MPI starts, and from here on all ranks end together.
   const tern::comm::Session session(&argc, &argv);
+  tern::campaign::release_signals();
   return tern::comm::run_ranks([&]() -> int {
     // 2. Options and deck.
     CommandLine line = parse(argc, argv, session.rank() == 0);

@@ -17,21 +17,25 @@ namespace tern::campaign {
 namespace {
 
 volatile std::sig_atomic_t received = 0;
-volatile std::sig_atomic_t saves = 0;  // whether somebody reads `received`
+enum Answer { held, ends, saved };  // by whoever reads `received`, at once, by the training loop
+volatile std::sig_atomic_t answer = held;
 
 constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
 
 volatile std::sig_atomic_t speaks = 1;  // the first rank, as far as the launcher tells
 
 /// Calls async-signal-safe functions alone.
-void on_signal(int number) {
-  if (received == 0) received = number;
-  if (saves) return;
+[[noreturn]] void end_now() {
   constexpr std::string_view text =
       "stopped by a signal before the first step: nothing is lost; start again with --resume\n";
   [[maybe_unused]] const auto written =
       speaks ? ::write(STDERR_FILENO, text.data(), text.size()) : 0;
   ::_exit(interrupted);
+}
+
+void on_signal(int number) {
+  if (received == 0) received = number;
+  if (answer == ends) end_now();
 }
 
 void set(int number, void (*handler)(int)) {
@@ -57,13 +61,18 @@ void watch_signals() {
     if (number != SIGHUP || !ignored(SIGHUP)) set(number, on_signal);
 }
 
+void release_signals() {
+  answer = ends;
+  if (received != 0) end_now();
+}
+
 void leave_signals() {
   for (const int number : signals)
     if (!ignored(number)) set(number, SIG_DFL);
 }
 
 Interrupt::Interrupt() {
-  saves = 1;
+  answer = saved;
   if (const char* end = std::getenv("SLURM_JOB_END_TIME")) job_end_ = std::strtod(end, nullptr);
 }
 

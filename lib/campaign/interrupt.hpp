@@ -10,8 +10,11 @@
 
 namespace tern::campaign {
 
-/// Installs the handlers: the first thing that main() does.
+/// Installs the handlers: the first thing that main() does. Signals are held while MPI starts.
 void watch_signals();
+/// MPI has started: from here on a signal ends the process at once, as one that was held does here.
+/// (A rank that ends within MPI's start can leave OpenMPI's launcher waiting for ever.)
+void release_signals();
 /// Gives the signals that ask for a stop back to the system, for a task that has nothing to save.
 void leave_signals();
 

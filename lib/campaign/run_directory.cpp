@@ -40,4 +40,18 @@ RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck,
   }
 }
 
+std::string shortage_of_space(std::uintmax_t available, std::uintmax_t checkpoint,
+                              const deck::Checkpoint& rules, std::int64_t there) {
+  if (checkpoint == 0) return "";
+  const auto fit = static_cast<std::int64_t>(available / checkpoint);
+  // One more than is kept: the oldest goes once the newest is whole.
+  const std::int64_t held = rules.keep + (rules.keep_best ? 1 : 0) + 1;
+  if (fit > 0 && fit + there >= held) return "";
+  constexpr double gib = 1 << 30;
+  return fmt::format(
+      "{:.3g} GiB are free, room for {} more checkpoints of {:.3g} GiB, and the run holds up to {} "
+      "at a time: free space, or lower &checkpoint keep",
+      static_cast<double>(available) / gib, fit, static_cast<double>(checkpoint) / gib, held);
+}
+
 }  // namespace tern::campaign

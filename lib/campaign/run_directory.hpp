@@ -1,6 +1,8 @@
 /// The directory of a run: runs/NAME with deck.in, log.txt, metrics, report and checkpoints.
 #pragma once
+#include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "campaign/campaign.hpp"
 #include "campaign/run_lock.hpp"
@@ -27,5 +29,10 @@ void move_aside(const std::filesystem::path& path);
 /// error unless it is resumed or, with options.fresh, moved aside to NAME.1, NAME.2, ...: nothing
 /// is overwritten. Throws UserError, also if another process works there.
 RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck, const Options& options);
+
+/// Of checkpoints of so many bytes, whether all fit that a run holds at a time, where `available`
+/// bytes are free and `there` of them are written: a text for people, empty if they do.
+std::string shortage_of_space(std::uintmax_t available, std::uintmax_t checkpoint,
+                              const deck::Checkpoint& rules, std::int64_t there);
 
 }  // namespace tern::campaign

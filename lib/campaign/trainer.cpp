@@ -128,22 +128,16 @@ void Trainer<T>::require_same_model(const checkpoint::Header& header) {
               deck::text_of(changes.others));
 }
 
-/// Of the checkpoints that the run keeps, those that fit on the disk, said before the first step.
+/// A full disk is better known before the first step than at the last.
 template <class T>
 void Trainer<T>::warn_of_space() const {
   std::error_code error;
   const auto space = std::filesystem::space(directory_.checkpoints(), error);
-  if (error || plan_.checkpoint_bytes == 0) return;
-  const auto fit = static_cast<std::int64_t>(space.available / plan_.checkpoint_bytes);
-  // One more than is kept: the oldest goes once the newest is whole.
-  const std::int64_t kept = deck_.checkpoint.keep + (deck_.checkpoint.keep_best ? 1 : 0) + 1;
-  const std::int64_t there = checkpoint::count(directory_.checkpoints());
-  if (fit + there >= kept && fit > 0) return;
-  log_.warning(
-      "the disk of {} has {:.3g} GiB free, room for {} more checkpoints of {:.3g} GiB; the run "
-      "holds up to {} at a time: free space, or lower &checkpoint keep",
-      directory_.checkpoints().string(), static_cast<double>(space.available) / (1 << 30), fit,
-      static_cast<double>(plan_.checkpoint_bytes) / (1 << 30), kept);
+  if (error) return;
+  const std::string shortage =
+      shortage_of_space(space.available, plan_.checkpoint_bytes, deck_.checkpoint,
+                        checkpoint::count(directory_.checkpoints()));
+  if (!shortage.empty()) log_.warning("{}: {}", directory_.checkpoints().string(), shortage);
 }
 
 template <class T>

@@ -4,7 +4,7 @@ final weights, bit for bit. (Of bulk answers: bulk.py.)
     kills.py TRAINER MPIRUN CLASS -k test_killed        TERN_KILLS=200: so many kills of each campaign
 
 Each campaign runs once without interruption. Then it is started with --resume again and again, and all of its
-processes are killed (SIGKILL) at a random moment: after a random time, at a log line (an evaluation, a checkpoint's
+processes are killed (SIGKILL), or told to stop (SIGTERM, SIGUSR1), at a random moment: after a random time, at a log line (an evaluation, a checkpoint's
 step), or while a checkpoint's temporary folder is there. Needs h5py.
 """
 import glob, hashlib, json, os, random, re, signal, subprocess, threading, time
@@ -34,6 +34,13 @@ def of_session(leader):
     return found
 
 
+def send(process, number):
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
+
+
 class Killer:
     """Starts commands and kills them; counts by what it aimed at."""
 
@@ -47,8 +54,11 @@ class Killer:
         pattern = {"evaluation": "validation loss", "step": rf"step +\d*{self.rng.randint(0, 9)}/"}.get(what)
         seen = threading.Event()
 
+        self.output = []
+
         def read():
             for line in child.stdout:
+                self.output.append(line)
                 if pattern and re.search(pattern, line): seen.set()
 
         reader = threading.Thread(target=read, daemon=True)
@@ -65,14 +75,18 @@ class Killer:
         child = subprocess.Popen(command, cwd=cwd, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, start_new_session=True)
         what, reader = self.aim(child, folder)
-        for process in of_session(child.pid):
-            try:
-                os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        number = self.rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1))
+        if number == signal.SIGKILL:
+            for process in of_session(child.pid): send(process, number)
+        else:
+            send(child.pid, number)  # of several ranks: to mpirun, which passes it on
+            what = number.name
         reader.join(timeout=60)
         child.stdout.close()
-        if child.wait(timeout=60) != -signal.SIGKILL:
+        # Negative: the signal came before main() began. mpirun itself ends with 1 after a SIGTERM.
+        launched = what == "SIGTERM" and "-n" in command
+        if child.wait(timeout=60) not in (-number, 75, *((1, 143) if launched else ())):
+            assert child.returncode in (0, 77), f"{number.name}: {child.returncode}: {''.join(self.output[-20:])}"
             self.quicker += 1
             return True
         self.counts[what] = self.counts.get(what, 0) + 1

@@ -1,6 +1,6 @@
-// One process at a time in a run's directory: others are refused by the owner's name, and what a
-// killed owner leaves holds nobody up.
-#include "campaign/run_lock.hpp"
+// The directory of a run: one process at a time, refused by the owner's name; what a killed owner
+// leaves holds nobody up; the space that checkpoints need.
+#include "campaign/run_directory.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -59,6 +59,17 @@ TEST(RunLock, IsReleasedAtItsEnd) {
   EXPECT_THROW(RunLock(scratch.path()), UserError);
   const RunLock moved = std::move(second);
   EXPECT_THROW(RunLock(scratch.path()), UserError);
+}
+
+TEST(Space, IsShortBeforeTheDiskIsFull) {
+  deck::Checkpoint rules;
+  rules.keep = 2;  // held: two, the best, and one that is being written
+  EXPECT_EQ(shortage_of_space(400, 100, rules, 0), "");
+  EXPECT_NE(shortage_of_space(399, 100, rules, 0).find("room for 3 more"), std::string::npos);
+  EXPECT_EQ(shortage_of_space(100, 100, rules, 3), "");
+  EXPECT_NE(shortage_of_space(99, 100, rules, 4), "");  // not one can be written
+  rules.keep_best = false;
+  EXPECT_EQ(shortage_of_space(300, 100, rules, 0), "");
 }
 
 TEST(RunLock, NeedsAFolderToWriteIn) {
