@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "base/error.hpp"
+#include "base/wait_policy.hpp"
 #include "campaign/diagnose.hpp"
 
 namespace {
@@ -48,6 +49,7 @@ CommandLine parse(int argc, char** argv, bool speaks) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tern::choose_wait_policy();  // may start the program again: before anything else
   const tern::comm::Session session(&argc, &argv);
   return tern::comm::run_ranks([&]() -> int {
     const CommandLine line = parse(argc, argv, session.rank() == 0);

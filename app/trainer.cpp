@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
+#include "base/wait_policy.hpp"
 #include "campaign/campaign.hpp"
 #include "campaign/interrupt.hpp"
 #include "campaign/weights.hpp"
@@ -102,6 +103,7 @@ CommandLine parse(int argc, char** argv, bool speaks) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tern::choose_wait_policy();  // may start the program again: before anything else
   const tern::Timer clock;
   tern::campaign::watch_signals();
   // 1. MPI starts, and from here on all ranks end together.
