@@ -106,6 +106,7 @@ class Bulk {
 /// The whole task, on any number of ranks; with task = 'evaluate' the answers are judged as well
 /// (campaign/gap.hpp). Collective; the exit code.
 template <class T>
-int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh& mesh, Log& log);
+int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh& mesh,
+                const comm::Session& session, Log& log);
 
 }  // namespace tern::campaign

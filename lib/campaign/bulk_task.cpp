@@ -8,6 +8,7 @@
 #include "campaign/gap.hpp"
 #include "campaign/interrupt.hpp"
 #include "campaign/run_directory.hpp"
+#include "campaign/run_record.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
@@ -71,7 +72,8 @@ void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Don
 }  // namespace
 
 template <class T>
-int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh& mesh, Log& log) {
+int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh& mesh,
+                const comm::Session& session, Log& log) {
   comm::Group& group = mesh.world();
   const generate::EngineOptions wanted = plan::engine_options(deck);
   if (options.dry_run) {
@@ -85,6 +87,7 @@ int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh
       comm::agree_on(group.rank() == 0 ? weights_of(weights_source(deck)) : "", group);
   Bulk bulk(deck, weights, options, *tokenizer, mesh, log);
   log.open(RunDirectory{deck.output.directory}.log());
+  log.line("{}", RunRecord::of(deck, session).head());
   log.line("{}", plan::table(plan));
   if (bulk.remaining() > 0) {
     generate::EngineOptions engine = plan.options;
@@ -108,7 +111,9 @@ int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh
   return finished;
 }
 
-template int answer_file<float>(const deck::Deck&, const Options&, const comm::Mesh&, Log&);
-template int answer_file<bf16>(const deck::Deck&, const Options&, const comm::Mesh&, Log&);
+template int answer_file<float>(const deck::Deck&, const Options&, const comm::Mesh&,
+                                const comm::Session&, Log&);
+template int answer_file<bf16>(const deck::Deck&, const Options&, const comm::Mesh&,
+                               const comm::Session&, Log&);
 
 }  // namespace tern::campaign

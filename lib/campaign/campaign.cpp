@@ -2,12 +2,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/version.hpp"
 
 #include "campaign/bulk.hpp"
 #include "campaign/epochs.hpp"
 #include "campaign/interrupt.hpp"
+#include "campaign/report.hpp"
 #include "campaign/run_directory.hpp"
+#include "campaign/run_record.hpp"
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
@@ -20,9 +21,17 @@
 namespace tern::campaign {
 namespace {
 
-void say_what_runs(const deck::Deck& deck, const comm::Session& session, Log& log) {
-  log.line("tern {} ({}): {} '{}', {} rank{} on {}", version(), commit(), deck.campaign.task,
-           deck.campaign.name, session.size(), session.size() > 1 ? "s" : "", Device::name());
+/// Says what runs, and keeps it beside the metrics; `code`, once it has ended. On rank 0.
+void record_run(const RunDirectory& directory, RunRecord& record, std::optional<int> code,
+                Log& log) {
+  if (!log.speaks()) return;
+  if (code)
+    record.end(*code);
+  else
+    log.line("{}", record.head());
+  if (!write_run_record(directory.path, record))
+    log.warning("{}/run.json could not be written", directory.path.string());
+  if (code) make_report(directory.path, log);
 }
 
 /// Rank 0 prepares the directory while the others wait; its failure is everybody's.
@@ -61,12 +70,16 @@ int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan
   const RunDirectory directory{deck.output.directory};
   const RunLock lock = agree_on_directory(directory, deck, options, mesh.world());
   log.open(directory.log());
-  say_what_runs(deck, session, log);
+  RunRecord record = RunRecord::of(deck, session);
+  record.add(deck, plan);
+  record_run(directory, record, {}, log);
   log.line("{}", plan::table(plan, deck, mesh.extents()));
   if (!data) data = open_training_data(deck, mesh, log);
   Trainer<T> trainer(deck, options, plan, directory, std::move(*data), mesh, session.local_rank(),
                      log);
-  return trainer.run();
+  const int code = trainer.run();
+  record_run(directory, record, code, log);
+  return code;
 }
 
 /// Whether a signal may ask for a stop that --resume takes up.
@@ -81,7 +94,7 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
   Log log(session.rank() == 0);
   if (!resumable(deck, options)) leave_signals();
   if (!options.export_to.empty()) return export_model(deck, options.export_to, mesh.world(), log);
-  if (answers_a_file(deck)) return answer_file<T>(deck, options, mesh, log);
+  if (answers_a_file(deck)) return answer_file<T>(deck, options, mesh, session, log);
   const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
   const auto replica = deck.campaign.task == "generate" ? mesh.one_replica() : nullptr;
   const comm::Mesh& at_work = replica ? *replica : mesh;
