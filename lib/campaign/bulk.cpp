@@ -116,13 +116,18 @@ void Bulk::take_up() {
   if (fs::exists(files_.answers) && !fs::exists(files_.parts()))
     user_error("{} is there, but not the parts that it was made of, {}; start anew by --fresh",
                files_.answers.string(), files_.parts().string());
-  const detail::Parts parts = detail::read_parts(files_, made_from_);
+  const detail::Parts parts = detail::read_parts(files_, made_from_, requests_.size());
   for (const detail::BulkRecord& record : parts.records) answered_.at(record.number) = 1;
+  constexpr std::size_t most_named = 20;
+  for (std::size_t i = 0; i < std::min(parts.damaged.size(), most_named); ++i)
+    log_.warning("{}: the line is damaged; what it answered is done again", parts.damaged[i]);
+  if (parts.damaged.size() > most_named)
+    log_.warning("{} more lines are damaged", parts.damaged.size() - most_named);
   session_ = parts.sessions + 1;
   fs::create_directories(files_.parts());
   if (parts.sessions > 0)
     log_.line("resumed: {} of {} requests are answered{}", parts.records.size(), requests_.size(),
-              parts.dropped > 0 ? fmt::format(", {} cut off are done again", parts.dropped) : "");
+              parts.cut > 0 ? fmt::format(", {} cut off are done again", parts.cut) : "");
 }
 
 void Bulk::complete(generate::EngineOptions& options) const {
@@ -201,9 +206,14 @@ std::optional<Bulk::Done> Bulk::finish() {
   std::optional<Done> done;
   if (group_.rank() == 0) {
     done.emplace();
-    detail::Parts parts = detail::read_parts(files_, made_from_);
-    TERN_REQUIRE(parts.records.size() == requests_.size(), "{} of {} requests are answered",
-                 parts.records.size(), requests_.size());
+    detail::Parts parts = detail::read_parts(files_, made_from_, requests_.size());
+    if (parts.records.size() < requests_.size())
+      user_error(
+          "{} of {} requests are answered: lines of {} were lost or damaged meanwhile{}{}. "
+          "Run again with --resume",
+          parts.records.size(), requests_.size(), files_.parts().string(),
+          parts.damaged.empty() ? "" : ", the first ",
+          parts.damaged.empty() ? "" : parts.damaged.front());
     done->summary = detail::summarise(deck_, parts, group_.size());
     std::string answers, rejects;
     for (const detail::BulkRecord& r : parts.records)

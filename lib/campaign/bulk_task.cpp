@@ -1,10 +1,9 @@
 /// The whole task of answering a file: plan, weights, engine, answers, judgement.
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "base/timer.hpp"
 #include "campaign/bulk.hpp"
 #include "campaign/bulk_plan.hpp"
+#include "campaign/detail/weights_identity.hpp"
 #include "campaign/gap.hpp"
 #include "campaign/interrupt.hpp"
 #include "campaign/run_directory.hpp"
@@ -17,8 +16,6 @@
 
 namespace tern::campaign {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double margin_seconds = 20;  // of a job's time, to finish a pass and end
 
@@ -41,23 +38,6 @@ class EngineResponder final : public Responder {
   Arena arena_;
   plan::Serving<T> serving_;
 };
-
-/// Names the files that weights come from, and changes when they do.
-std::string weights_of(const fs::path& source) {
-  std::vector<std::string> files;
-  const auto add = [&](const fs::path& path) {
-    const auto written = fs::last_write_time(path).time_since_epoch().count();
-    files.push_back(
-        fmt::format("{} ({} bytes, time {})", path.string(), fs::file_size(path), written));
-  };
-  if (fs::is_regular_file(source)) add(source);
-  if (fs::is_directory(source))
-    for (const auto& entry : fs::recursive_directory_iterator(source))
-      if (entry.path().extension() == ".safetensors" || entry.path().extension() == ".h5")
-        add(entry.path());
-  std::sort(files.begin(), files.end());
-  return fmt::format("{}", fmt::join(files, ", "));
-}
 
 void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Done& done, Log& log) {
   const Gap own = judge(bulk.requests(), done.records, done.summary, deck.evaluation.reference);
@@ -82,9 +62,8 @@ int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh
   }
   const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);
   const auto tokenizer = open_tokenizer(deck);
-  // The files' times might be seen differently by ranks: the first one's word counts.
-  const std::string weights =
-      comm::agree_on(group.rank() == 0 ? weights_of(weights_source(deck)) : "", group);
+  const std::string weights = comm::agree_on(
+      group.rank() == 0 ? detail::weights_identity(weights_source(deck)) : "", group);
   Bulk bulk(deck, weights, options, *tokenizer, mesh, log);
   log.open(RunDirectory{deck.output.directory}.log());
   log.line("{}", RunRecord::of(deck, session).head());

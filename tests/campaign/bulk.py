@@ -103,6 +103,10 @@ class Bulk(Campaign):
         self.assertIn("is of an earlier run", self.run_trainer(*self.options("run"), code=1))
         text = self.run_trainer(*self.options("run", ("generation.temperature", "0.5")), "--resume", code=1)
         self.assertRegex(text, r"&generation temperature was 1(\.0)? and is 0.5 now")
+        for folder, _, names in os.walk(self.file("model")):  # a copy, say: other times, the same weights
+            for name in names:
+                os.utime(os.path.join(folder, name), (1e9, 1e9))
+        self.run_trainer(*self.options("run"), "--resume")
         self.run_trainer("--set", "campaign.max_steps=45", "--set", "output.directory=model", "--resume")
         self.assertIn("the weights was", self.run_trainer(*self.options("run"), "--resume", code=1))
         self.run_trainer(*self.options("run"), "--fresh")

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "campaign/bulk.hpp"
+#include "campaign/detail/weights_identity.hpp"
 #include "campaign/gap.hpp"
 #include "data/scratch.hpp"
 
@@ -119,8 +120,10 @@ class BulkTest : public ::testing::Test {
 
   /// Runs to the end, or for `passes` passes; what was finished is on rank 0.
   std::optional<Bulk::Done> run(const comm::Mesh& mesh, const Options& options = {},
-                                std::uint32_t disorder = 1, int passes = 1 << 30) {
-    Log log(false);
+                                std::uint32_t disorder = 1, int passes = 1 << 30,
+                                const fs::path& said = "/dev/null") {
+    Log log;
+    log.open(said);
     comm::Group& group = mesh.world();
     Bulk bulk(deck_, "weights", options, *tokenizer_, mesh, log);
     generate::EngineOptions engine;
@@ -226,6 +229,90 @@ TEST_F(BulkTest, ResumesFromAnyBeginningOfItsParts) {
     ASSERT_EQ(files(), whole) << "round " << round;
     group_->barrier();
   }
+}
+
+/// Whatever a disk makes of a line, it is named and done again, and the files are the same.
+TEST_F(BulkTest, DamagedLinesAreNamedAndDoneAgain) {
+  const auto alone = comm::lonely_mesh();
+  use(fmt::format("sound{}", group_->rank()));
+  run(*alone);
+  const auto whole = files();
+  const std::string sound = file("parts/replica_0000.jsonl");
+  std::mt19937 random(9);
+  use(fmt::format("damaged{}", group_->rank()));
+  for (int round = 0; round < 40; ++round) {
+    const std::size_t at = random() % (sound.size() - 1);  // but for the last line's end
+    std::string damaged = sound;
+    if (round % 4 == 3)
+      damaged.erase(at, 1 + random() % 7);
+    else
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
+    const fs::path folder = deck_.output.directory, said = folder / "said.txt";
+    fs::remove_all(folder);
+    fs::create_directories(folder / "parts");
+    std::ofstream(folder / "parts/replica_0000.jsonl", std::ios::binary) << damaged;
+    ASSERT_TRUE(run(*alone, resume, 1, 1 << 30, said).has_value());
+    ASSERT_EQ(files(), whole) << "round " << round << ", byte " << at;
+    const auto line =
+        1 + std::count(damaged.begin(), damaged.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    EXPECT_NE(detail::read_file(said).find(fmt::format("replica_0000.jsonl:{}: ", line)),
+              std::string::npos)
+        << "byte " << at << "\n"
+        << detail::read_file(said);
+  }
+}
+
+/// As a program with a mistake would write them: whole, but without what they should hold.
+TEST_F(BulkTest, LinesThatLackMembersAreDoneAgain) {
+  const auto alone = comm::lonely_mesh();
+  use(fmt::format("lacking{}", group_->rank()));
+  run(*alone);
+  const auto whole = files();
+  const fs::path part = fs::path(deck_.output.directory) / "parts/replica_0000.jsonl";
+  auto entries = lines(detail::read_file(part));
+  for (json& entry : entries) entry.erase("crc");
+  entries[1].erase("text");
+  entries[2]["n"] = 60;
+  entries[3]["n"] = "three";
+  entries[4] = json::array();
+  std::ofstream out(part);
+  out << detail::checked_line(entries[0]);
+  for (std::size_t i = 1; i < entries.size(); ++i)
+    out << (entries[i].is_object() ? detail::checked_line(entries[i]) : "[]\n");
+  out.close();
+  const fs::path said = fs::path(deck_.output.directory) / "said.txt";
+  run(*alone, resume, 1, 1 << 30, said);
+  EXPECT_EQ(files(), whole);
+  for (const char* place :
+       {"jsonl:2: ", "jsonl:3: request 60 of 60", "jsonl:4: ", "jsonl:5: its checksum"})
+    EXPECT_NE(detail::read_file(said).find(place), std::string::npos) << place;
+}
+
+/// Weights are what they hold, wherever and since whenever it stands there.
+TEST(WeightsIdentity, FollowsContentsNotTimesNorPlaces) {
+  const test::Scratch folder;
+  const fs::path a = folder.path() / "a", b = folder.path() / "b";
+  fs::create_directories(a / "below");
+  std::string large(5 << 20, 'x');
+  std::ofstream(a / "model.safetensors") << large;
+  std::ofstream(a / "below/shard.h5") << "small";
+  std::ofstream(a / "tokenizer.json") << "{}";
+  const std::string before = detail::weights_identity(a);
+  fs::copy(a, b, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(b))
+    fs::last_write_time(entry, fs::file_time_type::clock::now() - std::chrono::hours(48));
+  std::ofstream(b / "tokenizer.json") << "{1}";
+  EXPECT_EQ(detail::weights_identity(b), before);
+  for (const std::size_t at : {std::size_t{0}, large.size() / 2, large.size() - 1}) {
+    std::string other = large;  // as training does: many weights
+    for (std::size_t i = 0; i < 64 << 10; ++i) other[(at + i) % large.size()] = 'y';
+    std::ofstream(b / "model.safetensors") << other;
+    EXPECT_NE(detail::weights_identity(b), before) << at;
+  }
+  std::ofstream(b / "model.safetensors") << large;
+  EXPECT_EQ(detail::weights_identity(b), before);
+  std::ofstream(b / "config.json") << "{}";
+  EXPECT_NE(detail::weights_identity(b), before);
 }
 
 TEST_F(BulkTest, AFinishedRunIsNotDoneAgain) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "campaign/detail/tfrecord.hpp"
 
 namespace tern::campaign::detail {
 namespace {
@@ -37,11 +38,18 @@ BulkRecord from_json(const ordered_json& object) {
   return r;
 }
 
+/// A line that cannot be what was written; its text says why.
+struct Damage {
+  std::string why;
+};
+
 /// One replica's part as it is read: sessions follow each other in it.
 struct PartReader {
   Parts& parts;
   std::map<std::size_t, BulkRecord>& found;
   std::map<std::int64_t, double>& seconds;  // of sessions: the slowest replica's
+  const MadeFrom& now;
+  std::size_t requests;
   std::int64_t session = 0;
   BulkRecord last = {};  // of the session
 
@@ -52,23 +60,63 @@ struct PartReader {
     last = {};
   }
 
-  void take(const ordered_json& object, const MadeFrom& now, const std::string& place) {
-    if (object.contains("made_from")) {
-      require_same(object.at("made_from"), now, place);
-      end_session();
-      session = object.at("session");
-      parts.sessions = std::max(parts.sessions, session);
-      return;
+  void take_head(const ordered_json& object, const std::string& place) {
+    const std::int64_t number = object.at("session");
+    if (number < 1 || !object.at("made_from").is_object()) throw Damage{"no session"};
+    require_same(object.at("made_from"), now, place);
+    end_session();
+    session = number;
+    parts.sessions = std::max(parts.sessions, session);
+  }
+
+  void take_record(const ordered_json& object) {
+    const BulkRecord record = from_json(object);
+    if (record.number >= requests)
+      throw Damage{fmt::format("request {} of {}", record.number, requests)};
+    if (session == 0) throw Damage{"the line that says what it was made from cannot be read"};
+    last = record;
+    found.emplace(record.number, record);
+  }
+
+  /// Throws Damage, or UserError if it was made from something else.
+  void take(std::string_view line, const std::string& place) {
+    if (!intact(line)) throw Damage{"its checksum does not fit it"};
+    const auto object = try_ordered_json(line);
+    if (!object.is_object()) throw Damage{"not a JSON object"};
+    try {
+      if (object.contains("made_from"))
+        take_head(object, place);
+      else
+        take_record(object);
+    } catch (const nlohmann::json::exception& e) {  // a member is missing, or of another type
+      throw Damage{e.what()};
     }
-    last = from_json(object);
-    found.emplace(last.number, last);
   }
 };
+
+constexpr std::string_view crc_key = ",\"crc\":\"";
+constexpr std::size_t crc_bytes = crc_key.size() + 8 + 2;  // key, digits, "}
+
+std::string crc_of(std::string_view text) { return fmt::format("{:08x}", crc32c(text)); }
 
 }  // namespace
 
 std::string line_of(const ordered_json& object) {
   return json_text(object, -1, InvalidUtf8::replaced) + '\n';
+}
+
+std::string checked_line(ordered_json object) {
+  std::string line = line_of(object);
+  line.resize(line.size() - 2);  // }\n
+  const std::string crc = crc_of(line);
+  return line.append(crc_key).append(crc).append("\"}\n");
+}
+
+bool intact(std::string_view line) {
+  if (line.size() < crc_bytes) return false;
+  const std::string_view end = line.substr(line.size() - crc_bytes);
+  return end.starts_with(crc_key) && end.ends_with("\"}") &&
+         end.substr(crc_key.size(), 8) == crc_of(line.substr(0, line.size() - crc_bytes));
 }
 
 BulkFiles::BulkFiles(const deck::Deck& deck)
@@ -126,7 +174,7 @@ void require_same(const MadeFrom& before, const MadeFrom& now, const std::string
           json_text(value));
 }
 
-Parts read_parts(const BulkFiles& files, const MadeFrom& now) {
+Parts read_parts(const BulkFiles& files, const MadeFrom& now, std::size_t requests) {
   Parts parts;
   std::map<std::size_t, BulkRecord> found;
   std::map<std::int64_t, double> seconds;
@@ -135,16 +183,21 @@ Parts read_parts(const BulkFiles& files, const MadeFrom& now) {
     for (const auto& entry : fs::directory_iterator(files.parts())) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   for (const fs::path& path : paths) {
-    PartReader reader{parts, found, seconds};
+    PartReader reader{parts, found, seconds, now, requests};
     const std::string text = read_file(path);
-    for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
-      end = std::min(text.find('\n', at), text.size());
-      const auto object = try_ordered_json(std::string_view(text).substr(at, end - at));
-      if (end == text.size() || !object.is_object()) {
-        ++parts.dropped;
-        continue;
+    std::size_t number = 1;
+    for (std::size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
+      end = text.find('\n', at);
+      if (end == text.npos) {
+        ++parts.cut;
+        break;
       }
-      reader.take(object, now, path.string());
+      const std::string place = fmt::format("{}:{}", path.string(), number);
+      try {
+        reader.take(std::string_view(text).substr(at, end - at), place);
+      } catch (const Damage& damage) {
+        parts.damaged.push_back(fmt::format("{}: {}", place, damage.why));
+      }
     }
     reader.end_session();
   }
@@ -166,12 +219,12 @@ void drop_cut_line(const fs::path& path) {
 
 PartWriter::PartWriter(const fs::path& path, const MadeFrom& made_from, std::int64_t session)
     : path_((drop_cut_line(path), path)), file_(path) {
-  if (!file_.append(line_of({{"session", session}, {"made_from", made_from}})))
+  if (!file_.append(checked_line({{"session", session}, {"made_from", made_from}})))
     user_error("{}: cannot be written; is the disk full?", path_.string());
 }
 
 void PartWriter::append(const BulkRecord& record) {
-  if (!file_.append(line_of(to_json(record))))
+  if (!file_.append(checked_line(to_json(record))))
     user_error(
         "{}: cannot be written; is the disk full? What stands there is kept: free some "
         "space, then go on by --resume",

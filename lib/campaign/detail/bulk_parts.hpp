@@ -1,9 +1,11 @@
 /// What replicas have answered so far, on disk: files of JSON lines to which each appends. A line
-/// that a kill cut off does not count, and is done again.
+/// ends in its own checksum. One that a kill cut off, or that was damaged since, does not count and
+/// is done again.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.hpp"
@@ -14,6 +16,11 @@ namespace tern::campaign::detail {
 
 /// A line of a file of JSON lines; what is not UTF-8 in it is replaced.
 std::string line_of(const nlohmann::ordered_json& object);
+
+/// The same with a last member "crc": the CRC-32C of the line up to it.
+std::string checked_line(nlohmann::ordered_json object);
+/// Whether a line, given without its end, has its checksum.
+bool intact(std::string_view line);
 
 /// What answers follow from: hashes of files, and the deck's values.
 using MadeFrom = nlohmann::ordered_json;
@@ -51,15 +58,16 @@ struct BulkFiles {
 
 /// All parts of a run.
 struct Parts {
-  std::vector<BulkRecord> records;  // by number of the request; each once
-  std::size_t dropped = 0;          // lines that could not be read
-  std::int64_t sessions = 0;        // how often the run was started
-  double seconds = 0;               // of all sessions
+  std::vector<BulkRecord> records;   // by number of the request; each once
+  std::size_t cut = 0;               // lines that a kill cut off
+  std::vector<std::string> damaged;  // "FILE:LINE: what is wrong", of other lines
+  std::int64_t sessions = 0;         // how often the run was started
+  double seconds = 0;                // of all sessions
   std::size_t computed_tokens = 0, reused_tokens = 0;
 };
 
-/// Throws UserError if a part was made from something else.
-Parts read_parts(const BulkFiles& files, const MadeFrom& now);
+/// Of `requests` requests. Throws UserError if a part was made from something else.
+Parts read_parts(const BulkFiles& files, const MadeFrom& now, std::size_t requests);
 
 /// A replica's own part.
 class PartWriter {
