@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "campaign/writer.hpp"
+#include "data/shard_origin.hpp"
 #include "deck/rules.hpp"
 #include "objective/objective.hpp"
 #include "optimizer/update.hpp"
@@ -142,7 +143,52 @@ DataSet open_data(const deck::Deck& deck, const std::vector<std::string>& patter
   return set;
 }
 
+namespace {
+
+void check_shards_alone(const deck::Deck& deck, const std::vector<std::string>& patterns,
+                        Log& log) {
+  const auto origins = data::shard_origins(patterns);
+  if (origins.empty()) return;
+  const data::ShardOrigin& first = origins.front();
+  for (const data::ShardOrigin& other : origins)
+    if (!other.alike(first))
+      user_error(
+          "{} and {}: these shards were made with different tokenizers, '{}' ({} tokens) and '{}' "
+          "({}): make one of them again with ./prepare",
+          first.meta.string(), other.meta.string(), first.tokenizer, first.vocabulary,
+          other.tokenizer, other.vocabulary);
+  if (first.vocabulary > size(deck.model.vocabulary))
+    user_error(
+        "{}: these shards were made with the tokenizer '{}' of {} tokens, more than &model "
+        "vocabulary = {}: write at least that, or name other shards",
+        first.meta.string(), first.tokenizer, first.vocabulary, deck.model.vocabulary);
+  std::unique_ptr<data::Tokenizer> tokenizer;
+  try {
+    tokenizer = open_tokenizer(deck);
+  } catch (const UserError&) {  // training needs none
+    if (first.tokenizer != deck.data.tokenizer)
+      log.warning(
+          "{}: these shards were made with the tokenizer '{}'; &data tokenizer = '{}' cannot be "
+          "opened to see whether it is the same",
+          first.meta.string(), first.tokenizer, deck.data.tokenizer);
+    return;
+  }
+  data::require_made_with(first, *tokenizer, deck.data.tokenizer);
+}
+
+}  // namespace
+
+void check_shards(const deck::Deck& deck, const std::vector<std::string>& patterns,
+                  const comm::Mesh& mesh, Log& log) {
+  if (deck::holds_samples(deck.data)) return;
+  if (mesh.world().rank() == 0) check_shards_alone(deck, patterns, log);
+  mesh.world().barrier();  // nobody goes on, and writes, where rank 0 refuses
+}
+
 TrainingData open_training_data(const deck::Deck& deck, const comm::Mesh& mesh, Log& log) {
+  std::vector<std::string> patterns = deck.data.train;
+  patterns.insert(patterns.end(), deck.data.valid.begin(), deck.data.valid.end());
+  check_shards(deck, patterns, mesh, log);
   TrainingData data{optional_tokenizer(deck, mesh, log), {}, {}};
   data.train = open_data(deck, deck.data.train, data.tokenizer.get());
   data.valid = open_data(deck, deck.data.valid, data.tokenizer.get());

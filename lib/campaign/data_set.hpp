@@ -35,6 +35,12 @@ struct TrainingData {
 /// Opens both sets, and the tokenizer where they need one or rank 0 writes samples of text.
 TrainingData open_training_data(const deck::Deck& deck, const comm::Mesh& mesh, Log& log);
 
+/// UserError if token shards (`patterns`) were made with another tokenizer than &data tokenizer, or
+/// than each other, as far as a meta.json beside them tells. Rank 0 looks, and fails for all.
+/// Collective.
+void check_shards(const deck::Deck& deck, const std::vector<std::string>& patterns,
+                  const comm::Mesh& mesh, Log& log);
+
 /// How a deck's samples become tokens.
 data::SampleRules sample_rules(const deck::Deck& deck);
 

@@ -56,6 +56,7 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
   resolved.batch.per_rank = plan.per_rank;
   resolved.batch.global = plan.global;
   const auto tokenizer = deck::holds_samples(deck.data) ? open_tokenizer(deck) : nullptr;
+  check_shards(deck, deck.data.valid, mesh, log);
   const DataSet valid = open_data(deck, deck.data.valid, tokenizer.get());
   log.line("valid: {}", valid.summary);
   Loaded<T> loaded(resolved, plan.total_bytes, mesh, log);

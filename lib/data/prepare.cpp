@@ -11,6 +11,7 @@
 #include "data/detail/output_folder.hpp"
 #include "data/detail/parallel.hpp"
 #include "data/detail/split_documents.hpp"
+#include "data/shard_origin.hpp"
 #include "data/shard_writer.hpp"
 #include "data/tokenizer.hpp"
 
@@ -155,6 +156,7 @@ void write_meta(const PrepareOptions& options, const Tokenizer& tokenizer,
       {"tokenizer", options.tokenizer.empty() ? options.output.string() : options.tokenizer},
       {"vocabulary", tokenizer.vocabulary()},
       {"end_of_text", tokenizer.end_of_text()},
+      {"tokenizer_hash", fingerprint(tokenizer)},
       {"valid_fraction", options.valid_fraction},
       {"train", split(summary.train)},
       {"valid", split(summary.valid)},

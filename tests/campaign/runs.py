@@ -152,6 +152,19 @@ class Refusals(Campaign):
         write_shard(self.file("data/train_2.bin"), [1, 2, 271, 272] * 30)
         self.refused("train_2.bin", "272", ranks=2)
 
+    def test_shards_of_another_tokenizer(self):
+        def meta(**values):
+            with open(self.file("data/meta.json"), "w") as f:
+                json.dump(dict(tokenizer="data/corpus", vocabulary=272, end_of_text=271, **values), f)
+        meta()
+        words = ("data/meta.json", "'data/corpus' (272 tokens)", "tokenizer = 'bytes' (257 tokens)")
+        self.refused(*words)
+        self.refused(*words, ranks=2)
+        self.assertEqual(os.listdir(self.file("run/checkpoints")), [])
+        self.refused(*words, options=("--set", "campaign.task='evaluate'"))
+        self.assertIn("warning: data/meta.json: these shards were made with the tokenizer 'data/corpus'",
+                      self.run_trainer("--set", "data.tokenizer='nowhere'", "--set", "campaign.max_steps=5"))
+
     def test_layouts(self):
         self.refused("global = 8", "per_rank x ranks = 2 x 3 = 6", ranks=3)
 
@@ -254,6 +267,10 @@ class Diffusion(Campaign):
         text = self.run_trainer(*self.HDP, "--set", "evaluation.problems=10")
         self.assertRegex(text, r"step +40  exact match [\d.]+% \(\d+ of 10; 95% interval [\d.]+ to [\d.]+%\), well-formed")
         self.assertLessEqual({"val/exact_match", "val/well_formed", "val/loss_plan", "train/loss_execution", "val/accuracy"}, self.keys())
+        for line in self.metrics():  # what the report draws beside val/loss: a mean over the tokens of both levels
+            if "train/loss" in line:
+                parts = sorted((line["train/loss_plan"], line["train/loss_execution"]))
+                self.assertTrue(parts[0] < line["train/loss_per_token"] < parts[1], line)
         with open(self.file("run/samples.txt")) as f:
             page = f.read()
         self.assertEqual(page.count("question:"), 8)

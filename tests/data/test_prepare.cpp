@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/prepare.hpp"
+#include "data/shard_origin.hpp"
 #include "data/shards.hpp"
 #include "data/tokenizer.hpp"
 #include "scratch.hpp"
@@ -223,6 +224,39 @@ TEST(Prepare, MetaTellsWhatWasMade) {
   EXPECT_EQ(meta["train"]["documents"].get<int>() + meta["valid"]["documents"].get<int>(), 200);
   std::string both = text_in(scratch / "out/train_*.bin", (scratch / "out").string());
   EXPECT_TRUE(both.starts_with("document ")) << both.substr(0, 40);
+}
+
+TEST(Prepare, ShardsTellTheirTokenizer) {
+  const Scratch scratch;
+  PrepareOptions p =
+      options({write_file(scratch / "a.jsonl", lines_of_json(200))}, scratch / "own");
+  p.tokenizer.clear();
+  p.train_bpe = 280;
+  p.valid_fraction = 0.1;
+  prepare(p);
+  const auto own = shard_origins({(scratch / "own/train_*.bin").string()});
+  ASSERT_EQ(own.size(), 1u);
+  const auto tokenizer = open_tokenizer((scratch / "own").string());
+  require_made_with(own[0], *tokenizer, "whatever it is called");
+  expect_user_error([&] { require_made_with(own[0], *open_tokenizer("bytes"), "bytes"); },
+                    {"own/meta.json", "own' (280 tokens)", "tokenizer = 'bytes' (257 tokens)"});
+  // As many tokens, of other texts.
+  p.output = scratch / "other";
+  p.valid_fraction = 0;
+  p.train_bpe = 280;
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += fmt::format("{{\"text\": \"zwx {} qpo zwxqpo\"}}\n", i * i);
+  p.inputs = {write_file(scratch / "b.jsonl", text)};
+  prepare(p);
+  const auto other = shard_origins({(scratch / "other/train_*.bin").string()});
+  ASSERT_EQ(other.size(), 1u);
+  EXPECT_EQ(other[0].vocabulary, 280u);
+  EXPECT_FALSE(other[0].alike(own[0]));
+  expect_user_error([&] { require_made_with(other[0], *tokenizer, "own"); }, {"other", "own"});
+  // Where nothing is told there is nothing to compare.
+  fs::remove(scratch / "own/meta.json");
+  EXPECT_TRUE(shard_origins({(scratch / "own/train_*.bin").string()}).empty());
+  EXPECT_TRUE(shard_origins({(scratch / "nothing/*.bin").string()}).empty());
 }
 
 TEST(Prepare, NeedsOneTokenizer) {

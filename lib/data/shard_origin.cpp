@@ -1,0 +1,81 @@
+#include "data/shard_origin.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "data/detail/wildcards.hpp"
+
+namespace tern::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::set<fs::path> folders_of(const std::vector<std::string>& patterns) {
+  std::set<fs::path> folders;
+  try {
+    for (const fs::path& file : detail::expand_wildcards(patterns, "token shard", ""))
+      folders.insert(file.parent_path());
+  } catch (const UserError&) {  // whoever opens them says it better
+  }
+  return folders;
+}
+
+std::string bytes_of(const Tokenizer& tokenizer, std::int32_t token) {
+  try {
+    return tokenizer.decode({token});
+  } catch (const UserError&) {
+    return {};  // a number that no token has
+  }
+}
+
+}  // namespace
+
+std::string fingerprint(const Tokenizer& tokenizer) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto extend = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3u; };
+  const auto tokens = static_cast<std::int32_t>(tokenizer.vocabulary());
+  for (std::int32_t token = 0; token < tokens; ++token) {
+    const std::string bytes = bytes_of(tokenizer, token);
+    extend(static_cast<unsigned char>(bytes.size()));  // where one token ends
+    for (const char c : bytes) extend(static_cast<unsigned char>(c));
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+bool ShardOrigin::alike(const ShardOrigin& other) const {
+  return vocabulary == other.vocabulary && end_of_text == other.end_of_text &&
+         (fingerprint.empty() || other.fingerprint.empty() || fingerprint == other.fingerprint);
+}
+
+std::vector<ShardOrigin> shard_origins(const std::vector<std::string>& patterns) {
+  std::vector<ShardOrigin> origins;
+  for (const fs::path& folder : folders_of(patterns)) {
+    const fs::path file = folder / "meta.json";
+    std::ifstream in(file);
+    const auto meta = try_json(std::string{std::istreambuf_iterator<char>(in), {}});
+    if (!meta.is_object()) continue;
+    try {
+      origins.push_back({file, meta.at("tokenizer"), meta.at("vocabulary"), meta.at("end_of_text"),
+                         meta.value("tokenizer_hash", "")});
+    } catch (const nlohmann::json::exception&) {  // of another program
+    }
+  }
+  return origins;
+}
+
+void require_made_with(const ShardOrigin& origin, const Tokenizer& tokenizer,
+                       const std::string& name) {
+  const ShardOrigin now{
+      {}, name, tokenizer.vocabulary(), tokenizer.end_of_text(), fingerprint(tokenizer)};
+  if (origin.alike(now)) return;
+  user_error(
+      "{}: these shards were made with the tokenizer '{}' ({} tokens), and &data tokenizer = '{}' "
+      "({} tokens) is another: name the one that they were made with, or make them again with "
+      "./prepare text --tokenizer {}",
+      origin.meta.string(), origin.tokenizer, origin.vocabulary, name, now.vocabulary, name);
+}
+
+}  // namespace tern::data
