@@ -46,6 +46,8 @@ void Report::make() {
     const auto plots = detail::choose_plots(history);
     detail::Page page;
     page.title = std::filesystem::absolute(directory_).lexically_normal().filename().string();
+    const auto record = read_run_record(directory_);
+    page.facts = detail::facts_of(record, history);
     if (const auto verdict = read_verdict(directory_))
       page.verdict = detail::verdict_section(*verdict, history.last_step);
     else if (std::filesystem::exists(directory_ / "verdict.json"))

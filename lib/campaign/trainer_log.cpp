@@ -48,6 +48,9 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     values.emplace_back("train/loss_" + names[i], result.parts[i]);
     parts += fmt::format("  {} {:.4f}", names[i], result.parts[i]);
   }
+  if (!names.empty())
+    values.emplace_back("train/loss_per_token",
+                        workload_.objective->per_token(result.loss, result.parts, result.counts));
   for (const auto& [name, figure] : workload_.objective->figures(result.parts))
     values.emplace_back("train/" + name, figure);
   if (result.router_loss) values.emplace_back("train/router_loss", *result.router_loss);

@@ -108,6 +108,18 @@ std::vector<std::string> BlockDiffusion<T>::parts() const {
 }
 
 template <class T>
+double BlockDiffusion<T>::per_token(double loss, const std::vector<double>& parts,
+                                    const data::Counts& counts) const {
+  if (!hierarchical_) return loss;
+  double sum = 0, tokens = 0;
+  for (std::size_t l = 0; l < levels; ++l) {
+    sum += parts[l] * static_cast<double>(counts.tokens[l]);
+    tokens += static_cast<double>(counts.tokens[l]);
+  }
+  return sum / tokens;
+}
+
+template <class T>
 Prepared<T> BlockDiffusion<T>::prepare(const ops::Context& context, const data::Batch& batch,
                                        std::size_t slot, bool evaluating) {
   detail::Noise noise{seed_, evaluating, clip_};

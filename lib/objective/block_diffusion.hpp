@@ -33,6 +33,8 @@ class BlockDiffusion : public Objective<T> {
                       bool evaluating) override;
   ops::HeadOptions head() const override { return head_; }
   std::vector<std::string> parts() const override;
+  double per_token(double loss, const std::vector<double>& parts,
+                   const data::Counts& counts) const override;
 
   std::size_t sums() const override;
   bool wants_best() const override { return true; }

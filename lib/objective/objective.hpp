@@ -68,6 +68,13 @@ class Objective {
     static_cast<void>(parts);
     return {};
   }
+  /// Of a training step with this loss, the figure that an evaluation's loss is compared with: the
+  /// mean over its scored tokens. `counts`: of the step.
+  virtual double per_token(double loss, const std::vector<double>& parts,
+                           const data::Counts& counts) const {
+    static_cast<void>(parts), static_cast<void>(counts);
+    return loss;
+  }
 
   // Evaluation. Sums are added up over steps, micro-steps and ranks, then concluded from on every
   // rank.

@@ -32,6 +32,9 @@ class Refinement : public Causal<T> {
   std::vector<std::string> parts() const override;
   double constant() const override { return -reward_; }
   std::map<std::string, double> figures(const std::vector<double>& parts) const override;
+  double per_token(double, const std::vector<double>& parts, const data::Counts&) const override {
+    return parts.back();
+  }
 
   std::size_t evaluated_steps(bool training) const override;
   /// The tokens, then the sum of the losses of each step.

@@ -48,6 +48,7 @@ class Refinement(Campaign):
         self.assertEqual([line["step"] for line in evaluated], [0, 20, 40])
         for line in trained:
             self.assertEqual([key for key in sorted(line) if key.startswith("train/loss_step")], TRAINED)
+            self.assertEqual(line["train/loss_per_token"], line[TRAINED[-1]])
             self.check_refinement("train", line, S - 1)
         for line in evaluated:
             # Before training, as beside it, an evaluation goes on to 2 S refinements; in training it stops where that does.

@@ -9,6 +9,7 @@
 #include "campaign/detail/plots.hpp"
 #include "campaign/metrics.hpp"
 #include "campaign/report.hpp"
+#include "campaign/run_record.hpp"
 #include "campaign/scratch.hpp"
 
 namespace tern::campaign {
@@ -95,7 +96,8 @@ TEST(Report, OnePageWithPlotsTableDeckAndSamples) {
   EXPECT_NE(page.find("R&amp;D"), std::string::npos);
   EXPECT_NE(page.find("Once upon &lt;a&gt; time"), std::string::npos);
   EXPECT_NE(page.find("step 300  loss 3.00"), std::string::npos);
-  EXPECT_NE(page.find("<tr><td>val/loss<td>3.1<td>300<td>3.1<td>3.1</tr>"), std::string::npos);
+  EXPECT_NE(page.find("<tr><td>Validation loss <code>val/loss</code><td>3.1<td>300<td>3.1<td>3.1"),
+            std::string::npos);
   for (const char* fetched :
        {"<script", "<link", "src=", "url(", "@import", "href='http", "href=\"http"})
     EXPECT_EQ(page.find(fetched), std::string::npos)
@@ -119,7 +121,101 @@ TEST(Report, WithoutGnuplotItHasNoPlotsAndSaysSoOnce) {
   EXPECT_EQ(count(run.read("log.txt"), "gnuplot was not found"), 1u) << run.read("log.txt");
   const std::string page = run.read("report.html");
   EXPECT_EQ(count(page, "<svg"), 0u);
-  EXPECT_NE(page.find("<td>train/loss<td>"), std::string::npos);
+  EXPECT_NE(page.find("<code>train/loss</code>"), std::string::npos);
+}
+
+std::vector<std::string> names_of(const std::vector<detail::Plot>& plots, const std::string& file) {
+  for (const auto& plot : plots)
+    if (plot.file == file) return plot.names;
+  return {};
+}
+
+/// A sum of weighted parts is not what validation measures: it is drawn alone.
+TEST(Report, TrainingAndValidationAreDrawnTogetherOnlyIfTheyAreTheSameQuantity) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    for (const int step : {1, 2})
+      metrics.write(step, {{"train/loss", 6.0 / step},
+                           {"train/loss_per_token", 3.0 / step},
+                           {"train/loss_plan", 2.0 / step},
+                           {"train/loss_execution", 4.0 / step},
+                           {"val/loss_plan", 2.5},
+                           {"val/loss", 3.0 / step},
+                           {"train/clip_low_plan", 0.5 * (step - 1)},
+                           {"train/clip_high_plan", 1.0}});
+  }
+  const auto history = detail::read_history(run / "metrics.jsonl");
+  const auto plots = detail::choose_plots(history);
+  EXPECT_EQ(names_of(plots, "loss"),
+            (std::vector<std::string>{"train/loss_per_token", "val/loss"}));
+  EXPECT_EQ(names_of(plots, "clip"),
+            (std::vector<std::string>{"train/clip_high_plan", "train/clip_low_plan"}));
+  EXPECT_EQ(names_of(plots, "objective"), std::vector<std::string>{"train/loss"});
+  const std::string program = detail::gnuplot_program(history, plots);
+  for (const char* legend : {"title 'training'", "title 'validation'", "title 'plan, training'",
+                             "title 'plan, validation'", "title 'low plan'"})
+    EXPECT_EQ(count(program, legend), 1u) << legend;
+  EXPECT_EQ(count(program, "train/"), 0u) << "names are for programs";
+}
+
+/// No value is beyond an axis, the first ones included; where they differ much it is logarithmic.
+TEST(Report, TheBeginningOfACurveIsDrawn) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    for (int step = 0; step <= 1000; ++step)
+      metrics.write(step,
+                    {{"val/loss", step < 5 ? 7.0 : 0.05}, {"val/perplexity", 2.0 + step % 2}});
+  }
+  const auto history = detail::read_history(run / "metrics.jsonl");
+  const auto plots = detail::choose_plots(history);
+  const std::string program = detail::gnuplot_program(history, plots);
+  EXPECT_NE(program.find("set logscale y\nset ytics (1e-2, 2e-2, 5e-2, 1e-1, 2e-1, 5e-1, 1e0, 2e0, "
+                         "5e0, 1e1, 2e1, 5e1)\nset yrange [0.0463:7.56]"),
+            std::string::npos)
+      << program.substr(0, 400);
+  EXPECT_EQ(count(program, "\nset logscale y"), 1u)
+      << "from 2 to 3 a linear axis is easier to read";
+  EXPECT_EQ(count(program, "set yrange [*:*]"), 1u);
+}
+
+TEST(Report, TheHeadSaysWhatRanWhereAndHowItEnded) {
+  Scratch run;
+  write_run(run, 300);
+  RunRecord record;
+  record.program = "tern 0.1.0";
+  record.commit = "0a1b2c3";
+  record.started = "2026-01-02 03:04:05 UTC";
+  record.host = "node<7>";
+  record.device = "NVIDIA H200";
+  record.model = "124 M parameters";
+  record.ranks = 16;
+  record.ranks_a_host = 8;
+  record.threads = 4;
+  record.steps = 300;
+  const auto shows = [&](const std::string& text) {
+    EXPECT_TRUE(write_run_record(run.path(), record));
+    make_report(run.path());
+    EXPECT_NE(run.read("report.html").find(text), std::string::npos) << text;
+  };
+  shows("<tr><th>Ended<td>still running");
+  shows("<tr><th>Model<td>124 M parameters</tr>");
+  shows("<tr><th>Where<td>16 ranks x 4 threads, 8 a host, NVIDIA H200, on node&lt;7&gt;</tr>");
+  shows("<tr><th>Steps<td>300 of 300</tr>");
+  shows("<tr><th>Tokens<td>614.4 thousand</tr>");
+  shows("<tr><th>Best<td>validation loss 3.1000 at step 10</tr>");
+  shows("<tr><th>Program<td>tern 0.1.0, commit 0a1b2c3</tr>");
+  shows("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+  record.end(0);
+  shows("<tr><th>Ended<td>finished, 20");
+  record.steps = 1000;
+  shows("before its last step: by target_loss, patience or max_hours");
+  record.end(75);
+  shows("stopped by a signal or the job's time limit (exit code 75)");
+  run.write("run.json", "{\"program\": 3}");
+  make_report(run.path());
+  EXPECT_EQ(count(run.read("report.html"), "<th>Program"), 0u);
 }
 
 TEST(Report, AnEmptyRunHasAReportToo) {

@@ -2,7 +2,7 @@
 
     waiting.py TRAINER MPIRUN [unittest arguments]
 """
-import os, re, subprocess
+import json, os, re, subprocess
 
 from tiny import Campaign, main
 
@@ -54,6 +54,13 @@ class Waiting(Campaign):
         self.assertRegex(head[0], r"^tern \d+\.\d+\.\d+ \([0-9a-f]{7,}(-dirty)?\): train 'tiny'$")
         self.assertRegex(head[1], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, " + re.escape(os.uname().nodename)
                          + r": 2 ranks x 2 threads, OpenMP on .+; OpenMP waits: spin 3000 times, then sleep$")
+        with open(self.file("run/run.json")) as f:
+            record = json.load(f)
+        self.assertEqual((record["ranks"], record["threads"], record["host"], record["exit_code"]), (2, 2, os.uname().nodename, 0))
+        with open(self.file("run/report.html")) as f:
+            page = f.read()
+        self.assertIn("<tr><th>Ended<td>finished, " + record["ended"], page)
+        self.assertIn(f"commit {record['commit']}", page)
 
 
 if __name__ == "__main__":

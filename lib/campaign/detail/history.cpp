@@ -32,21 +32,28 @@ void add_entry(History& history, const nlohmann::json& entry) {
 /// Moves curves named NAME/x into profiles, in order of x.
 void collect_profiles(History& history) {
   for (auto at = history.curves.begin(); at != history.curves.end();) {
-    const auto slash = at->first.rfind('/');
-    char* end = nullptr;
-    const double x = std::strtod(at->first.c_str() + slash + 1, &end);
-    if (slash == at->first.find('/') || *end != '\0') {
+    const auto point = profile_point(at->first);
+    if (!point) {
       ++at;
       continue;
     }
-    Curve& profile = history.profiles[at->first.substr(0, slash)];
-    profile.step.push_back(x);  // the map's order is that of x: all have as many digits
+    Curve& profile = history.profiles[point->first];
+    profile.step.push_back(point->second);  // the map's order is that of x: all have as many digits
     profile.value.push_back(at->second.value.back());
     at = history.curves.erase(at);
   }
 }
 
 }  // namespace
+
+std::optional<std::pair<std::string, double>> profile_point(const std::string& metric) {
+  const auto slash = metric.rfind('/');
+  if (slash == metric.find('/')) return std::nullopt;  // one at most
+  char* end = nullptr;
+  const double x = std::strtod(metric.c_str() + slash + 1, &end);
+  if (*end != '\0' || end == metric.c_str() + slash + 1) return std::nullopt;
+  return std::pair(metric.substr(0, slash), x);
+}
 
 History read_history(const std::filesystem::path& metrics_file) {
   History history;

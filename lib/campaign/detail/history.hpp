@@ -2,7 +2,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tern::campaign::detail {
@@ -24,6 +26,9 @@ struct History {
   double first_time = 0, last_time = 0;  // Unix seconds
   std::int64_t last_step = 0;
 };
+/// "val/accuracy_t/0.275" -> "val/accuracy_t", 0.275; nothing for other names.
+std::optional<std::pair<std::string, double>> profile_point(const std::string& metric);
+
 History read_history(const std::filesystem::path& metrics_file);
 
 /// At most `points` points that keep the curve's look: of each of points/2 equal parts of the

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <ctime>
 
+#include "campaign/detail/titles.hpp"
+
 namespace tern::campaign::detail {
 namespace {
 
@@ -33,9 +35,12 @@ body { background: var(--paper); color: var(--ink); max-width: 76rem; margin: 2r
   font: 15px/1.5 system-ui, "Helvetica Neue", Arial, sans-serif; }
 h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
 .about { color: var(--soft); margin: .2rem 0 1.5rem; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1.4rem; }
-.plots figure:first-child { grid-column: 1 / -1; }
-figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.4rem; }
+figure { margin: 0; min-width: 0; } svg { width: 100%; height: auto; display: block; }
+.wide { overflow-x: auto; }
+.facts th { padding-right: 1.2rem; white-space: nowrap; vertical-align: top; }
+.facts td { text-align: left; overflow-wrap: anywhere; }
+code { color: var(--soft); font-size: .85em; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .9rem; text-align: right; border-bottom: 1px solid var(--grid); }
 th { color: var(--soft); font-weight: 600; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
@@ -45,6 +50,7 @@ th { color: var(--soft); font-weight: 600; } th:first-child, td:first-child { te
 pre { border: 1px solid var(--grid); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto;
   font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
 pre.samples { white-space: pre-wrap; overflow-wrap: anywhere; }
+@media (max-width: 40rem) { body { margin: 1rem auto; padding: 0 .8rem; } th, td { padding: .25rem .5rem; } }
 )";
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
@@ -69,12 +75,9 @@ std::string without_empty_groups(std::string svg) {
 }
 
 std::string about(const History& history) {
-  const double seconds = history.last_time - history.first_time;
-  const std::string spent = seconds < 120    ? fmt::format("{:.0f} s", seconds)
-                            : seconds < 7200 ? fmt::format("{:.1f} min", seconds / 60)
-                                             : fmt::format("{:.1f} h", seconds / 3600);
   return fmt::format("step {} · {} between first and last entry · last entry {:%Y-%m-%d %H:%M} UTC",
-                     history.last_step, spent, fmt::gmtime(std::time_t(history.last_time)));
+                     history.last_step, duration(history.last_time - history.first_time),
+                     fmt::gmtime(std::time_t(history.last_time)));
 }
 
 std::string number(double value) {
@@ -82,18 +85,30 @@ std::string number(double value) {
                                                               : fmt::format("{:.6g}", value);
 }
 
+std::string named(const std::string& metric) {
+  return fmt::format("<td>{} <code>{}</code>", escaped(title_of(metric)), escaped(metric));
+}
+
+std::string fact_table(const Facts& facts) {
+  std::string rows;
+  for (const auto& [name, text] : facts)
+    rows += fmt::format("<tr><th>{}<td>{}</tr>\n", escaped(name), escaped(text));
+  return rows.empty() ? rows : "<table class=\"facts\">\n" + rows + "</table>\n";
+}
+
 std::string value_table(const History& history) {
   std::string rows;
   for (const auto& [name, curve] : history.curves) {
     const auto [low, high] = std::minmax_element(curve.value.begin(), curve.value.end());
-    rows += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}<td>{}</tr>\n", escaped(name),
+    rows += fmt::format("<tr>{}<td>{}<td>{}<td>{}<td>{}</tr>\n", named(name),
                         number(curve.value.back()), number(curve.step.back()), number(*low),
                         number(*high));
   }
   for (const auto& [name, text] : history.last_texts)
-    rows += fmt::format("<tr><td>{}<td>{}<td><td><td></tr>\n", escaped(name), escaped(text));
-  return "<table>\n<tr><th>metric<th>last<th>at step<th>minimum<th>maximum</tr>\n" + rows +
-         "</table>\n";
+    rows += fmt::format("<tr>{}<td>{}<td><td><td></tr>\n", named(name), escaped(text));
+  return "<div class=\"wide\"><table>\n<tr><th>metric<th>last<th>at "
+         "step<th>minimum<th>maximum</tr>\n" +
+         rows + "</table></div>\n";
 }
 
 std::string text_section(std::string_view title, std::string_view kind, std::string_view text) {
@@ -141,12 +156,12 @@ std::string standalone_svg(std::string_view inline_element) {
 std::string html(const Page& page, const History& history) {
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{}</title>\n<style>{}{}</style>\n"
       "</head>\n<body>\n<h1>{}</h1>\n<p class=\"about\">{}</p>\n",
       escaped(page.title), svg_style, page_style, escaped(page.title), about(history));
-  out += page.verdict + "<div class=\"plots\">\n";
+  out += fact_table(page.facts) + page.verdict + "<div class=\"plots\">\n";
   for (const Picture& picture : page.pictures) out += "<figure>" + picture.svg + "</figure>\n";
   out += "</div>\n<h2>Last values</h2>\n" + value_table(history);
   out += text_section("Samples", "samples", page.samples);

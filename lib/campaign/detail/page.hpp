@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "campaign/detail/facts.hpp"
 #include "campaign/detail/history.hpp"
 
 namespace tern::campaign::detail {
@@ -14,6 +15,7 @@ struct Picture {
 
 struct Page {
   std::string title;
+  Facts facts;
   std::vector<Picture> pictures;
   std::string verdict;             // a section in HTML, before the pictures
   std::string deck, samples, log;  // plain texts; empty ones get no section

@@ -9,9 +9,9 @@
 
 namespace tern::campaign::detail {
 
-/// How far the y axis goes: as the values; from zero; or as the values but for those of the first
-/// 2% of the steps, whose high losses would flatten the rest.
-enum class Range { values, from_zero, without_start };
+/// The y axis: as far as the values go; from zero; or logarithmic where values differ so much that
+/// the small ones would lie on the axis.
+enum class Range { values, from_zero, wide };
 
 struct Plot {
   std::string file;  // name without .svg

@@ -9,12 +9,13 @@ namespace {
 
 std::string finding_table(const Verdict& verdict) {
   std::string out =
-      "<table class=\"verdict\">\n<tr><th>finding<th>verdict<th>found<th>expected<th>advice</tr>\n";
+      "<div class=\"wide\"><table "
+      "class=\"verdict\">\n<tr><th>finding<th>verdict<th>found<th>expected<th>advice</tr>\n";
   for (const Finding& f : verdict.findings)
     out += fmt::format("<tr><td>{}<td class=\"{}\">{}<td>{}<td>{}<td>{}</tr>\n", escaped(f.name),
                        grade_name(f.grade), grade_name(f.grade), escaped(f.found),
                        escaped(f.expected), escaped(f.advice));
-  return out + "</table>\n";
+  return out + "</table></div>\n";
 }
 
 std::string beside_table(const Verdict& verdict) {
