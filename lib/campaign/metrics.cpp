@@ -1,5 +1,6 @@
 #include "campaign/metrics.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.hpp"
@@ -15,6 +16,12 @@ bool is_kept(std::string_view line, std::int64_t last_step, bool evaluated) {
     return false;
   const auto step = entry["step"].get<std::int64_t>();
   return step < last_step || (step == last_step && (evaluated || !entry.contains("val/loss")));
+}
+
+/// To the millisecond.
+double unix_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return 1e-3 * double(std::chrono::round<std::chrono::milliseconds>(now).count());
 }
 
 std::filesystem::path drop_lines_beyond(const std::filesystem::path& file, std::int64_t last_step,
@@ -37,7 +44,11 @@ std::filesystem::path drop_lines_beyond(const std::filesystem::path& file, std::
 
 Metrics::Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated)
     : file_(drop_lines_beyond(run_directory / "metrics.jsonl", resume_step, evaluated)),
-      events_(run_directory, resume_step, evaluated) {}
+      events_(run_directory, resume_step, evaluated) {
+  const std::string deck = detail::read_file(run_directory / "deck.in");
+  if (deck.empty()) return;
+  complete_ = events_.write_text(unix_now(), std::max<std::int64_t>(0, resume_step), "deck", deck);
+}
 
 void Metrics::sync() {
   complete_ = file_.sync() && complete_;
@@ -45,8 +56,7 @@ void Metrics::sync() {
 }
 
 void Metrics::write(std::int64_t step, const Values& values, const Texts& texts) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const double seconds = 1e-3 * double(std::chrono::round<std::chrono::milliseconds>(now).count());
+  const double seconds = unix_now();
   nlohmann::ordered_json entry = {{"step", step}, {"time", seconds}};
   for (const auto& [name, value] : values) entry[name] = value;
   for (const auto& [name, text] : texts) entry[name] = text;

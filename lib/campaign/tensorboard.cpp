@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "campaign/detail/history.hpp"
 #include "campaign/detail/tfrecord.hpp"
 
 namespace tern::campaign {
@@ -68,7 +69,33 @@ EventWriter::EventWriter(const std::filesystem::path& directory, std::int64_t re
 
 bool EventWriter::write(double unix_seconds, std::int64_t step,
                         const std::vector<std::pair<std::string, double>>& values) {
-  return file_.append(detail::frame_record(detail::scalars_event(unix_seconds, step, values)));
+  std::vector<std::pair<std::string, double>> scalars;
+  std::map<std::string, std::map<double, double>> profiles;
+  for (const auto& [name, value] : values) {
+    if (const auto point = detail::profile_point(name))
+      profiles[point->first][point->second] = value;
+    else
+      scalars.emplace_back(name, value);
+  }
+  std::map<std::string, detail::Bars> histograms;
+  for (const auto& [name, points] : profiles)
+    for (const auto& [at, height] : points) {
+      histograms[name].at.push_back(at);
+      histograms[name].height.push_back(height);
+    }
+  return file_.append(
+      detail::frame_record(detail::summary_event(unix_seconds, step, scalars, histograms)));
+}
+
+bool EventWriter::write_text(double unix_seconds, std::int64_t step, std::string_view tag,
+                             std::string_view text) {
+  std::string shown;  // Markdown shows lines with four spaces before them as they are
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    shown.append("    ").append(text.substr(at, end - at)).append("\n");
+    at = end + 1;
+  }
+  return file_.append(detail::frame_record(detail::text_event(unix_seconds, step, tag, shown)));
 }
 
 }  // namespace tern::campaign

@@ -46,7 +46,8 @@ std::string read_by_tensorboard(const Scratch& run) {
   std::string answers;
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("train/") || line.starts_with("val/")) answers += line + "\n";
+    for (const char* start : {"train/", "val/", "histogram ", "text "})
+      if (line.starts_with(start)) answers += line + "\n";
   return answers;
 }
 
@@ -161,6 +162,36 @@ TEST(TensorBoard, ValuesAreReadBackAsFloats) {
   EXPECT_NE(read_by_tensorboard(run).find("val/loss 1 -2.5\n"), std::string::npos);
 }
 
+/// Accuracy by the share of masked tokens is one histogram, not a scalar for each share.
+TEST(TensorBoard, AProfileIsOneHistogram) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    metrics.write(5, {{"val/loss", 0.5},
+                      {"val/accuracy_t/0.125", 0.25},
+                      {"val/accuracy_t/0.375", 0.75},
+                      {"val/accuracy_t/0.875", 1.0}});
+    metrics.write(9, {{"val/accuracy_t/0.125", 0.5}});
+  }
+  EXPECT_EQ(read_by_tensorboard(run),
+            "val/loss 5 0.5\n"
+            "histogram val/accuracy_t 5 [[0.0, 0.25, 0.25], [0.25, 0.5, 0.75], [0.5, 0.75, 0.0], "
+            "[0.75, 1.0, 1.0]]\n"
+            "histogram val/accuracy_t 9 [[-0.375, 0.625, 0.5]]\n");
+  EXPECT_EQ(entries(run)[0].at("val/accuracy_t/0.375"), 0.75) << "metrics.jsonl holds all";
+}
+
+TEST(TensorBoard, TheDeckIsAText) {
+  Scratch run;
+  run.write("deck.in", "&campaign\n  name = 'a' /");
+  { Metrics(run.path(), 0).write(1, {{"train/loss", 1.0}}); }
+  EXPECT_EQ(read_by_tensorboard(run),
+            "train/loss 1 1.0\ntext deck 0 \"    &campaign\\n      name = 'a' /\\n\"\n");
+  { Metrics(run.path(), 1).write(2, {{"train/loss", 2.0}}); }
+  EXPECT_NE(read_by_tensorboard(run).find("text deck 1 "), std::string::npos)
+      << "a resumed run has its own";
+}
+
 TEST(TensorBoard, ChecksumIsThatOfRfc3720) {
   EXPECT_EQ(detail::crc32c(std::string(32, '\0')), 0x8a9136aau);
   EXPECT_EQ(detail::crc32c(std::string(32, '\xff')), 0x62a8ab43u);
@@ -169,7 +200,7 @@ TEST(TensorBoard, ChecksumIsThatOfRfc3720) {
 
 TEST(TensorBoard, ADamagedRecordEndsTheFile) {
   const std::string one =
-      detail::frame_record(detail::scalars_event(1.0, 7, {{"train/loss", 1.0}}));
+      detail::frame_record(detail::summary_event(1.0, 7, {{"train/loss", 1.0}}));
   for (std::size_t at = 0; at < one.size(); ++at) {
     std::string damaged = one;
     damaged[at] ^= 0x10;

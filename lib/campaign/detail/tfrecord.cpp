@@ -1,7 +1,9 @@
 #include "campaign/detail/tfrecord.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 namespace tern::campaign::detail {
 namespace {
@@ -83,6 +85,78 @@ std::string scalar_value(std::string_view tag, double value) {
   return out;
 }
 
+void put_double(std::string& out, double value) {
+  put_little_endian(out, std::bit_cast<std::uint64_t>(value));
+}
+
+/// The upper ends of the bars' buckets, which touch where bars are neighbours: elsewhere an empty
+/// bucket lies between them.
+struct Buckets {
+  std::vector<double> limits, counts;
+};
+Buckets buckets_of(const Bars& bars) {
+  double half = 0.5;  // of the least distance between two bars
+  for (std::size_t i = 1; i < bars.at.size(); ++i)
+    half = std::min(half, (bars.at[i] - bars.at[i - 1]) / 2);
+  Buckets buckets;
+  for (std::size_t i = 0; i < bars.at.size(); ++i) {
+    const double low = bars.at[i] - half, high = bars.at[i] + half;
+    if (i > 0 && low > buckets.limits.back() + half / 2) {
+      buckets.limits.push_back(low);
+      buckets.counts.push_back(0);
+    }
+    buckets.limits.push_back(high);
+    buckets.counts.push_back(bars.height[i]);
+  }
+  return buckets;
+}
+
+// HistogramProto: min 1, max 2, num 3, sum 4, sum_squares 5, bucket_limit 6 and bucket 7 (packed).
+std::string histogram(const Bars& bars) {
+  const Buckets buckets = buckets_of(bars);
+  const double half = buckets.limits[0] - bars.at[0];
+  double figures[5] = {bars.at.front() - half, bars.at.back() + half};
+  for (std::size_t i = 0; i < bars.at.size(); ++i)
+    for (int power = 0; power < 3; ++power)
+      figures[2 + power] += bars.height[i] * std::pow(bars.at[i], power);
+  std::string out;
+  for (unsigned field = 1; field <= 5; ++field) {
+    put_tag(out, field, fixed64);
+    put_double(out, figures[field - 1]);
+  }
+  for (const auto& [field, values] : {std::pair{6u, &buckets.limits}, {7u, &buckets.counts}}) {
+    std::string packed;
+    for (const double value : *values) put_double(packed, value);
+    put_bytes(out, field, packed);
+  }
+  return out;
+}
+
+// Summary.Value: tag 1, histo 5.
+std::string histogram_value(std::string_view tag, const Bars& bars) {
+  std::string out;
+  put_bytes(out, 1, tag);
+  put_bytes(out, 5, histogram(bars));
+  return out;
+}
+
+// Summary.Value: tag 1, tensor 8 (TensorProto: dtype 1, string_val 8; a scalar has no shape),
+// metadata 9 (SummaryMetadata: plugin_data 1 with plugin_name 1).
+std::string text_value(std::string_view tag, std::string_view text) {
+  constexpr std::uint64_t string_type = 7;  // DT_STRING
+  std::string tensor, plugin, metadata, out;
+  put_tag(tensor, 1, varint);
+  put_varint(tensor, string_type);
+  put_bytes(tensor, 2, "");
+  put_bytes(tensor, 8, text);
+  put_bytes(plugin, 1, "text");
+  put_bytes(metadata, 1, plugin);
+  put_bytes(out, 1, tag);
+  put_bytes(out, 8, tensor);
+  put_bytes(out, 9, metadata);
+  return out;
+}
+
 }  // namespace
 
 std::uint32_t crc32c(std::string_view bytes) {
@@ -128,10 +202,21 @@ std::string start_event(double unix_seconds, std::int64_t step) {
   return out;
 }
 
-std::string scalars_event(double unix_seconds, std::int64_t step,
-                          const std::vector<std::pair<std::string, double>>& values) {
+std::string summary_event(double unix_seconds, std::int64_t step,
+                          const std::vector<std::pair<std::string, double>>& values,
+                          const std::map<std::string, Bars>& histograms) {
   std::string summary;  // Summary: value 1, repeated
   for (const auto& [tag, value] : values) put_bytes(summary, 1, scalar_value(tag, value));
+  for (const auto& [tag, bars] : histograms) put_bytes(summary, 1, histogram_value(tag, bars));
+  std::string out = event_head(unix_seconds, step);
+  put_bytes(out, 5, summary);
+  return out;
+}
+
+std::string text_event(double unix_seconds, std::int64_t step, std::string_view tag,
+                       std::string_view text) {
+  std::string summary;
+  put_bytes(summary, 1, text_value(tag, text));
   std::string out = event_head(unix_seconds, step);
   put_bytes(out, 5, summary);
   return out;
