@@ -152,7 +152,7 @@ struct Evaluation {
 
 struct Generation {
   std::string prompt;
-  std::string checkpoint;                      // empty: the newest of the run directory
+  std::string checkpoint = "best";             // best | newest (of the run directory) | a path
   std::int64_t samples = 1, max_tokens = 128;  // samples 0: none
   double temperature = 0.8, top_p = 1.0;       // temperature 0: greedy
   std::int64_t top_k = 0;                      // 0: all

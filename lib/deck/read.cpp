@@ -119,6 +119,10 @@ void resolve(Deck& deck) {
   if (batch.global == 0)
     batch.global =
         batch.per_rank * deck.parallel.data * std::max<std::int64_t>(1, batch.accumulation);
+  Generation& g = deck.generation;
+  if (g.checkpoint.empty()) g.checkpoint = "best";
+  if (deck.campaign.task == "generate" && !g.prompt.empty())
+    g.samples = std::max<std::int64_t>(1, g.samples);
   if (deck.output.directory.empty()) deck.output.directory = "runs/" + deck.campaign.name;
 }
 

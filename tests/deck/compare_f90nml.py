@@ -48,6 +48,10 @@ def derive(deck):
     refinement = {"aggressive": (5, 1, [0.15, 0.25], [0.5, 1.5]), "extreme": (10, 2, [0.5, 0.97], [2, 15])}
     if deck["objective"]["preset"] in refinement:
         deck["objective"].update(zip(PRESET_SETS, refinement[deck["objective"]["preset"]]))
+    generation = deck["generation"]
+    generation["checkpoint"] = generation["checkpoint"] or "best"
+    if deck["campaign"]["task"] == "generate" and generation["prompt"]:
+        generation["samples"] = max(1, generation["samples"])
     deck["output"]["directory"] = deck["output"]["directory"] or "runs/" + deck["campaign"]["name"]
     return deck
 
@@ -154,7 +158,10 @@ def write_scalar(rng, value):
         words = [".true.", "T", ".t.", "true"] if value else [".false.", "F", ".f.", "false"]
         return any_case(rng, rng.choice(words))
     if isinstance(value, int):
-        return rng.choice(["", "+", "0", "00"]) + str(value)
+        forms = [rng.choice(["", "+", "0", "00"]) + str(value), f"{value:_}"]
+        if value % 1000 == 0 and value < 2**53:
+            forms.append(f"{value // 1000}{rng.choice('edED')}3")
+        return rng.choice(forms)
     if isinstance(value, float):
         text = rng.choice([repr(value), f"{value:.17e}", f"{value:.25E}"])
         text = text.replace("e", rng.choice("edED")) if "e" in text else text

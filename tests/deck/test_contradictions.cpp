@@ -182,6 +182,20 @@ TEST(DeckContradictions, Generation) {
       "d:1:43: generation.samples: task = 'generate' with 0 samples would do nothing; write 1 or "
       "more");
   none("&generation samples = 0 /");
+  none("&campaign task = 'generate' / &generation prompt = 'x' samples = 0 /");  // makes one
+  one("&model context = 1 /",
+      "d:1:8: model.context: 1 leaves no room to continue a prompt; write 2 or more, or "
+      "generation.samples = 0");
+  none("&model context = 1 / &generation samples = 0 /");
+}
+
+TEST(DeckContradictions, NamesThatAreNoDirectories) {
+  for (const std::string name : {".", ".."})
+    one("&campaign name = '" + name + "' /",
+        "d:1:11: campaign.name: '" + name +
+            "' names no directory of its own under runs/; give the run a name");
+  none("&campaign name = '.' / &output directory = 'here' /");
+  none("&campaign name = '...' /");
 }
 
 TEST(DeckContradictions, Requests) {
@@ -215,7 +229,7 @@ TEST(DeckContradictions, Directory) {
 
 TEST(DeckContradictions, NothingIsConcludedFromWrongValues) {
   one("&model hidden = 'x' heads = 7 /",
-      "d:1:17: model.hidden: 'x' is not an integer; write digits only, as 1000");
+      "d:1:17: model.hidden: 'x' is not an integer; write a whole number, as 1000, 1_000 or 1e3");
   one("&model hidden = 0 heads = 7 /",
       "d:1:8: model.hidden: 0 is out of range; it must be 1 to 1048576");
   one("&model hidden = 'x\n heads = 7 /",

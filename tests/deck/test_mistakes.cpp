@@ -41,13 +41,14 @@ TEST(DeckMistakes, Types) {
     EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
   };
   one("&model layers = 2.0 /",
-      "d:1:17: model.layers: '2.0' is not an integer; write digits only, as 1000");
+      "d:1:17: model.layers: '2.0' is not an integer; write a whole number, as 1000, 1_000 or 1e3");
   one("&model layers = '2' /",
-      "d:1:17: model.layers: '2' is not an integer; write digits only, as 1000");
-  one("&model layers = 1e3 /",
-      "d:1:17: model.layers: '1e3' is not an integer; write digits only, as 1000");
-  one("&model layers = 1_000 /",
-      "d:1:17: model.layers: '1_000' is not an integer; write digits only, as 1000");
+      "d:1:17: model.layers: '2' is not an integer; write a whole number, as 1000, 1_000 or 1e3");
+  for (const std::string word : {"1.5e0", "1e-3", "1e17", "1e", "1_00", "_1", "1_", "1__000",
+                                 "1_000_", "1000_000", "1_000_00", "-_100", "1_e3"})
+    EXPECT_EQ(mistakes("&campaign max_steps = " + word + " /"),
+              Lines{"d:1:23: campaign.max_steps: '" + word +
+                    "' is not an integer; write a whole number, as 1000, 1_000 or 1e3"});
   one("&model layers = 99999999999999999999 /",
       "d:1:17: model.layers: '99999999999999999999' does not fit 64 bits; write a smaller number");
   for (const std::string word :
@@ -72,7 +73,26 @@ TEST(DeckMistakes, Types) {
 TEST(DeckMistakes, LongValuesAreShortenedInMessages) {
   EXPECT_EQ(mistakes("&model layers = '" + std::string(100, 'x') + "' /"),
             Lines{"d:1:17: model.layers: '" + std::string(60, 'x') +
-                  "...' is not an integer; write digits only, as 1000"});
+                  "...' is not an integer; write a whole number, as 1000, 1_000 or 1e3"});
+}
+
+TEST(DeckMistakes, WhatCannotBeSeenIsNamed) {
+  const auto one = [](const std::string& text, const char* mistake) {
+    EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
+  };
+  one("\ufeff&model layers = 2 /",
+      "d:1:1: a byte-order mark (U+FEFF) stands outside of a group; save the deck as UTF-8 without "
+      "it");
+  one("&model layers = 2\u00a0 hidden = 64 heads = 4 /",
+      "d:1:18: model.layers: a no-break space (U+00A0) cannot stand here; type a plain blank in "
+      "its place");
+  one("&model layers\u00a0= 2 /",
+      "d:1:14: model.layers: a no-break space (U+00A0) after the name; type a plain blank in its "
+      "place");
+  one("&model \u200b layers = 2 /",
+      "d:1:8: model: a character without width (U+200B) where a name should stand; type a plain "
+      "blank in its place");
+  EXPECT_EQ(mistakes("&generation prompt = 'a\u00a0b\ufeff' / ! \u00a0"), Lines{});
 }
 
 TEST(DeckMistakes, Counts) {
@@ -247,7 +267,7 @@ TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
       "d:2:1: campain: no such group; did you mean 'campaign'?",
       "d:3:1: model: the group is not closed before '&batch'; end it with '/'",
       "d:3:8: model.layer: no such name in &model; did you mean 'layers'?",
-      "d:3:27: model.hidden: 'a' is not an integer; write digits only, as 1000",
+      "d:3:27: model.hidden: 'a' is not an integer; write a whole number, as 1000, 1_000 or 1e3",
       "d:3:41: model.kv_heads: 2 kv_heads do not divide 7 heads; write a divisor of heads, or 0",
       "d:4:2: model.activation: 'silu' is not one of 'swiglu' | 'gelu' | 'relu2'; did you mean "
       "'swiglu'?",

@@ -26,6 +26,8 @@ TEST(DeckOverrides, StringsNeedNoQuotes) {
   EXPECT_EQ(with({"model.load="}).model.load, "");
   EXPECT_EQ(with({"output.directory=/tmp/x"}).output.directory, "/tmp/x");
   EXPECT_EQ(with({"generation.prompt=two\nlines"}).generation.prompt, "two\nlines");
+  EXPECT_EQ(with({"generation.prompt='two\nlines, it''s\n'"}).generation.prompt,
+            "two\nlines, it's\n");
 }
 
 TEST(DeckOverrides, Lists) {
@@ -58,7 +60,8 @@ TEST(DeckOverrides, MistakesNameTheOverride) {
   one("", ": not an override; write group.name=value");
   one("modle.layers=3", "modle: no such group; did you mean 'model'?");
   one("model.layer=3", "model.layer: no such name in &model; did you mean 'layers'?");
-  one("model.layers=abc", "model.layers: 'abc' is not an integer; write digits only, as 1000");
+  one("model.layers=abc",
+      "model.layers: 'abc' is not an integer; write a whole number, as 1000, 1_000 or 1e3");
   one("model.layers=", "model.layers: no value after '='; write one or remove the name");
   one("model.layers=0", "model.layers: 0 is out of range; it must be 1 to 10000");
   one("model.layers=3/", "model.layers: '/' after the value; quote strings that hold it");
@@ -97,7 +100,8 @@ TEST(DeckOverrides, ComeAfterTheDeckInTheList) {
   EXPECT_EQ(
       mistakes("&model layers = 0 /", {"model.heads=x", "model.hiden=1"}),
       (Lines{"d:1:8: model.layers: 0 is out of range; it must be 1 to 10000",
-             "--set model.heads=x: model.heads: 'x' is not an integer; write digits only, as 1000",
+             "--set model.heads=x: model.heads: 'x' is not an integer; write a whole number, as "
+             "1000, 1_000 or 1e3",
              "--set model.hiden=1: model.hiden: no such name in &model; did you mean 'hidden'?"}));
 }
 

@@ -61,6 +61,16 @@ TEST(DeckValues, RealsInAllForms) {
     EXPECT_EQ(parse(fmt::format("&optimizer lr = {} /", text), "d").optimizer.lr, value) << text;
 }
 
+TEST(DeckValues, WholeNumbersInAllForms) {
+  const std::pair<const char*, std::int64_t> forms[] = {
+      {"1000", 1000}, {"+7", 7},       {"1_000", 1000}, {"12_345_678", 12345678},
+      {"1e3", 1000},  {"1.5E3", 1500}, {"2d+2", 200},   {"10e-1", 1},
+      {"0.5e1", 5}};
+  for (const auto& [text, value] : forms)
+    EXPECT_EQ(parse(fmt::format("&campaign max_steps = {} /", text), "d").campaign.max_steps, value)
+        << text;
+}
+
 TEST(DeckValues, LineEndsOfOtherSystemsAreRead) {
   EXPECT_EQ(parse("&model\r\n layers = 3\r\n/\r\n", "d").model.layers, 3);
   EXPECT_EQ(parse("&generation prompt = 'a\r\nb' /", "d").generation.prompt, "a\nb");

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 namespace tern::deck::detail {
 namespace {
@@ -20,14 +21,48 @@ std::string_view without_plus(std::string_view text) {
   return text;
 }
 
+/// 1_000_000 without its separators; nothing changes where they do not part groups of three.
+std::string without_separators(std::string_view text) {
+  const std::size_t sign = text.starts_with('-') ? 1 : 0;
+  std::string digits(text.substr(0, sign));
+  for (std::size_t i = sign; i < text.size(); ++i) {
+    const std::size_t left = text.size() - i;
+    if (text[i] == '_' && (i == sign || left % 4 != 0)) return std::string(text);
+    if (text[i] != '_' && left % 4 == 0 && text.find('_') != std::string_view::npos)
+      return std::string(text);
+    if (text[i] != '_') digits += text[i];
+  }
+  return digits;
+}
+
+/// The whole number that a power of ten such as 1e3 or 2.5d6 stands for; nothing where it is none,
+/// or a double would not hold it exactly.
+std::optional<std::int64_t> whole_power(std::string text) {
+  const std::size_t mark = text.find_first_of("eEdD");
+  if (mark == std::string::npos || text.find_first_not_of("0123456789+-.eEdD") != text.npos)
+    return std::nullopt;
+  text[mark] = 'e';
+  double value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  if (value != std::floor(value) || std::abs(value) > 0x1p53) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
 /// Each convert() returns what is wrong with the value, or nothing.
 std::string convert(const Value& value, std::int64_t& result) {
-  const std::string_view text = without_plus(value.text);
+  if (!value.quoted) {
+    if (const auto whole = whole_power(std::string(without_plus(value.text)))) {
+      result = *whole;
+      return {};
+    }
+  }
+  const std::string text = without_separators(without_plus(value.text));
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), result);
   if (!value.quoted && error == std::errc::result_out_of_range)
     return shown(value) + " does not fit 64 bits; write a smaller number";
   if (value.quoted || error != std::errc() || rest != text.data() + text.size())
-    return shown(value) + " is not an integer; write digits only, as 1000";
+    return shown(value) + " is not an integer; write a whole number, as 1000, 1_000 or 1e3";
   return {};
 }
 

@@ -98,12 +98,21 @@ void check_run(const Deck& d, Contradictions& c) {
           "early stopping needs evaluations, but every = 0; write every > 0, or patience = 0");
   c.check(e.every == 0 && e.target_loss > 0, {"evaluation.target_loss", "evaluation.every"},
           "a target needs evaluations, but every = 0; write every > 0, or target_loss = 0");
-  c.check(d.campaign.task == "generate" && d.generation.input.empty() && d.generation.samples == 0,
+  c.check(d.campaign.task == "generate" && d.generation.input.empty() &&
+              d.generation.prompt.empty() && d.generation.samples == 0,
           {"generation.samples", "campaign.task"},
           "task = 'generate' with 0 samples would do nothing; write 1 or more");
   c.check(d.campaign.name.empty() && d.output.directory.empty(),
           {"campaign.name", "output.directory"},
           "empty, and output.directory too; give the run a name");
+  c.check(d.model.context == 1 && d.generation.samples > 0 && d.generation.input.empty() &&
+              d.campaign.task != "evaluate" && d.objective.kind != "block_diffusion",
+          {"model.context", "generation.samples"},
+          "1 leaves no room to continue a prompt; write 2 or more, or generation.samples = 0");
+  c.check((d.campaign.name == "." || d.campaign.name == "..") && d.output.directory.empty(),
+          {"campaign.name", "output.directory"},
+          fmt::format("'{}' names no directory of its own under runs/; give the run a name",
+                      d.campaign.name));
   c.check(d.campaign.name.find('/') != std::string::npos && d.output.directory.empty(),
           {"campaign.name", "output.directory"},
           "holds a '/', but names a directory under runs/; remove it, or give output.directory");

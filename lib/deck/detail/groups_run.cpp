@@ -50,7 +50,9 @@ void describe(Group& group, Evaluation& e) {
 void describe(Group& group, Generation& g) {
   group.add("prompt", g.prompt, "text to continue; a training run does so at each evaluation")
       .may_hold_lines();
-  group.add("checkpoint", g.checkpoint, "to generate from; empty: the newest of the run directory");
+  group.add("checkpoint", g.checkpoint,
+            "weights, but for training: 'best' of the run (where none is marked, the newest), "
+            "'newest', or a path");
   group.add("samples", g.samples, "continuations of the prompt; 0: none, and no memory for them")
       .at_least(0)
       .at_most(1 << 20);

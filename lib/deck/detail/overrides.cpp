@@ -72,7 +72,7 @@ bool parse_override(const std::string& text, int index, Table& table, Assignment
     assignment.values = bare_strings(value, place);
     if (assignment.index == 0 || !assignment.values.empty()) return true;
   }
-  return parse_values(value, full, index, assignment.values, errors);
+  return parse_values(value, full, field->lines, index, assignment.values, errors);
 }
 
 }  // namespace tern::deck::detail

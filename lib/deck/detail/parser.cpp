@@ -20,7 +20,42 @@ bool is_value(const Token& token) {
   return token.kind == Token::word || token.kind == Token::string || token.kind == Token::repeat;
 }
 
+/// The code point of a UTF-8 character.
+std::uint32_t code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  std::uint32_t code = first < 0x80 ? first : first & (0x7Fu >> character.size());
+  for (const char c : character.substr(1))
+    code = code << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
+  return code;
+}
+
+/// A name for what an editor shows as a blank or as nothing; null for what can be seen.
+const char* invisible(std::uint32_t code) {
+  if (code == 0xFEFF) return "a byte-order mark";
+  if (code == 0xA0 || code == 0x202F || code == 0x2007) return "a no-break space";
+  if ((code >= 0x2000 && code <= 0x200A) || code == 0x1680 || code == 0x205F || code == 0x3000)
+    return "a wide or narrow space";
+  if (code == 0x2028 || code == 0x2029) return "a line separator";
+  if (code == 0xAD || (code >= 0x200B && code <= 0x200F) || (code >= 0x202A && code <= 0x202E) ||
+      (code >= 0x2060 && code <= 0x206F))
+    return "a character without width";
+  return nullptr;
+}
+
+const char* invisible(const Token& token) {
+  return token.kind == Token::unknown ? invisible(code_point(token.text)) : nullptr;
+}
+
+/// What to do about a token that cannot stand where it is.
+std::string remedy(const Token& token, const char* otherwise) {
+  if (!invisible(token)) return otherwise;
+  return code_point(token.text) == 0xFEFF ? "save the deck as UTF-8 without it"
+                                          : "type a plain blank in its place";
+}
+
 std::string describe(const Token& token) {
+  if (const char* name = invisible(token))
+    return fmt::format("{} (U+{:04X})", name, code_point(token.text));
   switch (token.kind) {
     case Token::end:
       return "the end of the deck";
@@ -37,7 +72,7 @@ std::string describe(const Token& token) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const MayHoldLines* may_hold_lines, Errors& errors,
+  Parser(std::string_view text, const MayHoldLines& may_hold_lines, Errors& errors,
          int override_index = -1)
       : lexer_(text), may_hold_lines_(may_hold_lines), errors_(errors), override_(override_index) {
     advance();
@@ -86,9 +121,9 @@ class Parser {
   }
 
   void stray() {
-    errors_.add(token_.place, fmt::format("{} stands outside of a group; open one with '&name' and "
-                                          "close it with '/'",
-                                          describe(token_)));
+    errors_.add(token_.place,
+                fmt::format("{} stands outside of a group; {}", describe(token_),
+                            remedy(token_, "open one with '&name' and close it with '/'")));
     while (token_.kind != Token::group && token_.kind != Token::end) skip_token();
   }
 
@@ -133,8 +168,8 @@ class Parser {
     const std::string text = token_.text;
     if (token_.kind != Token::word) {
       const bool failed =
-          fail(group_name,
-               fmt::format("{} where a name should stand; write name = value", describe(token_)));
+          fail(group_name, fmt::format("{} where a name should stand; {}", describe(token_),
+                                       remedy(token_, "write name = value")));
       skip_token();
       return failed;
     }
@@ -155,7 +190,9 @@ class Parser {
   bool indexed_values(const std::string& full, Assignment& result) {
     if (token_.kind == Token::left && !index(full, result)) return false;
     if (token_.kind != Token::equals)
-      return fail(full, "no '=' after the name; write name = value");
+      return fail(full, invisible(token_) ? fmt::format("{} after the name; {}", describe(token_),
+                                                        remedy(token_, ""))
+                                          : "no '=' after the name; write name = value");
     advance();
     return values_of(result);
   }
@@ -190,8 +227,8 @@ class Parser {
       return fail(full, "a comma without a value before it; remove it or write the value");
     if (token_.kind == Token::equals || token_.kind == Token::left || token_.kind == Token::right ||
         token_.kind == Token::unknown)
-      return fail(full,
-                  fmt::format("{} cannot stand here; write strings in quotes", describe(token_)));
+      return fail(full, fmt::format("{} cannot stand here; {}", describe(token_),
+                                    remedy(token_, "write strings in quotes")));
     if (result.values.empty())
       return fail(full, "no value after '='; write one or remove the name");
     if (token_.kind == Token::word && token_.glued && !comma)
@@ -222,7 +259,7 @@ class Parser {
   }
 
   bool string_is_whole(const std::string& full, const Assignment& result) {
-    const bool lines_allowed = may_hold_lines_ && (*may_hold_lines_)(result.group, result.name);
+    const bool lines_allowed = may_hold_lines_(result.group, result.name);
     if (token_.closed && (!token_.spans_lines || lines_allowed)) return true;
     fail(full, "the string is not closed on its line; add the closing quote");
     skip_token();
@@ -231,7 +268,7 @@ class Parser {
 
   Lexer lexer_;
   Token token_;
-  const MayHoldLines* may_hold_lines_;
+  const MayHoldLines& may_hold_lines_;
   Errors& errors_;
   int override_;
   ParsedDeck result_;
@@ -247,12 +284,13 @@ std::string lower(std::string_view text) {
 }
 
 ParsedDeck parse_deck(std::string_view text, const MayHoldLines& may_hold_lines, Errors& errors) {
-  return Parser(text, &may_hold_lines, errors).deck();
+  return Parser(text, may_hold_lines, errors).deck();
 }
 
-bool parse_values(std::string_view text, const std::string& name, int override_index,
+bool parse_values(std::string_view text, const std::string& name, bool lines, int override_index,
                   std::vector<Value>& values, Errors& errors) {
-  return Parser(text, nullptr, errors, override_index).values_alone(name, values);
+  const MayHoldLines may_hold_lines = [&](const auto&, const auto&) { return lines; };
+  return Parser(text, may_hold_lines, errors, override_index).values_alone(name, values);
 }
 
 }  // namespace tern::deck::detail

@@ -41,8 +41,9 @@ using MayHoldLines = std::function<bool(const std::string& group, const std::str
 /// `text` as clean() made it. Mistakes of syntax go to `errors`; what can be read is returned.
 ParsedDeck parse_deck(std::string_view text, const MayHoldLines& may_hold_lines, Errors& errors);
 
-/// The values of an override: "0.9, 0.95". False after a mistake, which names `name`.
-bool parse_values(std::string_view text, const std::string& name, int override_index,
+/// The values of an override: "0.9, 0.95"; strings with line ends if `lines`. False after a
+/// mistake, which names `name`.
+bool parse_values(std::string_view text, const std::string& name, bool lines, int override_index,
                   std::vector<Value>& values, Errors& errors);
 
 std::string lower(std::string_view text);
