@@ -3,10 +3,13 @@
 #include <Kokkos_Core.hpp>
 #include <boost/program_options.hpp>
 #include <iostream>
+#include <sstream>
 
 #include "base/error.hpp"
+#include "base/output.hpp"
 #include "base/wait_policy.hpp"
 #include "campaign/diagnose.hpp"
+#include "comm/prologue.hpp"
 
 namespace {
 
@@ -22,14 +25,16 @@ constexpr const char* exit_codes =
     "\nexit codes: 0 all operations pass; 1 one fails, or a wrong option; 70 an internal error.\n";
 
 struct CommandLine {
-  bool help = false, no_rates = false, no_checks = false;
+  std::string help;  // what --help prints, if it is asked for
+  bool no_rates = false, no_checks = false;
   tern::campaign::DiagnoseOptions options;
 };
 
-CommandLine parse(int argc, char** argv, bool speaks) {
+CommandLine parse(int argc, char** argv) {
   CommandLine line;
+  bool help = false;
   po::options_description all("options");
-  all.add_options()("help,h", po::bool_switch(&line.help), "show this text and end")(
+  all.add_options()("help,h", po::bool_switch(&help), "show this text and end")(
       "no-rates", po::bool_switch(&line.no_rates), "measure no rates")(
       "no-checks", po::bool_switch(&line.no_checks), "check no operations")(
       "seed", po::value(&line.options.seed)->value_name("N"), "of the checks' inputs (1)");
@@ -40,7 +45,7 @@ CommandLine parse(int argc, char** argv, bool speaks) {
   } catch (const po::error& e) {
     tern::user_error("{}; diagnose --help lists the options", e.what());
   }
-  if (line.help && speaks) std::cout << usage << all << exit_codes;
+  if (help) line.help = (std::ostringstream() << usage << all << exit_codes).str();
   line.options.rates = !line.no_rates;
   line.options.checks = !line.no_checks;
   return line;
@@ -49,11 +54,18 @@ CommandLine parse(int argc, char** argv, bool speaks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  tern::choose_wait_policy();  // may start the program again: before anything else
+  tern::hold_standard_streams();
+  tern::choose_wait_policy();  // may start the program again: before anything slow
+  CommandLine line;
+  const tern::comm::Prologue prologue([&] {
+    line = parse(argc, argv);
+    if (tern::comm::launched_rank().value_or(0) == 0) std::cout << line.help;
+    return !line.help.empty();
+  });
+  if (const auto code = prologue.exit_code()) return tern::output_written() ? *code : 1;
   const tern::comm::Session session(&argc, &argv);
-  return tern::comm::run_ranks([&]() -> int {
-    const CommandLine line = parse(argc, argv, session.rank() == 0);
-    if (line.help) return 0;
+  const int code = tern::comm::run_ranks([&]() -> int {
+    prologue.rethrow();
     const Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings()
                                         .set_device_id(session.device())
                                         .set_disable_warnings(true));
@@ -61,4 +73,5 @@ int main(int argc, char** argv) {
     tern::Log log(session.rank() == 0);
     return tern::campaign::diagnose(line.options, session, *group, log);
   });
+  return tern::output_written() || code != 0 ? code : 1;
 }

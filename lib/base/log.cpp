@@ -15,13 +15,13 @@ void Log::open(const std::filesystem::path& file) {
   if (!file_) user_error("cannot write {}: check &output directory", file.string());
 }
 
-/// A console that is gone, or a disk that is full, does not end a run.
 void Log::write(std::string_view text) {
-  const std::string line = fmt::format("{}\n", text);
   for (std::FILE* to : {stdout, file_}) {
     if (!to) continue;
-    std::fwrite(line.data(), 1, line.size(), to);
-    if (std::fflush(to) != 0) std::clearerr(to);
+    // A failure stays noted in the stream: output_written() reports that of standard output.
+    std::fwrite(text.data(), 1, text.size(), to);
+    std::fputc('\n', to);
+    std::fflush(to);
   }
 }
 

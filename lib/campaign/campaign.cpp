@@ -120,6 +120,11 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
 
 }  // namespace
 
+bool leaves_files(const deck::Deck& deck, const Options& options) {
+  if (options.dry_run || options.show_batch) return false;
+  return deck.campaign.task != "generate" || !options.export_to.empty() || answers_a_file(deck);
+}
+
 int run(const deck::Deck& deck, const Options& options, const comm::Session& session) {
   if (!options.device.empty()) {
     if (!options.dry_run)

@@ -29,6 +29,9 @@ enum ExitCode {
                         // start
 };
 
+/// Whether the task leaves its result in files: then standard output is a convenience.
+bool leaves_files(const deck::Deck& deck, const Options& options);
+
 /// Runs the deck's task on all ranks. Collective; returns the same code on every rank.
 int run(const deck::Deck& deck, const Options& options, const comm::Session& session);
 

@@ -1,0 +1,29 @@
+#include "base/output.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+namespace tern {
+
+void hold_standard_streams() {
+  for (const int stream : {0, 1, 2})
+    if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF)
+      // The lowest free number is this one. Against its direction, so that its use is an error.
+      (void)!::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+}
+
+bool output_written() {
+  errno = 0;
+  const bool streamed = static_cast<bool>(std::cout.flush());
+  const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (streamed && flushed) return true;
+  std::fprintf(stderr, "error: standard output could not be written%s%s\n", errno ? ": " : "",
+               errno ? std::strerror(errno) : "");
+  return false;
+}
+
+}  // namespace tern

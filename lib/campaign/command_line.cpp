@@ -1,0 +1,235 @@
+#include "campaign/command_line.hpp"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <ostream>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/version.hpp"
+#include "campaign/weights.hpp"
+#include "deck/loaded_model.hpp"
+
+namespace tern::campaign {
+namespace {
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+constexpr const char* usage =
+    "usage: trainer DECK [options]\n"
+    "       mpirun -n 4 trainer DECK          four ranks\n"
+    "       srun trainer DECK --resume        in a Slurm job\n"
+    "       trainer --list                    the decks that are here\n"
+    "\n"
+    "Trains, evaluates or samples the language model that DECK, a Fortran namelist, describes.\n"
+    "Results go to runs/NAME: log.txt, metrics.jsonl, report.html, checkpoints/.\n\n";
+
+constexpr const char* exit_codes =
+    "\nexit codes: 0 done; 1 a mistake in deck, data or options, or output that could not be\n"
+    "written; 70 an internal error;\n"
+    "74 ended, but the last checkpoint could not be written;\n"
+    "75 stopped by a signal or the job's time limit, checkpoint written: run again with --resume;\n"
+    "76 too many steps in a row without a finite loss or gradient;\n"
+    "77 the run ended, but its verdict is not good: do not start the next phase.\n";
+
+po::options_description describe(CommandLine& line) {
+  po::options_description all("options");
+  Options& o = line.options;
+  all.add_options()("help,h", po::bool_switch(&line.help), "show this text and end")(
+      "version", po::bool_switch(&line.version), "show version and commit and end")(
+      "list", po::bool_switch(&line.list), "name the decks of input/ and end")(
+      "set,s", po::value(&line.set)->composing()->value_name("GROUP.NAME=VALUE"),
+      "override a value of the deck, as --set batch.per_rank=16; may be repeated")(
+      "quick", po::value(&line.quick)->value_name("N"),
+      "a run of N steps: the schedule, the warmup and the intervals of evaluations, checkpoints "
+      "and log lines shrink with them")("print-deck", po::bool_switch(&line.print_deck),
+                                        "print the whole deck, with defaults, units, ranges and "
+                                        "help, and end")(
+      "dry-run", po::bool_switch(&o.dry_run),
+      "print the plan (parameters, memory term by term, time, cost) and end")(
+      "device", po::value(&o.device)->value_name("GPU"),
+      "dry run: plan for h100 or h200 instead of the device that is here")(
+      "show-batch", po::bool_switch(&o.show_batch),
+      "supervised: print the first rows' tokens with role and mask and end")(
+      "resume", po::bool_switch(&o.resume),
+      "go on from the newest good checkpoint; start anew if there is none")(
+      "fresh", po::bool_switch(&o.fresh),
+      "move an earlier run of the same name aside and start anew")(
+      "prompt", po::value<std::string>()->value_name("TEXT"),
+      "continue TEXT, or the text of a file (@FILE), with the run's best checkpoint (task = "
+      "'generate'; generation.checkpoint names another)")(
+      "refine", po::value<int>()->value_name("N"),
+      "refinement: refine the first answer N times, as --set generation.refine=N")(
+      "export", po::value(&o.export_to)->value_name("DIR"),
+      "write the best checkpoint's weights, with the tokenizer, as a new Hugging Face "
+      "Transformers directory");
+  return all;
+}
+
+/// A namelist string: in quotes, with quotes in it doubled.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("''") : std::string(1, c);
+  return result + "'";
+}
+
+/// The text itself, or of `@FILE` what the file holds, without the line end that closes it.
+std::string prompt_text(const std::string& given) {
+  if (!given.starts_with('@')) return given;
+  const fs::path file = given.substr(1);
+  std::ifstream stream(file, std::ios::binary);
+  if (!fs::is_regular_file(file) || !stream)
+    user_error(
+        "--prompt {}: no file {} can be read; for a text that begins with '@' write "
+        "--set campaign.task=generate --set generation.prompt=TEXT",
+        given, file.string());
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  std::string plain;  // lines as they end here
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text.compare(i, 2, "\r\n") != 0) plain += text[i];
+  if (plain.ends_with('\n')) plain.pop_back();
+  return plain;
+}
+
+/// A prompt stands in place of what the deck's task would answer.
+void set_prompt(CommandLine& line, const std::string& given) {
+  const std::vector<std::string> instead{"generation.input=''", "generation.prompt_template=''",
+                                         "generation.output=''", "generation.pattern=''",
+                                         "generation.stop="};
+  line.set.insert(line.set.begin(), instead.begin(), instead.end());
+  line.set.push_back("campaign.task='generate'");
+  line.set.push_back("generation.prompt=" + quoted(prompt_text(given)));
+}
+
+void require_sense(const CommandLine& line, const po::variables_map& map) {
+  const auto together = [&](const char* a, bool has_a, const char* b, bool has_b, const char* why) {
+    if (has_a && has_b) user_error("--{} and --{}: {}; leave one of them out", a, b, why);
+  };
+  const bool prompt = map.count("prompt") > 0, exports = map.count("export") > 0;
+  together("resume", line.options.resume, "fresh", line.options.fresh,
+           "the one goes on with an earlier run, the other moves it aside");
+  together("prompt", prompt, "export", exports, "each is a task of its own");
+  for (const char* name : {"export", "device"})
+    if (map.count(name) && map[name].as<std::string>().empty())
+      user_error("--{}: an empty name; {}", name,
+                 name == std::string("export") ? "name the directory to make" : "write h100, say");
+  if (map.count("quick") && line.quick < 1)
+    user_error("--quick {}: a run has at least one step; write 1 or more", line.quick);
+  if (line.deck.empty() && !line.help && !line.version && !line.list)
+    user_error(
+        "no deck given; try: trainer input/quickstart.in, trainer --list, or trainer --help");
+}
+
+/// What a deck says of itself in the first line.
+std::string headline(const fs::path& deck) {
+  std::ifstream stream(deck);
+  std::string line;
+  std::getline(stream, line);
+  const std::size_t first = line.find_first_not_of("! \t");
+  if (first == std::string::npos || line[0] != '!') return "";
+  return line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+}
+
+/// input/ of this folder, or of the one above the program: build/PRESET/trainer, and its link.
+fs::path folder_of_decks() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  fs::path above = fs::current_path();
+  for (int level = 0; level < 4; ++level) {
+    if (fs::is_directory(above / "input", error)) return above / "input";
+    above = level == 0 ? program.parent_path() : above.parent_path();
+  }
+  user_error("no folder input/ in {} nor above {}: name a deck by its path",
+             fs::current_path().string(), program.string());
+}
+
+void list_decks(std::ostream& out) {
+  const fs::path folder = folder_of_decks();
+  const fs::path shown = folder == fs::current_path() / "input" ? "input" : folder;
+  std::vector<std::pair<std::string, std::string>> decks;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".in")
+      decks.emplace_back((shown / entry.path().filename()).string(), headline(entry.path()));
+  std::sort(decks.begin(), decks.end());
+  std::size_t width = 0;
+  for (const auto& [name, text] : decks) width = std::max(width, name.size());
+  for (const auto& [name, text] : decks) out << fmt::format("{:<{}}  {}\n", name, width, text);
+}
+
+/// `interval` in a run that is shortened from `from` steps to `to`.
+std::int64_t shrunk(std::int64_t interval, std::int64_t to, std::int64_t from) {
+  const double share = static_cast<double>(to) / static_cast<double>(from);
+  return std::max<std::int64_t>(1, std::llround(static_cast<double>(interval) * share));
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  CommandLine line;
+  const po::options_description visible = describe(line);
+  po::options_description all;
+  all.add(visible).add_options()("deck", po::value(&line.deck), "");
+  po::positional_options_description positional;
+  positional.add("deck", 1);
+  po::variables_map map;
+  try {
+    po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(), map);
+    po::notify(map);
+  } catch (const po::error& e) {
+    user_error("{}; trainer --help lists the options", e.what());
+  }
+  std::ostringstream text;
+  text << usage << visible << exit_codes;
+  line.usage = text.str();
+  require_sense(line, map);
+  if (map.count("prompt")) set_prompt(line, map["prompt"].as<std::string>());
+  if (map.count("refine"))
+    line.set.push_back("generation.refine=" + std::to_string(map["refine"].as<int>()));
+  return line;
+}
+
+std::vector<std::string> quick_overrides(const deck::Deck& deck, std::int64_t steps) {
+  // Epochs have as many steps as the data make them: what a deck says per step then counts against
+  // the longest interval that it names.
+  const auto& c = deck.campaign;
+  const std::int64_t from = c.epochs == 0
+                                ? c.max_steps
+                                : std::max({steps, deck.evaluation.every, deck.checkpoint.every,
+                                            10 * deck.optimizer.warmup_steps});
+  std::vector<std::string> set;
+  const auto shrink = [&](const char* name, std::int64_t value, std::int64_t least) {
+    if (value == 0 || from <= steps) return;
+    set.push_back(fmt::format("{}={}", name, std::max(least, shrunk(value, steps, from))));
+  };
+  shrink("optimizer.warmup_steps", deck.optimizer.warmup_steps, 1);
+  shrink("evaluation.every", deck.evaluation.every, (steps + 3) / 4);
+  shrink("checkpoint.every", deck.checkpoint.every, (steps + 3) / 4);
+  shrink("output.log_every", deck.output.log_every, 1);
+  return set;
+}
+
+deck::Deck read_deck(const CommandLine& line) {
+  if (line.quick == 0) return deck::read(line.deck, line.set, model_at);
+  std::vector<std::string> set =
+      quick_overrides(deck::read(line.deck, line.set, model_at), line.quick);
+  set.insert(set.end(), line.set.begin(), line.set.end());  // what is given is not shrunk
+  set.push_back("campaign.epochs=0");
+  set.push_back(fmt::format("campaign.max_steps={}", line.quick));
+  return deck::read(line.deck, set, model_at);
+}
+
+bool shows_without_deck(const CommandLine& line, std::ostream& out) {
+  if (line.help)
+    out << line.usage;
+  else if (line.version)
+    out << "tern " << version() << " (" << commit() << ")\n";
+  else if (line.list)
+    list_decks(out);
+  return line.help || line.version || line.list;
+}
+
+}  // namespace tern::campaign
