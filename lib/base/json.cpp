@@ -1,5 +1,7 @@
 #include "base/json.hpp"
 
+#include "base/excerpt.hpp"
+
 namespace tern {
 namespace {
 
@@ -21,6 +23,8 @@ json try_json(std::string_view text) { return json::parse(text, nullptr, false);
 ordered_json try_ordered_json(std::string_view text) {
   return ordered_json::parse(text, nullptr, false);
 }
+
+std::string reason(const json::exception& error) { return excerpt(error.what(), 200); }
 
 std::string json_text(const json& value, int indent, InvalidUtf8 invalid) {
   return text_of(value, indent, invalid);

@@ -16,6 +16,9 @@ nlohmann::ordered_json parse_ordered_json(std::string_view text);
 nlohmann::json try_json(std::string_view text);
 nlohmann::ordered_json try_ordered_json(std::string_view text);
 
+/// What is wrong with a text, without the whole of what was read last: that may be very long.
+std::string reason(const nlohmann::json::exception& error);
+
 /// What is done about a string that is not UTF-8: nlohmann::json::type_error, or U+FFFD in its
 /// place.
 enum class InvalidUtf8 { refused, replaced };

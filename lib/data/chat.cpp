@@ -63,7 +63,7 @@ Conversation parse_conversation(std::string_view line, std::string place) {
   try {
     object = parse_json(line);
   } catch (const json::exception& error) {
-    user_error("{}: the line is not JSON: {}", place, error.what());
+    user_error("{}: the line is not JSON: {}", place, reason(error));
   }
   if (!object.is_object()) user_error("{}: the line is not a JSON object", place);
   const auto messages = object.find("messages");

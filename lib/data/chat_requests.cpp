@@ -31,7 +31,7 @@ ChatRequest request_of(std::string_view line, const std::string& place) {
   try {
     object = parse_ordered_json(line);
   } catch (const nlohmann::json::exception& error) {
-    user_error("{}: the line is not JSON: {}", place, error.what());
+    user_error("{}: the line is not JSON: {}", place, reason(error));
   }
   if (!object.is_object()) user_error("{}: the line is not a JSON object", place);
   const auto text = object.find("text");

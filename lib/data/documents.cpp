@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/json.hpp"
 #include "data/detail/mapped_file.hpp"
 
@@ -124,7 +125,8 @@ Documents::Documents(std::vector<fs::path> files, InputFormat format)
   for (const fs::path& file : files) {
     std::error_code error;
     if (!fs::exists(file)) user_error("{}: no such file", file.string());
-    if (!fs::is_regular_file(file)) user_error("{}: is not a regular file", file.string());
+    if (!fs::is_regular_file(file))
+      user_error("{}: is not a regular file; copy what it gives to one", file.string());
     const std::size_t size = fs::file_size(file, error);
     if (error) user_error("{}: {}", file.string(), error.message());
     if (size == 0) user_error("{}: the file is empty", file.string());
@@ -154,18 +156,18 @@ std::string_view text_of(const DocumentPart& part, const std::string& field, std
   try {
     object = parse_json(part.raw);
   } catch (const nlohmann::json::exception& error) {
-    user_error("{}: the line is not JSON: {}", place(), error.what());
+    user_error("{}: the line is not JSON: {}", place(), reason(error));
   }
   if (!object.is_object()) user_error("{}: the line is not a JSON object", place());
   const auto found = object.find(field);
   if (found == object.end()) {
     std::string names;
     for (const auto& [name, value] : object.items())
-      names += (names.empty() ? "'" : ", '") + name + "'";
+      names += (names.empty() ? "'" : ", '") + excerpt(name) + "'";
     user_error(
         "{}: the object has no field '{}' but {}; name the field that holds the text with "
         "--field",
-        place(), field, names.empty() ? "none" : names);
+        place(), field, names.empty() ? "none" : excerpt(names, 400));
   }
   if (!found->is_string()) user_error("{}: the field '{}' is not a string", place(), field);
   storage = std::move(found->get_ref<std::string&>());

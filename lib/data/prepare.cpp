@@ -180,15 +180,23 @@ void require_tokens(const PrepareOptions& options, const PrepareSummary& summary
     user_error("no text is left for training ({} documents in all)", documents);
   if (options.valid_fraction > 0 && summary.valid.tokens == 0)
     user_error(
-        "none of the {} documents fell into the {:.3g} for validation: give a larger "
-        "--valid-fraction, more documents, or --valid-fraction 0 for none",
-        documents, options.valid_fraction);
+        "there are {} documents, and none with text for validation: give more, or "
+        "--valid-fraction 0 for none",
+        documents);
 }
 
 void say(const PrepareOptions& options, const PrepareSummary& made, Log& log) {
   for (const auto& [name, split] : {std::pair{"train", made.train}, std::pair{"valid", made.valid}})
     log.line("{}: {} documents, {:.2f} MB, {} tokens, {} shard(s)", name, split.documents,
              megabytes(split.bytes), split.tokens, split.shards);
+  const auto all = static_cast<double>(made.train.tokens + made.valid.tokens);
+  const double share = static_cast<double>(made.valid.tokens) / all;
+  if (options.valid_fraction > 0 &&
+      (share > 2 * options.valid_fraction || share < options.valid_fraction / 2))
+    log.warning(
+        "{:.1f}% of the tokens are for validation, not the {:.1f}% asked for: whole documents are "
+        "taken, and there are few",
+        100 * share, 100 * options.valid_fraction);
   log.line("{} is ready: vocabulary {}, {:.1f} s, {:.1f} MB/s", options.output.string(),
            made.vocabulary, made.seconds,
            megabytes(made.train.bytes + made.valid.bytes) / made.seconds);
@@ -199,7 +207,9 @@ void say(const PrepareOptions& options, const PrepareSummary& made, Log& log) {
 PrepareSummary prepare_text(const PrepareOptions& options, Log& log) {
   check(options);
   const Timer timer;
-  detail::OutputFolder folder(options.output, options.force);
+  std::vector<fs::path> inputs = options.inputs;
+  if (!options.tokenizer.empty()) inputs.emplace_back(options.tokenizer);
+  detail::OutputFolder folder(options.output, options.force, inputs);
   if (options.train_bpe > 0) train_bpe(options, folder.path(), log);
   const auto tokenizer =
       open_tokenizer(options.train_bpe > 0 ? folder.path().string() : options.tokenizer,

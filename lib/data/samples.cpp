@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/json.hpp"
 #include "data/detail/lines.hpp"
 #include "data/detail/mapped_file.hpp"
@@ -31,7 +32,7 @@ struct Record {
           " or {{\"question\", \"plan\", \"execution\", \"answer\"}}",
           place, name, names());
     if (!found->is_string())
-      user_error("{}: \"{}\" is {}; write it as a string", place, name, found->dump());
+      user_error("{}: \"{}\" is {}; write it as a string", place, name, excerpt(found->dump()));
     if (detail::trimmed(found->get_ref<const std::string&>()).empty())
       user_error("{}: \"{}\" is empty; fill it, or leave the record out", place, name);
     return found->get_ref<const std::string&>();
@@ -40,8 +41,8 @@ struct Record {
   std::string names() const {
     std::string all;
     for (const auto& [name, value] : object.items())
-      all += (all.empty() ? "\"" : ", \"") + name + "\"";
-    return all.empty() ? "nothing" : all;
+      all += (all.empty() ? "\"" : ", \"") + excerpt(name) + "\"";
+    return all.empty() ? "nothing" : excerpt(all, 400);
   }
 };
 
@@ -58,7 +59,7 @@ Solution split_solution(const std::string& text, const Record& record) {
     solution.answer = final_number(lines.back());
     if (!solution.answer)
       user_error("{}: the last line '{}' holds no number; it must be like '#### 72'", record.place,
-                 lines.back());
+                 excerpt(lines.back()));
     lines.pop_back();
   }
   solution.steps.assign(lines.begin(), lines.end());
@@ -92,7 +93,7 @@ std::string number_field(const Record& record) {
       text.find(answer_mark) == text.npos ? normalised_number(text) : final_number(text);
   if (!answer)
     user_error("{}: \"answer\" is '{}', which is not one number; write it like 72 or \"72\"",
-               record.place, text);
+               record.place, excerpt(text));
   return *answer;
 }
 
@@ -147,7 +148,7 @@ json parse(std::string_view text, const std::string& place, const char* remedy) 
   try {
     return parse_json(text);
   } catch (const json::exception& error) {
-    user_error("{}: this is not JSON ({}); {}", place, error.what(), remedy);
+    user_error("{}: this is not JSON ({}); {}", place, reason(error), remedy);
   }
 }
 

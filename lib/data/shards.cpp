@@ -112,7 +112,7 @@ Shards::Shards(const std::vector<std::string>& patterns, std::size_t vocabulary,
     : impl_(std::make_unique<Impl>()) {
   TERN_REQUIRE(vocabulary > 0);
   for (const auto& path :
-       detail::expand_wildcards(patterns, "token shard", "make shards with ./prepare"))
+       detail::expand_wildcards(patterns, "token shard", "make shards with ./prepare text"))
     impl_->shards.push_back(open_shard(path));
   check_vocabulary(impl_->shards, vocabulary, threads);
 }

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "data/detail/bpe_tokenizer.hpp"
 #include "data/detail/tokenizer_files.hpp"
+#include "data/makers.hpp"
 
 namespace tern::data {
 namespace {
@@ -92,6 +93,10 @@ std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
 }
 
 [[noreturn]] void not_found(const std::string& where, const std::vector<fs::path>& tried) {
+  if (fs::path(where)
+          .has_parent_path())  // a path: the folders beside the data are no places for it
+    user_error("tokenizer '{}' is not found (from {}); {}", where, fs::current_path().string(),
+               how_to_make(where, "place tokenizer.json there, or correct &data tokenizer"));
   std::string places;
   for (const fs::path& path : tried) places += (places.empty() ? "" : ", ") + path.string();
   user_error(
@@ -103,18 +108,23 @@ std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> open_tokenizer(const std::string& where,
-                                          const std::vector<fs::path>& search) {
+fs::path find_tokenizer(const std::string& where, const std::vector<fs::path>& search) {
   if (where.empty()) user_error("no tokenizer is named");
-  if (where == "bytes") return std::make_unique<ByteTokenizer>();
+  if (where == "bytes") return {};
   std::vector<fs::path> places = {fs::path(where)};
   for (const fs::path& folder : search) places.push_back(folder / where);
   if (search.empty()) places.push_back(fs::path("data") / where);
-  for (const fs::path& place : places) {
-    if (fs::is_directory(place)) return open_folder(place);
-    if (fs::is_regular_file(place)) return make(detail::read_tokenizer_json(place));
-  }
+  for (const fs::path& place : places)
+    if (fs::is_directory(place) || fs::is_regular_file(place)) return place;
   not_found(where, places);
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& where,
+                                          const std::vector<fs::path>& search) {
+  const fs::path place = find_tokenizer(where, search);
+  if (place.empty()) return std::make_unique<ByteTokenizer>();
+  if (fs::is_directory(place)) return open_folder(place);
+  return make(detail::read_tokenizer_json(place));
 }
 
 }  // namespace tern::data

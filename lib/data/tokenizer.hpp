@@ -33,4 +33,8 @@ class Tokenizer {
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& where,
                                           const std::vector<std::filesystem::path>& search = {});
 
+/// The file or folder that `where` names; empty for 'bytes'. Throws UserError if there is none.
+std::filesystem::path find_tokenizer(const std::string& where,
+                                     const std::vector<std::filesystem::path>& search = {});
+
 }  // namespace tern::data

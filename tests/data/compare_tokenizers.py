@@ -196,4 +196,5 @@ def main():
         check(tool, "NFC", folder / "qwen_form.json", every_composition(rng), nfc=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

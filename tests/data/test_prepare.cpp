@@ -1,6 +1,11 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "data/makers.hpp"
 #include "data/prepare.hpp"
 #include "data/shard_origin.hpp"
 #include "data/shards.hpp"
@@ -168,11 +173,29 @@ TEST(Prepare, OfASingleTextTheEndIsForValidation) {
   EXPECT_EQ(text_in(scratch / "out/valid_*.bin"), text.substr(8 * 91) + "<|endoftext|>");
 }
 
+TEST(Prepare, OfFewDocumentsOneIsForValidationAndOneForTraining) {
+  const Scratch scratch;
+  PrepareOptions p = options({}, scratch / "out");
+  p.force = true;
+  for (const std::size_t count : {2u, 3u, 7u})
+    for (const double fraction : {1e-9, 0.5, 0.999999}) {
+      p.inputs = {write_file(scratch / "a.jsonl", lines_of_json(count))};
+      p.valid_fraction = fraction;
+      const PrepareSummary made = prepare(p);
+      EXPECT_GE(made.train.documents, 1u) << count << " " << fraction;
+      EXPECT_GE(made.valid.documents, 1u) << count << " " << fraction;
+      EXPECT_EQ(made.train.documents + made.valid.documents, count);
+      if (fraction < 0.1) {
+        EXPECT_EQ(made.valid.documents, 1u);
+      }
+    }
+}
+
 TEST(Prepare, AnEmptyValidationPartIsAnError) {
   const Scratch scratch;
-  PrepareOptions p = options({write_file(scratch / "a.jsonl", lines_of_json(3))}, scratch / "out");
+  PrepareOptions p = options({write_file(scratch / "a.jsonl", lines_of_json(1))}, scratch / "out");
   p.valid_fraction = 0.001;
-  expect_user_error([&] { prepare(p); }, {"none of the 3 documents", "--valid-fraction"});
+  expect_user_error([&] { prepare(p); }, {"there are 1 documents", "--valid-fraction 0"});
   EXPECT_FALSE(fs::exists(scratch / "out"));
   p.valid_fraction = 1;
   expect_user_error([&] { prepare(p); }, {"fraction of 1"});
@@ -205,6 +228,34 @@ TEST(Prepare, OnlyItsOwnFoldersAreReplaced) {
   p.output = scratch / "home";
   expect_user_error([&] { prepare(p); }, {"home", "meta.json"});
   EXPECT_TRUE(fs::exists(scratch / "home/thesis.tex"));
+}
+
+TEST(Prepare, AnOutputThatHoldsItsInputIsRefused) {
+  const Scratch scratch;
+  PrepareOptions p = options({write_file(scratch / "a.txt", "first")}, scratch / "out");
+  prepare(p);
+  p.force = true;
+  p.inputs = {write_file(scratch / "out/corpus.txt", "second")};
+  expect_user_error([&] { prepare(p); }, {"corpus.txt", "--output"});
+  fs::create_symlink(scratch / "out", scratch / "link");
+  p.inputs = {scratch / "link/corpus.txt"};
+  expect_user_error([&] { prepare(p); }, {"corpus.txt", "--output"});
+  EXPECT_EQ(read_file(scratch / "out/corpus.txt"), "second");
+}
+
+TEST(Prepare, OfTwoThatMakeOneFolderTheSecondEnds) {
+  const Scratch scratch;
+  const PrepareOptions p = options({write_file(scratch / "a.txt", "x")}, scratch / "out");
+  fs::create_directory(scratch / ".out.partial");
+  write_file(scratch / ".out.partial/train_00000.bin", "of the first");
+  const int first = ::open((scratch / ".out.partial").c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(first, LOCK_EX), 0);
+  expect_user_error([&] { prepare(p); }, {"another ./prepare", "out"});
+  EXPECT_EQ(read_file(scratch / ".out.partial/train_00000.bin"), "of the first");
+  ::close(first);  // as a kill would
+  prepare(p);
+  EXPECT_EQ(text_in(scratch / "out/train_*.bin"), "x<|endoftext|>");
+  EXPECT_FALSE(fs::exists(scratch / ".out.partial"));
 }
 
 TEST(Prepare, MetaTellsWhatWasMade) {
@@ -269,6 +320,21 @@ TEST(Prepare, NeedsOneTokenizer) {
   expect_user_error([&] { prepare(p); }, {"--tokenizer"});
   p.tokenizer = "nowhere";
   expect_user_error([&] { prepare(p); }, {"'nowhere'", "encoder.json"});
+}
+
+TEST(Makers, AreNamedForWhatTheyMake) {
+  EXPECT_EQ(how_to_make("data/quickstart", "x"), "run ./prepare quickstart, which makes it");
+  EXPECT_EQ(how_to_make("./data/cpp_headers/train_*.bin", "x"),
+            "run ./prepare cpp-headers, which makes it");
+  EXPECT_EQ(how_to_make(fs::absolute("data/languages/test.jsonl"), "x"),
+            "run ./prepare languages, which makes it");
+  EXPECT_EQ(how_to_make("data/quickstart2/train.jsonl", "x"), "x");
+  EXPECT_EQ(how_to_make("elsewhere/data/quickstart", "x"), "x");
+  expect_user_error(
+      [] {
+        open_tokenizer("data/quickstart", {"data/quickstart", "data"});
+      },
+      {"'data/quickstart'", "./prepare quickstart"});
 }
 
 TEST(StandardLibraryHeaders, AreThereAndSorted) {

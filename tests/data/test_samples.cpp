@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <nlohmann/json.hpp>
 
 #include "data/samples.hpp"
@@ -149,6 +151,37 @@ TEST(Samples, MistakesNameFileAndLine) {
   expect_user_error([&] { read_samples({(scratch / "gone*.jsonl").string()}); },
                     {"gone*.jsonl", "prepare arithmetic"});
   expect_user_error([] { read_samples({}); }, {"no file of samples is named"});
+  expect_user_error([] { read_samples({"data/quickstart/train.jsonl"}); },
+                    {"data/quickstart/train.jsonl", "run ./prepare quickstart, which makes it"});
+}
+
+/// What a message quotes of a record does not grow with it.
+TEST(Samples, LongLinesAreShortenedInMessages) {
+  const Scratch scratch;
+  const std::string much(1 << 20, 'x');
+  const auto said = [&](const std::string& content) {
+    const auto file = write_file(scratch / "a.jsonl", content);
+    try {
+      read_samples({file.string()});
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (const std::string& content :
+       {"{\"question\": \"" + much, much, line({{"question", "Q"}, {"answer", much}}),
+        line({{"question", "Q"}, {"answer", "x\n####" + much}}), line({{"question", {much}}}),
+        line({{much, 1}}), line({{"question", "Q"}, {"execution", "x"}, {"answer", much}})}) {
+    const std::string message = said(content);
+    EXPECT_NE(message.find("a.jsonl:1"), std::string::npos) << message.substr(0, 1000);
+    EXPECT_LT(message.size(), 1000u) << message.substr(0, 1000);
+  }
+}
+
+TEST(Samples, APipeIsRefusedNotWaitedFor) {
+  const Scratch scratch;
+  ASSERT_EQ(::mkfifo((scratch / "a.jsonl").c_str(), 0600), 0);
+  expect_user_error([&] { read_samples({(scratch / "a.jsonl").string()}); }, {"a.jsonl", "a pipe"});
 }
 
 }  // namespace

@@ -10,17 +10,27 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "data/makers.hpp"
 
 namespace tern::data::detail {
 
 MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) user_error("{}: cannot be opened: {}", path_.string(), std::strerror(errno));
+  // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) {
+    const std::string reason = std::strerror(errno);
+    const std::string remedy = errno == ENOENT ? how_to_make(path_, "") : "";
+    user_error("{}: cannot be opened: {}{}{}", path_.string(), reason, remedy.empty() ? "" : "; ",
+               remedy);
+  }
   struct stat status = {};
   const bool known = ::fstat(descriptor_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);
-    user_error("{}: is not a regular file", path_.string());
+    user_error("{}: is not a regular file but {}; copy what it gives to a file", path_.string(),
+               S_ISFIFO(status.st_mode)  ? "a pipe"
+               : S_ISDIR(status.st_mode) ? "a folder"
+                                         : "a device");
   }
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;

@@ -1,6 +1,7 @@
 /// A folder that appears under its name only when it is complete.
 #pragma once
 #include <filesystem>
+#include <vector>
 
 namespace tern::data::detail {
 
@@ -8,8 +9,10 @@ class OutputFolder {
  public:
   /// Makes a hidden folder beside `final_path`, emptied of what an interrupted run left there.
   /// Throws UserError if `final_path` exists, unless `replace` is set and it is a folder with a
-  /// meta.json, or empty: nothing else is ever removed.
-  OutputFolder(std::filesystem::path final_path, bool replace);
+  /// meta.json, or empty: nothing else is ever removed. So it does if one of `inputs` stands in it,
+  /// which replacing it would remove, and while another process makes the same folder.
+  OutputFolder(std::filesystem::path final_path, bool replace,
+               const std::vector<std::filesystem::path>& inputs = {});
   /// Removes the hidden folder if it was not published.
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
@@ -21,7 +24,10 @@ class OutputFolder {
   void publish();
 
  private:
+  void lock();
+
   std::filesystem::path final_, partial_;
+  int lock_ = -1;  // the hidden folder, opened and locked: the lock goes with the process
   bool published_ = false;
 };
 

@@ -22,7 +22,7 @@ json read_json(const std::filesystem::path& file) {
   try {
     return parse_json(mapped.text());
   } catch (const json::parse_error& error) {
-    user_error("{}: is not JSON: {}", file.string(), error.what());
+    user_error("{}: is not JSON: {}", file.string(), reason(error));
   }
 }
 
@@ -151,7 +151,7 @@ BpeDescription read_tokenizer_json(const std::filesystem::path& file) {
     read_normalizer(root.value("normalizer", json()), builder.description());
     read_pretokenizer(root.value("pre_tokenizer", json()), builder.description());
   } catch (const json::exception& error) {
-    user_error("{}: is not a tokenizer.json: {}", name, error.what());
+    user_error("{}: is not a tokenizer.json: {}", name, reason(error));
   }
   return builder.finish();
 }

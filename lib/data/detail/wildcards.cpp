@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "data/makers.hpp"
 
 namespace tern::data::detail {
 
@@ -19,7 +20,7 @@ std::vector<std::filesystem::path> expand_wildcards(const std::vector<std::strin
     ::globfree(&found);
     if (status != 0)
       user_error("no {} matches '{}' (from {}); {}", what, pattern,
-                 std::filesystem::current_path().string(), remedy);
+                 std::filesystem::current_path().string(), how_to_make(pattern, remedy));
   }
   if (paths.empty()) user_error("no {} is named; {}", what, remedy);
   std::sort(paths.begin(), paths.end());

@@ -7,7 +7,8 @@
 namespace tern::data::detail {
 
 /// The files that match any of the patterns, sorted, each once. Throws UserError if there are no
-/// patterns or one matches nothing: `what` names what is looked for, `remedy` what to do.
+/// patterns or one matches nothing: `what` names what is looked for, `remedy` what
+/// to do, if no command of ./prepare makes it.
 std::vector<std::filesystem::path> expand_wildcards(const std::vector<std::string>& patterns,
                                                     const char* what, const char* remedy);
 
