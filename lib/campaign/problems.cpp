@@ -112,7 +112,8 @@ std::optional<Accuracy> solve(plan::Workload<T>& w, const deck::Deck& deck,
       sums[1] += solution.correct ? 1 : 0;
       sums[2] += solution.well_formed ? 1 : 0;
       if (group.rank() == 0 && done + i < shown_solutions)
-        accuracy.shown.push_back(std::move(solution));
+        accuracy.shown.push_back(solution);
+      accuracy.solved.push_back(std::move(solution));
     }
   }
   group.all_reduce(sums, 3, comm::Sum::sum);

@@ -20,7 +20,8 @@ struct Solution {
 struct Accuracy {
   std::int64_t problems = 0, correct = 0, well_formed = 0;
   double seconds = 0;
-  std::vector<Solution> shown;  // the first problems' solutions; on rank 0 alone
+  std::vector<Solution> solved;  // this rank's share of them, in order
+  std::vector<Solution> shown;   // the first problems' solutions; on rank 0 alone
 
   double exact_match() const {
     return static_cast<double>(correct) / static_cast<double>(problems);

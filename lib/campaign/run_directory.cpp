@@ -18,9 +18,24 @@ void move_aside(const fs::path& path) {
   fs::rename(path, fmt::format("{}.{}", path.string(), number));
 }
 
+namespace {
+
+/// Anything else at that path is somebody's, and stays where it is.
+void require_run(const RunDirectory& run) {
+  if (!fs::exists(run.path) || (fs::is_directory(run.path) && fs::is_empty(run.path))) return;
+  if (fs::exists(run.deck()) || fs::exists(run.checkpoints())) return;
+  user_error(
+      "{} is not the directory of a run (it has no deck.in) and is not moved aside; set another "
+      "&output directory",
+      run.path.string());
+}
+
+}  // namespace
+
 RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck,
                            const Options& options) {
   try {
+    if (options.fresh) require_run(run);
     if (options.fresh && fs::exists(run.path)) {
       const RunLock nobody_there(run.path);
       move_aside(run.path);

@@ -1,16 +1,23 @@
 #include "campaign/tasks.hpp"
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/timer.hpp"
+#include "base/version.hpp"
 #include "campaign/data_set.hpp"
+#include "campaign/detail/append_file.hpp"
 #include "campaign/evaluation.hpp"
 #include "campaign/problems.hpp"
 #include "campaign/run_directory.hpp"
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "comm/text.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::campaign {
@@ -33,12 +40,80 @@ struct Loaded {
   plan::Workload<T> workload;
 };
 
+/// What evaluation.json says of a loss.
+nlohmann::ordered_json record_of(const deck::Deck& deck, const objective::Score& score,
+                                 double seconds) {
+  nlohmann::ordered_json record = {{"name", deck.campaign.name},
+                                   {"weights", weights_source(deck)},
+                                   {"valid", deck.data.valid},
+                                   {"loss", score.loss},
+                                   {"perplexity", std::exp(score.loss)},
+                                   {"tokens", score.tokens},
+                                   {"seconds", seconds}};
+  for (const auto& [name, value] : score.metrics) record["metrics"][name] = value;
+  record["made_by"] = fmt::format("tern {} ({})", version(), commit());
+  return record;
+}
+
+void add(nlohmann::ordered_json& record, const Accuracy& a) {
+  const Interval interval = wilson(a.correct, a.problems);
+  record["problems"] = a.problems;
+  record["correct"] = a.correct;
+  record["well_formed"] = a.well_formed;
+  record["exact_match"] = a.exact_match();
+  record["exact_match_95"] = {interval.low, interval.high};
+}
+
+/// The solutions of all ranks as JSON lines, in the order of the problems. Collective.
+std::string lines_of(const std::vector<Solution>& own, comm::Group& group) {
+  std::string mine, all;
+  for (const Solution& s : own)
+    mine += json_text(nlohmann::ordered_json{{"question", s.question},
+                                             {"plan", s.plan},
+                                             {"execution", s.execution},
+                                             {"expected", s.expected},
+                                             {"well_formed", s.well_formed},
+                                             {"correct", s.correct}},
+                      -1, InvalidUtf8::replaced) +
+            '\n';
+  for (int rank = 0; rank < group.size(); ++rank) all += comm::agree_on(mine, group, rank);
+  return all;
+}
+
+/// evaluation.json and, where problems were solved, predictions.jsonl in the run's directory: each
+/// whole or not at all. Collective.
+void write_record(const deck::Deck& deck, const nlohmann::ordered_json& record,
+                  const std::string& predictions, comm::Group& group) {
+  const auto write = [](const std::filesystem::path& path, const std::string& text) {
+    if (!detail::replace_file(path, text))
+      user_error("{}: cannot be written: {}; check &output directory", path.string(),
+                 std::strerror(errno));
+  };
+  if (group.rank() == 0) {
+    const std::filesystem::path directory = deck.output.directory;
+    std::error_code error;
+    std::filesystem::create_directories(directory, error);
+    if (!predictions.empty()) write(directory / "predictions.jsonl", predictions);
+    write(directory / "evaluation.json", json_text(record, 2, InvalidUtf8::replaced) + '\n');
+  }
+  group.barrier();
+}
+
 }  // namespace
 
 std::string weights_source(const deck::Deck& deck) {
-  if (!deck.generation.checkpoint.empty()) return deck.generation.checkpoint;
-  const bool own = deck.model.load.empty() || RunDirectory{deck.output.directory}.holds_a_run();
-  return own ? deck.output.directory : deck.model.load;
+  const std::string& named = deck.generation.checkpoint;
+  if (named != "best" && named != "newest") return named;
+  const RunDirectory run{deck.output.directory};
+  if (run.holds_a_run()) {
+    const auto best =
+        named == "best" ? checkpoint::best_checkpoint(run.checkpoints()) : std::nullopt;
+    return best ? best->string() : deck.output.directory;
+  }
+  if (deck.model.load.empty())
+    user_error("no checkpoint in {}: train first, or name weights by &generation checkpoint",
+               deck.output.directory);
+  return deck.model.load;
 }
 
 deck::Deck of_one_sequence(deck::Deck deck) {
@@ -63,17 +138,26 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
   const Timer timer;
   const objective::Score result =
       *evaluate(loaded.workload, resolved, loaded.layout, *valid.source, mesh.data(), false);
+  if (!std::isfinite(result.loss))
+    user_error("the validation loss is {}: the weights of {} are not finite, or their run diverged",
+               result.loss, weights_source(deck));
   log.line("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
            std::exp(result.loss), result.tokens, timer.seconds());
   for (const auto& [name, value] : result.metrics)
     if (name.find('/') == name.rfind('/')) log.line("{} {:.4f}", name, value);
-  if (!loaded.workload.sampler) return finished;
+  nlohmann::ordered_json record = record_of(deck, result, timer.seconds());
+  if (!loaded.workload.sampler) {
+    write_record(deck, record, "", mesh.world());
+    return finished;
+  }
   const std::size_t problems = deck.evaluation.problems > 0
                                    ? static_cast<std::size_t>(deck.evaluation.problems)
                                    : valid.samples.size();
   const Accuracy accuracy =
       *solve(loaded.workload, resolved, valid.samples, problems, *tokenizer, mesh.data());
   log.line("{}{}", page(accuracy.shown), summary(accuracy));
+  add(record, accuracy);
+  write_record(deck, record, lines_of(accuracy.solved, mesh.data()), mesh.world());
   return finished;
 }
 
@@ -94,27 +178,6 @@ void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::M
     bytes += text.size();
   }
   log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());
-}
-
-int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
-                 Log& log) {
-  const std::string& kind = deck.objective.kind;
-  if (kind != "causal" && kind != "supervised")
-    user_error(
-        "--export: no model of Transformers predicts as &objective kind = '{}' does; read the "
-        "weights from checkpoint.h5 in {}",
-        kind, deck.output.directory);
-  if (group.rank() == 0) {
-    std::int64_t end_of_text = -1;
-    try {
-      end_of_text = open_tokenizer(deck)->end_of_text();
-    } catch (const UserError& e) {
-      log.warning("exported without a tokenizer: {}", e.what());
-    }
-    export_weights(deck, weights_source(deck), directory, end_of_text, log);
-  }
-  group.barrier();
-  return finished;
 }
 
 template int evaluate_weights<float>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);

@@ -117,6 +117,14 @@ bool Trainer<T>::finish(Stop stop) {
   }
   const bool saved = save_at_last();
   account();
+  if (stop != Stop::interrupted && !std::isfinite(state_.validation_loss)) {
+    stop_ = Stop::diverged;
+    log_.line(
+        "diverged at step {}: the validation loss is {}. Weights that are not finite come from "
+        "&model load, or from too high a rate: lower &optimizer lr, or lengthen warmup_steps",
+        state_.step, state_.validation_loss);
+    return saved;
+  }
   log_.line("{}", summary_of_end(stop, saved));
   log_.line("{}", phases_.table(world_));
   if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);

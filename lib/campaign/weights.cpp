@@ -88,13 +88,20 @@ Transfer load_transformers(Target<T>& w, const fs::path& directory, Log& log) {
 }
 
 checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
+  if (!fs::exists(from))
+    user_error(
+        "{}: no such file or folder; name a checkpoint, a run's directory or a Transformers "
+        "directory by &model load or &generation checkpoint",
+        from.string());
   if (fs::is_regular_file(from) || fs::exists(from / "checkpoint.h5"))
     return checkpoint::Reader(from);
   const fs::path below = fs::exists(from / "checkpoints") ? from / "checkpoints" : from;
-  auto newest = fs::exists(below) ? checkpoint::open_newest(below, log) : std::nullopt;
+  auto newest = checkpoint::open_newest(below, log);
   if (!newest)
-    user_error("no checkpoint in {}: train first, or name one by &generation checkpoint",
-               from.string());
+    user_error(
+        "{} holds no checkpoint that can be read, nor a config.json of Transformers: name another "
+        "by &model load or &generation checkpoint",
+        from.string());
   return std::move(*newest);
 }
 
@@ -107,6 +114,16 @@ void require_same_meaning(const checkpoint::Reader& reader, const deck::Model& m
   if (!changes.empty())
     user_error("{} holds another model than the deck's:\n{}", reader.path().string(),
                deck::text_of(changes));
+}
+
+/// Which of a run's checkpoints it is, where one is marked best.
+std::string rank_of(const checkpoint::Reader& reader) {
+  const fs::path folder = fs::path(reader.path()).parent_path();
+  const auto best = checkpoint::best_checkpoint(folder.parent_path());
+  if (!best) return "";
+  return best->filename() == folder.filename()
+             ? ", the best"
+             : fmt::format("; the best is {}", best->filename().string());
 }
 
 /// The weights of a checkpoint: their moving average, if the run kept one, for it is what training
@@ -137,8 +154,8 @@ struct StoredWeights {
   }
 
   std::string summary() const {
-    return fmt::format("{} from {} (step {})", prefix == "/" ? "weights" : "weights' average",
-                       reader.path().string(), reader.header().step);
+    return fmt::format("{} from {} (step {}{})", prefix == "/" ? "weights" : "weights' average",
+                       reader.path().string(), reader.header().step, rank_of(reader));
   }
 
   checkpoint::Reader reader;
@@ -210,10 +227,10 @@ void load_weights(plan::Workload<T>& w, const deck::Model& model, const fs::path
 }
 
 void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path& directory,
-                    std::int64_t end_of_text, Log& log) {
+                    const checkpoint::TransformersTokens& tokens, Log& log) {
   const model::ParameterTree tree(deck.model);
   checkpoint::ExportOptions options;
-  options.tokens = {end_of_text, end_of_text};
+  options.tokens = tokens;
   if (checkpoint::is_transformers(from))
     options.like = from;
   else if (checkpoint::is_transformers(deck.model.load))
@@ -238,7 +255,7 @@ void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path
     });
     log.line("{}", stored.summary());
   }
-  log.line("exported to {} ({:.1f} s)", directory.string(), timer.seconds());
+  log.line("written in {:.1f} s", timer.seconds());
 }
 
 template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/log.hpp"
+#include "checkpoint/transformers.hpp"
 #include "deck/loaded_model.hpp"
 #include "plan/workload.hpp"
 
@@ -28,8 +29,9 @@ void load_weights(plan::Workload<T>& workload, const deck::Model& model,
 /// Copies the weights at `from` (as for load_weights) to a Transformers directory, on the host,
 /// through a few MiB of memory. If `from` is such a directory, or the deck's &model load is, the
 /// types of the tensors and the files beside them are kept; else weights are float32 and the config
-/// names `end_of_text`.
+/// names `tokens`.
 void export_weights(const deck::Deck& deck, const std::filesystem::path& from,
-                    const std::filesystem::path& directory, std::int64_t end_of_text, Log& log);
+                    const std::filesystem::path& directory,
+                    const checkpoint::TransformersTokens& tokens, Log& log);
 
 }  // namespace tern::campaign

@@ -7,7 +7,7 @@
 
 namespace tern::campaign {
 
-std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck) {
+std::vector<std::filesystem::path> tokenizer_search(const deck::Deck& deck) {
   std::vector<std::filesystem::path> search;
   for (const auto* files : {&deck.data.train, &deck.data.valid})
     for (const std::string& pattern : *files) {
@@ -16,7 +16,11 @@ std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck) {
       search.push_back(folder.parent_path());
     }
   search.emplace_back("data");
-  auto tokenizer = data::open_tokenizer(deck.data.tokenizer, search);
+  return search;
+}
+
+std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck) {
+  auto tokenizer = data::open_tokenizer(deck.data.tokenizer, tokenizer_search(deck));
   if (tokenizer->vocabulary() > static_cast<std::size_t>(deck.model.vocabulary))
     user_error(
         "the tokenizer '{}' has {} tokens, more than &model vocabulary = {}: they do not belong "

@@ -1,5 +1,6 @@
 /// From a prompt to text: tokenizer and generator together.
 #pragma once
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,7 +11,10 @@
 
 namespace tern::campaign {
 
-/// The tokenizer of &data tokenizer, looked for beside the training data.
+/// Where &data tokenizer is looked for: beside the training data.
+std::vector<std::filesystem::path> tokenizer_search(const deck::Deck& deck);
+
+/// The tokenizer of &data tokenizer.
 std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck);
 
 /// &generation samples continuations of `prompt` (an empty one starts after end of text), of at

@@ -88,6 +88,9 @@ class Reader {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The checkpoint below `directory` that is marked best; nothing if none is, or if it is gone.
+std::optional<std::filesystem::path> best_checkpoint(const std::filesystem::path& directory);
+
 /// The newest usable checkpoint below `directory` (a run's checkpoints folder). A damaged one is
 /// reported in the log and the one before it is tried. Leftovers of interrupted writes are ignored.
 /// Empty only if there is none, usable or not: throws UserError if there are some and none can be

@@ -276,18 +276,33 @@ class Diffusion(Campaign):
         self.assertEqual(page.count("question:"), 8)
         self.assertEqual(page.count("expected:"), 8)
         last = self.steps("run", "val/loss")[40]
-        answers = []
+        answers, predictions = [], []
         for ranks in (1, 2):
             text = self.run_trainer(*self.HDP, "--set", "campaign.task='evaluate'", ranks=ranks)
             self.assertIn(f"validation loss {last:.4f}", text)
             answers.append(re.search(r"exact match [\d.]+% \((\d+ of 30)", text).group(1))
+            with open(self.file("run/predictions.jsonl")) as f:
+                predictions.append(f.read())
         self.assertEqual(answers[0], answers[1])
+        self.assertEqual(predictions[0], predictions[1])
+        self.check_predictions(predictions[0], answers[0])
         text = self.run_trainer(*self.HDP, "--set", "campaign.task='evaluate'", "--set", "generation.given_plan=T")
         self.assertIn("plan:\n_+_=_\n", text)
         options = self.HDP + ("--set", "generation.samples=1", "--prompt", "3 and 4")
         first, second = (re.sub(r", [\d.]+ s\n", "", self.run_trainer(*options)) for _ in range(2))
         self.assertEqual(first, second)
         self.assertIn("3 and 4\n", first)
+
+    def check_predictions(self, text, told):
+        """A line a problem, in their order, and the record that counts them."""
+        lines = [json.loads(line) for line in text.splitlines()]
+        with open(self.file("data/test.jsonl")) as f:
+            self.assertEqual([line["question"] for line in lines], [json.loads(line)["question"] for line in f])
+        with open(self.file("run/evaluation.json")) as f:
+            record = json.load(f)
+        self.assertEqual(sum(line["correct"] for line in lines), record["correct"])
+        self.assertEqual(told, f"{record['correct']} of {record['problems']}")
+        self.assertAlmostEqual(record["loss"], self.steps("run", "val/loss")[40], places=5)
 
     def test_text_without_samples(self):
         options = ("--set", "objective.kind='block_diffusion'", "--set", "objective.block_length=4", "--set", "generation.samples=2")

@@ -192,6 +192,14 @@ void Reader::read(const std::string& path, std::size_t first, std::size_t count,
   }
 }
 
+std::optional<std::filesystem::path> best_checkpoint(const std::filesystem::path& directory) {
+  const auto step = detail::best_step(directory);
+  if (!step) return std::nullopt;
+  for (const auto& candidate : detail::candidates(directory))
+    if (candidate.step == *step) return candidate.path;
+  return std::nullopt;
+}
+
 std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& log) {
   std::vector<Candidate> all;
   try {

@@ -1,0 +1,282 @@
+"""The first steps with the real programs: what needs no MPI, prompts, short runs, the best checkpoint, exports, README.
+
+    command_line.py TRAINER MPIRUN PREPARE SOURCE [unittest arguments]        SOURCE: the folder of the project
+"""
+import json, os, re, shlex, shutil, subprocess, sys
+
+PREPARE, SOURCE = os.path.abspath(sys.argv.pop(3)), os.path.abspath(sys.argv.pop(3))
+
+from tiny import TRAINER, Campaign, main, write_shard
+
+
+def launch(*words, cwd=None, env=(), stdout=subprocess.PIPE, timeout=120):
+    """Exit code, standard output and standard error."""
+    done = subprocess.run(words, cwd=cwd, env=dict(os.environ, OMP_NUM_THREADS="1", **dict(env)), text=True, timeout=timeout,
+                          stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Shown(Campaign):
+    """Help, version, list, printed decks and mistakes in them."""
+
+    NO_MPI = {"OMPI_MCA_pml": "none_such"}  # MPI cannot start
+
+    def test_they_need_no_mpi(self):
+        code, _, _ = launch(TRAINER, "tiny.in", cwd=self.path, env=self.NO_MPI)
+        self.assertNotEqual(code, 0)
+        for words, part in ((("--help",), "exit codes"), (("--version",), "tern "), (("tiny.in", "--print-deck"), "&campaign"),
+                            (("--list",), "quickstart.in")):
+            code, out, err = launch(TRAINER, *words, cwd=self.path, env=self.NO_MPI)
+            self.assertEqual((code, err), (0, ""), words)
+            self.assertIn(part, out)
+        for words, part in ((("tiny.in", "--set", "model.laysers=2"), "layers"), (("no.in",), "cannot read the deck"),
+                            (("--no-such",), "--help"), ((), "no deck given")):
+            code, out, err = launch(TRAINER, *words, cwd=self.path, env=self.NO_MPI)
+            self.assertEqual((code, out), (1, ""), words)
+            self.assertTrue(err.startswith("error: "), err)
+            self.assertIn(part, err)
+
+    def test_one_rank_speaks(self):
+        for words in (("--version",), ("tiny.in", "--print-deck")):
+            self.assertEqual(self.run_words(*words, ranks=2), self.run_words(*words))
+        text = self.run_trainer("--set", "model.layers=0", ranks=2, code=1)
+        self.assertEqual(text.count("error:"), 1, text)
+
+    def run_words(self, *words, ranks=1):
+        done = subprocess.run(self.command(ranks=ranks)[:-1] + list(words), cwd=self.path, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_the_list_names_each_deck_with_its_first_line(self):
+        names = sorted(n for n in os.listdir(os.path.join(SOURCE, "input")) if n.endswith(".in"))
+        lines = self.run_words("--list").splitlines()  # from elsewhere: the decks above the program
+        self.assertEqual([os.path.basename(line.split()[0]) for line in lines], names)
+        self.assertRegex(lines[names.index("quickstart.in")], r"quickstart\.in +Quickstart: a small HDP")
+        os.mkdir(self.file("input"))
+        shutil.copy(self.file("tiny.in"), self.file("input/own.in"))
+        with open(self.file("input/plain.in"), "w") as f:
+            f.write("&campaign /\n")
+        self.assertEqual(self.run_words("--list").split("\n")[1:], ["input/plain.in  ", ""])
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        shows = (("--help",), ("--version",), ("--list",), ("tiny.in", "--print-deck"), ("tiny.in", "--dry-run"))
+        for words in shows:
+            with open("/dev/full", "w") as full:
+                code, _, err = launch(TRAINER, *words, cwd=self.path, stdout=full)
+            self.assertEqual(code, 1, words)
+            self.assertIn("standard output", err)
+            code, _, err = launch("sh", "-c", f"exec {shlex.join([TRAINER, *words])} >&-", cwd=self.path)
+            self.assertEqual(code, 1, words)
+            self.assertIn("standard output", err)
+        with open("/dev/full", "w") as full:
+            self.assertEqual(launch(PREPARE, "--help", stdout=full)[0], 1)
+
+    def test_a_run_does_not_need_standard_output(self):
+        code, _, err = launch("sh", "-c", f"exec {TRAINER} tiny.in >&- 2>&- <&-", cwd=self.path)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(len(self.steps()), 40)  # and no file of the run took the log's lines
+        with open(self.file("run/log.txt")) as f:
+            self.assertIn("finished at step 40", f.read())
+
+
+class Refused(Campaign):
+    """Options and values that contradict each other, and what is not there."""
+
+    def refused(self, *options, parts):
+        text = self.run_trainer(*options, code=1)
+        for part in parts:
+            self.assertIn(part, text)
+        self.assertFalse(os.path.exists(self.file("run/metrics.jsonl")), text)
+        return text
+
+    def test_options(self):
+        self.refused("--resume", "--fresh", parts=("--resume and --fresh",))
+        self.refused("--prompt", "x", "--export", "hf", parts=("--prompt and --export",))
+        self.refused("--export", "", parts=("--export", "name the directory"))
+        self.refused("--quick", "0", parts=("--quick 0",))
+        self.refused("--prompt", "@gone.txt", parts=("gone.txt",))
+        for name in (".", ".."):
+            self.refused("--set", f"campaign.name='{name}'", "--set", "output.directory=''", parts=(f"'{name}'", "campaign.name"))
+
+    def test_fresh_moves_runs_aside_and_nothing_else(self):
+        os.mkdir(self.file("home"))
+        with open(self.file("home/thesis.tex"), "w") as f:
+            f.write("x")
+        self.refused("--fresh", "--set", "output.directory=home", parts=("home", "not the directory of a run"))
+        self.assertEqual(os.listdir(self.file("home")), ["thesis.tex"])
+
+    def test_missing_data_names_the_command_that_makes_them(self):
+        for deck, command in (("quickstart", "quickstart"), ("laptop_gpt", "cpp-headers"), ("trm_small", "cpp-headers"),
+                              ("distill_small_teacher_train", "languages"), ("distill_small_teacher", "languages")):
+            code, out, err = launch(TRAINER, os.path.join(SOURCE, f"input/{deck}.in"), cwd=self.path)
+            self.assertEqual(code, 1, out)
+            self.assertIn(f"./prepare {command}", err)
+            self.assertNotIn("data/data", err)
+
+    def test_weights_that_are_not_there(self):
+        self.refused("--prompt", "x", parts=("no checkpoint in run", "train first"))
+        self.refused("--prompt", "x", "--set", "generation.checkpoint=gone", parts=("gone: no such file or folder",))
+        os.mkdir(self.file("empty"))
+        for load, part in (("gone", "gone: no such file or folder"), ("empty", "empty holds no checkpoint")):
+            text = self.run_trainer("--set", f"model.load={load}", code=1)
+            self.assertIn(part, text)
+            self.assertIn("&model load", text)
+            self.assertNotIn("train first", text)
+
+    def test_a_pipe_is_no_data(self):
+        os.mkfifo(self.file("data/pipe.bin"))
+        self.refused("--set", "data.train='data/pipe.bin'", parts=("pipe.bin", "a pipe"))
+
+    def test_weights_that_are_not_finite(self):
+        self.deck(6)
+        self.run_trainer("--export", "x", "--set", "model.load='run'", code=1)
+        self.run_trainer("--set", "output.directory=good")
+        self.run_trainer("--set", "output.directory=good", "--export", "hf")
+        name = self.file("hf/model.safetensors")
+        with open(name, "r+b") as f:
+            f.seek(-4000, os.SEEK_END)
+            f.write(b"\x00\x00\xc0\x7f" * 1000)  # nan
+        text = self.run_trainer("--set", "model.load=hf", "--set", "output.skip_limit=100", code=76)
+        self.assertNotIn("finished", text)
+        self.assertIn("not finite", text)
+        text = self.run_trainer("--set", "generation.checkpoint=hf", "--set", "campaign.task=evaluate", code=1)
+        self.assertIn("not finite", text)
+        self.assertFalse(os.path.exists(self.file("run/evaluation.json")))
+
+
+class Prompts(Campaign):
+    GREEDY = ("--set", "generation.temperature=0", "--set", "generation.max_tokens=6")
+
+    def test_a_prompt_wins_over_requests_and_holds_lines(self):
+        self.run_trainer()
+        with open(self.file("requests.txt"), "w") as f:
+            f.write("a\n")
+        with open(self.file("tiny.in")) as f:
+            deck = f.read().replace("&generation samples = 0", "&generation samples = 0 input = 'requests.txt' pattern = 'x' stop = 'y'")
+        with open(self.file("tiny.in"), "w") as f:
+            f.write(deck)
+        prompt = "it's\n'two'"
+        text = self.run_trainer("--prompt", prompt, *self.GREEDY)
+        self.assertEqual(text.count(f"---\n{prompt}"), 1)
+        for end in ("\n", "\r\n", ""):
+            with open(self.file("prompt.txt"), "wb") as f:
+                f.write((prompt + end).encode())
+            self.assertEqual(self.answer(self.run_trainer("--prompt", "@prompt.txt", *self.GREEDY)), self.answer(text))
+        self.assertFalse(os.path.exists(self.file("run/answers.jsonl")))
+
+    def answer(self, text):
+        return text.split("---\n")[1]
+
+
+class Quick(Campaign):
+    def printed(self, *options):
+        text = self.run_trainer("--print-deck", *options)
+        return {name: int(value) for name, value in re.findall(r"^ +(\w+) = (\d+) *(?:!|$)", text, re.M)}, text
+
+    def every(self, text):
+        return [int(n) for n in re.findall(r"^ +every = (\d+)", text, re.M)]
+
+    def test_the_schedule_shrinks_with_the_steps(self):
+        self.deck(1000)
+        options = ("--set", "optimizer.warmup_steps=100", "--set", "output.log_every=50")
+        values, text = self.printed(*options)
+        self.assertEqual((values["max_steps"], values["warmup_steps"], values["log_every"]), (1000, 100, 50))
+        self.assertEqual(self.every(text), [40, 100])
+        with open(self.file("tiny.in")) as f:
+            deck = f.read().replace("warmup_steps = 5", "warmup_steps = 100").replace("log_every = 1", "log_every = 50")
+        with open(self.file("tiny.in"), "w") as f:
+            f.write(deck)
+        values, text = self.printed("--quick", "20")
+        self.assertEqual((values["max_steps"], values["warmup_steps"], values["log_every"]), (20, 2, 1))
+        self.assertEqual(self.every(text), [5, 5])
+        values, text = self.printed("--quick", "20", "--set", "evaluation.every=3")  # what is given stays
+        self.assertEqual(self.every(text), [5, 3])
+        values, text = self.printed("--quick", "2000")  # longer than the deck: nothing shrinks
+        self.assertEqual((values["max_steps"], values["warmup_steps"]), (2000, 100))
+
+    def test_a_quick_run_ends_with_all_that_a_run_writes(self):
+        self.deck(1000)
+        text = self.run_trainer("--quick", "8")
+        self.assertIn("finished at step 8", text)
+        self.assertEqual(sorted(self.steps(key="val/loss")), [0, 2, 4, 6, 8])
+        self.assertIn("weights from", self.run_trainer("--prompt", "a"))
+
+
+class Best(Campaign):
+    """Evaluations, prompts and exports take the best checkpoint, and say so."""
+
+    # The rate explodes after the warmup: a late checkpoint is worse than the best.
+    WORSENS = ("--set", "optimizer.lr=1", "--set", "optimizer.warmup_steps=40", "--set", "evaluation.every=5", "--set", "checkpoint.keep=1",
+               "--set", "optimizer.grad_clip=0")
+
+    def test_best_newest_and_path(self):
+        self.run_trainer(*self.WORSENS)
+        losses = {step: loss for step, loss in self.steps(key="val/loss").items() if step > 0}
+        best = min(losses, key=losses.get)
+        self.assertLess(best, 40, losses)
+        evaluate = ("--set", "campaign.task=evaluate")
+        text = self.run_trainer(*evaluate)
+        self.assertRegex(text, rf"step_{best:08}\S* \(step {best}, the best\)")
+        self.assertIn(f"validation loss {losses[best]:.4f}", text)
+        with open(self.file("run/evaluation.json")) as f:
+            record = json.load(f)
+        self.assertAlmostEqual(record["loss"], losses[best], places=5)
+        self.assertIn(f"step_{best:08}", record["weights"])
+        text = self.run_trainer(*evaluate, "--set", "generation.checkpoint=newest")
+        self.assertRegex(text, rf"\(step 40; the best is step_{best:08}\)")
+        self.assertIn(f"validation loss {losses[40]:.4f}", text)
+        text = self.run_trainer(*evaluate, "--set", "generation.checkpoint='run/checkpoints/step_00000040'", ranks=2)
+        self.assertIn(f"validation loss {losses[40]:.4f}", text)
+        self.assertIn("the best)", self.run_trainer("--prompt", "a"))
+        self.assertIn("the best)", self.run_trainer("--export", "hf"))
+
+    def test_without_a_best_one_the_newest_is_taken(self):
+        self.run_trainer("--set", "checkpoint.keep_best=F")
+        self.assertRegex(self.run_trainer("--set", "campaign.task=evaluate"), r"\(step 40\)")
+
+
+class Exports(Campaign):
+    def test_nothing_is_overwritten(self):
+        self.deck(6)
+        self.run_trainer()
+        os.mkdir(self.file("empty"))
+        for name in ("new", "deep/new", "empty", "slash/"):
+            self.run_trainer("--export", name)
+            with open(self.file(f"{name}/config.json"), "rb") as f:
+                before = f.read()
+            text = self.run_trainer("--export", name, code=1)
+            self.assertIn("not overwritten", text)
+            with open(self.file(f"{name}/config.json"), "rb") as f:
+                self.assertEqual(f.read(), before)
+            self.assertEqual([n for n in os.listdir(self.path) if "partial" in n], [])
+
+    def test_the_tokenizer_goes_along(self):
+        self.deck(6)
+        self.run_trainer()
+        self.run_trainer("--export", "hf")
+        with open(self.file("hf/tokenizer.json")) as f:
+            vocabulary = json.load(f)["model"]["vocab"]
+        self.assertEqual(sorted(vocabulary.values()), list(range(256)))
+        with open(self.file("hf/tokenizer_config.json")) as f:
+            config = json.load(f)
+        self.assertEqual((config["eos_token"], config["model_max_length"]), ("<|endoftext|>", 16))
+        self.assertFalse(os.path.exists(self.file("hf/chat_template.jinja")))
+
+
+class Readme(Campaign):
+    def test_the_shortened_example_runs_as_printed(self):
+        with open(os.path.join(SOURCE, "README.md")) as f:
+            text = f.read()
+        block = re.search(r"Every deck runs smaller on a laptop.*?\n\n((?:    .*\n)+)", text).group(1)
+        self.assertIn("--set model.layers=", block)
+        os.symlink(os.path.join(SOURCE, "input"), self.file("input"))
+        os.symlink(TRAINER, self.file("trainer"))
+        os.symlink(PREPARE, self.file("prepare"))
+        code, out, err = launch("bash", "-euc", block, cwd=self.path, timeout=500)
+        self.assertEqual(code, 0, out[-3000:] + err)
+        self.assertIn("finished at step", out)
+
+
+if __name__ == "__main__":
+    main()
