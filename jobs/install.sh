@@ -47,10 +47,19 @@ fi
 echo "installing ${#missing[@]} packages: ${missing[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-install() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install --yes --no-install-recommends "${missing[@]}" >"$log" 2>&1
+# apt-get, once no other process (automatic upgrades, another shell) holds one of its locks; for 15 minutes.
+# DPkg::Lock::Timeout alone does not wait for the locks of package lists and archives.
+apt() {
+  for attempt in $(seq 180); do
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C \
+      apt-get -o DPkg::Lock::Timeout=60 "$@" >"$log" 2>&1 && return 0
+    grep -qE 'Could not get lock|Unable to (acquire|lock)' "$log" || return 1
+    [ "$attempt" != 1 ] || echo "waiting for another process that holds apt's lock"
+    sleep 5
+  done
+  return 1
 }
+install() { apt install --yes --no-install-recommends "${missing[@]}"; }
 # Package lists may be old or absent: they are fetched if the first attempt fails.
-install || { "${as_root[@]}" apt-get update >"$log" 2>&1 && install; } ||
+install || { apt update && install; } ||
   { tail -n 20 "$log" >&2; echo "error: apt-get could not install them" >&2; exit 1; }

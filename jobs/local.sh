@@ -21,7 +21,7 @@ if [ -z "${PRESET:-}" ]; then
 fi
 export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 cmake --preset "$PRESET"
-cmake --build "build/$PRESET" --target trainer prepare
+cmake --build "build/$PRESET" --target trainer prepare diagnose
 
 # 3. Data.
 if [ $# = 0 ]; then
