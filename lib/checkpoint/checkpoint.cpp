@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "base/error.hpp"
@@ -19,6 +21,23 @@
 namespace tern::checkpoint {
 
 using namespace detail;
+
+namespace {
+
+/// What to do about a checkpoint of so many elements that was not written.
+std::string remedy(const std::exception& error, std::size_t elements) {
+  const auto* file = dynamic_cast<const FileError*>(&error);
+  const auto* system = dynamic_cast<const std::system_error*>(&error);
+  const int code = file ? file->code : system ? system->code().value() : ENOSPC;
+  if (code == ENOENT || code == ENOTDIR || code == ESTALE)
+    return "was the run's directory moved or removed? Put it back";
+  if (code == EACCES || code == EPERM || code == EROFS)
+    return "check the permissions of the run's directory";
+  return fmt::format("{:.3g} GiB are needed; free space there or lower &checkpoint keep",
+                     static_cast<double>(elements) * sizeof(float) / (1 << 30));
+}
+
+}  // namespace
 
 struct Store::Impl {
   Impl(std::filesystem::path directory_, int rank_, int ranks_, int keep_, Log& log_,
@@ -80,10 +99,8 @@ bool Store::Impl::run() noexcept {
     visible = saver->save(snapshot);
   } catch (const std::exception& error) {
     log.warning(
-        "the checkpoint of step {} was not written: {}; {:.3g} GiB are needed; free space there "
-        "or lower &checkpoint keep; earlier checkpoints are untouched",
-        snapshot.header.step, error.what(),
-        static_cast<double>(snapshot.elements) * sizeof(float) / (1 << 30));
+        "the checkpoint of step {} was not written: {}; {}; earlier checkpoints are untouched",
+        snapshot.header.step, error.what(), remedy(error, snapshot.elements));
   }
   seconds = timer.seconds();
   if (rank == 0) settle(visible);

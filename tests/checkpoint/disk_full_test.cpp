@@ -67,6 +67,19 @@ TEST(DiskFull, LeavesThePreviousCheckpointAndTheRunAlone) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(Removed, DirectoriesAreNotTakenForAFullDisk) {
+  const TemporaryFolder folder;
+  Log log;
+  log.open(folder.path() / "log.txt");
+  Store store(folder.path() / "checkpoints", 0, 1, 1, log);
+  fs::remove_all(folder.path() / "checkpoints");
+  save(store, sample_tensors(), 1);
+  EXPECT_FALSE(store.wait());
+  const std::string text = text_of(folder.path() / "log.txt");
+  EXPECT_NE(text.find("moved or removed"), std::string::npos) << text;
+  EXPECT_EQ(text.find("free space"), std::string::npos) << text;
+}
+
 /// Saves steps 1, 2, 3 as rank 1 of 2; the disk is full for this rank at step 2. Ends the process.
 [[noreturn]] void second_rank(const fs::path& runs, const std::vector<Tensor>& tensors) {
   Log log(false);
