@@ -30,7 +30,8 @@ fi
 case $1 in
   distill) exec jobs/distill_small.sh ;;
   input/quickstart.in) ./prepare quickstart ;;      # nothing is done if it is there
-  input/laptop_gpt.in) ./prepare cpp-headers ;;
+  input/laptop_gpt.in | input/trm_small.in) ./prepare cpp-headers ;;
+  input/distill_small_*.in) ./prepare languages ;;
 esac
 
 # 4. Run.

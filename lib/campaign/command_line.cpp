@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <ostream>
@@ -160,12 +159,6 @@ void list_decks(std::ostream& out) {
   for (const auto& [name, text] : decks) out << fmt::format("{:<{}}  {}\n", name, width, text);
 }
 
-/// `interval` in a run that is shortened from `from` steps to `to`.
-std::int64_t shrunk(std::int64_t interval, std::int64_t to, std::int64_t from) {
-  const double share = static_cast<double>(to) / static_cast<double>(from);
-  return std::max<std::int64_t>(1, std::llround(static_cast<double>(interval) * share));
-}
-
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
@@ -199,13 +192,15 @@ std::vector<std::string> quick_overrides(const deck::Deck& deck, std::int64_t st
   const std::int64_t from = c.epochs == 0
                                 ? c.max_steps
                                 : std::max({steps, deck.evaluation.every, deck.checkpoint.every,
-                                            10 * deck.optimizer.warmup_steps});
+                                            deck.optimizer.warmup_steps});
   std::vector<std::string> set;
   const auto shrink = [&](const char* name, std::int64_t value, std::int64_t least) {
     if (value == 0 || from <= steps) return;
-    set.push_back(fmt::format("{}={}", name, std::max(least, shrunk(value, steps, from))));
+    const double length =
+        static_cast<double>(value) * static_cast<double>(steps) / static_cast<double>(from);
+    set.push_back(fmt::format("{}={}", name, std::max(least, static_cast<std::int64_t>(length))));
   };
-  shrink("optimizer.warmup_steps", deck.optimizer.warmup_steps, 1);
+  shrink("optimizer.warmup_steps", deck.optimizer.warmup_steps, 0);
   shrink("evaluation.every", deck.evaluation.every, (steps + 3) / 4);
   shrink("checkpoint.every", deck.checkpoint.every, (steps + 3) / 4);
   shrink("output.log_every", deck.output.log_every, 1);

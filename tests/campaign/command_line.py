@@ -195,6 +195,13 @@ class Quick(Campaign):
         values, text = self.printed("--quick", "2000")  # longer than the deck: nothing shrinks
         self.assertEqual((values["max_steps"], values["warmup_steps"]), (2000, 100))
 
+    def test_every_deck_shrinks_to_any_length(self):
+        for name in os.listdir(os.path.join(SOURCE, "input")):
+            for steps in (1, 2, 7, 100):
+                code, out, err = launch(TRAINER, os.path.join(SOURCE, "input", name), "--quick", str(steps), "--print-deck", cwd=self.path)
+                self.assertEqual((code, err), (0, ""), name)
+                self.assertIn(f"max_steps = {steps} ", out)
+
     def test_a_quick_run_ends_with_all_that_a_run_writes(self):
         self.deck(1000)
         text = self.run_trainer("--quick", "8")
