@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "campaign/bulk.hpp"
 #include "campaign/writer.hpp"
+#include "plan/devices.hpp"
 #include "plan/layouts.hpp"
 #include "plan/serving.hpp"
 
@@ -92,7 +93,8 @@ std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& opt
   throughput.own = mesh.extents();
   throughput.own_options = options;
   throughput.rates = plan::device_rates(deck);
-  throughput.measured = detail::measured_rate(detail::BulkFiles(deck));
+  throughput.measured = detail::measured_rate(detail::BulkFiles(deck), plan::planned_device_name(),
+                                              throughput.own.ranks());
   std::string text;
   try {
     const plan::ServingPlan plan = plan::plan_serving(deck, options, mesh);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "plan/devices.hpp"
+
 namespace tern::campaign::detail {
 namespace {
 
@@ -41,6 +43,7 @@ nlohmann::ordered_json BulkSummary::to_json() const {
           {"seconds", seconds},
           {"sessions", sessions},
           {"devices", devices},
+          {"device", device},
           {"requests_per_second", rate(requests)},
           {"prompt_tokens_per_second", rate(prompt_tokens)},
           {"new_tokens_per_second", rate(new_tokens)},
@@ -62,15 +65,18 @@ BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices) {
   s.seconds = parts.seconds;
   s.sessions = parts.sessions;
   s.devices = devices;
+  s.device = plan::planned_device_name();
   s.dollars_per_gpu_hour = deck.cost.dollars_per_gpu_hour;
   return s;
 }
 
-std::optional<double> measured_rate(const BulkFiles& files) {
+std::optional<double> measured_rate(const BulkFiles& files, const std::string& device,
+                                    int devices) {
   try {
     const auto object = parse_ordered_json(read_file(files.summary()));
-    const double rate = object.at("requests_per_second"), devices = object.at("devices");
-    return rate > 0 && devices > 0 ? std::optional(rate / devices) : std::nullopt;
+    if (object.at("device") != device || object.at("devices") != devices) return std::nullopt;
+    const double rate = object.at("requests_per_second");
+    return rate > 0 ? std::optional(rate / devices) : std::nullopt;
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;  // not there, or an interrupted run's
   }

@@ -17,6 +17,7 @@ struct BulkSummary {
   double seconds = 0;                                  // that replicas were at work
   std::int64_t sessions = 1;
   int devices = 1;
+  std::string device;  // what each of them is
   double dollars_per_gpu_hour = 0;
 
   double rate(std::size_t count) const;  // a second; 0 if no time is known
@@ -28,8 +29,8 @@ struct BulkSummary {
 
 BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices);
 
-/// Requests a second of a device in the run that left its figures, if one did.
-std::optional<double> measured_rate(const BulkFiles& files);
+/// Requests a second of a device in the run that left its figures, if one did on as many of these.
+std::optional<double> measured_rate(const BulkFiles& files, const std::string& device, int devices);
 
 /// As lines for the log.
 std::string table(const BulkSummary& summary, const BulkFiles& files);

@@ -12,24 +12,32 @@ namespace tern::plan {
 namespace detail {
 namespace {
 
-constexpr KnownDevice known[] = {{"H200", 989.4, 1978.9, 66.9, 4.8, 140.4},
-                                 {"H100", 989.4, 1978.9, 66.9, 3.35, 79.6},
-                                 {"A100-SXM4-80GB", 312.0, 312.0, 19.5, 2.039, 0},
-                                 {"A100", 312.0, 312.0, 19.5, 1.555, 0}};
+// The A100's memory of 80 GB is 2.04 TB/s fast; which one it is, the driver's name tells.
+constexpr KnownDevice known[] = {
+    {"H200", "H200", 989.4, 1978.9, 66.9, 4.8, 140.4, 450},
+    {"H100", "H100", 989.4, 1978.9, 66.9, 3.35, 79.6, 450},
+    {"A100-40GB", "A100-SXM4-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300},
+    {"A100-40GB", "A100-PCIE-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300},
+    {"A100", "A100", 312.0, 312.0, 19.5, 2.039, 79.2, 300}};
 const KnownDevice* imagined = nullptr;
 
-/// Of this rank.
-const KnownDevice* this_device() {
+/// The driver's name of this rank's GPU; empty on the host.
+std::string driver_name() {
 #if defined(KOKKOS_ENABLE_CUDA)
   int device = 0;
   cudaDeviceProp properties{};
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaGetDeviceProperties(&properties, device) != cudaSuccess)
-    return nullptr;
-  const std::string name = properties.name;
-  for (const KnownDevice& one : known)
-    if (name.find(one.name) != std::string::npos) return &one;
+  if (cudaGetDevice(&device) == cudaSuccess &&
+      cudaGetDeviceProperties(&properties, device) == cudaSuccess)
+    return properties.name;
 #endif
+  return {};
+}
+
+/// Of this rank.
+const KnownDevice* this_device() {
+  const std::string name = driver_name();
+  for (const KnownDevice& one : known)
+    if (name.find(one.driver) != std::string::npos) return &one;
   return nullptr;
 }
 
@@ -47,15 +55,24 @@ void imagine_device(const std::string& name) {
   std::string upper = name, names;
   std::transform(name.begin(), name.end(), upper.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  detail::imagined = nullptr;
+  if (name.empty()) return;
   for (const detail::KnownDevice& one : detail::known) {
-    if (one.gib == 0) continue;
     if (upper == one.name) {
       detail::imagined = &one;
       return;
     }
-    names += (names.empty() ? "" : ", ") + std::string(one.name);
+    if (names.find(one.name + std::string(",")) == std::string::npos)
+      names += one.name + std::string(", ");
   }
-  user_error("--device {}: the memory of that GPU is not known here; write one of {}", name, names);
+  user_error("--device {}: that GPU's memory and rates are not known here; write one of {}", name,
+             names.substr(0, names.size() - 2));
+}
+
+std::string planned_device_name() {
+  if (const detail::KnownDevice* device = detail::planned_device()) return device->name;
+  if (const std::string name = detail::driver_name(); !name.empty()) return name;
+  return fmt::format("{}, {} threads", Device::name(), Device().concurrency());
 }
 
 bool planned_on_gpu() {
