@@ -12,6 +12,7 @@
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
+#include "deck/rules.hpp"
 #include "plan/devices.hpp"
 #include "plan/layouts.hpp"
 #include "plan/plan.hpp"
@@ -43,24 +44,37 @@ RunLock agree_on_directory(const RunDirectory& directory, const deck::Deck& deck
   return lock;
 }
 
-/// Counts the steps of a deck that counts epochs, in it and in its plan, for which the data must be
-/// opened: they are returned. In a dry run without data the number stays unknown.
-std::optional<TrainingData> count_steps(deck::Deck& deck, plan::Plan& plan, const Options& options,
-                                        const comm::Mesh& mesh, Log& log) {
-  if (deck.campaign.task != "train" || deck.campaign.epochs == 0) return std::nullopt;
+/// Opens the data of a deck whose plan depends on them: the steps of one that counts epochs are
+/// counted, in it and in its plan, and so is what samples fill of their rows. A dry run may be
+/// where the data are not.
+std::optional<TrainingData> see_data(deck::Deck& deck, plan::Plan& plan, const Options& options,
+                                     const comm::Mesh& mesh, Log& log) {
+  const bool counts = deck.campaign.epochs > 0;
+  const bool filled = options.dry_run && deck::holds_samples(deck.data);
+  if (deck.campaign.task != "train" || !(counts || filled)) return std::nullopt;
   std::optional<TrainingData> data;
   try {
     data = open_training_data(deck, mesh, log);
   } catch (const UserError& e) {
     if (!options.dry_run) throw;
-    log.line("the number of steps is not known: {}", e.what());
+    log.line("{}: {}", counts ? "the number of steps is not known" : "the data are not here",
+             e.what());
     return std::nullopt;
   }
-  const std::int64_t epochs = deck.campaign.epochs;
-  deck = with_steps(deck, data->train.source->rows(), plan.global);
-  plan::set_steps(plan, deck, deck.campaign.max_steps, data->train.fill);
-  data->train.summary += fmt::format("; epochs = {}: {} steps", epochs, deck.campaign.max_steps);
+  if (counts) {
+    const std::int64_t epochs = deck.campaign.epochs;
+    deck = with_steps(deck, data->train.source->rows(), plan.global);
+    data->train.summary += fmt::format("; epochs = {}: {} steps", epochs, deck.campaign.max_steps);
+  }
+  plan::set_data(plan, deck, mesh.extents(), plan::mean_row(deck, *data->train.source));
   return data;
+}
+
+/// The plan whole, or in short where a run goes on.
+std::string table(const plan::Plan& plan, const deck::Deck& deck, const comm::Mesh& mesh,
+                  const RunDirectory& directory) {
+  return directory.holds_a_run() ? plan::summary(plan, deck, mesh.extents())
+                                 : plan::table(plan, deck, mesh.extents());
 }
 
 template <class T>
@@ -73,7 +87,7 @@ int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan
   RunRecord record = RunRecord::of(deck, session);
   record.add(deck, plan);
   record_run(directory, record, {}, log);
-  log.line("{}", plan::table(plan, deck, mesh.extents()));
+  log.line("{}", table(plan, deck, mesh, directory));
   if (!data) data = open_training_data(deck, mesh, log);
   Trainer<T> trainer(deck, options, plan, directory, std::move(*data), mesh, session.local_rank(),
                      log);
@@ -100,7 +114,7 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
   const comm::Mesh& at_work = replica ? *replica : mesh;
   plan::Plan plan = plan::make_plan(planned, at_work);
   if (options.show_batch) return show_batch(deck, plan, mesh.data(), log);
-  auto data = count_steps(deck, plan, options, mesh, log);
+  auto data = see_data(deck, plan, options, mesh, log);
   const std::string table = plan::table(plan, deck, mesh.extents());
   const std::string shortage = plan::shortage(plan, planned, at_work);
   if (options.dry_run) {  // perhaps on another machine than that of the run: a shortage is no error
@@ -109,6 +123,10 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
     return finished;
   }
   if (!shortage.empty()) user_error("{}\n{}", table, shortage);
+  if (plan.per_rank < deck.batch.per_rank) {  // a preset's, on more ranks than it has micro-steps
+    deck.batch.preset = "none";
+    deck.batch.per_rank = plan.per_rank;
+  }
   if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, mesh, log);
   if (replica) {
     if (mesh.data().rank() == 0) generate_text<T>(deck, plan, *replica, log);
@@ -132,9 +150,15 @@ int run(const deck::Deck& deck, const Options& options, const comm::Session& ses
                  options.device);
     plan::imagine_device(options.device);
   }
+  if (options.ranks != 0 && (!options.dry_run || options.ranks < 0 || session.size() > 1))
+    user_error("--ranks {}: it says how many ranks a dry run on one plans for; {}", options.ranks,
+               options.ranks < 0    ? "write 1 or more"
+               : session.size() > 1 ? "start one rank, or leave it out"
+                                    : "add --dry-run, or start as many ranks by mpirun or srun");
   // A plan may be asked for where the ranks of its deck are not.
-  const auto mesh =
-      options.dry_run && session.size() == 1 ? plan::imagined_mesh(deck) : plan::make_mesh(deck);
+  const auto mesh = options.dry_run && session.size() == 1
+                        ? plan::imagined_mesh(deck, options.ranks)
+                        : plan::make_mesh(deck);
   // fp8 is bf16 but for the products of the blocks' linear maps: model::TransformerOptions.
   if (deck.precision.compute == "bf16" || deck.precision.compute == "fp8")
     return dispatch<bf16>(deck, options, *mesh, session);

@@ -14,6 +14,7 @@ struct Options {
   bool fresh = false;       // move an earlier run of the same directory aside and start anew
   bool dry_run = false;     // print the plan and end
   std::string device;       // the GPU that a dry run plans for; empty: what is here
+  int ranks = 0;            // that a dry run plans for; 0: those that are here, or the deck's
   bool show_batch = false;  // print the first rows' tokens and end
   std::string export_to;    // write the weights as a Transformers directory there, and end
 };

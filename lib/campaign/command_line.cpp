@@ -51,7 +51,9 @@ po::options_description describe(CommandLine& line) {
       "dry-run", po::bool_switch(&o.dry_run),
       "print the plan (parameters, memory term by term, time, cost) and end")(
       "device", po::value(&o.device)->value_name("GPU"),
-      "dry run: plan for h100 or h200 instead of the device that is here")(
+      "dry run: plan for h200, h100 or a100 instead of the device that is here")(
+      "ranks", po::value(&o.ranks)->value_name("N"),
+      "dry run: plan for N ranks instead of those that are here")(
       "show-batch", po::bool_switch(&o.show_batch),
       "supervised: print the first rows' tokens with role and mask and end")(
       "resume", po::bool_switch(&o.resume),

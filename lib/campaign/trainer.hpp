@@ -107,6 +107,7 @@ class Trainer {
   double interval_seconds_ = 0, interval_wait_ = 0;
   data::Counts interval_;
   std::int64_t interval_steps_ = 0;
+  std::vector<double> rates_;  // of the logged steps, tokens/s
 };
 
 }  // namespace tern::campaign

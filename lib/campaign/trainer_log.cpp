@@ -4,11 +4,11 @@
 
 #include "campaign/trainer.hpp"
 #include "deck/rules.hpp"
+#include "plan/measured_rate.hpp"
+#include "plan/sizes.hpp"
 
 namespace tern::campaign {
 namespace {
-
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 std::string duration(double seconds) {
   if (seconds < 120) return fmt::format("{:.0f} s", seconds);
@@ -70,6 +70,7 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   log_.line("step {:>6}/{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
             state_.step, deck_.campaign.max_steps, result.loss, parts, rate, result.gradient_norm,
             throughput, mfu, duration(left));
+  if (state_.step > 1) rates_.push_back(throughput);  // the first step is not typical
   interval_seconds_ = interval_wait_ = 0;
   interval_ = {};
   interval_steps_ = 0;
@@ -100,6 +101,9 @@ bool Trainer<T>::save_at_last() {
 /// Ends the run for this reason; whether its last state is saved. Collective.
 template <class T>
 bool Trainer<T>::finish(Stop stop) {
+  if (world_.rank() == 0)
+    plan::remember_rate(directory_.path, plan::circumstances(deck_, plan_, mesh_.extents()),
+                        rates_);
   if (stop == Stop::diverged) {
     wait_for_checkpoint();
     log_.line(
@@ -128,9 +132,8 @@ bool Trainer<T>::finish(Stop stop) {
   log_.line("{}", summary_of_end(stop, saved));
   log_.line("{}", phases_.table(world_));
   if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);
-  log_.line("memory planned {:.3f} GiB a rank; in use {:.3f} GiB",
-            static_cast<double>(plan_.total_bytes) / gib,
-            static_cast<double>(meter_.read().memory_bytes) / gib);
+  log_.line("memory planned {} a rank; in use {}", plan::size_text(plan_.total_bytes),
+            plan::size_text(meter_.read().memory_bytes));
   if (metrics_ && !metrics_->complete())
     log_.warning("the disk refused some lines of {}/metrics.jsonl: they are missing",
                  directory_.path.string());

@@ -3,7 +3,10 @@
 #include "base/error.hpp"
 #include "deck/rules.hpp"
 #include "model/share.hpp"
+#include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
+#include "plan/sizes.hpp"
+#include "plan/training_rate.hpp"
 
 namespace tern::plan {
 namespace {
@@ -11,20 +14,11 @@ namespace {
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 constexpr int counts[] = {1, 2, 4, 8};
 
-std::string cell(std::size_t bytes) {
-  return fmt::format("{:>11.2f}", static_cast<double>(bytes) / gib);
+std::string cell(std::size_t bytes, const SizeUnit& unit = {"GiB", gib}) {
+  return fmt::format("{:>11.2f}", unit.of(bytes));
 }
 
-/// Memory of rank 0, or an open cell if the deck cannot be run so.
-std::string memory(deck::Deck deck, const comm::Extents& extents, const std::string& shard) {
-  deck.parallel.shard = shard;
-  deck.parallel.data = extents.data;
-  try {
-    return cell(plan_memory(deck, *comm::Mesh::imagined(extents)).total_bytes);
-  } catch (const UserError&) {
-    return fmt::format("{:>11}", "-");
-  }
-}
+constexpr const char* open_cell = "          -";
 
 constexpr const char* rate_columns = "  requests/s      time      cost   $/1,000";
 
@@ -43,35 +37,89 @@ std::string rate_cells(const deck::Deck& deck, const Throughput& throughput,
                      dollars(cost, 2), dollars(1000 * cost / throughput.requests.count, 4));
 }
 
+/// A training deck on other numbers of data ranks.
+class TrainingLayouts {
+ public:
+  TrainingLayouts(const deck::Deck& deck, const Plan& plan, const comm::Extents& own)
+      : deck_(deck),
+        plan_(plan),
+        own_(own),
+        unit_(unit_of(plan.total_bytes)),
+        divisible_(deck::conflicts_with_full(deck).empty()) {
+    if (!deck::preset_of(deck.batch)) deck_.batch.per_rank = plan.per_rank;
+    deck_.batch.global = plan.global;
+    deck_.batch.accumulation = 0;
+    here_ = estimate(own);
+  }
+
+  std::string text() const {
+    std::string text = fmt::format(
+        "on other numbers of data ranks (x {} tensor x {} pipeline), {} on each by shard\n"
+        "  data       none  optimizer       full{}\n",
+        own_.tensor, own_.pipeline, unit_.name,
+        plan_.rate ? "    tokens/s     steps        time      cost" : "");
+    for (const int data : counts) {
+      const comm::Extents there{data, own_.tensor, own_.pipeline};
+      text += fmt::format("{:>6}", data) + memory(there, "none") + memory(there, "optimizer") +
+              (divisible_ ? memory(there, "full") : open_cell) + rate(there) + "\n";
+    }
+    return text;
+  }
+
+ private:
+  /// Of rank 0, or an open cell if the deck cannot be run so.
+  std::string memory(const comm::Extents& there, const std::string& shard) const {
+    deck::Deck deck = at(there);
+    deck.parallel.shard = shard;
+    try {
+      return cell(plan_memory(deck, *comm::Mesh::imagined(there)).total_bytes, unit_);
+    } catch (const UserError&) {
+      return open_cell;
+    }
+  }
+
+  deck::Deck at(const comm::Extents& there) const {
+    deck::Deck deck = deck_;
+    deck.parallel.data = there.data;
+    return deck;
+  }
+
+  std::optional<double> estimate(const comm::Extents& there) const {
+    const deck::Deck deck = at(there);
+    try {
+      return estimated_rate(deck, make_layout(deck, there.data), there, plan_.contents);
+    } catch (const UserError&) {
+      return std::nullopt;
+    }
+  }
+
+  /// As the estimate changes from the deck's own ranks to those, or by their number alone.
+  std::string rate(const comm::Extents& there) const {
+    if (!plan_.rate) return {};
+    const auto estimated = estimate(there);
+    if (here_ && !estimated) return fmt::format("{:>12}", "-");
+    const double rate =
+        plan_.rate->first * (here_ ? *estimated / *here_ : double(there.ranks()) / own_.ranks());
+    std::string text = fmt::format("{:>12.0f}", rate);
+    if (plan_.steps == 0) return text + fmt::format("{:>10}{:>12}{:>10}", "-", "-", "-");
+    const int writers = deck_.parallel.shard == "none" ? there.replica() : there.ranks();
+    const Course c = course(plan_, deck_, rate, writers);
+    return text + fmt::format("{:>10}{:>12}{:>10}", c.steps, detail::duration(c.seconds()),
+                              dollars(c.dollars(deck_, there.ranks()), 2));
+  }
+
+  deck::Deck deck_;
+  const Plan& plan_;
+  comm::Extents own_;
+  SizeUnit unit_;
+  bool divisible_;
+  std::optional<double> here_;
+};
+
 }  // namespace
 
 std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents) {
-  deck::Deck resolved = deck;
-  resolved.batch.per_rank = plan.per_rank;
-  resolved.batch.global = plan.global;
-  resolved.batch.accumulation = 0;
-  resolved.batch.preset = "none";
-  const bool divisible = deck::conflicts_with_full(deck).empty();
-  std::string text = fmt::format(
-      "on other numbers of data ranks (x {} tensor x {} pipeline), GiB on each by shard\n"
-      "  data        none  optimizer       full",
-      extents.tensor, extents.pipeline);
-  text += plan.rate ? "    tokens/s     hours      cost\n" : "\n";
-  for (const int data : counts) {
-    const comm::Extents there{data, extents.tensor, extents.pipeline};
-    text += fmt::format("  {:>4}", data) + memory(resolved, there, "none") +
-            memory(resolved, there, "optimizer");
-    text += divisible ? memory(resolved, there, "full") : fmt::format("{:>11}", "-");
-    if (plan.rate) {
-      const double rate = plan.rate->first / extents.ranks() * there.ranks();
-      const double hours = plan.tokens / rate / 3600;
-      const double cost = hours * there.ranks() * deck.cost.dollars_per_gpu_hour;
-      const std::string time = plan.tokens > 0 ? fmt::format("{:.2f}", hours) : "-";
-      text += fmt::format("{:>12.0f}{:>10}{:>10}", rate, time, dollars(cost, 2));
-    }
-    text += "\n";
-  }
-  return text;
+  return TrainingLayouts(deck, plan, extents).text();
 }
 
 std::string layouts(const deck::Deck& deck, const generate::EngineOptions& options,

@@ -9,8 +9,9 @@
 namespace tern::plan {
 
 /// Training on 1, 2, 4 and 8 data ranks of the deck's tensor x pipeline: memory of rank 0 with each
-/// way of sharding, time, throughput, cost. `plan`: of the deck, its batch resolved; the times
-/// scale its rate by the ranks. A layout that cannot be is left open. Local.
+/// way of sharding; and with the deck's own, throughput, the steps that max_hours lets be done,
+/// time and cost. `plan`: of the deck, its batch resolved; its rate is scaled as the estimate is,
+/// or where there is none by the ranks. A layout that cannot be is left open. Local.
 std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents);
 
 /// Answering with 1, 2, 4 and 8 tensor ranks: memory of rank 0 but for the cache, and the tokens of

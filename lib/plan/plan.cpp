@@ -2,22 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 
 #include "base/error.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/ranks.hpp"
-#include "plan/detail/rows.hpp"
 #include "plan/devices.hpp"
+#include "plan/measured_rate.hpp"
+#include "plan/sizes.hpp"
+#include "plan/training_rate.hpp"
 #include "plan/workload.hpp"
 
 namespace tern::plan {
 
-using detail::remark, detail::row;
-
 namespace {
 
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 constexpr std::array terms{Term::parameters, Term::gradients, Term::optimizer, Term::activations,
                            Term::workspace,  Term::data,      Term::cache};
 
@@ -76,24 +74,34 @@ std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh) {
   }
   if (best == 0)
     user_error(
-        "not even one sequence of {} tokens a rank fits the {:.1f} GiB free on the device: set "
+        "not even one sequence of {} tokens a rank fits the {} free on the device: set "
         "&precision recompute = 'block', or make the model or its context smaller",
-        deck.model.context, static_cast<double>(room) / gib);
+        deck.model.context, size_text(room));
   return best;
 }
 
-/// Rate measured by the last run in the deck's directory, if there was one.
-std::optional<double> measured_rate(const std::string& directory) {
-  std::ifstream file(directory + "/metrics.jsonl");
-  std::vector<double> rates;
-  const std::string key = "\"train/throughput\":";
-  for (std::string line; std::getline(file, line);)
-    if (const auto at = line.find(key); at != std::string::npos)
-      rates.push_back(std::strtod(line.c_str() + at + key.size(), nullptr));
-  if (rates.empty()) return std::nullopt;
-  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2),
-                   rates.end());
-  return rates[rates.size() / 2];
+/// Of a deck that counts epochs, nothing before its data are opened.
+void count_tokens(Plan& plan, const deck::Deck& deck) {
+  plan.steps = deck.campaign.epochs == 0 ? deck.campaign.max_steps : 0;
+  plan.tokens =
+      static_cast<double>(plan.steps) * static_cast<double>(plan.global) * plan.contents.tokens();
+}
+
+/// By the plan's contents, of a deck that trains.
+void estimate(Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+  if (deck.campaign.task != "train") return;
+  const Layout layout{static_cast<std::size_t>(plan.per_rank),
+                      static_cast<std::size_t>(plan.global),
+                      static_cast<std::size_t>(plan.accumulation), objective::row_positions(deck)};
+  if (const auto rate = estimated_rate(deck, layout, extents, plan.contents))
+    plan.rate = {*rate,
+                 fmt::format("estimated, typical of {} on {}; no bound{}", deck.precision.compute,
+                             planned_device_name(),
+                             plan.contents.assumed ? "; samples of full length assumed" : "")};
+  else if (deck.cost.peak_tflops > 0)
+    plan.rate = {
+        0.4e12 * deck.cost.peak_tflops * extents.ranks() / plan.flops_per_token,
+        fmt::format("if 40% of {:.0f} TFLOP/s a device is reached", deck.cost.peak_tflops)};
 }
 
 }  // namespace
@@ -131,69 +139,30 @@ Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh) {
   Plan plan;
   measure(resolved, mesh, plan);
   plan.device_bytes = planned_capacity().free_bytes;
-  if (deck.campaign.epochs == 0) set_steps(plan, deck, deck.campaign.max_steps, 1);
   plan.flops_per_token = flops_per_token(deck, plan.parameters);
+  plan.contents = full_rows(deck);
+  count_tokens(plan, deck);
   return plan;
 }
 
 Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh) {
   Plan plan = plan_memory(deck, mesh);
-  if (const auto rate = measured_rate(deck.output.directory))
-    plan.rate = {*rate, fmt::format("median of the last run in {}", deck.output.directory)};
-  else if (const auto peak = peak_tflops(deck))
-    plan.rate = {0.4 * *peak * 1e12 * mesh.world().size() / plan.flops_per_token,
-                 fmt::format("if 40% of {:.0f} TFLOP/s a device is reached", *peak)};
+  const std::string now = circumstances(deck, plan, mesh.extents());
+  if (const auto measured = remembered_rate(deck.output.directory, now)) {
+    plan.rate = {measured->tokens_per_second, fmt::format("measured by the run in {}, {}",
+                                                          deck.output.directory, measured->date)};
+    plan.measured = true;
+  } else {
+    estimate(plan, deck, mesh.extents());
+  }
   return plan;
 }
 
-void set_steps(Plan& plan, const deck::Deck& deck, std::int64_t steps, double fill) {
-  plan.steps = steps;
-  plan.tokens = static_cast<double>(steps) * static_cast<double>(plan.global) * fill *
-                static_cast<double>(deck.model.context);
-}
-
-std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
-  const int ranks = extents.ranks();
-  std::string text =
-      fmt::format("plan of '{}' on {} rank{}\n", deck.campaign.name, ranks, ranks > 1 ? "s" : "");
-  if (extents.replica() > 1)
-    text +=
-        row("mesh", fmt::format("{} x {} x {}", extents.data, extents.tensor, extents.pipeline)) +
-        remark("data x tensor x pipeline");
-  text += row("parameters", fmt::format("{:.2f} M", static_cast<double>(plan.parameters) / 1e6));
-  if (plan.active_parameters < plan.parameters)
-    text += row("active a token",
-                fmt::format("{:.2f} M", static_cast<double>(plan.active_parameters) / 1e6));
-  text += row("batch", fmt::format("{} = {} x {} x {}", plan.global, plan.per_rank, extents.data,
-                                   plan.accumulation));
-  text += remark(fmt::format("sequences a step = per rank x {}ranks x accumulation",
-                             extents.replica() > 1 ? "data " : ""));
-  for (const auto& [term, bytes] : plan.memory)
-    text += row(term_name(term), fmt::format("{:.3f} GiB", static_cast<double>(bytes) / gib));
-  text +=
-      row("memory a rank", fmt::format("{:.3f} GiB", static_cast<double>(plan.total_bytes) / gib));
-  if (plan.largest_bytes != plan.total_bytes)
-    text += row("largest rank",
-                fmt::format("{:.3f} GiB", static_cast<double>(plan.largest_bytes) / gib));
-  text += row("free on device",
-              fmt::format("{:.3f} GiB", static_cast<double>(plan.device_bytes) / gib));
-  text += row("checkpoint",
-              fmt::format("{:.3f} GiB", static_cast<double>(plan.checkpoint_bytes) / gib));
-  const bool known = plan.steps > 0;
-  text += row("steps", known ? fmt::format("{}", plan.steps) : "unknown: no data yet");
-  if (known) text += row("tokens", fmt::format("{:.1f} M", plan.tokens / 1e6));
-  text += row("FLOP a token", fmt::format("{:.3g}", plan.flops_per_token));
-  if (!plan.rate) return text + row("time", "unknown: no rate yet");
-  text += row("rate", fmt::format("{:.0f} tokens/s", plan.rate->first));
-  text += remark(plan.rate->second);
-  if (!known) return text + row("time", "unknown: no data yet");
-  double seconds = plan.tokens / plan.rate->first;
-  if (deck.campaign.max_hours > 0) seconds = std::min(seconds, deck.campaign.max_hours * 3600);
-  text += row("time", detail::duration(seconds));
-  if (deck.cost.dollars_per_gpu_hour > 0)
-    text += row("cost",
-                fmt::format("${:.2f}", seconds / 3600 * ranks * deck.cost.dollars_per_gpu_hour));
-  return text;
+void set_data(Plan& plan, const deck::Deck& deck, const comm::Extents& extents,
+              const RowContents& contents) {
+  plan.contents = contents;
+  count_tokens(plan, deck);
+  if (!plan.measured) estimate(plan, deck, extents);
 }
 
 }  // namespace tern::plan

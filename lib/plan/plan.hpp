@@ -9,6 +9,7 @@
 #include "comm/mesh.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
+#include "plan/row_contents.hpp"
 
 namespace tern::plan {
 
@@ -22,10 +23,12 @@ struct Plan {
   std::size_t device_bytes = 0;   // free on this device now
   std::size_t checkpoint_bytes = 0;
   std::int64_t steps = 0;      // 0: not known before the data are opened
+  RowContents contents;        // of the data
   double tokens = 0;           // of all steps
   double flops_per_token = 0;  // forward and backward
   /// Tokens a second of all ranks, and where the figure is from.
   std::optional<std::pair<double, std::string>> rate;
+  bool measured = false;  // the rate, by an earlier run
 };
 
 /// Walks the run's own construction with a measuring arena. Resolves per_rank = 0 to the largest
@@ -36,8 +39,10 @@ Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh);
 /// The same without a rate: nothing of the last run is read. Collective.
 Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh);
 
-/// Of a plan whose deck counts epochs: its steps, once known, of rows `fill` of which is data.
-void set_steps(Plan& plan, const deck::Deck& deck, std::int64_t steps, double fill);
+/// What depends on the data, once these are known: the deck's max_steps, their tokens, and of a
+/// rate that is no measured one the estimate.
+void set_data(Plan& plan, const deck::Deck& deck, const comm::Extents& ranks,
+              const RowContents& contents);
 
 /// Those of `parameters` that a token meets: all but the experts that it is not sent to.
 std::size_t active_parameters(const deck::Model& model, std::size_t parameters);
@@ -54,5 +59,8 @@ std::optional<double> peak_tflops(const deck::Deck& deck);
 
 /// The plan as a table for people.
 std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents& ranks);
+
+/// The same in two lines, for those who have seen the table.
+std::string summary(const Plan& plan, const deck::Deck& deck, const comm::Extents& ranks);
 
 }  // namespace tern::plan

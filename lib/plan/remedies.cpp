@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include "plan/detail/ranks.hpp"
+#include "plan/sizes.hpp"
 
 namespace tern::plan {
 namespace {
-
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 class Trials {
  public:
@@ -17,8 +16,8 @@ class Trials {
   bool add(const deck::Deck& deck, const std::string& change) {
     const std::size_t needed = plan_memory(deck, mesh_).largest_bytes;
     const bool fits = needed <= room_;
-    text_ += fmt::format("  {:<64} {:>8.2f} GiB  {}\n", change, static_cast<double>(needed) / gib,
-                         fits ? "fits" : "too much");
+    text_ +=
+        fmt::format("  {:<64} {:>12}  {}\n", change, size_text(needed), fits ? "fits" : "too much");
     return fits;
   }
   /// Lowers per_rank at the same global batch until it fits.
@@ -80,10 +79,8 @@ std::string shortage(const Plan& plan, const deck::Deck& deck, const comm::Mesh&
   resolved.batch.per_rank = plan.per_rank;
   resolved.batch.global = plan.global;
   return fmt::format(
-      "The plan needs {:.2f} GiB a rank, and a device has {:.2f} GiB free. Changes, and what "
-      "each would need:\n{}",
-      static_cast<double>(needed) / gib, static_cast<double>(room) / gib,
-      remedies(resolved, mesh, room));
+      "The plan needs {} a rank, and a device has {} free. Changes, and what each would need:\n{}",
+      size_text(needed), size_text(room), remedies(resolved, mesh, room));
 }
 
 }  // namespace tern::plan

@@ -6,11 +6,10 @@
 #include "plan/detail/ranks.hpp"
 #include "plan/detail/rows.hpp"
 #include "plan/devices.hpp"
+#include "plan/sizes.hpp"
 
 namespace tern::plan {
 namespace {
-
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
 std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
 
@@ -65,12 +64,11 @@ ServingPlan plan_pages(const deck::Deck& deck, const generate::EngineOptions& op
   std::size_t pages = detail::least(fitting(plan, deck.model), mesh.replica());
   if (pages == 0)
     user_error(
-        "answering takes {:.2f} GiB with a cache of one request of {} tokens, and &generation "
-        "memory_utilization leaves {:.2f} GiB of the device: lower &generation max_model_len, "
+        "answering takes {} with a cache of one request of {} tokens, and &generation "
+        "memory_utilization leaves {} of the device: lower &generation max_model_len, "
         "batch or prefill_tokens, use &precision compute = 'bf16', or spread the model over more "
         "ranks by &parallel tensor",
-        static_cast<double>(plan.total_bytes) / gib, options.max_model_len,
-        static_cast<double>(plan.usable_bytes) / gib);
+        size_text(plan.total_bytes), options.max_model_len, size_text(plan.usable_bytes));
   pages = std::min(pages, generate::Engine<T>::most_pages(options));
   if (options.pages > 0) pages = std::max(least, std::min(pages, options.pages));
   const std::size_t usable_bytes = plan.usable_bytes;
@@ -79,9 +77,7 @@ ServingPlan plan_pages(const deck::Deck& deck, const generate::EngineOptions& op
   return plan;
 }
 
-std::string row(const char* name, std::size_t bytes) {
-  return detail::row(name, fmt::format("{:.3f} GiB", static_cast<double>(bytes) / gib));
-}
+std::string row(const char* name, std::size_t bytes) { return detail::row(name, size_text(bytes)); }
 
 }  // namespace
 
@@ -121,7 +117,8 @@ std::string table(const ServingPlan& plan) {
   const generate::EngineOptions& o = plan.options;
   std::string text = fmt::format("plan of answering {} requests at once, of up to {} tokens\n",
                                  o.batch, o.max_model_len);
-  for (const auto& [term, bytes] : plan.memory) text += row(term_name(term), bytes);
+  for (const auto& [term, bytes] : plan.memory)
+    text += row(term == Term::parameters ? "parameter memory" : term_name(term), bytes);
   text += row("memory a rank", plan.total_bytes);
   text += row("usable on device", plan.usable_bytes);
   text += row("free on device", plan.device_bytes);

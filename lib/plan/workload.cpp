@@ -8,9 +8,23 @@
 
 namespace tern::plan {
 
+namespace {
+
+/// Sequences of a micro-step on a rank. A preset's are divided where there are more ranks than its
+/// batch has micro-steps.
+std::size_t resolved_per_rank(const deck::Batch& batch, int ranks) {
+  const std::int64_t given = batch.per_rank, share = batch.global / ranks;
+  if (!deck::preset_of(batch) || batch.global % ranks != 0) return static_cast<std::size_t>(given);
+  std::int64_t most = std::min(given, share);
+  while (share % most != 0) --most;
+  return static_cast<std::size_t>(most);
+}
+
+}  // namespace
+
 Layout make_layout(const deck::Deck& deck, int ranks) {
   const auto steps = static_cast<std::size_t>(deck.batch.accumulation);
-  const auto per_rank = static_cast<std::size_t>(deck.batch.per_rank);
+  const std::size_t per_rank = resolved_per_rank(deck.batch, ranks);
   const std::size_t together = per_rank * static_cast<std::size_t>(ranks);
   const std::size_t global = deck.batch.global > 0 ? static_cast<std::size_t>(deck.batch.global)
                                                    : together * std::max<std::size_t>(1, steps);
@@ -23,12 +37,18 @@ Layout make_layout(const deck::Deck& deck, int ranks) {
         global, per_rank, ranks, together, lower > 0 ? fmt::format("{} or ", lower) : "",
         lower + together);
   }
-  if (steps > 0 && steps * together != global)
+  if (steps > 0 && steps * together != global) {
+    const std::size_t wanted = global / (per_rank * steps);
     user_error(
         "&batch global = {} is not per_rank x ranks x accumulation = {} x {} x {} = {}: set "
         "accumulation = {}, or 0 to have it follow, or change global, per_rank or the number of "
-        "ranks",
-        global, per_rank, ranks, steps, steps * together, global / together);
+        "ranks{}",
+        global, per_rank, ranks, steps, steps * together, global / together,
+        wanted * per_rank * steps == global
+            ? fmt::format(" (it is a batch of {} ranks; --dry-run --ranks {} plans for them)",
+                          wanted, wanted)
+            : std::string());
+  }
   return {per_rank, global, global / together, objective::row_positions(deck)};
 }
 
@@ -43,8 +63,14 @@ std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {
   return std::make_unique<comm::Mesh>(std::move(world), extents, static_cast<int>(sharers));
 }
 
-std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck) {
+std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks) {
   const deck::Parallel& p = deck.parallel;
+  if (ranks > 0) {
+    const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+    model::check_division(deck.model, p.tensor, p.pipeline);
+    return comm::Mesh::imagined(
+        comm::extents_for(ranks, number(p.data), number(p.tensor), number(p.pipeline)));
+  }
   if (std::max<std::int64_t>(p.data, 1) * p.tensor * p.pipeline == 1) return make_mesh(deck);
   model::check_division(deck.model, p.tensor, p.pipeline);
   const auto number = [](std::int64_t value) { return static_cast<int>(value); };

@@ -22,14 +22,16 @@ struct Layout {
 };
 
 /// Throws UserError if global is not a multiple of per_rank x ranks, with the nearest values that
-/// work. per_rank must be resolved (nonzero). `ranks`: those of the data direction.
+/// work. per_rank must be resolved (nonzero); where a preset gives it, a divisor of it is taken if
+/// that is what the ranks leave. `ranks`: those of the data direction.
 Layout make_layout(const deck::Deck& deck, int ranks);
 
 /// The mesh that the deck asks for, of all ranks. Throws UserError where the model or the number of
 /// ranks does not fit. Collective.
 std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck);
-/// The same where those ranks are not, to plan with (comm::Mesh::imagined); data = 0 is taken as 1.
-std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck);
+/// The same where those ranks are not, to plan with (comm::Mesh::imagined): of so many ranks, or of
+/// those that the deck names; data = 0 is taken as 1.
+std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks = 0);
 
 /// The levels that block diffusion samples, by the deck.
 std::vector<generate::LevelRule> level_rules(const deck::Deck& deck);

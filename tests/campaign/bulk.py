@@ -151,6 +151,9 @@ class Bulk(Campaign):
         self.assertRegex(after, rf"\n  rate +{rate:.1f} requests/s\n +\(as the last run in run measured\)")
         for data in (1, 2, 4, 8):  # tensor ranks are not foretold without a device that is known
             self.assertRegex(after, rf"\n +{data} +{data} +{data * rate:.1f} .*\${made['dollars_per_1000']:.4f}\n")
+        # Of another device, and of other ranks, it says nothing.
+        self.assertIn("estimated, typical", self.run_trainer(*priced, "--dry-run", "--device", "h200"))
+        self.assertNotIn("as the last run", self.run_trainer(*priced, "--dry-run", "--ranks", "2"))
 
     def test_a_dry_run_says_what_it_assumed(self):
         text = self.run_trainer(*self.options("run", ("generation.input", "'later.jsonl'")), "--dry-run")

@@ -2,7 +2,7 @@
 
     directories.py TRAINER MPIRUN GOLDEN [unittest arguments]        GOLDEN: the folder tests/golden
 """
-import json, os, shutil, struct, sys
+import json, os, re, shutil, struct, sys
 
 GOLDEN = os.path.abspath(sys.argv.pop(3))
 
@@ -107,9 +107,10 @@ class Directories(Campaign):
         size = {}
         for task in ("train", "evaluate"):
             text = self.run_trainer(*options, f"campaign.task='{task}'")
-            millions, size[task] = (float(part.split()[0]) for part in text.split("  parameters ")[1:3])
-        self.assertAlmostEqual(size["evaluate"], 2e6 * millions / 2**30, delta=2e-3)
-        self.assertAlmostEqual(size["train"], 6e6 * millions / 2**30, delta=2e-3)
+            millions = float(re.search(r"\n  parameter count +([\d.]+) M\n", text).group(1))
+            size[task] = float(re.search(r"\n  parameter memory +([\d.]+) MiB\n", text).group(1))
+        self.assertAlmostEqual(size["evaluate"], 2e6 * millions / 2**20, delta=0.3)
+        self.assertAlmostEqual(size["train"], 6e6 * millions / 2**20, delta=0.3)
 
     def plan(self, *options):
         lines = self.run_trainer("--dry-run", *options).splitlines()

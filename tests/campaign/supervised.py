@@ -112,7 +112,7 @@ class Supervised(Campaign):
             self.assertRegex(text, r"the number of steps is not known: .*elsewhere.jsonl")
             self.assertRegex(text, r"\n  steps +unknown")
         text = self.run_trainer(*options, *sets("data.train='elsewhere.jsonl'", "cost.peak_tflops=1"))
-        self.assertRegex(text, r"\n +1(?: +[\d.]+){3} +\d+ +- +-\n")  # no time without steps
+        self.assertRegex(text, r"\n +1(?: +[\d.]+){3} +\d+ +- +- +-\n")  # no time without steps
 
     def test_a_warmup_longer_than_the_epochs_is_refused(self):
         text = self.run_trainer(*SUPERVISED, *EPOCHS, "campaign.epochs=1", *sets("optimizer.warmup_steps=500"), ranks=2, code=1)

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <sstream>
 
 #include "base/error.hpp"
+#include "plan/measured_rate.hpp"
 #include "plan/small_model.hpp"
 
 namespace tern {
@@ -29,11 +29,10 @@ deck::Deck small_deck() {
 }
 
 /// Leaves a run that made so many tokens a second.
-void leave_a_run(const deck::Deck& deck, double rate) {
+void leave_a_run(const deck::Deck& deck, const plan::Plan& plan, double rate) {
   fs::create_directories(deck.output.directory);
-  std::ofstream file(fs::path(deck.output.directory) / "metrics.jsonl");
-  for (int step = 1; step <= 3; ++step)
-    file << "{\"step\": " << step << ", \"train/throughput\": " << rate << "}\n";
+  plan::remember_rate(deck.output.directory, plan::circumstances(deck, plan, {1, 1, 1}),
+                      {0.9 * rate, rate, 1.2 * rate});
 }
 
 /// The words of the row of so many data ranks.
@@ -46,21 +45,23 @@ std::vector<std::string> row(const std::string& table, int data) {
 
 TEST(Layouts, OnlyTheDecksOwnPlanReadsTheLastRun) {
   const deck::Deck deck = small_deck();
-  leave_a_run(deck, 1000);
   const auto mesh = comm::Mesh::imagined({1, 1, 1});
-  const plan::Plan plan = plan::make_plan(deck, *mesh), memory = plan::plan_memory(deck, *mesh);
+  const plan::Plan memory = plan::plan_memory(deck, *mesh);
+  leave_a_run(deck, memory, 1000);
+  const plan::Plan plan = plan::make_plan(deck, *mesh);
   ASSERT_TRUE(plan.rate);
   EXPECT_EQ(plan.rate->first, 1000);
   EXPECT_FALSE(memory.rate);
   EXPECT_EQ(memory.total_bytes, plan.total_bytes);
   EXPECT_EQ(memory.memory, plan.memory);
   EXPECT_EQ(memory.tokens, plan.tokens);
-  leave_a_run(deck, 5000);  // not what the plan was made with
+  leave_a_run(deck, plan, 5000);  // not what the plan was made with
   const std::string table = plan::layouts(deck, plan, {1, 1, 1});
   for (const int data : {1, 2, 4, 8}) {
     const auto words = row(table, data);
-    ASSERT_EQ(words.size(), 7u) << table;
+    ASSERT_EQ(words.size(), 9u) << table;
     EXPECT_EQ(words[4], std::to_string(1000 * data));
+    EXPECT_EQ(words[5], std::to_string(deck.campaign.max_steps));
   }
 }
 

@@ -1,0 +1,65 @@
+#include "plan/course.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tern::plan {
+namespace {
+
+// Bytes a second and rank, typical of nodes with local disks: the copy that training waits for, and
+// the file, which is written beside it but for the last one.
+constexpr double copied = 5e9, written = 1e9;
+
+/// How often something is done in so many steps.
+double times(std::int64_t steps, std::int64_t every) {
+  return every > 0 ? std::floor(static_cast<double>(steps) / static_cast<double>(every)) : 0;
+}
+
+struct Pace {
+  double step, evaluation, checkpoint, last;  // seconds of one
+};
+
+Course after(std::int64_t steps, const deck::Deck& deck, const Pace& pace) {
+  const std::int64_t every = deck.evaluation.every;
+  // Before the first step, then regularly, and at the end; a checkpoint before each but the first.
+  const double between = times(steps, every);
+  const double last = every > 0 && steps % every == 0 ? 0 : 1;
+  Course course;
+  course.steps = steps;
+  course.training = static_cast<double>(steps) * pace.step;
+  course.evaluations = ((every > 0 ? 1 : 0) + between + last) * pace.evaluation;
+  course.checkpoints =
+      (between + last + times(steps, deck.checkpoint.every)) * pace.checkpoint + pace.last;
+  return course;
+}
+
+}  // namespace
+
+double Course::dollars(const deck::Deck& deck, int ranks) const {
+  return seconds() / 3600 * ranks * deck.cost.dollars_per_gpu_hour;
+}
+
+Course course(const Plan& plan, const deck::Deck& deck, double rate, int writers) {
+  const double row = plan.contents.tokens() / rate;
+  const double bytes = static_cast<double>(plan.checkpoint_bytes) / writers;
+  const Pace pace{static_cast<double>(plan.global) * row,
+                  static_cast<double>(deck.evaluation.batches * plan.per_rank) * row / 3,
+                  bytes / copied, bytes / written};
+  const Course whole = after(plan.steps, deck, pace);
+  const double limit = 3600 * deck.campaign.max_hours;
+  Course reached = whole;
+  if (limit > 0 && whole.seconds() > limit) {
+    // The most steps that fit; what is done between them makes their times uneven.
+    std::int64_t fits = 0, too_many = plan.steps;
+    while (too_many - fits > 1) {
+      const std::int64_t middle = fits + (too_many - fits) / 2;
+      (after(middle, deck, pace).seconds() <= limit ? fits : too_many) = middle;
+    }
+    reached = after(fits, deck, pace);
+    reached.cut = true;
+  }
+  reached.all = whole.seconds();
+  return reached;
+}
+
+}  // namespace tern::plan

@@ -1,0 +1,105 @@
+#include "plan/detail/operations.hpp"
+
+#include <algorithm>
+
+namespace tern::plan::detail {
+namespace {
+
+// Shares of the data sheet's rates, from H200s. bf16 and fp8: where the 160 and 147 ms of 32 x 1024
+// tokens of the 350M GPT go, 2026-11-22.
+struct Shares {
+  double products;
+  double causal_forward, causal_backward;  // attention's FLOPs, of the pairs that are allowed
+  double spans_forward, spans_backward;    // of the tiles that are met
+  double memory;
+};
+constexpr Shares bf16_shares{0.68, 0.335, 0.174, 0.22, 0.20, 0.85};
+constexpr Shares fp32_shares{0.60, 0.10, 0.05, 0.10, 0.05, 0.36};
+constexpr double fp8_products = 0.55;
+constexpr double expert_products = 0.29;        // of experts' 512 rows or so, as bench_engine's
+constexpr double newton_schulz_products = 0.4;  // 12 layers of 768 on an H100, 2026-11-21: 4.4 ms
+constexpr double narrow = 48;  // numbers by which a product's least size is as if smaller
+constexpr double tile = 128;   // keys
+// Causal attention of heads of 128 beside those of 64: cuDNN alone, 2026-11-21.
+constexpr double of_wide_heads = 1.3;
+constexpr double dropped = 120e9;  // numbers a second: a draw of Philox for every four
+constexpr double kernel = 5e-6;    // s, the least that one takes
+// Of NVLink's rate: of two ranks, and of more.
+constexpr double of_two = 0.49, of_more = 0.80, collective = 50e-6;  // s besides
+
+double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
+
+const Shares& shares(bool fp32) { return fp32 ? fp32_shares : bf16_shares; }
+
+}  // namespace
+
+Operations::Operations(const deck::Deck& deck, const KnownDevice& device)
+    : device_(device),
+      fp8_(deck.precision.compute == "fp8" && device.tflops_fp8 > device.tflops_bf16),
+      fp32_(deck.precision.compute == "fp32"),
+      bytes_(fp32_ ? 4 : 2),
+      flops_(1e12 * (fp32_ ? device.tflops_fp32 : device.tflops_bf16)) {}
+
+double Operations::product(double flops, double least) const {
+  const double share = shares(fp32_).products * std::max(0.1, 1 - narrow / least);
+  return std::max(kernel, flops / (share * flops_));
+}
+
+double Operations::expert_product(double flops) const {
+  return std::max(kernel, flops / (expert_products * flops_));
+}
+
+// Five iterations of three products, and three passes.
+double Operations::newton_schulz(double flops, double groups) const {
+  const double share = fp32_ ? fp32_shares.products : newton_schulz_products;
+  return std::max(18 * groups * kernel, flops / (share * flops_));
+}
+
+double Operations::rounding(double bytes) const { return pass(bytes, 4); }
+
+// Rounding an operand to 8 bits reads it twice, for its largest magnitude and to write it, and
+// writes it as stored, transposed, or both.
+double Operations::forward(const Map& map, double rows) const {
+  const double flops = 2 * rows * map.in * map.out;
+  if (!fp8_) return product(flops, std::min(map.in, map.out));
+  return flops / (fp8_products * 1e12 * device_.tflops_fp8) +
+         rounding(5 * map.in * (rows + map.out));
+}
+
+double Operations::backward(const Map& map, double rows) const {
+  const double flops = 2 * rows * map.in * map.out;
+  if (!fp8_) return 2 * product(flops, std::min(map.in, map.out));
+  return 2 * flops / (fp8_products * 1e12 * device_.tflops_fp8) +
+         rounding(6 * rows * map.out + 5 * map.in * (rows + map.out));
+}
+
+double Operations::attention(double flops, double share, double kernels) const {
+  return std::max(kernels * kernel, flops / (share * flops_));
+}
+
+double Operations::attention_forward(double queries, double keys, double head_dim,
+                                     bool spans) const {
+  const Shares& s = shares(fp32_);
+  const double flops = 4 * queries * (keys + (spans ? tile : 0)) * head_dim;
+  return attention(flops, spans ? s.spans_forward : s.causal_forward * width_gain(head_dim), 1);
+}
+
+double Operations::attention_backward(double queries, double keys, double head_dim,
+                                      bool spans) const {
+  const Shares& s = shares(fp32_);
+  const double flops = 10 * queries * (keys + (spans ? tile : 0)) * head_dim;
+  return attention(flops, spans ? s.spans_backward : s.causal_backward * width_gain(head_dim), 3);
+}
+
+double Operations::pass(double bytes, double kernels) const {
+  return std::max(kernels * kernel, bytes / (shares(fp32_).memory * 1e12 * device_.terabytes));
+}
+
+double Operations::dropout(double numbers) const { return std::max(kernel, numbers / dropped); }
+
+double Operations::exchange(double bytes, int ranks, double count) const {
+  const double share = ranks > 2 ? of_more : of_two;
+  return count * (collective + bytes / (share * 1e9 * device_.gigabytes_link));
+}
+
+}  // namespace tern::plan::detail

@@ -1,0 +1,72 @@
+#include "plan/measured_rate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include "base/json.hpp"
+#include "plan/devices.hpp"
+
+namespace tern::plan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t enough = 3;  // logged steps
+
+fs::path file_in(const fs::path& directory) { return directory / "rate.json"; }
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
+  return text;
+}
+
+}  // namespace
+
+std::string circumstances(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents) {
+  return fmt::format(
+      "{}; {} x {} x {} ranks, shard {}; {} = {} x {} x {} sequences; {}, recompute {}; {}, "
+      "{:.4g} FLOP a token",
+      planned_device_name(), extents.data, extents.tensor, extents.pipeline, deck.parallel.shard,
+      plan.global, plan.per_rank, extents.data, plan.accumulation, deck.precision.compute,
+      deck.precision.recompute, deck.objective.kind, plan.flops_per_token);
+}
+
+void remember_rate(const fs::path& directory, const std::string& circumstances,
+                   std::vector<double> rates) {
+  if (rates.size() < enough) return;
+  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
+  std::nth_element(rates.begin(), middle, rates.end());
+  const nlohmann::ordered_json entry = {
+      {"tokens_per_second", *middle}, {"date", today()}, {"of", circumstances}};
+  const fs::path path = file_in(directory), beside = path.string() + ".new";
+  std::error_code ignored;
+  if (std::ofstream file(beside); !(file << json_text(entry, 2, InvalidUtf8::replaced) << '\n'
+                                         << std::flush))
+    fs::remove(beside, ignored);
+  else
+    fs::rename(beside, path, ignored);
+}
+
+std::optional<RememberedRate> remembered_rate(const fs::path& directory,
+                                              const std::string& circumstances) {
+  std::ostringstream text;
+  text << std::ifstream(file_in(directory)).rdbuf();
+  try {
+    const auto entry = parse_json(text.str());
+    const RememberedRate rate{entry.at("tokens_per_second"), entry.at("date")};
+    const bool same = entry.at("of") == circumstances && rate.tokens_per_second > 0;
+    return same ? std::optional(rate) : std::nullopt;
+  } catch (const nlohmann::json::exception&) {  // not there, or somebody else's
+    return std::nullopt;
+  }
+}
+
+}  // namespace tern::plan

@@ -1,0 +1,91 @@
+// The plan for people.
+#include "plan/course.hpp"
+#include "plan/detail/rows.hpp"
+#include "plan/plan.hpp"
+#include "plan/sizes.hpp"
+#include "plan/training_rate.hpp"
+
+namespace tern::plan {
+namespace {
+
+using detail::duration, detail::remark, detail::row;
+
+std::string many(double count, int digits = 2) {
+  return count < 1e6 ? fmt::format("{:.1f} K", count / 1e3)
+                     : fmt::format("{:.{}f} M", count / 1e6, digits);
+}
+std::string many(std::size_t count) { return many(static_cast<double>(count)); }
+
+int writers(const deck::Deck& deck, const comm::Extents& extents) {
+  return deck.parallel.shard == "none" ? extents.replica() : extents.ranks();
+}
+
+std::string memory_rows(const Plan& plan) {
+  std::string text;
+  for (const auto& [term, bytes] : plan.memory)
+    text += row(term == Term::parameters ? "parameter memory" : term_name(term), size_text(bytes));
+  text += row("memory a rank", size_text(plan.total_bytes));
+  if (plan.largest_bytes != plan.total_bytes)
+    text += row("largest rank", size_text(plan.largest_bytes));
+  return text + row("free on device", size_text(plan.device_bytes)) +
+         row("checkpoint", size_text(plan.checkpoint_bytes));
+}
+
+/// How far max_hours gets.
+std::string limit(const Course& c, const Plan& plan, const deck::Deck& deck) {
+  if (!c.cut) return {};
+  return remark(fmt::format("max_hours = {} ends it at step {} of {}; all would take {}",
+                            deck.campaign.max_hours, c.steps, plan.steps, duration(c.all)));
+}
+
+std::string time_rows(const Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+  if (!plan.rate) return row("time", "unknown: no rate yet");
+  std::string text =
+      row("rate", fmt::format("{:.0f} tokens/s", plan.rate->first)) + remark(plan.rate->second);
+  if (plan.steps == 0) return text + row("time", "unknown: no data yet");
+  const Course c = course(plan, deck, plan.rate->first, writers(deck, extents));
+  text += row("training", duration(c.training)) + row("evaluations", duration(c.evaluations)) +
+          row("checkpoints", duration(c.checkpoints)) + row("time", duration(c.seconds())) +
+          limit(c, plan, deck);
+  if (deck.cost.dollars_per_gpu_hour > 0)
+    text += row("cost", fmt::format("${:.2f}", c.dollars(deck, extents.ranks())));
+  return text;
+}
+
+}  // namespace
+
+std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+  const int ranks = extents.ranks();
+  std::string text =
+      fmt::format("plan of '{}' on {} rank{}\n", deck.campaign.name, ranks, ranks > 1 ? "s" : "");
+  if (extents.replica() > 1)
+    text +=
+        row("mesh", fmt::format("{} x {} x {}", extents.data, extents.tensor, extents.pipeline)) +
+        remark("data x tensor x pipeline");
+  text += row("parameter count", many(plan.parameters));
+  if (plan.active_parameters < plan.parameters)
+    text += row("active a token", many(plan.active_parameters));
+  text += row("batch", fmt::format("{} = {} x {} x {}", plan.global, plan.per_rank, extents.data,
+                                   plan.accumulation));
+  text += remark(fmt::format("sequences a step = per rank x {}ranks x accumulation",
+                             extents.replica() > 1 ? "data " : ""));
+  text += memory_rows(plan);
+  if (deck.campaign.task != "train") return text;
+  const bool known = plan.steps > 0;
+  text += row("steps", known ? fmt::format("{}", plan.steps) : "unknown: no data yet");
+  if (known) text += row("tokens", many(plan.tokens, 1));
+  text += row("FLOP a token", fmt::format("{:.3g}", plan.flops_per_token));
+  return text + time_rows(plan, deck, extents);
+}
+
+std::string summary(const Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+  std::string text = fmt::format(
+      "plan of '{}': {} parameters, {} a rank of {} free, {} = {} x {} x {} sequences a step",
+      deck.campaign.name, many(plan.parameters), size_text(plan.total_bytes),
+      size_text(plan.device_bytes), plan.global, plan.per_rank, extents.data, plan.accumulation);
+  if (plan.rate)
+    text += fmt::format("\n  about {:.0f} tokens/s ({})", plan.rate->first, plan.rate->second);
+  return text + "\n";
+}
+
+}  // namespace tern::plan

@@ -1,0 +1,260 @@
+#include "plan/training_rate.hpp"
+
+#include <algorithm>
+
+#include "model/share.hpp"
+#include "objective/refinement.hpp"
+#include "optimizer/update.hpp"
+#include "plan/detail/devices.hpp"
+#include "plan/detail/operations.hpp"
+
+namespace tern::plan {
+namespace {
+
+using detail::Map, detail::Operations;
+
+/// Collectives beside other work hinder it for so much of their time (fully sharded: two H200,
+/// 2026-11-22, 350M GPT and Qwen3-4B).
+constexpr double exposed = 0.55;
+
+double number(std::size_t value) { return static_cast<double>(value); }
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+/// What a stage of a replica does.
+class Stage {
+ public:
+  Stage(const deck::Deck& deck, const Operations& operations, const Layout& layout,
+        const comm::Extents& extents, const RowContents& contents, int stage)
+      : deck_(deck),
+        m_(deck.model),
+        op_(operations),
+        extents_(extents),
+        share_{0, static_cast<std::size_t>(extents.tensor), static_cast<std::size_t>(stage),
+               static_cast<std::size_t>(extents.pipeline), nullptr},
+        rows_(number(layout.per_rank) * number(layout.tokens)),
+        scored_(number(layout.per_rank) * scored_positions(deck, contents)),
+        keys_(seen_keys(deck, contents)),
+        spans_(deck.objective.kind == "block_diffusion" || contents.samples > 1),
+        full_(optimizer::fully_sharded(deck, extents.data)) {
+    const model::Layers held = model::layers_of(m_, share_);
+    layers_ = number(held.end - held.first);
+    heads_ = number(m_.heads) / extents.tensor;
+    kv_heads_ = std::max(1.0, number(m_.kv_heads) / extents.tensor);
+    ffn_ = number(m_.experts > 0 ? m_.experts_per_token * m_.expert_hidden : m_.ffn_hidden) /
+           extents.tensor;
+    up_ = m_.activation == "swiglu" ? 2 * ffn_ : ffn_;
+  }
+
+  StepTime micro_step() const {
+    const bool refines = deck_.objective.kind == "refinement";
+    const double steps = refines ? number(deck_.objective.supervision_steps) : 1;
+    const double inner = number(model::passes_of(m_));
+    StepTime pass = layers_ * block();
+    pass.passes +=
+        op_.pass((inner > 1 ? 18 : 6) * stream(), 5);  // final norm; states and their sums
+    StepTime time = steps * inner * pass;
+    if (share_.last()) time.head += steps * head();
+    if (share_.first()) time.passes += embedding();
+    if (full_) time.exchange += gather_and_sum(inner * steps);
+    if (extents_.pipeline > 1) time.exchange += op_.exchange(stream(), 2, 2);
+    return time;
+  }
+
+  /// What comes once a step.
+  StepTime update() const {
+    StepTime time;
+    const double all = parameters(), owned = deck_.parallel.shard == "none" ? all : all / ranks();
+    time.optimizer = op_.pass(4 * (full_ ? owned : all), 1) + op_.pass(4 * owned, 3) +
+                     op_.pass((deck_.optimizer.ema > 0 ? 12 : 0) * owned, 1) + change(owned);
+    if (extents_.data > 1) time.exchange = exchange(all);
+    if (extents_.pipeline > 1 && m_.tie_embeddings)
+      time.exchange += op_.exchange(4 * vocabulary() * width(), 2);
+    return time;
+  }
+
+ private:
+  double width() const { return number(m_.hidden); }
+  double vocabulary() const { return number(m_.vocabulary) / extents_.tensor; }
+  double ranks() const { return extents_.data; }
+  double stream() const { return rows_ * width() * op_.bytes(); }  // bytes of the residual stream
+
+  std::vector<Map> attention_maps() const {
+    const double E = number(m_.head_dim);
+    return {{width(), (heads_ + 2 * kv_heads_) * E}, {heads_ * E, width()}};
+  }
+  std::vector<Map> ffn_maps() const { return {{width(), up_}, {ffn_, width()}}; }
+
+  double of_matrices() const {  // parameters of a layer
+    double sum = 0;
+    for (const Map& map : attention_maps()) sum += map.in * map.out;
+    const double each = m_.experts > 0 ? number(m_.experts) / number(m_.experts_per_token) : 1;
+    for (const Map& map : ffn_maps()) sum += each * map.in * map.out;
+    return sum;
+  }
+  double of_ends() const {  // parameters of embedding and head
+    const double one = vocabulary() * width();
+    return m_.tie_embeddings || extents_.pipeline > 1 ? one : 2 * one;
+  }
+  double parameters() const {
+    const bool end = share_.first() || share_.last();
+    return layers_ * of_matrices() + (end ? of_ends() : 0);
+  }
+
+  StepTime block() const {
+    StepTime time = forward();
+    time += backward();
+    if (deck_.precision.recompute == "block") time += forward();
+    if (extents_.tensor > 1)
+      time.exchange +=
+          op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, extents_.tensor, 4);
+    return time;
+  }
+
+  StepTime forward() const {
+    StepTime time;
+    for (const Map& map : attention_maps()) time.products += op_.forward(map, rows_);
+    time.products += ffn([&](const Map& map) { return op_.forward(map, rows_); }, 1);
+    time.attention = op_.attention_forward(rows_ * heads_, keys_, number(m_.head_dim), spans_);
+    // Two norms, and what a branch is added to is copied and read by the product.
+    time.passes = op_.pass(10 * stream(), 4) + heads(2, 3) + op_.pass(gate(3, 2), 1);
+    if (deck_.model.dropout > 0)
+      time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(3 * stream()));
+    return time;
+  }
+
+  StepTime backward() const {
+    StepTime time;
+    for (const Map& map : attention_maps()) time.products += op_.backward(map, rows_);
+    time.products += ffn([&](const Map& map) { return op_.backward(map, rows_); }, 2);
+    time.attention = op_.attention_backward(rows_ * heads_, keys_, number(m_.head_dim), spans_);
+    time.passes = op_.pass(8 * stream(), 6) + heads(2, 3) + op_.pass(gate(5, 3), 1);
+    if (deck_.model.dropout > 0)
+      time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(2 * stream()));
+    return time;
+  }
+
+  template <class Product>
+  double ffn(const Product& product, double products) const {
+    double time = 0;
+    for (const Map& map : ffn_maps())
+      time += m_.experts > 0 ? op_.expert_product(products * 2 * rows_ * map.in * map.out)
+                             : product(map);
+    return time;
+  }
+  /// Rotation and norms of heads, each `rotated` and `normed` times over queries and keys.
+  double heads(double rotated, double normed) const {
+    const double bytes = rows_ * (heads_ + kv_heads_) * number(m_.head_dim) * op_.bytes();
+    return (m_.position == "rope" ? op_.pass(rotated * bytes) : 0) +
+           (m_.qk_norm ? op_.pass(normed * bytes, 2) : 0);
+  }
+  /// Bytes of the activation, of which gated ones read or write twice as much on one side.
+  double gate(double gated, double plain) const {
+    return (m_.activation == "swiglu" ? gated : plain) * rows_ * ffn_ * op_.bytes();
+  }
+
+  /// Logits are made in chunks, read for the loss, and become gradients in place.
+  double head() const {
+    const double flops = 2 * scored_ * width() * vocabulary();
+    double time =
+        3 * op_.product(flops, width()) + op_.pass(3 * scored_ * vocabulary() * op_.bytes(), 6);
+    if (extents_.tensor > 1)
+      time += op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, extents_.tensor);
+    return time;
+  }
+
+  double embedding() const {
+    const double drop = deck_.model.dropout > 0 ? 2 * op_.dropout(rows_ * width()) : 0;
+    return op_.pass(6 * stream(), 6) + drop;
+  }
+
+  /// Layers are gathered twice a pass, and their gradients summed, beside other work; windows of
+  /// gradients are zeroed, and read into the rank's part.
+  double gather_and_sum(double passes) const {
+    const double part = of_matrices() * (ranks() - 1) / ranks();
+    const double collectives =
+        2 * op_.exchange(part * op_.bytes(), extents_.data) + op_.exchange(part * 4, extents_.data);
+    const double kernels = op_.pass(4 * of_matrices()) + op_.pass(12 * of_matrices() / ranks());
+    return passes * layers_ * (exposed * collectives + kernels);
+  }
+
+  double exchange(double all) const {
+    const double part = (full_ ? of_ends() : all) * (ranks() - 1) / ranks();
+    if (deck_.parallel.shard == "none") return op_.exchange(2 * 4 * part, extents_.data);
+    return op_.exchange(4 * part, extents_.data) + op_.exchange(op_.bytes() * part, extents_.data);
+  }
+
+  /// AdamW reads and writes master, both moments, and reads the gradient; Muon has one moment, and
+  /// makes each matrix orthogonal.
+  double change(double owned) const {
+    const double adamw = 28 + (op_.bytes() < 4 ? op_.bytes() : 0);
+    if (deck_.optimizer.kind != "muon") return op_.pass(adamw * owned, 2);
+    const double whole = parameters(), matrices = layers_ * of_matrices() / whole * owned;
+    double flops = 0;
+    const double E = number(m_.head_dim), D = width();
+    const std::vector<Map> all{{D, heads_ * E}, {D, kv_heads_ * E}, {D, kv_heads_ * E},
+                               {heads_ * E, D}, {D, ffn_},          {ffn_, D},
+                               {D, up_ - ffn_}};
+    for (const Map& map : all) {
+      const double least = std::min(map.in, map.out), most = std::max(map.in, map.out);
+      flops += 5 * (4 * least * least * most + 2 * least * least * least);
+    }
+    return op_.pass(adamw * (owned - matrices), 4) + op_.pass(40 * matrices, 12) +
+           op_.newton_schulz(flops * layers_ * owned / whole, 4);
+  }
+
+  const deck::Deck& deck_;
+  const deck::Model& m_;
+  const Operations& op_;
+  comm::Extents extents_;
+  model::Share share_;
+  double rows_, scored_, keys_;
+  bool spans_, full_;
+  double layers_, heads_, kv_heads_, ffn_, up_;
+};
+
+}  // namespace
+
+StepTime& StepTime::operator+=(const StepTime& other) {
+  products += other.products;
+  attention += other.attention;
+  passes += other.passes;
+  head += other.head;
+  optimizer += other.optimizer;
+  exchange += other.exchange;
+  waiting += other.waiting;
+  return *this;
+}
+
+StepTime operator*(double factor, StepTime time) {
+  for (double* part : {&time.products, &time.attention, &time.passes, &time.head, &time.optimizer,
+                       &time.exchange, &time.waiting})
+    *part *= factor;
+  return time;
+}
+
+std::optional<StepTime> step_time(const deck::Deck& deck, const Layout& layout,
+                                  const comm::Extents& extents, const RowContents& contents) {
+  const detail::KnownDevice* device = detail::planned_device();
+  if (!device) return std::nullopt;
+  const Operations operations(deck, *device);
+  StepTime slowest, update;
+  for (int stage = 0; stage < extents.pipeline; ++stage) {
+    const Stage one(deck, operations, layout, extents, contents, stage);
+    const StepTime micro = one.micro_step(), after = one.update();
+    if (micro.total() > slowest.total()) slowest = micro;
+    if (after.total() > update.total()) update = after;
+  }
+  StepTime time = number(layout.accumulation) * slowest;
+  time.waiting = (extents.pipeline - 1) * slowest.total();
+  time += update;
+  return time;
+}
+
+std::optional<double> estimated_rate(const deck::Deck& deck, const Layout& layout,
+                                     const comm::Extents& extents, const RowContents& contents) {
+  const auto time = step_time(deck, layout, extents, contents);
+  if (!time) return std::nullopt;
+  return number(layout.global) * contents.tokens() / time->total();
+}
+
+}  // namespace tern::plan

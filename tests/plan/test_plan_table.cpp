@@ -1,0 +1,174 @@
+// What a plan says to people: consistent, in fitting units, for any number of ranks.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "plan/course.hpp"
+#include "plan/devices.hpp"
+#include "plan/layouts.hpp"
+#include "plan/sizes.hpp"
+#include "plan/small_model.hpp"
+#include "plan/workload.hpp"
+#include "refusal.hpp"
+
+namespace tern {
+namespace {
+
+class PlanTable : public testing::Test {
+ protected:
+  ~PlanTable() override { plan::imagine_device(""); }
+
+  static deck::Deck deck_of(const char* name, const std::vector<std::string>& set = {}) {
+    deck::Deck deck = deck::read(fmt::format("{}/input/{}.in", TERN_SOURCE_DIR, name), set);
+    deck.output.directory = "none";
+    return deck;
+  }
+  static plan::Plan planned(const deck::Deck& deck, const comm::Extents& extents = {}) {
+    return plan::make_plan(deck, *comm::Mesh::imagined(extents));
+  }
+  static std::vector<std::string> words(const std::string& text, const std::string& beginning) {
+    const auto at = text.find("\n" + beginning);
+    EXPECT_NE(at, std::string::npos) << beginning << "\n" << text;
+    std::istringstream line(text.substr(at + 1, text.find('\n', at + 1) - at - 1));
+    return {std::istream_iterator<std::string>(line), {}};
+  }
+};
+
+TEST_F(PlanTable, SaysHowFarMaxHoursGets) {
+  plan::imagine_device("h200");
+  const deck::Deck deck = deck_of("h100_gpt350m");
+  const plan::Plan plan = planned(deck);
+  ASSERT_TRUE(plan.rate);
+  const plan::Course course = plan::course(plan, deck, plan.rate->first, 1);
+  EXPECT_TRUE(course.cut);
+  EXPECT_LE(course.seconds(), 3600 * 1.5);
+  EXPECT_GT(course.seconds(), 3600 * 1.5 - 60);
+  EXPECT_GT(course.evaluations, 0);
+  EXPECT_GT(course.checkpoints, 0);
+  EXPECT_NEAR(static_cast<double>(course.steps) / 7200, course.training / (course.all * 0.99),
+              0.03);
+  const std::string table = plan::table(plan, deck, {});
+  EXPECT_NE(table.find(fmt::format("max_hours = 1.5 ends it at step {} of 7200", course.steps)),
+            std::string::npos)
+      << table;
+  EXPECT_EQ(words(table, "  time")[1], "90.0");
+  EXPECT_EQ(words(table, "  cost")[1], "$4.50") << table;  // of 1.5 h of $3
+  // The layouts say the same of these ranks, and on more the run gets further.
+  const std::string layouts = plan::layouts(deck, plan, {});
+  const auto own = words(layouts, "     1 "), two = words(layouts, "     2 ");
+  ASSERT_EQ(own.size(), 9u) << layouts;
+  EXPECT_EQ(own[4], words(table, "  rate")[1]);
+  EXPECT_EQ(own[5], std::to_string(course.steps));
+  EXPECT_EQ(own[6] + own[7], "90.0min");
+  EXPECT_EQ(own[8], words(table, "  cost")[1]);
+  EXPECT_GT(std::stoi(two[5]), 1.9 * static_cast<double>(course.steps)) << layouts;
+}
+
+TEST_F(PlanTable, WithoutALimitHasAllSteps) {
+  plan::imagine_device("h200");
+  const deck::Deck deck = deck_of("h100_gpt350m", {"campaign.max_hours=0"});
+  const plan::Plan plan = planned(deck);
+  const plan::Course course = plan::course(plan, deck, 204700, 1);
+  EXPECT_FALSE(course.cut);
+  EXPECT_EQ(course.steps, 7200);
+  EXPECT_EQ(course.seconds(), course.all);
+  EXPECT_NEAR(course.training, plan.tokens / 204700, 1);
+  // 16 evaluations of 640 rows forward, and the 15 after the first each behind a checkpoint.
+  EXPECT_NEAR(course.evaluations, 15 * 640 * 1024 / 204700.0 / 3, 0.1 * course.evaluations);
+  EXPECT_EQ(plan::table(plan, deck, {}).find("max_hours"), std::string::npos);
+}
+
+TEST_F(PlanTable, NamesNothingTwiceAndHasFittingUnits) {
+  deck::Deck deck;
+  deck.model = test::small_model(64, 2000);
+  deck.data.tokenizer = "bytes";
+  deck.output.directory = "none";
+  const plan::Plan plan = planned(deck);
+  std::istringstream table(plan::table(plan, deck, {}));
+  std::set<std::string> names;
+  std::string line;
+  std::getline(table, line);
+  while (std::getline(table, line)) {
+    if (line.substr(0, 3) == "   ") continue;  // a remark
+    EXPECT_TRUE(names.insert(line.substr(0, 20)).second) << line;
+    EXPECT_EQ(line.find(" 0.0"), std::string::npos) << line;
+  }
+  EXPECT_TRUE(names.count("  parameter count   ") && names.count("  parameter memory  "));
+  const std::string layouts = plan::layouts(deck, plan, {});
+  EXPECT_NE(layouts.find("MiB on each by shard"), std::string::npos) << layouts;
+  EXPECT_EQ(layouts.find(" 0.0"), std::string::npos) << layouts;
+}
+
+TEST_F(PlanTable, SizesHaveTheUnitThatFits) {
+  EXPECT_EQ(plan::size_text(0), "0.0 KiB");
+  EXPECT_EQ(plan::size_text(1536), "1.5 KiB");
+  EXPECT_EQ(plan::size_text((1 << 20) - 1), "1024.0 KiB");
+  EXPECT_EQ(plan::size_text(5 << 20), "5.0 MiB");
+  EXPECT_EQ(plan::size_text(std::size_t{5} << 28), "1.250 GiB");
+}
+
+TEST_F(PlanTable, IsShortForThoseWhoHaveSeenIt) {
+  plan::imagine_device("h200");
+  const deck::Deck deck = deck_of("h100_gpt350m");
+  const plan::Plan plan = planned(deck);
+  const std::string text = plan::summary(plan, deck, {});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_NE(text.find(plan::size_text(plan.total_bytes)), std::string::npos);
+  EXPECT_NE(text.find("tokens/s"), std::string::npos);
+}
+
+/// The batch of a preset on more ranks than it has micro-steps.
+TEST_F(PlanTable, APresetIsDividedOverEightRanks) {
+  const deck::Deck deck = deck_of("h200_hdp");
+  const std::int64_t per_rank[] = {128, 128, 128, 64, 32};
+  for (int i = 0; i < 5; ++i) {
+    const plan::Plan plan = planned(deck, {1 << i, 1, 1});
+    EXPECT_EQ(plan.per_rank, per_rank[i]);
+    EXPECT_EQ(plan.global, 512);
+    EXPECT_EQ(plan.accumulation, 512 / per_rank[i] / (1 << i));
+  }
+  EXPECT_NE(test::refusal([&] {
+              planned(deck, {3, 1, 1});
+            }).find("not a multiple"),
+            std::string::npos);
+  // Its table of layouts has all of them, too.
+  plan::imagine_device("h200");
+  EXPECT_EQ(words(plan::layouts(deck, planned(deck), {}), "     8 ").size(), 9u);
+}
+
+TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {
+  const deck::Deck deck = deck_of("h100x8_trm_fast");
+  const std::string refusal =
+      test::refusal([&] { plan::make_plan(deck, *plan::imagined_mesh(deck)); });
+  EXPECT_NE(refusal.find("--ranks 8"), std::string::npos) << refusal;
+  const auto mesh = plan::imagined_mesh(deck, 8);
+  EXPECT_EQ(mesh->world().size(), 8);
+  EXPECT_EQ(plan::make_plan(deck, *mesh).accumulation, 2);
+  const deck::Deck teacher = deck_of("h100x8_distill_teacher");
+  EXPECT_EQ(plan::imagined_mesh(teacher, 8)->data().size(), 2);
+  EXPECT_THROW(plan::imagined_mesh(teacher, 3), UserError);
+}
+
+TEST_F(PlanTable, KnowsTheA100) {
+  const deck::Deck deck = deck_of("h100_gpt350m");
+  double before = 1e9;
+  for (const char* device : {"h200", "h100", "a100"}) {
+    plan::imagine_device(device);
+    const plan::Plan plan = planned(deck);
+    ASSERT_TRUE(plan.rate) << device;
+    EXPECT_LT(plan.rate->first, before);
+    before = plan.rate->first;
+  }
+  EXPECT_NEAR(static_cast<double>(plan::planned_capacity().total_bytes) / (1 << 30), 79.2, 0.1);
+  plan::imagine_device("A100-40GB");
+  EXPECT_NEAR(static_cast<double>(plan::planned_capacity().total_bytes) / (1 << 30), 39.4, 0.1);
+  const std::string refusal = test::refusal([] { plan::imagine_device("v100"); });
+  EXPECT_NE(refusal.find("H200, H100, A100-40GB, A100"), std::string::npos) << refusal;
+}
+
+}  // namespace
+}  // namespace tern
