@@ -78,7 +78,7 @@ std::string table(const plan::Plan& plan, const deck::Deck& deck, const comm::Me
 }
 
 template <class T>
-int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
+int train(const deck::Deck& deck, const Options& options, plan::Plan plan,
           std::optional<TrainingData> data, const comm::Mesh& mesh, const comm::Session& session,
           Log& log) {
   const RunDirectory directory{deck.output.directory};
@@ -87,8 +87,11 @@ int train(const deck::Deck& deck, const Options& options, const plan::Plan& plan
   RunRecord record = RunRecord::of(deck, session);
   record.add(deck, plan);
   record_run(directory, record, {}, log);
+  if (!data) {
+    data = open_training_data(deck, mesh, log);
+    plan::set_data(plan, deck, mesh.extents(), plan::mean_row(deck, *data->train.source));
+  }
   log.line("{}", table(plan, deck, mesh, directory));
-  if (!data) data = open_training_data(deck, mesh, log);
   Trainer<T> trainer(deck, options, plan, directory, std::move(*data), mesh, session.local_rank(),
                      log);
   const int code = trainer.run();

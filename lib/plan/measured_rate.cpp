@@ -61,8 +61,10 @@ std::optional<RememberedRate> remembered_rate(const fs::path& directory,
   text << std::ifstream(file_in(directory)).rdbuf();
   try {
     const auto entry = parse_json(text.str());
-    const RememberedRate rate{entry.at("tokens_per_second"), entry.at("date")};
-    const bool same = entry.at("of") == circumstances && rate.tokens_per_second > 0;
+    const RememberedRate rate{entry.at("tokens_per_second").get<double>(),
+                              entry.at("date").get<std::string>()};
+    const bool same =
+        entry.at("of").get<std::string>() == circumstances && rate.tokens_per_second > 0;
     return same ? std::optional(rate) : std::nullopt;
   } catch (const nlohmann::json::exception&) {  // not there, or somebody else's
     return std::nullopt;

@@ -55,6 +55,7 @@ class Stage {
     StepTime time = steps * inner * pass;
     if (share_.last()) time.head += steps * head();
     if (share_.first()) time.passes += embedding();
+    time.passes += op_.pass(0, 10);  // what the batch brings is copied to the device
     if (full_) time.exchange += gather_and_sum(inner * steps);
     if (extents_.pipeline > 1) time.exchange += op_.exchange(stream(), 2, 2);
     return time;
@@ -64,7 +65,7 @@ class Stage {
   StepTime update() const {
     StepTime time;
     const double all = parameters(), owned = deck_.parallel.shard == "none" ? all : all / ranks();
-    time.optimizer = op_.pass(4 * (full_ ? owned : all), 1) + op_.pass(4 * owned, 3) +
+    time.optimizer = op_.pass(4 * (full_ ? owned : all), 4) + op_.pass(4 * owned, 6) +
                      op_.pass((deck_.optimizer.ema > 0 ? 12 : 0) * owned, 1) + change(owned);
     if (extents_.data > 1) time.exchange = exchange(all);
     if (extents_.pipeline > 1 && m_.tie_embeddings)
