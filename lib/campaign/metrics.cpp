@@ -28,7 +28,7 @@ std::filesystem::path drop_lines_beyond(const std::filesystem::path& file, std::
                                         bool evaluated) {
   const std::string all = detail::read_file(file);
   std::string kept;
-  if (last_step > 0) {
+  if (last_step >= 0) {
     for (std::size_t from = 0, end; (end = all.find('\n', from)) != std::string::npos;
          from = end + 1) {
       const std::string_view line(all.data() + from, end + 1 - from);

@@ -26,9 +26,9 @@ class Metrics {
  public:
   /// Appends to the files of `run_directory`, which exists. What was written beyond `resume_step`
   /// is dropped first (those steps are done again), as is a last line cut off by a kill, and,
-  /// unless that step was `evaluated`, its evaluation; with 0 or less nothing is kept. TensorBoard
-  /// gets the directory's deck.in, if there is one, as a text. Throws UserError if the files cannot
-  /// be written.
+  /// unless that step was `evaluated`, its evaluation; below 0, as where a run starts, nothing is
+  /// kept. TensorBoard gets the directory's deck.in, if there is one, as a text. Throws UserError
+  /// if the files cannot be written.
   Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated = true);
 
   /// One line and one event, readable at once by others. Texts (such as the hash of the step's

@@ -111,8 +111,7 @@ std::optional<Accuracy> solve(plan::Workload<T>& w, const deck::Deck& deck,
       Solution solution = judge(samples[from + i], written[i], deck, tokenizer);
       sums[1] += solution.correct ? 1 : 0;
       sums[2] += solution.well_formed ? 1 : 0;
-      if (group.rank() == 0 && done + i < shown_solutions)
-        accuracy.shown.push_back(solution);
+      if (group.rank() == 0 && done + i < shown_solutions) accuracy.shown.push_back(solution);
       accuracy.solved.push_back(std::move(solution));
     }
   }

@@ -48,7 +48,7 @@ std::filesystem::path next_file(const std::filesystem::path& directory, std::int
   for (const auto& file : event_files(directory)) {
     const std::string number = file.filename().string().substr(prefix.size());
     seconds = std::max(seconds, std::atoll(number.c_str()) + 1);
-    if (resume_step > 0)
+    if (resume_step >= 0)
       drop_events_beyond(file, resume_step, evaluated);
     else
       std::filesystem::remove(file);
@@ -63,7 +63,7 @@ EventWriter::EventWriter(const std::filesystem::path& directory, std::int64_t re
     : file_(next_file(directory, resume_step, evaluated)) {
   const double now = unix_now();
   file_.append(detail::frame_record(detail::version_event(now)));
-  if (resume_step > 0)
+  if (resume_step >= 0)
     file_.append(detail::frame_record(detail::start_event(now, resume_step + 1)));
 }
 

@@ -62,7 +62,8 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
   if (workload_.generator) workload_.generator->prepare(workload_.context);
   if (workload_.sampler) workload_.sampler->prepare(workload_.context);
   if (world_.rank() == 0) {
-    metrics_.emplace(directory_.path, state_.step, state_.evaluated_step == state_.step);
+    metrics_.emplace(directory_.path, resumed_ ? state_.step : -1,
+                     state_.evaluated_step == state_.step);
     report_.emplace(directory_.path, log_);
     warn_of_space();
   }
@@ -98,6 +99,7 @@ void Trainer<T>::start_parameters(bool resume) {
     log_.line("resumed from {} (step {}, {:.1f} M tokens)", newest->path().string(), state_.step,
               static_cast<double>(state_.tokens) / 1e6);
     saved_step_ = state_.step;
+    resumed_ = true;
   } else {
     if (resume) log_.line("nothing to resume in {}: starting anew", directory_.path.string());
     if (deck_.model.load.empty())

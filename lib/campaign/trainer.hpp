@@ -99,6 +99,7 @@ class Trainer {
   Stop stop_ = Stop::none;
   std::string stop_reason_;
   std::int64_t saved_step_ = -1;
+  bool resumed_ = false;
   bool progressed_ = false;  // a step or an evaluation since the start, which a checkpoint holds
   Timer clock_;              // of this start; earlier ones:
   double earlier_seconds_ = 0, earlier_joules_ = 0;

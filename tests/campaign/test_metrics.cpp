@@ -101,8 +101,8 @@ TEST(Metrics, ResumeDropsWhatComesAfterTheCheckpoint) {
 
 TEST(Metrics, AFreshRunStartsEmpty) {
   Scratch run;
-  { Metrics(run.path(), 0).write(0, {{"val/loss", 1.0}}); }
-  { Metrics(run.path(), 0).write(0, {{"val/loss", 2.0}}); }
+  { Metrics(run.path(), -1).write(0, {{"val/loss", 1.0}}); }
+  { Metrics(run.path(), -1).write(0, {{"val/loss", 2.0}}); }
   ASSERT_EQ(entries(run).size(), 1u);
   EXPECT_EQ(entries(run)[0].at("val/loss"), 2.0);
   EXPECT_EQ(read_by_tensorboard(run), "val/loss 0 2.0\n");
@@ -122,8 +122,33 @@ TEST(Metrics, WhatAKillCutOffIsDroppedOnResume) {
   EXPECT_EQ(read_by_tensorboard(run), "train/loss 1 1.0\ntrain/loss 3 3.0\n");
 }
 
+TEST(Metrics, AnEvaluationThatWillBeRepeatedIsDroppedOnResume) {
+  for (const bool evaluated : {true, false}) {
+    Scratch run;
+    {
+      Metrics metrics(run.path(), -1);
+      metrics.write(0, {{"val/loss", 5.0}});
+      metrics.write(2, {{"train/loss", 2.0}});
+      metrics.write(2, {{"val/loss", 4.0}});
+      metrics.write(3, {{"train/loss", 3.0}});
+    }
+    { Metrics(run.path(), 2, evaluated).write(3, {{"train/loss", 3.5}}); }
+    EXPECT_EQ(steps(run), evaluated ? (std::vector<std::int64_t>{0, 2, 2, 3})
+                                    : (std::vector<std::int64_t>{0, 2, 3}));
+    EXPECT_EQ(read_by_tensorboard(run).find("val/loss 2 4.0") != std::string::npos, evaluated);
+  }
+}
+
+TEST(Metrics, ARunMayResumeBeforeItsFirstStep) {
+  Scratch run;
+  { Metrics(run.path(), -1).write(0, {{"val/loss", 5.0}}); }
+  { Metrics(run.path(), 0, true).write(1, {{"train/loss", 1.0}}); }
+  EXPECT_EQ(steps(run), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(read_by_tensorboard(run), "train/loss 1 1.0\nval/loss 0 5.0\n");
+}
+
 TEST(Metrics, ADirectoryThatIsNotThereIsTheUsersError) {
-  EXPECT_THROW(Metrics("/nonexistent/run", 0), std::exception);
+  EXPECT_THROW(Metrics("/nonexistent/run", -1), std::exception);
 }
 
 // A file size limit is a disk that fills up in the middle of a line.
@@ -184,7 +209,7 @@ TEST(TensorBoard, AProfileIsOneHistogram) {
 TEST(TensorBoard, TheDeckIsAText) {
   Scratch run;
   run.write("deck.in", "&campaign\n  name = 'a' /");
-  { Metrics(run.path(), 0).write(1, {{"train/loss", 1.0}}); }
+  { Metrics(run.path(), -1).write(1, {{"train/loss", 1.0}}); }
   EXPECT_EQ(read_by_tensorboard(run),
             "train/loss 1 1.0\ntext deck 0 \"    &campaign\\n      name = 'a' /\\n\"\n");
   { Metrics(run.path(), 1).write(2, {{"train/loss", 2.0}}); }
