@@ -25,7 +25,8 @@ enum ExitCode {
   not_saved = 74,  // the run ended, but its last checkpoint could not be written
   interrupted =
       75,         // a signal or the job's time limit: checkpoint written, start again with --resume
-  diverged = 76,  // too many steps in a row without a finite loss or gradient
+  diverged = 76,  // too many steps in a row without a finite loss or gradient, or a validation loss
+                  // that is not finite
   verdict_failed = 77,  // ended as planned, but its verdict is not good: the next phase should not
                         // start
 };

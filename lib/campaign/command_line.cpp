@@ -32,7 +32,8 @@ constexpr const char* exit_codes =
     "written; 70 an internal error;\n"
     "74 ended, but the last checkpoint could not be written;\n"
     "75 stopped by a signal or the job's time limit, checkpoint written: run again with --resume;\n"
-    "76 too many steps in a row without a finite loss or gradient;\n"
+    "76 diverged: no finite validation loss, or too many steps in a row without a finite loss or\n"
+    "gradient;\n"
     "77 the run ended, but its verdict is not good: do not start the next phase.\n";
 
 po::options_description describe(CommandLine& line) {

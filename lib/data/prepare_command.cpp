@@ -55,7 +55,7 @@ struct Words {
   double shard_tokens = 0, train_bytes = 0;
 };
 
-/// A whole number, which may be written 20_000 or 20e3 as in a deck; no sign.
+/// A whole number without a sign, which may be written 20e3.
 struct Whole {
   std::uint64_t value = 0;
 };
@@ -63,7 +63,6 @@ struct Whole {
 std::istream& operator>>(std::istream& in, Whole& whole) {
   std::string text;
   in >> text;
-  std::erase(text, '_');
   double value = -1;
   const char* end = text.data() + text.size();
   const auto exact = std::from_chars(text.data(), end, whole.value);
