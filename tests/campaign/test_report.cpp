@@ -213,6 +213,8 @@ TEST(Report, TheHeadSaysWhatRanWhereAndHowItEnded) {
   shows("before its last step: by target_loss, patience or max_hours");
   record.end(75);
   shows("stopped by a signal or the job's time limit (exit code 75)");
+  record.end(74);
+  shows("its last checkpoint could not be written (exit code 74)");
   run.write("run.json", "{\"program\": 3}");
   make_report(run.path());
   EXPECT_EQ(count(run.read("report.html"), "<th>Program"), 0u);

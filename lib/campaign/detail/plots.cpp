@@ -85,10 +85,11 @@ std::string family(std::string name) {
   return name;
 }
 
-// Of the metrics that no rule knows: not those that never change, nor the straight line of a count.
+// Of the metrics that no rule knows: not those that never change, nor the straight line of a count,
+// nor shares that are nothing.
 bool worth_a_plot(const std::string& name, const Curve& curve) {
   const auto [low, high] = std::minmax_element(curve.value.begin(), curve.value.end());
-  return *low < *high && name != "train/tokens";
+  return *low < *high && name != "train/tokens" && (name != "data/wait_share" || *high > 0.01);
 }
 
 std::string file_name(std::string name) {
