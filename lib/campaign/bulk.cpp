@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "campaign/detail/bulk_progress.hpp"
 #include "campaign/run_directory.hpp"
+#include "comm/waits.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -102,6 +103,7 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const Options& op
   if (!deck.generation.prompt_template.empty())
     prompt_ = data::PromptTemplate(deck.generation.prompt_template);
   answered_.assign(requests_.size(), 0);
+  const comm::LongWait files;
   if (group_.rank() == 0) {
     open_directory(deck, files_, options);
     take_up();
@@ -202,6 +204,7 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
 }
 
 std::optional<Bulk::Done> Bulk::finish() {
+  const comm::LongWait files;
   group_.barrier();  // every part is written
   std::optional<Done> done;
   if (group_.rank() == 0) {

@@ -12,6 +12,7 @@
 #include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
 #include "comm/text.hpp"
+#include "comm/waits.hpp"
 #include "plan/serving.hpp"
 
 namespace tern::campaign {
@@ -25,8 +26,10 @@ class EngineResponder final : public Responder {
   EngineResponder(const deck::Deck& deck, const plan::ServingPlan& plan,
                   const generate::EngineOptions& options, const comm::Mesh& mesh, Log& log)
       : arena_(plan.total_bytes), serving_(deck, options, mesh, arena_) {
+    const comm::LongWait files;
     load_weights(serving_.context, serving_.tree, deck.model, serving_.parameters,
                  weights_source(deck), log);
+    mesh.world().barrier();
     serving_.engine.prepare(serving_.context);
   }
   void submit(generate::Request request) override { serving_.engine.submit(std::move(request)); }
@@ -78,6 +81,7 @@ int answer_file(const deck::Deck& deck, const Options& options, const comm::Mesh
     const auto late = [&] { return most_seconds > 0 && timer.seconds() > most_seconds; };
     const bool whole =
         bulk.run(responder, [&] { return late() || interrupt.requested(margin_seconds); });
+    const comm::LongWait for_slower_replicas;
     if (group.any(!whole)) {
       log.line("stopped by {}; what is answered is kept: go on by --resume",
                late() ? "max_hours" : interrupt.reason());

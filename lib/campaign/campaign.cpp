@@ -12,6 +12,7 @@
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
+#include "comm/waits.hpp"
 #include "deck/rules.hpp"
 #include "plan/devices.hpp"
 #include "plan/layouts.hpp"
@@ -39,6 +40,7 @@ void record_run(const RunDirectory& directory, RunRecord& record, std::optional<
 RunLock agree_on_directory(const RunDirectory& directory, const deck::Deck& deck,
                            const Options& options, comm::Group& group) {
   RunLock lock;
+  const comm::LongWait files;
   if (group.rank() == 0) lock = open_run_directory(directory, deck, options);
   group.barrier();
   return lock;
@@ -110,7 +112,10 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
              const comm::Session& session) {
   Log log(session.rank() == 0);
   if (!resumable(deck, options)) leave_signals();
-  if (!options.export_to.empty()) return export_model(deck, options.export_to, mesh.world(), log);
+  if (!options.export_to.empty()) {
+    const comm::LongWait files;
+    return export_model(deck, options.export_to, mesh.world(), log);
+  }
   if (answers_a_file(deck)) return answer_file<T>(deck, options, mesh, session, log);
   const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
   const auto replica = deck.campaign.task == "generate" ? mesh.one_replica() : nullptr;
@@ -132,6 +137,7 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
   }
   if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, mesh, log);
   if (replica) {
+    const comm::LongWait for_the_first_replica;
     if (mesh.data().rank() == 0) generate_text<T>(deck, plan, *replica, log);
     mesh.world().barrier();
     return finished;
@@ -158,6 +164,7 @@ int run(const deck::Deck& deck, const Options& options, const comm::Session& ses
                options.ranks < 0    ? "write 1 or more"
                : session.size() > 1 ? "start one rank, or leave it out"
                                     : "add --dry-run, or start as many ranks by mpirun or srun");
+  comm::limit_waits(deck.parallel.wait_minutes);
   // A plan may be asked for where the ranks of its deck are not.
   const auto mesh = options.dry_run && session.size() == 1
                         ? plan::imagined_mesh(deck, options.ranks)

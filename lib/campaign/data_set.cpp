@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "campaign/writer.hpp"
+#include "comm/waits.hpp"
 #include "data/shard_origin.hpp"
 #include "deck/rules.hpp"
 #include "objective/objective.hpp"
@@ -186,12 +187,14 @@ void check_shards(const deck::Deck& deck, const std::vector<std::string>& patter
 }
 
 TrainingData open_training_data(const deck::Deck& deck, const comm::Mesh& mesh, Log& log) {
+  const comm::LongWait files;
   std::vector<std::string> patterns = deck.data.train;
   patterns.insert(patterns.end(), deck.data.valid.begin(), deck.data.valid.end());
   check_shards(deck, patterns, mesh, log);
   TrainingData data{optional_tokenizer(deck, mesh, log), {}, {}};
   data.train = open_data(deck, deck.data.train, data.tokenizer.get());
   data.valid = open_data(deck, deck.data.valid, data.tokenizer.get());
+  mesh.world().barrier();
   return data;
 }
 

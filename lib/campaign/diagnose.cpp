@@ -6,6 +6,8 @@
 
 #include "base/version.hpp"
 #include "campaign/detail/rates.hpp"
+#include "comm/waits.hpp"
+#include "deck/deck.hpp"
 #include "ops/checks.hpp"
 
 namespace tern::campaign {
@@ -119,6 +121,7 @@ bool print_checks(const ops::Context& context, const DiagnoseOptions& options, L
 
 int diagnose(const DiagnoseOptions& options, const comm::Session& session, comm::Group& group,
              Log& log) {
+  comm::limit_waits(deck::Parallel{}.wait_minutes);
   print_machine(session, group, log);
   Arena measuring;
   ops::make_context(measuring, true, "auto");

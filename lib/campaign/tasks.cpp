@@ -18,6 +18,7 @@
 #include "campaign/writer.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "comm/text.hpp"
+#include "comm/waits.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::campaign {
@@ -33,7 +34,9 @@ struct Loaded {
     workload.model.prepare(workload.context);
     if (workload.generator) workload.generator->prepare(workload.context);
     if (workload.sampler) workload.sampler->prepare(workload.context);
+    const comm::LongWait files;
     load_weights(workload, deck.model, weights_source(deck), log);
+    mesh.world().barrier();
   }
   plan::Layout layout;
   Arena arena;

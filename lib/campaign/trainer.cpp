@@ -8,6 +8,7 @@
 #include "campaign/detail/deck_changes.hpp"
 #include "campaign/weights.hpp"
 #include "comm/text.hpp"
+#include "comm/waits.hpp"
 #include "deck/rules.hpp"
 #include "optimizer/schedule.hpp"
 
@@ -87,6 +88,7 @@ std::optional<checkpoint::Reader> Trainer<T>::open_agreed_checkpoint() {
 
 template <class T>
 void Trainer<T>::start_parameters(bool resume) {
+  const comm::LongWait files;
   const ops::Context& context = workload_.context;
   auto newest = resume ? open_agreed_checkpoint() : std::nullopt;
   if (newest) {
@@ -112,6 +114,7 @@ void Trainer<T>::start_parameters(bool resume) {
   workload_.parameters.refresh_compute(context);
   workload_.optimizer->gather_parameters(context);
   context.fence("parameters ready");
+  world_.barrier();
 }
 
 /// Shapes alone do not make the same model, nor the same run.
@@ -336,6 +339,8 @@ void Trainer<T>::save() {
   checkpoint::Header header = to_header(state_, deck::print(deck_, false));
   header.numbers.merge(workload_.objective->state());
   snapshot_.save(workload_.context, store_, header);
+  const comm::LongWait files;  // the checkpoint before may still be on its way to a slow disk
+  world_.barrier();
   saved_step_ = state_.step;
   longest_save_ = std::max(longest_save_, timer.seconds());
 }

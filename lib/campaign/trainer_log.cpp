@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "campaign/trainer.hpp"
+#include "comm/waits.hpp"
 #include "deck/rules.hpp"
 #include "plan/measured_rate.hpp"
 #include "plan/sizes.hpp"
@@ -85,7 +86,10 @@ double Trainer<T>::cost(double seconds) const {
 template <class T>
 bool Trainer<T>::wait_for_checkpoint() {
   const auto timed = phases_.scope(Phase::checkpoint);
-  return store_.wait();
+  const comm::LongWait files;
+  const bool whole = store_.wait();
+  world_.barrier();
+  return whole;
 }
 
 /// The last checkpoint, tried twice; whether it is on the disk, as all ranks are told. Collective.

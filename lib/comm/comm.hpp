@@ -82,8 +82,9 @@ class Group {
   virtual void connect(const std::vector<int>& ranks) = 0;
   virtual void exchange(const Message& sent, const Message& received, void* stream) = 0;
 
-  /// The ranks that gave the same `color`, in the order they have here. Collective.
-  virtual std::unique_ptr<Group> split(int color) = 0;
+  /// The ranks that gave the same `color`, in the order they have here. `name`: what they are
+  /// called in messages. Collective.
+  virtual std::unique_ptr<Group> split(int color, const std::string& name) = 0;
 };
 
 /// All ranks as one group. In CUDA builds the NCCL communicator is made here (after the device is

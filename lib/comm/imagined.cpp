@@ -23,7 +23,9 @@ class ImaginedGroup : public Group {
   void broadcast_device(void*, std::size_t, int, void*) override {}
   void connect(const std::vector<int>&) override {}
   void exchange(const Message&, const Message&, void*) override {}
-  std::unique_ptr<Group> split(int) override { return std::make_unique<ImaginedGroup>(size_); }
+  std::unique_ptr<Group> split(int, const std::string&) override {
+    return std::make_unique<ImaginedGroup>(size_);
+  }
 
  private:
   int size_;

@@ -31,13 +31,13 @@ Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int sharers)
                world_->size(), extents.data, extents.tensor, extents.pipeline);
   TERN_REQUIRE(sharers > 0 && extents.tensor % sharers == 0, "{} sharers of {} tensor ranks",
                sharers, extents.tensor);
-  replica_ = world_->split(world_->rank() / extents.replica());
-  data_ = world_->split(world_->rank() % extents.replica());
-  tensor_ = replica_->split(replica_->rank() / extents.tensor);
-  pipeline_ = replica_->split(replica_->rank() % extents.tensor);
-  sharers_ = tensor_->split(tensor_->rank() / sharers);
+  replica_ = world_->split(world_->rank() / extents.replica(), "replica");
+  data_ = world_->split(world_->rank() % extents.replica(), "data");
+  tensor_ = replica_->split(replica_->rank() / extents.tensor, "tensor");
+  pipeline_ = replica_->split(replica_->rank() % extents.tensor, "pipeline");
+  sharers_ = tensor_->split(tensor_->rank() / sharers, "sharers");
   const int stage = pipeline_->rank(), last = extents.pipeline - 1;
-  ends_ = pipeline_->split(stage == last ? 0 : stage);
+  ends_ = pipeline_->split(stage == last ? 0 : stage, "ends");
   std::vector<int> neighbours;
   if (stage > 0) neighbours.push_back(stage - 1);
   if (stage < last) neighbours.push_back(stage + 1);
@@ -46,7 +46,7 @@ Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int sharers)
 
 std::unique_ptr<Mesh> Mesh::one_replica() const {
   if (imagined_) return imagined({1, extents_.tensor, extents_.pipeline});
-  return std::make_unique<Mesh>(world_->split(data_->rank()),
+  return std::make_unique<Mesh>(world_->split(data_->rank(), "replica"),
                                 Extents{1, extents_.tensor, extents_.pipeline}, sharers_->size());
 }
 

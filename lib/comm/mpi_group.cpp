@@ -1,6 +1,7 @@
 #include "comm/detail/mpi_group.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "comm/detail/mpi_check.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 
 constexpr std::size_t largest_count = std::size_t{1} << 30;  // MPI counts are int
 
-MPI_Op operation(Sum op) { return op == Sum::sum ? MPI_SUM : op == Sum::max ? MPI_MAX : MPI_MIN; }
+MPI_Op mpi_op(Sum op) { return op == Sum::sum ? MPI_SUM : op == Sum::max ? MPI_MAX : MPI_MIN; }
 
 /// Calls body(first, count) over [0, n) in parts that fit an int.
 template <class Body>
@@ -38,12 +39,34 @@ void scatter_sums(T* data, std::size_t n, MPI_Datatype type, int rank, int size,
     });
 }
 
+/// The numbers that the ranks of `comm` have among all. Local.
+std::vector<int> world_ranks(MPI_Comm comm, int size) {
+  MPI_Group own, world;
+  check(MPI_Comm_group(comm, &own), "MPI_Comm_group");
+  check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
+  std::vector<int> here(static_cast<std::size_t>(size)), among_all(here);
+  std::iota(here.begin(), here.end(), 0);
+  check(MPI_Group_translate_ranks(own, size, here.data(), world, among_all.data()),
+        "MPI_Group_translate_ranks");
+  MPI_Group_free(&own);
+  MPI_Group_free(&world);
+  return among_all;
+}
+
+int world_size() {
+  int size = 1;
+  check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  return size;
+}
+
 }  // namespace
 
-MpiGroup::MpiGroup(MPI_Comm comm) : comm_(comm) {
+MpiGroup::MpiGroup(MPI_Comm comm, const std::string& name) : comm_(comm) {
   MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  members_ = std::make_shared<const std::string>(
+      members_text(name, world_ranks(comm_, size_), size_ == world_size()));
 }
 MpiGroup::~MpiGroup() {
   int finalized = 0;
@@ -52,36 +75,47 @@ MpiGroup::~MpiGroup() {
 }
 
 void MpiGroup::all_reduce(double* values, std::size_t n, Sum op) {
-  sum_over_ranks(values, n, MPI_DOUBLE, operation(op), comm_);
+  const Wait wait(operation("all_reduce", n * sizeof(double)));
+  sum_over_ranks(values, n, MPI_DOUBLE, mpi_op(op), comm_);
 }
 void MpiGroup::all_reduce(std::int64_t* values, std::size_t n, Sum op) {
-  sum_over_ranks(values, n, MPI_INT64_T, operation(op), comm_);
+  const Wait wait(operation("all_reduce", n * sizeof(std::int64_t)));
+  sum_over_ranks(values, n, MPI_INT64_T, mpi_op(op), comm_);
 }
 void MpiGroup::broadcast(void* bytes, std::size_t n, int root) {
+  const Wait wait(operation("broadcast", n));
   in_parts(n, [&](std::size_t first, int count) {
     check(MPI_Bcast(static_cast<char*>(bytes) + first, count, MPI_BYTE, root, comm_), "MPI_Bcast");
   });
 }
-void MpiGroup::barrier() { check(MPI_Barrier(comm_), "MPI_Barrier"); }
+void MpiGroup::barrier() {
+  const Wait wait(operation("barrier"));
+  check(MPI_Barrier(comm_), "MPI_Barrier");
+}
 
 void MpiGroup::all_reduce(float* data, std::size_t n, void*) {
   if (size_ == 1) return;
+  const Wait wait(operation("all_reduce", n * sizeof(float)));
   sum_over_ranks(data, n, MPI_FLOAT, MPI_SUM, comm_);
 }
 void MpiGroup::all_reduce(double* data, std::size_t n, void*) {
   if (size_ == 1) return;
+  const Wait wait(operation("all_reduce", n * sizeof(double)));
   sum_over_ranks(data, n, MPI_DOUBLE, MPI_SUM, comm_);
 }
 void MpiGroup::reduce_scatter(float* data, std::size_t n, void*) {
   if (size_ == 1) return;
+  const Wait wait(operation("reduce_scatter", n * sizeof(float)));
   scatter_sums(data, n, MPI_FLOAT, rank_, size_, comm_);
 }
 void MpiGroup::reduce_scatter(double* data, std::size_t n, void*) {
   if (size_ == 1) return;
+  const Wait wait(operation("reduce_scatter", n * sizeof(double)));
   scatter_sums(data, n, MPI_DOUBLE, rank_, size_, comm_);
 }
 void MpiGroup::all_gather(void* data, std::size_t bytes, void*) {
   if (size_ == 1) return;
+  const Wait wait(operation("all_gather", bytes));
   if (bytes <= largest_count) {
     check(MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, data, static_cast<int>(bytes), MPI_BYTE, comm_),
           "MPI_Allgather");
@@ -103,7 +137,14 @@ void MpiGroup::all_reduce(bf16* data, std::size_t n, void* stream) {
   std::transform(wide_.begin(), wide_.end(), data, [](float x) { return bf16(x); });
 }
 
+Operation MpiGroup::with_ranks(Operation operation, const Message& sent, const Message& received) {
+  operation.to = sent.rank;
+  operation.from = received.rank;
+  return operation;
+}
+
 void MpiGroup::exchange(const Message& sent, const Message& received, void*) {
+  const Wait wait(with_ranks(operation("exchange", sent.bytes + received.bytes), sent, received));
   std::vector<MPI_Request> requests;
   const auto all = [&](const Message& message, const auto& start) {
     if (message.rank == nobody) return;
@@ -123,13 +164,16 @@ void MpiGroup::exchange(const Message& sent, const Message& received, void*) {
 }
 
 MPI_Comm MpiGroup::part(int color) const {
+  const Wait wait(operation("the division"));
   MPI_Comm part;
   check(MPI_Comm_split(comm_, color, rank_, &part), "MPI_Comm_split");
   return part;
 }
 
 #if !defined(TERN_WITH_CUDA)
-std::unique_ptr<Group> make_group(MPI_Comm comm) { return std::make_unique<MpiGroup>(comm); }
+std::unique_ptr<Group> make_group(MPI_Comm comm, const std::string& name) {
+  return std::make_unique<MpiGroup>(comm, name);
+}
 #endif
 
 }  // namespace detail
@@ -141,15 +185,16 @@ bool Group::any(bool flag) {
 }
 
 std::unique_ptr<Group> world() {
+  const detail::Wait wait({"the beginning of a group of all ranks"});
   MPI_Comm comm;
   detail::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
-  return detail::make_group(comm);
+  return detail::make_group(comm, "world");
 }
 
 std::unique_ptr<Group> alone() {
   MPI_Comm comm;
   detail::check(MPI_Comm_dup(MPI_COMM_SELF, &comm), "MPI_Comm_dup");
-  return std::make_unique<detail::MpiGroup>(comm);
+  return std::make_unique<detail::MpiGroup>(comm, "alone");
 }
 
 }  // namespace tern::comm

@@ -5,6 +5,7 @@
 
 #include <exception>
 
+#include "comm/detail/device_work.hpp"
 #include "comm/detail/mpi_check.hpp"
 #include "comm/detail/mpi_group.hpp"
 
@@ -18,34 +19,38 @@ void nccl_check(ncclResult_t code, const char* what) {
                                   ncclGetErrorString(code), ncclGetLastError(nullptr)));
 }
 
-void cuda_check(cudaError_t code, const char* what) {
-  if (code != cudaSuccess)
-    throw InternalError(fmt::format("{} failed: {}", what, cudaGetErrorString(code)));
+/// Destroys it, for which it waits for the other ranks, which may be waiting for this one.
+void end_communicator(ncclComm_t owned) {
+  std::uncaught_exceptions() > 0 ? ncclCommAbort(owned) : ncclCommDestroy(owned);
 }
 
 class NcclGroup : public MpiGroup {
  public:
-  explicit NcclGroup(MPI_Comm comm) : MpiGroup(comm) {
+  NcclGroup(MPI_Comm comm, const std::string& name) : MpiGroup(comm, name) {
     ncclUniqueId id{};
     if (rank() == 0) nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId");
     broadcast(&id, sizeof id, 0);
-    nccl_check(ncclCommInitRank(&nccl_, size(), id, rank()), "ncclCommInitRank");
-    owner_ = {nccl_, [](ncclComm_t owned) {
-                // To destroy it waits for the other ranks, which may be waiting for this one.
-                std::uncaught_exceptions() > 0 ? ncclCommAbort(owned) : ncclCommDestroy(owned);
+    {
+      const Wait wait(operation("the beginning of NCCL"));
+      nccl_check(ncclCommInitRank(&nccl_, size(), id, rank()), "ncclCommInitRank");
+    }
+    owner_ = {nccl_, [end = operation("the end of NCCL")](ncclComm_t owned) {
+                const Wait wait(end);
+                end_communicator(owned);
               }};
+    work_ = std::make_shared<DeviceWork>();
   }
   /// The same ranks in the same order: a communicator of NCCL holds memory of the device, so one
   /// serves all such groups.
-  NcclGroup(MPI_Comm comm, const NcclGroup& same)
-      : MpiGroup(comm), owner_(same.owner_), nccl_(same.nccl_) {}
+  NcclGroup(MPI_Comm comm, const std::string& name, const NcclGroup& same)
+      : MpiGroup(comm, name), owner_(same.owner_), work_(same.work_), nccl_(same.nccl_) {}
 
-  std::unique_ptr<Group> split(int color) override {
+  std::unique_ptr<Group> split(int color, const std::string& name) override {
     const MPI_Comm comm = part(color);
     int ranks = 0;
     check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    if (ranks == size()) return std::make_unique<NcclGroup>(comm, *this);
-    return make_group(comm);
+    if (ranks == size()) return std::make_unique<NcclGroup>(comm, name, *this);
+    return make_group(comm, name);
   }
 
   void all_reduce(float* data, std::size_t n, void* stream) override {
@@ -64,11 +69,13 @@ class NcclGroup : public MpiGroup {
     nccl_check(ncclAllGather(static_cast<char*>(data) + rank() * bytes, data, bytes, ncclInt8,
                              nccl_, static_cast<cudaStream_t>(stream)),
                "ncclAllGather");
+    work_->follow(operation("all_gather", bytes), stream);
   }
   void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override {
     nccl_check(
         ncclBroadcast(data, data, bytes, ncclInt8, root, nccl_, static_cast<cudaStream_t>(stream)),
         "ncclBroadcast");
+    work_->follow(operation("broadcast", bytes), stream);
   }
   void all_reduce(bf16* data, std::size_t n, void* stream) override {
     sum(data, n, ncclBfloat16, stream);
@@ -84,6 +91,7 @@ class NcclGroup : public MpiGroup {
       nccl_check(ncclSend(bytes++, 1, ncclInt8, rank, nccl_, nullptr), "ncclSend");
       nccl_check(ncclRecv(bytes++, 1, ncclInt8, rank, nccl_, nullptr), "ncclRecv");
     }
+    const Wait wait(operation("the opening of ways"));
     nccl_check(ncclGroupEnd(), "ncclGroupEnd");
     cuda_check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
@@ -96,32 +104,40 @@ class NcclGroup : public MpiGroup {
       nccl_check(ncclRecv(received.data, received.bytes, ncclInt8, received.rank, nccl_, on),
                  "ncclRecv");
     nccl_check(ncclGroupEnd(), "ncclGroupEnd");
+    work_->follow(with_ranks(operation("exchange", sent.bytes + received.bytes), sent, received),
+                  stream);
   }
   using MpiGroup::all_reduce;
 
  private:
+  static std::size_t bytes_of(ncclDataType_t type) {
+    return type == ncclBfloat16 ? sizeof(bf16) : type == ncclFloat ? sizeof(float) : sizeof(double);
+  }
   void sum(void* data, std::size_t n, ncclDataType_t type, void* stream) {
     nccl_check(
         ncclAllReduce(data, data, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
         "ncclAllReduce");
+    work_->follow(operation("all_reduce", n * bytes_of(type)), stream);
   }
   void scatter(void* data, void* own, std::size_t n, ncclDataType_t type, void* stream) {
     nccl_check(
         ncclReduceScatter(data, own, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
         "ncclReduceScatter");
+    work_->follow(operation("reduce_scatter", n * bytes_of(type)), stream);
   }
   std::shared_ptr<ncclComm> owner_;
+  std::shared_ptr<DeviceWork> work_;  // of all groups of the communicator
   ncclComm_t nccl_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<Group> make_group(MPI_Comm comm) {
+std::unique_ptr<Group> make_group(MPI_Comm comm, const std::string& name) {
   int size = 1;
   check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
   // One rank needs no NCCL: its collectives are the identity.
-  if (size == 1) return std::make_unique<MpiGroup>(comm);
-  return std::make_unique<NcclGroup>(comm);
+  if (size == 1) return std::make_unique<MpiGroup>(comm, name);
+  return std::make_unique<NcclGroup>(comm, name);
 }
 
 }  // namespace detail

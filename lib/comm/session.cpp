@@ -5,16 +5,23 @@
 #include <chrono>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "base/error.hpp"
 #include "comm/comm.hpp"
 #include "comm/detail/mpi_check.hpp"
+#include "comm/detail/wait.hpp"
+#include "comm/detail/watchdog.hpp"
+#include "comm/waits.hpp"
 
 namespace tern::comm {
 namespace {
 
 MPI_Comm failure_comm = MPI_COMM_NULL;  // ranks that failed meet here, and only they
 MPI_Comm host_comm = MPI_COMM_NULL;     // ranks that share this host's memory
+// Of the waits of this rank, if they are limited. Session's end deletes it, but not exit(), which
+// MPI_Abort may call in its own thread.
+detail::Watchdog* watchdog = nullptr;
 
 int rank_in(MPI_Comm comm) {
   int rank = 0;
@@ -72,9 +79,20 @@ Session::Session(int* argc, char*** argv) {
 }
 
 Session::~Session() {
-  MPI_Comm_free(&host_comm);
-  MPI_Comm_free(&failure_comm);
-  MPI_Finalize();
+  {
+    const detail::Wait wait({"the end of MPI"});
+    MPI_Comm_free(&host_comm);
+    MPI_Comm_free(&failure_comm);
+    MPI_Finalize();
+  }
+  delete std::exchange(watchdog, nullptr);
+}
+
+void limit_waits(double minutes) {
+  const int size = size_of(MPI_COMM_WORLD);
+  delete std::exchange(watchdog, nullptr);
+  if (size > 1 && minutes > 0)
+    watchdog = new detail::Watchdog(60 * minutes, rank_in(MPI_COMM_WORLD), size);
 }
 
 int Session::rank() const { return rank_in(MPI_COMM_WORLD); }
@@ -85,6 +103,7 @@ int Session::local_size() const { return size_of(host_comm); }
 std::vector<std::string> Session::of_local_ranks(const std::string& own) const {
   const auto length = static_cast<int>(own.size());
   std::string all(own.size() * static_cast<std::size_t>(local_size()), ' ');
+  const detail::Wait wait({"all_gather among the ranks of this host", all.size()});
   MPI_Allgather(own.data(), length, MPI_CHAR, all.data(), length, MPI_CHAR, host_comm);
   std::vector<std::string> each;
   for (std::size_t at = 0; at < all.size(); at += own.size())

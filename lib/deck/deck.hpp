@@ -128,6 +128,7 @@ struct Precision {
 struct Parallel {
   std::int64_t data = 0, tensor = 1, pipeline = 1;  // 0: all ranks
   std::string shard = "none";                       // none | optimizer | full
+  double wait_minutes = 10;                         // of a rank for others; 0: no limit
 
   bool operator==(const Parallel&) const = default;
 };

@@ -3,15 +3,16 @@
 #include <mpi.h>
 
 #include "comm/comm.hpp"
+#include "comm/detail/wait.hpp"
 
 namespace tern::comm::detail {
 
-/// A group over `comm`, which it will free, for the device of this build.
-std::unique_ptr<Group> make_group(MPI_Comm comm);
+/// A group over `comm`, which it will free, for the device of this build; called `name`.
+std::unique_ptr<Group> make_group(MPI_Comm comm, const std::string& name);
 
 class MpiGroup : public Group {
  public:
-  explicit MpiGroup(MPI_Comm comm);
+  MpiGroup(MPI_Comm comm, const std::string& name);
   ~MpiGroup() override;
 
   int rank() const override { return rank_; }
@@ -30,16 +31,24 @@ class MpiGroup : public Group {
   void all_reduce(bf16* data, std::size_t n, void* stream) override;
   void connect(const std::vector<int>&) override {}  // MPI does so by itself
   void exchange(const Message& sent, const Message& received, void* stream) override;
-  std::unique_ptr<Group> split(int color) override { return make_group(part(color)); }
+  std::unique_ptr<Group> split(int color, const std::string& name) override {
+    return make_group(part(color), name);
+  }
 
  protected:
   /// The communicator of the ranks that gave the same color.
   MPI_Comm part(int color) const;
+  /// One of this group's, for a Wait.
+  Operation operation(const char* name, std::size_t bytes = 0) const {
+    return {name, bytes, members_};
+  }
+  static Operation with_ranks(Operation operation, const Message& sent, const Message& received);
 
  private:
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
-  std::vector<float> wide_;  // bf16 data while it is summed
+  std::shared_ptr<const std::string> members_;  // for messages
+  std::vector<float> wide_;                     // bf16 data while it is summed
 };
 
 }  // namespace tern::comm::detail

@@ -56,7 +56,9 @@ void describe(Group& group, Generation& g) {
   group.add("samples", g.samples, "continuations of the prompt; 0: none, and no memory for them")
       .at_least(0)
       .at_most(1 << 20);
-  group.add("max_tokens", g.max_tokens, "length of a continuation")
+  group
+      .add("max_tokens", g.max_tokens,
+           "length of a continuation; samples: their plan and execution have lengths of their own")
       .unit("tokens")
       .at_least(1)
       .at_most(1 << 24);

@@ -197,6 +197,13 @@ void describe(Group& group, Parallel& p) {
       .at_most(1 << 20);
   group.add("shard", p.shard, "what data-parallel ranks divide among them")
       .one_of({"none", "optimizer", "full"});
+  group
+      .add(
+          "wait_minutes", p.wait_minutes,
+          "how long a rank waits for others before it says for what and ends all; 24 times as long "
+          "beside work on files; 0: no limit")
+      .unit("minutes")
+      .at_least(0);
 }
 
 }  // namespace tern::deck::detail

@@ -1,0 +1,28 @@
+/// The thread that ends waits without end.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace tern::comm::detail {
+
+class Watchdog {
+ public:
+  /// Of rank `rank` of `size`, from now on. `limit` in seconds.
+  Watchdog(double limit, int rank, int size);
+  ~Watchdog();
+
+ private:
+  void watch();
+  [[noreturn]] void end_all(const std::string& overdue) const;
+
+  double limit_;
+  int rank_, size_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stops_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace tern::comm::detail

@@ -1,0 +1,81 @@
+// Compiled in CUDA builds only.
+#if defined(TERN_WITH_CUDA)
+#include "comm/detail/device_work.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tern::comm::detail {
+namespace {
+
+constexpr std::chrono::milliseconds interval(500);
+
+/// The thread that asks the device, as long as there are communicators.
+class Asker {
+ public:
+  void add(DeviceWork* work) {
+    const std::lock_guard lock(mutex_);
+    works_.push_back(work);
+    if (works_.size() > 1) return;
+    int device = 0;
+    cuda_check(cudaGetDevice(&device), "cudaGetDevice");
+    stops_ = false;
+    thread_ = std::thread([this, device] { run(device); });
+  }
+  void remove(DeviceWork* work) {
+    std::unique_lock lock(mutex_);
+    works_.erase(std::find(works_.begin(), works_.end(), work));
+    if (!works_.empty()) return;
+    stops_ = true;
+    lock.unlock();
+    stopped_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void run(int device) {
+    cudaSetDevice(device);
+    std::unique_lock lock(mutex_);
+    while (!stopped_.wait_for(lock, interval, [this] { return stops_; }))
+      for (DeviceWork* work : works_) work->ask();
+  }
+
+  std::mutex mutex_;  // guards what follows
+  std::vector<DeviceWork*> works_;
+  bool stops_ = false;
+  std::condition_variable stopped_;
+  std::thread thread_;
+};
+
+Asker& asker() {
+  static auto* const asker = new Asker;  // a rank may end within a call of it
+  return *asker;
+}
+
+}  // namespace
+
+DeviceWork::DeviceWork() {
+  cuda_check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+  asker().add(this);
+}
+
+DeviceWork::~DeviceWork() {
+  asker().remove(this);
+  cudaEventDestroy(event_);
+}
+
+void DeviceWork::follow(const Operation& operation, void* stream) {
+  if (followed_.busy()) return;
+  cuda_check(cudaEventRecord(event_, static_cast<cudaStream_t>(stream)), "cudaEventRecord");
+  followed_.begin(operation);
+}
+
+void DeviceWork::ask() {
+  if (followed_.busy() && cudaEventQuery(event_) != cudaErrorNotReady) followed_.end();
+}
+
+}  // namespace tern::comm::detail
+#endif

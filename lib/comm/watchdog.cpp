@@ -1,0 +1,85 @@
+#include "comm/detail/watchdog.hpp"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "comm/detail/wait.hpp"
+#include "comm/waits.hpp"
+
+namespace tern::comm::detail {
+namespace {
+
+constexpr int exit_code = 70;
+constexpr std::chrono::seconds grace(2);         // in which every rank that waits says so
+constexpr std::chrono::milliseconds apart(300);  // the lowest of them ends all
+constexpr unsigned abort_seconds = 20;
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
+
+Watchdog::Watchdog(double limit, int rank, int size)
+    : limit_(limit), rank_(rank), size_(size), thread_([this] { watch(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  stopped_.notify_all();
+  thread_.join();
+}
+
+void Watchdog::watch() {
+  sigset_t all;  // signals are the main thread's
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  using Seconds = std::chrono::duration<double>;
+  const Seconds interval(std::min(1.0, limit_ / 4));
+  Clock::time_point last = Clock::now(), followed{};
+  Seconds waited{};
+  std::unique_lock lock(mutex_);
+  while (!stopped_.wait_for(lock, interval, [this] { return stops_; })) {
+    // Time in which the whole job was suspended does not count: a turn is never that long.
+    const Seconds turn = std::min<Seconds>(Clock::now() - last, 2 * interval);
+    last = Clock::now();
+    const auto longest = longest_wait();
+    if (!longest) continue;
+    waited = longest->since == followed ? waited + turn : Seconds::zero();
+    followed = longest->since;
+    const bool within_long = within_long_wait();
+    if (waited.count() > limit_ * (within_long ? long_wait_factor : 1))
+      end_all(overdue_text(*longest, waited.count(), limit_, within_long));
+  }
+}
+
+void Watchdog::end_all(const std::string& overdue) const {
+  std::fputs(
+      fmt::format("error: rank {} of {} on {} {}\n", rank_, size_, host_name(), overdue).c_str(),
+      stderr);
+  std::fflush(stderr);
+  std::this_thread::sleep_for(grace + apart * std::min(rank_, 10));
+  // The main thread is within MPI, which may not let this one end the job: then the kernel ends
+  // this rank, and whoever started the ranks ends the others.
+  std::signal(SIGALRM, SIG_DFL);
+  sigset_t alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
+  alarm(abort_seconds);
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
+
+}  // namespace tern::comm::detail
