@@ -224,7 +224,8 @@ template <class T>
 void Transformer<T>::loss(const ops::Context& context, const ops::HeadOptions& options,
                           const Scored& scored, Vector<Accumulate<T>> losses,
                           Vector<std::int32_t> best) {
-  if (scored.targets.extent(0) == 0) return;
+  // What the blocks gave leaves with or before the losses; with none to wait for, here.
+  if (scored.targets.extent(0) == 0) return settle(context);
   const Matrix<const T> rows = share().last() ? pick(context, scored) : Matrix<const T>();
   head_.loss(context, blocks_.links, options, rows, scored.targets, losses, best);
 }
