@@ -46,7 +46,7 @@ Prompt prompt_of(const deck::Deck& deck, const data::Tokenizer& tokenizer,
     return {data::tokens_of(pieces, tokenizer).tokens, data::answer_ends(rules, tokenizer).front(),
             "\n"};
   }
-  Prompt prompt{{}, tokenizer.end_of_text(), ""};
+  Prompt prompt{tokenizer.affixes().before, tokenizer.end_of_text(), ""};
   tokenizer.encode(text, prompt.tokens);
   if (!prompt.tokens.empty()) return prompt;
   if (tokenizer.end_of_text() < 0)

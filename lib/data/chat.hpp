@@ -42,7 +42,8 @@ Conversation parse_conversation(std::string_view line, std::string place);
 /// last question
 ///           have a <think> block, and earlier ones lose theirs
 /// `plain`   for models without markers: the content of each message, then a new line behind a
-///           system's or user's, or the end of text behind an assistant's
+///           system's or user's, or the end of text behind an assistant's; before the first, what
+///           the tokenizer has before a text
 enum class ChatTemplate { plain, chatml, qwen3 };
 
 struct ChatRules {
@@ -57,7 +58,7 @@ ChatRules chat_rules(const std::string& chat_template, bool thinking);
 struct Piece {
   Role role;             // of the message
   std::string text;      // a marker's name, or text
-  bool marker = false;   // one token, whatever characters its name has
+  bool marker = false;   // one token, whatever characters its name has; without one: the beginning
   bool learned = false;  // what the model is to write: an answer and the token that ends it
   bool operator==(const Piece&) const = default;
 };

@@ -90,6 +90,8 @@ void add_turn(std::vector<Piece>& pieces, Role role, const std::string& turn, bo
 
 std::vector<Piece> pieces_of(const std::vector<Message>& messages, const ChatRules& rules) {
   std::vector<Piece> pieces;
+  if (rules.form == ChatTemplate::plain && !messages.empty())
+    pieces.push_back({messages.front().role, "", true, false});
   const std::size_t question = last_question(messages);
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
@@ -166,7 +168,10 @@ std::vector<Piece> training_pieces(const Conversation& conversation, const ChatR
 ChatTokens tokens_of(const std::vector<Piece>& pieces, const Tokenizer& tokenizer) {
   ChatTokens all;
   for (const Piece& piece : pieces) {
-    if (piece.marker)
+    const std::vector<std::int32_t>& before = tokenizer.affixes().before;
+    if (piece.marker && piece.text.empty())
+      all.tokens.insert(all.tokens.end(), before.begin(), before.end());
+    else if (piece.marker)
       all.tokens.push_back(marker_id(piece.text, tokenizer));
     else
       tokenizer.encode(piece.text, all.tokens);

@@ -116,6 +116,7 @@ EncodedBatch encode(std::vector<SplitPart> parts, const Tokenizer& tokenizer,
     const std::string_view text = text_of(part, options.field, storage);
     batch.bytes[i] = text.size();
     if (text.empty()) return;  // an empty document leaves nothing behind
+    if (batch.parts[i].first) batch.tokens[i] = tokenizer.affixes().before;
     tokenizer.encode(text, batch.tokens[i]);
     if (part.last) batch.tokens[i].push_back(tokenizer.end_of_text());
   });
@@ -135,9 +136,11 @@ void encode_all(const PrepareOptions& options, const Tokenizer& tokenizer, Split
   };
   std::future<void> writing;  // of the batch before, while this one is encoded
   std::size_t bytes = 0;
+  bool ended = true;  // the document of the part before
   while (true) {
     auto parts = take_batch(documents, bytes);
     if (parts.empty()) break;
+    for (detail::SplitPart& part : parts) part.first = std::exchange(ended, part.part.last);
     auto batch = std::make_shared<EncodedBatch>(encode(std::move(parts), tokenizer, options));
     if (writing.valid()) writing.get();
     writing = std::async(std::launch::async, [&write, batch] { write(*batch); });

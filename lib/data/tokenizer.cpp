@@ -46,6 +46,7 @@ class ByteTokenizer final : public Tokenizer {
 
   std::size_t vocabulary() const override { return end + 1; }
   std::int32_t end_of_text() const override { return end; }
+  const Affixes& affixes() const override { return none_; }
   std::int32_t id(std::string_view token) const override {
     if (token == end_name) return end;
     return token.size() == 1 ? static_cast<unsigned char>(token[0]) : -1;
@@ -54,6 +55,7 @@ class ByteTokenizer final : public Tokenizer {
  private:
   static constexpr std::int32_t end = 256;
   static constexpr std::string_view end_name = "<|endoftext|>";
+  const Affixes none_;
 };
 
 std::unique_ptr<Tokenizer> make(detail::BpeDescription description) {

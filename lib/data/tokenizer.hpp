@@ -9,6 +9,11 @@
 
 namespace tern::data {
 
+/// Tokens that a text which stands alone has around it, as a model was trained to see it.
+struct Affixes {
+  std::vector<std::int32_t> before, after;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -23,6 +28,9 @@ class Tokenizer {
   virtual std::size_t vocabulary() const = 0;
   /// Separates documents; -1 if the tokenizer has none.
   virtual std::int32_t end_of_text() const = 0;
+  /// Of a tokenizer.json's post-processor: Llama 3's beginning of text, for instance. encode() adds
+  /// none of them.
+  virtual const Affixes& affixes() const = 0;
   /// Id of a token's exact bytes or a special token's name; -1 if absent.
   virtual std::int32_t id(std::string_view token) const = 0;
 };

@@ -16,7 +16,7 @@ import unicodedata
 
 import tiktoken
 import tokenizers
-from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 GPT2 = r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"""
 GPT4 = (r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"""
@@ -118,6 +118,8 @@ def check_trained_there(tool, folder, texts):
         "o200k form": pre_tokenizers.Sequence([split(O200K), byte_level]),
         "cl100k form": pre_tokenizers.Sequence(
             [pre_tokenizers.Split(Regex(GPT4), behavior="removed", invert=True), byte_level]),
+        "lines form": pre_tokenizers.Sequence([split(r"^\w{,2}|\s\w+$|'$|[^\n']"), byte_level]),
+        "hexadecimal form": pre_tokenizers.Sequence([split(r"\h++|\H\v?|(?m:a.)|[\h\u4f60]"), byte_level]),
         "digits form": pre_tokenizers.Sequence(
             [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]),
     }
@@ -153,6 +155,27 @@ def check_special_tokens(tool, file, texts, rng):
     theirs.encode_special_tokens = True  # as plain text
     compare("special tokens, not read", marked, tern(tool, file, data),
             [e.ids for e in theirs.encode_batch(marked, add_special_tokens=False)], normal)
+
+
+def check_surroundings(tool, file, texts):
+    """What a post-processor puts around a text that stands alone, in the forms of published tokenizers."""
+    theirs = tokenizers.Tokenizer.from_file(str(file))
+    theirs.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in ("<|begin|>", "<|end|>")])
+    ids = [(name, theirs.token_to_id(name)) for name in ("<|begin|>", "<|end|>")]
+    template = lambda single: processors.TemplateProcessing(single=single, pair="$A $B:1", special_tokens=ids)
+    forms = {"begin": template("<|begin|> $A"), "both": template("<|begin|> $A <|end|>"), "end": template("$A <|end|> <|end|>"),
+             "llama form": processors.Sequence([processors.ByteLevel(trim_offsets=True), template("<|begin|> $A")]),
+             "byte level": processors.ByteLevel()}
+    for name, form in forms.items():
+        theirs.post_processor = form
+        made = file.with_name(name.replace(" ", "_") + "_post.json")
+        theirs.save(str(made))
+        expected = [e.ids for e in theirs.encode_batch(texts)]
+        ours = tern(tool, made, [t.encode() for t in texts], "alone")
+        for text, (tokens, _), wanted in zip(texts, ours, expected, strict=True):
+            if tokens != wanted:
+                sys.exit(f"post-processor {name}: {text[:100]!r}: ours {tokens[:20]}, theirs {wanted[:20]}")
+        print(f"post-processor {name}: {len(texts)} texts, equal")
 
 
 def every_composition(rng):
@@ -193,6 +216,7 @@ def main():
         check_trained_here(tool, sys.argv[2], folder, texts, corpus)
         check_trained_there(tool, folder, texts)
         check_special_tokens(tool, folder / "qwen_form.json", texts, rng)
+        check_surroundings(tool, folder / "gpt2_form.json", texts[:1000])
         check(tool, "NFC", folder / "qwen_form.json", every_composition(rng), nfc=True)
 
 

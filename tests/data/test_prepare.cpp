@@ -310,6 +310,37 @@ TEST(Prepare, ShardsTellTheirTokenizer) {
   EXPECT_TRUE(shard_origins({(scratch / "nothing/*.bin").string()}).empty());
 }
 
+/// Long documents are cut into parts: each has what stands before a text once.
+TEST(Prepare, DocumentsBeginAsTheTokenizerSays) {
+  const Scratch scratch;
+  PrepareOptions p = options({write_file(scratch / "a.jsonl", lines_of_json(50))}, scratch / "out");
+  p.tokenizer.clear();
+  p.train_bpe = 265;
+  prepare(p);
+  auto tokenizer = nlohmann::json::parse(read_file(scratch / "out/tokenizer.json"));
+  const std::int32_t begin = 265;
+  tokenizer["added_tokens"].push_back({{"id", begin}, {"content", "<s>"}, {"special", true}});
+  tokenizer["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {{{"SpecialToken", {{"id", "<s>"}}}}, {{"Sequence", {{"id", "A"}}}}}},
+      {"special_tokens", {{"<s>", {{"ids", {begin}}}}}}};
+  write_file(scratch / "tokenizer.json", tokenizer.dump());
+  std::string text;
+  while (text.size() < 9'000'000) text += test::small_corpus();
+  p = options({write_file(scratch / "long.txt", text), scratch / "a.jsonl"}, scratch / "again");
+  p.tokenizer = (scratch / "tokenizer.json").string();
+  prepare(p);
+  const std::string all = text_in(scratch / "again/train_*.bin", p.tokenizer);
+  std::size_t begins = 0, ends = 0;
+  for (std::size_t at = 0; (at = all.find("<s>", at)) != all.npos; ++at) {
+    ++begins;
+    EXPECT_TRUE(at == 0 || std::string_view(all).substr(0, at).ends_with("<|endoftext|>")) << at;
+  }
+  for (std::size_t at = 0; (at = all.find("<|endoftext|>", at)) != all.npos; ++at) ++ends;
+  EXPECT_EQ(begins, 51u);
+  EXPECT_EQ(begins, ends);
+}
+
 TEST(Prepare, NeedsOneTokenizer) {
   const Scratch scratch;
   PrepareOptions p = options({write_file(scratch / "a.txt", "x")}, scratch / "out");

@@ -163,6 +163,40 @@ TEST(RegexPretokenizer, GapsAreKeptOrRemoved) {
   EXPECT_EQ(split(*regex_pretokenizer("x*"), "axxb"), (Pieces{"a", "xx", "b"}));
 }
 
+/// As tokenizers 0.23 cuts them.
+TEST(RegexPretokenizer, WhatOnigurumaMeansIsMeant) {
+  EXPECT_EQ(split(*regex_pretokenizer("a$"), "ba\nca\n"), (Pieces{"b", "a", "\nc", "a", "\n"}));
+  EXPECT_EQ(split(*regex_pretokenizer("^a"), "ba\na\n"), (Pieces{"ba\n", "a", "\n"}));
+  EXPECT_EQ(split(*regex_pretokenizer("a{,2}"), "aaab"), (Pieces{"aa", "a", "b"}));
+  EXPECT_EQ(split(*regex_pretokenizer("[\\h]"), "agz"), (Pieces{"a", "gz"}));
+  EXPECT_EQ(split(*regex_pretokenizer("\\h+|\\H"), "af \tx"), (Pieces{"af", " ", "\t", "x"}));
+  EXPECT_EQ(split(*regex_pretokenizer("\\v"), "a\nb\vc"), (Pieces{"a\nb", "\v", "c"}));
+  EXPECT_EQ(split(*regex_pretokenizer("(?m).+"), "a\nb"), Pieces{"a\nb"});
+  EXPECT_EQ(split(*regex_pretokenizer("(?mi:A.)"), "xa\nb"), (Pieces{"x", "a\n", "b"}));
+  EXPECT_EQ(split(*regex_pretokenizer(".+"), "a\nb"), (Pieces{"a", "\n", "b"}));
+  EXPECT_EQ(split(*regex_pretokenizer("\\u0061"), "ab"), (Pieces{"a", "b"}));
+  EXPECT_EQ(split(*regex_pretokenizer("[$^{.]"), "a$^b"), (Pieces{"a", "$", "^", "b"}));
+  EXPECT_EQ(split(*regex_pretokenizer("{x}"), "a{x}"), (Pieces{"a", "{x}"}));
+}
+
+TEST(RegexPretokenizer, WhatHasNoTranslationIsNamed) {
+  for (const auto& [pattern, named] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"[a-z&&[^c]]", "&& at character 5"},
+           {"[a[bc]]", "[ at character 3"},
+           {"[[:punct:]]", "[ at character 2"},
+           {"[]a]", "] at character 2"},
+           {"x\\b", "\\b at character 2"},
+           {"a\\Kb", "\\K"},
+           {"\\W", "\\W"},
+           {"[\\H]", "\\H"},
+           {"a{1,2}+", "{1,2}+"},
+           {"a{2}?", "{2}?"},
+           {"(?P<n>a)", "(?P"},
+           {"(?s).", "(?s"},
+           {"(*ANY)a", "(*"}})
+    test::expect_user_error([&] { regex_pretokenizer(pattern); }, {pattern, named});
+}
+
 TEST(RegexPretokenizer, AMistakeInAPatternIsQuoted) {
   test::expect_user_error([] { regex_pretokenizer("a(b"); }, {"a(b", "character 4"});
 }

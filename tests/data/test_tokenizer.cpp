@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "data/bpe_training.hpp"
+#include "data/chat.hpp"
 #include "data/detail/merges.hpp"
 #include "data/detail/nfc.hpp"
 #include "data/tokenizer.hpp"
@@ -116,6 +117,82 @@ TEST(Gpt2Files, MistakesInThemAreNamed) {
   expect_user_error(open, {"vocab.bpe:3", "nospace"});
   write_file(scratch / "vocab.bpe", "q z\n");
   expect_user_error(open, {"'q z'", "'qz'"});
+}
+
+json with_special_tokens(const json& post_processor) {
+  json root = small_json();
+  for (const auto& [name, id] : {std::pair{"<s>", 260}, {"</s>", 261}})
+    root["added_tokens"].push_back({{"id", id}, {"content", name}, {"special", true}});
+  root["post_processor"] = post_processor;
+  return root;
+}
+
+json template_of(const std::vector<std::string>& single) {
+  json parts = json::array();
+  for (const std::string& name : single) {
+    const char* kind = name.starts_with("<") ? "SpecialToken" : "Sequence";
+    parts.push_back({{kind, {{"id", name}, {"type_id", 0}}}});
+  }
+  const auto special = [](const char* name, int id) -> json {
+    return {{"id", name}, {"ids", {id}}, {"tokens", {name}}};
+  };
+  return {{"type", "TemplateProcessing"},
+          {"single", parts},
+          {"special_tokens", {{"<s>", special("<s>", 260)}, {"</s>", special("</s>", 261)}}}};
+}
+
+/// Llama 3 has a Sequence of ByteLevel and a template with its beginning of text.
+TEST(PostProcessor, SaysWhatStandsAroundAText) {
+  const Scratch scratch;
+  const json byte_level = {{"type", "ByteLevel"}, {"trim_offsets", true}};
+  const auto sequence = [](const json& parts) -> json {
+    return {{"type", "Sequence"}, {"processors", parts}};
+  };
+  const struct {
+    json node;
+    Tokens before, after;
+  } cases[] = {{nullptr, {}, {}},
+               {byte_level, {}, {}},
+               {template_of({"<s>", "A"}), {260}, {}},
+               {template_of({"<s>", "A", "</s>", "</s>"}), {260}, {261, 261}},
+               {sequence({byte_level, template_of({"<s>", "A"})}), {260}, {}}};
+  for (const auto& each : cases) {
+    const auto tokenizer = open_json(scratch, with_special_tokens(each.node));
+    EXPECT_EQ(tokenizer->affixes().before, each.before) << each.node;
+    EXPECT_EQ(tokenizer->affixes().after, each.after) << each.node;
+    EXPECT_EQ(encode(*tokenizer, "he").size(), 1u);
+  }
+}
+
+TEST(PostProcessor, APlainConversationBeginsAsATextDoes) {
+  const Scratch scratch;
+  const auto tokenizer = open_json(scratch, with_special_tokens(template_of({"<s>", "A"})));
+  const ChatRules plain{ChatTemplate::plain, false};
+  const Conversation chat{{{Role::user, "he", {}}, {Role::assistant, "ll", {}}}, "here"};
+  const ChatTokens tokens =
+      tokens_of(generation_prompt({chat.messages.front()}, plain), *tokenizer);
+  EXPECT_EQ(tokens.tokens.size(), 3u);
+  EXPECT_EQ(tokens.tokens.front(), 260);
+  EXPECT_EQ(text_of(written(chat, plain)).substr(0, 3), "he\n");
+}
+
+TEST(PostProcessor, OthersAreNamed) {
+  const Scratch scratch;
+  const auto refused = [&](const json& node, const std::string& words) {
+    expect_user_error([&] { open_json(scratch, with_special_tokens(node)); },
+                      {"tokenizer.json", words});
+  };
+  refused({{"type", "RobertaProcessing"}, {"sep", {"</s>", 261}}, {"cls", {"<s>", 260}}},
+          "'RobertaProcessing' is not supported");
+  const json one = template_of({"<s>", "A"});
+  refused({{"type", "Sequence"}, {"processors", {one, one}}}, "two templates");
+  refused(template_of({"<s>"}), "holds 0 texts");
+  refused(template_of({"A", "<s>", "A"}), "holds 2 texts");
+  refused(template_of({"<x>", "A"}), "<x>");
+  json wrong = template_of({"<s>", "A"});
+  wrong["special_tokens"]["<s>"]["ids"] = {999};
+  refused(wrong, "999");
+  refused({{"type", "TemplateProcessing"}}, "is not a tokenizer.json");
 }
 
 TEST(OpenTokenizer, SaysWhichFilesToPlaceWhere) {

@@ -44,6 +44,7 @@ struct BpeDescription {
   bool add_prefix_space = false;  // a text that does not start with a space is given one
   bool ignore_merges = false;     // a piece that is a token as a whole is that token
   std::int32_t end_of_text = -1;
+  Affixes affixes;
 };
 
 /// Text that is not valid UTF-8: each longest run of bytes outside valid sequences is a piece of
@@ -58,6 +59,7 @@ class BpeTokenizer final : public Tokenizer {
   std::string decode(const std::vector<std::int32_t>& tokens) const override;
   std::size_t vocabulary() const override { return what_.tokens.size(); }
   std::int32_t end_of_text() const override { return what_.end_of_text; }
+  const Affixes& affixes() const override { return what_.affixes; }
   std::int32_t id(std::string_view token) const override;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "data/detail/portable_pattern.hpp"
 #include "data/detail/regex.hpp"
 #include "data/detail/unicode.hpp"
 

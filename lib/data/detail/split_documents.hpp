@@ -12,6 +12,7 @@ namespace tern::data::detail {
 struct SplitPart {
   DocumentPart part;
   bool valid = false;
+  bool first = true;  // a document begins here; the caller's to say
 };
 
 /// Document number d is for validation if a hash of d falls below `valid_fraction`: the same for

@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "data/detail/byte_alphabet.hpp"
 #include "data/detail/mapped_file.hpp"
+#include "data/detail/postprocessor_json.hpp"
 #include "data/detail/pretokenizer_json.hpp"
 
 namespace tern::data::detail {
@@ -150,6 +151,7 @@ BpeDescription read_tokenizer_json(const std::filesystem::path& file) {
     check_decoder(root, name);
     read_normalizer(root.value("normalizer", json()), builder.description());
     read_pretokenizer(root.value("pre_tokenizer", json()), builder.description());
+    read_postprocessor(root.value("post_processor", json()), builder.description());
   } catch (const json::exception& error) {
     user_error("{}: is not a tokenizer.json: {}", name, reason(error));
   }

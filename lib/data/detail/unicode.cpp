@@ -4,33 +4,13 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "data/detail/portable_pattern.hpp"
 #include "data/detail/regex.hpp"
 
 namespace tern::data::detail {
 namespace {
 
 constexpr std::uint32_t code_points = 0x110000;
-
-// Insides of bracket expressions.
-constexpr std::string_view white_space =
-    "\\t-\\r "
-    "\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}";
-// What Unicode 15 to 16 have added.
-constexpr std::string_view letters =
-    "\\p{L}"
-    "\\x{1C89}-\\x{1C8A}\\x{A7CB}-\\x{A7CD}\\x{A7DA}-\\x{A7DC}\\x{105C0}-\\x{105F3}"
-    "\\x{10D4A}-\\x{10D65}\\x{10D6F}-\\x{10D85}\\x{10EC2}-\\x{10EC4}\\x{1123F}-\\x{11240}"
-    "\\x{11380}-\\x{11389}\\x{1138B}\\x{1138E}\\x{11390}-\\x{113B5}\\x{113B7}\\x{113D1}"
-    "\\x{113D3}\\x{11BC0}-\\x{11BE0}\\x{11F02}\\x{11F04}-\\x{11F10}\\x{11F12}-\\x{11F33}"
-    "\\x{1342F}\\x{13441}-\\x{13446}\\x{13460}-\\x{143FA}\\x{16100}-\\x{1611D}"
-    "\\x{16D40}-\\x{16D6C}\\x{18CFF}\\x{1B132}\\x{1B155}\\x{1DF25}-\\x{1DF2A}"
-    "\\x{1E030}-\\x{1E06D}\\x{1E4D0}-\\x{1E4EB}\\x{1E5D0}-\\x{1E5ED}\\x{1E5F0}\\x{2B739}"
-    "\\x{2EBF0}-\\x{2EE5D}\\x{31350}-\\x{323AF}";
-constexpr std::string_view numbers =
-    "\\p{N}"
-    "\\x{10D40}-\\x{10D49}\\x{116D0}-\\x{116E3}\\x{11BF0}-\\x{11BF9}\\x{11F50}-\\x{11F59}"
-    "\\x{16130}-\\x{16139}\\x{16D70}-\\x{16D79}\\x{1CCF0}-\\x{1CCF9}\\x{1D2C0}-\\x{1D2D3}"
-    "\\x{1E4F0}-\\x{1E4F9}\\x{1E5F1}-\\x{1E5FA}";
 
 bool continues(std::string_view text, std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
   if (i >= text.size()) return false;
@@ -87,28 +67,6 @@ void append_utf8(std::uint32_t c, std::string& text) {
     text += static_cast<char>(0xf0 | c >> 18);
     tail(12), tail(6), tail(0);
   }
-}
-
-std::string portable_pattern(std::string_view pattern) {
-  const std::pair<std::string_view, std::string_view> classes[] = {
-      {"\\s", white_space}, {"\\p{L}", letters}, {"\\p{N}", numbers}};
-  std::string result;
-  bool bracket = false;
-  while (!pattern.empty()) {
-    std::size_t length = pattern.front() == '\\' && pattern.size() > 1 ? 2 : 1;
-    std::string replacement(pattern.substr(0, length));
-    for (const auto& [name, inside] : classes) {
-      if (!pattern.starts_with(name)) continue;
-      length = name.size();
-      replacement = bracket ? std::string(inside) : fmt::format("[{}]", inside);
-    }
-    if (replacement == "\\S" && !bracket) replacement = fmt::format("[^{}]", white_space);
-    if (replacement == "[") bracket = true;
-    if (replacement == "]") bracket = false;
-    result += replacement;
-    pattern.remove_prefix(length);
-  }
-  return result;
 }
 
 /// Asks PCRE2 once, over a text of all code points, so that this table and the patterns agree.

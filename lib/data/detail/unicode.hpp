@@ -52,10 +52,4 @@ class CharClasses {
   std::vector<CharClass> table_;
 };
 
-/// A pattern for PCRE2 that takes \s, \p{L} and \p{N}, and \S outside brackets, to mean the same on
-/// every machine as they do to tiktoken: \s is the property White_Space (PCRE2's own has U+180E as
-/// well), letters and numbers are those of Unicode 16 or of the library, whichever is newer
-/// (PCRE2 10.42 has Unicode 14).
-std::string portable_pattern(std::string_view pattern);
-
 }  // namespace tern::data::detail

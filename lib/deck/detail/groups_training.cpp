@@ -198,10 +198,9 @@ void describe(Group& group, Parallel& p) {
   group.add("shard", p.shard, "what data-parallel ranks divide among them")
       .one_of({"none", "optimizer", "full"});
   group
-      .add(
-          "wait_minutes", p.wait_minutes,
-          "how long a rank waits for others before it says for what and ends all; 24 times as long "
-          "beside work on files; 0: no limit")
+      .add("wait_minutes", p.wait_minutes,
+           "how long a rank may wait for others before all end; beside work on files 24 times; 0: "
+           "no limit")
       .unit("minutes")
       .at_least(0);
 }
