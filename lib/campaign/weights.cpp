@@ -79,6 +79,9 @@ Transfer load_transformers(Target<T>& w, const fs::path& directory, Log& log) {
   const model::ParameterTree stored(reader.model());
   require_shapes(w.tree, stored, directory);
   reader.require(describe(stored));
+  if (reader.has_own_head())
+    log.line("{}: its head is not that of its embeddings, which config.json ties: both are kept",
+             directory.string());
   const auto order = in_order_of_files(w.tree, reader);
   const auto read = [&](const model::Parameter& p, const checkpoint::Part& part, auto* to) {
     reader.read(p.name, p.whole, part, to);

@@ -1,5 +1,8 @@
 #include "checkpoint/transformers.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
@@ -35,6 +38,28 @@ std::string mismatch(const SafetensorsReader& weights, const detail::Place& plac
 bool is_surplus(const std::string& name, bool tied) {
   return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq") ||
          name.ends_with(".attn.masked_bias") || name.ends_with(".attn.bias");
+}
+
+/// Whether config.json ties the head to the embeddings, but the files hold a head that is another.
+/// Transformers 5 keeps such a head; it ties one that is equal.
+bool holds_own_head(const SafetensorsReader& weights, const detail::Config& config) {
+  const std::string head = "lm_head.weight";
+  if (!config.model.tie_embeddings || !weights.has(head)) return false;
+  const std::string embeddings = stored_name(
+      weights, detail::place_of(config.architecture, "model/embed_tokens/weight", {1, 1}).tensor);
+  if (!weights.has(embeddings)) return false;
+  const std::vector<std::size_t> shape = weights.shape(head);
+  if (shape.size() != 2 || shape != weights.shape(embeddings)) return true;
+  constexpr std::size_t together = std::size_t{1} << 20;
+  const std::size_t rows = std::max<std::size_t>(1, together / std::max<std::size_t>(1, shape[1]));
+  std::vector<float> a(std::min(rows, shape[0]) * shape[1]), b(a.size());
+  for (std::size_t row = 0; row < shape[0]; row += rows) {
+    const Part part{row, std::min(rows, shape[0] - row), 0, shape[1]};
+    weights.read(head, part, a.data());
+    weights.read(embeddings, part, b.data());
+    if (std::memcmp(a.data(), b.data(), part.rows * part.columns * sizeof(float)) != 0) return true;
+  }
+  return false;
 }
 
 /// The first few of a list of faults, and how many there are.
@@ -108,7 +133,15 @@ bool is_transformers(const std::filesystem::path& directory) {
 }
 
 deck::Model transformers_model(const std::filesystem::path& directory) {
-  return detail::read_config(directory / "config.json").model;
+  detail::Config config = detail::read_config(directory / "config.json");
+  std::optional<SafetensorsReader> weights;
+  try {
+    if (config.model.tie_embeddings) weights.emplace(directory);
+  } catch (const UserError&) {  // a plan needs none; whoever does says what is wrong with them
+    return config.model;
+  }
+  if (weights && holds_own_head(*weights, config)) config.model.tie_embeddings = false;
+  return config.model;
 }
 
 TransformersReader::TransformersReader(const std::filesystem::path& directory)
@@ -119,7 +152,10 @@ TransformersReader::TransformersReader(const std::filesystem::path& directory,
     : directory_(directory),
       model_(config.model),
       architecture_(config.architecture),
-      weights_(directory) {}
+      weights_(directory),
+      own_head_(holds_own_head(weights_, config)) {
+  if (own_head_) model_.tie_embeddings = false;
+}
 
 /// Where the files have the parameter, or should have it.
 detail::Place TransformersReader::place(const std::string& name,

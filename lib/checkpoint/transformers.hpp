@@ -24,9 +24,11 @@ struct Place;
 /// Whether a path is such a directory: it holds a config.json.
 bool is_transformers(const std::filesystem::path& directory);
 
-/// The model that config.json describes; no weights are looked at. Resolved; dropout is a choice of
-/// training and stays 0; `context` is max_position_embeddings or n_positions. Throws UserError that
-/// names every setting Tern does not have, with its value.
+/// The model that config.json describes. Of the weights, if they are there, only a head beside tied
+/// embeddings is looked at: see TransformersReader::has_own_head(). Resolved; dropout is a choice
+/// of training and stays 0; `context` is max_position_embeddings or n_positions; router_loss is 0
+/// unless output_router_logits is set. Throws UserError that names every setting Tern does not
+/// have, with its value.
 deck::Model transformers_model(const std::filesystem::path& directory);
 
 /// A whole parameter's name and shape in Tern.
@@ -42,6 +44,9 @@ class TransformersReader {
 
   const deck::Model& model() const { return model_; }
   const std::string& architecture() const { return architecture_; }
+  /// Whether the files hold a head that differs from the embeddings though config.json ties them:
+  /// the model's are then untied, as Transformers 5 has it.
+  bool has_own_head() const { return own_head_; }
 
   /// Throws one UserError with what is missing, of another shape, or there but in none of the
   /// model's `parameters`, which are all of them.
@@ -69,6 +74,7 @@ class TransformersReader {
   deck::Model model_;
   std::string architecture_;
   SafetensorsReader weights_;
+  bool own_head_;
 };
 
 /// The architecture of Transformers that computes what this model computes. Throws UserError that
@@ -89,8 +95,8 @@ struct ExportedParameter {
 
 struct ExportOptions {
   /// A Transformers directory of the same model: each tensor gets the type that it has there (F16
-  /// and F64 become F32), and config.json, generation_config.json, the tokenizer's files and the
-  /// chat template are copied from it. Empty: there is none.
+  /// and F64 become F32, and then config.json says so), and config.json, generation_config.json,
+  /// the tokenizer's files and the chat template are copied from it. Empty: there is none.
   std::filesystem::path like;
   Dtype dtype = Dtype::f32;   // without `like`
   TransformersTokens tokens;  // without `like`

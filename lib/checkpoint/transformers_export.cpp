@@ -102,12 +102,17 @@ void write_files(const fs::path& directory, const deck::Model& model,
   if (like && fs::equivalent(directory, options.like))
     user_error("cannot export to {}: the model comes from there; name another folder",
                directory.string());
-  write_model(directory, tensors_of(architecture, parameters, like, options.dtype),
-              options.shard_bytes);
+  const std::vector<StreamedArray> tensors =
+      tensors_of(architecture, parameters, like, options.dtype);
+  write_model(directory, tensors, options.shard_bytes);
   if (like) {
     copy_companions(options.like, directory);
+    const bool float32 = std::none_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+      return tensor.dtype == Dtype::bf16;
+    });
     detail::write_durably(directory / "config.json",
-                          detail::read_text(options.like / "config.json"));
+                          detail::config_like(detail::read_text(options.like / "config.json"),
+                                              like->has_own_head(), float32));
     return;
   }
   detail::write_durably(directory / "generation_config.json",

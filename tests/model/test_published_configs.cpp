@@ -108,7 +108,7 @@ TEST_F(PublishedConfigs, ExpertsAreRead) {
   EXPECT_EQ(model.experts_per_token, 8);
   EXPECT_EQ(model.expert_hidden, 768);
   EXPECT_TRUE(model.renormalise_experts);
-  EXPECT_EQ(model.router_loss, 0.001);
+  EXPECT_EQ(model.router_loss, 0);  // Transformers adds it where router logits are given out
   EXPECT_EQ(model::ParameterTree(model).count(), 30'532'122'624u);
   EXPECT_EQ(checkpoint::transformers_architecture(model), "Qwen3MoeForCausalLM");
 }
@@ -122,6 +122,13 @@ TEST_F(PublishedConfigs, TheVersionsOfJuly2025HaveTheirOwnPositions) {
   const deck::Model large = read(experts(longer + "10000000"));
   EXPECT_EQ(large.context, 262144);
   EXPECT_EQ(large.rope_base, 1e7);
+}
+
+TEST_F(PublishedConfigs, TheRoutersLossIsThatOfTransformers) {
+  std::string config = experts(first);
+  const std::string off = "\"output_router_logits\": false";
+  config.replace(config.find(off), off.size(), "\"output_router_logits\": true");
+  EXPECT_EQ(read(config).router_loss, 0.001);
 }
 
 /// As Transformers 5 writes them.
@@ -146,7 +153,29 @@ TEST_F(PublishedConfigs, WhatIsNotSupportedIsRefusedByName) {
       {"\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0}",
        "yarn"},
       {"\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\"", "hidden_act = \"gelu\""},
-      {"\"Qwen3MoeForCausalLM\"", "\"Qwen3NextForCausalLM\"", "Qwen3NextForCausalLM"}};
+      {"\"rope_theta\": 1000000", "\"rope_theta\": \"1e6\"", "rope_theta = \"1e6\""},
+      {"\"rope_theta\": 1000000", "\"rope_theta\": 0", "rope_theta = 0"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": {\"type\": null}", "rope_scaling.type = null"},
+      {"\"rope_scaling\": null", "\"rope_scaling\": \"yarn\"", "rope_scaling = \"yarn\""},
+      {"\"rope_scaling\": null", "\"rope_parameters\": [1]", "rope_parameters = [1]"},
+      {"\"rope_scaling\": null", "\"rope_parameters\": {\"rope_type\": null}",
+       "rope_parameters.rope_type = null"},
+      {"\"rope_scaling\": null", "\"rope_parameters\": {\"rope_type\": 1}",
+       "rope_parameters.rope_type = 1"},
+      {"\"rope_scaling\": null", "\"rope_parameters\": {\"rope_theta\": \"1e6\"}",
+       "rope_parameters.rope_theta = \"1e6\""},
+      {"\"rope_scaling\": null", "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1e6}}",
+       "rope_parameters.full_attention"},
+      {"\"rope_scaling\": null", "\"rope_parameters\": {\"partial_rotary_factor\": 0.5}",
+       "rope_parameters.partial_rotary_factor = 0.5"},
+      {"\"use_cache\": true", "\"layer_types\": \"full\"", "layer_types = \"full\""},
+      {"\"Qwen3MoeForCausalLM\"", "\"Qwen3NextForCausalLM\"", "Qwen3NextForCausalLM"},
+      {"\"model_type\": \"qwen3_moe\"", "\"model_type\": \"mixtral\"",
+       "architectures = [\"Qwen3MoeForCausalLM\"] contradicts model_type = \"mixtral\""},
+      {"\"model_type\": \"qwen3_moe\"", "\"model_type\": 3", "model_type = 3"},
+      {"[\"Qwen3MoeForCausalLM\"]", "[7]", "architectures = [7]"},
+      {"\"architectures\": [\"Qwen3MoeForCausalLM\"], \"model_type\": \"qwen3_moe\"",
+       "\"model_type\": \"bert\"", "model_type = \"bert\""}};
   for (const auto& each : cases) {
     const std::string text = refusal(experts(first), each.from, each.to);
     EXPECT_NE(text.find(each.named), std::string::npos) << each.named << " in: " << text;

@@ -1,6 +1,7 @@
 // Whole directories: what Transformers wrote comes back bit for bit, with the files beside the
 // weights. tests/golden/make_directories.py wrote them.
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -185,6 +186,85 @@ TEST_F(OneDirectory, TiedHeadsThatAreStoredAreNoMistake) {
   checkpoint::export_transformers(folder_ / "out", reader.model(), parameters, options);
   const TransformersReader again(folder_ / "out");
   EXPECT_NO_THROW(again.require(parameters_of(again.model())));
+}
+
+/// Transformers 5 keeps a stored head that differs from the embeddings, whatever config.json says.
+TEST_F(OneDirectory, HeadsOfTheirOwnAreKeptThoughConfigTiesThem) {
+  for (const char* name : {"qwen3_bf16", "gpt2"}) {
+    const TransformersReader reader(golden / name);
+    ASSERT_TRUE(reader.model().tie_embeddings);
+    checkpoint::ExportOptions options;
+    auto parameters = parameters_in(reader);
+    ExportedParameter head = parameters[0];
+    head.name = "lm_head/weight";
+    head.read = [read = head.read](std::size_t first, std::size_t count, float* to) {
+      read(first, count, to);
+      if (first == 0) to[count - 1] += 1;
+    };
+    parameters.push_back(head);
+    checkpoint::export_transformers(folder_ / name, reader.model(), parameters, options);
+    const TransformersReader again(folder_ / name);
+    EXPECT_TRUE(again.has_own_head());
+    EXPECT_FALSE(again.model().tie_embeddings);
+    EXPECT_FALSE(checkpoint::transformers_model(folder_ / name).tie_embeddings);
+    EXPECT_NO_THROW(again.require(parameters_of(again.model())));
+    EXPECT_NE(again.read("lm_head/weight", head.shape),
+              again.read("model/embed_tokens/weight", head.shape));
+
+    // Its export says so to Transformers of all versions.
+    checkpoint::ExportOptions like;
+    like.like = folder_ / name;
+    checkpoint::export_transformers(folder_ / "copy", again.model(), parameters_in(again), like);
+    const auto config = nlohmann::json::parse(std::ifstream(folder_ / "copy/config.json"));
+    EXPECT_EQ(config.at("tie_word_embeddings"), false);
+    expect_same_tensors(folder_ / name, folder_ / "copy");
+    fs::remove_all(folder_ / "copy");
+  }
+}
+
+/// A safetensors file of float16, made of the golden one of float32.
+void write_as_float16(const fs::path& from, const fs::path& to) {
+  const SafetensorsReader weights(from);
+  nlohmann::ordered_json header;
+  std::string data;
+  for (const std::string& name : weights.names()) {
+    const std::size_t first = data.size();
+    for (const float value : weights.read(name)) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      const auto exponent = static_cast<std::int32_t>((bits >> 23) & 0xff) - 127 + 15;
+      std::uint32_t half = (bits >> 16) & 0x8000;  // cut off, not rounded: any value will do
+      if (exponent > 0 && exponent < 31)
+        half |= static_cast<std::uint32_t>(exponent) << 10 | ((bits >> 13) & 0x3ff);
+      data += {static_cast<char>(half & 0xff), static_cast<char>(half >> 8)};
+    }
+    header[name] = {{"dtype", "F16"}, {"shape", weights.shape(name)}};
+    header[name]["data_offsets"] = {first, data.size()};
+  }
+  const std::string text = header.dump();
+  const std::uint64_t length = text.size();
+  std::ofstream file(to, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << text << data;
+}
+
+TEST_F(OneDirectory, Float16BecomesFloat32InFilesAndConfig) {
+  const fs::path from = folder_ / "half", out = folder_ / "out";
+  fs::create_directories(from);
+  write_as_float16(golden / "qwen3", from / "model.safetensors");
+  auto config = nlohmann::json::parse(std::ifstream(golden / "qwen3/config.json"));
+  config["dtype"] = config["torch_dtype"] = "float16";
+  std::ofstream(from / "config.json") << config;
+  const TransformersReader reader(from);
+  ASSERT_EQ(reader.dtype(parameters_of(reader.model()).front()), "F16");
+  round_trip(from, 5'000'000'000);
+  const SafetensorsReader weights(out);
+  for (const std::string& name : weights.names()) EXPECT_EQ(weights.dtype(name), "F32");
+  auto written = nlohmann::json::parse(std::ifstream(out / "config.json"));
+  EXPECT_EQ(written["dtype"], "float32");
+  EXPECT_EQ(written["torch_dtype"], "float32");
+  written["dtype"] = written["torch_dtype"] = "float16";
+  EXPECT_EQ(written, config);
 }
 
 TEST_F(OneDirectory, IsNotWrittenOverItself) {

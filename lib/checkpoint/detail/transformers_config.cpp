@@ -1,5 +1,8 @@
 #include "checkpoint/detail/transformers_config.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "checkpoint/detail/files.hpp"
@@ -15,21 +18,30 @@ class Settings {
   Settings(Json values, std::filesystem::path file)
       : values_(std::move(values)), file_(std::move(file)) {}
 
-  const Json& at(const char* name) const {
+  const Json& at(const std::string& name) const {
     static const Json none;
     const auto found = values_.find(name);
     return found == values_.end() ? none : *found;
   }
-  bool has(const char* name) const { return !at(name).is_null(); }
+  bool has(const std::string& name) const { return !at(name).is_null(); }
+
+  /// Whether it is there, be it null.
+  bool given(const std::string& name) const { return values_.contains(name); }
 
   std::int64_t count(const char* name) { return positive(name, at(name)); }
   std::int64_t count_or(const char* name, std::int64_t otherwise) {
     return has(name) ? positive(name, at(name)) : otherwise;
   }
-  double number(const char* name, double otherwise) {
+  double number(const std::string& name, double otherwise) {
     if (!has(name)) return otherwise;
     if (!at(name).is_number()) return complain(name, "is not a number"), otherwise;
     return at(name).get<double>();
+  }
+  /// The names below an object are then those of settings too, as "name.below".
+  void flatten(const char* name) {
+    const Json object = at(name);
+    for (const auto& [below, value] : object.items())
+      values_[fmt::format("{}.{}", name, below)] = value;
   }
   bool flag(const char* name, bool otherwise) {
     if (!has(name)) return otherwise;
@@ -37,7 +49,7 @@ class Settings {
     return at(name).get<bool>();
   }
   /// The setting may be missing, or one of these.
-  void allow(const char* name, const std::vector<Json>& allowed) {
+  void allow(const std::string& name, const std::vector<Json>& allowed) {
     if (!has(name)) return;
     for (const Json& value : allowed)
       if (at(name) == value) return;
@@ -66,20 +78,38 @@ class Settings {
   std::string complaints_;
 };
 
+/// What is said of rotary angles in the object of that name, flattened: only their base may be.
+void require_plain_rope(Settings& settings, const std::string& name) {
+  for (const char* type : {"rope_type", "type"}) {
+    const std::string full = fmt::format("{}.{}", name, type);
+    if (settings.given(full) && settings.at(full) != "default")
+      settings.complain(full, "is not supported (only \"default\")");
+  }
+  for (const auto& [key, value] : settings.at(name).items())
+    if (value.is_object())
+      settings.complain(fmt::format("{}.{}", name, key),
+                        "is not supported (one base for all layers)");
+  settings.allow(name + ".partial_rotary_factor", {1.0, 1});
+}
+
 /// Base of the rotary angles: Transformers 5 keeps it in rope_parameters, older ones in rope_theta.
 double rope_base(Settings& settings) {
-  double base = settings.number("rope_theta", 10000.0);
-  for (const char* name : {"rope_parameters", "rope_scaling"}) {
-    const Json& rope = settings.at(name);
-    if (rope.is_null()) continue;
-    const Json type = rope.contains("rope_type") ? rope["rope_type"] : rope.value("type", Json());
-    if (!type.is_null() && type != "default")
-      settings.complain(name, "is not supported (rope_type)");
-    if (rope.contains("rope_theta") && rope["rope_theta"].is_number())
-      base = rope["rope_theta"].get<double>();
+  std::string base = "rope_theta";
+  settings.number(base, 0);  // looked at, though another counts
+  for (const std::string name : {"rope_parameters", "rope_scaling"}) {
+    if (!settings.has(name)) continue;
+    if (!settings.at(name).is_object()) {
+      settings.complain(name, "is not an object");
+      continue;
+    }
+    settings.flatten(name.c_str());
+    require_plain_rope(settings, name);
+    if (settings.has(name + ".rope_theta")) base = name + ".rope_theta";
   }
   settings.allow("partial_rotary_factor", {1.0, 1});
-  return base;
+  const double value = settings.number(base, 10000.0);
+  if (!(value > 0)) settings.complain(base, "is not above 0");
+  return value;
 }
 
 /// What all layers of Qwen3-MoE have in place of one feed-forward layer.
@@ -90,7 +120,10 @@ void read_experts(Settings& settings, deck::Model& m) {
   m.experts_per_token = settings.count("num_experts_per_tok");
   m.expert_hidden = settings.count("moe_intermediate_size");
   m.renormalise_experts = settings.flag("norm_topk_prob", false);
-  m.router_loss = settings.number("router_aux_loss_coef", 0.001);
+  // Transformers adds it where it gives the router's logits out, and nowhere else.
+  const double weight = settings.number("router_aux_loss_coef", 0.001);
+  m.router_loss = settings.flag("output_router_logits", false) ? weight : 0;
+  if (weight < 0) settings.complain("router_aux_loss_coef", "is below 0");
   settings.allow("decoder_sparse_step", {1});
   settings.allow("mlp_only_layers", {Json::array()});
   if (m.experts_per_token > m.experts)
@@ -119,12 +152,10 @@ deck::Model read_llama(Settings& settings, const std::string& architecture) {
   if (experts) read_experts(settings, m);
   settings.allow("hidden_act", {"silu", "swish"});
   settings.allow("use_sliding_window", {false});
-  if (const Json& types = settings.at("layer_types"); types.is_array())
-    for (const Json& type : types)
-      if (type != "full_attention") {
-        settings.complain("layer_types", "is not supported (only full_attention)");
-        break;
-      }
+  if (const Json& types = settings.at("layer_types"); !types.is_null())
+    if (!types.is_array() || std::any_of(types.begin(), types.end(),
+                                         [](const Json& type) { return type != "full_attention"; }))
+      settings.complain("layer_types", "is not supported (only full_attention)");
   return m;
 }
 
@@ -151,15 +182,33 @@ deck::Model read_gpt2(Settings& settings) {
   return m;
 }
 
-std::string architecture_in(const Json& config) {
+/// The architectures that Tern has, and Transformers' types of their settings.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> known{
+    {{"LlamaForCausalLM", "llama"},
+     {"Qwen3ForCausalLM", "qwen3"},
+     {"Qwen3MoeForCausalLM", "qwen3_moe"},
+     {"GPT2LMHeadModel", "gpt2"}}};
+
+/// Transformers goes by model_type, people by architectures: they must not contradict each other.
+std::string architecture_in(const Json& config, const std::filesystem::path& file) {
   const Json listed = config.value("architectures", Json());
-  if (listed.is_array() && !listed.empty() && listed[0].is_string())
-    return listed[0].get<std::string>();
-  const std::string type = config.value("model_type", "");
-  if (type == "llama") return "LlamaForCausalLM";
-  if (type == "qwen3") return "Qwen3ForCausalLM";
-  if (type == "qwen3_moe") return "Qwen3MoeForCausalLM";
-  return type == "gpt2" ? "GPT2LMHeadModel" : type;
+  const Json type = config.value("model_type", Json());
+  const Json first = listed.is_array() && !listed.empty() ? listed[0] : Json();
+  const Json name = listed.is_string() ? listed : first;
+  const auto found = std::find_if(known.begin(), known.end(), [&](const auto& each) {
+    return name.is_null() ? type == each.second : name == each.first;
+  });
+  if (found == known.end())
+    user_error(
+        "{}: a model of architectures = {} and model_type = {} is not one that Tern has: "
+        "LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM, GPT2LMHeadModel",
+        file.string(), listed.dump(), type.dump());
+  if (!type.is_null() && type != found->second)
+    user_error(
+        "{}: architectures = {} contradicts model_type = {}, by which Transformers takes it for "
+        "another model; that of {} is \"{}\"",
+        file.string(), listed.dump(), type.dump(), found->first, found->second);
+  return std::string(found->first);
 }
 
 Json parse_file(const std::filesystem::path& file) {
@@ -201,8 +250,7 @@ Json experts_config(const deck::Model& m) {
           {"norm_topk_prob", m.renormalise_experts},
           {"num_experts", m.experts},
           {"num_experts_per_tok", m.experts_per_token},
-          {"output_router_logits", false},
-          {"router_aux_loss_coef", m.router_loss}};
+          {"output_router_logits", m.router_loss > 0}};
 }
 
 Json llama_config(const deck::Model& m) {
@@ -225,6 +273,7 @@ Json llama_config(const deck::Model& m) {
   else
     config["mlp_bias"] = m.ffn_bias;
   if (m.experts > 0) config.update(experts_config(m));
+  if (m.router_loss > 0) config["router_aux_loss_coef"] = m.router_loss;
   return config;
 }
 
@@ -233,18 +282,11 @@ Json llama_config(const deck::Model& m) {
 Config read_config(const std::filesystem::path& file) {
   const Json json = parse_file(file);
   Config result;
-  result.architecture = architecture_in(json);
+  result.architecture = architecture_in(json, file);
   Settings settings(json, file);
-  if (result.architecture == "LlamaForCausalLM" || result.architecture == "Qwen3ForCausalLM" ||
-      result.architecture == "Qwen3MoeForCausalLM")
-    result.model = read_llama(settings, result.architecture);
-  else if (result.architecture == "GPT2LMHeadModel")
-    result.model = read_gpt2(settings);
-  else
-    user_error(
-        "{}: architecture '{}' is not one of LlamaForCausalLM, Qwen3ForCausalLM, "
-        "Qwen3MoeForCausalLM, GPT2LMHeadModel",
-        file.string(), result.architecture);
+  result.model = result.architecture == "GPT2LMHeadModel"
+                     ? read_gpt2(settings)
+                     : read_llama(settings, result.architecture);
   if (settings.has("quantization_config"))
     settings.complain("quantization_config", "is not supported (float weights only)");
   settings.finish();
@@ -266,6 +308,18 @@ std::string config_text(const std::string& architecture, const deck::Model& mode
   config["dtype"] = config["torch_dtype"] = dtype == Dtype::f32 ? "float32" : "bfloat16";
   config["use_cache"] = true;
   return json_text(config, 2) + "\n";
+}
+
+std::string config_like(const std::string& original, bool own_head, bool float32) {
+  Json config = try_ordered_json(original);
+  TERN_REQUIRE(config.is_object(), "a config that has been read is none");
+  const auto set = [&](const char* name, const Json& value) {
+    if (config.contains(name)) config[name] = value;
+  };
+  if (float32) set("dtype", "float32"), set("torch_dtype", "float32");
+  if (own_head) config["tie_word_embeddings"] = false;
+  const bool same = config == try_ordered_json(original);
+  return same ? original : json_text(config, 2) + "\n";
 }
 
 std::string generation_config_text(const TransformersTokens& tokens) {
