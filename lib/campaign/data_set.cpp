@@ -77,11 +77,18 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
   const std::size_t context = size(deck.model.context);
   set.shards = std::make_unique<data::Shards>(patterns, size(deck.model.vocabulary),
                                               size(deck.data.threads));
-  if (deck.objective.kind == "block_diffusion")
+  if (deck.objective.kind == "block_diffusion") {
+    const std::size_t mask = size(deck.model.vocabulary) - 1;
+    if (set.shards->largest_token() == mask)
+      user_error(
+          "&data {} holds token {}, which block diffusion takes for its mask, the last of &model "
+          "vocabulary = {}: write {} or more",
+          fmt::join(patterns, ", "), mask, deck.model.vocabulary, deck.model.vocabulary + 1);
     set.source = std::make_unique<data::BlockSource>(*set.shards, context,
                                                      size(deck.objective.block_length));
-  else
+  } else {
     set.source = std::make_unique<data::NextTokenSource>(*set.shards, context);
+  }
   if (set.source->rows() == 0)
     user_error(
         "&data {} holds {} tokens, too few for one sequence of &model context = {} + 1: add data "

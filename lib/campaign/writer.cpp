@@ -26,6 +26,12 @@ std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck) {
         "the tokenizer '{}' has {} tokens, more than &model vocabulary = {}: they do not belong "
         "together",
         deck.data.tokenizer, tokenizer->vocabulary(), deck.model.vocabulary);
+  if (deck.objective.kind == "block_diffusion" &&
+      tokenizer->vocabulary() == static_cast<std::size_t>(deck.model.vocabulary))
+    user_error(
+        "the tokenizer '{}' has {} tokens, as many as &model vocabulary, whose last is the mask of "
+        "block diffusion: write vocabulary = {} or more",
+        deck.data.tokenizer, tokenizer->vocabulary(), deck.model.vocabulary + 1);
   return tokenizer;
 }
 

@@ -65,13 +65,14 @@ Shard open_shard(const std::filesystem::path& path) {
   return shard;
 }
 
+/// The largest token of a part of a shard.
 template <class Token>
-void check_vocabulary(const Shard& shard, std::size_t first, std::size_t last,
-                      std::size_t vocabulary) {
+std::size_t check_vocabulary(const Shard& shard, std::size_t first, std::size_t last,
+                             std::size_t vocabulary) {
   const Token* tokens = shard.tokens<Token>();
   Token largest = 0;
   for (std::size_t i = first; i < last; ++i) largest = std::max(largest, tokens[i]);
-  if (largest < vocabulary) return;
+  if (largest < vocabulary) return largest;
   const Token* bad =
       std::find_if(tokens + first, tokens + last, [&](Token t) { return t >= vocabulary; });
   user_error(
@@ -80,9 +81,10 @@ void check_vocabulary(const Shard& shard, std::size_t first, std::size_t last,
       shard.file.path().string(), *bad, bad - tokens, vocabulary);
 }
 
-/// Scans all shards in chunks; the error names the first bad token of some chunk.
-void check_vocabulary(const std::vector<Shard>& shards, std::size_t vocabulary,
-                      std::size_t threads) {
+/// Scans all shards in chunks, for their largest token; the error names the first bad token of some
+/// chunk.
+std::size_t check_vocabulary(const std::vector<Shard>& shards, std::size_t vocabulary,
+                             std::size_t threads) {
   struct Chunk {
     const Shard* shard;
     std::size_t first, last;
@@ -92,19 +94,21 @@ void check_vocabulary(const std::vector<Shard>& shards, std::size_t vocabulary,
     for (std::size_t first = 0; first < shard.count; first += scan_chunk)
       chunks.push_back({&shard, first, std::min(shard.count, first + scan_chunk)});
   }
+  std::vector<std::size_t> largest(chunks.size(), 0);
   detail::parallel_for(chunks.size(), threads, [&](std::size_t i) {
     const Chunk& c = chunks[i];
-    if (c.shard->width == 2)
-      check_vocabulary<std::uint16_t>(*c.shard, c.first, c.last, vocabulary);
-    else
-      check_vocabulary<std::uint32_t>(*c.shard, c.first, c.last, vocabulary);
+    largest[i] = c.shard->width == 2
+                     ? check_vocabulary<std::uint16_t>(*c.shard, c.first, c.last, vocabulary)
+                     : check_vocabulary<std::uint32_t>(*c.shard, c.first, c.last, vocabulary);
   });
+  return largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
 }
 
 }  // namespace
 
 struct Shards::Impl {
   std::vector<Shard> shards;
+  std::size_t largest = 0;
 };
 
 Shards::Shards(const std::vector<std::string>& patterns, std::size_t vocabulary,
@@ -114,7 +118,7 @@ Shards::Shards(const std::vector<std::string>& patterns, std::size_t vocabulary,
   for (const auto& path :
        detail::expand_wildcards(patterns, "token shard", "make shards with ./prepare text"))
     impl_->shards.push_back(open_shard(path));
-  check_vocabulary(impl_->shards, vocabulary, threads);
+  impl_->largest = check_vocabulary(impl_->shards, vocabulary, threads);
 }
 
 Shards::~Shards() = default;
@@ -125,6 +129,8 @@ std::size_t Shards::tokens() const {
   for (const Shard& shard : impl_->shards) sum += shard.count;
   return sum;
 }
+
+std::size_t Shards::largest_token() const { return impl_->largest; }
 
 std::size_t Shards::windows(std::size_t length) const {
   TERN_REQUIRE(length > 0);

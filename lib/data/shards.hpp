@@ -22,6 +22,7 @@ class Shards {
   Shards(Shards&&) noexcept;
 
   std::size_t tokens() const;
+  std::size_t largest_token() const;
   /// Number of windows of `length` + 1 tokens.
   std::size_t windows(std::size_t length) const;
   /// Copies window `w`: length + 1 tokens.
