@@ -17,7 +17,9 @@
 namespace tern::checkpoint {
 
 struct Tensor {
-  std::string path;                // "/model/layers/0/self_attn/q_proj/weight", "/optimizer/m/..."
+  /// "/model/layers/0/self_attn/q_proj/weight" or, of the optimizer, the state's name before it:
+  /// "/optimizer/exp_avg/model/layers/0/self_attn/q_proj/weight" (docs/checkpoints.md).
+  std::string path;
   std::vector<std::size_t> shape;  // as a reader should see it
 };
 
