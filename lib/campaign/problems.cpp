@@ -145,30 +145,55 @@ std::string page(const std::vector<Solution>& solutions) {
   return text;
 }
 
+namespace {
+
+/// The text behind the tokens that were given, without the end tokens that fill its last block.
+Continuation behind(const Tokens& given, Tokens written, const deck::Deck& deck,
+                    const data::Tokenizer& tokenizer) {
+  const auto shared = static_cast<std::ptrdiff_t>(std::min(given.size(), written.size()));
+  written.erase(written.begin(), written.begin() + shared);
+  const std::size_t length = given.size() + written.size();
+  const auto wanted = static_cast<std::size_t>(deck.generation.max_tokens);
+  const bool fills = length == static_cast<std::size_t>(deck.model.context) &&
+                     written.size() < wanted &&
+                     (written.empty() || written.back() != tokenizer.end_of_text());
+  while (!written.empty() && written.back() == tokenizer.end_of_text()) written.pop_back();
+  return {tokenizer.decode(written), fills};
+}
+
+}  // namespace
+
 template <class T>
-std::vector<std::string> write_freely(plan::Workload<T>& w, const deck::Deck& deck,
-                                      const data::Tokenizer& tokenizer, const std::string& prompt) {
+std::vector<Continuation> write_freely(plan::Workload<T>& w, const deck::Deck& deck,
+                                       const data::Tokenizer& tokenizer,
+                                       const std::string& prompt) {
   TERN_REQUIRE(w.sampler.has_value(), "no sampler");
   Tokens tokens;
-  if (deck::holds_samples(deck.data))
+  const bool clean = deck::conditioned(deck), of_samples = deck::holds_samples(deck.data);
+  std::vector<generate::LevelRule> levels = plan::level_rules(deck);
+  if (of_samples) {
     tokens = data::question_tokens({prompt, "", "", ""}, tokenizer, sample_rules(deck));
-  else
+  } else {
+    tokens = tokenizer.affixes().before;
     tokenizer.encode(prompt, tokens);
+    levels.back().tokens = std::min(
+        levels.back().tokens, tokens.size() + static_cast<std::size_t>(deck.generation.max_tokens));
+  }
   const auto samples = static_cast<std::size_t>(deck.generation.samples);
-  const bool clean = deck::conditioned(deck);
   const std::vector<Tokens> prompts(samples, clean ? tokens : Tokens{});
   const std::vector<std::vector<Tokens>> given(clean ? 0 : samples, {tokens});
-  const auto written = w.sampler->sample(w.context, prompts, plan::level_rules(deck), given,
-                                         sampling_of(deck, tokenizer));
-  std::vector<std::string> texts;
-  for (const auto& levels : written) {
-    if (!deck::holds_samples(deck.data)) {
-      texts.push_back(tokenizer.decode(levels.back()));
+  const auto all =
+      w.sampler->sample(w.context, prompts, levels, given, sampling_of(deck, tokenizer));
+  std::vector<Continuation> texts;
+  for (const auto& written : all) {
+    if (!of_samples) {
+      texts.push_back(behind(tokens, written.back(), deck, tokenizer));
       continue;
     }
     texts.emplace_back();
-    for (const std::string& segment : segments(levels, deck, tokenizer))
-      texts.back() += "\n" + segment;
+    std::vector<std::string> parts = segments(written, deck, tokenizer);
+    if (!clean && !parts.empty()) parts.erase(parts.begin());  // the prompt itself
+    for (const std::string& segment : parts) texts.back().text += "\n" + segment;
   }
   return texts;
 }
@@ -181,9 +206,9 @@ template std::optional<Accuracy> solve(plan::Workload<bf16>&, const deck::Deck&,
                                        const std::vector<data::Sample>&, std::size_t,
                                        const data::Tokenizer&, comm::Group&,
                                        const std::function<bool()>&);
-template std::vector<std::string> write_freely(plan::Workload<float>&, const deck::Deck&,
-                                               const data::Tokenizer&, const std::string&);
-template std::vector<std::string> write_freely(plan::Workload<bf16>&, const deck::Deck&,
-                                               const data::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_freely(plan::Workload<float>&, const deck::Deck&,
+                                                const data::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_freely(plan::Workload<bf16>&, const deck::Deck&,
+                                                const data::Tokenizer&, const std::string&);
 
 }  // namespace tern::campaign

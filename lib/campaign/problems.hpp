@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "campaign/data_set.hpp"
+#include "campaign/writer.hpp"
 #include "plan/workload.hpp"
 
 namespace tern::campaign {
@@ -48,9 +49,10 @@ std::string summary(const Accuracy& accuracy);
 /// The solutions as a page of text.
 std::string page(const std::vector<Solution>& solutions);
 
-/// Texts of a model that was given `prompt` as its question, or, unconditional, as its beginning.
+/// Texts of a model that was given `prompt` as its question, or, unconditional, as its beginning:
+/// then they go on from it, by at most &generation max_tokens.
 template <class T>
-std::vector<std::string> write_freely(plan::Workload<T>& workload, const deck::Deck& deck,
-                                      const data::Tokenizer& tokenizer, const std::string& prompt);
+std::vector<Continuation> write_freely(plan::Workload<T>& workload, const deck::Deck& deck,
+                                       const data::Tokenizer& tokenizer, const std::string& prompt);
 
 }  // namespace tern::campaign

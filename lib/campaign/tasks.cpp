@@ -176,9 +176,9 @@ void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::M
                          ? write_freely(loaded.workload, one, *tokenizer, prompt)
                          : write_samples(loaded.workload, one, *tokenizer, prompt);
   std::size_t bytes = 0;
-  for (const std::string& text : texts) {
-    log.line("---\n{}{}", prompt, text);
-    bytes += text.size();
+  for (const Continuation& text : texts) {
+    log.line("---\n{}{}{}", prompt, text.text, note(text, deck));
+    bytes += text.text.size();
   }
   log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());
 }

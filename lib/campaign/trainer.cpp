@@ -321,9 +321,9 @@ template <class T>
 void Trainer<T>::write_samples() {
   if (!data_.tokenizer || !workload_.generator) return;
   std::string page = fmt::format("step {}\n", state_.step);
-  for (const std::string& text :
+  for (const Continuation& text :
        campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))
-    page += fmt::format("---\n{}{}\n", deck_.generation.prompt, text);
+    page += fmt::format("---\n{}{}{}\n", deck_.generation.prompt, text.text, note(text, deck_));
   if (world_.rank() == 0) detail::replace_file(directory_.samples(), page);
   if (state_.step >= deck_.campaign.max_steps || stop_ != Stop::none)
     log_.line("sample at {}", page);

@@ -65,9 +65,9 @@ Prompt prompt_of(const deck::Deck& deck, const data::Tokenizer& tokenizer,
 }  // namespace
 
 template <class T>
-std::vector<std::string> write_samples(plan::Workload<T>& w, const deck::Deck& deck,
-                                       const data::Tokenizer& tokenizer,
-                                       const std::string& prompt) {
+std::vector<Continuation> write_samples(plan::Workload<T>& w, const deck::Deck& deck,
+                                        const data::Tokenizer& tokenizer,
+                                        const std::string& prompt) {
   TERN_REQUIRE(w.generator.has_value(), "samples = {}", deck.generation.samples);
   const Prompt start = prompt_of(deck, tokenizer, prompt);
   const auto& g = deck.generation;
@@ -79,15 +79,23 @@ std::vector<std::string> write_samples(plan::Workload<T>& w, const deck::Deck& d
   options.vocabulary = tokenizer.vocabulary();
   const std::vector<std::vector<std::int32_t>> prompts(static_cast<std::size_t>(g.samples),
                                                        start.tokens);
-  std::vector<std::string> texts;
+  const auto context = static_cast<std::size_t>(deck.model.context);
+  std::vector<Continuation> texts;
   for (const auto& written : w.generator->generate(w.context, prompts, options))
-    texts.push_back(start.separator + tokenizer.decode(written));
+    texts.push_back(
+        {start.separator + tokenizer.decode(written),
+         start.tokens.size() + written.size() == context && written.size() < options.max_new});
   return texts;
 }
 
-template std::vector<std::string> write_samples(plan::Workload<float>&, const deck::Deck&,
-                                                const data::Tokenizer&, const std::string&);
-template std::vector<std::string> write_samples(plan::Workload<bf16>&, const deck::Deck&,
-                                                const data::Tokenizer&, const std::string&);
+std::string note(const Continuation& continuation, const deck::Deck& deck) {
+  if (!continuation.fills_context) return "";
+  return fmt::format("\n(ends here: &model context = {} is full)", deck.model.context);
+}
+
+template std::vector<Continuation> write_samples(plan::Workload<float>&, const deck::Deck&,
+                                                 const data::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_samples(plan::Workload<bf16>&, const deck::Deck&,
+                                                 const data::Tokenizer&, const std::string&);
 
 }  // namespace tern::campaign

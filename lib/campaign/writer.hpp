@@ -17,10 +17,19 @@ std::vector<std::filesystem::path> tokenizer_search(const deck::Deck& deck);
 /// The tokenizer of &data tokenizer.
 std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck);
 
+/// What a model wrote behind a prompt.
+struct Continuation {
+  std::string text;
+  bool fills_context = false;  // it ends there: not of itself, nor by max_tokens
+};
+/// What a reader of it must know; empty: nothing.
+std::string note(const Continuation& continuation, const deck::Deck& deck);
+
 /// &generation samples continuations of `prompt` (an empty one starts after end of text), of at
 /// most max_tokens tokens each, prompt not included; of kind = 'supervised', answers to it.
 template <class T>
-std::vector<std::string> write_samples(plan::Workload<T>& workload, const deck::Deck& deck,
-                                       const data::Tokenizer& tokenizer, const std::string& prompt);
+std::vector<Continuation> write_samples(plan::Workload<T>& workload, const deck::Deck& deck,
+                                        const data::Tokenizer& tokenizer,
+                                        const std::string& prompt);
 
 }  // namespace tern::campaign

@@ -147,6 +147,11 @@ std::vector<Piece> training_pieces(const Conversation& conversation, const ChatR
                place, name_of(all.back().role));
   if (all.size() < 2 || all[all.size() - 2].role != Role::user)
     user_error("{}: answers no message of the user; put one before it", place);
+  if (rules.form == ChatTemplate::qwen3 && last_question(all) == all.size())
+    user_error(
+        "{}: answers no question: every message of the user is a <tool_response>; put the question "
+        "before it, or write &data chat_template = 'chatml'",
+        place);
   std::vector<Piece> pieces = written(conversation, rules);
   if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& p) { return p.learned; }))
     user_error(

@@ -309,8 +309,41 @@ class Diffusion(Campaign):
         self.run_trainer(*options)
         losses = self.steps("run", "val/loss")
         self.assertLess(losses[40], losses[0])
+        text = self.run_trainer(*options, "--prompt", "ab", "--set", "generation.max_tokens=6")
+        written = [part.replace("<|endoftext|>", "|") for part in re.findall(r"---\n(ab.*?)(?=\n---)", text, re.S)]
+        self.assertEqual(len(written), 2)
+        for sample in written:
+            self.assertGreater(len(sample), 2)
+            self.assertLessEqual(len(sample), 8)
         text = self.run_trainer(*options, "--prompt", "ab")
-        self.assertEqual(text.count("---\nab"), 2)
+        for sample in re.findall(r"---\n(ab.*?)(?=\n---)", text, re.S):
+            length = len(sample.split("\n(")[0].replace("<|endoftext|>", "|"))
+            self.assertEqual("(ends here: &model context = 16 is full)" in sample, length == 16, sample)
+
+    def test_a_mask_that_is_a_token_is_refused(self):
+        write_shard(self.file("data/train_0.bin"), [97, 98, 270] * 500)
+        options = ("--set", "objective.kind='block_diffusion'", "--set", "objective.block_length=4")
+        text = self.run_trainer(*options, "--set", "model.vocabulary=271", code=1, ranks=2)
+        self.assertIn("holds token 270, which block diffusion takes for its mask, the last of &model vocabulary = 271: "
+                      "write 272 or more", text)
+        self.run_trainer(*options)
+        printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        names = list(map(chr, printable)) + [chr(256 + i) for i in range(256 - len(printable))]
+        os.mkdir(self.file("data/tokens"))
+        with open(self.file("data/tokens/tokenizer.json"), "w") as f:
+            json.dump({"model": {"type": "BPE", "vocab": {name: i for i, name in enumerate(names)}, "merges": []},
+                       "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+                       "added_tokens": [{"id": 256, "content": "<|endoftext|>", "special": True}]}, f)
+        named = ("--set", "data.tokenizer='data/tokens'", "--set", "output.directory=named")
+        text = self.run_trainer(*self.HDP, *named, "--set", "model.vocabulary=257", code=1)
+        self.assertIn("the tokenizer 'data/tokens' has 257 tokens, as many as &model vocabulary", text)
+        self.run_trainer(*self.HDP, *named, "--set", "model.vocabulary=258")
+
+    def test_a_prompt_that_is_part_of_the_sample_is_written_once(self):
+        options = self.HDP + ("--set", "objective.hierarchy='flat'", "--set", "objective.condition='none'")
+        self.run_trainer(*options)
+        text = self.run_trainer(*options, "--prompt", "3 and 4", "--set", "generation.samples=1")
+        self.assertEqual(text.count("3 and 4"), 1, text)
 
     def test_refusals(self):
         for change, words in (("data.plan_tokens=9", ("context", "48")), ("objective.hierarchy='hpd'", ("hdp",)),
@@ -375,6 +408,9 @@ class Tasks(Campaign):
         ours = self.run_trainer(*greedy)
         again = self.run_trainer(*greedy, "--set", "generation.checkpoint='hf'")
         self.assertEqual(ours.split("---")[1], again.split("---")[1])
+        self.assertNotIn("ends here", ours)
+        text = self.run_trainer("--prompt", "abc", "--set", "generation.max_tokens=100", "--set", "generation.samples=1")
+        self.assertRegex(text, r"(?s)---\nabc.{13}\n\(ends here: &model context = 16 is full\)\n---")
 
 
 if __name__ == "__main__":

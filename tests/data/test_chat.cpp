@@ -110,6 +110,13 @@ TEST(Chat, RefusesWhatCannotBeLearned) {
     refuses(chat({question, answer, answer}), rules, "answers no message");
   }
   refuses(chat({question, thoughtful}), qwen3, "thinking = .true.");
+  const Message response{Role::user, "<tool_response>\n4\n</tool_response>", {}};
+  for (const ChatRules& rules : {qwen3, thinking}) {
+    refuses(chat({response, answer}), rules, "answers no question");
+    EXPECT_EQ(learned_of(training_pieces(chat({question, answer, response, answer}), rules)).size(),
+              learned_of(training_pieces(chat({question, answer}), rules)).size());
+  }
+  EXPECT_NO_THROW(training_pieces(chat({response, answer}), chatml));
   EXPECT_EQ(learned_of(training_pieces(chat({question, thoughtful}), thinking)),
             "<think>\nhm\n</think>\n\na<|im_end|>");
 }
