@@ -1,7 +1,6 @@
 #include "campaign/bulk.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -15,35 +14,37 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-/// On rank 0.
-void open_directory(const deck::Deck& deck, const detail::BulkFiles& files,
-                    const Options& options) {
+void write(const fs::path& path, const std::string& text) {
+  if (!detail::replace_file(path, text))
+    user_error(
+        "{}: cannot be written; is the disk full? What is answered is kept in parts/: free some "
+        "space, then resume with --resume",
+        path.string());
+}
+
+/// Ready to be worked in, and locked. On rank 0.
+RunLock open_directory(const deck::Deck& deck, const detail::BulkFiles& files,
+                       const Options& options) {
   try {
+    fs::create_directories(files.directory);
+    RunLock lock(files.directory);
     if (options.fresh)
       for (const fs::path& path : {files.parts(), files.answers, files.rejects(), files.summary()})
         move_aside(path);
     for (const fs::path& path : {files.parts(), files.answers})
       if (!options.resume && fs::exists(path))
         user_error(
-            "{} is of an earlier run: go on with it by --resume, move it aside by --fresh, or set "
+            "{} is of an earlier run: resume it with --resume, move it aside with --fresh, or set "
             "another &output directory or &generation output",
             path.string());
-    fs::create_directories(files.directory);
     if (files.answers.has_parent_path()) fs::create_directories(files.answers.parent_path());
     const RunDirectory run{files.directory};
-    if (!run.holds_a_run()) std::ofstream(run.deck()) << deck::print(deck, false);
+    if (!run.holds_a_run()) write(run.deck(), deck::print(deck, false));
+    return lock;
   } catch (const fs::filesystem_error& e) {
     user_error("cannot use {}: {}; check &output directory and &generation output",
                e.path1().string(), e.code().message());
   }
-}
-
-void write(const fs::path& path, const std::string& text) {
-  if (!detail::replace_file(path, text))
-    user_error(
-        "{}: cannot be written; is the disk full? The answers are kept in parts/: free some "
-        "space, then go on by --resume",
-        path.string());
 }
 
 ordered_json with_label(ordered_json object, const data::ChatRequest& request) {
@@ -105,7 +106,7 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const Options& op
   answered_.assign(requests_.size(), 0);
   const comm::LongWait files;
   if (group_.rank() == 0) {
-    open_directory(deck, files_, options);
+    lock_ = open_directory(deck, files_, options);
     take_up();
   }
   group_.broadcast(answered_.data(), answered_.size(), 0);

@@ -21,6 +21,7 @@
 #include "campaign/campaign.hpp"
 #include "campaign/detail/bulk_parts.hpp"
 #include "campaign/detail/bulk_summary.hpp"
+#include "campaign/run_lock.hpp"
 #include "comm/mesh.hpp"
 #include "data/chat_answer.hpp"
 #include "data/chat_requests.hpp"
@@ -101,6 +102,7 @@ class Bulk {
   std::vector<std::uint8_t> answered_;  // by number of the request
   std::size_t remaining_ = 0;
   std::int64_t session_ = 1;
+  RunLock lock_;  // rank 0's
 };
 
 /// The whole task, on any number of ranks; with task = 'evaluate' the answers are judged as well

@@ -98,6 +98,19 @@ class Bulk(Campaign):
         self.assertIn("go on by --resume", text)
         self.assertIn("resumed: ", self.run_trainer(*options, "--resume"))
 
+    def test_one_process_at_a_time(self):
+        options = self.options("run", ("generation.stop", "'%%%'"), ("generation.batch", "1"))
+        child = subprocess.Popen(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        while self.parts("run") < 2 and child.poll() is None:
+            time.sleep(0.001)
+        child.send_signal(signal.SIGSTOP)  # so that it cannot end meanwhile
+        for option in ("--resume", "--fresh"):
+            self.assertIn(f"run is in use by process {child.pid} on ", self.run_trainer(*options, option, code=1))
+        child.send_signal(signal.SIGCONT)
+        child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 0)
+
     def test_what_changed_is_named(self):
         self.run_trainer(*self.options("run"))
         self.assertIn("is of an earlier run", self.run_trainer(*self.options("run"), code=1))
