@@ -16,6 +16,10 @@ using detail::Map, detail::Operations;
 /// Collectives beside other work hinder it for so much of their time (fully sharded: two H200,
 /// 2026-11-22, 350M GPT and Qwen3-4B).
 constexpr double exposed = 0.55;
+/// What the host does between two steps, s.
+constexpr double host = 0.17e-3;
+/// The share of a step that ranks wait for the slowest of them (two H200, 2026-11-22).
+constexpr double uneven = 0.015;
 
 double number(std::size_t value) { return static_cast<double>(value); }
 double number(std::int64_t value) { return static_cast<double>(value); }
@@ -33,8 +37,6 @@ class Stage {
                static_cast<std::size_t>(extents.pipeline), nullptr},
         rows_(number(layout.per_rank) * number(layout.tokens)),
         scored_(number(layout.per_rank) * scored_positions(deck, contents)),
-        keys_(seen_keys(deck, contents)),
-        spans_(deck.objective.kind == "block_diffusion" || contents.samples > 1),
         full_(optimizer::fully_sharded(deck, extents.data)) {
     const model::Layers held = model::layers_of(m_, share_);
     layers_ = number(held.end - held.first);
@@ -43,6 +45,9 @@ class Stage {
     ffn_ = number(m_.experts > 0 ? m_.experts_per_token * m_.expert_hidden : m_.ffn_hidden) /
            extents.tensor;
     up_ = m_.activation == "swiglu" ? 2 * ffn_ : ffn_;
+    const bool spans = deck.objective.kind == "block_diffusion" || contents.samples > 1;
+    attention_ = {rows_ * heads_, seen_keys(deck, contents), number(layout.tokens),
+                  number(m_.head_dim), spans};
   }
 
   StepTime micro_step() const {
@@ -51,7 +56,7 @@ class Stage {
     const double inner = number(model::passes_of(m_));
     StepTime pass = layers_ * block();
     pass.passes +=
-        op_.pass((inner > 1 ? 18 : 6) * stream(), 5);  // final norm; states and their sums
+        op_.pass((inner > 1 ? 18 : 6) * stream(), 9);  // final norm; states and their sums
     StepTime time = steps * inner * pass;
     if (share_.last()) time.head += steps * head();
     if (share_.first()) time.passes += embedding();
@@ -65,7 +70,7 @@ class Stage {
   StepTime update() const {
     StepTime time;
     const double all = parameters(), owned = deck_.parallel.shard == "none" ? all : all / ranks();
-    time.optimizer = op_.pass(4 * (full_ ? owned : all), 4) + op_.pass(4 * owned, 6) +
+    time.optimizer = host + op_.pass(4 * (full_ ? owned : all), 4) + op_.pass(4 * owned, 6) +
                      op_.pass((deck_.optimizer.ema > 0 ? 12 : 0) * owned, 1) + change(owned);
     if (extents_.data > 1) time.exchange = exchange(all);
     if (extents_.pipeline > 1 && m_.tie_embeddings)
@@ -104,7 +109,7 @@ class Stage {
   StepTime block() const {
     StepTime time = forward();
     time += backward();
-    if (deck_.precision.recompute == "block") time += forward();
+    if (deck_.precision.recompute == "block") time += again();
     if (extents_.tensor > 1)
       time.exchange +=
           op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, extents_.tensor, 4);
@@ -115,7 +120,7 @@ class Stage {
     StepTime time;
     for (const Map& map : attention_maps()) time.products += op_.forward(map, rows_);
     time.products += ffn([&](const Map& map) { return op_.forward(map, rows_); }, 1);
-    time.attention = op_.attention_forward(rows_ * heads_, keys_, number(m_.head_dim), spans_);
+    time.attention = op_.forward(attention_);
     // Two norms, and what a branch is added to is copied and read by the product.
     time.passes = op_.pass(10 * stream(), 4) + heads(2, 3) + op_.pass(gate(3, 2), 1);
     if (deck_.model.dropout > 0)
@@ -123,11 +128,18 @@ class Stage {
     return time;
   }
 
+  /// Backward needs what the last product of a block is given, not what it makes.
+  StepTime again() const {
+    StepTime time = forward();
+    if (m_.experts == 0) time.products -= op_.forward(ffn_maps().back(), rows_);
+    return time;
+  }
+
   StepTime backward() const {
     StepTime time;
     for (const Map& map : attention_maps()) time.products += op_.backward(map, rows_);
     time.products += ffn([&](const Map& map) { return op_.backward(map, rows_); }, 2);
-    time.attention = op_.attention_backward(rows_ * heads_, keys_, number(m_.head_dim), spans_);
+    time.attention = op_.backward(attention_);
     time.passes = op_.pass(8 * stream(), 6) + heads(2, 3) + op_.pass(gate(5, 3), 1);
     if (deck_.model.dropout > 0)
       time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(2 * stream()));
@@ -146,7 +158,7 @@ class Stage {
   double heads(double rotated, double normed) const {
     const double bytes = rows_ * (heads_ + kv_heads_) * number(m_.head_dim) * op_.bytes();
     return (m_.position == "rope" ? op_.pass(rotated * bytes) : 0) +
-           (m_.qk_norm ? op_.pass(normed * bytes, 2) : 0);
+           (m_.qk_norm ? op_.pass(normed * bytes, 3) : 0);
   }
   /// Bytes of the activation, of which gated ones read or write twice as much on one side.
   double gate(double gated, double plain) const {
@@ -208,8 +220,9 @@ class Stage {
   const Operations& op_;
   comm::Extents extents_;
   model::Share share_;
-  double rows_, scored_, keys_;
-  bool spans_, full_;
+  double rows_, scored_;
+  detail::Attention attention_;
+  bool full_;
   double layers_, heads_, kv_heads_, ffn_, up_;
 };
 
@@ -239,14 +252,16 @@ std::optional<StepTime> step_time(const deck::Deck& deck, const Layout& layout,
   if (!device) return std::nullopt;
   const Operations operations(deck, *device);
   StepTime slowest, update;
+  double through = 0;  // all stages, a micro-step's way
   for (int stage = 0; stage < extents.pipeline; ++stage) {
     const Stage one(deck, operations, layout, extents, contents, stage);
     const StepTime micro = one.micro_step(), after = one.update();
+    through += micro.total();
     if (micro.total() > slowest.total()) slowest = micro;
     if (after.total() > update.total()) update = after;
   }
   StepTime time = number(layout.accumulation) * slowest;
-  time.waiting = (extents.pipeline - 1) * slowest.total();
+  time.waiting = through - slowest.total() + (extents.ranks() > 1 ? uneven * time.total() : 0);
   time += update;
   return time;
 }

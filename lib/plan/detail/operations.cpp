@@ -3,56 +3,60 @@
 #include <algorithm>
 
 namespace tern::plan::detail {
-namespace {
 
-// Shares of the data sheet's rates, from H200s. bf16 and fp8: where the 160 and 147 ms of 32 x 1024
-// tokens of the 350M GPT go, 2026-11-22.
-struct Shares {
+// Shares of the data sheet's rates, and least times, from H200s. bf16 and fp8: where the 160 and
+// 147 ms of 32 x 1024 tokens of the 350M GPT go. fp32, which has portable kernels alone: fitted to
+// the four small decks, whose kernels are short. 2026-11-22.
+struct Operations::Shares {
   double products;
   double causal_forward, causal_backward;  // attention's FLOPs, of the pairs that are allowed
   double spans_forward, spans_backward;    // of the tiles that are met
   double memory;
+  double newton_schulz;  // bf16: 12 layers of 768 on an H100, 2026-11-21: 4.4 ms
+  double kernel;         // s, the least that one takes
 };
-constexpr Shares bf16_shares{0.68, 0.335, 0.174, 0.22, 0.20, 0.85};
-constexpr Shares fp32_shares{0.60, 0.10, 0.05, 0.10, 0.05, 0.36};
+
+namespace {
+
+constexpr Operations::Shares bf16_shares{0.68, 0.335, 0.174, 0.22, 0.20, 0.85, 0.4, 5e-6};
+constexpr Operations::Shares fp32_shares{0.18, 0.10, 0.05, 0.10, 0.05, 0.36, 0.0094, 13e-6};
 constexpr double fp8_products = 0.55;
-constexpr double expert_products = 0.29;        // of experts' 512 rows or so, as bench_engine's
-constexpr double newton_schulz_products = 0.4;  // 12 layers of 768 on an H100, 2026-11-21: 4.4 ms
-constexpr double narrow = 48;  // numbers by which a product's least size is as if smaller
+constexpr double expert_products = 0.29;  // of experts' 512 rows or so, as bench_engine's
+constexpr double narrow = 48;  // bf16: numbers by which a product's least size is as if smaller
 constexpr double tile = 128;   // keys
 // Causal attention of heads of 128 beside those of 64: cuDNN alone, 2026-11-21.
 constexpr double of_wide_heads = 1.3;
+// In fp32 a team goes through the keys of a row one tile after another, and there are few teams:
+// seconds a key of heads of 64, of which half is for the scores.
+constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
 constexpr double dropped = 120e9;  // numbers a second: a draw of Philox for every four
-constexpr double kernel = 5e-6;    // s, the least that one takes
 // Of NVLink's rate: of two ranks, and of more.
 constexpr double of_two = 0.49, of_more = 0.80, collective = 50e-6;  // s besides
 
 double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
 
-const Shares& shares(bool fp32) { return fp32 ? fp32_shares : bf16_shares; }
-
 }  // namespace
 
 Operations::Operations(const deck::Deck& deck, const KnownDevice& device)
     : device_(device),
+      shares_(deck.precision.compute == "fp32" ? fp32_shares : bf16_shares),
       fp8_(deck.precision.compute == "fp8" && device.tflops_fp8 > device.tflops_bf16),
       fp32_(deck.precision.compute == "fp32"),
       bytes_(fp32_ ? 4 : 2),
       flops_(1e12 * (fp32_ ? device.tflops_fp32 : device.tflops_bf16)) {}
 
 double Operations::product(double flops, double least) const {
-  const double share = shares(fp32_).products * std::max(0.1, 1 - narrow / least);
-  return std::max(kernel, flops / (share * flops_));
+  const double share = shares_.products * (fp32_ ? 1 : std::max(0.1, 1 - narrow / least));
+  return std::max(shares_.kernel, flops / (share * flops_));
 }
 
 double Operations::expert_product(double flops) const {
-  return std::max(kernel, flops / (expert_products * flops_));
+  return std::max(shares_.kernel, flops / (expert_products * flops_));
 }
 
 // Five iterations of three products, and three passes.
 double Operations::newton_schulz(double flops, double groups) const {
-  const double share = fp32_ ? fp32_shares.products : newton_schulz_products;
-  return std::max(18 * groups * kernel, flops / (share * flops_));
+  return std::max(18 * groups * shares_.kernel, flops / (shares_.newton_schulz * flops_));
 }
 
 double Operations::rounding(double bytes) const { return pass(bytes, 4); }
@@ -73,29 +77,31 @@ double Operations::backward(const Map& map, double rows) const {
          rounding(6 * rows * map.out + 5 * map.in * (rows + map.out));
 }
 
-double Operations::attention(double flops, double share, double kernels) const {
-  return std::max(kernels * kernel, flops / (share * flops_));
+double Operations::attention(const Attention& a, double products, double share,
+                             double a_key) const {
+  const double keys = a.keys + (a.spans ? tile : 0);
+  const double flops = 2 * products * a.queries * keys * a.head_dim;
+  const double in_turn = fp32_ ? a_key * a.tokens * (a.head_dim + 64) / 128 : 0;
+  return std::max({shares_.kernel, flops / (share * flops_), in_turn});
 }
 
-double Operations::attention_forward(double queries, double keys, double head_dim,
-                                     bool spans) const {
-  const Shares& s = shares(fp32_);
-  const double flops = 4 * queries * (keys + (spans ? tile : 0)) * head_dim;
-  return attention(flops, spans ? s.spans_forward : s.causal_forward * width_gain(head_dim), 1);
+double Operations::forward(const Attention& a) const {
+  const double causal = shares_.causal_forward * width_gain(a.head_dim);
+  return attention(a, 2, a.spans ? shares_.spans_forward : causal, key_forward);
 }
 
-double Operations::attention_backward(double queries, double keys, double head_dim,
-                                      bool spans) const {
-  const Shares& s = shares(fp32_);
-  const double flops = 10 * queries * (keys + (spans ? tile : 0)) * head_dim;
-  return attention(flops, spans ? s.spans_backward : s.causal_backward * width_gain(head_dim), 3);
+double Operations::backward(const Attention& a) const {
+  const double causal = shares_.causal_backward * width_gain(a.head_dim);
+  return attention(a, 5, a.spans ? shares_.spans_backward : causal, key_backward);
 }
 
 double Operations::pass(double bytes, double kernels) const {
-  return std::max(kernels * kernel, bytes / (shares(fp32_).memory * 1e12 * device_.terabytes));
+  return std::max(kernels * shares_.kernel, bytes / (shares_.memory * 1e12 * device_.terabytes));
 }
 
-double Operations::dropout(double numbers) const { return std::max(kernel, numbers / dropped); }
+double Operations::dropout(double numbers) const {
+  return std::max(shares_.kernel, numbers / dropped);
+}
 
 double Operations::exchange(double bytes, int ranks, double count) const {
   const double share = ranks > 2 ? of_more : of_two;

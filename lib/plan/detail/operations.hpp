@@ -10,8 +10,17 @@ struct Map {
   double in, out;
 };
 
+/// Of all heads of a micro-step.
+struct Attention {
+  double queries, keys, tokens;  // keys: that a query sees, on average; tokens: of a row
+  double head_dim;
+  bool spans;  // seen by tiles, else causally
+};
+
 class Operations {
  public:
+  struct Shares;
+
   /// In the deck's precision.
   Operations(const deck::Deck& deck, const KnownDevice& device);
 
@@ -28,10 +37,8 @@ class Operations {
   /// Matrices made orthogonal, in groups of one shape.
   double newton_schulz(double flops, double groups) const;
 
-  /// Of `queries` queries of all heads, of `head_dim` numbers, that see `keys` keys on average; by
-  /// `spans`, in tiles, or causally.
-  double attention_forward(double queries, double keys, double head_dim, bool spans) const;
-  double attention_backward(double queries, double keys, double head_dim, bool spans) const;
+  double forward(const Attention& a) const;
+  double backward(const Attention& a) const;
 
   /// A kernel, or several, bound by memory.
   double pass(double bytes, double kernels = 1) const;
@@ -41,10 +48,11 @@ class Operations {
   double exchange(double bytes, int ranks, double count = 1) const;
 
  private:
-  double attention(double flops, double share, double kernels) const;
+  double attention(const Attention& a, double products, double share, double a_key) const;
   double rounding(double bytes) const;
 
   const KnownDevice& device_;
+  const Shares& shares_;
   bool fp8_, fp32_;
   double bytes_, flops_;
 };
