@@ -29,7 +29,7 @@ constexpr const char* usage =
 
 constexpr const char* exit_codes =
     "\nexit codes: 0 done; 1 a mistake in deck, data or options, or output that could not be\n"
-    "written; 70 an internal error;\n"
+    "written; 70 an internal error, or a rank that waited too long for the others;\n"
     "74 ended, but the last checkpoint could not be written;\n"
     "75 stopped by a signal or the job's time limit, checkpoint written: run again with --resume;\n"
     "76 diverged: no finite validation loss, or too many steps in a row without a finite loss or\n"
@@ -58,7 +58,7 @@ po::options_description describe(CommandLine& line) {
       "show-batch", po::bool_switch(&o.show_batch),
       "supervised: print the first rows' tokens with role and mask and end")(
       "resume", po::bool_switch(&o.resume),
-      "go on from the newest good checkpoint; start anew if there is none")(
+      "resume from the newest good checkpoint; start from nothing if there is none")(
       "fresh", po::bool_switch(&o.fresh),
       "move an earlier run of the same name aside and start anew")(
       "prompt", po::value<std::string>()->value_name("TEXT"),
