@@ -68,13 +68,21 @@ DeviceWork::~DeviceWork() {
 }
 
 void DeviceWork::follow(const Operation& operation, void* stream) {
-  if (followed_.busy()) return;
+  const std::lock_guard lock(mutex_);
   cuda_check(cudaEventRecord(event_, static_cast<cudaStream_t>(stream)), "cudaEventRecord");
+  ++given_;
   followed_.begin(operation);
 }
 
 void DeviceWork::ask() {
-  if (followed_.busy() && cudaEventQuery(event_) != cudaErrorNotReady) followed_.end();
+  std::uint64_t given = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    given = given_;
+  }
+  if (!followed_.busy() || cudaEventQuery(event_) == cudaErrorNotReady) return;
+  const std::lock_guard lock(mutex_);
+  if (given_ == given) followed_.end();  // else what was done may not be the newest
 }
 
 }  // namespace tern::comm::detail

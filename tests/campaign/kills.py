@@ -83,9 +83,9 @@ class Killer:
             what = number.name
         reader.join(timeout=60)
         child.stdout.close()
-        # Negative: the signal came before main() began. mpirun itself ends with 1 after a SIGTERM.
+        # Negative: the signal came before main() began. mpirun itself ends with 1 after a SIGTERM, or crashes (-11).
         launched = what == "SIGTERM" and "-n" in command
-        if child.wait(timeout=60) not in (-number, 75, *((1, 143) if launched else ())):
+        if child.wait(timeout=60) not in (-number, 75, *((1, 143, -signal.SIGSEGV) if launched else ())):
             assert child.returncode in (0, 77), f"{number.name}: {child.returncode}: {''.join(self.output[-20:])}"
             self.quicker += 1
             return True

@@ -3,6 +3,9 @@
 #if defined(TERN_WITH_CUDA)
 #include <cuda_runtime.h>
 
+#include <cstdint>
+#include <mutex>
+
 #include "base/error.hpp"
 #include "comm/detail/wait.hpp"
 
@@ -13,10 +16,10 @@ inline void cuda_check(cudaError_t code, const char* what) {
     throw InternalError(fmt::format("{} failed: {}", what, cudaGetErrorString(code)));
 }
 
-/// Of one communicator: now and then an operation is followed, by an event behind it that a thread
-/// of all communicators asks for. The thread that gives operations asks nothing of the device: once
-/// too many wait there, every call blocks, perhaps that of the asking thread too, and the operation
-/// stays followed.
+/// Of one communicator: its newest operation, by an event behind it that a thread of all
+/// communicators asks for. Where an older one stands still, so does the newest. The thread that
+/// gives operations asks nothing of the device: once too many wait there, every call blocks,
+/// perhaps that of the asking thread too, and the operation given last stays followed.
 class DeviceWork {
  public:
   DeviceWork();
@@ -28,6 +31,8 @@ class DeviceWork {
 
  private:
   cudaEvent_t event_ = nullptr;
+  std::mutex mutex_;         // of what follows
+  std::uint64_t given_ = 0;  // operations
   Followed followed_;
 };
 
