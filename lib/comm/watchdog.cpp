@@ -17,8 +17,9 @@ namespace tern::comm::detail {
 namespace {
 
 constexpr int exit_code = 70;
-constexpr std::chrono::seconds grace(2);         // in which every rank that waits says so
-constexpr std::chrono::milliseconds apart(300);  // the lowest of them ends all
+constexpr std::chrono::seconds grace(2);  // in which every rank that waits says so
+// The lowest of them ends all, before the next would.
+constexpr std::chrono::seconds apart(3);
 constexpr unsigned abort_seconds = 20;
 
 std::string host_name() {
@@ -70,6 +71,9 @@ void Watchdog::end_all(const std::string& overdue) const {
       stderr);
   std::fflush(stderr);
   std::this_thread::sleep_for(grace + apart * std::min(rank_, 10));
+  // OpenMPI's launcher may hang where a rank aborts while others end MPI; one that just ends, it
+  // notices, and ends the others.
+  if (std::getenv("OMPI_COMM_WORLD_RANK")) std::_Exit(exit_code);
   // The main thread is within MPI, which may not let this one end the job: then the kernel ends
   // this rank, and whoever started the ranks ends the others.
   std::signal(SIGALRM, SIG_DFL);
