@@ -199,7 +199,8 @@ void describe(Group& group, Parallel& p) {
       .one_of({"none", "optimizer", "full"});
   group
       .add("wait_minutes", p.wait_minutes,
-           "how long a rank may wait for others before all end; beside work on files 24 times; 0: "
+           "how long a rank may wait for others before all end; 24 times as long during work on "
+           "files; 0: "
            "no limit")
       .unit("minutes")
       .at_least(0);
