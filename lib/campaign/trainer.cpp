@@ -252,8 +252,7 @@ void Trainer<T>::evaluate() {
     stop_ = Stop::interrupted;
     return;
   }
-  const bool better = state_.step > 0 && result->loss < state_.best_loss;
-  take_in(*result);
+  const bool better = take_in(*result);
   log_.line("step {:>6}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s){}",
             state_.step, result->loss, std::exp(result->loss), result->tokens, seconds,
             better ? "  best" : "");
@@ -274,20 +273,22 @@ void Trainer<T>::evaluate() {
   if (report_) report_->make();
 }
 
-/// What an evaluation changes in the state of the run.
+/// What an evaluation changes in the state of the run; whether it is the best so far.
 template <class T>
-void Trainer<T>::take_in(const objective::Score& result) {
+bool Trainer<T>::take_in(const objective::Score& result) {
   state_.evaluated_step = state_.step;
   state_.validation_loss = result.loss;
-  if (state_.step > 0 && result.loss < state_.best_loss) {
+  const bool better = state_.step > 0 && result.loss < state_.best_loss;
+  if (better) {
     state_.best_loss = result.loss;
     state_.best_step = state_.step;
     state_.evaluations_without_gain = 0;
   } else if (state_.step > 0) {
-    progressed_ = true;
     ++state_.evaluations_without_gain;
   }
+  if (state_.step > 0) progressed_ = true;
   stop_ = satisfied();
+  return better;
 }
 
 /// Exact match on the first problems of the validation set; nothing once the run is told to stop.

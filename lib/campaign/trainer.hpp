@@ -50,7 +50,7 @@ class Trainer {
   void watch(const StepResult& result);
   void log_step(const StepResult& result, double rate);
   void evaluate();
-  void take_in(const objective::Score& result);
+  bool take_in(const objective::Score& result);
   std::optional<Accuracy> solve_problems();
   void show(const Accuracy& accuracy, Values& values);
   void write_samples();
