@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "campaign/campaign.hpp"
+#include "comm/prologue.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -53,8 +54,7 @@ bool ignored(int number) {
 }  // namespace
 
 void watch_signals() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* rank = std::getenv(name)) speaks = std::strcmp(rank, "0") == 0;
+  speaks = comm::launched_rank().value_or(0) == 0;
   set(SIGPIPE, SIG_IGN);
   set(SIGXFSZ, SIG_IGN);  // the write fails instead
   for (const int number : signals)

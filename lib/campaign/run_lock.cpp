@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/json.hpp"
 #include "base/timer.hpp"
 
@@ -36,12 +37,6 @@ struct Owner {
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 /// When a process of this host started; empty if there is none of that number.

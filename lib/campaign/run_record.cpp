@@ -1,12 +1,12 @@
 #include "campaign/run_record.hpp"
 
 #include <fmt/chrono.h>
-#include <unistd.h>
 
 #include <Kokkos_Core.hpp>
 #include <ctime>
 #include <fstream>
 
+#include "base/host.hpp"
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "base/wait_policy.hpp"
@@ -19,11 +19,6 @@ namespace {
 
 std::string now() {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::time(nullptr)));
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
 }
 
 std::string processor() {

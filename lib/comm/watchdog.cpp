@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "comm/detail/wait.hpp"
 #include "comm/waits.hpp"
 
@@ -21,12 +22,6 @@ constexpr std::chrono::seconds grace(2);  // in which every rank that waits says
 // The lowest of them ends all, before the next would.
 constexpr std::chrono::seconds apart(3);
 constexpr unsigned abort_seconds = 20;
-
-std::string host_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
 
 }  // namespace
 
