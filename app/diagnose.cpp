@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/output.hpp"
 #include "base/wait_policy.hpp"
-#include "campaign/diagnose.hpp"
+#include "checks/diagnose.hpp"
 #include "comm/prologue.hpp"
 
 namespace {
@@ -27,7 +27,7 @@ constexpr const char* exit_codes =
 struct CommandLine {
   std::string help;  // what --help prints, if it is asked for
   bool no_rates = false, no_checks = false;
-  tern::campaign::DiagnoseOptions options;
+  tern::checks::DiagnoseOptions options;
 };
 
 CommandLine parse(int argc, char** argv) {
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
                                         .set_disable_warnings(true));
     const auto group = tern::comm::world();
     tern::Log log(session.rank() == 0);
-    return tern::campaign::diagnose(line.options, session, *group, log);
+    return tern::checks::diagnose(line.options, session, *group, log);
   });
   return tern::output_written() || code != 0 ? code : 1;
 }

@@ -7,8 +7,8 @@
 #include "base/wait_policy.hpp"
 #include "campaign/campaign.hpp"
 #include "campaign/command_line.hpp"
-#include "campaign/interrupt.hpp"
 #include "comm/prologue.hpp"
+#include "job/interrupt.hpp"
 
 using namespace tern;
 
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   hold_standard_streams();
   choose_wait_policy();  // may start the program again: before anything slow
   const Timer clock;
-  campaign::watch_signals();
+  job::watch_signals();
   // 1. Options and deck, and what is only to be shown: without MPI, by the first rank.
   campaign::CommandLine line;
   deck::Deck deck;
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   if (const auto code = prologue.exit_code()) return output_written() ? *code : 1;
   // 2. MPI starts, and from here on all ranks end together.
   const comm::Session session(&argc, &argv);
-  campaign::release_signals();
+  job::release_signals();
   const int code = comm::run_ranks([&]() -> int {
     prologue.rethrow();
     // 3. Kokkos takes this rank's device.

@@ -3,45 +3,47 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 
-#include "campaign/bulk.hpp"
+#include "answer/bulk.hpp"
 #include "campaign/epochs.hpp"
-#include "campaign/interrupt.hpp"
-#include "campaign/report.hpp"
-#include "campaign/run_directory.hpp"
-#include "campaign/run_record.hpp"
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
 #include "comm/waits.hpp"
 #include "deck/rules.hpp"
+#include "job/exit_code.hpp"
+#include "job/interrupt.hpp"
+#include "job/options.hpp"
+#include "job/run_directory.hpp"
+#include "job/run_record.hpp"
 #include "plan/devices.hpp"
 #include "plan/layouts.hpp"
 #include "plan/plan.hpp"
 #include "plan/remedies.hpp"
-#include "plan/workload.hpp"
+#include "report/report.hpp"
+#include "workload/workload.hpp"
 
 namespace tern::campaign {
 namespace {
 
 /// Says what runs, and keeps it beside the metrics; `code`, once it has ended. On rank 0.
-void record_run(const RunDirectory& directory, RunRecord& record, std::optional<int> code,
+void record_run(const job::RunDirectory& directory, job::RunRecord& record, std::optional<int> code,
                 Log& log) {
   if (!log.speaks()) return;
   if (code)
     record.end(*code);
   else
     log.line("{}", record.head());
-  if (!write_run_record(directory.path, record))
+  if (!job::write_run_record(directory.path, record))
     log.warning("{}/run.json could not be written", directory.path.string());
-  if (code) make_report(directory.path, log);
+  if (code) report::make_report(directory.path, log);
 }
 
 /// Rank 0 prepares the directory while the others wait; its failure is everybody's.
-RunLock agree_on_directory(const RunDirectory& directory, const deck::Deck& deck,
-                           const Options& options, comm::Group& group) {
-  RunLock lock;
+job::RunLock agree_on_directory(const job::RunDirectory& directory, const deck::Deck& deck,
+                                const job::Options& options, comm::Group& group) {
+  job::RunLock lock;
   const comm::LongWait files;
-  if (group.rank() == 0) lock = open_run_directory(directory, deck, options);
+  if (group.rank() == 0) lock = job::open_run_directory(directory, deck, options);
   group.barrier();
   return lock;
 }
@@ -49,8 +51,9 @@ RunLock agree_on_directory(const RunDirectory& directory, const deck::Deck& deck
 /// Opens the data of a deck whose plan depends on them: the steps of one that counts epochs are
 /// counted, in it and in its plan, and so is what samples fill of their rows. A dry run may be
 /// where the data are not.
-std::optional<TrainingData> see_data(deck::Deck& deck, plan::Plan& plan, const Options& options,
-                                     const comm::Mesh& mesh, Log& log) {
+std::optional<TrainingData> see_data(deck::Deck& deck, plan::Plan& plan,
+                                     const job::Options& options, const comm::Mesh& mesh,
+                                     Log& log) {
   const bool counts = deck.campaign.epochs > 0;
   const bool filled = options.dry_run && deck::holds_samples(deck.data);
   if (deck.campaign.task != "train" || !(counts || filled)) return std::nullopt;
@@ -74,20 +77,20 @@ std::optional<TrainingData> see_data(deck::Deck& deck, plan::Plan& plan, const O
 
 /// The plan whole, or in short where a run goes on.
 std::string table(const plan::Plan& plan, const deck::Deck& deck, const comm::Mesh& mesh,
-                  const RunDirectory& directory) {
+                  const job::RunDirectory& directory) {
   return directory.holds_a_run() ? plan::summary(plan, deck, mesh.extents())
                                  : plan::table(plan, deck, mesh.extents());
 }
 
 template <class T>
-int train(const deck::Deck& deck, const Options& options, plan::Plan plan,
+int train(const deck::Deck& deck, const job::Options& options, plan::Plan plan,
           std::optional<TrainingData> data, const comm::Mesh& mesh, const comm::Session& session,
           Log& log) {
-  const RunDirectory directory{deck.output.directory};
-  const RunLock lock = agree_on_directory(directory, deck, options, mesh.world());
+  const job::RunDirectory directory{deck.output.directory};
+  const job::RunLock lock = agree_on_directory(directory, deck, options, mesh.world());
   log.open(directory.log());
-  RunRecord record = RunRecord::of(deck, session);
-  record.add(deck, plan);
+  job::RunRecord record = job::RunRecord::of(deck, session);
+  record.add(deck, plan.parameters, plan.global, plan.steps);
   record_run(directory, record, {}, log);
   if (!data) {
     data = open_training_data(deck, mesh, log);
@@ -102,21 +105,22 @@ int train(const deck::Deck& deck, const Options& options, plan::Plan plan,
 }
 
 /// Whether a signal may ask for a stop that --resume takes up.
-bool resumable(const deck::Deck& deck, const Options& options) {
-  return (deck.campaign.task == "train" || answers_a_file(deck)) && options.export_to.empty() &&
-         !options.dry_run && !options.show_batch;
+bool resumable(const deck::Deck& deck, const job::Options& options) {
+  return (deck.campaign.task == "train" || answer::answers_a_file(deck)) &&
+         options.export_to.empty() && !options.dry_run && !options.show_batch;
 }
 
 template <class T>
-int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
+int dispatch(deck::Deck deck, const job::Options& options, const comm::Mesh& mesh,
              const comm::Session& session) {
   Log log(session.rank() == 0);
-  if (!resumable(deck, options)) leave_signals();
+  if (!resumable(deck, options)) job::leave_signals();
   if (!options.export_to.empty()) {
     const comm::LongWait files;
     return export_model(deck, options.export_to, mesh.world(), log);
   }
-  if (answers_a_file(deck)) return answer_file<T>(deck, options, mesh, session, log);
+  if (answer::answers_a_file(deck))
+    return answer::answer_file<T>(deck, options, mesh, session, log);
   const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
   const auto replica = deck.campaign.task == "generate" ? mesh.one_replica() : nullptr;
   const comm::Mesh& at_work = replica ? *replica : mesh;
@@ -128,7 +132,7 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
   if (options.dry_run) {  // perhaps on another machine than that of the run: a shortage is no error
     log.line("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
     if (deck.campaign.task == "train") log.line("{}", plan::layouts(deck, plan, mesh.extents()));
-    return finished;
+    return job::finished;
   }
   if (!shortage.empty()) user_error("{}\n{}", table, shortage);
   if (plan.per_rank < deck.batch.per_rank) {  // a preset's, on more ranks than it has micro-steps
@@ -140,19 +144,20 @@ int dispatch(deck::Deck deck, const Options& options, const comm::Mesh& mesh,
     const comm::LongWait for_the_first_replica;
     if (mesh.data().rank() == 0) generate_text<T>(deck, plan, *replica, log);
     mesh.world().barrier();
-    return finished;
+    return job::finished;
   }
   return train<T>(deck, options, plan, std::move(data), mesh, session, log);
 }
 
 }  // namespace
 
-bool leaves_files(const deck::Deck& deck, const Options& options) {
+bool leaves_files(const deck::Deck& deck, const job::Options& options) {
   if (options.dry_run || options.show_batch) return false;
-  return deck.campaign.task != "generate" || !options.export_to.empty() || answers_a_file(deck);
+  return deck.campaign.task != "generate" || !options.export_to.empty() ||
+         answer::answers_a_file(deck);
 }
 
-int run(const deck::Deck& deck, const Options& options, const comm::Session& session) {
+int run(const deck::Deck& deck, const job::Options& options, const comm::Session& session) {
   if (!options.device.empty()) {
     if (!options.dry_run)
       user_error("--device {}: it says what a dry run plans for; add --dry-run, or leave it out",
@@ -167,8 +172,8 @@ int run(const deck::Deck& deck, const Options& options, const comm::Session& ses
   comm::limit_waits(deck.parallel.wait_minutes);
   // A plan may be asked for where the ranks of its deck are not.
   const auto mesh = options.dry_run && session.size() == 1
-                        ? plan::imagined_mesh(deck, options.ranks)
-                        : plan::make_mesh(deck);
+                        ? workload::imagined_mesh(deck, options.ranks)
+                        : workload::make_mesh(deck);
   // fp8 is bf16 but for the products of the blocks' linear maps: model::TransformerOptions.
   if (deck.precision.compute == "bf16" || deck.precision.compute == "fp8")
     return dispatch<bf16>(deck, options, *mesh, session);

@@ -9,8 +9,9 @@
 
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "campaign/weights.hpp"
 #include "deck/loaded_model.hpp"
+#include "job/options.hpp"
+#include "weights/weights.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -38,7 +39,7 @@ constexpr const char* exit_codes =
 
 po::options_description describe(CommandLine& line) {
   po::options_description all("options");
-  Options& o = line.options;
+  job::Options& o = line.options;
   all.add_options()("help,h", po::bool_switch(&line.help), "show this text and end")(
       "version", po::bool_switch(&line.version), "show version and commit and end")(
       "list", po::bool_switch(&line.list), "name the decks of input/ and end")(
@@ -211,13 +212,13 @@ std::vector<std::string> quick_overrides(const deck::Deck& deck, std::int64_t st
 }
 
 deck::Deck read_deck(const CommandLine& line) {
-  if (line.quick == 0) return deck::read(line.deck, line.set, model_at);
+  if (line.quick == 0) return deck::read(line.deck, line.set, weights::model_at);
   std::vector<std::string> set =
-      quick_overrides(deck::read(line.deck, line.set, model_at), line.quick);
+      quick_overrides(deck::read(line.deck, line.set, weights::model_at), line.quick);
   set.insert(set.end(), line.set.begin(), line.set.end());  // what is given is not shrunk
   set.push_back("campaign.epochs=0");
   set.push_back(fmt::format("campaign.max_steps={}", line.quick));
-  return deck::read(line.deck, set, model_at);
+  return deck::read(line.deck, set, weights::model_at);
 }
 
 bool shows_without_deck(const CommandLine& line, std::ostream& out) {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "campaign/campaign.hpp"
 #include "deck/deck.hpp"
+#include "job/options.hpp"
 
 namespace tern::campaign {
 
@@ -15,7 +15,7 @@ struct CommandLine {
   std::int64_t quick = 0;        // steps of a shortened run; 0: as the deck says
   bool help = false, version = false, list = false, print_deck = false;
   std::string usage;  // what --help prints
-  Options options;
+  job::Options options;
 };
 
 /// Throws UserError for what is no option, and for options that contradict each other.

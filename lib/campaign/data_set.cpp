@@ -7,6 +7,7 @@
 #include "deck/rules.hpp"
 #include "objective/objective.hpp"
 #include "optimizer/update.hpp"
+#include "text/deck_tokenizer.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -27,7 +28,7 @@ std::string describe(const data::SampleSource& source, std::size_t samples) {
 }
 
 void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::string>& patterns,
-                  const data::Tokenizer& tokenizer) {
+                  const text::Tokenizer& tokenizer) {
   const std::string& plan = deck.data.plan;
   set.samples = data::read_samples(patterns,
                                    plan == "data"       ? data::PlanRule::data
@@ -55,7 +56,7 @@ std::string describe(const data::ChatSource& source) {
 
 void open_conversations(DataSet& set, const deck::Deck& deck,
                         const std::vector<std::string>& patterns,
-                        const data::Tokenizer& tokenizer) {
+                        const text::Tokenizer& tokenizer) {
   const deck::Data& d = deck.data;
   data::ChatRowRules rules;
   rules.positions = objective::row_positions(deck);
@@ -63,8 +64,8 @@ void open_conversations(DataSet& set, const deck::Deck& deck,
   rules.cut = d.too_long == "cut";
   rules.seed = static_cast<std::uint64_t>(deck.campaign.seed);
   auto source = std::make_unique<data::ChatSource>(
-      data::training_tokens(data::read_conversations(patterns),
-                            data::chat_rules(d.chat_template, d.thinking), tokenizer,
+      data::training_tokens(text::read_conversations(patterns),
+                            text::chat_rules(d.chat_template, d.thinking), tokenizer,
                             size(d.threads)),
       rules);
   set.summary = describe(*source);
@@ -100,14 +101,14 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
 /// Samples of text are a convenience: without a tokenizer the run goes on without them. Data that
 /// must be tokenised need one. The ranks that write together agree: those of the first replica, or
 /// where layers are gathered from all ranks, all.
-std::unique_ptr<data::Tokenizer> optional_tokenizer(const deck::Deck& deck, const comm::Mesh& mesh,
+std::unique_ptr<text::Tokenizer> optional_tokenizer(const deck::Deck& deck, const comm::Mesh& mesh,
                                                     Log& log) {
-  if (deck::holds_samples(deck.data)) return open_tokenizer(deck);
+  if (deck::holds_samples(deck.data)) return text::open_tokenizer(deck);
   const bool all = optimizer::fully_sharded(deck, mesh.data().size());
   if (deck.generation.samples == 0 || (mesh.data().rank() != 0 && !all)) return nullptr;
-  std::unique_ptr<data::Tokenizer> tokenizer;
+  std::unique_ptr<text::Tokenizer> tokenizer;
   try {
-    tokenizer = open_tokenizer(deck);
+    tokenizer = text::open_tokenizer(deck);
   } catch (const UserError& e) {
     log.warning("no samples will be written: {}", e.what());
   }
@@ -137,7 +138,7 @@ data::SampleRules sample_rules(const deck::Deck& deck) {
 }
 
 DataSet open_data(const deck::Deck& deck, const std::vector<std::string>& patterns,
-                  const data::Tokenizer* tokenizer) {
+                  const text::Tokenizer* tokenizer) {
   DataSet set;
   if (deck::holds_samples(deck.data)) {
     TERN_REQUIRE(tokenizer, "samples without a tokenizer");
@@ -170,9 +171,9 @@ void check_shards_alone(const deck::Deck& deck, const std::vector<std::string>& 
         "{}: these shards were made with the tokenizer '{}' of {} tokens, more than &model "
         "vocabulary = {}: write at least that, or name other shards",
         first.meta.string(), first.tokenizer, first.vocabulary, deck.model.vocabulary);
-  std::unique_ptr<data::Tokenizer> tokenizer;
+  std::unique_ptr<text::Tokenizer> tokenizer;
   try {
-    tokenizer = open_tokenizer(deck);
+    tokenizer = text::open_tokenizer(deck);
   } catch (const UserError&) {  // training needs none
     if (first.tokenizer != deck.data.tokenizer)
       log.warning(

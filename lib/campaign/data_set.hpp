@@ -24,11 +24,11 @@ struct DataSet {
 /// Opens &data train or valid (`patterns`) for the deck's objective. `tokenizer` is needed for
 /// samples alone. Throws UserError for what is missing or too short.
 DataSet open_data(const deck::Deck& deck, const std::vector<std::string>& patterns,
-                  const data::Tokenizer* tokenizer);
+                  const text::Tokenizer* tokenizer);
 
 /// What a training run reads.
 struct TrainingData {
-  std::unique_ptr<data::Tokenizer> tokenizer;  // null: none needed, and no samples are written
+  std::unique_ptr<text::Tokenizer> tokenizer;  // null: none needed, and no samples are written
   DataSet train, valid;
 };
 

@@ -22,8 +22,8 @@ std::vector<To> on_host(const ops::Context& context, Vector<const From> values) 
 }  // namespace
 
 template <class T>
-std::optional<objective::Score> evaluate(plan::Workload<T>& w, const deck::Deck& deck,
-                                         const plan::Layout& layout, const data::Source& source,
+std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::Deck& deck,
+                                         const workload::Layout& layout, const data::Source& source,
                                          comm::Group& group, bool training,
                                          const std::function<bool()>& stop) {
   using A = Accumulate<T>;
@@ -57,11 +57,11 @@ std::optional<objective::Score> evaluate(plan::Workload<T>& w, const deck::Deck&
   return w.objective->conclude(sums, training);
 }
 
-template std::optional<objective::Score> evaluate(plan::Workload<float>&, const deck::Deck&,
-                                                  const plan::Layout&, const data::Source&,
+template std::optional<objective::Score> evaluate(workload::Workload<float>&, const deck::Deck&,
+                                                  const workload::Layout&, const data::Source&,
                                                   comm::Group&, bool, const std::function<bool()>&);
-template std::optional<objective::Score> evaluate(plan::Workload<bf16>&, const deck::Deck&,
-                                                  const plan::Layout&, const data::Source&,
+template std::optional<objective::Score> evaluate(workload::Workload<bf16>&, const deck::Deck&,
+                                                  const workload::Layout&, const data::Source&,
                                                   comm::Group&, bool, const std::function<bool()>&);
 
 }  // namespace tern::campaign

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "data/source.hpp"
-#include "plan/workload.hpp"
+#include "workload/workload.hpp"
 
 namespace tern::campaign {
 
@@ -14,8 +14,8 @@ namespace tern::campaign {
 /// asked before each micro-step and tells all ranks the same; once it holds, nothing is found and
 /// nothing has changed.
 template <class T>
-std::optional<objective::Score> evaluate(plan::Workload<T>& workload, const deck::Deck& deck,
-                                         const plan::Layout& layout, const data::Source& source,
+std::optional<objective::Score> evaluate(workload::Workload<T>& workload, const deck::Deck& deck,
+                                         const workload::Layout& layout, const data::Source& source,
                                          comm::Group& group, bool training,
                                          const std::function<bool()>& stop = {});
 

@@ -4,10 +4,12 @@
 
 #include "base/error.hpp"
 #include "campaign/tasks.hpp"
-#include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
-#include "checkpoint/transformers.hpp"
-#include "data/tokenizer_export.hpp"
+#include "job/exit_code.hpp"
+#include "text/deck_tokenizer.hpp"
+#include "text/tokenizer_export.hpp"
+#include "transformers/directory.hpp"
+#include "weights/weights.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -15,11 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Where texts of the model begin, and what ends them: of a chat model, an answer.
-checkpoint::TransformersTokens tokens_of(const deck::Deck& deck, const data::Tokenizer& tokenizer) {
+transformers::TransformersTokens tokens_of(const deck::Deck& deck,
+                                           const text::Tokenizer& tokenizer) {
   const std::int64_t end_of_text = tokenizer.end_of_text();
   if (deck.objective.kind != "supervised") return {end_of_text, end_of_text};
-  const auto rules = data::chat_rules(deck.data.chat_template, deck.data.thinking);
-  return {end_of_text, data::answer_ends(rules, tokenizer).front()};
+  const auto rules = text::chat_rules(deck.data.chat_template, deck.data.thinking);
+  return {end_of_text, text::answer_ends(rules, tokenizer).front()};
 }
 
 /// Weights and tokenizer to a folder that gets its name when it is complete.
@@ -27,11 +30,11 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   if (fs::exists(directory) && !(fs::is_directory(directory) && fs::is_empty(directory)))
     user_error("--export {}: exists and is not overwritten; name a new directory",
                directory.string());
-  const std::string source = weights_source(deck);
-  std::unique_ptr<data::Tokenizer> tokenizer;
+  const std::string source = weights::weights_source(deck);
+  std::unique_ptr<text::Tokenizer> tokenizer;
   std::string missing;
   try {
-    tokenizer = open_tokenizer(deck);
+    tokenizer = text::open_tokenizer(deck);
   } catch (const UserError& e) {
     missing = e.what();
   }
@@ -39,17 +42,18 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   if (!draft.has_filename()) draft = draft.parent_path();  // DIR/
   draft += ".partial";
   fs::remove_all(draft);
-  export_weights(deck, source, draft,
-                 tokenizer ? tokens_of(deck, *tokenizer) : checkpoint::TransformersTokens{}, log);
+  weights::export_weights(
+      deck, source, draft,
+      tokenizer ? tokens_of(deck, *tokenizer) : transformers::TransformersTokens{}, log);
   const bool supervised = deck.objective.kind == "supervised";
   // Beside weights in a Transformers directory stands its tokenizer, which has been copied.
-  const fs::path like = checkpoint::is_transformers(source) ? source : deck.model.load;
-  const bool theirs = checkpoint::is_transformers(like) && fs::exists(like / "tokenizer.json") &&
+  const fs::path like = transformers::is_transformers(source) ? source : deck.model.load;
+  const bool theirs = transformers::is_transformers(like) && fs::exists(like / "tokenizer.json") &&
                       (!tokenizer || deck.data.tokenizer == like);
   if (tokenizer && !theirs)
-    data::export_tokenizer(
-        deck.data.tokenizer, tokenizer_search(deck),
-        supervised ? std::optional(data::chat_rules(deck.data.chat_template, deck.data.thinking))
+    text::export_tokenizer(
+        deck.data.tokenizer, text::tokenizer_search(deck),
+        supervised ? std::optional(text::chat_rules(deck.data.chat_template, deck.data.thinking))
                    : std::nullopt,
         deck.model.context, draft);
   if (!tokenizer && !theirs) log.warning("exported without a tokenizer: {}", missing);
@@ -70,7 +74,7 @@ int export_model(const deck::Deck& deck, const std::string& directory, comm::Gro
         kind, deck.output.directory);
   if (group.rank() == 0) export_all(deck, directory, log);
   group.barrier();
-  return finished;
+  return job::finished;
 }
 
 }  // namespace tern::campaign

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "answer/interval.hpp"
 #include "base/error.hpp"
 #include "base/timer.hpp"
 #include "deck/rules.hpp"
@@ -14,7 +15,7 @@ constexpr std::size_t shown_solutions = 8;
 
 using Tokens = std::vector<std::int32_t>;
 
-generate::BlockSampling sampling_of(const deck::Deck& deck, const data::Tokenizer& tokenizer) {
+generate::BlockSampling sampling_of(const deck::Deck& deck, const text::Tokenizer& tokenizer) {
   const deck::Generation& g = deck.generation;
   generate::BlockSampling options;
   options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
@@ -30,7 +31,7 @@ generate::BlockSampling sampling_of(const deck::Deck& deck, const data::Tokenize
 
 /// The texts of all levels of a sample that the model wrote, segment by segment.
 std::vector<std::string> segments(const std::vector<Tokens>& levels, const deck::Deck& deck,
-                                  const data::Tokenizer& tokenizer) {
+                                  const text::Tokenizer& tokenizer) {
   if (deck.objective.hierarchy == "hdp")
     return {data::level_text(levels.front(), tokenizer),
             data::level_text(levels.back(), tokenizer)};
@@ -38,7 +39,7 @@ std::vector<std::string> segments(const std::vector<Tokens>& levels, const deck:
 }
 
 Solution judge(const data::Sample& sample, const std::vector<Tokens>& levels,
-               const deck::Deck& deck, const data::Tokenizer& tokenizer) {
+               const deck::Deck& deck, const text::Tokenizer& tokenizer) {
   const std::vector<std::string> texts = segments(levels, deck, tokenizer);
   Solution solution;
   solution.question = sample.question;
@@ -53,23 +54,14 @@ Solution judge(const data::Sample& sample, const std::vector<Tokens>& levels,
 
 }  // namespace
 
-Interval wilson(std::int64_t hits, std::int64_t of) {
-  if (of == 0) return {0, 1};
-  constexpr double z = 1.959963984540054;
-  const double n = static_cast<double>(of), p = static_cast<double>(hits) / n;
-  const double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
-  const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
-  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
-}
-
 namespace {
 
 /// What the model wrote for samples [first, last), level by level.
 template <class T>
-std::vector<std::vector<Tokens>> write_levels(plan::Workload<T>& w, const deck::Deck& deck,
+std::vector<std::vector<Tokens>> write_levels(workload::Workload<T>& w, const deck::Deck& deck,
                                               const std::vector<data::Sample>& samples,
                                               std::size_t first, std::size_t last,
-                                              const data::Tokenizer& tokenizer) {
+                                              const text::Tokenizer& tokenizer) {
   const data::SampleRules rules = sample_rules(deck);
   std::vector<Tokens> prompts;
   std::vector<std::vector<Tokens>> given;
@@ -83,15 +75,15 @@ std::vector<std::vector<Tokens>> write_levels(plan::Workload<T>& w, const deck::
   }
   generate::BlockSampling options = sampling_of(deck, tokenizer);
   options.first = first;
-  return w.sampler->sample(w.context, prompts, plan::level_rules(deck), given, options);
+  return w.sampler->sample(w.context, prompts, workload::level_rules(deck), given, options);
 }
 
 }  // namespace
 
 template <class T>
-std::optional<Accuracy> solve(plan::Workload<T>& w, const deck::Deck& deck,
+std::optional<Accuracy> solve(workload::Workload<T>& w, const deck::Deck& deck,
                               const std::vector<data::Sample>& samples, std::size_t count,
-                              const data::Tokenizer& tokenizer, comm::Group& group,
+                              const text::Tokenizer& tokenizer, comm::Group& group,
                               const std::function<bool()>& stop) {
   TERN_REQUIRE(w.sampler.has_value(), "no sampler");
   const Timer timer;
@@ -124,7 +116,7 @@ std::optional<Accuracy> solve(plan::Workload<T>& w, const deck::Deck& deck,
 }
 
 std::string summary(const Accuracy& a) {
-  const Interval interval = wilson(a.correct, a.problems);
+  const answer::Interval interval = answer::wilson(a.correct, a.problems);
   return fmt::format(
       "exact match {:.1f}% ({} of {}; 95% interval {:.1f} to {:.1f}%), well-formed {:.1f}%, {:.1f} "
       "s",
@@ -149,7 +141,7 @@ namespace {
 
 /// The text behind the tokens that were given, without the end tokens that fill its last block.
 Continuation behind(const Tokens& given, Tokens written, const deck::Deck& deck,
-                    const data::Tokenizer& tokenizer) {
+                    const text::Tokenizer& tokenizer) {
   const auto shared = static_cast<std::ptrdiff_t>(std::min(given.size(), written.size()));
   written.erase(written.begin(), written.begin() + shared);
   const std::size_t length = given.size() + written.size();
@@ -164,13 +156,13 @@ Continuation behind(const Tokens& given, Tokens written, const deck::Deck& deck,
 }  // namespace
 
 template <class T>
-std::vector<Continuation> write_freely(plan::Workload<T>& w, const deck::Deck& deck,
-                                       const data::Tokenizer& tokenizer,
+std::vector<Continuation> write_freely(workload::Workload<T>& w, const deck::Deck& deck,
+                                       const text::Tokenizer& tokenizer,
                                        const std::string& prompt) {
   TERN_REQUIRE(w.sampler.has_value(), "no sampler");
   Tokens tokens;
   const bool clean = deck::conditioned(deck), of_samples = deck::holds_samples(deck.data);
-  std::vector<generate::LevelRule> levels = plan::level_rules(deck);
+  std::vector<generate::LevelRule> levels = workload::level_rules(deck);
   if (of_samples) {
     tokens = data::question_tokens({prompt, "", "", ""}, tokenizer, sample_rules(deck));
   } else {
@@ -198,17 +190,17 @@ std::vector<Continuation> write_freely(plan::Workload<T>& w, const deck::Deck& d
   return texts;
 }
 
-template std::optional<Accuracy> solve(plan::Workload<float>&, const deck::Deck&,
+template std::optional<Accuracy> solve(workload::Workload<float>&, const deck::Deck&,
                                        const std::vector<data::Sample>&, std::size_t,
-                                       const data::Tokenizer&, comm::Group&,
+                                       const text::Tokenizer&, comm::Group&,
                                        const std::function<bool()>&);
-template std::optional<Accuracy> solve(plan::Workload<bf16>&, const deck::Deck&,
+template std::optional<Accuracy> solve(workload::Workload<bf16>&, const deck::Deck&,
                                        const std::vector<data::Sample>&, std::size_t,
-                                       const data::Tokenizer&, comm::Group&,
+                                       const text::Tokenizer&, comm::Group&,
                                        const std::function<bool()>&);
-template std::vector<Continuation> write_freely(plan::Workload<float>&, const deck::Deck&,
-                                                const data::Tokenizer&, const std::string&);
-template std::vector<Continuation> write_freely(plan::Workload<bf16>&, const deck::Deck&,
-                                                const data::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_freely(workload::Workload<float>&, const deck::Deck&,
+                                                const text::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_freely(workload::Workload<bf16>&, const deck::Deck&,
+                                                const text::Tokenizer&, const std::string&);
 
 }  // namespace tern::campaign

@@ -8,7 +8,7 @@
 
 #include "campaign/data_set.hpp"
 #include "campaign/writer.hpp"
-#include "plan/workload.hpp"
+#include "workload/workload.hpp"
 
 namespace tern::campaign {
 
@@ -29,19 +29,13 @@ struct Accuracy {
   }
 };
 
-/// 95% confidence interval of a share (Wilson 1927).
-struct Interval {
-  double low, high;
-};
-Interval wilson(std::int64_t hits, std::int64_t of);
-
 /// Solves the first `count` samples, divided among the ranks; the same solutions for any number of
 /// them, up to rounding. Collective. `stop`, if given, is asked before each batch and tells all
 /// ranks the same; once it holds, nothing is returned.
 template <class T>
-std::optional<Accuracy> solve(plan::Workload<T>& workload, const deck::Deck& deck,
+std::optional<Accuracy> solve(workload::Workload<T>& workload, const deck::Deck& deck,
                               const std::vector<data::Sample>& samples, std::size_t count,
-                              const data::Tokenizer& tokenizer, comm::Group& group,
+                              const text::Tokenizer& tokenizer, comm::Group& group,
                               const std::function<bool()>& stop = {});
 
 /// "exact match 12.3% (162 of 1319; 95% interval 10.6 to 14.2%), well-formed 98.1%"
@@ -52,7 +46,7 @@ std::string page(const std::vector<Solution>& solutions);
 /// Texts of a model that was given `prompt` as its question, or, unconditional, as its beginning:
 /// then they go on from it, by at most &generation max_tokens.
 template <class T>
-std::vector<Continuation> write_freely(plan::Workload<T>& workload, const deck::Deck& deck,
-                                       const data::Tokenizer& tokenizer, const std::string& prompt);
+std::vector<Continuation> write_freely(workload::Workload<T>& workload, const deck::Deck& deck,
+                                       const text::Tokenizer& tokenizer, const std::string& prompt);
 
 }  // namespace tern::campaign

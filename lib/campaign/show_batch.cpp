@@ -4,12 +4,13 @@
 #include "base/json.hpp"
 #include "campaign/writer.hpp"
 #include "data/reader.hpp"
+#include "text/deck_tokenizer.hpp"
 
 namespace tern::campaign {
 namespace {
 
 /// A token's text in quotes, on one line; its bytes where it is a part of a character.
-std::string piece_of(std::int32_t token, const data::Tokenizer& tokenizer) {
+std::string piece_of(std::int32_t token, const text::Tokenizer& tokenizer) {
   const std::string bytes = tokenizer.decode({token});
   try {
     return json_text(nlohmann::json(bytes));
@@ -32,14 +33,14 @@ data::Batch first_batch(const deck::Deck& deck, const plan::Plan& plan, const da
 
 /// A conversation as it stands in the batch: learned is what some position has as its target.
 std::string lines_of(const data::Batch& batch, const data::Document& document,
-                     std::size_t conversation, const data::ChatTokens& chat,
-                     const data::Tokenizer& tokenizer) {
+                     std::size_t conversation, const text::ChatTokens& chat,
+                     const text::Tokenizer& tokenizer) {
   std::string text;
   for (std::size_t i = 0; i < document.tokens; ++i) {
     const std::size_t at = document.row * batch.tokens_per_sequence + document.begin + i;
     const bool learned = i > 0 && batch.targets[at - 1] >= 0;
     text += fmt::format("{:>8} {:>12} {:>5} {:>7}  {:<9} {}  {}\n", document.begin + i,
-                        conversation, i, batch.inputs[at], data::name_of(chat.roles[i]),
+                        conversation, i, batch.inputs[at], text::name_of(chat.roles[i]),
                         learned ? "learned" : "   -   ", piece_of(batch.inputs[at], tokenizer));
   }
   return text;
@@ -48,7 +49,7 @@ std::string lines_of(const data::Batch& batch, const data::Document& document,
 }  // namespace
 
 std::string first_rows(const deck::Deck& deck, const plan::Plan& plan, const DataSet& train,
-                       const data::Tokenizer& tokenizer, int ranks) {
+                       const text::Tokenizer& tokenizer, int ranks) {
   const data::Batch batch = first_batch(deck, plan, *train.source, ranks);
   const auto seed = static_cast<std::uint64_t>(deck.campaign.seed);
   std::string text = fmt::format("first micro-step of rank 0 of {}: {} rows, {} of {} positions\n",
@@ -79,7 +80,7 @@ int show_batch(const deck::Deck& deck, const plan::Plan& plan, comm::Group& grou
         "none: write 'supervised'",
         deck.objective.kind);
   if (group.rank() == 0) {
-    const auto tokenizer = open_tokenizer(deck);
+    const auto tokenizer = text::open_tokenizer(deck);
     const DataSet train = open_data(deck, deck.data.train, tokenizer.get());
     log.line("train: {}", train.summary);
     log.line("{}", first_rows(deck, plan, train, *tokenizer, group.size()));

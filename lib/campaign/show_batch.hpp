@@ -9,7 +9,7 @@ namespace tern::campaign {
 /// The rows of the first micro-step of rank 0 of `ranks`: of each position its token, text, role,
 /// conversation, place in it, and whether it is learned.
 std::string first_rows(const deck::Deck& deck, const plan::Plan& plan, const DataSet& train,
-                       const data::Tokenizer& tokenizer, int ranks);
+                       const text::Tokenizer& tokenizer, int ranks);
 
 /// Opens &data train and logs them. Rank 0 works, the others wait. Throws UserError if the deck
 /// trains on no conversations.

@@ -10,7 +10,7 @@ namespace tern::campaign {
 namespace {
 
 template <class T>
-Vector<Accumulate<T>> sum_of(const plan::Workload<T>& w, std::size_t part, std::size_t slot) {
+Vector<Accumulate<T>> sum_of(const workload::Workload<T>& w, std::size_t part, std::size_t slot) {
   return Vector<Accumulate<T>>(w.loss_sums.data() + part * w.loss_sums.extent(1) + slot, 1);
 }
 
@@ -21,7 +21,7 @@ class MicroSteps {
 
  public:
   /// `balance`: what the balance of experts in a micro-step weighs in the loss.
-  MicroSteps(plan::Workload<T>& w, double balance, Phases& phases)
+  MicroSteps(workload::Workload<T>& w, double balance, report::Phases& phases)
       : w_(w), balance_(balance), phases_(phases) {}
 
   /// Both, step by step of a recursive model; gradients are added up.
@@ -30,7 +30,7 @@ class MicroSteps {
     embed(dropout);
     for (std::size_t step = 0; step < w_.objective->steps(); ++step) {
       advance(dropout);
-      const auto timed = phases_.scope(Phase::backward);
+      const auto timed = phases_.scope(report::Phase::backward);
       backward(micro, step, dropout);
     }
     embed_backward();
@@ -44,7 +44,7 @@ class MicroSteps {
   void backward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
     prepare(batch, micro);  // other micro-steps have been prepared since
     {
-      const auto timed = phases_.scope(Phase::backward);
+      const auto timed = phases_.scope(report::Phase::backward);
       backward(micro, 0, dropout);
     }
     embed_backward();
@@ -52,15 +52,15 @@ class MicroSteps {
 
  private:
   void prepare(const data::Batch& batch, std::size_t micro) {
-    const auto timed = phases_.scope(Phase::data);
+    const auto timed = phases_.scope(report::Phase::data);
     prepared_ = w_.objective->prepare(w_.context, batch, micro, false);
   }
   void embed(const ops::DropoutKey& dropout) {
-    const auto timed = phases_.scope(Phase::forward);
+    const auto timed = phases_.scope(report::Phase::forward);
     w_.recursion.embed(w_.context, prepared_.rows, dropout);
   }
   void advance(const ops::DropoutKey& dropout) {
-    const auto timed = phases_.scope(Phase::forward);
+    const auto timed = phases_.scope(report::Phase::forward);
     w_.recursion.advance(w_.context, prepared_.pattern, dropout);
   }
   void backward(std::size_t micro, std::size_t step, const ops::DropoutKey& dropout) {
@@ -80,13 +80,13 @@ class MicroSteps {
     w_.recursion.backward(context, prepared_.pattern, dropout);
   }
   void embed_backward() {
-    const auto timed = phases_.scope(Phase::backward);
+    const auto timed = phases_.scope(report::Phase::backward);
     w_.recursion.embed_backward(w_.context, prepared_.rows);
   }
 
-  plan::Workload<T>& w_;
+  workload::Workload<T>& w_;
   double balance_;
-  Phases& phases_;
+  report::Phases& phases_;
   objective::Prepared<T> prepared_;
 };
 
@@ -94,7 +94,7 @@ class MicroSteps {
 /// stages away from the last ("1F1B"; Narayanan et al. 2021, section 2.2): no stage keeps more
 /// micro-steps than that and one, and with enough of them the stages work at the same time.
 template <class T, class Read, class DropoutOf>
-void run_pipeline(plan::Workload<T>& w, std::size_t count, MicroSteps<T>& micro_steps,
+void run_pipeline(workload::Workload<T>& w, std::size_t count, MicroSteps<T>& micro_steps,
                   const Read& read, const DropoutOf& dropout_of) {
   const model::Share& share = w.model.share();
   const std::size_t ahead = std::min(count, share.stages - 1 - share.stage);
@@ -131,13 +131,14 @@ std::vector<double> row_sums(const ops::Context& context, Matrix<const A> values
 }  // namespace
 
 template <class T>
-StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::Layout& layout,
-                      data::Reader& reader, const comm::Mesh& mesh, Phases& phases,
-                      std::int64_t step, std::int64_t updates, double rate) {
+StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
+                      const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
+                      report::Phases& phases, std::int64_t step, std::int64_t updates,
+                      double rate) {
   using A = Accumulate<T>;
   StepResult result{};
   const auto read = [&] {
-    const auto timed = phases.scope(Phase::data);
+    const auto timed = phases.scope(report::Phase::data);
     data::Batch batch = reader.next();
     result.wait_seconds += batch.wait_seconds;
     result.counts = batch.step;
@@ -162,16 +163,16 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
   else
     run_pipeline(w, layout.accumulation, micro_steps, read, dropout_of);
   {
-    const auto timed = phases.scope(Phase::communication);
+    const auto timed = phases.scope(report::Phase::communication);
     w.optimizer->reduce_gradients(w.context);
   }
   {
-    const auto timed = phases.scope(Phase::optimizer);
+    const auto timed = phases.scope(report::Phase::optimizer);
     const auto outcome = w.optimizer->update(w.context, rate, updates + 1);
     result.gradient_norm = outcome.gradient_norm;
     result.applied = outcome.applied;
   }
-  const auto timed = phases.scope(Phase::communication);
+  const auto timed = phases.scope(report::Phase::communication);
   w.optimizer->gather_parameters(w.context);
   std::vector<double> sums = row_sums<A>(w.context, w.loss_sums);
   mesh.pipeline().broadcast(sums.data(), sums.size() * sizeof(double), mesh.pipeline().size() - 1);
@@ -187,11 +188,11 @@ StepResult train_step(plan::Workload<T>& w, const deck::Deck& deck, const plan::
   return result;
 }
 
-template StepResult train_step(plan::Workload<float>&, const deck::Deck&, const plan::Layout&,
-                               data::Reader&, const comm::Mesh&, Phases&, std::int64_t,
-                               std::int64_t, double);
-template StepResult train_step(plan::Workload<bf16>&, const deck::Deck&, const plan::Layout&,
-                               data::Reader&, const comm::Mesh&, Phases&, std::int64_t,
-                               std::int64_t, double);
+template StepResult train_step(workload::Workload<float>&, const deck::Deck&,
+                               const workload::Layout&, data::Reader&, const comm::Mesh&,
+                               report::Phases&, std::int64_t, std::int64_t, double);
+template StepResult train_step(workload::Workload<bf16>&, const deck::Deck&,
+                               const workload::Layout&, data::Reader&, const comm::Mesh&,
+                               report::Phases&, std::int64_t, std::int64_t, double);
 
 }  // namespace tern::campaign

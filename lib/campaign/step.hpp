@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
-#include "campaign/summary.hpp"
 #include "data/reader.hpp"
-#include "plan/workload.hpp"
+#include "report/phases.hpp"
+#include "workload/workload.hpp"
 
 namespace tern::campaign {
 
@@ -23,8 +23,8 @@ struct StepResult {
 /// Forward and backward over the micro-steps, gradients summed over ranks, clip, update.
 /// Collective. `step` counts from 1; `updates`: applied so far; `rate`: the learning rate.
 template <class T>
-StepResult train_step(plan::Workload<T>& workload, const deck::Deck& deck,
-                      const plan::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
-                      Phases& phases, std::int64_t step, std::int64_t updates, double rate);
+StepResult train_step(workload::Workload<T>& workload, const deck::Deck& deck,
+                      const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
+                      report::Phases& phases, std::int64_t step, std::int64_t updates, double rate);
 
 }  // namespace tern::campaign

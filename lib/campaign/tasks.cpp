@@ -5,21 +5,24 @@
 #include <cstring>
 #include <filesystem>
 
+#include "answer/interval.hpp"
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/timer.hpp"
 #include "base/version.hpp"
 #include "campaign/data_set.hpp"
-#include "campaign/detail/append_file.hpp"
 #include "campaign/evaluation.hpp"
 #include "campaign/problems.hpp"
-#include "campaign/run_directory.hpp"
-#include "campaign/weights.hpp"
 #include "campaign/writer.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/rules.hpp"
+#include "job/exit_code.hpp"
+#include "job/run_directory.hpp"
+#include "text/deck_tokenizer.hpp"
+#include "weights/weights.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -28,26 +31,27 @@ namespace {
 template <class T>
 struct Loaded {
   Loaded(const deck::Deck& deck, std::size_t bytes, const comm::Mesh& mesh, Log& log)
-      : layout(plan::make_layout(deck, mesh.data().size())),
+      : layout(workload::make_layout(deck, mesh.data().size())),
         arena(bytes),
         workload(deck, layout, mesh, arena) {
     workload.model.prepare(workload.context);
     if (workload.generator) workload.generator->prepare(workload.context);
     if (workload.sampler) workload.sampler->prepare(workload.context);
     const comm::LongWait files;
-    load_weights(workload, deck.model, weights_source(deck), log);
+    weights::load_weights(workload.context, workload.tree, deck.model, workload.parameters,
+                          weights::weights_source(deck), log);
     mesh.world().barrier();
   }
-  plan::Layout layout;
+  workload::Layout layout;
   Arena arena;
-  plan::Workload<T> workload;
+  workload::Workload<T> workload;
 };
 
 /// What evaluation.json says of a loss.
 nlohmann::ordered_json record_of(const deck::Deck& deck, const objective::Score& score,
                                  double seconds) {
   nlohmann::ordered_json record = {{"name", deck.campaign.name},
-                                   {"weights", weights_source(deck)},
+                                   {"weights", weights::weights_source(deck)},
                                    {"valid", deck.data.valid},
                                    {"loss", score.loss},
                                    {"perplexity", std::exp(score.loss)},
@@ -59,7 +63,7 @@ nlohmann::ordered_json record_of(const deck::Deck& deck, const objective::Score&
 }
 
 void add(nlohmann::ordered_json& record, const Accuracy& a) {
-  const Interval interval = wilson(a.correct, a.problems);
+  const answer::Interval interval = answer::wilson(a.correct, a.problems);
   record["problems"] = a.problems;
   record["correct"] = a.correct;
   record["well_formed"] = a.well_formed;
@@ -88,7 +92,7 @@ std::string lines_of(const std::vector<Solution>& own, comm::Group& group) {
 void write_record(const deck::Deck& deck, const nlohmann::ordered_json& record,
                   const std::string& predictions, comm::Group& group) {
   const auto write = [](const std::filesystem::path& path, const std::string& text) {
-    if (!detail::replace_file(path, text))
+    if (!replace_file(path, text))
       user_error("{}: cannot be written: {}; check &output directory", path.string(),
                  std::strerror(errno));
   };
@@ -104,21 +108,6 @@ void write_record(const deck::Deck& deck, const nlohmann::ordered_json& record,
 
 }  // namespace
 
-std::string weights_source(const deck::Deck& deck) {
-  const std::string& named = deck.generation.checkpoint;
-  if (named != "best" && named != "newest") return named;
-  const RunDirectory run{deck.output.directory};
-  if (run.holds_a_run()) {
-    const auto best =
-        named == "best" ? checkpoint::best_checkpoint(run.checkpoints()) : std::nullopt;
-    return best ? best->string() : deck.output.directory;
-  }
-  if (deck.model.load.empty())
-    user_error("no checkpoint in {}: train first, or name weights by &generation checkpoint",
-               deck.output.directory);
-  return deck.model.load;
-}
-
 deck::Deck of_one_sequence(deck::Deck deck) {
   deck.campaign.task = "generate";
   deck.batch.per_rank = deck.batch.global = 1;
@@ -133,7 +122,7 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
   deck::Deck resolved = deck;
   resolved.batch.per_rank = plan.per_rank;
   resolved.batch.global = plan.global;
-  const auto tokenizer = deck::holds_samples(deck.data) ? open_tokenizer(deck) : nullptr;
+  const auto tokenizer = deck::holds_samples(deck.data) ? text::open_tokenizer(deck) : nullptr;
   check_shards(deck, deck.data.valid, mesh, log);
   const DataSet valid = open_data(deck, deck.data.valid, tokenizer.get());
   log.line("valid: {}", valid.summary);
@@ -143,7 +132,7 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
       *evaluate(loaded.workload, resolved, loaded.layout, *valid.source, mesh.data(), false);
   if (!std::isfinite(result.loss))
     user_error("the validation loss is {}: the weights of {} are not finite, or their run diverged",
-               result.loss, weights_source(deck));
+               result.loss, weights::weights_source(deck));
   log.line("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
            std::exp(result.loss), result.tokens, timer.seconds());
   for (const auto& [name, value] : result.metrics)
@@ -151,7 +140,7 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
   nlohmann::ordered_json record = record_of(deck, result, timer.seconds());
   if (!loaded.workload.sampler) {
     write_record(deck, record, "", mesh.world());
-    return finished;
+    return job::finished;
   }
   const std::size_t problems = deck.evaluation.problems > 0
                                    ? static_cast<std::size_t>(deck.evaluation.problems)
@@ -161,14 +150,14 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
   log.line("{}{}", page(accuracy.shown), summary(accuracy));
   add(record, accuracy);
   write_record(deck, record, lines_of(accuracy.solved, mesh.data()), mesh.world());
-  return finished;
+  return job::finished;
 }
 
 template <class T>
 void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::Mesh& replica,
                    Log& log) {
   const deck::Deck one = of_one_sequence(deck);
-  const auto tokenizer = open_tokenizer(deck);
+  const auto tokenizer = text::open_tokenizer(deck);
   Loaded<T> loaded(one, plan.total_bytes, replica, log);
   const Timer timer;
   const std::string& prompt = deck.generation.prompt;

@@ -6,10 +6,6 @@
 
 namespace tern::campaign {
 
-/// Where the weights of an evaluation, a generation or an export come from: &generation checkpoint,
-/// else the run's own checkpoints, else &model load.
-std::string weights_source(const deck::Deck& deck);
-
 /// The deck of a generation or an export: one data rank, one sequence.
 deck::Deck of_one_sequence(deck::Deck deck);
 

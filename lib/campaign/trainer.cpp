@@ -4,13 +4,15 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "campaign/detail/append_file.hpp"
-#include "campaign/detail/deck_changes.hpp"
-#include "campaign/weights.hpp"
+#include "base/files.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
+#include "deck/changes.hpp"
 #include "deck/rules.hpp"
+#include "job/exit_code.hpp"
+#include "job/options.hpp"
 #include "optimizer/schedule.hpp"
+#include "weights/weights.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -32,8 +34,8 @@ deck::Deck with_batch_of(deck::Deck deck, const plan::Plan& plan) {
 }  // namespace
 
 template <class T>
-Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
-                    const RunDirectory& directory, TrainingData data, const comm::Mesh& mesh,
+Trainer<T>::Trainer(const deck::Deck& deck, const job::Options& options, const plan::Plan& plan,
+                    const job::RunDirectory& directory, TrainingData data, const comm::Mesh& mesh,
                     int local_rank, Log& log)
     : deck_(with_batch_of(deck, plan)),
       plan_(plan),
@@ -41,7 +43,7 @@ Trainer<T>::Trainer(const deck::Deck& deck, const Options& options, const plan::
       mesh_(mesh),
       world_(mesh.world()),
       log_(log),
-      layout_(plan::make_layout(deck_, mesh.data().size())),
+      layout_(workload::make_layout(deck_, mesh.data().size())),
       data_(std::move(data)),
       arena_(plan.total_bytes),
       workload_(deck_, layout_, mesh, arena_),
@@ -108,7 +110,8 @@ void Trainer<T>::start_parameters(bool resume) {
       workload_.parameters.initialize(context, workload_.tree,
                                       static_cast<std::uint64_t>(deck_.campaign.seed));
     else
-      load_weights(workload_, deck_.model, deck_.model.load, log_);
+      weights::load_weights(workload_.context, workload_.tree, deck_.model, workload_.parameters,
+                            deck_.model.load, log_);
   }
   if (!newest) workload_.optimizer->start_average(context);
   workload_.parameters.refresh_compute(context);
@@ -120,7 +123,7 @@ void Trainer<T>::start_parameters(bool resume) {
 /// Shapes alone do not make the same model, nor the same run.
 template <class T>
 void Trainer<T>::require_same_model(const checkpoint::Header& header) {
-  const detail::DeckChanges changes = detail::changes_of(header.deck, deck_);
+  const deck::DeckChanges changes = deck::changes_of(header.deck, deck_);
   if (!changes.readable)
     log_.warning("the deck in the checkpoint is not readable by this version: not compared");
   if (!changes.model.empty())
@@ -140,8 +143,8 @@ void Trainer<T>::warn_of_space() const {
   const auto space = std::filesystem::space(directory_.checkpoints(), error);
   if (error) return;
   const std::string shortage =
-      shortage_of_space(space.available, plan_.checkpoint_bytes, deck_.checkpoint,
-                        checkpoint::count(directory_.checkpoints()));
+      job::shortage_of_space(space.available, plan_.checkpoint_bytes, deck_.checkpoint,
+                             checkpoint::count(directory_.checkpoints()));
   if (!shortage.empty()) log_.warning("{}: {}", directory_.checkpoints().string(), shortage);
 }
 
@@ -177,10 +180,10 @@ int Trainer<T>::run() {
     if (stop_ == Stop::none) stop_ = reason_to_stop();
   }
   const bool saved = finish(stop_);
-  if (stop_ == Stop::diverged) return diverged;
-  if (!saved) return not_saved;
-  if (stop_ == Stop::interrupted) return interrupted;
-  return conclude() ? finished : verdict_failed;
+  if (stop_ == Stop::diverged) return job::diverged;
+  if (!saved) return job::not_saved;
+  if (stop_ == Stop::interrupted) return job::interrupted;
+  return conclude() ? job::finished : job::verdict_failed;
 }
 
 template <class T>
@@ -237,7 +240,7 @@ template <class T>
 void Trainer<T>::evaluate() {
   if (state_.evaluated_step == state_.step) return;
   if (state_.step > 0) save();  // a kill from here on costs this evaluation alone: it is repeated
-  const auto timed = phases_.scope(Phase::evaluation);
+  const auto timed = phases_.scope(report::Phase::evaluation);
   const Timer timer;
   const auto stop = [this] { return told_to_stop(); };
   workload_.optimizer->exchange_average(workload_.context);
@@ -256,7 +259,7 @@ void Trainer<T>::evaluate() {
   log_.line("step {:>6}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s){}",
             state_.step, result->loss, std::exp(result->loss), result->tokens, seconds,
             better ? "  best" : "");
-  Values values{{"val/loss", result->loss}, {"val/perplexity", std::exp(result->loss)}};
+  report::Values values{{"val/loss", result->loss}, {"val/perplexity", std::exp(result->loss)}};
   values.insert(values.end(), result->metrics.begin(), result->metrics.end());
   if (accuracy) show(*accuracy, values);
   if (metrics_) metrics_->write(state_.step, values);
@@ -302,15 +305,14 @@ std::optional<Accuracy> Trainer<T>::solve_problems() {
 
 /// Its figures, and a page of solutions.
 template <class T>
-void Trainer<T>::show(const Accuracy& accuracy, Values& values) {
+void Trainer<T>::show(const Accuracy& accuracy, report::Values& values) {
   values.emplace_back("val/exact_match", accuracy.exact_match());
   values.emplace_back("val/well_formed", static_cast<double>(accuracy.well_formed) /
                                              static_cast<double>(accuracy.problems));
   log_.line("step {:>6}  {}", state_.step, summary(accuracy));
   if (world_.rank() == 0)
-    detail::replace_file(
-        directory_.samples(),
-        fmt::format("step {}: {}\n{}", state_.step, summary(accuracy), page(accuracy.shown)));
+    replace_file(directory_.samples(), fmt::format("step {}: {}\n{}", state_.step,
+                                                   summary(accuracy), page(accuracy.shown)));
   if (state_.step < deck_.campaign.max_steps) return;
   std::vector<Solution> solved;
   for (const Solution& solution : accuracy.shown)
@@ -325,7 +327,7 @@ void Trainer<T>::write_samples() {
   for (const Continuation& text :
        campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))
     page += fmt::format("---\n{}{}{}\n", deck_.generation.prompt, text.text, note(text, deck_));
-  if (world_.rank() == 0) detail::replace_file(directory_.samples(), page);
+  if (world_.rank() == 0) replace_file(directory_.samples(), page);
   if (state_.step >= deck_.campaign.max_steps || stop_ != Stop::none)
     log_.line("sample at {}", page);
 }
@@ -333,7 +335,7 @@ void Trainer<T>::write_samples() {
 template <class T>
 void Trainer<T>::save() {
   if (saved_step_ == state_.step) return;
-  const auto timed = phases_.scope(Phase::checkpoint);
+  const auto timed = phases_.scope(report::Phase::checkpoint);
   const Timer timer;
   account();
   if (metrics_) metrics_->sync();  // the checkpoint says that these steps are done

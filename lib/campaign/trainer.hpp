@@ -6,20 +6,21 @@
 #include "base/timer.hpp"
 #include "campaign/campaign.hpp"
 #include "campaign/data_set.hpp"
-#include "campaign/device_usage.hpp"
 #include "campaign/evaluation.hpp"
-#include "campaign/interrupt.hpp"
-#include "campaign/metrics.hpp"
 #include "campaign/problems.hpp"
-#include "campaign/report.hpp"
-#include "campaign/run_directory.hpp"
-#include "campaign/snapshot.hpp"
 #include "campaign/state.hpp"
 #include "campaign/step.hpp"
-#include "campaign/verdict.hpp"
 #include "campaign/watch.hpp"
 #include "campaign/writer.hpp"
+#include "job/interrupt.hpp"
+#include "job/options.hpp"
+#include "job/run_directory.hpp"
 #include "plan/plan.hpp"
+#include "report/device_usage.hpp"
+#include "report/metrics.hpp"
+#include "report/report.hpp"
+#include "report/verdict.hpp"
+#include "weights/snapshot.hpp"
 
 namespace tern::campaign {
 
@@ -28,9 +29,9 @@ class Trainer {
  public:
   /// Allocates everything, and loads or draws the parameters. Collective. `deck` has per_rank
   /// resolved by `plan`.
-  Trainer(const deck::Deck& deck, const Options& options, const plan::Plan& plan,
-          const RunDirectory& directory, TrainingData data, const comm::Mesh& mesh, int local_rank,
-          Log& log);
+  Trainer(const deck::Deck& deck, const job::Options& options, const plan::Plan& plan,
+          const job::RunDirectory& directory, TrainingData data, const comm::Mesh& mesh,
+          int local_rank, Log& log);
 
   /// Trains until a reason to stop; returns the exit code. Collective.
   int run();
@@ -52,7 +53,7 @@ class Trainer {
   void evaluate();
   bool take_in(const objective::Score& result);
   std::optional<Accuracy> solve_problems();
-  void show(const Accuracy& accuracy, Values& values);
+  void show(const Accuracy& accuracy, report::Values& values);
   void write_samples();
   void save();
   void account();
@@ -67,7 +68,7 @@ class Trainer {
   std::string summary_of_end(Stop stop, bool saved) const;
   bool wait_for_checkpoint();
   bool conclude();
-  Verdict judge_so_far();
+  report::Verdict judge_so_far();
   void warn_of_verdict() const;
   /// Whether the run ends with a verdict.
   bool judged() const { return deck_.objective.kind == "refinement"; }
@@ -76,23 +77,23 @@ class Trainer {
 
   deck::Deck deck_;
   plan::Plan plan_;
-  RunDirectory directory_;
+  job::RunDirectory directory_;
   const comm::Mesh& mesh_;
   comm::Group& world_;
   Log& log_;
-  plan::Layout layout_;
+  workload::Layout layout_;
   TrainingData data_;
   Arena arena_;
-  plan::Workload<T> workload_;
-  Snapshot<T> snapshot_;
+  workload::Workload<T> workload_;
+  weights::Snapshot<T> snapshot_;
   TrainState state_;
   checkpoint::Store store_;
-  std::optional<Metrics> metrics_;  // rank 0 only
-  std::optional<Report> report_;
+  std::optional<report::Metrics> metrics_;  // rank 0 only
+  std::optional<report::Report> report_;
   std::unique_ptr<data::Reader> reader_;
-  DeviceMeter meter_;
-  Phases phases_;
-  Interrupt interrupt_;
+  report::DeviceMeter meter_;
+  report::Phases phases_;
+  job::Interrupt interrupt_;
   SpikeDetector spikes_;
   std::optional<double> peak_tflops_;
 

@@ -5,6 +5,7 @@
 #include "campaign/trainer.hpp"
 #include "comm/waits.hpp"
 #include "deck/rules.hpp"
+#include "job/exit_code.hpp"
 #include "plan/measured_rate.hpp"
 #include "plan/sizes.hpp"
 
@@ -21,19 +22,19 @@ std::string duration(double seconds) {
 
 template <class T>
 void Trainer<T>::log_step(const StepResult& result, double rate) {
-  const auto timed = phases_.scope(Phase::output);
+  const auto timed = phases_.scope(report::Phase::output);
   double slowest[2] = {interval_seconds_, interval_wait_};
   world_.all_reduce(slowest, 2, comm::Sum::max);
   const double throughput = static_cast<double>(interval_.data_tokens) / slowest[0];
   const double left = static_cast<double>(deck_.campaign.max_steps - state_.step) * slowest[0] /
                       static_cast<double>(interval_steps_);
-  Values values{{"train/loss", result.loss},
-                {"train/grad_norm", result.gradient_norm},
-                {"train/lr", rate},
-                {"train/throughput", throughput},
-                {"train/tokens", static_cast<double>(state_.tokens)},
-                {"train/skipped", static_cast<double>(state_.skipped)},
-                {"data/wait_share", slowest[1] / slowest[0]}};
+  report::Values values{{"train/loss", result.loss},
+                        {"train/grad_norm", result.gradient_norm},
+                        {"train/lr", rate},
+                        {"train/throughput", throughput},
+                        {"train/tokens", static_cast<double>(state_.tokens)},
+                        {"train/skipped", static_cast<double>(state_.skipped)},
+                        {"data/wait_share", slowest[1] / slowest[0]}};
   if (deck::holds_samples(deck_.data)) {
     values.emplace_back("train/samples_per_second",
                         static_cast<double>(interval_.samples) / slowest[0]);
@@ -85,7 +86,7 @@ double Trainer<T>::cost(double seconds) const {
 /// Whether the last checkpoint has become whole.
 template <class T>
 bool Trainer<T>::wait_for_checkpoint() {
-  const auto timed = phases_.scope(Phase::checkpoint);
+  const auto timed = phases_.scope(report::Phase::checkpoint);
   const comm::LongWait files;
   const bool whole = store_.wait();
   world_.barrier();
@@ -150,12 +151,12 @@ std::string Trainer<T>::summary_of_end(Stop stop, bool saved) const {
     return fmt::format(
         "ended at step {}, but ITS CHECKPOINT COULD NOT BE WRITTEN to {}: free space there, then "
         "resume from the last one with --resume; exit code {}",
-        state_.step, directory_.checkpoints().string(), static_cast<int>(not_saved));
+        state_.step, directory_.checkpoints().string(), static_cast<int>(job::not_saved));
   if (stop == Stop::interrupted)
     return fmt::format(
         "stopped at step {} by {}: checkpoint written, resume with --resume; exit "
         "code {}",
-        state_.step, stop_reason_, static_cast<int>(interrupted));
+        state_.step, stop_reason_, static_cast<int>(job::interrupted));
   const std::string spent = fmt::format(
       "{}, {:.1f} M tokens{}", duration(state_.seconds), static_cast<double>(state_.tokens) / 1e6,
       deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "");
@@ -176,11 +177,11 @@ void Trainer<T>::warn_of_verdict() const {
   if (!judged()) return;
   const std::int64_t logged = (deck_.campaign.max_steps - deck_.optimizer.warmup_steps) /
                               std::max<std::int64_t>(1, deck_.output.log_every);
-  if (logged < static_cast<std::int64_t>(verdict_bars::least_logged))
+  if (logged < static_cast<std::int64_t>(report::verdict_bars::least_logged))
     log_.warning(
         "the verdict will fail: it needs {} logged steps after the warmup, and this deck logs {}; "
         "lower &output log_every",
-        verdict_bars::least_logged, logged);
+        report::verdict_bars::least_logged, logged);
   if (deck_.evaluation.every == 0)
     log_.warning(
         "the verdict will fail: it compares the last evaluation with the first, and &evaluation "
@@ -189,8 +190,8 @@ void Trainer<T>::warn_of_verdict() const {
 
 /// The verdict on what has been logged, written to the run's directory. Rank 0 only.
 template <class T>
-Verdict Trainer<T>::judge_so_far() {
-  const Verdict verdict = judge(directory_.path, deck_);
+report::Verdict Trainer<T>::judge_so_far() {
+  const report::Verdict verdict = report::judge(directory_.path, deck_);
   if (!write_verdict(directory_.path, verdict))
     log_.warning("{}/verdict.json could not be written", directory_.path.string());
   return verdict;
@@ -202,9 +203,9 @@ bool Trainer<T>::conclude() {
   if (!judged()) return true;
   std::int64_t failed = 0;
   if (world_.rank() == 0) {
-    const Verdict verdict = judge_so_far();
+    const report::Verdict verdict = judge_so_far();
     failed = verdict.succeeded() ? 0 : 1;
-    log_.line("{}", text(verdict));
+    log_.line("{}", report::text(verdict));
     report_->make();
   }
   world_.all_reduce(&failed, 1, comm::Sum::max);
@@ -216,7 +217,7 @@ bool Trainer<T>::conclude() {
   template double Trainer<T>::cost(double) const;                \
   template bool Trainer<T>::finish(Stop);                        \
   template void Trainer<T>::warn_of_verdict() const;             \
-  template Verdict Trainer<T>::judge_so_far();                   \
+  template report::Verdict Trainer<T>::judge_so_far();           \
   template bool Trainer<T>::conclude();
 INSTANTIATE(float)
 INSTANTIATE(bf16)

@@ -3,37 +3,9 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "data/chat.hpp"
+#include "text/chat.hpp"
 
 namespace tern::campaign {
-
-std::vector<std::filesystem::path> tokenizer_search(const deck::Deck& deck) {
-  std::vector<std::filesystem::path> search;
-  for (const auto* files : {&deck.data.train, &deck.data.valid})
-    for (const std::string& pattern : *files) {
-      const std::filesystem::path folder = std::filesystem::path(pattern).parent_path();
-      search.push_back(folder);
-      search.push_back(folder.parent_path());
-    }
-  search.emplace_back("data");
-  return search;
-}
-
-std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck) {
-  auto tokenizer = data::open_tokenizer(deck.data.tokenizer, tokenizer_search(deck));
-  if (tokenizer->vocabulary() > static_cast<std::size_t>(deck.model.vocabulary))
-    user_error(
-        "the tokenizer '{}' has {} tokens, more than &model vocabulary = {}: they do not belong "
-        "together",
-        deck.data.tokenizer, tokenizer->vocabulary(), deck.model.vocabulary);
-  if (deck.objective.kind == "block_diffusion" &&
-      tokenizer->vocabulary() == static_cast<std::size_t>(deck.model.vocabulary))
-    user_error(
-        "the tokenizer '{}' has {} tokens, as many as &model vocabulary, whose last is the mask of "
-        "block diffusion: write vocabulary = {} or more",
-        deck.data.tokenizer, tokenizer->vocabulary(), deck.model.vocabulary + 1);
-  return tokenizer;
-}
 
 namespace {
 
@@ -44,12 +16,12 @@ struct Prompt {
 };
 
 /// Of a model that continues texts, or of one that learned to answer.
-Prompt prompt_of(const deck::Deck& deck, const data::Tokenizer& tokenizer,
+Prompt prompt_of(const deck::Deck& deck, const text::Tokenizer& tokenizer,
                  const std::string& text) {
   if (deck.objective.kind == "supervised") {
-    const auto rules = data::chat_rules(deck.data.chat_template, deck.data.thinking);
-    const auto pieces = data::generation_prompt({{data::Role::user, text, {}}}, rules);
-    return {data::tokens_of(pieces, tokenizer).tokens, data::answer_ends(rules, tokenizer).front(),
+    const auto rules = text::chat_rules(deck.data.chat_template, deck.data.thinking);
+    const auto pieces = text::generation_prompt({{text::Role::user, text, {}}}, rules);
+    return {text::tokens_of(pieces, tokenizer).tokens, text::answer_ends(rules, tokenizer).front(),
             "\n"};
   }
   Prompt prompt{tokenizer.affixes().before, tokenizer.end_of_text(), ""};
@@ -65,8 +37,8 @@ Prompt prompt_of(const deck::Deck& deck, const data::Tokenizer& tokenizer,
 }  // namespace
 
 template <class T>
-std::vector<Continuation> write_samples(plan::Workload<T>& w, const deck::Deck& deck,
-                                        const data::Tokenizer& tokenizer,
+std::vector<Continuation> write_samples(workload::Workload<T>& w, const deck::Deck& deck,
+                                        const text::Tokenizer& tokenizer,
                                         const std::string& prompt) {
   TERN_REQUIRE(w.generator.has_value(), "samples = {}", deck.generation.samples);
   const Prompt start = prompt_of(deck, tokenizer, prompt);
@@ -93,9 +65,9 @@ std::string note(const Continuation& continuation, const deck::Deck& deck) {
   return fmt::format("\n(ends here: &model context = {} is full)", deck.model.context);
 }
 
-template std::vector<Continuation> write_samples(plan::Workload<float>&, const deck::Deck&,
-                                                 const data::Tokenizer&, const std::string&);
-template std::vector<Continuation> write_samples(plan::Workload<bf16>&, const deck::Deck&,
-                                                 const data::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_samples(workload::Workload<float>&, const deck::Deck&,
+                                                 const text::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_samples(workload::Workload<bf16>&, const deck::Deck&,
+                                                 const text::Tokenizer&, const std::string&);
 
 }  // namespace tern::campaign

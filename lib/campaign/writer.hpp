@@ -5,17 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer.hpp"
 #include "deck/deck.hpp"
-#include "plan/workload.hpp"
+#include "text/deck_tokenizer.hpp"
+#include "workload/workload.hpp"
 
 namespace tern::campaign {
-
-/// Where &data tokenizer is looked for: beside the training data.
-std::vector<std::filesystem::path> tokenizer_search(const deck::Deck& deck);
-
-/// The tokenizer of &data tokenizer.
-std::unique_ptr<data::Tokenizer> open_tokenizer(const deck::Deck& deck);
 
 /// What a model wrote behind a prompt.
 struct Continuation {
@@ -28,8 +22,8 @@ std::string note(const Continuation& continuation, const deck::Deck& deck);
 /// &generation samples continuations of `prompt` (an empty one starts after end of text), of at
 /// most max_tokens tokens each, prompt not included; of kind = 'supervised', answers to it.
 template <class T>
-std::vector<Continuation> write_samples(plan::Workload<T>& workload, const deck::Deck& deck,
-                                        const data::Tokenizer& tokenizer,
+std::vector<Continuation> write_samples(workload::Workload<T>& workload, const deck::Deck& deck,
+                                        const text::Tokenizer& tokenizer,
                                         const std::string& prompt);
 
 }  // namespace tern::campaign

@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/timer.hpp"
 #include "checkpoint/detail/evaluation.hpp"
-#include "checkpoint/detail/files.hpp"
 #include "checkpoint/detail/folder.hpp"
 #include "checkpoint/detail/save.hpp"
 

@@ -4,20 +4,20 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "data/detail/packing.hpp"
-#include "data/detail/parallel.hpp"
 
 namespace tern::data {
 namespace {
 
 /// Tokens with something before them that a model shall learn to write.
-std::size_t learned_tokens(const ChatTokens& chat) {
+std::size_t learned_tokens(const text::ChatTokens& chat) {
   if (chat.learned.empty()) return 0;
   return static_cast<std::size_t>(
       std::count_if(chat.learned.begin() + 1, chat.learned.end(), [](auto l) { return l != 0; }));
 }
 
-void resize(ChatTokens& chat, std::size_t tokens) {
+void resize(text::ChatTokens& chat, std::size_t tokens) {
   chat.tokens.resize(tokens);
   chat.learned.resize(tokens);
   chat.roles.resize(tokens);
@@ -27,15 +27,15 @@ void resize(ChatTokens& chat, std::size_t tokens) {
 constexpr std::size_t compared = 64;
 
 std::string spelled(const std::vector<std::int32_t>& tokens, std::size_t at,
-                    const Tokenizer& tokenizer) {
+                    const text::Tokenizer& tokenizer) {
   if (at >= tokens.size()) return "nothing";
   return fmt::format("{} '{}'", tokens[at], tokenizer.decode({tokens[at]}));
 }
 
 }  // namespace
 
-void require_prefix(const ChatTokens& learned, const std::vector<std::int32_t>& prompt,
-                    const std::string& place, const Tokenizer& tokenizer) {
+void require_prefix(const text::ChatTokens& learned, const std::vector<std::int32_t>& prompt,
+                    const std::string& place, const text::Tokenizer& tokenizer) {
   const auto [at, of_prompt] =
       std::mismatch(learned.tokens.begin(), learned.tokens.end(), prompt.begin(), prompt.end());
   const auto first = static_cast<std::size_t>(of_prompt - prompt.begin());
@@ -47,22 +47,24 @@ void require_prefix(const ChatTokens& learned, const std::vector<std::int32_t>& 
                spelled(learned.tokens, first, tokenizer));
 }
 
-std::vector<ChatTokens> training_tokens(const std::vector<Conversation>& conversations,
-                                        const ChatRules& rules, const Tokenizer& tokenizer,
-                                        std::size_t threads) {
-  std::vector<ChatTokens> all(conversations.size());
-  detail::parallel_for(all.size(), threads, [&](std::size_t i) {
-    const Conversation& conversation = conversations[i];
-    all[i] = tokens_of(training_pieces(conversation, rules), tokenizer);
+std::vector<text::ChatTokens> training_tokens(const std::vector<text::Conversation>& conversations,
+                                              const text::ChatRules& rules,
+                                              const text::Tokenizer& tokenizer,
+                                              std::size_t threads) {
+  std::vector<text::ChatTokens> all(conversations.size());
+  parallel_for(all.size(), threads, [&](std::size_t i) {
+    const text::Conversation& conversation = conversations[i];
+    all[i] = text::tokens_of(text::training_pieces(conversation, rules), tokenizer);
     if (i >= compared) return;
-    const std::vector<Message>& messages = conversation.messages;
-    const auto prompt = generation_prompt({messages.begin(), messages.end() - 1}, rules);
-    require_prefix(all[i], tokens_of(prompt, tokenizer).tokens, conversation.place, tokenizer);
+    const std::vector<text::Message>& messages = conversation.messages;
+    const auto prompt = text::generation_prompt({messages.begin(), messages.end() - 1}, rules);
+    require_prefix(all[i], text::tokens_of(prompt, tokenizer).tokens, conversation.place,
+                   tokenizer);
   });
   return all;
 }
 
-ChatSource::ChatSource(std::vector<ChatTokens> conversations, const ChatRowRules& rules)
+ChatSource::ChatSource(std::vector<text::ChatTokens> conversations, const ChatRowRules& rules)
     : rules_(rules), conversations_(std::move(conversations)) {
   TERN_REQUIRE(rules.positions > 0);
   if (conversations_.empty()) user_error("there are no conversations to make rows of");
@@ -79,7 +81,7 @@ ChatSource::ChatSource(std::vector<ChatTokens> conversations, const ChatRowRules
 
 /// Cuts or empties what is too long, and empties what teaches nothing.
 void ChatSource::fit() {
-  for (ChatTokens& chat : conversations_) {
+  for (text::ChatTokens& chat : conversations_) {
     const std::size_t length = chat.tokens.size();
     TERN_REQUIRE(chat.learned.size() == length && chat.roles.size() == length,
                  "{} tokens, {} marks, {} roles", length, chat.learned.size(), chat.roles.size());
@@ -100,7 +102,7 @@ void ChatSource::fit() {
 
 void ChatSource::make_rows() {
   std::vector<std::uint32_t> sizes;
-  for (const ChatTokens& chat : conversations_) {
+  for (const text::ChatTokens& chat : conversations_) {
     sizes.push_back(static_cast<std::uint32_t>(chat.tokens.size()));
     tokens_ += chat.tokens.size();
     learned_ += learned_tokens(chat);
@@ -121,7 +123,7 @@ void ChatSource::start(Batch& batch) const {
 void ChatSource::append(std::size_t row, std::size_t at, Batch& batch) const {
   std::size_t begin = 0;
   for (const std::size_t number : conversations_of(row)) {
-    const ChatTokens& chat = conversations_[number];
+    const text::ChatTokens& chat = conversations_[number];
     const std::size_t count = chat.tokens.size(), first = at * rules_.positions + begin;
     std::copy(chat.tokens.begin(), chat.tokens.end(), batch.inputs.data() + first);
     for (std::size_t i = 1; i < count; ++i)

@@ -4,21 +4,22 @@
 #include <string>
 #include <vector>
 
-#include "data/chat.hpp"
 #include "data/source.hpp"
+#include "text/chat.hpp"
 
 namespace tern::data {
 
 /// Conversations to learn from as tokens, by `threads` threads. Of the first few, what stands
 /// before the last answer must be what generation is prompted with: see require_prefix().
-std::vector<ChatTokens> training_tokens(const std::vector<Conversation>& conversations,
-                                        const ChatRules& rules, const Tokenizer& tokenizer,
-                                        std::size_t threads = 1);
+std::vector<text::ChatTokens> training_tokens(const std::vector<text::Conversation>& conversations,
+                                              const text::ChatRules& rules,
+                                              const text::Tokenizer& tokenizer,
+                                              std::size_t threads = 1);
 
 /// That a conversation is learned right behind `prompt`, token for token; InternalError names
 /// `place` and the first token that differs.
-void require_prefix(const ChatTokens& learned, const std::vector<std::int32_t>& prompt,
-                    const std::string& place, const Tokenizer& tokenizer);
+void require_prefix(const text::ChatTokens& learned, const std::vector<std::int32_t>& prompt,
+                    const std::string& place, const text::Tokenizer& tokenizer);
 
 struct ChatRowRules {
   std::size_t positions = 1024;  // T of a row, and the most tokens of a conversation
@@ -45,7 +46,7 @@ class ChatSource : public Source {
   /// Packs the conversations: the longer ones first, each into the fullest row that it fits into.
   /// The rows, numbered in a pseudo-random order, are a function of conversations and rules
   /// alone, and the same in each epoch. Throws UserError if none is left.
-  ChatSource(std::vector<ChatTokens> conversations, const ChatRowRules& rules);
+  ChatSource(std::vector<text::ChatTokens> conversations, const ChatRowRules& rules);
 
   std::size_t rows() const override { return rows_.size(); }
   void start(Batch& batch) const override;
@@ -60,7 +61,7 @@ class ChatSource : public Source {
   double learned() const;
   const ChatTruncation& truncation() const { return truncation_; }
   /// In the order of the constructor's list, cut as they stand in rows.
-  const std::vector<ChatTokens>& conversations() const { return conversations_; }
+  const std::vector<text::ChatTokens>& conversations() const { return conversations_; }
   /// The numbers of a row's conversations, in their order in the row.
   const std::vector<std::size_t>& conversations_of(std::size_t row) const;
 
@@ -69,7 +70,7 @@ class ChatSource : public Source {
   void make_rows();
 
   ChatRowRules rules_;
-  std::vector<ChatTokens> conversations_;  // none of those left out has tokens
+  std::vector<text::ChatTokens> conversations_;  // none of those left out has tokens
   std::vector<std::vector<std::size_t>> rows_;
   ChatTruncation truncation_;
   std::size_t tokens_ = 0, learned_ = 0;  // of all rows

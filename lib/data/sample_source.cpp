@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "data/detail/packing.hpp"
-#include "data/detail/parallel.hpp"
 
 namespace tern::data {
 namespace {
@@ -36,7 +36,7 @@ std::array<std::size_t, levels> level_blocks(const SampleRules& rules) {
   return blocks;
 }
 
-void check(const SampleRules& rules, const Tokenizer& tokenizer) {
+void check(const SampleRules& rules, const text::Tokenizer& tokenizer) {
   TERN_REQUIRE(rules.threads > 0);
   if (tokenizer.end_of_text() < 0)
     user_error("the tokenizer has no end-of-text token, which ends each segment of a sample");
@@ -50,8 +50,9 @@ void check(const SampleRules& rules, const Tokenizer& tokenizer) {
 
 /// A segment's tokens with its end token, appended, and cut to `most`: a question keeps its last
 /// tokens, the others their first. Returns how many there were before.
-std::size_t add_segment(std::size_t segment, const std::string& text, const Tokenizer& tokenizer,
-                        std::size_t most, std::vector<std::int32_t>& tokens) {
+std::size_t add_segment(std::size_t segment, const std::string& text,
+                        const text::Tokenizer& tokenizer, std::size_t most,
+                        std::vector<std::int32_t>& tokens) {
   if (most == 0) return 0;
   const auto first = static_cast<std::ptrdiff_t>(tokens.size());
   tokenizer.encode(text, tokens);
@@ -96,7 +97,7 @@ bool count_long(const std::array<std::size_t, segments>& length, const SampleRul
   return any;
 }
 
-void add_sample(const Sample& sample, const Tokenizer& tokenizer, const SampleRules& rules,
+void add_sample(const Sample& sample, const text::Tokenizer& tokenizer, const SampleRules& rules,
                 Chunk& chunk) {
   const std::array<const std::string*, segments> texts = {&sample.question, &sample.plan,
                                                           &sample.execution};
@@ -150,7 +151,7 @@ struct SampleSource::Impl {
   std::vector<std::vector<std::size_t>> rows;
   Truncation truncation;
 
-  Impl(const std::vector<Sample>& samples, const Tokenizer& tokenizer, const SampleRules& r)
+  Impl(const std::vector<Sample>& samples, const text::Tokenizer& tokenizer, const SampleRules& r)
       : rules(r),
         most(level_maxima(r)),
         blocks(level_blocks(r)),
@@ -166,9 +167,9 @@ struct SampleSource::Impl {
     make_rows();
   }
 
-  void tokenise(const std::vector<Sample>& samples, const Tokenizer& tokenizer) {
+  void tokenise(const std::vector<Sample>& samples, const text::Tokenizer& tokenizer) {
     std::vector<Chunk> chunks((samples.size() + chunk_samples - 1) / chunk_samples);
-    detail::parallel_for(chunks.size(), rules.threads, [&](std::size_t c) {
+    parallel_for(chunks.size(), rules.threads, [&](std::size_t c) {
       const std::size_t last = std::min(samples.size(), (c + 1) * chunk_samples);
       for (std::size_t i = c * chunk_samples; i < last; ++i)
         add_sample(samples[i], tokenizer, rules, chunks[c]);
@@ -248,7 +249,7 @@ struct SampleSource::Impl {
   }
 };
 
-SampleSource::SampleSource(const std::vector<Sample>& samples, const Tokenizer& tokenizer,
+SampleSource::SampleSource(const std::vector<Sample>& samples, const text::Tokenizer& tokenizer,
                            const SampleRules& rules) {
   check(rules, tokenizer);
   if (samples.empty()) user_error("there are no samples to make rows of");
@@ -280,14 +281,14 @@ Counts SampleSource::counts(std::size_t row) const {
   return counts;
 }
 
-std::vector<std::int32_t> question_tokens(const Sample& sample, const Tokenizer& tokenizer,
+std::vector<std::int32_t> question_tokens(const Sample& sample, const text::Tokenizer& tokenizer,
                                           const SampleRules& rules) {
   std::vector<std::int32_t> tokens;
   add_segment(question_segment, sample.question, tokenizer, rules.question_tokens, tokens);
   return tokens;
 }
 
-std::vector<std::int32_t> plan_tokens(const Sample& sample, const Tokenizer& tokenizer,
+std::vector<std::int32_t> plan_tokens(const Sample& sample, const text::Tokenizer& tokenizer,
                                       const SampleRules& rules) {
   std::vector<std::int32_t> tokens;
   add_segment(plan_segment, sample.plan, tokenizer, rules.plan_tokens, tokens);
@@ -295,7 +296,7 @@ std::vector<std::int32_t> plan_tokens(const Sample& sample, const Tokenizer& tok
 }
 
 std::vector<std::string> segment_texts(const std::vector<std::int32_t>& tokens,
-                                       const Tokenizer& tokenizer, std::size_t count) {
+                                       const text::Tokenizer& tokenizer, std::size_t count) {
   std::vector<std::string> texts;
   for (auto from = tokens.begin(); from != tokens.end() && texts.size() < count;) {
     const auto to = std::find(from, tokens.end(), tokenizer.end_of_text());
@@ -305,7 +306,7 @@ std::vector<std::string> segment_texts(const std::vector<std::int32_t>& tokens,
   return texts;
 }
 
-std::string level_text(const std::vector<std::int32_t>& tokens, const Tokenizer& tokenizer) {
+std::string level_text(const std::vector<std::int32_t>& tokens, const text::Tokenizer& tokenizer) {
   const auto texts = segment_texts(tokens, tokenizer, 1);
   return texts.empty() ? std::string() : texts.front();
 }

@@ -6,7 +6,7 @@
 
 #include "data/samples.hpp"
 #include "data/source.hpp"
-#include "data/tokenizer.hpp"
+#include "text/tokenizer.hpp"
 
 namespace tern::data {
 
@@ -50,7 +50,7 @@ class SampleSource : public Source {
   /// tokenizer and rules alone, and the same in each epoch; without packing row r is the r-th
   /// sample that is not left out. Throws UserError for contradictory rules, if no sample fits its
   /// maxima, if a row is shorter than a sample, and for a tokenizer without an end token.
-  SampleSource(const std::vector<Sample>& samples, const Tokenizer& tokenizer,
+  SampleSource(const std::vector<Sample>& samples, const text::Tokenizer& tokenizer,
                const SampleRules& rules);
   ~SampleSource() override;
 
@@ -74,17 +74,17 @@ class SampleSource : public Source {
 
 /// A sample's question and plan exactly as in training, end token included; what is too long is
 /// cut, whatever `rules.cut` says.
-std::vector<std::int32_t> question_tokens(const Sample& sample, const Tokenizer& tokenizer,
+std::vector<std::int32_t> question_tokens(const Sample& sample, const text::Tokenizer& tokenizer,
                                           const SampleRules& rules);
-std::vector<std::int32_t> plan_tokens(const Sample& sample, const Tokenizer& tokenizer,
+std::vector<std::int32_t> plan_tokens(const Sample& sample, const text::Tokenizer& tokenizer,
                                       const SampleRules& rules);
 
 /// The texts of the first `count` segments of a generated level, each up to its end token; the
 /// last one may lack it.
 std::vector<std::string> segment_texts(const std::vector<std::int32_t>& tokens,
-                                       const Tokenizer& tokenizer, std::size_t count);
+                                       const text::Tokenizer& tokenizer, std::size_t count);
 
 /// The first of them: the tokens before the first end token, decoded.
-std::string level_text(const std::vector<std::int32_t>& tokens, const Tokenizer& tokenizer);
+std::string level_text(const std::vector<std::int32_t>& tokens, const text::Tokenizer& tokenizer);
 
 }  // namespace tern::data

@@ -5,9 +5,9 @@
 #include "base/error.hpp"
 #include "base/excerpt.hpp"
 #include "base/json.hpp"
-#include "data/detail/lines.hpp"
-#include "data/detail/mapped_file.hpp"
-#include "data/detail/wildcards.hpp"
+#include "base/lines.hpp"
+#include "base/mapped_file.hpp"
+#include "base/wildcards.hpp"
 #include "data/skeleton.hpp"
 
 namespace tern::data {
@@ -33,7 +33,7 @@ struct Record {
           place, name, names());
     if (!found->is_string())
       user_error("{}: \"{}\" is {}; write it as a string", place, name, excerpt(found->dump()));
-    if (detail::trimmed(found->get_ref<const std::string&>()).empty())
+    if (trimmed(found->get_ref<const std::string&>()).empty())
       user_error("{}: \"{}\" is empty; fill it, or leave the record out", place, name);
     return found->get_ref<const std::string&>();
   }
@@ -54,7 +54,7 @@ struct Solution {
 
 Solution split_solution(const std::string& text, const Record& record) {
   Solution solution;
-  auto lines = detail::trimmed_lines(text);
+  auto lines = trimmed_lines(text);
   if (!lines.empty() && lines.back().starts_with(answer_mark)) {
     solution.answer = final_number(lines.back());
     if (!solution.answer)
@@ -79,8 +79,8 @@ std::string take_sub_questions(Solution& solution) {
   for (std::string& step : solution.steps) {
     const std::size_t mark = step.find(socratic_mark);
     if (!plan.empty()) plan += '\n';
-    plan += detail::trimmed(std::string_view(step).substr(0, mark));
-    step = detail::trimmed(std::string_view(step).substr(mark + socratic_mark.size()));
+    plan += trimmed(std::string_view(step).substr(0, mark));
+    step = trimmed(std::string_view(step).substr(mark + socratic_mark.size()));
   }
   return plan;
 }
@@ -122,7 +122,7 @@ Solution answer_of(const Record& record) {
 std::string plan_of(const Record& record, Solution& solution, PlanRule rule) {
   std::string plan;
   if (is_socratic(solution)) plan = take_sub_questions(solution);
-  if (record.object.contains("plan")) plan = detail::trimmed(record.text("plan"));
+  if (record.object.contains("plan")) plan = trimmed(record.text("plan"));
   if (rule == PlanRule::none) return {};
   if (rule == PlanRule::data && !plan.empty()) return plan;
   plan.clear();
@@ -133,7 +133,7 @@ std::string plan_of(const Record& record, Solution& solution, PlanRule rule) {
 Sample make_sample(const Record& record, PlanRule rule, Notes notes) {
   if (!record.object.is_object()) user_error("{}: not a JSON object", record.place);
   Sample sample;
-  sample.question = detail::trimmed(record.text("question"));
+  sample.question = trimmed(record.text("question"));
   Solution solution =
       record.object.contains("execution") ? execution_of(record) : answer_of(record);
   sample.plan = plan_of(record, solution, rule);
@@ -163,7 +163,7 @@ void read_lines(std::string_view text, const std::string& name, PlanRule rule, N
                 std::vector<Sample>& samples) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = detail::trimmed(text.substr(0, end));
+    const std::string_view line = trimmed(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
     const std::string place = fmt::format("{}:{}", name, number);
@@ -206,13 +206,13 @@ std::optional<std::string> final_number(std::string_view text) {
 std::vector<Sample> read_samples(const std::vector<std::string>& patterns, PlanRule rule,
                                  Notes notes) {
   std::vector<Sample> samples;
-  for (const auto& path : detail::expand_wildcards(
-           patterns, "file of samples",
-           "give JSON lines as of GSM8K, or make some with ./prepare arithmetic")) {
-    const detail::MappedFile file(path);
+  for (const auto& path :
+       expand_wildcards(patterns, "file of samples",
+                        "give JSON lines as of GSM8K, or make some with ./prepare arithmetic")) {
+    const MappedFile file(path);
     const std::string name = path.string();
     const std::size_t before = samples.size();
-    const std::string_view text = detail::trimmed(file.text());
+    const std::string_view text = trimmed(file.text());
     if (text.empty()) user_error("{}: the file is empty; get or make it again", name);
     if (text.front() == '[')
       read_array(text, name, rule, notes, samples);

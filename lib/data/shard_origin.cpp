@@ -5,8 +5,9 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/json.hpp"
-#include "data/detail/wildcards.hpp"
+#include "base/wildcards.hpp"
 
 namespace tern::data {
 namespace {
@@ -16,14 +17,14 @@ namespace fs = std::filesystem;
 std::set<fs::path> folders_of(const std::vector<std::string>& patterns) {
   std::set<fs::path> folders;
   try {
-    for (const fs::path& file : detail::expand_wildcards(patterns, "token shard", ""))
+    for (const fs::path& file : expand_wildcards(patterns, "token shard", ""))
       folders.insert(file.parent_path());
   } catch (const UserError&) {  // whoever opens them says it better
   }
   return folders;
 }
 
-std::string bytes_of(const Tokenizer& tokenizer, std::int32_t token) {
+std::string bytes_of(const text::Tokenizer& tokenizer, std::int32_t token) {
   try {
     return tokenizer.decode({token});
   } catch (const UserError&) {
@@ -33,7 +34,7 @@ std::string bytes_of(const Tokenizer& tokenizer, std::int32_t token) {
 
 }  // namespace
 
-std::string fingerprint(const Tokenizer& tokenizer) {
+std::string fingerprint(const text::Tokenizer& tokenizer) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   const auto extend = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3u; };
   const auto tokens = static_cast<std::int32_t>(tokenizer.vocabulary());
@@ -54,8 +55,7 @@ std::vector<ShardOrigin> shard_origins(const std::vector<std::string>& patterns)
   std::vector<ShardOrigin> origins;
   for (const fs::path& folder : folders_of(patterns)) {
     const fs::path file = folder / "meta.json";
-    std::ifstream in(file);
-    const auto meta = try_json(std::string{std::istreambuf_iterator<char>(in), {}});
+    const auto meta = try_json(read_text_or_empty(file));
     if (!meta.is_object()) continue;
     try {
       origins.push_back({file, meta.at("tokenizer"), meta.at("vocabulary"), meta.at("end_of_text"),
@@ -66,7 +66,7 @@ std::vector<ShardOrigin> shard_origins(const std::vector<std::string>& patterns)
   return origins;
 }
 
-void require_made_with(const ShardOrigin& origin, const Tokenizer& tokenizer,
+void require_made_with(const ShardOrigin& origin, const text::Tokenizer& tokenizer,
                        const std::string& name) {
   const ShardOrigin now{
       {}, name, tokenizer.vocabulary(), tokenizer.end_of_text(), fingerprint(tokenizer)};

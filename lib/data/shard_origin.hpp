@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer.hpp"
+#include "text/tokenizer.hpp"
 
 namespace tern::data {
 
 /// Differs between tokenizers that differ in any token: 64-bit FNV-1a of all their bytes, in
 /// hexadecimal. A few hundred ns a token.
-std::string fingerprint(const Tokenizer& tokenizer);
+std::string fingerprint(const text::Tokenizer& tokenizer);
 
 struct ShardOrigin {
   std::filesystem::path meta;  // the file
@@ -28,7 +28,7 @@ std::vector<ShardOrigin> shard_origins(const std::vector<std::string>& patterns)
 
 /// UserError that names both, if the shards were made with another tokenizer than this one, which
 /// the deck calls `name`.
-void require_made_with(const ShardOrigin& origin, const Tokenizer& tokenizer,
+void require_made_with(const ShardOrigin& origin, const text::Tokenizer& tokenizer,
                        const std::string& name);
 
 }  // namespace tern::data

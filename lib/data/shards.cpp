@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "data/detail/mapped_file.hpp"
-#include "data/detail/parallel.hpp"
+#include "base/mapped_file.hpp"
+#include "base/parallel.hpp"
+#include "base/wildcards.hpp"
 #include "data/detail/shard_format.hpp"
-#include "data/detail/wildcards.hpp"
 #include "data/shards.hpp"
 
 namespace tern::data {
@@ -16,7 +16,7 @@ constexpr std::size_t scan_chunk = std::size_t{1} << 22;  // tokens one thread c
 
 /// One opened shard: where its tokens start and how wide they are.
 struct Shard {
-  detail::MappedFile file;
+  MappedFile file;
   std::size_t offset = 0, width = 2, count = 0;
 
   std::size_t windows(std::size_t length) const { return count == 0 ? 0 : (count - 1) / length; }
@@ -29,7 +29,7 @@ struct Shard {
 
 /// Widths follow the header; a file without the magic number is plain uint16.
 Shard open_shard(const std::filesystem::path& path) {
-  Shard shard{detail::MappedFile(path)};
+  Shard shard{MappedFile(path)};
   const std::string name = path.string();
   const std::size_t size = shard.file.size();
   if (size == 0) user_error("{}: the shard is empty; make it again with ./prepare", name);
@@ -95,7 +95,7 @@ std::size_t check_vocabulary(const std::vector<Shard>& shards, std::size_t vocab
       chunks.push_back({&shard, first, std::min(shard.count, first + scan_chunk)});
   }
   std::vector<std::size_t> largest(chunks.size(), 0);
-  detail::parallel_for(chunks.size(), threads, [&](std::size_t i) {
+  parallel_for(chunks.size(), threads, [&](std::size_t i) {
     const Chunk& c = chunks[i];
     largest[i] = c.shard->width == 2
                      ? check_vocabulary<std::uint16_t>(*c.shard, c.first, c.last, vocabulary)
@@ -116,7 +116,7 @@ Shards::Shards(const std::vector<std::string>& patterns, std::size_t vocabulary,
     : impl_(std::make_unique<Impl>()) {
   TERN_REQUIRE(vocabulary > 0);
   for (const auto& path :
-       detail::expand_wildcards(patterns, "token shard", "make shards with ./prepare text"))
+       expand_wildcards(patterns, "token shard", "make shards with ./prepare text"))
     impl_->shards.push_back(open_shard(path));
   impl_->largest = check_vocabulary(impl_->shards, vocabulary, threads);
 }

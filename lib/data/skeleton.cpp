@@ -1,6 +1,6 @@
 #include "data/skeleton.hpp"
 
-#include "data/detail/lines.hpp"
+#include "base/lines.hpp"
 
 namespace tern::data {
 namespace {
@@ -49,7 +49,7 @@ std::string without_notes(std::string_view text) {
 std::string skeleton(std::string_view solution) {
   const std::string text = without_notes(solution);
   std::string plan;
-  for (const std::string_view line : detail::trimmed_lines(text)) {
+  for (const std::string_view line : trimmed_lines(text)) {
     if (line.starts_with("####")) continue;
     if (!plan.empty()) plan += '\n';
     plan += blanked(line);

@@ -87,7 +87,7 @@ class TrainingLayouts {
   std::optional<double> estimate(const comm::Extents& there) const {
     const deck::Deck deck = at(there);
     try {
-      return estimated_rate(deck, make_layout(deck, there.data), there, plan_.contents);
+      return estimated_rate(deck, workload::make_layout(deck, there.data), there, plan_.contents);
     } catch (const UserError&) {
       return std::nullopt;
     }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/files.hpp"
 #include "base/json.hpp"
 #include "plan/devices.hpp"
 
@@ -46,21 +47,13 @@ void remember_rate(const fs::path& directory, const std::string& circumstances,
   std::nth_element(rates.begin(), middle, rates.end());
   const nlohmann::ordered_json entry = {
       {"tokens_per_second", *middle}, {"date", today()}, {"of", circumstances}};
-  const fs::path path = file_in(directory), beside = path.string() + ".new";
-  std::error_code ignored;
-  if (std::ofstream file(beside); !(file << json_text(entry, 2, InvalidUtf8::replaced) << '\n'
-                                         << std::flush))
-    fs::remove(beside, ignored);
-  else
-    fs::rename(beside, path, ignored);
+  replace_file(file_in(directory), json_text(entry, 2, InvalidUtf8::replaced) + '\n');
 }
 
 std::optional<RememberedRate> remembered_rate(const fs::path& directory,
                                               const std::string& circumstances) {
-  std::ostringstream text;
-  text << std::ifstream(file_in(directory)).rdbuf();
   try {
-    const auto entry = parse_json(text.str());
+    const auto entry = parse_json(read_text_or_empty(file_in(directory)));
     const RememberedRate rate{entry.at("tokens_per_second").get<double>(),
                               entry.at("date").get<std::string>()};
     const bool same =

@@ -10,7 +10,7 @@
 #include "plan/measured_rate.hpp"
 #include "plan/sizes.hpp"
 #include "plan/training_rate.hpp"
-#include "plan/workload.hpp"
+#include "workload/workload.hpp"
 
 namespace tern::plan {
 
@@ -21,9 +21,9 @@ constexpr std::array terms{Term::parameters, Term::gradients, Term::optimizer, T
 
 template <class T>
 void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
-  const Layout layout = make_layout(deck, mesh.data().size());
+  const workload::Layout layout = workload::make_layout(deck, mesh.data().size());
   Arena arena;
-  const Workload<T> workload(deck, layout, mesh, arena);
+  const workload::Workload<T> workload(deck, layout, mesh, arena);
   plan.per_rank = static_cast<std::int64_t>(layout.per_rank);
   plan.global = static_cast<std::int64_t>(layout.global);
   plan.accumulation = static_cast<std::int64_t>(layout.accumulation);
@@ -90,9 +90,9 @@ void count_tokens(Plan& plan, const deck::Deck& deck) {
 /// By the plan's contents, of a deck that trains.
 void estimate(Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
   if (deck.campaign.task != "train") return;
-  const Layout layout{static_cast<std::size_t>(plan.per_rank),
-                      static_cast<std::size_t>(plan.global),
-                      static_cast<std::size_t>(plan.accumulation), objective::row_positions(deck)};
+  const workload::Layout layout{
+      static_cast<std::size_t>(plan.per_rank), static_cast<std::size_t>(plan.global),
+      static_cast<std::size_t>(plan.accumulation), objective::row_positions(deck)};
   if (const auto rate = estimated_rate(deck, layout, extents, plan.contents))
     plan.rate = {*rate,
                  fmt::format("estimated, typical of {} on {}; no bound{}", deck.precision.compute,

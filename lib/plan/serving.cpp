@@ -11,8 +11,6 @@
 namespace tern::plan {
 namespace {
 
-std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
-
 /// Bytes of the planned device that the arena may have. Others on a GPU, and the libraries, keep
 /// theirs.
 std::size_t usable(double utilization) {
@@ -32,7 +30,7 @@ ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, con
   constexpr std::size_t P = generate::Engine<T>::page_tokens;
   options.pages = pages;
   Arena arena;
-  const Serving<T> serving(deck, options, mesh, arena);
+  const workload::Serving<T> serving(deck, options, mesh, arena);
   ServingPlan plan;
   plan.options = options;
   plan.page_bytes = generate::Engine<T>::page_bytes(deck.model, serving.tree.share());
@@ -81,20 +79,6 @@ std::string row(const char* name, std::size_t bytes) { return detail::row(name, 
 
 }  // namespace
 
-generate::EngineOptions engine_options(const deck::Deck& deck) {
-  const deck::Generation& g = deck.generation;
-  generate::EngineOptions options;
-  options.batch = size_of(g.batch);
-  options.max_model_len = size_of(g.max_model_len);
-  if (deck.model.position == "learned")
-    options.max_model_len = std::min(options.max_model_len, size_of(deck.model.context));
-  options.prefill_tokens = size_of(g.prefill_tokens);
-  options.prefix_cache = g.prefix_cache;
-  options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
-                      static_cast<std::uint64_t>(deck.campaign.seed)};
-  return options;
-}
-
 std::size_t usable_for_serving(const deck::Deck& deck) {
   return usable(deck.generation.memory_utilization);
 }
@@ -130,16 +114,5 @@ std::string table(const ServingPlan& plan) {
   text += detail::remark("of max_model_len tokens that the cache holds at once");
   return text;
 }
-
-template <class T>
-Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& options,
-                    const comm::Mesh& mesh, Arena& arena)
-    : tree(deck.model, 1, model::Division::anywhere, model::share_of(mesh)),
-      context(ops::make_context(arena, true, deck.model.attention.c_str())),
-      parameters(tree, model::Holds::inference, arena),
-      engine(deck.model, tree, parameters, options, arena) {}
-
-template struct Serving<float>;
-template struct Serving<bf16>;
 
 }  // namespace tern::plan

@@ -27,7 +27,7 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 /// What a stage of a replica does.
 class Stage {
  public:
-  Stage(const deck::Deck& deck, const Operations& operations, const Layout& layout,
+  Stage(const deck::Deck& deck, const Operations& operations, const workload::Layout& layout,
         const comm::Extents& extents, const RowContents& contents, int stage)
       : deck_(deck),
         m_(deck.model),
@@ -246,7 +246,7 @@ StepTime operator*(double factor, StepTime time) {
   return time;
 }
 
-std::optional<StepTime> step_time(const deck::Deck& deck, const Layout& layout,
+std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout& layout,
                                   const comm::Extents& extents, const RowContents& contents) {
   const detail::KnownDevice* device = detail::planned_device();
   if (!device) return std::nullopt;
@@ -266,7 +266,7 @@ std::optional<StepTime> step_time(const deck::Deck& deck, const Layout& layout,
   return time;
 }
 
-std::optional<double> estimated_rate(const deck::Deck& deck, const Layout& layout,
+std::optional<double> estimated_rate(const deck::Deck& deck, const workload::Layout& layout,
                                      const comm::Extents& extents, const RowContents& contents) {
   const auto time = step_time(deck, layout, extents, contents);
   if (!time) return std::nullopt;

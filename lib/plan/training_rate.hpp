@@ -7,7 +7,7 @@
 #include "comm/mesh.hpp"
 #include "deck/deck.hpp"
 #include "plan/row_contents.hpp"
-#include "plan/workload.hpp"
+#include "workload/workload.hpp"
 
 namespace tern::plan {
 
@@ -30,11 +30,11 @@ StepTime operator*(double factor, StepTime time);
 
 /// Of the device that is planned for; nothing where its data sheet is not known. `layout` is of
 /// `extents`. Local.
-std::optional<StepTime> step_time(const deck::Deck& deck, const Layout& layout,
+std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout& layout,
                                   const comm::Extents& extents, const RowContents& contents);
 
 /// Tokens of the data a second, of all ranks.
-std::optional<double> estimated_rate(const deck::Deck& deck, const Layout& layout,
+std::optional<double> estimated_rate(const deck::Deck& deck, const workload::Layout& layout,
                                      const comm::Extents& extents, const RowContents& contents);
 
 }  // namespace tern::plan

@@ -39,24 +39,24 @@ class Damage : public ::testing::TestWithParam<int> {
   }
 
   const std::vector<Tensor> tensors_ = small_tensors();
-  TemporaryFolder folder_;
+  Scratch folder_;
   Log log_;
 };
 
 TEST_P(Damage, IsFoundInTruncatedFiles) {
   for (const std::string& name : names_in(newest())) {
     const fs::path file = newest() / name;
-    const std::string whole = text_of(file);
+    const std::string whole = read_file(file);
     for (int i = 0; i < 40; ++i) {
       const std::size_t length = i < 8 ? static_cast<std::size_t>(i) : whole.size() * i / 40;
-      write_text(file, whole.substr(0, length));
+      write_file(file, whole.substr(0, length));
       EXPECT_TRUE(found()) << name << " cut to " << length << " of " << whole.size();
     }
-    write_text(file, whole.substr(0, whole.size() - 1));
+    write_file(file, whole.substr(0, whole.size() - 1));
     EXPECT_TRUE(found()) << name;
-    write_text(file, whole + '\0');
+    write_file(file, whole + '\0');
     EXPECT_TRUE(found()) << name;
-    write_text(file, whole);
+    write_file(file, whole);
     EXPECT_FALSE(found()) << name;
   }
 }
@@ -65,15 +65,15 @@ TEST_P(Damage, IsFoundInFlippedBits) {
   std::uint32_t draw = 0;
   for (const std::string& name : names_in(newest())) {
     const fs::path file = newest() / name;
-    const std::string whole = text_of(file);
+    const std::string whole = read_file(file);
     for (int i = 0; i < 200; ++i) {
       const Random4 random = philox(11, Stream::test, ++draw, 0, 0);
       std::string text = whole;
       text[random.word[0] % text.size()] ^= static_cast<char>(1 << random.word[1] % 8);
-      write_text(file, text);
+      write_file(file, text);
       EXPECT_TRUE(found()) << name << " byte " << random.word[0] % text.size();
     }
-    write_text(file, whole);
+    write_file(file, whole);
   }
   EXPECT_FALSE(found());
 }
@@ -94,7 +94,7 @@ TEST_P(Damage, IsReported) {
   const fs::path file = newest() / (GetParam() == 1 ? "checkpoint.h5" : "shard_0001.h5");
   fs::resize_file(file, 1000);
   EXPECT_TRUE(found());
-  const std::string log = text_of(folder_.path() / "log.txt");
+  const std::string log = read_file(folder_.path() / "log.txt");
   EXPECT_NE(log.find("checkpoint of step 20 is not usable"), std::string::npos) << log;
   EXPECT_NE(log.find(file.string() + ": damaged, 1000 bytes instead of"), std::string::npos) << log;
   fs::remove(runs() / "step_00000010" / "checkpoint.sum");
@@ -104,7 +104,7 @@ TEST_P(Damage, IsReported) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Damage, ::testing::Values(1, 2));
 
 TEST(DamagedFile, AloneIsCheckedByFletcher32) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 1, log);
   save(store, small_tensors(), 4);
@@ -114,11 +114,11 @@ TEST(DamagedFile, AloneIsCheckedByFletcher32) {
   EXPECT_TRUE(consistent(Reader(alone), small_tensors()));
   // A bit of the data itself.
   const float value = value_at(4, 0, 100);
-  std::string text = text_of(alone);
+  std::string text = read_file(alone);
   const std::size_t place = text.find(std::string(reinterpret_cast<const char*>(&value), 4));
   ASSERT_NE(place, std::string::npos);
   text[place] ^= 1;
-  write_text(alone, text);
+  write_file(alone, text);
   try {
     const Reader reader(alone);
     FAIL() << "the flipped bit was not found";
@@ -127,7 +127,7 @@ TEST(DamagedFile, AloneIsCheckedByFletcher32) {
     EXPECT_NE(std::string(error.what()).find("/model/layers/0/mlp/up_proj/weight"),
               std::string::npos);
   }
-  write_text(alone, "no HDF5 at all");
+  write_file(alone, "no HDF5 at all");
   EXPECT_THROW(Reader{alone}, UserError);
 }
 

@@ -31,7 +31,7 @@ std::size_t lines_in(const std::string& text) {
 }
 
 TEST(DiskFull, LeavesThePreviousCheckpointAndTheRunAlone) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const fs::path runs = folder.path() / "checkpoints";
   const auto tensors = sample_tensors();
   Log log;
@@ -59,7 +59,7 @@ TEST(DiskFull, LeavesThePreviousCheckpointAndTheRunAlone) {
   EXPECT_EQ(names_in(runs), std::vector<std::string>{"step_00000003"});
   EXPECT_TRUE(consistent(*open_newest(runs, log), tensors));
   // One line each: step, path, reason, remedy. (Below 512 bytes the log could not grow either.)
-  const std::string text = text_of(folder.path() / "log.txt");
+  const std::string text = read_file(folder.path() / "log.txt");
   EXPECT_GE(lines_in(text), failures - 3) << text;
   EXPECT_LE(lines_in(text), failures) << text;
   for (const char* part : {"the checkpoint of step 2 was not written", "step_00000002.tmp-",
@@ -68,14 +68,14 @@ TEST(DiskFull, LeavesThePreviousCheckpointAndTheRunAlone) {
 }
 
 TEST(Removed, DirectoriesAreNotTakenForAFullDisk) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   log.open(folder.path() / "log.txt");
   Store store(folder.path() / "checkpoints", 0, 1, 1, log);
   fs::remove_all(folder.path() / "checkpoints");
   save(store, sample_tensors(), 1);
   EXPECT_FALSE(store.wait());
-  const std::string text = text_of(folder.path() / "log.txt");
+  const std::string text = read_file(folder.path() / "log.txt");
   EXPECT_NE(text.find("moved or removed"), std::string::npos) << text;
   EXPECT_EQ(text.find("free space"), std::string::npos) << text;
 }
@@ -98,7 +98,7 @@ TEST(Removed, DirectoriesAreNotTakenForAFullDisk) {
 }
 
 TEST(DiskFull, OfOneRankIsReportedByTheFirst) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   const fs::path runs = folder.path() / "checkpoints";
   const auto tensors = sample_tensors();
   const pid_t child = ::fork();
@@ -118,7 +118,7 @@ TEST(DiskFull, OfOneRankIsReportedByTheFirst) {
   EXPECT_EQ(names_in(runs),
             (std::vector<std::string>{".session", "step_00000001", "step_00000003"}));
   EXPECT_TRUE(consistent(*open_newest(runs, log), tensors));
-  const std::string text = text_of(folder.path() / "log.txt");
+  const std::string text = read_file(folder.path() / "log.txt");
   EXPECT_NE(text.find("rank 1: cannot write"), std::string::npos) << text;
   EXPECT_EQ(lines_in(text), 1u) << text;
 }

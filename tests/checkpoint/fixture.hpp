@@ -12,26 +12,15 @@
 
 #include "base/random.hpp"
 #include "checkpoint/checkpoint.hpp"
+#include "scratch.hpp"
 
 namespace tern::checkpoint::testing {
 
 namespace fs = std::filesystem;
-
-/// A folder of its own for each test, removed at its end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "tern-checkpoint-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-  operator const fs::path&() const { return path_; }  // NOLINT: used as one
-
- private:
-  fs::path path_;
-};
+using test::names_in;
+using test::read_file;
+using test::Scratch;
+using test::write_file;
 
 inline std::size_t size_of(const Tensor& tensor) {
   std::size_t count = 1;
@@ -135,23 +124,6 @@ inline ::testing::AssertionResult consistent(const Reader& reader,
       return ::testing::AssertionFailure() << tensors[t].path << " of step " << step << " differs";
   }
   return ::testing::AssertionSuccess();
-}
-
-inline std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-inline std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-inline void write_text(const fs::path& file, const std::string& text) {
-  std::ofstream(file, std::ios::binary) << text;
 }
 
 }  // namespace tern::checkpoint::testing

@@ -75,7 +75,7 @@ class Kill : public ::testing::TestWithParam<std::pair<int, int>> {};  // ranks,
 
 TEST_P(Kill, NeverCostsACheckpoint) {
   const auto [ranks, rounds] = GetParam();
-  const TemporaryFolder folder;
+  const Scratch folder;
   const fs::path runs = folder.path() / "checkpoints";
   Log log;
   log.open(folder.path() / "log.txt");
@@ -96,7 +96,7 @@ TEST_P(Kill, NeverCostsACheckpoint) {
   }
   std::cout << tally.kills << " kills in " << rounds << " rounds of " << ranks << " ranks, "
             << tally.interrupted << " during a write, newest step " << step << std::endl;
-  EXPECT_EQ(text_of(folder.path() / "log.txt"), "") << "a visible checkpoint was not usable";
+  EXPECT_EQ(read_file(folder.path() / "log.txt"), "") << "a visible checkpoint was not usable";
   EXPECT_EQ(tally.kills, rounds * ranks);
   EXPECT_GT(step, 0);
   EXPECT_GT(tally.interrupted, rounds / 4) << "the kills missed the writes";

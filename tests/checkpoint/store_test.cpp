@@ -12,7 +12,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 TEST(Store, RoundTripsBitForBit) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 2, log);
   const auto tensors = sample_tensors();
@@ -34,7 +34,7 @@ TEST(Store, RoundTripsBitForBit) {
 }
 
 TEST(Store, KeepsTheHeader) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 2, log);
   Header header = header_of(12);
@@ -52,7 +52,7 @@ TEST(Store, KeepsTheHeader) {
 }
 
 TEST(Store, ReadsAnyRange) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 2, log);
   const auto tensors = sample_tensors();
@@ -99,7 +99,7 @@ TEST(Store, ShardsOfRanksReadAsOneFile) {
   auto tensors = sample_tensors();
   tensors.push_back({"/optimizer/cube", {7, 11, 13}});
   for (const int ranks : {2, 3, 4}) {
-    const TemporaryFolder folder;
+    const Scratch folder;
     Log log;
     auto stores = open_stores(folder, ranks, log);
     save_all(stores, tensors, 10);
@@ -120,7 +120,7 @@ TEST(Store, ShardsOfRanksReadAsOneFile) {
 TEST(Store, ColumnsOfRanksReadAsOneFile) {
   const auto tensors = sample_tensors();
   for (const int ranks : {2, 4}) {
-    const TemporaryFolder folder;
+    const Scratch folder;
     Log log;
     auto stores = open_stores(folder, ranks, log);
     const auto values = values_of(tensors, 3);
@@ -143,7 +143,7 @@ std::vector<std::string> visible(const fs::path& folder) {
 }
 
 TEST(Store, KeepsTheNewestAndTheBest) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 2, log);
   for (std::int64_t step = 1; step <= 5; ++step) {
@@ -153,7 +153,7 @@ TEST(Store, KeepsTheNewestAndTheBest) {
   }
   EXPECT_EQ(visible(folder),
             (Names{"best.txt", "step_00000002", "step_00000004", "step_00000005"}));
-  EXPECT_EQ(text_of(folder.path() / "best.txt"), "step_00000002\n");
+  EXPECT_EQ(read_file(folder.path() / "best.txt"), "step_00000002\n");
   store.evaluated(5, {}, true);
   save(store, small_tensors(), 6);
   ASSERT_TRUE(store.wait());
@@ -166,7 +166,7 @@ TEST(Store, KeepsTheNewestAndTheBest) {
 }
 
 TEST(Store, LeavesLaterStepsToARunThatWentBack) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 1, log);
   save(store, small_tensors(), 100);
@@ -176,7 +176,7 @@ TEST(Store, LeavesLaterStepsToARunThatWentBack) {
 }
 
 TEST(Store, ReplacesACheckpointOfTheSameStep) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 2, log);
   save(store, small_tensors(), 3);
@@ -190,7 +190,7 @@ TEST(Store, ReplacesACheckpointOfTheSameStep) {
 }
 
 TEST(Store, RecoversFromCrashesAtEveryPlace) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   {
     Store store(folder, 0, 1, 3, log);
@@ -202,9 +202,9 @@ TEST(Store, RecoversFromCrashesAtEveryPlace) {
   fs::rename(at / "step_00000001", at / "step_00000001.del-0123456789abcdef");
   fs::remove(at / "step_00000001.del-0123456789abcdef" / "checkpoint.h5");
   fs::create_directory(at / "step_00000004.tmp-0123456789abcdef-1");
-  write_text(at / "step_00000004.tmp-0123456789abcdef-1" / "checkpoint.h5", "half");
-  write_text(at / "best.txt.tmp-0123456789abcdef", "step");
-  write_text(at / "step_by_step.txt", "of somebody else");
+  write_file(at / "step_00000004.tmp-0123456789abcdef-1" / "checkpoint.h5", "half");
+  write_file(at / "best.txt.tmp-0123456789abcdef", "step");
+  write_file(at / "step_by_step.txt", "of somebody else");
   EXPECT_EQ(open_newest(folder, log)->header().step, 3);
   const Store store(folder, 0, 1, 3, log);
   EXPECT_EQ(visible(folder), (Names{"step_00000002", "step_00000003", "step_by_step.txt"}));
@@ -216,7 +216,7 @@ std::map<std::string, double> numbers_of(const fs::path& folder, std::int64_t st
 }
 
 TEST(Store, AnEvaluationIsReadWithItsCheckpoint) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 3, log);
   save(store, small_tensors(), 1);
@@ -233,7 +233,7 @@ TEST(Store, AnEvaluationIsReadWithItsCheckpoint) {
       EXPECT_EQ(numbers_of(folder, 1).at(name), value) << name;
     }
   EXPECT_EQ(numbers_of(folder, 2).at("loss"), 0.3);
-  EXPECT_EQ(text_of(folder.path() / "best.txt"), "step_00000002\n");
+  EXPECT_EQ(read_file(folder.path() / "best.txt"), "step_00000002\n");
   // Saved again, it has not been evaluated.
   save(store, small_tensors(), 2);
   ASSERT_TRUE(store.wait());
@@ -242,17 +242,17 @@ TEST(Store, AnEvaluationIsReadWithItsCheckpoint) {
   const fs::path file = folder.path() / "step_00000001" / "evaluation.json";
   for (const char* text :
        {"", "{", "[1]", R"({"step": 2, "loss": 7})", R"({"step": 1, "loss": "x"})"}) {
-    write_text(file, text);
+    write_file(file, text);
     EXPECT_EQ(numbers_of(folder, 1), before) << text;
   }
   EXPECT_FALSE(fs::exists(folder.path() / "step_00000009"));
   store.evaluated(9, {{"loss", 1}}, true);  // never written
   EXPECT_FALSE(fs::exists(folder.path() / "step_00000009"));
-  EXPECT_EQ(text_of(folder.path() / "best.txt"), "step_00000002\n");
+  EXPECT_EQ(read_file(folder.path() / "best.txt"), "step_00000002\n");
 }
 
 TEST(Store, CheckpointsThatCannotBeReadAreNotNone) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   {
     Store store(folder, 0, 1, 3, log);
@@ -276,17 +276,17 @@ TEST(Store, CheckpointsThatCannotBeReadAreNotNone) {
 }
 
 TEST(Store, OpensNothingWhereNothingIs) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   EXPECT_FALSE(open_newest(folder, log));
   EXPECT_FALSE(open_newest(folder.path() / "none", log));
   EXPECT_THROW(Reader(folder.path() / "none"), UserError);
-  write_text(folder.path() / "file", "");
+  write_file(folder.path() / "file", "");
   EXPECT_THROW(Store(folder.path() / "file", 0, 1, 2, log), UserError);
 }
 
 TEST(Store, RefusesPiecesThatDoNotFit) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   Store store(folder, 0, 1, 2, log);
   const auto tensors = small_tensors();
@@ -303,7 +303,7 @@ TEST(Store, RefusesPiecesThatDoNotFit) {
 }
 
 TEST(Store, IsPlainWhereRankZeroHoldsAll) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   const auto tensors = small_tensors();
   auto stores = open_stores(folder, 2, log);
@@ -321,7 +321,7 @@ TEST(Store, IsPlainWhereRankZeroHoldsAll) {
 }
 
 TEST(Store, GivesUpOnARankThatNeverComes) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   log.open(folder.path() / "log.txt");
   const auto tensors = small_tensors();
@@ -330,11 +330,11 @@ TEST(Store, GivesUpOnARankThatNeverComes) {
   store.save(header_of(1), tensors, pieces_of(values, 0, 2));
   EXPECT_FALSE(store.wait());
   EXPECT_EQ(visible(folder.path() / "checkpoints"), Names{});
-  EXPECT_NE(text_of(folder.path() / "log.txt").find("rank 1 did not deliver"), std::string::npos);
+  EXPECT_NE(read_file(folder.path() / "log.txt").find("rank 1 did not deliver"), std::string::npos);
 }
 
 TEST(Store, ReportsGapsBetweenRanksToAll) {
-  const TemporaryFolder folder;
+  const Scratch folder;
   Log log;
   const auto tensors = small_tensors();
   const auto values = values_of(tensors, 1);

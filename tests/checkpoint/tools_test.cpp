@@ -1,9 +1,13 @@
 // Checkpoints as users open them: h5py and h5dump.
 #include "checkpoint/fixture.hpp"
-#include "checkpoint/python.hpp"
+#include "python.hpp"
 
 namespace tern::checkpoint::testing {
 namespace {
+
+using test::Outcome;
+using test::run_python;
+using test::run_shell;
 
 class Tools : public ::testing::TestWithParam<int> {
  protected:
@@ -23,20 +27,20 @@ class Tools : public ::testing::TestWithParam<int> {
   std::string file() const { return (folder_.path() / "step_00000010" / "checkpoint.h5").string(); }
 
   const std::vector<Tensor> tensors_ = sample_tensors();
-  TemporaryFolder folder_;
+  Scratch folder_;
 };
 
 TEST_P(Tools, H5pyReadsIt) {
-  const TemporaryFolder expected;
+  const Scratch expected;
   const auto values = values_of(tensors_, 10);
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     std::string name = tensors_[t].path.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
-    write_text(expected.path() / name,
+    write_file(expected.path() / name,
                {reinterpret_cast<const char*>(values[t].data()), values[t].size() * sizeof(float)});
   }
   const Outcome python =
-      run_python("check_hdf5.py",
+      run_python("checkpoint/check_hdf5.py",
                  {file(), "10", GetParam() == 1 ? "plain" : "virtual", expected.path().string()});
   EXPECT_EQ(python.status, 0) << python.text;
 }

@@ -14,15 +14,16 @@ using Tokens = std::vector<std::int32_t>;
 
 constexpr std::int32_t E = 256;  // the end token of 'bytes'
 
-const Tokenizer& bytes() {
-  static const auto tokenizer = open_tokenizer("bytes");
+const text::Tokenizer& bytes() {
+  static const auto tokenizer = text::open_tokenizer("bytes");
   return *tokenizer;
 }
 
 /// A question and an answer in template 'plain', whose question ends with a new line.
-ChatTokens chat(const std::string& question, const std::string& answer) {
-  const Conversation conversation{{{Role::user, question, {}}, {Role::assistant, answer, {}}}, "x"};
-  return tokens_of(training_pieces(conversation, {}), bytes());
+text::ChatTokens chat(const std::string& question, const std::string& answer) {
+  const text::Conversation conversation{
+      {{text::Role::user, question, {}}, {text::Role::assistant, answer, {}}}, "x"};
+  return text::tokens_of(text::training_pieces(conversation, {}), bytes());
 }
 
 ChatRowRules rules_of(std::size_t positions, bool packing = true, bool cut = false) {
@@ -55,7 +56,8 @@ TEST(ChatSource, LearnedAreTheAnswerAndItsEnd) {
 }
 
 TEST(ChatSource, NoConversationPredictsAnother) {
-  ChatTokens begins_with_answer{{'p', 'q'}, {Role::assistant, Role::assistant}, {1, 1}};
+  text::ChatTokens begins_with_answer{
+      {'p', 'q'}, {text::Role::assistant, text::Role::assistant}, {1, 1}};
   const ChatSource source({chat("ab", "xy"), begins_with_answer}, rules_of(8));
   ASSERT_EQ(source.rows(), 1u);
   EXPECT_EQ(source.conversations_of(0), (std::vector<std::size_t>{0, 1}));
@@ -67,7 +69,8 @@ TEST(ChatSource, NoConversationPredictsAnother) {
 }
 
 TEST(ChatSource, WhatIsTooLongIsLeftOutOrCut) {
-  const std::vector<ChatTokens> chats{chat("abcdefgh", "x"), chat("ab", "wxyz"), chat("a", "b")};
+  const std::vector<text::ChatTokens> chats{chat("abcdefgh", "x"), chat("ab", "wxyz"),
+                                            chat("a", "b")};
   const ChatSource left(chats, rules_of(6, false));
   EXPECT_EQ(left.rows(), 1u);
   EXPECT_EQ(left.conversations_of(0), std::vector<std::size_t>{2});
@@ -94,8 +97,8 @@ TEST(ChatSource, Refusals) {
 }
 
 /// Conversations of many lengths, each with a text of its own.
-std::vector<ChatTokens> many(std::size_t count) {
-  std::vector<ChatTokens> chats;
+std::vector<text::ChatTokens> many(std::size_t count) {
+  std::vector<text::ChatTokens> chats;
   for (std::size_t i = 0; i < count; ++i) {
     const Random4 r = philox(5, Stream::test, 0, static_cast<std::uint32_t>(i), 0);
     chats.push_back(chat(std::to_string(i) + std::string(r.word[0] % 40, 'q'),
@@ -106,7 +109,7 @@ std::vector<ChatTokens> many(std::size_t count) {
 
 /// In every pass over the rows each conversation stands in the batches once, as it is alone,
 /// whatever the micro-steps and ranks; the passes differ in their order.
-void check_passes(const ChatSource& source, const std::vector<ChatTokens>& chats,
+void check_passes(const ChatSource& source, const std::vector<text::ChatTokens>& chats,
                   std::size_t passes) {
   constexpr std::size_t sequences = 3, ranks = 2;
   std::vector<std::unique_ptr<Reader>> readers;
@@ -129,7 +132,7 @@ void check_passes(const ChatSource& source, const std::vector<ChatTokens>& chats
       number += sequences;
     }
   std::vector<Tokens> expected;
-  for (const ChatTokens& each : chats) expected.push_back(each.tokens);
+  for (const text::ChatTokens& each : chats) expected.push_back(each.tokens);
   std::sort(expected.begin(), expected.end());
   EXPECT_NE(seen[0], seen[1]);
   for (std::vector<Tokens>& of_pass : seen) {
@@ -178,11 +181,11 @@ TEST(ChatSource, RowsDependOnTheSeedAlone) {
 // ---- the training prefix is the generation prefix
 
 TEST(TrainingTokens, AreLearnedBehindThePromptOfGeneration) {
-  std::vector<Conversation> conversations;
+  std::vector<text::Conversation> conversations;
   for (int i = 0; i < 70; ++i)
-    conversations.push_back({{{Role::system, "be brief", {}},
-                              {Role::user, std::string(static_cast<std::size_t>(i), 'q'), {}},
-                              {Role::assistant, std::to_string(i), {}}},
+    conversations.push_back({{{text::Role::system, "be brief", {}},
+                              {text::Role::user, std::string(static_cast<std::size_t>(i), 'q'), {}},
+                              {text::Role::assistant, std::to_string(i), {}}},
                              "file:" + std::to_string(i)});
   for (const std::size_t threads : {1, 3}) {
     const auto tokens = training_tokens(conversations, {}, bytes(), threads);
@@ -190,7 +193,9 @@ TEST(TrainingTokens, AreLearnedBehindThePromptOfGeneration) {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const auto& messages = conversations[i].messages;
       Tokens prompt =
-          tokens_of(generation_prompt({messages.begin(), messages.end() - 1}, {}), bytes()).tokens;
+          text::tokens_of(text::generation_prompt({messages.begin(), messages.end() - 1}, {}),
+                          bytes())
+              .tokens;
       EXPECT_TRUE(std::equal(prompt.begin(), prompt.end(), tokens[i].tokens.begin()));
       EXPECT_EQ(tokens[i].learned[prompt.size() - 1], 0);
       EXPECT_EQ(tokens[i].learned[prompt.size()], 1);
@@ -201,7 +206,7 @@ TEST(TrainingTokens, AreLearnedBehindThePromptOfGeneration) {
 }
 
 /// What an assertion says when it fails.
-std::string complaint(const ChatTokens& learned, const Tokens& prompt) {
+std::string complaint(const text::ChatTokens& learned, const Tokens& prompt) {
   try {
     require_prefix(learned, prompt, "file:7", bytes());
   } catch (const InternalError& e) {
@@ -211,7 +216,7 @@ std::string complaint(const ChatTokens& learned, const Tokens& prompt) {
 }
 
 TEST(TrainingTokens, ADifferentPromptIsNamedByItsFirstToken) {
-  const ChatTokens learned = chat("ab", "xy");
+  const text::ChatTokens learned = chat("ab", "xy");
   EXPECT_EQ(complaint(learned, {'a', 'b', '\n'}), "nothing");
   EXPECT_NE(
       complaint(learned, {'a', 'c', '\n'})

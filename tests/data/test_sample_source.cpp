@@ -14,8 +14,8 @@ using Tokens = std::vector<std::int32_t>;
 
 constexpr std::int32_t E = 256;  // the end token of 'bytes'
 
-const Tokenizer& bytes() {
-  static const auto tokenizer = open_tokenizer("bytes");
+const text::Tokenizer& bytes() {
+  static const auto tokenizer = text::open_tokenizer("bytes");
   return *tokenizer;
 }
 

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/transformers.hpp"
 #include "generate/generator.hpp"
 #include "model/harness.hpp"
+#include "transformers/directory.hpp"
 
 namespace tern {
 namespace {
@@ -68,12 +68,12 @@ void export_one(const std::filesystem::path& folder, const std::string& name,
   test::Harness<float> model(description, options);
   model.parameters->initialize(model.context, model.tree, 42);
   const std::vector<std::vector<float>> values = parameters_of(model);
-  std::vector<checkpoint::NamedArray> arrays;
+  std::vector<transformers::NamedArray> arrays;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const model::Parameter& p = model.tree.parameters()[i];
     arrays.push_back({p.name, p.shape, values[i].data()});
   }
-  checkpoint::export_transformers(folder / name, description, arrays);
+  transformers::export_transformers(folder / name, description, arrays);
   const std::vector<std::int32_t> tokens = test::random_tokens(rows, description.vocabulary, 1);
   model.set_batch(tokens, tokens);
   const std::vector<std::int32_t> prompt(tokens.begin(), tokens.begin() + 7);

@@ -1,10 +1,10 @@
 // The engine: a request's tokens are those of the Generator, and do not depend on what it is
 // answered with, in which order, in which pieces, out of which pages.
 #include "base/error.hpp"
-#include "checkpoint/transformers.hpp"
 #include "generate/engine_run.hpp"
 #include "generate/generator.hpp"
 #include "golden/golden.hpp"
+#include "transformers/directory.hpp"
 
 namespace tern {
 namespace {
@@ -133,7 +133,7 @@ class Golden : public testing::TestWithParam<const char*> {};
 
 TEST_P(Golden, GreedyTextEqualsTransformers) {
   const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/" + GetParam();
-  const checkpoint::TransformersReader reader(folder);
+  const transformers::TransformersReader reader(folder);
   const test::Golden file(folder + ".h5");
   EngineOptions options;
   options.batch = 2, options.max_model_len = 69, options.prefill_tokens = 4;

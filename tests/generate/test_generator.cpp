@@ -3,9 +3,9 @@
 #include "generate/generator.hpp"
 
 #include "base/error.hpp"
-#include "checkpoint/transformers.hpp"
 #include "golden/golden_model.hpp"
 #include "model/harness.hpp"
+#include "transformers/directory.hpp"
 
 namespace tern {
 namespace {
@@ -52,7 +52,7 @@ struct Generation {
 };
 
 template <class T>
-void load(const checkpoint::TransformersReader& reader, Generation<T>& to) {
+void load(const transformers::TransformersReader& reader, Generation<T>& to) {
   for (const model::Parameter& p : to.tree.parameters())
     test::upload(reader.read(p.name, p.shape),
                  Vector<Accumulate<T>>(to.parameters->master.data() + p.offset, p.count));
@@ -70,7 +70,7 @@ class Golden : public testing::TestWithParam<const char*> {};
 
 /// Three prompts of lengths 5, 9 and 5, alone and together.
 TEST_P(Golden, GreedyOutputEqualsTransformers) {
-  const checkpoint::TransformersReader reader(folder + GetParam());
+  const transformers::TransformersReader reader(folder + GetParam());
   const test::Golden file(folder + GetParam() + ".h5");
   std::vector<Tokens> prompts, expected;
   for (int i = 0; i < 3; ++i) {

@@ -1,6 +1,7 @@
 """The small invariants of the house. usage: house.py rooms|size|format
 
-rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, and nobody else's detail/
+rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, all of these, and nobody else's detail/;
+        CONTRIBUTING.md lists the rooms in CMake's order; no room over 4,000 lines but ops, no folder over 40 files
 size    no source file over 450 lines
 format  every source is as clang-format (the version of tests/requirements.txt) leaves it
 """
@@ -11,6 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_LINES = 450
+MOST_LINES_OF_A_ROOM, MOST_FILES_OF_A_FOLDER = 4000, 40
 
 
 def tracked(*patterns):
@@ -19,34 +21,68 @@ def tracked(*patterns):
     return [ROOT / name for name in names.split("\0") if name and (ROOT / name).exists()]
 
 
-def declared_rooms():
-    """Each room with all rooms it may include: itself, those it names, those they name."""
-    text = (ROOT / "CMakeLists.txt").read_text()
-    allowed = {}
-    for name, rest in re.findall(r"^tern_room\((\w+)([^)]*)\)", text, re.MULTILINE):
+def named_rooms():
+    """Each room of CMakeLists.txt, in its order, with the rooms that it names."""
+    rooms = {}
+    for name, rest in re.findall(r"^tern_room\((\w+)([^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE):
         named = re.search(r"ROOMS((?:\s+[a-z_]+\b)*)", rest)
-        allowed[name] = {name}
-        for room in named.group(1).split() if named else []:
-            allowed[name] |= allowed[room]
-    return allowed
+        rooms[name] = named.group(1).split() if named else []
+    return rooms
+
+
+def includes(path):
+    """(line number, room, header) of each include that names a room."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        include = re.match(r'\s*#\s*include\s*"(\w+)/([^"]*)"', line)
+        if include:
+            yield number, include.group(1), include.group(2)
 
 
 def check_rooms():
-    allowed = declared_rooms()
+    named = named_rooms()
+    allowed = {}  # a room, those it names, those they name
+    for room, others in named.items():
+        allowed[room] = {room}.union(*(allowed[other] for other in others))
+    used = {room: set() for room in named}
     for path in tracked("lib/*.hpp", "lib/*.cpp", "lib/*.cu", "lib/*.cuh"):
         room = path.relative_to(ROOT / "lib").parts[0]
-        if room not in allowed:
+        if room not in named:
             yield f"{path.relative_to(ROOT)}: CMakeLists.txt names no room {room}"
             continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            include = re.match(r'\s*#\s*include\s*"(\w+)/([^"]*)"', line)
-            if not include or include.group(1) not in allowed:
+        for number, other, header in includes(path):
+            where = f"{path.relative_to(ROOT)}:{number}"
+            if other not in named:
                 continue
-            other, where = include.group(1), f"{path.relative_to(ROOT)}:{number}"
+            used[room].add(other)
             if other not in allowed[room]:
                 yield f"{where}: {room} may not include {other}"
-            elif other != room and include.group(2).startswith("detail/"):
+            elif other != room and header.startswith("detail/"):
                 yield f"{where}: {other}/detail is {other}'s own"
+    for room, others in named.items():
+        for other in others:
+            if other not in used[room]:
+                yield f"CMakeLists.txt: {room} names {other} and includes nothing of it"
+    yield from check_order(list(named))
+    yield from check_extent(named)
+
+
+def check_order(rooms):
+    listed = re.search(r"^((?:    [a-z ]+\n)+)", (ROOT / "CONTRIBUTING.md").read_text().split("## The house")[1], re.MULTILINE)
+    if listed is None or listed.group(1).split() != rooms:
+        yield f"CONTRIBUTING.md: the rooms in CMake's order are\n    {'  '.join(rooms)}"
+
+
+def check_extent(rooms):
+    for room in rooms:
+        sources = tracked(f"lib/{room}/*.hpp", f"lib/{room}/*.cpp")
+        lines = sum(len(path.read_text().splitlines()) for path in sources)
+        if lines > MOST_LINES_OF_A_ROOM and room != "ops":
+            yield f"lib/{room}: {lines} lines; which two rooms is it?"
+    files = tracked("lib")
+    for folder in sorted({path.parent for path in files}):
+        count = sum(path.parent == folder for path in files)
+        if count > MOST_FILES_OF_A_FOLDER:
+            yield f"{folder.relative_to(ROOT)}: {count} files"
 
 
 def check_size():

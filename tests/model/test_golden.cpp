@@ -1,7 +1,7 @@
 // The transformer against Hugging Face Transformers: logits, loss and all gradients of tiny models
 // (tests/golden/make_transformers.py), in double against float64, in float and bf16 too.
-#include "checkpoint/transformers.hpp"
 #include "model/golden_gradients.hpp"
+#include "transformers/directory.hpp"
 
 namespace tern {
 namespace {
@@ -23,7 +23,7 @@ double scale_of(const test::Golden& golden, const std::string& name) {
 
 template <class T>
 Errors errors_of(const std::string& name, bool recompute) {
-  const checkpoint::TransformersReader reader(folder + name);
+  const transformers::TransformersReader reader(folder + name);
   const test::Golden golden(folder + name + ".h5");
   const std::vector<std::size_t> shape = golden.shape("tokens");
   model::TransformerOptions options{shape[0], shape[1]};

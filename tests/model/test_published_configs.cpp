@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "checkpoint/transformers.hpp"
 #include "model/harness.hpp"
+#include "transformers/directory.hpp"
 
 namespace tern {
 namespace {
@@ -53,7 +53,7 @@ class PublishedConfigs : public testing::Test {
 
   deck::Model read(const std::string& config) const {
     std::ofstream(folder_ / "config.json") << config;
-    return checkpoint::transformers_model(folder_);
+    return transformers::transformers_model(folder_);
   }
   std::string refusal(std::string config, const std::string& from, const std::string& to) const {
     const std::size_t at = config.find(from);
@@ -93,7 +93,7 @@ TEST_F(PublishedConfigs, DenseModelsHaveTheirParameters) {
     EXPECT_TRUE(model.qk_norm);
     EXPECT_FALSE(model.attention_bias);
     EXPECT_EQ(model.experts, 0);
-    EXPECT_EQ(checkpoint::transformers_architecture(model), "Qwen3ForCausalLM");
+    EXPECT_EQ(transformers::transformers_architecture(model), "Qwen3ForCausalLM");
   }
 }
 
@@ -110,7 +110,7 @@ TEST_F(PublishedConfigs, ExpertsAreRead) {
   EXPECT_TRUE(model.renormalise_experts);
   EXPECT_EQ(model.router_loss, 0);  // Transformers adds it where router logits are given out
   EXPECT_EQ(model::ParameterTree(model).count(), 30'532'122'624u);
-  EXPECT_EQ(checkpoint::transformers_architecture(model), "Qwen3MoeForCausalLM");
+  EXPECT_EQ(transformers::transformers_architecture(model), "Qwen3MoeForCausalLM");
 }
 
 TEST_F(PublishedConfigs, TheVersionsOfJuly2025HaveTheirOwnPositions) {

@@ -6,19 +6,19 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "checkpoint/transformers.hpp"
 #include "model/harness.hpp"
 #include "refusal.hpp"
+#include "transformers/directory.hpp"
 
 namespace tern {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::Described;
-using checkpoint::ExportedParameter;
-using checkpoint::Part;
-using checkpoint::SafetensorsReader;
-using checkpoint::TransformersReader;
+using transformers::Described;
+using transformers::ExportedParameter;
+using transformers::Part;
+using transformers::SafetensorsReader;
+using transformers::TransformersReader;
 
 const fs::path golden = fs::path(TERN_SOURCE_DIR) / "tests/golden";
 
@@ -56,10 +56,10 @@ class Directories : public testing::TestWithParam<const char*> {
   /// Exports what `from` holds, with its kinds of files.
   fs::path round_trip(const fs::path& from, std::size_t shard_bytes) const {
     const TransformersReader reader(from);
-    checkpoint::ExportOptions options;
+    transformers::ExportOptions options;
     options.like = from, options.shard_bytes = shard_bytes;
-    checkpoint::export_transformers(folder_ / "out", reader.model(), parameters_in(reader),
-                                    options);
+    transformers::export_transformers(folder_ / "out", reader.model(), parameters_in(reader),
+                                      options);
     return folder_ / "out";
   }
 
@@ -138,12 +138,12 @@ TEST_F(OneDirectory, ConvolutionsOfGpt2ArePartsToo) {
 TEST_F(OneDirectory, OwnConfigDescribesTheSameModel) {
   for (const char* name : {"qwen3_bf16", "moe_shards"}) {
     const TransformersReader reader(golden / name);
-    checkpoint::ExportOptions options;
-    options.dtype = checkpoint::Dtype::bf16;
-    checkpoint::export_transformers(folder_ / "out", reader.model(), parameters_in(reader),
-                                    options);
+    transformers::ExportOptions options;
+    options.dtype = transformers::Dtype::bf16;
+    transformers::export_transformers(folder_ / "out", reader.model(), parameters_in(reader),
+                                      options);
     expect_same_tensors(golden / name, folder_ / "out");
-    EXPECT_EQ(checkpoint::transformers_model(folder_ / "out"), reader.model());
+    EXPECT_EQ(transformers::transformers_model(folder_ / "out"), reader.model());
     const auto parse = [](const fs::path& file) {
       return nlohmann::json::parse(std::ifstream(file));
     };
@@ -178,12 +178,12 @@ TEST_F(OneDirectory, WhatIsMissingMisshapedOrTooMuchIsOneError) {
 
 TEST_F(OneDirectory, TiedHeadsThatAreStoredAreNoMistake) {
   const TransformersReader reader(golden / "qwen3_bf16");
-  checkpoint::ExportOptions options;
+  transformers::ExportOptions options;
   auto parameters = parameters_in(reader);
   ExportedParameter head = parameters[0];
   head.name = "lm_head/weight";
   parameters.push_back(head);
-  checkpoint::export_transformers(folder_ / "out", reader.model(), parameters, options);
+  transformers::export_transformers(folder_ / "out", reader.model(), parameters, options);
   const TransformersReader again(folder_ / "out");
   EXPECT_NO_THROW(again.require(parameters_of(again.model())));
 }
@@ -193,7 +193,7 @@ TEST_F(OneDirectory, HeadsOfTheirOwnAreKeptThoughConfigTiesThem) {
   for (const char* name : {"qwen3_bf16", "gpt2"}) {
     const TransformersReader reader(golden / name);
     ASSERT_TRUE(reader.model().tie_embeddings);
-    checkpoint::ExportOptions options;
+    transformers::ExportOptions options;
     auto parameters = parameters_in(reader);
     ExportedParameter head = parameters[0];
     head.name = "lm_head/weight";
@@ -202,19 +202,19 @@ TEST_F(OneDirectory, HeadsOfTheirOwnAreKeptThoughConfigTiesThem) {
       if (first == 0) to[count - 1] += 1;
     };
     parameters.push_back(head);
-    checkpoint::export_transformers(folder_ / name, reader.model(), parameters, options);
+    transformers::export_transformers(folder_ / name, reader.model(), parameters, options);
     const TransformersReader again(folder_ / name);
     EXPECT_TRUE(again.has_own_head());
     EXPECT_FALSE(again.model().tie_embeddings);
-    EXPECT_FALSE(checkpoint::transformers_model(folder_ / name).tie_embeddings);
+    EXPECT_FALSE(transformers::transformers_model(folder_ / name).tie_embeddings);
     EXPECT_NO_THROW(again.require(parameters_of(again.model())));
     EXPECT_NE(again.read("lm_head/weight", head.shape),
               again.read("model/embed_tokens/weight", head.shape));
 
     // Its export says so to Transformers of all versions.
-    checkpoint::ExportOptions like;
+    transformers::ExportOptions like;
     like.like = folder_ / name;
-    checkpoint::export_transformers(folder_ / "copy", again.model(), parameters_in(again), like);
+    transformers::export_transformers(folder_ / "copy", again.model(), parameters_in(again), like);
     const auto config = nlohmann::json::parse(std::ifstream(folder_ / "copy/config.json"));
     EXPECT_EQ(config.at("tie_word_embeddings"), false);
     expect_same_tensors(folder_ / name, folder_ / "copy");

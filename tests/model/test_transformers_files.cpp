@@ -1,6 +1,6 @@
 // Transformers directories in and out: settings, refusals, names and shapes, and equal bits after a
 // round trip.
-#include "checkpoint/transformers.hpp"
+#include "transformers/directory.hpp"
 
 #include <cstdlib>
 #include <fstream>
@@ -14,8 +14,8 @@ namespace tern {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoint::NamedArray;
-using checkpoint::TransformersReader;
+using transformers::NamedArray;
+using transformers::TransformersReader;
 
 const fs::path golden = fs::path(TERN_SOURCE_DIR) / "tests/golden";
 
@@ -70,9 +70,9 @@ TEST_P(TransformersFiles, ExportHasTheSameTensorsAndTheSameBits) {
   const fs::path original = golden / GetParam();
   const TransformersReader reader(original);
   const Loaded loaded(reader);
-  checkpoint::export_transformers(folder_ / "out", reader.model(), loaded.arrays());
+  transformers::export_transformers(folder_ / "out", reader.model(), loaded.arrays());
 
-  const checkpoint::SafetensorsReader before(original), after(folder_ / "out");
+  const transformers::SafetensorsReader before(original), after(folder_ / "out");
   std::vector<std::string> wanted = before.names(), got = after.names();
   std::sort(wanted.begin(), wanted.end());
   std::sort(got.begin(), got.end());
@@ -90,7 +90,7 @@ TEST_P(TransformersFiles, ExportHasTheSameTensorsAndTheSameBits) {
 TEST_P(TransformersFiles, ExportedConfigIsTheOriginal) {
   const TransformersReader reader(golden / GetParam());
   const Loaded loaded(reader);
-  checkpoint::export_transformers(folder_ / "out", reader.model(), loaded.arrays());
+  transformers::export_transformers(folder_ / "out", reader.model(), loaded.arrays());
   const auto parse = [](const fs::path& file) {
     return nlohmann::json::parse(std::ifstream(file));
   };
@@ -155,11 +155,11 @@ TEST_F(TransformersErrors, NameAFolderWithoutConfigAndABrokenOne) {
 
 TEST_F(TransformersErrors, NameWhatFitsNoArchitecture) {
   deck::Model m = test::tiny_model();
-  EXPECT_EQ(checkpoint::transformers_architecture(m), "LlamaForCausalLM");
-  EXPECT_EQ(checkpoint::transformers_architecture(test::gpt2_like()), "GPT2LMHeadModel");
-  EXPECT_EQ(checkpoint::transformers_architecture(test::qwen3_like()), "Qwen3ForCausalLM");
+  EXPECT_EQ(transformers::transformers_architecture(m), "LlamaForCausalLM");
+  EXPECT_EQ(transformers::transformers_architecture(test::gpt2_like()), "GPT2LMHeadModel");
+  EXPECT_EQ(transformers::transformers_architecture(test::qwen3_like()), "Qwen3ForCausalLM");
   m.activation = "gelu";
-  const std::string text = error_of([&] { checkpoint::transformers_architecture(m); });
+  const std::string text = error_of([&] { transformers::transformers_architecture(m); });
   EXPECT_NE(text.find("activation = 'gelu' (needs 'swiglu')"), std::string::npos) << text;
   EXPECT_NE(text.find("norm = 'rmsnorm' (needs 'layernorm')"), std::string::npos) << text;
 }

@@ -8,8 +8,8 @@
 namespace tern::test {
 
 /// A question of 2 to 7 tokens and an answer of 1 to 6; of two turns where `turns` is 2.
-inline data::ChatTokens random_chat(std::mt19937& generator, int vocabulary, int turns = 1) {
-  data::ChatTokens chat;
+inline text::ChatTokens random_chat(std::mt19937& generator, int vocabulary, int turns = 1) {
+  text::ChatTokens chat;
   const auto below = [&](int n) {
     return static_cast<int>(generator() % static_cast<unsigned>(n));
   };
@@ -18,16 +18,16 @@ inline data::ChatTokens random_chat(std::mt19937& generator, int vocabulary, int
     for (int i = (answer ? 1 : 2) + below(6); i > 0; --i) {
       chat.tokens.push_back(below(vocabulary));
       chat.learned.push_back(answer ? 1 : 0);
-      chat.roles.push_back(answer ? data::Role::assistant : data::Role::user);
+      chat.roles.push_back(answer ? text::Role::assistant : text::Role::user);
     }
   }
   return chat;
 }
 
-inline std::vector<data::ChatTokens> random_chats(std::size_t count, int vocabulary,
+inline std::vector<text::ChatTokens> random_chats(std::size_t count, int vocabulary,
                                                   unsigned seed) {
   std::mt19937 generator(seed);
-  std::vector<data::ChatTokens> chats;
+  std::vector<text::ChatTokens> chats;
   for (std::size_t i = 0; i < count; ++i)
     chats.push_back(random_chat(generator, vocabulary, i % 3 == 2 ? 2 : 1));
   return chats;

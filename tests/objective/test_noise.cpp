@@ -176,7 +176,7 @@ data::SampleSource small_source() {
   data::SampleRules rules;
   rules.question_tokens = 10, rules.plan_tokens = 12, rules.execution_tokens = 18;
   rules.execution_block = 4, rules.positions = 140;
-  return data::SampleSource(samples, *data::open_tokenizer("bytes"), rules);
+  return data::SampleSource(samples, *text::open_tokenizer("bytes"), rules);
 }
 
 TEST(Noise, IsTheSameOnAnyLayoutAndAfterResuming) {

@@ -145,17 +145,17 @@ TEST(SupervisedSteps, OnlySharedRowsNeedSpans) {
 
 /// What is not learned has no part in the loss but as context; what stands before it has.
 TEST(SupervisedSteps, OnlyLearnedTokensAreScored) {
-  std::vector<data::ChatTokens> chats = test::random_chats(2, vocabulary, 5);
-  const auto loss_of = [&](std::vector<data::ChatTokens> of) {
+  std::vector<text::ChatTokens> chats = test::random_chats(2, vocabulary, 5);
+  const auto loss_of = [&](std::vector<text::ChatTokens> of) {
     const data::ChatSource source(std::move(of), {positions, true, false, 3});
     test::Pass<double> pass(deck_of(plain), source.rows(), positions);
     pass.randomize(3);
     return pass.loss(test::batch_of(source, 0, source.rows()));
   };
   const double loss = loss_of(chats);
-  data::ChatTokens longer = chats[0];  // one more of the user's tokens behind the answer
+  text::ChatTokens longer = chats[0];  // one more of the user's tokens behind the answer
   longer.tokens.push_back(1), longer.learned.push_back(0);
-  longer.roles.push_back(data::Role::user);
+  longer.roles.push_back(text::Role::user);
   EXPECT_NEAR(loss_of({longer, chats[1]}), loss, 1e-13);
   chats[0].tokens[0] = (chats[0].tokens[0] + 1) % vocabulary;
   EXPECT_GT(std::abs(loss_of(chats) - loss), 1e-6);

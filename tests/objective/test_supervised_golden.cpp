@@ -1,10 +1,10 @@
 // Supervised training against Hugging Face Transformers: loss and all gradients of a tiny Qwen3 on
 // packed conversations (tests/golden/make_supervised.py, which has each of them in a row alone).
-#include "checkpoint/transformers.hpp"
 #include "data/chat_source.hpp"
 #include "golden/golden.hpp"
 #include "objective/conversations.hpp"
 #include "objective/harness.hpp"
+#include "transformers/directory.hpp"
 
 namespace tern {
 namespace {
@@ -12,16 +12,16 @@ namespace {
 const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
 constexpr std::size_t positions = 32;
 
-std::vector<data::ChatTokens> chats_of(const test::Golden& golden) {
+std::vector<text::ChatTokens> chats_of(const test::Golden& golden) {
   const std::vector<double> tokens = golden.numbers("tokens"), learned = golden.numbers("learned");
-  std::vector<data::ChatTokens> chats;
+  std::vector<text::ChatTokens> chats;
   std::size_t at = 0;
   for (const double length : golden.numbers("lengths")) {
-    data::ChatTokens& chat = chats.emplace_back();
+    text::ChatTokens& chat = chats.emplace_back();
     for (const std::size_t end = at + static_cast<std::size_t>(length); at < end; ++at) {
       chat.tokens.push_back(static_cast<std::int32_t>(tokens[at]));
       chat.learned.push_back(learned[at] != 0 ? 1 : 0);
-      chat.roles.push_back(learned[at] != 0 ? data::Role::assistant : data::Role::user);
+      chat.roles.push_back(learned[at] != 0 ? text::Role::assistant : text::Role::user);
     }
   }
   return chats;
@@ -35,7 +35,7 @@ struct Errors {
 template <class T>
 Errors errors() {
   const test::Golden golden(folder + "supervised.h5");
-  const checkpoint::TransformersReader reader(folder + "qwen3");
+  const transformers::TransformersReader reader(folder + "qwen3");
   const data::ChatSource source(chats_of(golden), {positions, true, false, 1});
   deck::Deck deck;
   deck.model = reader.model();

@@ -12,8 +12,8 @@
 #include "plan/layouts.hpp"
 #include "plan/sizes.hpp"
 #include "plan/small_model.hpp"
-#include "plan/workload.hpp"
 #include "refusal.hpp"
+#include "workload/workload.hpp"
 
 namespace tern {
 namespace {
@@ -143,14 +143,14 @@ TEST_F(PlanTable, APresetIsDividedOverEightRanks) {
 TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {
   const deck::Deck deck = deck_of("h100x8_trm_fast");
   const std::string refusal =
-      test::refusal([&] { plan::make_plan(deck, *plan::imagined_mesh(deck)); });
+      test::refusal([&] { plan::make_plan(deck, *workload::imagined_mesh(deck)); });
   EXPECT_NE(refusal.find("--ranks 8"), std::string::npos) << refusal;
-  const auto mesh = plan::imagined_mesh(deck, 8);
+  const auto mesh = workload::imagined_mesh(deck, 8);
   EXPECT_EQ(mesh->world().size(), 8);
   EXPECT_EQ(plan::make_plan(deck, *mesh).accumulation, 2);
   const deck::Deck teacher = deck_of("h100x8_distill_teacher");
-  EXPECT_EQ(plan::imagined_mesh(teacher, 8)->data().size(), 2);
-  EXPECT_THROW(plan::imagined_mesh(teacher, 3), UserError);
+  EXPECT_EQ(workload::imagined_mesh(teacher, 8)->data().size(), 2);
+  EXPECT_THROW(workload::imagined_mesh(teacher, 3), UserError);
 }
 
 TEST_F(PlanTable, KnowsTheA100) {

@@ -23,7 +23,7 @@ deck::Deck small_deck() {
 TEST(ServingPlan, IsWhatTheRunTakes) {
   const deck::Deck deck = small_deck();
   const auto alone = comm::lonely_mesh();
-  const plan::ServingPlan plan = plan::plan_serving(deck, plan::engine_options(deck), *alone);
+  const plan::ServingPlan plan = plan::plan_serving(deck, workload::engine_options(deck), *alone);
   EXPECT_EQ(plan.options.pages, 8u * 13);  // 200 tokens in pages of 16
   EXPECT_EQ(plan.cache_tokens, 8u * 13 * 16);
   EXPECT_EQ(plan.page_bytes, 2u * 3 * 2 * 16 * 16 * sizeof(float));
@@ -31,7 +31,7 @@ TEST(ServingPlan, IsWhatTheRunTakes) {
   for (const auto& [term, bytes] : plan.memory) sum += bytes;
   EXPECT_EQ(sum, plan.total_bytes);
   Arena arena(plan.total_bytes);
-  plan::Serving<float> serving(deck, plan.options, *alone, arena);
+  workload::Serving<float> serving(deck, plan.options, *alone, arena);
   EXPECT_EQ(arena.bytes(), plan.total_bytes);
   serving.parameters.initialize(serving.context, serving.tree, 1);
   serving.engine.prepare(serving.context);
@@ -45,7 +45,7 @@ TEST(ServingPlan, IsWhatTheRunTakes) {
 
 TEST(ServingPlan, TakesTheDecksOptions) {
   deck::Deck deck = small_deck();
-  generate::EngineOptions options = plan::engine_options(deck);
+  generate::EngineOptions options = workload::engine_options(deck);
   EXPECT_EQ(options.batch, 8u);
   EXPECT_EQ(options.max_model_len, 200u);
   EXPECT_EQ(options.prefill_tokens, 64u);
@@ -54,7 +54,7 @@ TEST(ServingPlan, TakesTheDecksOptions) {
   EXPECT_EQ(options.sampling.seed, 1337u);
   deck.model.position = "learned";
   deck.generation.max_model_len = 1000;
-  EXPECT_EQ(plan::engine_options(deck).max_model_len, 256u);
+  EXPECT_EQ(workload::engine_options(deck).max_model_len, 256u);
 }
 
 /// A small share of the device holds fewer pages than the batch could use, and no more than that.
@@ -65,7 +65,7 @@ TEST(ServingPlan, PagesFollowFromTheShareOfMemory) {
   const auto alone = comm::lonely_mesh();
   const auto free = static_cast<double>(device_capacity().free_bytes);
   deck.generation.memory_utilization = std::min(1.0, 300e6 / free);
-  const plan::ServingPlan plan = plan::plan_serving(deck, plan::engine_options(deck), *alone);
+  const plan::ServingPlan plan = plan::plan_serving(deck, workload::engine_options(deck), *alone);
   EXPECT_LT(plan.options.pages, 256u * 256);
   EXPECT_GE(plan.options.pages, 256u);
   EXPECT_LE(plan.total_bytes, plan.usable_bytes);
@@ -78,7 +78,7 @@ TEST(ServingPlan, TooLittleMemoryForOneRequestIsAnError) {
   deck::Deck deck = small_deck();
   const auto alone = comm::lonely_mesh();
   deck.generation.memory_utilization = 1e-9;
-  EXPECT_THROW(plan::plan_serving(deck, plan::engine_options(deck), *alone), UserError);
+  EXPECT_THROW(plan::plan_serving(deck, workload::engine_options(deck), *alone), UserError);
 }
 
 }  // namespace

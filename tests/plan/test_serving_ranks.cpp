@@ -24,12 +24,12 @@ deck::Deck small_deck() {
 
 /// Twelve requests, some with a common beginning, out of few pages.
 Answers answer(const deck::Deck& deck, const comm::Mesh& mesh) {
-  generate::EngineOptions options = plan::engine_options(deck);
+  generate::EngineOptions options = workload::engine_options(deck);
   options.pages = 14;
   const plan::ServingPlan plan = plan::plan_serving(deck, options, mesh);
   EXPECT_EQ(plan.options.pages, 14u);
   Arena arena(plan.total_bytes);
-  plan::Serving<float> serving(deck, plan.options, mesh, arena);
+  workload::Serving<float> serving(deck, plan.options, mesh, arena);
   EXPECT_EQ(arena.bytes(), plan.total_bytes);
   serving.parameters.initialize(serving.context, serving.tree, 7);
   serving.engine.prepare(serving.context);

@@ -65,7 +65,7 @@ TEST(Throughput, OfAFileIsNearTheMeasured) {
     plan::Throughput throughput;
     throughput.requests = {2100, 939, 874, 16};
     throughput.rates = h200;
-    generate::EngineOptions options = plan::engine_options(deck);
+    generate::EngineOptions options = workload::engine_options(deck);
     options.batch = c.batch, options.prefix_cache = c.prefix_cache;
     const auto rate = throughput.rate(deck, options, {c.data, c.tensor, 1});
     ASSERT_TRUE(rate);
@@ -79,7 +79,7 @@ TEST(Throughput, OfAFileIsNearTheMeasured) {
 /// What has no figure yet goes the right way.
 TEST(Throughput, FollowsWhatItDependsOn) {
   const deck::Deck deck = teacher();
-  generate::EngineOptions options = plan::engine_options(deck);
+  generate::EngineOptions options = workload::engine_options(deck);
   options.batch = 256;
   const plan::Requests requests{2100, 939, 874, 16};
   const double whole = plan::answer_time(deck, options, requests, 1, h200).new_tokens;
@@ -106,7 +106,7 @@ plan::Throughput of_teacher() {
   plan::Throughput throughput;
   throughput.requests = {2100, 939, 874, 16};
   throughput.own = {2, 4, 1};
-  throughput.own_options = plan::engine_options(teacher());
+  throughput.own_options = workload::engine_options(teacher());
   throughput.own_options.pages = 65536;
   return throughput;
 }
@@ -143,7 +143,7 @@ std::vector<std::string> cells(const std::string& text, const std::string& begin
 TEST(Throughput, IsATableOfLayouts) {
   const deck::Deck deck = teacher();
   plan::Throughput throughput = of_teacher();
-  const generate::EngineOptions options = plan::engine_options(deck);
+  const generate::EngineOptions options = workload::engine_options(deck);
   const auto usable = static_cast<std::size_t>(120) << 30;
   EXPECT_EQ(plan::layouts(deck, options, usable, throughput).find("requests/s"), std::string::npos);
   throughput.rates = h200;

@@ -140,7 +140,7 @@ TEST(TrainingRate, IsNearTheMeasured) {
     plan::Plan plan = plan::make_plan(deck, *mesh);
     if (m.rows) plan::set_data(plan, deck, m.ranks, *m.rows);
     ASSERT_TRUE(plan.rate);
-    const auto layout = plan::make_layout(deck, m.ranks.data);
+    const auto layout = workload::make_layout(deck, m.ranks.data);
     const auto time = plan::step_time(deck, layout, m.ranks, plan.contents);
     const std::string what =
         fmt::format("{:<26} {} x {} x {} {}{}: {:.0f}, measured {:.0f} ({:+.1f}%); a step: {}",

@@ -1,7 +1,7 @@
 #include "checkpoint/detail/evaluation.hpp"
 
+#include "base/files.hpp"
 #include "base/json.hpp"
-#include "checkpoint/detail/files.hpp"
 
 namespace tern::checkpoint::detail {
 

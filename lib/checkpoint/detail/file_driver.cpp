@@ -13,7 +13,7 @@
 #include <limits>
 #include <memory>
 
-#include "checkpoint/detail/files.hpp"
+#include "base/files.hpp"
 
 namespace tern::checkpoint::detail {
 namespace {

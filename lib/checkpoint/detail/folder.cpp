@@ -6,7 +6,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "checkpoint/detail/files.hpp"
+#include "base/files.hpp"
 
 namespace tern::checkpoint::detail {
 namespace {

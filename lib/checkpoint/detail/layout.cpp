@@ -24,10 +24,6 @@ Box box_at(const Shape& shape, std::size_t axis, Shape start, std::size_t size, 
 
 }  // namespace
 
-std::size_t element_count(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-}
-
 Shape chunk_shape(const Shape& shape) {
   std::size_t rest = element_count(shape);
   if (shape.empty() || rest == 0) return {};

@@ -5,13 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/shape.hpp"
 #include "checkpoint/checkpoint.hpp"
 
 namespace tern::checkpoint::detail {
-
-using Shape = std::vector<std::size_t>;
-
-std::size_t element_count(const Shape& shape);
 
 /// The chunk of a dataset: at most 2 MiB of float32, contiguous in the flat order, no larger than
 /// the dataset. Empty for scalars and datasets without elements, which HDF5 cannot chunk.

@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/detail/evaluation.hpp"
 #include "checkpoint/detail/file_driver.hpp"
-#include "checkpoint/detail/files.hpp"
 #include "checkpoint/detail/folder.hpp"
 #include "checkpoint/detail/hdf5.hpp"
 #include "checkpoint/detail/layout.hpp"

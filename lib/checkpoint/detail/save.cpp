@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/timer.hpp"
-#include "checkpoint/detail/files.hpp"
 #include "checkpoint/detail/folder.hpp"
 #include "checkpoint/detail/session.hpp"
 #include "checkpoint/detail/sums.hpp"

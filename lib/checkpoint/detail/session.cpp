@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "checkpoint/detail/files.hpp"
+#include "base/files.hpp"
 #include "checkpoint/detail/xxh64.hpp"
 
 namespace tern::checkpoint::detail {

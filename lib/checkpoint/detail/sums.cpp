@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "checkpoint/detail/files.hpp"
+#include "base/files.hpp"
 #include "checkpoint/detail/xxh64.hpp"
 
 namespace tern::checkpoint::detail {

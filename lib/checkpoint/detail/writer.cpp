@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "base/files.hpp"
 #include "base/version.hpp"
 #include "checkpoint/detail/file_driver.hpp"
-#include "checkpoint/detail/files.hpp"
 #include "checkpoint/detail/hdf5.hpp"
 
 namespace tern::checkpoint::detail {

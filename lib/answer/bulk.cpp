@@ -1,0 +1,243 @@
+#include "answer/bulk.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "answer/detail/progress.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "comm/waits.hpp"
+#include "job/options.hpp"
+#include "job/run_directory.hpp"
+
+namespace tern::answer {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+void write(const fs::path& path, const std::string& text) {
+  if (!replace_file(path, text))
+    user_error(
+        "{}: cannot be written; is the disk full? What is answered is kept in parts/: free some "
+        "space, then resume with --resume",
+        path.string());
+}
+
+/// Ready to be worked in, and locked. On rank 0.
+job::RunLock open_directory(const deck::Deck& deck, const detail::BulkFiles& files,
+                            const job::Options& options) {
+  try {
+    fs::create_directories(files.directory);
+    job::RunLock lock(files.directory);
+    if (options.fresh)
+      for (const fs::path& path : {files.parts(), files.answers, files.rejects(), files.summary()})
+        job::move_aside(path);
+    for (const fs::path& path : {files.parts(), files.answers})
+      if (!options.resume && fs::exists(path))
+        user_error(
+            "{} is of an earlier run: resume it with --resume, move it aside with --fresh, or set "
+            "another &output directory or &generation output",
+            path.string());
+    if (files.answers.has_parent_path()) fs::create_directories(files.answers.parent_path());
+    const job::RunDirectory run{files.directory};
+    if (!run.holds_a_run()) write(run.deck(), deck::print(deck, false));
+    return lock;
+  } catch (const fs::filesystem_error& e) {
+    user_error("cannot use {}: {}; check &output directory and &generation output",
+               e.path1().string(), e.code().message());
+  }
+}
+
+ordered_json with_label(ordered_json object, const ChatRequest& request) {
+  object["id"] = request.id;
+  if (!request.label.is_null()) object["label"] = request.label;
+  return object;
+}
+
+std::string answer_line(const ChatRequest& request, const detail::BulkRecord& record) {
+  const auto message = [](const char* role, const std::string& content) {
+    return ordered_json{{"role", role}, {"content", content}};
+  };
+  return detail::line_of(with_label(
+      {{"messages",
+        ordered_json::array({message("user", request.text), message("assistant", record.text)})}},
+      request));
+}
+
+std::string reject_line(const ChatRequest& request, const detail::BulkRecord& record) {
+  ordered_json object = with_label(ordered_json::object(), request);
+  object.update({{"text", request.text},
+                 {"written", record.text},
+                 {"reject", record.reject},
+                 {"reason", record.reason}});
+  return detail::line_of(object);
+}
+
+}  // namespace
+
+bool answers_a_file(const deck::Deck& deck) {
+  return deck.campaign.task != "train" && !deck.generation.input.empty();
+}
+
+std::vector<std::int32_t> prompt_tokens(std::string_view text, const PromptTemplate& prompt,
+                                        const text::ChatRules& chat,
+                                        const text::Tokenizer& tokenizer) {
+  const text::Message question{text::Role::user, prompt.fill(text), {}};
+  return text::tokens_of(text::generation_prompt({question}, chat), tokenizer).tokens;
+}
+
+Replica replica_of(const comm::Mesh& mesh) {
+  return {mesh.data().rank(), mesh.data().size(), mesh.replica().rank() == 0, &mesh.replica()};
+}
+
+Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Options& options,
+           const text::Tokenizer& tokenizer, const comm::Mesh& mesh, Log& log)
+    : deck_(deck),
+      tokenizer_(tokenizer),
+      replica_(replica_of(mesh)),
+      group_(mesh.world()),
+      log_(log),
+      chat_(text::chat_rules(deck.data.chat_template, deck.data.thinking)),
+      reader_({chat_, deck.generation.pattern, deck.generation.stop}),
+      requests_(read_requests(deck.generation.input)),
+      files_(deck),
+      made_from_(detail::made_from(deck, weights)) {
+  if (!deck.generation.prompt_template.empty())
+    prompt_ = PromptTemplate(deck.generation.prompt_template);
+  answered_.assign(requests_.size(), 0);
+  const comm::LongWait files;
+  if (group_.rank() == 0) {
+    lock_ = open_directory(deck, files_, options);
+    take_up();
+  }
+  group_.broadcast(answered_.data(), answered_.size(), 0);
+  group_.broadcast(&session_, sizeof session_, 0);
+  remaining_ = static_cast<std::size_t>(std::count(answered_.begin(), answered_.end(), 0));
+}
+
+/// What earlier sessions left, read by rank 0 alone: others might already append to their parts.
+void Bulk::take_up() {
+  if (fs::exists(files_.answers) && !fs::exists(files_.parts()))
+    user_error("{} is there, but not the parts that it was made of, {}; start anew by --fresh",
+               files_.answers.string(), files_.parts().string());
+  const detail::Parts parts = detail::read_parts(files_, made_from_, requests_.size());
+  for (const detail::BulkRecord& record : parts.records) answered_.at(record.number) = 1;
+  constexpr std::size_t most_named = 20;
+  for (std::size_t i = 0; i < std::min(parts.damaged.size(), most_named); ++i)
+    log_.warning("{}: the line is damaged; what it answered is done again", parts.damaged[i]);
+  if (parts.damaged.size() > most_named)
+    log_.warning("{} more lines are damaged", parts.damaged.size() - most_named);
+  session_ = parts.sessions + 1;
+  fs::create_directories(files_.parts());
+  if (parts.sessions > 0)
+    log_.line("resumed: {} of {} requests are answered{}", parts.records.size(), requests_.size(),
+              parts.cut > 0 ? fmt::format(", {} cut off are done again", parts.cut) : "");
+}
+
+void Bulk::complete(generate::EngineOptions& options) const {
+  options.vocabulary = tokenizer_.vocabulary();
+  options.stop_tokens = text::answer_ends(chat_, tokenizer_);
+  if (reader_.longest_stop() == 0) return;
+  // A stop text that the newest token ends lies in as many tokens as it has bytes, at most.
+  options.stopped = [this](const std::vector<std::int32_t>& tokens) {
+    const std::size_t newest = std::min(tokens.size(), reader_.longest_stop());
+    return reader_.stops(
+        tokenizer_.decode({tokens.end() - static_cast<std::ptrdiff_t>(newest), tokens.end()}));
+  };
+}
+
+generate::Request Bulk::request(std::size_t number) const {
+  return {number, prompt_tokens(requests_[number].text, prompt_, chat_, tokenizer_),
+          static_cast<std::size_t>(deck_.generation.max_tokens)};
+}
+
+detail::BulkRecord Bulk::judged(const generate::Answer& answer, std::size_t prompt_tokens) const {
+  using generate::Ending;
+  detail::BulkRecord record;
+  record.number = answer.id;
+  record.prompt_tokens = prompt_tokens;
+  record.new_tokens = answer.tokens.size();
+  const std::string written = tokenizer_.decode(answer.tokens);
+  ReadAnswer read{written, "", ""};
+  if (answer.ending == Ending::refused || answer.ending == Ending::not_finite)
+    read = {written, answer.ending == Ending::refused ? "refused" : "not finite", answer.reason};
+  else
+    read = reader_.read(written, answer.ending == Ending::length);
+  record.text = read.text;
+  record.reject = read.reject;
+  record.reason = read.reason;
+  return record;
+}
+
+bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
+  std::vector<std::size_t> mine;  // every count-th of what is left
+  for (std::size_t i = 0, left = 0; i < answered_.size(); ++i)
+    if (answered_[i] == 0 && left++ % static_cast<std::size_t>(replica_.count) ==
+                                 static_cast<std::size_t>(replica_.number))
+      mine.push_back(i);
+  std::optional<detail::PartWriter> part;
+  if (replica_.speaks && !mine.empty())
+    part.emplace(files_.part(replica_.number), made_from_, session_);
+
+  detail::BulkProgress progress(log_, replica_.number, replica_.count, mine.size());
+  std::unordered_map<std::uint64_t, std::size_t> prompt_tokens;  // of requests in work
+  const auto ahead = static_cast<std::size_t>(deck_.generation.batch);
+  std::size_t next = 0, done = 0;
+  while (true) {
+    for (; next < mine.size() && responder.figures().waiting < ahead; ++next) {
+      generate::Request taken = request(mine[next]);
+      prompt_tokens[taken.id] = taken.prompt.size();
+      responder.submit(std::move(taken));
+    }
+    if (!responder.busy()) return true;
+    for (const generate::Answer& answer : responder.step()) {
+      detail::BulkRecord record = judged(answer, prompt_tokens.at(answer.id));
+      prompt_tokens.erase(answer.id);
+      const generate::Figures figures = responder.figures();
+      record.seconds = progress.seconds();
+      record.computed_tokens = figures.computed_tokens;
+      record.reused_tokens = figures.reused_tokens;
+      if (part) part->append(record);
+      ++done;
+    }
+    progress.at(done, responder.figures());
+    if (done < mine.size() && replica_.ranks->any(stop())) return false;
+  }
+}
+
+std::optional<Bulk::Done> Bulk::finish() {
+  const comm::LongWait files;
+  group_.barrier();  // every part is written
+  std::optional<Done> done;
+  if (group_.rank() == 0) {
+    done.emplace();
+    detail::Parts parts = detail::read_parts(files_, made_from_, requests_.size());
+    if (parts.records.size() < requests_.size())
+      user_error(
+          "{} of {} requests are answered: lines of {} were lost or damaged meanwhile{}{}. "
+          "Run again with --resume",
+          parts.records.size(), requests_.size(), files_.parts().string(),
+          parts.damaged.empty() ? "" : ", the first ",
+          parts.damaged.empty() ? "" : parts.damaged.front());
+    done->summary = detail::summarise(deck_, parts, group_.size());
+    std::string answers, rejects;
+    for (const detail::BulkRecord& r : parts.records)
+      (r.good() ? answers : rejects) +=
+          r.good() ? answer_line(requests_[r.number], r) : reject_line(requests_[r.number], r);
+    ordered_json summary = done->summary.to_json();
+    summary["made_from"] = made_from_;
+    if (rejects.empty())
+      fs::remove(files_.rejects());
+    else
+      write(files_.rejects(), rejects);
+    write(files_.summary(), json_text(summary, 2) + '\n');
+    write(files_.answers, answers);
+    done->records = std::move(parts.records);
+    log_.line("{}", detail::table(done->summary, files_));
+  }
+  group_.barrier();
+  return done;
+}
+
+}  // namespace tern::answer

@@ -1,0 +1,235 @@
+#include "answer/detail/parts.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "base/crc32c.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+
+namespace tern::answer::detail {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+ordered_json to_json(const BulkRecord& r) {
+  ordered_json object = {{"n", r.number}, {"text", r.text}};
+  if (!r.good()) object.update({{"reject", r.reject}, {"reason", r.reason}});
+  object.update({{"prompt", r.prompt_tokens},
+                 {"new", r.new_tokens},
+                 {"seconds", r.seconds},
+                 {"computed", r.computed_tokens},
+                 {"reused", r.reused_tokens}});
+  return object;
+}
+
+BulkRecord from_json(const ordered_json& object) {
+  BulkRecord r;
+  r.number = object.at("n");
+  r.text = object.at("text");
+  r.reject = object.value("reject", "");
+  r.reason = object.value("reason", "");
+  r.prompt_tokens = object.at("prompt");
+  r.new_tokens = object.at("new");
+  r.seconds = object.at("seconds");
+  r.computed_tokens = object.at("computed");
+  r.reused_tokens = object.at("reused");
+  return r;
+}
+
+/// A line that cannot be what was written; its text says why.
+struct Damage {
+  std::string why;
+};
+
+/// One replica's part as it is read: sessions follow each other in it.
+struct PartReader {
+  Parts& parts;
+  std::map<std::size_t, BulkRecord>& found;
+  std::map<std::int64_t, double>& seconds;  // of sessions: the slowest replica's
+  const MadeFrom& now;
+  std::size_t requests;
+  std::int64_t session = 0;
+  BulkRecord last = {};  // of the session
+
+  void end_session() {
+    seconds[session] = std::max(seconds[session], last.seconds);
+    parts.computed_tokens += last.computed_tokens;
+    parts.reused_tokens += last.reused_tokens;
+    last = {};
+  }
+
+  void take_head(const ordered_json& object, const std::string& place) {
+    const std::int64_t number = object.at("session");
+    if (number < 1 || !object.at("made_from").is_object()) throw Damage{"no session"};
+    require_same(object.at("made_from"), now, place);
+    end_session();
+    session = number;
+    parts.sessions = std::max(parts.sessions, session);
+  }
+
+  void take_record(const ordered_json& object) {
+    const BulkRecord record = from_json(object);
+    if (record.number >= requests)
+      throw Damage{fmt::format("request {} of {}", record.number, requests)};
+    if (session == 0) throw Damage{"the line that says what it was made from cannot be read"};
+    last = record;
+    found.emplace(record.number, record);
+  }
+
+  /// Throws Damage, or UserError if it was made from something else.
+  void take(std::string_view line, const std::string& place) {
+    if (!intact(line)) throw Damage{"its checksum does not fit it"};
+    const auto object = try_ordered_json(line);
+    if (!object.is_object()) throw Damage{"not a JSON object"};
+    try {
+      if (object.contains("made_from"))
+        take_head(object, place);
+      else
+        take_record(object);
+    } catch (const nlohmann::json::exception& e) {  // a member is missing, or of another type
+      throw Damage{e.what()};
+    }
+  }
+};
+
+constexpr std::string_view crc_key = ",\"crc\":\"";
+constexpr std::size_t crc_bytes = crc_key.size() + 8 + 2;  // key, digits, "}
+
+std::string crc_of(std::string_view text) { return fmt::format("{:08x}", crc32c(text)); }
+
+}  // namespace
+
+std::string line_of(const ordered_json& object) {
+  return json_text(object, -1, InvalidUtf8::replaced) + '\n';
+}
+
+std::string checked_line(ordered_json object) {
+  std::string line = line_of(object);
+  line.resize(line.size() - 2);  // }\n
+  const std::string crc = crc_of(line);
+  return line.append(crc_key).append(crc).append("\"}\n");
+}
+
+bool intact(std::string_view line) {
+  if (line.size() < crc_bytes) return false;
+  const std::string_view end = line.substr(line.size() - crc_bytes);
+  return end.starts_with(crc_key) && end.ends_with("\"}") &&
+         end.substr(crc_key.size(), 8) == crc_of(line.substr(0, line.size() - crc_bytes));
+}
+
+BulkFiles::BulkFiles(const deck::Deck& deck)
+    : directory(deck.output.directory),
+      answers(deck.generation.output.empty() ? directory / "answers.jsonl"
+                                             : fs::path(deck.generation.output)) {}
+
+fs::path BulkFiles::rejects() const {
+  return answers.parent_path() / (answers.stem().string() + "_rejects.jsonl");
+}
+
+fs::path BulkFiles::part(int replica) const {
+  return parts() / fmt::format("replica_{:04d}.jsonl", replica);
+}
+
+std::string hash_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) user_error("{}: cannot be read", path.string());
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  std::vector<char> block(1 << 20);
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0)
+    for (std::streamsize i = 0; i < in.gcount(); ++i)
+      hash =
+          (hash ^ static_cast<unsigned char>(block[static_cast<std::size_t>(i)])) * 0x100000001b3u;
+  return fmt::format("{:016x}", hash);
+}
+
+MadeFrom made_from(const deck::Deck& deck, const std::string& weights) {
+  const deck::Generation& g = deck.generation;
+  return {{"the contents of &generation input", hash_of(g.input)},
+          {"the contents of &generation prompt_template",
+           g.prompt_template.empty() ? "" : hash_of(g.prompt_template)},
+          {"the weights", weights},
+          {"&data tokenizer", deck.data.tokenizer},
+          {"&data chat_template", deck.data.chat_template},
+          {"&data thinking", deck.data.thinking},
+          {"&precision compute", deck.precision.compute},
+          {"&generation pattern", g.pattern},
+          {"&generation stop", g.stop},
+          {"&generation max_tokens", g.max_tokens},
+          {"&generation max_model_len", g.max_model_len},
+          {"&generation temperature", g.temperature},
+          {"&generation top_k", g.top_k},
+          {"&generation top_p", g.top_p},
+          {"&campaign seed", deck.campaign.seed}};
+}
+
+void require_same(const MadeFrom& before, const MadeFrom& now, const std::string& place) {
+  for (const auto& [name, value] : now.items())
+    if (!before.contains(name) || before.at(name) != value)
+      user_error(
+          "{}: these answers were made from something else: {} was {} and is {} now. Restore it to "
+          "go on, start anew by --fresh, or set another &output directory",
+          place, name, before.contains(name) ? json_text(before.at(name)) : "not given",
+          json_text(value));
+}
+
+Parts read_parts(const BulkFiles& files, const MadeFrom& now, std::size_t requests) {
+  Parts parts;
+  std::map<std::size_t, BulkRecord> found;
+  std::map<std::int64_t, double> seconds;
+  std::vector<fs::path> paths;
+  if (fs::exists(files.parts()))
+    for (const auto& entry : fs::directory_iterator(files.parts())) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  for (const fs::path& path : paths) {
+    PartReader reader{parts, found, seconds, now, requests};
+    const std::string text = read_text_or_empty(path);
+    std::size_t number = 1;
+    for (std::size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
+      end = text.find('\n', at);
+      if (end == text.npos) {
+        ++parts.cut;
+        break;
+      }
+      const std::string place = fmt::format("{}:{}", path.string(), number);
+      try {
+        reader.take(std::string_view(text).substr(at, end - at), place);
+      } catch (const Damage& damage) {
+        parts.damaged.push_back(fmt::format("{}: {}", place, damage.why));
+      }
+    }
+    reader.end_session();
+  }
+  for (auto& [number, record] : found) parts.records.push_back(std::move(record));
+  for (const auto& [session, time] : seconds) parts.seconds += time;
+  return parts;
+}
+
+namespace {
+
+void drop_cut_line(const fs::path& path) {
+  if (!fs::exists(path)) return;
+  const std::string text = read_text_or_empty(path);
+  const std::size_t whole = text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1;
+  if (whole != text.size()) fs::resize_file(path, whole);
+}
+
+}  // namespace
+
+PartWriter::PartWriter(const fs::path& path, const MadeFrom& made_from, std::int64_t session)
+    : path_((drop_cut_line(path), path)), file_(path) {
+  if (!file_.append(checked_line({{"session", session}, {"made_from", made_from}})))
+    user_error("{}: cannot be written; is the disk full?", path_.string());
+}
+
+void PartWriter::append(const BulkRecord& record) {
+  if (!file_.append(checked_line(to_json(record))))
+    user_error(
+        "{}: cannot be written; is the disk full? What stands there is kept: free some "
+        "space, then go on by --resume",
+        path_.string());
+}
+
+}  // namespace tern::answer::detail

@@ -1,0 +1,27 @@
+/// The line that says every few seconds how far a replica is.
+#pragma once
+#include "base/log.hpp"
+#include "base/timer.hpp"
+#include "generate/engine.hpp"
+
+namespace tern::answer::detail {
+
+class BulkProgress {
+ public:
+  BulkProgress(Log& log, int replica, int replicas, std::size_t requests)
+      : log_(log), replica_(replica), replicas_(replicas), requests_(requests) {}
+
+  /// Rates are of the time since the last line.
+  void at(std::size_t done, const generate::Figures& figures);
+  double seconds() const { return timer_.seconds(); }
+
+ private:
+  static constexpr double seconds_between_lines = 10;
+  Log& log_;
+  int replica_, replicas_;
+  std::size_t requests_, last_done_ = 0;
+  generate::Figures last_;
+  Timer timer_, since_last_;
+};
+
+}  // namespace tern::answer::detail

@@ -1,0 +1,177 @@
+#include "answer/gap.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "answer/interval.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "text/chat.hpp"
+
+namespace tern::answer {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+struct ReferenceAnswer {
+  std::string text, answer;
+};
+
+ReferenceAnswer reference_of(const ordered_json& object, std::string_view line,
+                             const std::string& place) {
+  const text::Conversation chat = text::parse_conversation(line, place);
+  if (chat.messages.size() != 2 || !object.contains("id"))
+    user_error(
+        "{}: is no answer with an \"id\"; &evaluation reference is the file of answers of "
+        "another run",
+        place);
+  return {chat.messages[0].content, chat.messages[1].content};
+}
+
+std::unordered_map<std::string, ReferenceAnswer> read_reference(const fs::path& path) {
+  if (!fs::is_regular_file(path))
+    user_error("{}: no such file: &evaluation reference is the file of answers of another run",
+               path.string());
+  std::unordered_map<std::string, ReferenceAnswer> answers;
+  const std::string text = read_text_or_empty(path);
+  std::size_t number = 1;
+  for (std::size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
+    end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.empty()) continue;
+    const std::string place = fmt::format("{}:{}", path.string(), number);
+    const auto object = try_ordered_json(line);
+    ReferenceAnswer answer = reference_of(object, line, place);
+    answers.emplace(plain_text(object.at("id")), std::move(answer));
+  }
+  return answers;
+}
+
+void compare(Gap& gap, const std::vector<ChatRequest>& requests,
+             const std::vector<detail::BulkRecord>& records, const fs::path& path) {
+  const auto reference = read_reference(path);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::string id = plain_text(requests[i].id);
+    const auto found = reference.find(id);
+    if (found == reference.end()) continue;
+    if (found->second.text != requests[i].text)
+      user_error(
+          "{}: the answer of id {} is to another text than &generation input has there; "
+          "take the answers to the same file",
+          path.string(), id);
+    ++gap.compared;
+    gap.agreeing += records[i].good() && records[i].text == found->second.answer ? 1 : 0;
+  }
+  if (gap.compared == 0)
+    user_error(
+        "{}: answers none of the requests of &generation input; take the answers to the "
+        "same file",
+        path.string());
+}
+
+double share(std::size_t part, std::size_t whole) {
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string percent(std::size_t part, std::size_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.1f}%", 100 * share(part, whole));
+}
+
+std::string with_interval(std::size_t part, std::size_t whole) {
+  if (whole == 0) return "-";
+  const Interval i = wilson(static_cast<std::int64_t>(part), static_cast<std::int64_t>(whole));
+  return fmt::format("{} ({:.1f} to {:.1f})", percent(part, whole), 100 * i.low, 100 * i.high);
+}
+
+std::string row(const Gap& g, std::size_t width) {
+  if (!g.missing.empty()) return fmt::format("\n  {:<{}}  {}", g.name, width, g.missing);
+  return fmt::format("\n  {:<{}}  {:>22}  {:>9}  {:>7}  {:>9.1f}  {:>9.0f}  {:>13.1f}  {:>9}",
+                     g.name, width, with_interval(g.correct, g.labelled),
+                     percent(g.agreeing, g.compared), percent(g.good, g.requests),
+                     g.requests_per_second, g.tokens_per_second, g.prompt_tokens_each,
+                     g.dollars_per_1000 > 0 ? fmt::format("${:.4f}", g.dollars_per_1000) : "-");
+}
+
+}  // namespace
+
+Gap judge(const std::vector<ChatRequest>& requests, const std::vector<detail::BulkRecord>& records,
+          const detail::BulkSummary& s, const fs::path& reference) {
+  TERN_REQUIRE(requests.size() == records.size());
+  Gap gap;
+  gap.name = s.name;
+  gap.requests = s.requests;
+  gap.good = s.good;
+  gap.requests_per_second = s.rate(s.requests);
+  gap.tokens_per_second = s.rate(s.prompt_tokens + s.new_tokens);
+  gap.prompt_tokens_each = s.prompt_tokens_each();
+  gap.dollars_per_1000 = s.dollars_per_1000();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].label.is_null()) continue;
+    ++gap.labelled;
+    gap.correct += records[i].good() && records[i].text == plain_text(requests[i].label) ? 1 : 0;
+  }
+  if (!reference.empty()) compare(gap, requests, records, reference);
+  return gap;
+}
+
+void write_evaluation(const Gap& g, const fs::path& directory) {
+  ordered_json object = {{"name", g.name},
+                         {"requests", g.requests},
+                         {"good", g.good},
+                         {"labelled", g.labelled},
+                         {"correct", g.correct},
+                         {"compared", g.compared},
+                         {"agreeing", g.agreeing},
+                         {"requests_per_second", g.requests_per_second},
+                         {"tokens_per_second", g.tokens_per_second},
+                         {"prompt_tokens_each", g.prompt_tokens_each},
+                         {"dollars_per_1000", g.dollars_per_1000}};
+  if (g.labelled > 0) object["accuracy"] = share(g.correct, g.labelled);
+  if (g.compared > 0) object["agreement"] = share(g.agreeing, g.compared);
+  const fs::path path = directory / "evaluation.json";
+  if (!replace_file(path, json_text(object, 2) + '\n'))
+    user_error("{}: cannot be written; is the disk full?", path.string());
+}
+
+Gap read_evaluation(const fs::path& directory) {
+  Gap gap;
+  gap.name = directory.filename().empty() ? directory.parent_path().filename().string()
+                                          : directory.filename().string();
+  const fs::path path = directory / "evaluation.json";
+  if (!fs::exists(path)) {
+    gap.missing = fmt::format("no {}: evaluate that run first", path.string());
+    return gap;
+  }
+  try {
+    const auto object = parse_ordered_json(read_text_or_empty(path));
+    object.at("name").get_to(gap.name);
+    object.at("requests").get_to(gap.requests);
+    object.at("good").get_to(gap.good);
+    object.at("labelled").get_to(gap.labelled);
+    object.at("correct").get_to(gap.correct);
+    object.at("compared").get_to(gap.compared);
+    object.at("agreeing").get_to(gap.agreeing);
+    object.at("requests_per_second").get_to(gap.requests_per_second);
+    object.at("tokens_per_second").get_to(gap.tokens_per_second);
+    object.at("prompt_tokens_each").get_to(gap.prompt_tokens_each);
+    object.at("dollars_per_1000").get_to(gap.dollars_per_1000);
+  } catch (const nlohmann::json::exception&) {
+    gap.missing = fmt::format("{} cannot be read: evaluate that run again", path.string());
+  }
+  return gap;
+}
+
+std::string gap_table(const std::vector<Gap>& rows) {
+  std::size_t width = 4;
+  for (const Gap& g : rows) width = std::max(width, g.name.size());
+  std::string text = fmt::format("gap\n  {:<{}}  {:>22}  {:>9}  {:>7}  {:>9}  {:>9}  {:>13}  {:>9}",
+                                 "run", width, "accuracy (95%)", "agreement", "valid", "answers/s",
+                                 "tokens/s", "prompt tokens", "$ / 1,000");
+  for (const Gap& g : rows) text += row(g, width);
+  return text;
+}
+
+}  // namespace tern::answer

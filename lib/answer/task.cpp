@@ -1,0 +1,104 @@
+/// The whole task of answering a file: plan, weights, engine, answers, judgement.
+#include "answer/bulk.hpp"
+#include "answer/dry_run.hpp"
+#include "answer/gap.hpp"
+#include "base/error.hpp"
+#include "base/timer.hpp"
+#include "comm/text.hpp"
+#include "comm/waits.hpp"
+#include "job/exit_code.hpp"
+#include "job/interrupt.hpp"
+#include "job/options.hpp"
+#include "job/run_directory.hpp"
+#include "job/run_record.hpp"
+#include "plan/serving.hpp"
+#include "text/deck_tokenizer.hpp"
+#include "weights/identity.hpp"
+#include "weights/weights.hpp"
+#include "workload/serving.hpp"
+
+namespace tern::answer {
+namespace {
+
+constexpr double margin_seconds = 20;  // of a job's time, to finish a pass and end
+
+template <class T>
+class EngineResponder final : public Responder {
+ public:
+  EngineResponder(const deck::Deck& deck, const plan::ServingPlan& plan,
+                  const generate::EngineOptions& options, const comm::Mesh& mesh, Log& log)
+      : arena_(plan.total_bytes), serving_(deck, options, mesh, arena_) {
+    const comm::LongWait files;
+    weights::load_weights(serving_.context, serving_.tree, deck.model, serving_.parameters,
+                          weights::weights_source(deck), log);
+    mesh.world().barrier();
+    serving_.engine.prepare(serving_.context);
+  }
+  void submit(generate::Request request) override { serving_.engine.submit(std::move(request)); }
+  bool busy() const override { return serving_.engine.busy(); }
+  std::vector<generate::Answer> step() override { return serving_.engine.step(serving_.context); }
+  generate::Figures figures() const override { return serving_.engine.figures(); }
+
+ private:
+  Arena arena_;
+  workload::Serving<T> serving_;
+};
+
+void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Done& done, Log& log) {
+  const Gap own = judge(bulk.requests(), done.records, done.summary, deck.evaluation.reference);
+  write_evaluation(own, deck.output.directory);
+  std::vector<Gap> rows;
+  for (const std::string& directory : deck.evaluation.beside)
+    rows.push_back(read_evaluation(directory));
+  rows.push_back(own);
+  log.line("{}", gap_table(rows));
+}
+
+}  // namespace
+
+template <class T>
+int answer_file(const deck::Deck& deck, const job::Options& options, const comm::Mesh& mesh,
+                const comm::Session& session, Log& log) {
+  comm::Group& group = mesh.world();
+  const generate::EngineOptions wanted = workload::engine_options(deck);
+  if (options.dry_run) {
+    log.line("{}", bulk_plan(deck, wanted, mesh));
+    return job::finished;
+  }
+  const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);
+  const auto tokenizer = text::open_tokenizer(deck);
+  const std::string weights = comm::agree_on(
+      group.rank() == 0 ? weights::weights_identity(weights::weights_source(deck)) : "", group);
+  Bulk bulk(deck, weights, options, *tokenizer, mesh, log);
+  log.open(job::RunDirectory{deck.output.directory}.log());
+  log.line("{}", job::RunRecord::of(deck, session).head());
+  log.line("{}", plan::table(plan));
+  if (bulk.remaining() > 0) {
+    generate::EngineOptions engine = plan.options;
+    bulk.complete(engine);
+    EngineResponder<T> responder(deck, plan, engine, mesh, log);
+    const job::Interrupt interrupt;
+    const Timer timer;
+    const double most_seconds = deck.campaign.max_hours * 3600;
+    const auto late = [&] { return most_seconds > 0 && timer.seconds() > most_seconds; };
+    const bool whole =
+        bulk.run(responder, [&] { return late() || interrupt.requested(margin_seconds); });
+    const comm::LongWait for_slower_replicas;
+    if (group.any(!whole)) {
+      log.line("stopped by {}; what is answered is kept: go on by --resume",
+               late() ? "max_hours" : interrupt.reason());
+      return job::interrupted;
+    }
+  }
+  const auto done = bulk.finish();
+  if (done && deck.campaign.task == "evaluate") judge_and_compare(deck, bulk, *done, log);
+  group.barrier();
+  return job::finished;
+}
+
+template int answer_file<float>(const deck::Deck&, const job::Options&, const comm::Mesh&,
+                                const comm::Session&, Log&);
+template int answer_file<bf16>(const deck::Deck&, const job::Options&, const comm::Mesh&,
+                               const comm::Session&, Log&);
+
+}  // namespace tern::answer

@@ -1,0 +1,38 @@
+#include "base/append_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace tern {
+
+AppendFile::AppendFile(const std::filesystem::path& path)
+    : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0)
+    user_error("cannot write {}: {}; check &output directory", path.string(), std::strerror(errno));
+}
+
+AppendFile::~AppendFile() { ::close(descriptor_); }
+
+bool AppendFile::append(std::string_view piece) {
+  const off_t before = ::lseek(descriptor_, 0, SEEK_END);
+  while (!piece.empty()) {
+    const ssize_t n = ::write(descriptor_, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      // Should the truncation fail as well, half a piece stays, which readers skip.
+      [[maybe_unused]] const int truncated = ::ftruncate(descriptor_, before);
+      return false;
+    }
+    piece.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+bool AppendFile::sync() { return ::fdatasync(descriptor_) == 0; }
+
+}  // namespace tern

@@ -1,0 +1,28 @@
+#include "base/makers.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace tern {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds(const fs::path& folder, const fs::path& path) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
+         folder.end();
+}
+
+}  // namespace
+
+std::string how_to_make(const fs::path& path, const std::string& otherwise) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error).lexically_normal();
+  for (const Maker& maker : makers)
+    if (holds(fs::absolute(maker.folder, error).lexically_normal(), whole))
+      return fmt::format("run ./prepare {}, which makes it", maker.command);
+  return otherwise;
+}
+
+}  // namespace tern

@@ -1,0 +1,16 @@
+/// Rates of this machine, measured: each the median of several runs, in units a second.
+#pragma once
+#include "comm/comm.hpp"
+#include "ops/context.hpp"
+
+namespace tern::checks::detail {
+
+/// Bytes read plus bytes written by a copy within the device's memory.
+double copy_rate(const ops::Context& context);
+/// Floating-point operations of a matrix product with storage T.
+template <class T>
+double matrix_rate(const ops::Context& context);
+/// Bytes of float summed over the ranks of the group (collective), by the length of the vector.
+double all_reduce_rate(const ops::Context& context, comm::Group& group);
+
+}  // namespace tern::checks::detail

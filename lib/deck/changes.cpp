@@ -1,0 +1,44 @@
+#include "deck/changes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace tern::deck {
+namespace {
+
+/// Of &model, what says how it is computed, trained or found, and not what its weights mean.
+constexpr std::array how{"load",      "attention",           "dropout", "router_loss", "init_std",
+                         "embed_std", "init_scaled_residual"};
+
+/// What a resumed run may well have changed.
+constexpr std::array expected{"campaign", "output", "cost", "generation", "parallel"};
+
+template <std::size_t N>
+bool among(const std::array<const char*, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+DeckChanges changes_of(const std::string& stored, const deck::Deck& deck) {
+  DeckChanges changes;
+  deck::Deck before;
+  try {
+    before = deck::parse(stored, "the deck of the checkpoint");
+  } catch (const UserError&) {
+    changes.readable = false;
+    return changes;
+  }
+  for (deck::Difference& d : deck::differences(deck, before)) {
+    if (d.group == "model" && !among(how, d.name))
+      changes.model.push_back(std::move(d));
+    else if (!among(expected, d.group) || d.name == "seed")
+      changes.others.push_back(std::move(d));
+  }
+  return changes;
+}
+
+}  // namespace tern::deck

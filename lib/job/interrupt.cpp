@@ -1,0 +1,97 @@
+#include "job/interrupt.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <string_view>
+
+#include "comm/prologue.hpp"
+#include "job/exit_code.hpp"
+
+namespace tern::job {
+namespace {
+
+volatile std::sig_atomic_t received = 0;
+enum Answer { held, ends, saved };  // by whoever reads `received`, at once, by the training loop
+volatile std::sig_atomic_t answer = held;
+
+constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
+
+volatile std::sig_atomic_t speaks = 1;  // the first rank, as far as the launcher tells
+
+/// Calls async-signal-safe functions alone.
+[[noreturn]] void end_now() {
+  constexpr std::string_view text =
+      "stopped by a signal before the first step: nothing is lost; start again with --resume\n";
+  [[maybe_unused]] const auto written =
+      speaks ? ::write(STDERR_FILENO, text.data(), text.size()) : 0;
+  ::_exit(interrupted);
+}
+
+void on_signal(int number) {
+  if (received == 0) received = number;
+  if (answer == ends) end_now();
+}
+
+void set(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(number, &action, nullptr);
+}
+
+bool ignored(int number) {
+  struct sigaction before {};
+  return sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+void watch_signals() {
+  speaks = comm::launched_rank().value_or(0) == 0;
+  set(SIGPIPE, SIG_IGN);
+  set(SIGXFSZ, SIG_IGN);  // the write fails instead
+  for (const int number : signals)
+    if (number != SIGHUP || !ignored(SIGHUP)) set(number, on_signal);
+}
+
+void release_signals() {
+  answer = ends;
+  if (received != 0) end_now();
+}
+
+void leave_signals() {
+  for (const int number : signals)
+    if (!ignored(number)) set(number, SIG_DFL);
+}
+
+Interrupt::Interrupt() {
+  answer = saved;
+  if (const char* end = std::getenv("SLURM_JOB_END_TIME")) job_end_ = std::strtod(end, nullptr);
+}
+
+bool Interrupt::signalled() const { return received != 0; }
+
+double Interrupt::seconds_left() const {
+  if (job_end_ <= 0) return std::numeric_limits<double>::infinity();
+  return job_end_ - static_cast<double>(std::time(nullptr));
+}
+
+bool Interrupt::requested(double margin_seconds) const {
+  return signalled() || seconds_left() < margin_seconds;
+}
+
+std::string Interrupt::reason() const {
+  if (received != 0)
+    return fmt::format("signal {} (SIG{})", static_cast<int>(received), sigabbrev_np(received));
+  if (job_end_ > 0) return "the end of the job's time";
+  return "a signal to another rank";
+}
+
+}  // namespace tern::job

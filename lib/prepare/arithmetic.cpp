@@ -1,0 +1,196 @@
+#include "prepare/arithmetic.hpp"
+
+#include <fstream>
+#include <unordered_set>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "data/samples.hpp"
+#include "data/skeleton.hpp"
+#include "prepare/detail/output_folder.hpp"
+#include "prepare/detail/word_problem.hpp"
+#include "text/bpe_training.hpp"
+#include "text/tokenizer.hpp"
+
+namespace tern::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int parts[] = {4, 3, 2, 1};  // of problems with 1, 2, 3, 4 steps
+constexpr std::size_t most_steps = std::size(parts);
+constexpr std::size_t quickstart_steps = 2, quickstart_problems = 40'000;
+constexpr int largest_number = 99;
+constexpr std::size_t tries = 20;  // for each problem asked for, to find new ones
+enum Series : std::uint64_t { train_series, test_series };
+
+std::size_t draw_steps(std::size_t most, detail::Draw& draw) {
+  int sum = 0;
+  for (std::size_t i = 0; i < most; ++i) sum += parts[i];
+  int at = draw.below(sum);
+  std::size_t steps = 1;
+  for (; at >= parts[steps - 1]; ++steps) at -= parts[steps - 1];
+  return steps;
+}
+
+std::vector<ArithmeticProblem> draw_problems(std::size_t count, std::size_t steps,
+                                             std::uint64_t seed, Series series,
+                                             std::unordered_set<std::string>& questions) {
+  std::vector<ArithmeticProblem> problems;
+  for (std::size_t i = 0; problems.size() < count; ++i) {
+    if (i == tries * count)
+      user_error("only {} of {} different problems are found; ask for fewer", problems.size(),
+                 count);
+    detail::Draw draw(seed, series, static_cast<std::uint32_t>(i));
+    const std::size_t n = draw_steps(steps, draw);
+    ArithmeticProblem problem = detail::draw_problem(n, draw);
+    if (questions.insert(problem.question).second) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+std::string json_line(const ArithmeticProblem& problem, bool socratic) {
+  std::string answer;
+  for (std::size_t i = 0; i < problem.steps.size(); ++i) {
+    if (socratic) answer += problem.sub_questions[i] + " ** ";
+    answer += problem.steps[i] + '\n';
+  }
+  answer += fmt::format("#### {}", problem.answer);
+  return json_text(nlohmann::ordered_json{{"question", problem.question}, {"answer", answer}});
+}
+
+template <class Write>
+void write_file(const fs::path& file, const Write& write) {
+  std::ofstream stream(file, std::ios::binary);
+  write(stream);
+  stream.close();
+  if (!stream) user_error("{}: cannot be written", file.string());
+}
+
+void write_problems(const fs::path& folder, const std::string& name,
+                    const std::vector<ArithmeticProblem>& problems) {
+  write_file(folder / (name + ".jsonl"), [&](std::ostream& out) {
+    for (const ArithmeticProblem& problem : problems) out << gsm8k_line(problem) << '\n';
+  });
+  write_file(folder / (name + "_socratic.jsonl"), [&](std::ostream& out) {
+    for (const ArithmeticProblem& problem : problems) out << socratic_line(problem) << '\n';
+  });
+}
+
+/// The texts a model meets, one after the other.
+std::vector<std::string> texts_of(const fs::path& folder) {
+  std::vector<std::string> texts;
+  for (const char* name : {"train.jsonl", "train_socratic.jsonl"})
+    for (data::Sample& sample : data::read_samples({(folder / name).string()})) {
+      texts.push_back(std::move(sample.question));
+      texts.push_back(std::move(sample.plan));
+      texts.push_back(std::move(sample.execution));
+    }
+  return texts;
+}
+
+/// Numbers are pieces of their own in GPT-4's pattern, whatever stands around them; all of them are
+/// shown once for each problem, so that each becomes a token, the rare ones too.
+void train_bpe(const ArithmeticOptions& options, const fs::path& folder) {
+  text::BpeTrainer trainer({options.vocabulary, text::PiecePattern::gpt4, options.threads});
+  const std::vector<std::string> texts = texts_of(folder);
+  std::string numbers;
+  for (int number = 0; number <= largest_number; ++number) numbers += fmt::format("{}.", number);
+  std::vector<std::string_view> views(texts.begin(), texts.end());
+  views.insert(views.end(), options.problems, numbers);
+  trainer.add(views);
+  trainer.train(folder);
+}
+
+std::unique_ptr<text::Tokenizer> open_checked(const fs::path& folder, std::size_t vocabulary) {
+  auto tokenizer = text::open_tokenizer(folder.string());
+  for (int number = 0; number <= largest_number; ++number)
+    if (tokenizer->id(std::to_string(number)) < 0)
+      user_error("a vocabulary of {} has no room for the number {}; give a larger --vocabulary",
+                 vocabulary, number);
+  return tokenizer;
+}
+
+ArithmeticSummary longest_segments(const fs::path& folder, const text::Tokenizer& tokenizer) {
+  ArithmeticSummary longest;
+  const auto count = [&](const std::string& text, std::size_t& most) {
+    std::vector<std::int32_t> tokens;
+    tokenizer.encode(text, tokens);
+    most = std::max(most, tokens.size() + 1);
+  };
+  for (const data::Sample& sample : data::read_samples({(folder / "*_socratic.jsonl").string()})) {
+    count(sample.question, longest.question);
+    count(sample.plan, longest.plan);
+    count(sample.execution, longest.execution);
+    count(data::skeleton(sample.execution), longest.skeleton);
+  }
+  return longest;
+}
+
+void write_meta(const ArithmeticOptions& options, const text::Tokenizer& tokenizer,
+                const ArithmeticSummary& longest, const fs::path& file) {
+  const nlohmann::ordered_json meta = {
+      {"tokenizer", options.output.string()},
+      {"vocabulary", tokenizer.vocabulary()},
+      {"end_of_text", tokenizer.end_of_text()},
+      {"problems", options.problems},
+      {"test_problems", options.test_problems},
+      {"steps", options.steps},
+      {"seed", options.seed},
+      {"longest_in_tokens",
+       {{"question", longest.question},
+        {"plan", longest.plan},
+        {"execution", longest.execution},
+        {"skeleton", longest.skeleton}}},
+      {"made_by", fmt::format("tern {} ({})", version(), commit())}};
+  write_file(file,
+             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
+}
+
+}  // namespace
+
+ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, std::size_t steps,
+                                       std::uint64_t seed) {
+  if (steps < 1 || steps > most_steps)
+    user_error("problems of up to {} steps are not made; give --steps from 1 to {}", steps,
+               most_steps);
+  if (train == 0 || test == 0)
+    user_error("{} training and {} test problems: at least one of either is needed", train, test);
+  std::unordered_set<std::string> questions;
+  ArithmeticProblems problems;
+  problems.test = draw_problems(test, steps, seed, test_series, questions);
+  problems.train = draw_problems(train, steps, seed, train_series, questions);
+  return problems;
+}
+
+std::string gsm8k_line(const ArithmeticProblem& problem) { return json_line(problem, false); }
+std::string socratic_line(const ArithmeticProblem& problem) { return json_line(problem, true); }
+
+ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log) {
+  if (options.output.empty()) user_error("no output folder is named; give --output data/NAME");
+  const ArithmeticProblems problems =
+      arithmetic_problems(options.problems, options.test_problems, options.steps, options.seed);
+  detail::OutputFolder folder(options.output, options.force);
+  write_problems(folder.path(), "train", problems.train);
+  write_problems(folder.path(), "test", problems.test);
+  train_bpe(options, folder.path());
+  const auto tokenizer = open_checked(folder.path(), options.vocabulary);
+  const ArithmeticSummary longest = longest_segments(folder.path(), *tokenizer);
+  write_meta(options, *tokenizer, longest, folder.path() / "meta.json");
+  folder.publish();
+  log.line(
+      "{} is ready: {} + {} problems; vocabulary {}; longest question {} tokens, plan {} "
+      "(skeleton {}), execution {}",
+      options.output.string(), options.problems, options.test_problems, tokenizer->vocabulary(),
+      longest.question, longest.plan, longest.skeleton, longest.execution);
+  return longest;
+}
+
+void set_quickstart(ArithmeticOptions& options) {
+  options.steps = quickstart_steps;
+  options.problems = quickstart_problems;
+  if (options.output.empty()) options.output = "data/quickstart";
+}
+
+}  // namespace tern::prepare

@@ -1,0 +1,198 @@
+#include "prepare/command.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <sstream>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/makers.hpp"
+#include "prepare/choices.hpp"
+
+namespace tern::prepare {
+namespace {
+
+namespace options = boost::program_options;
+
+constexpr const char* introduction = R"(Makes the data that ./trainer reads.
+
+  ./prepare quickstart
+      Makes data/quickstart: word problems of one or two steps, and a BPE for them. No download; seconds.
+
+  ./prepare cpp-headers
+      Makes data/cpp_headers from text that is already on this machine, the headers of the C++ standard
+      library, with a BPE of 1,024 tokens trained on it: for input/laptop_gpt.in. Seconds.
+
+  ./prepare text --input FILES... --output data/NAME (--tokenizer WHERE | --train-bpe N)
+      Makes data/NAME/train_*.bin, valid_*.bin and meta.json from text files (a file is a document, or
+      several with <|endoftext|> between them), or from JSON lines (an object a line).
+
+  ./prepare arithmetic
+      Makes data/arithmetic: word problems of one to four steps in GSM8K's format (train.jsonl, test.jsonl) and
+      with sub-questions (train_socratic.jsonl, test_socratic.jsonl), and a BPE for them. No download; seconds.
+
+  ./prepare languages
+      Makes data/languages: sentences of a dozen languages, a prompt that gives each language a code, conversations
+      for a teacher that reads such prompts, and a BPE: for input/distill_small_*.in. No download; seconds.
+
+Examples:
+  ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps
+  ./prepare text --input corpus.jsonl --tokenizer gpt2 --output data/corpus
+  ./prepare text --input code.txt --tokenizer bytes --valid-fraction 0.1 --output data/code
+)";
+
+constexpr std::uint64_t most_of_anything = std::uint64_t{1} << 53;
+
+/// What is parsed, with what must be looked at again.
+struct Words {
+  PrepareCommand made;
+  std::string format, pattern;
+  double shard_tokens = 0, train_bytes = 0;
+};
+
+/// A whole number without a sign, which may be written 20e3.
+struct Whole {
+  std::uint64_t value = 0;
+};
+
+std::istream& operator>>(std::istream& in, Whole& whole) {
+  std::string text;
+  in >> text;
+  double value = -1;
+  const char* end = text.data() + text.size();
+  const auto exact = std::from_chars(text.data(), end, whole.value);
+  if (exact.ec == std::errc() && exact.ptr == end) return in;
+  const auto power = std::from_chars(text.data(), end, value);
+  if (power.ec != std::errc() || power.ptr != end || !(value >= 0 && value < 0x1p53) ||
+      value != std::floor(value))
+    in.setstate(std::ios::failbit);
+  else
+    whole.value = static_cast<std::uint64_t>(value);
+  return in;
+}
+
+std::ostream& operator<<(std::ostream& out, const Whole& whole) { return out << whole.value; }
+
+/// Puts a given number into `target`, unless it is out of range.
+template <class Target>
+auto into(const char* name, Target& target, std::uint64_t least) {
+  return [=, &target](Whole given) {
+    if (given.value < least || given.value > most_of_anything)
+      user_error("--{} {}: write a whole number from {} to {}", name, given.value, least,
+                 most_of_anything);
+    target = static_cast<Target>(given.value);
+  };
+}
+
+/// An option of a whole number of at least `least`, its default being what `target` holds.
+template <class Target>
+auto* whole(const char* name, Target& target, std::uint64_t least = 1) {
+  return options::value<Whole>()->default_value(Whole{target})->notifier(into(name, target, least));
+}
+
+options::options_description describe(Words& line) {
+  PrepareOptions& p = line.made.text;
+  ArithmeticOptions& a = line.made.arithmetic;
+  p.threads = std::max(1u, std::thread::hardware_concurrency());
+  options::options_description all("Options", 100, 60);
+  // clang-format off
+  all.add_options()
+    ("help,h", "this text")
+    ("input,i", options::value(&p.inputs)->multitoken(), "files of text or JSON lines, in this order")
+    ("output,o", options::value(&p.output), "folder to make; it appears when it is complete")
+    ("tokenizer,t", options::value(&p.tokenizer), "gpt2 (needs its two files in data/gpt2), bytes, a tokenizer.json, or a folder that holds one")
+    ("train-bpe", options::value<Whole>()->notifier(into("train-bpe", p.train_bpe, 1)), "train a byte-level BPE of this many tokens on the input instead, and write its tokenizer.json to the output")
+    ("pattern", options::value(&line.pattern)->default_value("gpt2"), "how --train-bpe cuts text: gpt2 or gpt4")
+    ("train-bytes", options::value(&line.train_bytes)->default_value(500e6, "500e6"), "--train-bpe learns from this much of the input, from its beginning")
+    ("format", options::value(&line.format)->default_value("auto"), "text, lines (each line is a document), jsonl, or auto: jsonl for .jsonl and .ndjson, else text")
+    ("field", options::value(&p.field)->default_value(p.field), "the field of a JSON line that holds the text")
+    ("valid-fraction", options::value(&p.valid_fraction)->default_value(p.valid_fraction, "0.01"), "share of the documents for validation; of a single document, its end")
+    ("shard-tokens", options::value(&line.shard_tokens)->default_value(100e6, "100e6"), "tokens a shard")
+    ("problems", whole("problems", a.problems), "arithmetic: problems to train on")
+    ("test-problems", whole("test-problems", a.test_problems), "arithmetic: other problems, to test with")
+    ("steps", whole("steps", a.steps), "arithmetic: steps of the longest problems, 1 to 4")
+    ("vocabulary", whole("vocabulary", a.vocabulary), "arithmetic: tokens of the BPE")
+    ("seed", whole("seed", a.seed, 0), "arithmetic, languages: other seeds give other problems and sentences")
+    ("threads", whole("threads", p.threads), "threads")
+    ("force", options::bool_switch(&p.force), "replace the output folder if ./prepare made it before");
+  // clang-format on
+  return all;
+}
+
+/// Options of some commands given to another are mistakes.
+void require_command(const Words& line, const options::variables_map& values,
+                     const std::vector<std::string>& commands,
+                     std::initializer_list<const char*> names) {
+  if (std::find(commands.begin(), commands.end(), line.made.command) != commands.end()) return;
+  for (const char* name : names)
+    if (values.count(name) > 0 && !values[name].defaulted())
+      user_error("--{} is for ./prepare {}, not {}; see ./prepare --help", name,
+                 fmt::join(commands, " and "), line.made.command);
+}
+
+void take_numbers(Words& line) {
+  PrepareOptions& p = line.made.text;
+  p.format = input_format("--format", line.format);
+  p.pattern = piece_pattern("--pattern", line.pattern);
+  if (!(line.shard_tokens >= 1 && line.shard_tokens < 0x1p31 && line.train_bytes >= 1 &&
+        line.train_bytes < 0x1p53))
+    user_error("--shard-tokens must be from 1 to 2^31 - 1, --train-bytes at least 1");
+  if (p.threads > 1024) user_error("--threads {}: write 1 to 1024", p.threads);
+  p.shard_tokens = static_cast<std::size_t>(line.shard_tokens);
+  p.train_bytes = static_cast<std::size_t>(line.train_bytes);
+}
+
+/// Folder, threads and --force are of every command.
+void share(PrepareCommand& made) {
+  const PrepareOptions& p = made.text;
+  std::filesystem::path output = p.output;
+  for (const Maker& maker : makers)
+    if (output.empty() && made.command == maker.command) output = maker.folder;
+  made.arithmetic.output = made.languages.output = output;
+  if (made.command != "text") made.text.output = output;
+  made.arithmetic.threads = made.languages.threads = p.threads;
+  made.arithmetic.force = made.languages.force = p.force;
+  made.languages.seed = made.arithmetic.seed;
+}
+
+}  // namespace
+
+PrepareCommand parse_prepare_command(int count, const char* const* words) {
+  Words line;
+  const options::options_description shown = describe(line);
+  options::options_description all;
+  all.add(shown).add_options()("command", options::value(&line.made.command), "");
+  options::variables_map values;
+  try {
+    options::store(options::command_line_parser(count, words)
+                       .options(all)
+                       .positional(options::positional_options_description().add("command", 1))
+                       .run(),
+                   values);
+    options::notify(values);
+  } catch (const options::error& error) {
+    user_error("{}; see ./prepare --help", error.what());
+  }
+  std::ostringstream help;
+  help << introduction << '\n' << shown;
+  line.made.help = help.str();
+  if (values.count("help") > 0) line.made.command.clear();
+  if (line.made.command.empty()) return line.made;
+  std::vector<std::pair<std::string, int>> commands{{"text", 0}};
+  for (const Maker& maker : makers) commands.emplace_back(maker.command, 0);
+  enumerator<int>("command", line.made.command, commands);
+  require_command(line, values, {"text"}, {"input", "tokenizer", "train-bpe"});
+  require_command(line, values, {"arithmetic"},
+                  {"problems", "test-problems", "steps", "vocabulary"});
+  require_command(line, values, {"arithmetic", "languages"}, {"seed"});
+  take_numbers(line);
+  share(line.made);
+  return line.made;
+}
+
+}  // namespace tern::prepare

@@ -1,0 +1,91 @@
+#include "prepare/detail/output_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tern::prepare::detail {
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Whether `path`, links followed, is `folder` or stands below it.
+bool stands_in(const fs::path& folder, const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(path, error),
+                 within = fs::weakly_canonical(folder, error);
+  return std::mismatch(within.begin(), within.end(), whole.begin(), whole.end()).first ==
+         within.end();
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(fs::path final_path, bool replace, const std::vector<fs::path>& inputs) {
+  final_ = fs::absolute(final_path).lexically_normal();
+  if (!final_.has_filename()) final_ = final_.parent_path();  // data/NAME/
+  if (final_.filename().empty()) user_error("'{}' is no folder to write to", final_path.string());
+  for (const fs::path& input : inputs)
+    if (stands_in(final_, input))
+      user_error("{} stands in the output folder {}, which is made anew; give another --output",
+                 input.string(), final_.string());
+  if (fs::exists(final_)) {
+    if (!replace)
+      user_error("{} exists; give --force to make it again, or another --output", final_.string());
+    if (!fs::is_directory(final_) || (!fs::is_empty(final_) && !fs::exists(final_ / "meta.json")))
+      user_error(
+          "{} was not made by ./prepare (it has no meta.json) and is not replaced; remove it "
+          "yourself or give another --output",
+          final_.string());
+  }
+  partial_ = final_.parent_path() / fmt::format(".{}.partial", final_.filename().string());
+  try {
+    fs::create_directories(partial_);
+    lock();
+    for (const auto& left : fs::directory_iterator(partial_)) fs::remove_all(left.path());
+  } catch (const fs::filesystem_error& error) {
+    user_error("{} cannot be made: {}", partial_.string(), error.code().message());
+  }
+}
+
+/// Of two processes that make one folder the second ends here. Where the file system knows no locks
+/// on folders (some of NFS), there is none.
+void OutputFolder::lock() {
+  lock_ = ::open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  struct stat opened = {}, named = {};
+  const bool other = lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  // The other one may have given the folder its name between the two lines above.
+  const bool gone = lock_ < 0 || ::fstat(lock_, &opened) != 0 ||
+                    ::stat(partial_.c_str(), &named) != 0 || opened.st_ino != named.st_ino;
+  if (!other && !gone) return;
+  if (lock_ >= 0) ::close(std::exchange(lock_, -1));
+  user_error("another ./prepare is making {}; wait for it, or give another --output",
+             final_.string());
+}
+
+OutputFolder::~OutputFolder() {
+  std::error_code ignored;
+  if (!published_) fs::remove_all(partial_, ignored);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void OutputFolder::publish() {
+  const fs::path old = final_.parent_path() / fmt::format(".{}.old", final_.filename().string());
+  try {
+    fs::remove_all(old);
+    if (fs::exists(final_)) fs::rename(final_, old);
+    fs::rename(partial_, final_);
+    published_ = true;
+    fs::remove_all(old);
+  } catch (const fs::filesystem_error& error) {
+    user_error("{} cannot be written: {}", final_.string(), error.code().message());
+  }
+}
+
+}  // namespace tern::prepare::detail

@@ -1,0 +1,33 @@
+/// One word problem in arithmetic, drawn from templates.
+#pragma once
+#include <cstdint>
+
+#include "base/random.hpp"
+#include "prepare/arithmetic.hpp"
+
+namespace tern::prepare::detail {
+
+/// Draws in order, a function of (seed, series, number) alone and the same on every machine.
+class Draw {
+ public:
+  Draw(std::uint64_t seed, std::uint64_t series, std::uint32_t number)
+      : seed_(seed), series_(series), number_(number) {}
+  /// Uniform in [0, n), n > 0.
+  int below(int n) {
+    const std::uint64_t word =
+        philox(seed_, Stream::sampling, series_, number_, position_++).word[0];
+    return static_cast<int>(word * static_cast<std::uint64_t>(n) >> 32);
+  }
+  /// Uniform in [low, high].
+  int between(int low, int high) { return low + below(high - low + 1); }
+
+ private:
+  std::uint64_t seed_, series_;
+  std::uint32_t number_, position_ = 0;
+};
+
+/// A problem of `steps` steps (from 1): a number of things that somebody has, and what becomes of
+/// it. All quantities and results are from 2 to 99.
+ArithmeticProblem draw_problem(std::size_t steps, Draw& draw);
+
+}  // namespace tern::prepare::detail

@@ -1,0 +1,177 @@
+#include "prepare/documents.hpp"
+
+#include <cctype>
+
+#include "base/error.hpp"
+#include "base/excerpt.hpp"
+#include "base/json.hpp"
+#include "base/mapped_file.hpp"
+
+namespace tern::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view separator = "<|endoftext|>";
+constexpr std::size_t part_bytes = std::size_t{1} << 22;
+
+InputFormat format_of(const fs::path& file, InputFormat asked) {
+  if (asked != InputFormat::automatic) return asked;
+  const std::string ending = file.extension().string();
+  if (ending == ".jsonl" || ending == ".ndjson") return InputFormat::jsonl;
+  if (ending == ".json")
+    user_error(
+        "{}: a .json file is no text; write one JSON object a line and name it .jsonl, or give "
+        "--format jsonl if it is such a file",
+        file.string());
+  for (const char* compressed : {".gz", ".xz", ".zst", ".bz2", ".zip", ".parquet", ".tar"}) {
+    if (ending == compressed)
+      user_error("{}: {} files are not read; unpack it to text or JSON lines first", file.string(),
+                 ending);
+  }
+  return InputFormat::text;
+}
+
+std::string_view without_newlines(std::string_view text) {
+  while (!text.empty() && (text.front() == '\n' || text.front() == '\r')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
+/// Where a part that starts `text` may end: behind a letter and before a space and another letter.
+std::size_t part_end(std::string_view text) {
+  for (std::size_t i = part_bytes; i + 1 < text.size(); ++i)
+    if (text[i] == ' ' && is_letter(text[i - 1]) && is_letter(text[i + 1])) return i;
+  return text.size();
+}
+
+/// One file and how far it has been read.
+struct Input {
+  std::shared_ptr<const MappedFile> file;
+  InputFormat format;
+  std::string_view rest;      // not yet cut into documents
+  std::string_view document;  // not yet handed out, of the current text document
+  std::size_t line = 0;
+};
+
+}  // namespace
+
+struct Documents::Impl {
+  std::vector<fs::path> files;
+  std::vector<InputFormat> formats;
+  std::size_t bytes = 0, opened = 0;
+  std::uint64_t count = 0;  // documents handed out in full
+  std::optional<Input> input;
+
+  bool open_next() {
+    if (opened == files.size()) return false;
+    auto file = std::make_shared<const MappedFile>(files[opened]);
+    const std::string_view text = file->text();
+    input = Input{std::move(file), formats[opened], text, {}, 0};
+    ++opened;
+    return true;
+  }
+
+  DocumentPart part(std::string_view raw) const {
+    return {raw,
+            input->file,
+            &input->file->path(),
+            input->line,
+            count,
+            true,
+            input->format == InputFormat::jsonl};
+  }
+
+  std::optional<DocumentPart> next_line() {
+    while (!input->rest.empty()) {
+      const std::size_t end = std::min(input->rest.find('\n'), input->rest.size());
+      const std::string_view line = without_newlines(input->rest.substr(0, end));
+      input->rest.remove_prefix(std::min(end + 1, input->rest.size()));
+      ++input->line;
+      if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
+      DocumentPart found = part(line);
+      ++count;
+      return found;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<DocumentPart> next_text() {
+    while (input->document.empty()) {
+      if (input->rest.empty()) return std::nullopt;
+      const std::size_t end = std::min(input->rest.find(separator), input->rest.size());
+      const bool whole = end == input->rest.size();
+      // A file without separators is taken as it is; around a separator, newlines belong to it.
+      const bool first = input->rest.data() == input->file->data();
+      input->document = input->rest.substr(0, end);
+      if (!(whole && first)) input->document = without_newlines(input->document);
+      input->rest.remove_prefix(whole ? end : end + separator.size());
+    }
+    const std::size_t size =
+        input->document.size() <= part_bytes ? input->document.size() : part_end(input->document);
+    DocumentPart found = part(input->document.substr(0, size));
+    input->document.remove_prefix(size);
+    found.last = input->document.empty();
+    if (found.last) ++count;
+    return found;
+  }
+};
+
+Documents::Documents(std::vector<fs::path> files, InputFormat format)
+    : impl_(std::make_unique<Impl>()) {
+  if (files.empty()) user_error("no input files are named");
+  for (const fs::path& file : files) {
+    std::error_code error;
+    if (!fs::exists(file)) user_error("{}: no such file", file.string());
+    if (!fs::is_regular_file(file))
+      user_error("{}: is not a regular file; copy what it gives to one", file.string());
+    const std::size_t size = fs::file_size(file, error);
+    if (error) user_error("{}: {}", file.string(), error.message());
+    if (size == 0) user_error("{}: the file is empty", file.string());
+    impl_->formats.push_back(format_of(file, format));
+    impl_->bytes += size;
+  }
+  impl_->files = std::move(files);
+}
+
+Documents::~Documents() = default;
+
+std::size_t Documents::bytes() const { return impl_->bytes; }
+
+std::optional<DocumentPart> Documents::next() {
+  while (impl_->input || impl_->open_next()) {
+    auto part = impl_->input->format == InputFormat::text ? impl_->next_text() : impl_->next_line();
+    if (part) return part;
+    impl_->input.reset();
+  }
+  return std::nullopt;
+}
+
+std::string_view text_of(const DocumentPart& part, const std::string& field, std::string& storage) {
+  if (!part.json) return part.raw;
+  const auto place = [&] { return fmt::format("{}:{}", part.file->string(), part.line); };
+  nlohmann::json object;
+  try {
+    object = parse_json(part.raw);
+  } catch (const nlohmann::json::exception& error) {
+    user_error("{}: the line is not JSON: {}", place(), reason(error));
+  }
+  if (!object.is_object()) user_error("{}: the line is not a JSON object", place());
+  const auto found = object.find(field);
+  if (found == object.end()) {
+    std::string names;
+    for (const auto& [name, value] : object.items())
+      names += (names.empty() ? "'" : ", '") + excerpt(name) + "'";
+    user_error(
+        "{}: the object has no field '{}' but {}; name the field that holds the text with "
+        "--field",
+        place(), field, names.empty() ? "none" : excerpt(names, 400));
+  }
+  if (!found->is_string()) user_error("{}: the field '{}' is not a string", place(), field);
+  storage = std::move(found->get_ref<std::string&>());
+  return storage;
+}
+
+}  // namespace tern::prepare

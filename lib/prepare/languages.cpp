@@ -1,0 +1,265 @@
+#include "prepare/languages.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <unordered_set>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "prepare/detail/language_words.hpp"
+#include "prepare/detail/output_folder.hpp"
+#include "prepare/detail/word_problem.hpp"
+#include "text/bpe_training.hpp"
+#include "text/chat.hpp"
+#include "text/tokenizer.hpp"
+
+namespace tern::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+using detail::Draw;
+using nlohmann::ordered_json;
+
+enum Series : std::uint64_t { sentence_series = 100, code_series, table_series };
+constexpr std::size_t tries = 20;        // for each sentence asked for, to find new ones
+constexpr std::size_t valid_share = 20;  // one conversation in so many is for validation
+
+constexpr const char instructions_before[] =
+    "Tell which language a sentence is written in. Answer with the name of the language and its "
+    "code, and with nothing else. The codes are those of table {}:\n";
+constexpr const char* instructions_after =
+    "Other tables do not count. Decide by all words of the sentence.\n\nSentence: {text}";
+constexpr const char* whole_table = "All codes by name?";
+constexpr std::string_view consonants = "BDFGKLMN", vowels = "AOU";
+
+template <class Value>
+void shuffle(std::vector<Value>& values, Draw& draw) {
+  for (std::size_t i = values.size(); i > 1; --i)
+    std::swap(values[i - 1], values[static_cast<std::size_t>(draw.below(static_cast<int>(i)))]);
+}
+
+Codes all_codes() {
+  Codes codes;
+  for (const char consonant : consonants)
+    for (const char vowel : vowels) codes.push_back({consonant, vowel});
+  return codes;
+}
+
+std::string draw_sentence(const detail::Language& language, Draw& draw) {
+  const auto pick = [&](std::string_view list) {
+    const auto all = detail::phrases(list);
+    return all[static_cast<std::size_t>(draw.below(static_cast<int>(all.size())))];
+  };
+  std::string text;
+  for (const char part : language.order) {
+    const std::string_view list = part == 's'   ? language.subjects
+                                  : part == 'v' ? language.verbs
+                                  : part == 'o' ? language.objects
+                                                : language.places;
+    text += fmt::format("{}{}", text.empty() ? "" : " ", pick(list));
+  }
+  return text + '.';
+}
+
+template <class Write>
+void write_file(const fs::path& file, const Write& write) {
+  std::ofstream stream(file, std::ios::binary);
+  write(stream);
+  stream.close();
+  if (!stream) user_error("{}: cannot be written", file.string());
+}
+
+void write_requests(const fs::path& file, const std::vector<LabelledSentence>& sentences,
+                    const Codes& codes) {
+  write_file(file, [&](std::ostream& out) {
+    for (std::size_t i = 0; i < sentences.size(); ++i)
+      out << json_text(ordered_json{{"text", sentences[i].text},
+                                    {"id", fmt::format("{}_{}", file.stem().string(), i)},
+                                    {"label", codes[sentences[i].language]}})
+          << '\n';
+  });
+}
+
+std::string table_line(std::size_t language, const Codes& codes) {
+  return fmt::format("{} {}", detail::languages()[language].name, codes[language]);
+}
+
+/// The table in the order of the names.
+std::string sorted_table(const Codes& codes) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < codes.size(); ++i) lines.push_back(table_line(i, codes));
+  std::sort(lines.begin(), lines.end());
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+/// Questions that follow each other under one table; the prompt stands around the first. One of
+/// them asks for the whole table: looking codes up is learned from its many answers.
+ordered_json conversation(const LabelledSentence* sentences, std::size_t count, std::uint64_t seed,
+                          std::uint32_t table) {
+  const Codes codes = language_codes(seed, table);
+  std::string prompt = language_prompt(codes, seed, table);
+  prompt.replace(prompt.find("{text}"), 6, sentences[0].text);
+  ordered_json messages = ordered_json::array();
+  const auto add = [&](const std::string& question, const std::string& answer) {
+    messages.push_back({{"role", "user"}, {"content", question}});
+    messages.push_back({{"role", "assistant"}, {"content", answer}});
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i == 1) add(whole_table, sorted_table(codes));
+    add(i == 0 ? prompt : sentences[i].text, table_line(sentences[i].language, codes));
+  }
+  return {{"messages", std::move(messages)}};
+}
+
+void write_conversations(const fs::path& folder, const LanguagesOptions& options,
+                         std::vector<LabelledSentence> sentences) {
+  Draw draw(options.seed, sentence_series, 0xffffffffu);
+  shuffle(sentences, draw);
+  std::ofstream train(folder / "teacher_train.jsonl"), valid(folder / "teacher_valid.jsonl");
+  for (std::size_t i = 0; i < options.conversations; ++i)
+    (i % valid_share == 0 ? valid : train)
+        << json_text(conversation(sentences.data() + i * options.questions, options.questions,
+                                  options.seed, static_cast<std::uint32_t>(i % options.tables)))
+        << '\n';
+  train.close();
+  valid.close();
+  if (!train || !valid) user_error("{}: cannot be written", folder.string());
+}
+
+/// Codes are shown so often that each becomes a token, at the beginning of an answer and behind a
+/// name.
+void train_bpe(const LanguagesOptions& options, const fs::path& folder) {
+  std::vector<std::string> texts;
+  for (const text::Conversation& chat :
+       text::read_conversations({(folder / "teacher_*.jsonl").string()})) {
+    for (const text::Message& message : chat.messages)
+      texts.push_back(fmt::format("{}\n{}", text::name_of(message.role), message.content));
+    texts.push_back(fmt::format("{}\n", fmt::join(all_codes(), "\n")));
+  }
+  text::BpeTrainer trainer({options.vocabulary,
+                            text::PiecePattern::gpt4,
+                            options.threads,
+                            {"<|im_start|>", "<|im_end|>", "<|endoftext|>"}});
+  trainer.add({texts.begin(), texts.end()});
+  trainer.train(folder);
+}
+
+void require_codes(const text::Tokenizer& tokenizer) {
+  for (const std::string& code : all_codes())
+    if (tokenizer.id(code) < 0 || tokenizer.id(" " + code) < 0)
+      user_error("a vocabulary of {} has no room for the code {}; give a larger --vocabulary",
+                 tokenizer.vocabulary(), code);
+}
+
+/// Tokens of the longest conversation and of the prompt.
+std::pair<std::size_t, std::size_t> lengths(const fs::path& folder,
+                                            const text::Tokenizer& tokenizer) {
+  const text::ChatRules rules{text::ChatTemplate::chatml, false};
+  std::size_t longest = 0;
+  for (const text::Conversation& chat :
+       text::read_conversations({(folder / "teacher_*.jsonl").string()}))
+    longest =
+        std::max(longest, text::tokens_of(text::written(chat, rules), tokenizer).tokens.size());
+  const std::string prompt = read_text(folder / "prompt.txt");
+  std::vector<std::int32_t> tokens;
+  tokenizer.encode(prompt, tokens);
+  return {longest, tokens.size()};
+}
+
+void check(const LanguagesOptions& o) {
+  if (o.output.empty()) user_error("no output folder is named; give --output data/NAME");
+  TERN_REQUIRE(o.conversations >= valid_share && o.questions > 0 && o.tables > 0 &&
+               o.sentences > 0 && o.test > 0);
+}
+
+}  // namespace
+
+std::vector<std::string> language_names() {
+  std::vector<std::string> names;
+  for (const detail::Language& language : detail::languages()) names.emplace_back(language.name);
+  return names;
+}
+
+std::vector<std::vector<LabelledSentence>> language_sentences(
+    const std::vector<std::size_t>& counts, std::uint64_t seed) {
+  const auto& languages = detail::languages();
+  std::unordered_set<std::string> known;
+  std::vector<std::vector<LabelledSentence>> sets;
+  std::uint32_t number = 0;
+  for (const std::size_t count : counts) {
+    std::vector<LabelledSentence>& set = sets.emplace_back();
+    for (std::size_t tried = 0; set.size() < count; ++tried) {
+      if (tried == tries * count)
+        user_error("only {} of {} different sentences are found; ask for fewer", set.size(), count);
+      Draw draw(seed, sentence_series, number++);
+      const std::size_t language = set.size() % languages.size();
+      std::string text = draw_sentence(languages[language], draw);
+      if (known.insert(text).second) set.push_back({std::move(text), language});
+    }
+  }
+  return sets;
+}
+
+Codes language_codes(std::uint64_t seed, std::uint32_t table) {
+  Codes codes = all_codes();
+  Draw draw(seed, code_series, table);
+  shuffle(codes, draw);
+  codes.resize(detail::languages().size());
+  return codes;
+}
+
+std::string language_prompt(const Codes& codes, std::uint64_t seed, std::uint32_t table) {
+  std::vector<std::size_t> order(codes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  Draw draw(seed, table_series, table);
+  shuffle(order, draw);
+  std::string prompt = fmt::format(instructions_before, table);
+  for (const std::size_t language : order) prompt += table_line(language, codes) + '\n';
+  return prompt + instructions_after;
+}
+
+void prepare_languages(const LanguagesOptions& options, Log& log) {
+  check(options);
+  const Codes codes = language_codes(options.seed, 0);
+  auto sets = language_sentences(
+      {options.test, options.sentences, options.conversations * options.questions}, options.seed);
+  detail::OutputFolder folder(options.output, options.force);
+  write_requests(folder.path() / "test.jsonl", sets[0], codes);
+  write_requests(folder.path() / "sentences.jsonl", sets[1], codes);
+  write_conversations(folder.path(), options, std::move(sets[2]));
+  write_file(folder.path() / "prompt.txt",
+             [&](std::ostream& out) { out << language_prompt(codes, options.seed, 0) << '\n'; });
+  train_bpe(options, folder.path());
+  const auto tokenizer = text::open_tokenizer(folder.path().string());
+  require_codes(*tokenizer);
+  const auto [conversation, prompt] = lengths(folder.path(), *tokenizer);
+  write_file(folder.path() / "meta.json", [&](std::ostream& out) {
+    out << json_text(ordered_json{{"tokenizer", options.output.string()},
+                                  {"vocabulary", tokenizer->vocabulary()},
+                                  {"end_of_text", tokenizer->end_of_text()},
+                                  {"languages", language_names()},
+                                  {"tables", options.tables},
+                                  {"conversations", options.conversations},
+                                  {"sentences", options.sentences},
+                                  {"test", options.test},
+                                  {"seed", options.seed},
+                                  {"longest_in_tokens",
+                                   {{"conversation", conversation}, {"prompt", prompt}}},
+                                  {"made_by", fmt::format("tern {} ({})", version(), commit())}},
+                     2)
+        << '\n';
+  });
+  folder.publish();
+  log.line(
+      "{} is ready: {} conversations of at most {} tokens for a teacher, {} + {} sentences; prompt "
+      "of {} tokens, vocabulary {}",
+      options.output.string(), options.conversations, conversation, options.sentences, options.test,
+      prompt, tokenizer->vocabulary());
+}
+
+}  // namespace tern::prepare

@@ -1,0 +1,21 @@
+/// The head of a report: what ran, where, how far and how it ended.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job/run_record.hpp"
+#include "report/detail/history.hpp"
+
+namespace tern::report::detail {
+
+using Facts = std::vector<std::pair<std::string, std::string>>;  // name, text
+
+/// What a run without a record cannot say is left out.
+Facts facts_of(const std::optional<job::RunRecord>& record, const History& history);
+
+/// "1.4 min"
+std::string duration(double seconds);
+
+}  // namespace tern::report::detail

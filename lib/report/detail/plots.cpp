@@ -1,0 +1,242 @@
+#include "report/detail/plots.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "base/files.hpp"
+#include "report/detail/titles.hpp"
+
+namespace tern::report::detail {
+namespace {
+
+constexpr std::size_t points_of_a_curve = 2000;
+constexpr double wide_ratio = 5;  // of the largest to the smallest value of a logarithmic axis
+constexpr std::size_t noisy_from = 100;  // a longer training curve gets a running mean over it
+// Okabe and Ito's colours, told apart by everyone; page.cpp brightens them on dark paper.
+constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73",
+                                   "#cc79a7", "#e69f00", "#56b4e9"};
+
+struct Rule {
+  Plot plot;  // without names
+  bool (*takes)(std::string_view name);
+};
+
+const std::vector<Rule>& rules() {
+  using Name = std::string_view;
+  constexpr bool of_profiles = true;
+  static const std::vector<Rule> all = {
+      {{"loss", "Loss per token", "nats per token", 1, Range::wide, {}},
+       [](Name n) { return n == "train/loss_per_token" || n == "train/loss" || n == "val/loss"; }},
+      {{"objective", "Training loss, as it is minimized", "weighted sum", 1, Range::wide, {}},
+       [](Name n) { return n == "train/loss"; }},
+      {{"loss_steps", "Training loss of each answer", "nats per token", 1, Range::wide, {}},
+       [](Name n) { return n.starts_with("train/loss_step_"); }},
+      {{"val_loss_steps", "Validation loss of each answer", "nats per token", 1, Range::wide, {}},
+       [](Name n) { return n.starts_with("val/loss_step_"); }},
+      {{"refinement",
+        "Refinement from first to last answer",
+        "share of the first loss",
+        1,
+        Range::values,
+        {}},
+       [](Name n) { return n == "train/refinement" || n == "val/refinement"; }},
+      {{"loss_parts", "Loss by part", "nats per token", 1, Range::wide, {}},
+       [](Name n) { return n.starts_with("train/loss_") || n.starts_with("val/loss_"); }},
+      {{"perplexity", "Perplexity", "", 1, Range::wide, {}},
+       [](Name n) { return n == "val/perplexity"; }},
+      {{"exact_match", "Problems solved", "share", 1, Range::from_zero, {}},
+       [](Name n) { return n == "val/exact_match" || n == "val/well_formed"; }},
+      {{"throughput", "Throughput", "tokens/s", 1, Range::from_zero, {}},
+       [](Name n) { return n == "train/throughput"; }},
+      {{"grad_norm", "Gradient norm before clipping", "", 1, Range::wide, {}},
+       [](Name n) { return n == "train/grad_norm"; }},
+      {{"lr", "Learning rate", "", 1, Range::from_zero, {}},
+       [](Name n) { return n == "train/lr"; }},
+      {{"memory", "Memory", "GiB", 0x1p-30, Range::from_zero, {}},
+       [](Name n) { return n.starts_with("system/") && n.find("memory") != Name::npos; }},
+      {{"mfu", "Model FLOP utilization", "", 1, Range::from_zero, {}},
+       [](Name n) { return n == "train/mfu"; }},
+      {{"clip",
+        "Times that noise is drawn from",
+        "share of masked tokens",
+        1,
+        Range::from_zero,
+        {}},
+       [](Name n) { return n.starts_with("train/clip_"); }},
+      {{"accuracy_t",
+        "Masked tokens predicted, at the last evaluation",
+        "share",
+        1,
+        Range::from_zero,
+        {},
+        of_profiles},
+       [](Name n) { return n.starts_with("val/accuracy_t"); }}};
+  return all;
+}
+
+// train/wait_3 -> train/wait
+std::string family(std::string name) {
+  const auto last = name.find_last_not_of("0123456789");
+  if (last + 1 < name.size() && last != std::string::npos && name[last] == '_') name.resize(last);
+  return name;
+}
+
+// Of the metrics that no rule knows: not those that never change, nor the straight line of a count,
+// nor shares that are nothing.
+bool worth_a_plot(const std::string& name, const Curve& curve) {
+  const auto [low, high] = std::minmax_element(curve.value.begin(), curve.value.end());
+  return *low < *high && name != "train/tokens" && (name != "data/wait_share" || *high > 0.01);
+}
+
+std::string file_name(std::string name) {
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+std::string quoted(std::string text) {
+  std::erase_if(text, [](char c) { return c == '\'' || c == '\n'; });
+  return "'" + text + "'";
+}
+
+std::string data_block(const std::string& name, const Curve& curve, double scale) {
+  std::string out = fmt::format("{} << END\n", name);
+  for (std::size_t i = 0; i < curve.step.size(); ++i)
+    out += fmt::format("{:.10g} {:.8g}\n", curve.step[i], curve.value[i] * scale);
+  return out + "END\n";
+}
+
+// A curve as one or two gnuplot lines: noisy ones faint, with their running mean over them.
+struct Drawn {
+  std::string data, lines;
+};
+Drawn draw_curve(const Curve& curve, const std::string& name, const std::string& title,
+                 double scale, std::size_t colour) {
+  const char* rgb = colours[colour % std::size(colours)];
+  const std::size_t n = curve.value.size();
+  const std::string raw = "$" + name, mean = "$" + name + "_mean";
+  Drawn out{data_block(raw, thinned(curve, points_of_a_curve), scale), {}};
+  if (n <= noisy_from) {
+    out.lines = fmt::format("{} with linespoints lc rgb '{}' lw 1.6 pt 7 ps {} title {}", raw, rgb,
+                            n > 40 ? 0.25 : 0.45, title);
+    return out;
+  }
+  out.data += data_block(mean, thinned(smoothed(curve, n / 50), points_of_a_curve), scale);
+  out.lines = fmt::format(
+      "{} with lines lc rgb '#b0{}' lw 0.8 notitle, {} with lines lc rgb '{}' lw 1.8 title {}", raw,
+      rgb + 1, mean, rgb, title);
+  return out;
+}
+
+const Curve& curve_of(const History& history, const Plot& plot, const std::string& name) {
+  return plot.profile ? history.profiles.at(name) : history.curves.at(name);
+}
+
+/// gnuplot's logarithmic axis, with tics at 1, 2, 5, 10, ... where there are few decades.
+std::string logarithmic(double low, double high) {
+  std::string tics;
+  const double decades = std::log10(high / low);
+  for (int power = int(std::floor(std::log10(low))); power <= int(std::ceil(std::log10(high)));
+       ++power)
+    for (const int digit : {1, 2, 5})
+      if (digit == 1 || decades < 2.5)
+        tics += fmt::format("{}{}e{}", tics.empty() ? "" : ", ", digit, power);
+  return fmt::format("set logscale y\nset ytics ({})\nset yrange [{:.3g}:{:.3g}]\n", tics,
+                     low / 1.08, high * 1.08);
+}
+
+// gnuplot's y axis.
+std::string axis_of(const History& history, const Plot& plot) {
+  const std::string linear = "unset logscale y\nset ytics autofreq\nset yrange ";
+  if (plot.range == Range::from_zero) return linear + "[0:*]\n";
+  if (plot.range == Range::values) return linear + "[*:*]\n";
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (const std::string& name : plot.names)
+    for (const double value : curve_of(history, plot, name).value) {
+      low = std::min(low, value * plot.scale);
+      high = std::max(high, value * plot.scale);
+    }
+  const bool wide = low > 0 && high > wide_ratio * low;
+  return wide ? logarithmic(low, high) : linear + "[*:*]\n";
+}
+
+std::string program_of(const History& history, const Plot& plot, std::size_t number) {
+  std::string data, lines;
+  for (std::size_t i = 0; i < plot.names.size(); ++i) {
+    const std::string& name = plot.names[i];
+    const std::string title = plot.names.size() > 1 ? quoted(legend_of(name)) : "''";
+    const Drawn one = draw_curve(curve_of(history, plot, name), fmt::format("p{}c{}", number, i),
+                                 title, plot.scale, i);
+    data += one.data;
+    lines += (i ? ", " : "") + one.lines;
+  }
+  // Losses fall: the corner above them is free.
+  const char* key = plot.range == Range::wide ? "inside top right vertical nobox"
+                                              : "outside top center horizontal";
+  // Small enough that its text can be read where a phone scales it down.
+  return fmt::format(
+      "{}set key {}\nset terminal svg size 480,310 dynamic noenhanced font 'sans-serif,13'\n"
+      "set output '{}.svg'\nset xlabel '{}'\nset title {}\nset ylabel {}\n{}plot {}\n",
+      data, key, plot.file, plot.profile ? "share of masked tokens, t" : "optimizer step",
+      quoted(plot.title), quoted(plot.unit), axis_of(history, plot), lines);
+}
+
+constexpr const char* preamble = R"(set border 3 lc rgb '#000000' lw 0.8
+set tics nomirror out scale 0.5
+set grid back lc rgb '#bebebe' lw 0.6 dt 1
+set key noenhanced samplen 1.6
+set title font ',15' offset 0,-0.3
+set format x '%.12g'
+set format y '%g'
+set xtics autofreq
+set autoscale xfixmax
+set xrange [0:*]
+set rmargin 4
+)";
+
+}  // namespace
+
+std::vector<Plot> choose_plots(const History& history) {
+  std::vector<Plot> plots;
+  std::set<const Curve*> taken;
+  // Of several parts, weighted: not what validation measures.
+  const bool weighted = history.curves.contains("train/loss_per_token");
+  for (const Rule& rule : rules()) {
+    Plot plot = rule.plot;
+    for (const auto& [name, curve] : plot.profile ? history.profiles : history.curves) {
+      if (weighted && plot.file == "loss" && name == "train/loss") continue;
+      if (rule.takes(name) && taken.insert(&curve).second) plot.names.push_back(name);
+    }
+    if (!plot.names.empty()) plots.push_back(plot);
+  }
+  for (const auto& [name, curve] : history.curves) {
+    if (taken.contains(&curve) || !worth_a_plot(name, curve)) continue;
+    const std::string stem = family(name), file = file_name(stem);
+    if (plots.empty() || plots.back().file != file)
+      plots.push_back({file, title_of(stem), "", 1, Range::values, {}});
+    plots.back().names.push_back(name);
+  }
+  return plots;
+}
+
+std::string gnuplot_program(const History& history, const std::vector<Plot>& plots) {
+  std::string out = preamble;
+  for (std::size_t i = 0; i < plots.size(); ++i) out += program_of(history, plots[i], i);
+  return out;
+}
+
+Ending draw(const History& history, const std::vector<Plot>& plots,
+            const std::filesystem::path& folder, std::chrono::seconds limit) {
+  const auto program = folder / "plots.gp";
+  if (!replace_file(program,
+                    fmt::format("cd {}\n{}", quoted(std::filesystem::absolute(folder).string()),
+                                gnuplot_program(history, plots))))
+    return Ending::failed;
+  return run_program({"gnuplot", program.string()}, folder / "gnuplot.txt", limit);
+}
+
+}  // namespace tern::report::detail

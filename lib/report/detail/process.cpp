@@ -1,0 +1,68 @@
+#include "report/detail/process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+extern char** environ;
+
+namespace tern::report::detail {
+namespace {
+
+// posix_spawn and not fork: a process that holds a GPU and MPI must not be copied. The child starts
+// with no signal blocked or ignored, whatever the training loop does with its own.
+int spawn(pid_t& child, const std::vector<std::string>& command, const std::string& output_file) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, output_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                   0666);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const int error =
+      posix_spawnp(&child, arguments[0], &files, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  return error;
+}
+
+}  // namespace
+
+Ending run_program(const std::vector<std::string>& command,
+                   const std::filesystem::path& output_file, std::chrono::seconds limit) {
+  pid_t child = 0;
+  const int error = spawn(child, command, output_file.string());
+  if (error != 0) return error == ENOENT ? Ending::not_found : Ending::failed;
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  int status = 0;
+  for (pid_t done = 0; done == 0;) {
+    done = ::waitpid(child, &status, WNOHANG);
+    if (done < 0 && errno == EINTR) done = 0;
+    if (done != 0) break;
+    if (std::chrono::steady_clock::now() > deadline) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      return Ending::timed_out;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) return Ending::not_found;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? Ending::success : Ending::failed;
+}
+
+}  // namespace tern::report::detail

@@ -1,0 +1,16 @@
+#pragma once
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tern::report::detail {
+
+enum class Ending { success, failed, not_found, timed_out };
+
+/// Runs a program found through PATH, without a shell, in this process's directory; its output goes
+/// to `output_file`. Killed after `limit`.
+Ending run_program(const std::vector<std::string>& command,
+                   const std::filesystem::path& output_file, std::chrono::seconds limit);
+
+}  // namespace tern::report::detail

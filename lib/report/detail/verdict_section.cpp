@@ -1,0 +1,48 @@
+#include "report/detail/verdict_section.hpp"
+
+#include <fmt/format.h>
+
+#include "report/detail/page.hpp"
+
+namespace tern::report::detail {
+namespace {
+
+std::string finding_table(const Verdict& verdict) {
+  std::string out =
+      "<div class=\"wide\"><table "
+      "class=\"verdict\">\n<tr><th>finding<th>verdict<th>found<th>expected<th>advice</tr>\n";
+  for (const Finding& f : verdict.findings)
+    out += fmt::format("<tr><td>{}<td class=\"{}\">{}<td>{}<td>{}<td>{}</tr>\n", escaped(f.name),
+                       grade_name(f.grade), grade_name(f.grade), escaped(f.found),
+                       escaped(f.expected), escaped(f.advice));
+  return out + "</table></div>\n";
+}
+
+std::string beside_table(const Verdict& verdict) {
+  constexpr std::string_view why =
+      "Refinement alone can be had by a bad first answer; the last answer's loss beside another "
+      "run's cannot. ";
+  if (verdict.beside.empty())
+    return fmt::format(
+        "<p>{}No run stands beside this one: &amp;evaluation beside names them.</p>\n", why);
+  std::string out = fmt::format(
+      "<p>{}</p>\n<table class=\"verdict\">\n<tr><th>run beside<th>validation loss</tr>\n", why);
+  for (const Beside& b : verdict.beside)
+    out += fmt::format("<tr><td>{}<td>{}</tr>\n", escaped(b.name), escaped(in_words(b)));
+  return out + "</table>\n";
+}
+
+}  // namespace
+
+std::string verdict_section(const Verdict& verdict, std::int64_t last_step) {
+  const std::string since = last_step > verdict.step
+                                ? fmt::format("; the run has gone on to step {}", last_step)
+                                : std::string();
+  return fmt::format(
+      "<h2>Verdict: <span class=\"{}\">{}</span></h2>\n<p class=\"about\">recursive refinement, "
+      "preset {}, at step {}{}</p>\n{}{}",
+      verdict.succeeded() ? "good" : "failure", verdict.word(), escaped(verdict.preset),
+      verdict.step, since, finding_table(verdict), beside_table(verdict));
+}
+
+}  // namespace tern::report::detail

@@ -1,0 +1,85 @@
+/// Where the time of a run went: the table at its end.
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "comm/comm.hpp"
+
+namespace tern::report {
+
+enum class Phase {
+  // of the device: counted in sampled steps only
+  forward,
+  backward,
+  optimizer,
+  communication,
+  // of the host: always counted
+  data,
+  output,
+  evaluation,
+  checkpoint
+};
+constexpr std::size_t phase_count = 8;
+const char* phase_name(Phase phase);
+
+/// Seconds by phase, measured by scopes:
+///
+///     phases.begin_step(step % 10 == 0);               // with fences in one step of ten
+///     { auto timed = phases.scope(Phase::forward); model.forward(...); }
+///
+/// Device work is asynchronous: a device phase is timed between two calls of `fence`, and only in
+/// sampled steps; in the others its scope does nothing. The table scales these phases by steps /
+/// sampled steps. On the host, sample all steps. Scopes may nest: a phase is charged the time of
+/// its scope less that of the scopes within it. One thread.
+class Phases {
+ public:
+  using Fence = std::function<void()>;
+  explicit Phases(Fence fence = {});
+
+  class Scope {
+   public:
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    friend class Phases;
+    Scope(Phases* phases, Phase phase);  // null: counts nothing
+    Phases* phases_;
+    Phase phase_;
+    Scope* outer_ = nullptr;
+    double inner_seconds_ = 0;
+    std::chrono::steady_clock::time_point start_;
+  };
+
+  void begin_step(bool sampled);
+  [[nodiscard]] Scope scope(Phase phase);
+
+  /// This rank's seconds of a phase, scaled as in the table.
+  double seconds(Phase phase) const;
+  /// Seconds since construction.
+  double total_seconds() const;
+
+  /// Collective. A line a phase: minimum, mean and maximum over ranks, and the mean's share of the
+  /// total.
+  ///
+  ///     phase          minimum s     mean s  maximum s   share
+  ///     forward            10.20      10.31      10.42   31.2%
+  ///     ...
+  ///     other               0.20       0.31       0.42    0.9%
+  ///     total              33.00      33.01      33.02  100.0%
+  std::string table(comm::Group& group) const;
+
+ private:
+  Fence fence_;
+  std::array<double, phase_count> seconds_{};
+  std::int64_t steps_ = 0, sampled_steps_ = 0;
+  bool sampled_ = true;
+  Scope* innermost_ = nullptr;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace tern::report

@@ -1,0 +1,152 @@
+#include "report/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "report/detail/findings.hpp"
+#include "report/detail/history.hpp"
+
+namespace tern::report {
+namespace {
+
+using nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr const char* grade_names[] = {"good", "remark", "warning", "failure"};
+constexpr const char* file_name = "verdict.json";
+
+Beside look_beside(const fs::path& directory, double own_loss) {
+  const fs::path clean = (directory / "").lexically_normal().parent_path();
+  Beside other;
+  other.name = clean.filename().string();
+  other.directory = directory.string();
+  std::error_code ignored;
+  if (!fs::is_directory(directory, ignored)) {
+    other.trouble = "there is no such directory";
+    return other;
+  }
+  const detail::History history = detail::read_history(directory / "metrics.jsonl");
+  const auto curve = history.curves.find("val/loss");
+  const auto lost = history.not_finite.find("val/loss");
+  if (lost != history.not_finite.end() &&
+      (curve == history.curves.end() || lost->second.back() > curve->second.step.back())) {
+    other.trouble = "its last val/loss is not finite";
+  } else if (curve == history.curves.end()) {
+    other.trouble = "its metrics.jsonl has no val/loss";
+  } else {
+    other.step = std::int64_t(curve->second.step.back());
+    other.loss = curve->second.value.back();
+    other.difference = own_loss - other.loss;
+  }
+  return other;
+}
+
+ordered_json to_json(const Verdict& verdict) {
+  ordered_json all = {{"verdict", verdict.word()},      {"succeeded", verdict.succeeded()},
+                      {"preset", verdict.preset},       {"step", verdict.step},
+                      {"loss", verdict.loss},           {"findings", ordered_json::array()},
+                      {"beside", ordered_json::array()}};
+  for (const Finding& f : verdict.findings)
+    all["findings"].push_back({{"name", f.name},
+                               {"grade", grade_name(f.grade)},
+                               {"found", f.found},
+                               {"expected", f.expected},
+                               {"figure", f.figure},
+                               {"advice", f.advice}});
+  for (const Beside& b : verdict.beside)
+    all["beside"].push_back({{"name", b.name},
+                             {"directory", b.directory},
+                             {"step", b.step},
+                             {"loss", b.loss},
+                             {"difference", b.difference},
+                             {"trouble", b.trouble}});
+  return all;
+}
+
+double number_of(const ordered_json& value) {
+  return value.is_null() ? unknown : value.get<double>();
+}
+
+Verdict from_json(const ordered_json& all) {
+  Verdict verdict;
+  all.at("preset").get_to(verdict.preset);
+  all.at("step").get_to(verdict.step);
+  verdict.loss = number_of(all.at("loss"));
+  for (const auto& f : all.at("findings")) {
+    const auto name =
+        std::find(std::begin(grade_names), std::end(grade_names), f.at("grade").get<std::string>());
+    // A grade that is not known is none of the good ones.
+    const auto grade = std::min<std::ptrdiff_t>(name - std::begin(grade_names), 3);
+    verdict.findings.push_back({f.at("name"), static_cast<Grade>(grade), f.at("found"),
+                                f.at("expected"), number_of(f.at("figure")), f.at("advice")});
+  }
+  for (const auto& b : all.at("beside"))
+    verdict.beside.push_back({b.at("name"), b.at("directory"), b.at("step"),
+                              number_of(b.at("loss")), number_of(b.at("difference")),
+                              b.at("trouble")});
+  return verdict;
+}
+
+}  // namespace
+
+const char* grade_name(Grade grade) { return grade_names[static_cast<std::size_t>(grade)]; }
+
+bool Verdict::succeeded() const {
+  return std::none_of(findings.begin(), findings.end(),
+                      [](const Finding& f) { return f.grade == Grade::failure; });
+}
+
+std::string in_words(const Beside& other) {
+  if (!other.trouble.empty()) return other.trouble;
+  const std::string its = fmt::format("{:.4f} at step {}", other.loss, other.step);
+  if (std::isnan(other.difference)) return its + "; this run has no loss to compare";
+  const std::string own =
+      fmt::format("{}; this run's last answer, {:.4f}, is ", its, other.loss + other.difference);
+  if (other.difference == 0) return own + "the same";
+  return fmt::format("{}{} by {:.4f} ({:.1f}%)", own, other.difference < 0 ? "lower" : "higher",
+                     std::abs(other.difference), 100 * std::abs(other.difference) / other.loss);
+}
+
+Verdict judge(const fs::path& run_directory, const deck::Deck& deck) {
+  Verdict verdict =
+      detail::make_verdict(detail::read_history(run_directory / "metrics.jsonl"), deck);
+  for (const std::string& directory : deck.evaluation.beside)
+    verdict.beside.push_back(look_beside(directory, verdict.loss));
+  return verdict;
+}
+
+std::string text(const Verdict& verdict) {
+  std::string out = fmt::format("verdict of recursive refinement at step {} (preset {}): {}\n",
+                                verdict.step, verdict.preset, verdict.word());
+  for (const Finding& f : verdict.findings) {
+    out += fmt::format("  {:<22} {:<8} {} (expected: {})\n", f.name, grade_name(f.grade), f.found,
+                       f.expected);
+    if (!f.advice.empty()) out += fmt::format("  {:<31} advice: {}\n", "", f.advice);
+  }
+  if (verdict.beside.empty())
+    return out +
+           "  beside: no run. Refinement can be had by a bad first answer: name a plain GPT's run "
+           "by &evaluation beside";
+  out += "  validation losses of the runs beside:";
+  for (const Beside& b : verdict.beside) out += fmt::format("\n  {:<22} {}", b.name, in_words(b));
+  return out;
+}
+
+bool write_verdict(const fs::path& run_directory, const Verdict& verdict) {
+  return replace_file(run_directory / file_name,
+                      json_text(to_json(verdict), 2, InvalidUtf8::replaced) + "\n");
+}
+
+std::optional<Verdict> read_verdict(const fs::path& run_directory) {
+  try {
+    return from_json(parse_ordered_json(read_text_or_empty(run_directory / file_name)));
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace tern::report

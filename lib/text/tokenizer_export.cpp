@@ -1,0 +1,149 @@
+#include "text/tokenizer_export.hpp"
+
+#include <fstream>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "text/detail/tokenizer_files.hpp"
+
+namespace tern::text {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* plain_template =
+    "{%- for message in messages %}\n"
+    "    {{- message.content }}\n"
+    "    {{- eos_token if message.role == 'assistant' else '\\n' }}\n"
+    "{%- endfor %}\n";
+
+constexpr const char* chatml_template =
+    "{%- for message in messages %}\n"
+    "    {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}\n"
+    "{%- endfor %}\n"
+    "{%- if add_generation_prompt %}\n"
+    "    {{- '<|im_start|>assistant\\n' }}\n"
+    "{%- endif %}\n";
+
+// An answer behind the last question has its thoughts, earlier ones lose theirs.
+constexpr const char* qwen3_template = R"({%- set ns = namespace(question=messages | length) %}
+{%- for message in messages %}
+    {%- if message.role == 'user' and not (message.content.startswith('<tool_response>')
+                                           and message.content.endswith('</tool_response>')) %}
+        {%- set ns.question = loop.index0 %}
+    {%- endif %}
+{%- endfor %}
+{%- for message in messages %}
+    {%- set content = message.content %}
+    {%- if message.role == 'assistant' %}
+        {%- set thoughts = '' %}
+        {%- if message.reasoning_content is string %}
+            {%- set thoughts = message.reasoning_content %}
+        {%- elif '</think>' in content %}
+            {%- set thoughts = content.split('</think>')[0].rstrip('\n').split('<think>')[-1].lstrip('\n') %}
+            {%- set content = content.split('</think>')[-1].lstrip('\n') %}
+        {%- endif %}
+        {%- if loop.index0 > ns.question and (loop.last or thoughts) %}
+            {%- set content = '<think>\n' + thoughts.strip('\n') + '\n</think>\n\n' + content.lstrip('\n') %}
+        {%- endif %}
+    {%- endif %}
+    {{- '<|im_start|>' + message.role + '\n' + content + '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\n' }}
+    {%- if not (enable_thinking if enable_thinking is defined else THINKING) %}
+        {{- '<think>\n\n</think>\n\n' }}
+    {%- endif %}
+{%- endif %}
+)";
+
+void write(const fs::path& file, const std::string& text) {
+  std::ofstream stream(file, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (!stream) user_error("{}: cannot be written", file.string());
+}
+
+bool copy_if_there(const fs::path& from, const fs::path& to) {
+  if (!fs::is_regular_file(from)) return false;
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing);
+  return true;
+}
+
+/// One token a byte, and the end of text.
+void write_bytes(const fs::path& file) {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  detail::write_tokenizer_json(file, tokens, {}, PiecePattern::gpt2, {{"<|endoftext|>", 256}});
+}
+
+/// Of GPT-2's two files.
+void write_gpt2(const fs::path& folder, const fs::path& file) {
+  const auto first_of = [&](const char* a, const char* b) {
+    return fs::exists(folder / a) ? folder / a : folder / b;
+  };
+  const auto bpe = detail::read_gpt2_files(first_of("encoder.json", "vocab.json"),
+                                           first_of("vocab.bpe", "merges.txt"));
+  detail::write_tokenizer_json(file, bpe.tokens, bpe.merges, PiecePattern::gpt2, bpe.added);
+}
+
+/// The names of tokens in a tokenizer.json by id.
+std::string name_of(const nlohmann::json& tokenizer, std::int32_t id) {
+  for (const auto& token : tokenizer.value("added_tokens", nlohmann::json::array()))
+    if (token.value("id", -1) == id) return token.value("content", "");
+  return "";
+}
+
+void write_config(const Tokenizer& tokenizer, const std::optional<ChatRules>& chat,
+                  std::int64_t longest, const fs::path& directory) {
+  const auto json = try_json(read_text_or_empty(directory / "tokenizer.json"));
+  nlohmann::ordered_json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                                   {"model_max_length", longest},
+                                   {"clean_up_tokenization_spaces", false},
+                                   {"add_prefix_space", false}};
+  const std::string end = name_of(json, tokenizer.end_of_text());
+  if (!end.empty()) config["bos_token"] = config["eos_token"] = config["pad_token"] = end;
+  if (chat && chat->form != ChatTemplate::plain) config["eos_token"] = "<|im_end|>";
+  write(directory / "tokenizer_config.json", json_text(config, 2) + '\n');
+}
+
+}  // namespace
+
+std::string jinja_of(const ChatRules& rules) {
+  if (rules.form == ChatTemplate::plain) return plain_template;
+  if (rules.form == ChatTemplate::chatml) return chatml_template;
+  std::string text = qwen3_template;
+  const std::string_view place = "THINKING";
+  return text.replace(text.find(place), place.size(), rules.thinking ? "true" : "false");
+}
+
+void export_tokenizer(const std::string& where, const std::vector<fs::path>& search,
+                      const std::optional<ChatRules>& chat, std::int64_t longest,
+                      const fs::path& directory) {
+  const auto tokenizer = open_tokenizer(where, search);
+  const fs::path from = find_tokenizer(where, search);
+  const fs::path folder = fs::is_directory(from) ? from : from.parent_path();
+  const fs::path file = fs::is_directory(from) ? from / "tokenizer.json" : from;
+  try {
+    // What belonged to another tokenizer would be read in its place.
+    for (const char* name : {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe",
+                             "added_tokens.json", "special_tokens_map.json", "tokenizer.model"})
+      fs::remove(directory / name);
+    if (from.empty())
+      write_bytes(directory / "tokenizer.json");
+    else if (!copy_if_there(file, directory / "tokenizer.json"))
+      write_gpt2(folder, directory / "tokenizer.json");
+    const bool theirs = !from.empty() && copy_if_there(folder / "tokenizer_config.json",
+                                                       directory / "tokenizer_config.json");
+    if (!theirs) write_config(*tokenizer, chat, longest, directory);
+    fs::remove(directory / "chat_template.jinja");
+    const bool given = !from.empty() && copy_if_there(folder / "chat_template.jinja",
+                                                      directory / "chat_template.jinja");
+    if (chat && !given && !theirs) write(directory / "chat_template.jinja", jinja_of(*chat));
+  } catch (const fs::filesystem_error& error) {
+    user_error("cannot export the tokenizer to {}: {}", directory.string(), error.what());
+  }
+}
+
+}  // namespace tern::text

@@ -1,0 +1,69 @@
+#include "weights/identity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tern::weights {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t piece = 16 << 10, pieces = 256;
+
+std::uint64_t extend(std::uint64_t hash, const char* bytes, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i)
+    hash = (hash ^ static_cast<unsigned char>(bytes[i])) * 0x100000001b3u;
+  return hash;
+}
+
+bool holds_weights(const fs::path& path) {
+  return path.extension() == ".safetensors" || path.extension() == ".h5" ||
+         path.filename() == "config.json";
+}
+
+}  // namespace
+
+std::string sampled_hash(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::error_code unknown;
+  const std::uint64_t size = fs::file_size(file, unknown);
+  if (!in || unknown) user_error("{}: cannot be read", file.string());
+  std::uint64_t hash =
+      extend(0xcbf29ce484222325u, reinterpret_cast<const char*>(&size), sizeof size);
+  std::vector<char> bytes(piece);
+  const bool whole = size <= piece * pieces;
+  const std::uint64_t count = whole ? (size + piece - 1) / piece : pieces;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t spread = (size - piece) / (pieces - 1);
+    const std::uint64_t first = whole ? i * piece : i + 1 == count ? size - piece : i * spread;
+    const std::uint64_t n = std::min(piece, size - first);
+    in.seekg(static_cast<std::streamoff>(first));
+    if (!in.read(bytes.data(), static_cast<std::streamsize>(n)))
+      user_error("{}: cannot be read", file.string());
+    hash = extend(hash, bytes.data(), n);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+std::string weights_identity(const fs::path& source) {
+  std::vector<std::string> files;
+  const auto add = [&](const fs::path& path, const fs::path& name) {
+    files.push_back(
+        fmt::format("{} ({} bytes, {})", name.string(), fs::file_size(path), sampled_hash(path)));
+  };
+  if (fs::is_regular_file(source)) add(source, source.filename());
+  if (fs::is_directory(source))
+    for (const auto& entry : fs::recursive_directory_iterator(source))
+      if (entry.is_regular_file() && holds_weights(entry.path()))
+        add(entry.path(), fs::relative(entry.path(), source));
+  std::sort(files.begin(), files.end());
+  return fmt::format("{}", fmt::join(files, ", "));
+}
+
+}  // namespace tern::weights

@@ -1,0 +1,103 @@
+#include "weights/parts.hpp"
+
+#include <set>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "comm/text.hpp"
+
+namespace tern::weights {
+namespace {
+
+std::size_t product(const std::vector<std::size_t>& shape, std::size_t from) {
+  std::size_t elements = 1;
+  for (std::size_t i = from; i < shape.size(); ++i) elements *= shape[i];
+  return elements;
+}
+
+/// One line a tensor: its path, and its shape.
+std::string to_text(const std::vector<checkpoint::Tensor>& tensors) {
+  std::string text;
+  for (const checkpoint::Tensor& t : tensors)
+    text += fmt::format("{} {}\n", t.path, fmt::join(t.shape, " "));
+  return text;
+}
+
+std::vector<checkpoint::Tensor> from_text(const std::string& text) {
+  std::vector<checkpoint::Tensor> tensors;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    checkpoint::Tensor tensor;
+    words >> tensor.path;
+    for (std::size_t extent = 0; words >> extent;) tensor.shape.push_back(extent);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+/// Only the dimension that is divided breaks the order, and what stands before it.
+std::size_t run_length(const model::Parameter& p) {
+  std::size_t divided = 0;
+  for (std::size_t i = 0; i < p.shape.size(); ++i)
+    if (p.shape[i] != p.whole[i]) divided = i;
+  return product(p.shape, divided);
+}
+
+std::size_t place_in_whole(const model::Parameter& p, std::size_t element) {
+  std::size_t place = 0, stride = 1;
+  for (std::size_t i = p.shape.size(); i-- > 0; element /= p.shape[i]) {
+    place += (p.first[i] + element % p.shape[i]) * stride;
+    stride *= p.whole[i];
+  }
+  return place;
+}
+
+void read_part(const checkpoint::Reader& reader, const std::string& path, const model::Parameter& p,
+               std::size_t begin, std::size_t count, float* to) {
+  constexpr std::size_t most = std::size_t{1} << 24;  // elements read at a time
+  // Neighbouring runs are read together with what lies between them: a file is read in large
+  // pieces.
+  struct Run {
+    std::size_t first, count, offset;
+  };
+  std::vector<Run> runs;
+  std::vector<float> between;
+  const auto read = [&] {
+    if (runs.empty()) return;
+    const std::size_t first = runs.front().first, end = runs.back().first + runs.back().count;
+    if (runs.size() == 1) {
+      reader.read(path, first, end - first, to + runs.front().offset);
+    } else {
+      between.resize(end - first);
+      reader.read(path, first, end - first, between.data());
+      for (const Run& run : runs)
+        std::copy_n(between.data() + (run.first - first), run.count, to + run.offset);
+    }
+    runs.clear();
+  };
+  for_each_run(p, begin, count, [&](std::size_t first, std::size_t n, std::size_t offset) {
+    if (!runs.empty() && first + n - runs.front().first > most) read();
+    runs.push_back({first, n, offset});
+  });
+  read();
+}
+
+std::vector<checkpoint::Tensor> of_all_stages(const std::vector<checkpoint::Tensor>& tensors,
+                                              const model::Share& share) {
+  if (share.stages == 1) return tensors;
+  TERN_REQUIRE(share.mesh, "a stage without the others");
+  comm::Group& pipeline = share.mesh->pipeline();
+  std::vector<checkpoint::Tensor> all;
+  std::set<std::string> known;
+  for (int stage = 0; stage < pipeline.size(); ++stage) {
+    const std::string mine = stage == pipeline.rank() ? to_text(tensors) : std::string();
+    for (checkpoint::Tensor& tensor : from_text(comm::agree_on(mine, pipeline, stage)))
+      if (known.insert(tensor.path).second) all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+}  // namespace tern::weights

@@ -1,0 +1,40 @@
+/// Between a rank's part of a parameter and the whole that files hold.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.hpp"
+#include "model/parameters.hpp"
+
+namespace tern::weights {
+
+/// Elements of the part that stand side by side in the whole: all of it, or a row's.
+std::size_t run_length(const model::Parameter& parameter);
+
+/// Where the part's element stands in the whole.
+std::size_t place_in_whole(const model::Parameter& parameter, std::size_t element);
+
+/// body(first in the whole, count, offset from `begin`) for the flat ranges of the whole that the
+/// part's elements [begin, begin + count) are.
+template <class Body>
+void for_each_run(const model::Parameter& parameter, std::size_t begin, std::size_t count,
+                  const Body& body) {
+  const std::size_t length = run_length(parameter), end = begin + count;
+  for (std::size_t at = begin; at < end;) {
+    const std::size_t next = std::min(end, (at / length + 1) * length);
+    body(place_in_whole(parameter, at), next - at, at - begin);
+    at = next;
+  }
+}
+
+/// Elements [begin, begin + count) of the part, from the dataset of the whole.
+void read_part(const checkpoint::Reader& reader, const std::string& path,
+               const model::Parameter& parameter, std::size_t begin, std::size_t count, float* to);
+
+/// What the stages of a pipeline list together, each tensor once, alike on all of them. Collective
+/// over the replica.
+std::vector<checkpoint::Tensor> of_all_stages(const std::vector<checkpoint::Tensor>& tensors,
+                                              const model::Share& share);
+
+}  // namespace tern::weights

@@ -1,0 +1,58 @@
+/// Weights from files to the device, a few MiB at a time.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "base/log.hpp"
+#include "model/parameters.hpp"
+#include "transformers/safetensors.hpp"
+
+namespace tern::weights {
+
+/// Reads a part of a parameter, given in the rows and columns of the whole, to the host, row after
+/// row. Called by several threads at once.
+template <class V>
+using ReadPart =
+    std::function<void(const model::Parameter& parameter, const transformers::Part& part, V* to)>;
+
+/// What a rank's arrays hold of a parameter: elements [first, first + count) of its part, from
+/// `local` on.
+struct Holding {
+  const model::Parameter* parameter;
+  std::size_t local, first, count;
+};
+
+/// All that `parameters` hold, in the order of `order`.
+template <class T>
+std::vector<Holding> holdings(const model::Parameters<T>& parameters,
+                              const std::vector<const model::Parameter*>& order) {
+  std::vector<Holding> all;
+  for (const model::Parameter* p : order)
+    parameters.for_each_piece(*p, [&](std::size_t local, std::size_t first, std::size_t count) {
+      all.push_back({p, local, first, count});
+    });
+  return all;
+}
+
+struct StreamOptions {
+  std::size_t threads = 1;
+  std::size_t piece_bytes = std::size_t{8} << 20;
+  /// Through two page-locked buffers a thread; else straight into the array, which the host must be
+  /// able to write.
+  bool staged = !Kokkos::SpaceAccessibility<Kokkos::HostSpace, DeviceMemory>::accessible;
+};
+
+struct Transfer {
+  double bytes = 0, seconds = 0;
+  double gigabytes() const { return bytes / 1e9; }
+  double rate() const { return seconds > 0 ? gigabytes() / seconds : 0; }  // GB/s
+};
+
+/// Fills `array` with what it holds, in the order given. Ends with the data on the device. What
+/// takes longer than two seconds is shown in the log as it goes on. An exception of `read` ends all
+/// threads and is thrown here.
+template <class V>
+Transfer stream_in(const ops::Context&, const std::vector<Holding>& held, const Vector<V>& array,
+                   const ReadPart<V>& read, Log& log, const StreamOptions& options = {});
+
+}  // namespace tern::weights

@@ -1,0 +1,282 @@
+#include "weights/weights.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/timer.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "deck/changes.hpp"
+#include "job/run_directory.hpp"
+#include "transformers/directory.hpp"
+#include "weights/parts.hpp"
+#include "weights/snapshot.hpp"
+#include "weights/weight_stream.hpp"
+
+namespace tern::weights {
+namespace {
+
+namespace fs = std::filesystem;
+using transformers::Described;
+using transformers::TransformersReader;
+
+std::vector<Described> describe(const model::ParameterTree& tree) {
+  std::vector<Described> all;
+  for (const model::Parameter& p : tree.parameters()) all.push_back({p.name, p.whole});
+  return all;
+}
+
+/// What weights are loaded into.
+template <class T>
+struct Target {
+  const ops::Context& context;
+  const model::ParameterTree& tree;
+  model::Parameters<T>& parameters;
+};
+
+/// Fills masters, or compute where there are none. read(parameter, part, to) for float and bf16.
+template <class T, class Read>
+Transfer fill(Target<T>& w, const std::vector<const model::Parameter*>& order, const Read& read,
+              std::size_t threads, Log& log) {
+  StreamOptions options;
+  options.threads = threads;
+  const std::vector<Holding> held = holdings(w.parameters, order);
+  if (w.parameters.has_master())
+    return stream_in<Accumulate<T>>(w.context, held, w.parameters.master, read, log, options);
+  return stream_in<T>(w.context, held, w.parameters.compute, read, log, options);
+}
+
+std::vector<const model::Parameter*> in_order(const model::ParameterTree& tree) {
+  std::vector<const model::Parameter*> order;
+  for (const model::Parameter& p : tree.parameters()) order.push_back(&p);
+  return order;
+}
+
+std::vector<const model::Parameter*> in_order_of_files(const model::ParameterTree& tree,
+                                                       const TransformersReader& reader) {
+  std::vector<std::pair<std::pair<std::size_t, std::size_t>, const model::Parameter*>> placed;
+  for (const model::Parameter& p : tree.parameters())
+    placed.emplace_back(reader.position({p.name, p.whole}), &p);
+  std::sort(placed.begin(), placed.end());
+  std::vector<const model::Parameter*> order;
+  for (const auto& [position, p] : placed) order.push_back(p);
+  return order;
+}
+
+/// A directory of another model than the tree's is the user's mistake.
+void require_shapes(const model::ParameterTree& tree, const model::ParameterTree& stored,
+                    const fs::path& directory) {
+  for (const model::Parameter& p : tree.parameters()) {
+    if (stored.has(p.name) && stored.at(p.name).shape == p.whole) continue;
+    user_error(
+        "{} is another model than the deck's: {} is ({}) in the deck, {} there", directory.string(),
+        p.name, fmt::join(p.whole, ", "),
+        stored.has(p.name) ? fmt::format("({})", fmt::join(stored.at(p.name).shape, ", ")) : "not");
+  }
+}
+
+template <class T>
+Transfer load_transformers(Target<T>& w, const fs::path& directory, Log& log) {
+  const TransformersReader reader(directory);
+  const model::ParameterTree stored(reader.model());
+  require_shapes(w.tree, stored, directory);
+  reader.require(describe(stored));
+  if (reader.has_own_head())
+    log.line("{}: its head is not that of its embeddings, which config.json ties: both are kept",
+             directory.string());
+  const auto order = in_order_of_files(w.tree, reader);
+  const auto read = [&](const model::Parameter& p, const transformers::Part& part, auto* to) {
+    reader.read(p.name, p.whole, part, to);
+  };
+  const std::size_t cores = std::thread::hardware_concurrency();
+  return fill(w, order, read, std::clamp<std::size_t>(cores / 2, 1, 8), log);
+}
+
+checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
+  if (!fs::exists(from))
+    user_error(
+        "{}: no such file or folder; name a checkpoint, a run's directory or a Transformers "
+        "directory by &model load or &generation checkpoint",
+        from.string());
+  if (fs::is_regular_file(from) || fs::exists(from / "checkpoint.h5"))
+    return checkpoint::Reader(from);
+  const fs::path below = fs::exists(from / "checkpoints") ? from / "checkpoints" : from;
+  auto newest = checkpoint::open_newest(below, log);
+  if (!newest)
+    user_error(
+        "{} holds no checkpoint that can be read, nor a config.json of Transformers: name another "
+        "by &model load or &generation checkpoint",
+        from.string());
+  return std::move(*newest);
+}
+
+/// Shapes alone do not make the same model.
+void require_same_meaning(const checkpoint::Reader& reader, const deck::Model& model) {
+  deck::Deck deck;
+  deck.model = model;
+  auto changes = deck::changes_of(reader.header().deck, deck).model;
+  std::erase_if(changes, [](const deck::Difference& d) { return d.name == "context"; });
+  if (!changes.empty())
+    user_error("{} holds another model than the deck's:\n{}", reader.path().string(),
+               deck::text_of(changes));
+}
+
+/// Which of a run's checkpoints it is, where one is marked best.
+std::string rank_of(const checkpoint::Reader& reader) {
+  const fs::path folder = fs::path(reader.path()).parent_path();
+  const auto best = checkpoint::best_checkpoint(folder.parent_path());
+  if (!best) return "";
+  return best->filename() == folder.filename()
+             ? ", the best"
+             : fmt::format("; the best is {}", best->filename().string());
+}
+
+/// The weights of a checkpoint: their moving average, if the run kept one, for it is what training
+/// evaluates.
+struct StoredWeights {
+  StoredWeights(const fs::path& from, const model::ParameterTree& tree, const deck::Model& model,
+                Log& log)
+      : reader(open_checkpoint(from, log)) {
+    std::vector<checkpoint::Tensor> wanted;
+    for (const model::Parameter& p : tree.parameters()) wanted.push_back({"/" + p.name, p.whole});
+    require_same_model(reader, of_all_stages(wanted, tree.share()));
+    require_same_meaning(reader, model);
+    if (reader.has("/optimizer/ema/" + tree.parameters().front().name)) prefix = "/optimizer/ema/";
+  }
+
+  /// A part of a parameter of `width` columns.
+  template <class V>
+  void read(const std::string& name, std::size_t width, const transformers::Part& part,
+            V* to) const {
+    const std::size_t together = std::max<std::size_t>(1, (std::size_t{1} << 20) / width);
+    std::vector<float> values(std::min(together, part.rows) * width);
+    for (std::size_t first = 0; first < part.rows; first += together) {
+      const std::size_t rows = std::min(together, part.rows - first);
+      reader.read(prefix + name, (part.row + first) * width, rows * width, values.data());
+      for (std::size_t r = 0; r < rows; ++r)
+        std::copy_n(values.data() + r * width + part.column, part.columns,
+                    to + (first + r) * part.columns);
+    }
+  }
+
+  std::string summary() const {
+    return fmt::format("{} from {} (step {}{})", prefix == "/" ? "weights" : "weights' average",
+                       reader.path().string(), reader.header().step, rank_of(reader));
+  }
+
+  checkpoint::Reader reader;
+  std::string prefix = "/";
+};
+
+template <class T>
+Transfer load_checkpoint(Target<T>& w, const StoredWeights& stored, Log& log) {
+  const auto read = [&](const model::Parameter& p, const transformers::Part& part, auto* to) {
+    stored.read(p.name, p.whole.back(), part, to);
+  };
+  return fill(w, in_order(w.tree), read, 1, log);  // HDF5 reads in one thread
+}
+
+/// How fast it went, where that tells something.
+std::string speed(const Transfer& transfer) {
+  if (transfer.bytes < 1e7) return "";
+  return fmt::format(" ({:.2f} GB a rank in {:.1f} s, {:.2f} GB/s)", transfer.gigabytes(),
+                     transfer.seconds, transfer.rate());
+}
+
+/// All parameters, read through `read(parameter, part, to)` with float values.
+template <class Read>
+std::vector<transformers::ExportedParameter> exported(const model::ParameterTree& tree,
+                                                      const Read& read) {
+  std::vector<transformers::ExportedParameter> all;
+  for (const model::Parameter& p : tree.parameters())
+    all.push_back({p.name, p.whole, [&read, &p](std::size_t first, std::size_t count, float* to) {
+                     // Whole rows of `columns`, and the parts of rows before and after them.
+                     const std::size_t columns = p.whole.back();
+                     while (count > 0) {
+                       const std::size_t row = first / columns, column = first % columns;
+                       const std::size_t rows =
+                           column == 0 ? std::max<std::size_t>(1, count / columns) : 1;
+                       const std::size_t wide = std::min(count, columns - column);
+                       read(p, {row, rows, column, wide}, to);
+                       to += rows * wide, first += rows * wide, count -= rows * wide;
+                     }
+                   }});
+  return all;
+}
+
+}  // namespace
+
+std::optional<deck::LoadedModel> model_at(const std::string& load) {
+  if (!transformers::is_transformers(load)) return std::nullopt;
+  const bool reads = fs::is_regular_file(fs::path(load) / "tokenizer.json");
+  return deck::LoadedModel{transformers::transformers_model(load), reads ? load : ""};
+}
+
+template <class T>
+void load_weights(const ops::Context& context, const model::ParameterTree& tree,
+                  const deck::Model& model, model::Parameters<T>& parameters, const fs::path& from,
+                  Log& log) {
+  Target<T> target{context, tree, parameters};
+  if (transformers::is_transformers(from)) {
+    log.line("weights from {}{}", from.string(), speed(load_transformers(target, from, log)));
+  } else {
+    const StoredWeights stored(from, tree, model, log);
+    log.line("{}{}", stored.summary(), speed(load_checkpoint(target, stored, log)));
+  }
+  parameters.refresh_compute(context);
+  context.fence("weights ready");
+}
+
+std::string weights_source(const deck::Deck& deck) {
+  const std::string& named = deck.generation.checkpoint;
+  if (named != "best" && named != "newest") return named;
+  const job::RunDirectory run{deck.output.directory};
+  if (run.holds_a_run()) {
+    const auto best =
+        named == "best" ? checkpoint::best_checkpoint(run.checkpoints()) : std::nullopt;
+    return best ? best->string() : deck.output.directory;
+  }
+  if (deck.model.load.empty())
+    user_error("no checkpoint in {}: train first, or name weights by &generation checkpoint",
+               deck.output.directory);
+  return deck.model.load;
+}
+
+void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path& directory,
+                    const transformers::TransformersTokens& tokens, Log& log) {
+  const model::ParameterTree tree(deck.model);
+  transformers::ExportOptions options;
+  options.tokens = tokens;
+  if (transformers::is_transformers(from))
+    options.like = from;
+  else if (transformers::is_transformers(deck.model.load))
+    options.like = deck.model.load;
+  const Timer timer;
+  const auto write = [&](const auto& read) {
+    transformers::export_transformers(directory, deck.model, exported(tree, read), options);
+  };
+  if (transformers::is_transformers(from)) {
+    const TransformersReader reader(from);
+    const model::ParameterTree stored(reader.model());
+    require_shapes(tree, stored, from);
+    reader.require(describe(stored));
+    write([&](const model::Parameter& p, const transformers::Part& part, float* to) {
+      reader.read(p.name, p.whole, part, to);
+    });
+    log.line("weights from {}", from.string());
+  } else {
+    const StoredWeights stored(from, tree, deck.model, log);
+    write([&](const model::Parameter& p, const transformers::Part& part, float* to) {
+      stored.read(p.name, p.whole.back(), part, to);
+    });
+    log.line("{}", stored.summary());
+  }
+  log.line("written in {:.1f} s", timer.seconds());
+}
+
+template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,
+                           model::Parameters<float>&, const fs::path&, Log&);
+template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,
+                           model::Parameters<bf16>&, const fs::path&, Log&);
+
+}  // namespace tern::weights

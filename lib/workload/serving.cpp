@@ -1,0 +1,37 @@
+#include "workload/serving.hpp"
+
+#include <algorithm>
+
+namespace tern::workload {
+namespace {
+
+std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+}  // namespace
+
+generate::EngineOptions engine_options(const deck::Deck& deck) {
+  const deck::Generation& g = deck.generation;
+  generate::EngineOptions options;
+  options.batch = size_of(g.batch);
+  options.max_model_len = size_of(g.max_model_len);
+  if (deck.model.position == "learned")
+    options.max_model_len = std::min(options.max_model_len, size_of(deck.model.context));
+  options.prefill_tokens = size_of(g.prefill_tokens);
+  options.prefix_cache = g.prefix_cache;
+  options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
+                      static_cast<std::uint64_t>(deck.campaign.seed)};
+  return options;
+}
+
+template <class T>
+Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& options,
+                    const comm::Mesh& mesh, Arena& arena)
+    : tree(deck.model, 1, model::Division::anywhere, model::share_of(mesh)),
+      context(ops::make_context(arena, true, deck.model.attention.c_str())),
+      parameters(tree, model::Holds::inference, arena),
+      engine(deck.model, tree, parameters, options, arena) {}
+
+template struct Serving<float>;
+template struct Serving<bf16>;
+
+}  // namespace tern::workload

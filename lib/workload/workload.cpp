@@ -1,0 +1,175 @@
+#include "workload/workload.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "deck/rules.hpp"
+#include "objective/refinement.hpp"
+
+namespace tern::workload {
+
+namespace {
+
+/// Sequences of a micro-step on a rank. A preset's are divided where there are more ranks than its
+/// batch has micro-steps.
+std::size_t resolved_per_rank(const deck::Batch& batch, int ranks) {
+  const std::int64_t given = batch.per_rank, share = batch.global / ranks;
+  if (!deck::preset_of(batch) || batch.global % ranks != 0) return static_cast<std::size_t>(given);
+  std::int64_t most = std::min(given, share);
+  while (share % most != 0) --most;
+  return static_cast<std::size_t>(most);
+}
+
+}  // namespace
+
+Layout make_layout(const deck::Deck& deck, int ranks) {
+  const auto steps = static_cast<std::size_t>(deck.batch.accumulation);
+  const std::size_t per_rank = resolved_per_rank(deck.batch, ranks);
+  const std::size_t together = per_rank * static_cast<std::size_t>(ranks);
+  const std::size_t global = deck.batch.global > 0 ? static_cast<std::size_t>(deck.batch.global)
+                                                   : together * std::max<std::size_t>(1, steps);
+  if (global % together != 0 || global == 0) {
+    const std::size_t lower = global / together * together;
+    user_error(
+        "&batch global = {} is not a multiple of per_rank x ranks = {} x {} = {}: set global = "
+        "{}{}, "
+        "or change per_rank or the number of ranks",
+        global, per_rank, ranks, together, lower > 0 ? fmt::format("{} or ", lower) : "",
+        lower + together);
+  }
+  if (steps > 0 && steps * together != global) {
+    const std::size_t wanted = global / (per_rank * steps);
+    user_error(
+        "&batch global = {} is not per_rank x ranks x accumulation = {} x {} x {} = {}: set "
+        "accumulation = {}, or 0 to have it follow, or change global, per_rank or the number of "
+        "ranks{}",
+        global, per_rank, ranks, steps, steps * together, global / together,
+        wanted * per_rank * steps == global
+            ? fmt::format(" (it is a batch of {} ranks; --dry-run --ranks {} plans for them)",
+                          wanted, wanted)
+            : std::string());
+  }
+  return {per_rank, global, global / together, objective::row_positions(deck)};
+}
+
+std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {
+  const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+  const deck::Parallel& p = deck.parallel;
+  model::check_division(deck.model, p.tensor, p.pipeline);
+  auto world = comm::world();
+  const comm::Extents extents =
+      comm::extents_for(world->size(), number(p.data), number(p.tensor), number(p.pipeline));
+  const std::size_t sharers = model::sharers(deck.model, static_cast<std::size_t>(p.tensor));
+  return std::make_unique<comm::Mesh>(std::move(world), extents, static_cast<int>(sharers));
+}
+
+std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks) {
+  const deck::Parallel& p = deck.parallel;
+  if (ranks > 0) {
+    const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+    model::check_division(deck.model, p.tensor, p.pipeline);
+    return comm::Mesh::imagined(
+        comm::extents_for(ranks, number(p.data), number(p.tensor), number(p.pipeline)));
+  }
+  if (std::max<std::int64_t>(p.data, 1) * p.tensor * p.pipeline == 1) return make_mesh(deck);
+  model::check_division(deck.model, p.tensor, p.pipeline);
+  const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+  return comm::Mesh::imagined({std::max(number(p.data), 1), number(p.tensor), number(p.pipeline)});
+}
+
+std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
+  const deck::Objective& o = deck.objective;
+  const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+  const std::size_t context = size(deck.model.context), block = size(o.block_length);
+  if (o.hierarchy == "hdp")
+    return {{size(deck.data.plan_tokens), size(o.plan_block), 1, 1},
+            {size(deck.data.execution_tokens), size(o.execution_block), 2, 1}};
+  // A flat sample is plan and execution, or with the question three segments; a text ends at its
+  // second end token, since it may begin with one.
+  if (deck::conditioned(deck)) return {{context - size(deck.data.question_tokens), block, -1, 2}};
+  return {{context, block, -1, deck::holds_samples(deck.data) ? std::size_t{3} : 2}};
+}
+
+namespace {
+
+model::Holds holds_of(const deck::Deck& deck) {
+  return deck.campaign.task == "train" ? model::Holds::training : model::Holds::inference;
+}
+
+bool samples_blocks(const deck::Deck& deck) {
+  if (deck.objective.kind != "block_diffusion") return false;
+  if (deck.campaign.task == "generate") return true;
+  if (!deck::holds_samples(deck.data)) return false;
+  return deck.campaign.task == "evaluate" || deck.evaluation.problems > 0;
+}
+
+/// The stages of a pipeline do not know each other's experts.
+bool balanced(const deck::Deck& deck) {
+  return deck.campaign.task == "train" && deck.model.experts > 0 && deck.parallel.pipeline == 1;
+}
+
+std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
+  return layout.per_rank * objective::scored_positions(deck);
+}
+
+model::TransformerOptions transformer_options(const deck::Deck& deck, const Layout& layout,
+                                              const model::Share& share) {
+  model::TransformerOptions options{layout.per_rank, layout.tokens};
+  options.training = deck.campaign.task == "train";
+  options.recompute = deck.precision.recompute == "block";
+  options.positions = static_cast<std::size_t>(deck.model.context);
+  options.passes = model::passes_of(deck.model);
+  if (options.training)  // a micro-step's way to the last stage and back
+    options.in_flight = std::min(layout.accumulation, share.stages - share.stage);
+  options.fp8 = deck.precision.compute == "fp8";  // generation, of few rows, stays in bf16
+  const std::size_t scored = scored_rows(deck, layout);
+  if (scored < layout.per_rank * layout.tokens) options.scored = scored;
+  return options;
+}
+
+template <class T>
+model::Parameters<T> make_parameters(const deck::Deck& deck, const model::ParameterTree& tree,
+                                     comm::Group& group, Arena& arena) {
+  if (optimizer::fully_sharded(deck, group.size())) return {tree, holds_of(deck), group, arena};
+  return {tree, holds_of(deck), arena};
+}
+
+}  // namespace
+
+template <class T>
+Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::Mesh& mesh,
+                      Arena& arena)
+    : tree(deck.model, static_cast<std::size_t>(mesh.data().size()), optimizer::division(deck),
+           model::share_of(mesh)),
+      context(ops::make_context(arena, true, deck.model.attention.c_str())),
+      parameters(make_parameters<T>(deck, tree, mesh.data(), arena)),
+      model(deck.model, tree, parameters, transformer_options(deck, layout, tree.share()), arena),
+      recursion(deck.model, tree, parameters, model, deck.campaign.task == "train", arena),
+      objective(objective::make_objective<T>(
+          deck, {layout.per_rank, layout.tokens, layout.accumulation}, arena)),
+      losses(arena.vector<A>("losses", Term::workspace, scored_rows(deck, layout))),
+      best(arena.vector<std::int32_t>("likeliest tokens", Term::workspace,
+                                      objective->wants_best() ? scored_rows(deck, layout) : 0)),
+      loss_sums(arena.matrix<A>("loss sums", Term::workspace, 1 + objective->parts().size(),
+                                layout.accumulation * objective->steps())),
+      balances(arena.vector<A>("balances of experts", Term::workspace,
+                               balanced(deck) ? layout.accumulation : 0)) {
+  if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, mesh.data(), arena);
+  if (samples_blocks(deck)) {
+    const auto levels = level_rules(deck);
+    std::size_t largest = 0;
+    for (const generate::LevelRule& level : levels)
+      largest = std::max(largest, level.block_tokens());
+    sampler.emplace(deck.model, tree, parameters, static_cast<std::size_t>(deck.generation.batch),
+                    static_cast<std::size_t>(deck.model.context), largest, arena);
+  }
+  if (deck.objective.kind != "block_diffusion" && deck.generation.samples > 0)
+    generator.emplace(deck.model, tree, parameters,
+                      static_cast<std::size_t>(deck.generation.samples), layout.tokens,
+                      objective::refinements(deck) + 1, arena);
+}
+
+template struct Workload<float>;
+template struct Workload<bf16>;
+
+}  // namespace tern::workload

@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include "prepare/command.hpp"
+#include "refusal.hpp"
+
+namespace tern::prepare {
+namespace {
+
+PrepareCommand parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "prepare");
+  return parse_prepare_command(static_cast<int>(words.size()), words.data());
+}
+
+std::string refused(const std::vector<const char*>& words) {
+  return test::refusal([&] { parse(words); });
+}
+
+void expect_named(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
+}
+
+TEST(PrepareCommand, NumbersAreWholeAndInRange) {
+  EXPECT_EQ(parse({"text", "--train-bpe", "8192"}).text.train_bpe, 8192u);
+  EXPECT_EQ(parse({"arithmetic", "--problems", "2e4"}).arithmetic.problems, 20'000u);
+  EXPECT_EQ(parse({"arithmetic", "--seed", "0"}).arithmetic.seed, 0u);
+  for (const char* wrong : {"-1", "1.5", "x", "", "8_192", "1e30", "99999999999999999999"}) {
+    expect_named(refused({"text", "--train-bpe", wrong}), "train-bpe");
+    expect_named(refused({"arithmetic", "--problems", wrong}), "problems");
+    expect_named(refused({"text", "--threads", wrong}), "threads");
+  }
+  expect_named(refused({"text", "--train-bpe", "0"}), "--train-bpe 0");
+  expect_named(refused({"text", "--threads", "100000"}), "1024");
+}
+
+TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
+  EXPECT_EQ(parse({"arithmetic"}).arithmetic.output, "data/arithmetic");
+  EXPECT_EQ(parse({"languages"}).languages.output, "data/languages");
+  EXPECT_EQ(parse({"quickstart"}).arithmetic.output, "data/quickstart");
+  EXPECT_EQ(parse({"cpp-headers"}).text.output, "data/cpp_headers");
+  EXPECT_EQ(parse({"text", "--output", "o"}).text.output, "o");
+  EXPECT_EQ(parse({"arithmetic", "--output", "o"}).arithmetic.output, "o");
+  EXPECT_EQ(parse({"text"}).text.output, "");
+  EXPECT_EQ(parse({"--help"}).command, "");
+  EXPECT_EQ(parse({"text", "--help"}).command, "");
+  EXPECT_EQ(parse({}).command, "");
+  expect_named(refused({"texts"}), "text, quickstart, cpp-headers, arithmetic, languages");
+  expect_named(refused({"languages", "--steps", "2"}), "./prepare arithmetic");
+  expect_named(refused({"text", "--seed", "2"}), "arithmetic and languages");
+}
+
+}  // namespace
+}  // namespace tern::prepare

@@ -1,0 +1,247 @@
+// metrics.jsonl and TensorBoard's events: what is written is what is read back, across resumes,
+// kills and a full disk.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/crc32c.hpp"
+#include "report/detail/process.hpp"
+#include "report/detail/tfrecord.hpp"
+#include "report/metrics.hpp"
+#include "scratch.hpp"
+
+namespace tern::report {
+namespace {
+
+using test::Scratch;
+
+std::vector<nlohmann::json> entries(const Scratch& run) {
+  std::vector<nlohmann::json> out;
+  std::istringstream lines(run.read("metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) out.push_back(nlohmann::json::parse(line));
+  return out;
+}
+
+std::vector<std::int64_t> steps(const Scratch& run) {
+  std::vector<std::int64_t> out;
+  for (const auto& entry : entries(run)) out.push_back(entry.at("step").get<std::int64_t>());
+  return out;
+}
+
+// "tag step value" lines, by the tensorboard package.
+std::string read_by_tensorboard(const Scratch& run) {
+  const char* python = std::getenv("TERN_PYTHON");
+  const auto ending =
+      detail::run_program({python ? python : "python3",
+                           TERN_SOURCE_DIR "/tests/campaign/read_events.py", run.path().string()},
+                          run / "read.txt", std::chrono::seconds(120));
+  const std::string output = run.read("read.txt");
+  EXPECT_EQ(ending, detail::Ending::success)
+      << "needs Python with the packages of tests/requirements.txt (TERN_PYTHON):\n"
+      << output;
+  // The package may warn on its standard error; its answers are the lines that start with a tag.
+  std::string answers;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);)
+    for (const char* start : {"train/", "val/", "histogram ", "text "})
+      if (line.starts_with(start)) answers += line + "\n";
+  return answers;
+}
+
+std::filesystem::path event_file(const Scratch& run) {
+  for (const auto& entry : std::filesystem::directory_iterator(run.path()))
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) return entry.path();
+  return {};
+}
+
+TEST(Metrics, OneObjectAStepWithNumbersAndTexts) {
+  Scratch run;
+  Metrics metrics(run.path(), 0);
+  metrics.write(10, {{"train/loss", 4.5}, {"train/lr", 6e-4}}, {{"samples_hash", "91c0 \"x\"\n"}});
+  metrics.write(20, {{"train/loss", 1.0 / 3.0}});
+  const auto read = entries(run);
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].at("step"), 10);
+  EXPECT_EQ(read[0].at("train/lr").get<double>(), 6e-4);
+  EXPECT_EQ(read[0].at("samples_hash"), "91c0 \"x\"\n");
+  EXPECT_EQ(read[1].at("train/loss").get<double>(), 1.0 / 3.0) << "doubles survive to the last bit";
+  EXPECT_GT(read[1].at("time").get<double>(), 1e9);
+  EXPECT_TRUE(metrics.complete());
+}
+
+TEST(Metrics, NumbersThatJsonLacksAreNull) {
+  Scratch run;
+  Metrics metrics(run.path(), 0);
+  metrics.write(1,
+                {{"train/loss", std::nan("")}, {"train/grad_norm", INFINITY}, {"train/lr", 0.1}});
+  const auto read = entries(run).at(0);
+  EXPECT_TRUE(read.at("train/loss").is_null());
+  EXPECT_TRUE(read.at("train/grad_norm").is_null());
+  EXPECT_EQ(read.at("train/lr"), 0.1);
+}
+
+TEST(Metrics, ResumeDropsWhatComesAfterTheCheckpoint) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    for (int step = 10; step <= 50; step += 10) metrics.write(step, {{"train/loss", double(step)}});
+  }
+  {
+    Metrics metrics(run.path(), 30);
+    metrics.write(40, {{"train/loss", -40.0}});
+  }
+  EXPECT_EQ(steps(run), (std::vector<std::int64_t>{10, 20, 30, 40}));
+  EXPECT_EQ(entries(run).back().at("train/loss"), -40.0);
+  EXPECT_EQ(read_by_tensorboard(run),
+            "train/loss 10 10.0\ntrain/loss 20 20.0\ntrain/loss 30 30.0\ntrain/loss 40 -40.0\n");
+}
+
+TEST(Metrics, AFreshRunStartsEmpty) {
+  Scratch run;
+  { Metrics(run.path(), -1).write(0, {{"val/loss", 1.0}}); }
+  { Metrics(run.path(), -1).write(0, {{"val/loss", 2.0}}); }
+  ASSERT_EQ(entries(run).size(), 1u);
+  EXPECT_EQ(entries(run)[0].at("val/loss"), 2.0);
+  EXPECT_EQ(read_by_tensorboard(run), "val/loss 0 2.0\n");
+}
+
+TEST(Metrics, WhatAKillCutOffIsDroppedOnResume) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    metrics.write(1, {{"train/loss", 1.0}});
+    metrics.write(2, {{"train/loss", 2.0}});
+  }
+  for (const auto& file : {run / "metrics.jsonl", event_file(run)})
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) - 5);
+  { Metrics(run.path(), 2).write(3, {{"train/loss", 3.0}}); }
+  EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(read_by_tensorboard(run), "train/loss 1 1.0\ntrain/loss 3 3.0\n");
+}
+
+TEST(Metrics, AnEvaluationThatWillBeRepeatedIsDroppedOnResume) {
+  for (const bool evaluated : {true, false}) {
+    Scratch run;
+    {
+      Metrics metrics(run.path(), -1);
+      metrics.write(0, {{"val/loss", 5.0}});
+      metrics.write(2, {{"train/loss", 2.0}});
+      metrics.write(2, {{"val/loss", 4.0}});
+      metrics.write(3, {{"train/loss", 3.0}});
+    }
+    { Metrics(run.path(), 2, evaluated).write(3, {{"train/loss", 3.5}}); }
+    EXPECT_EQ(steps(run), evaluated ? (std::vector<std::int64_t>{0, 2, 2, 3})
+                                    : (std::vector<std::int64_t>{0, 2, 3}));
+    EXPECT_EQ(read_by_tensorboard(run).find("val/loss 2 4.0") != std::string::npos, evaluated);
+  }
+}
+
+TEST(Metrics, ARunMayResumeBeforeItsFirstStep) {
+  Scratch run;
+  { Metrics(run.path(), -1).write(0, {{"val/loss", 5.0}}); }
+  { Metrics(run.path(), 0, true).write(1, {{"train/loss", 1.0}}); }
+  EXPECT_EQ(steps(run), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(read_by_tensorboard(run), "train/loss 1 1.0\nval/loss 0 5.0\n");
+}
+
+TEST(Metrics, ADirectoryThatIsNotThereIsTheUsersError) {
+  EXPECT_THROW(Metrics("/nonexistent/run", -1), std::exception);
+}
+
+// A file size limit is a disk that fills up in the middle of a line.
+TEST(Metrics, AFullDiskLosesWholeEntriesAndNothingElse) {
+  Scratch run;
+  Metrics metrics(run.path(), 0);
+  metrics.write(1, {{"train/loss", 1.0}});
+  const auto size = std::filesystem::file_size(run / "metrics.jsonl");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit full = before;
+  full.rlim_cur = size + 20;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  metrics.write(2, {{"train/loss", 2.0}, {"train/a_long_name_that_does_not_fit_any_more", 2.0}});
+  const bool complete_when_full = metrics.complete();
+  setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, old_handler);
+  metrics.write(3, {{"train/loss", 3.0}});
+  EXPECT_FALSE(complete_when_full);
+  EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(read_by_tensorboard(run), "train/loss 1 1.0\ntrain/loss 3 3.0\n");
+}
+
+TEST(TensorBoard, ValuesAreReadBackAsFloats) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    metrics.write(1, {{"train/loss", 0.1}, {"val/loss", -2.5}});
+    metrics.write(std::int64_t(1) << 40, {{"train/loss", 1e-30}});
+  }
+  std::ostringstream expected;
+  expected.precision(17);
+  expected << "train/loss 1 " << double(0.1f) << "\ntrain/loss 1099511627776 ";
+  EXPECT_EQ(read_by_tensorboard(run).rfind(expected.str(), 0), 0u) << read_by_tensorboard(run);
+  EXPECT_NE(read_by_tensorboard(run).find("val/loss 1 -2.5\n"), std::string::npos);
+}
+
+/// Accuracy by the share of masked tokens is one histogram, not a scalar for each share.
+TEST(TensorBoard, AProfileIsOneHistogram) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    metrics.write(5, {{"val/loss", 0.5},
+                      {"val/accuracy_t/0.125", 0.25},
+                      {"val/accuracy_t/0.375", 0.75},
+                      {"val/accuracy_t/0.875", 1.0}});
+    metrics.write(9, {{"val/accuracy_t/0.125", 0.5}});
+  }
+  EXPECT_EQ(read_by_tensorboard(run),
+            "val/loss 5 0.5\n"
+            "histogram val/accuracy_t 5 [[0.0, 0.25, 0.25], [0.25, 0.5, 0.75], [0.5, 0.75, 0.0], "
+            "[0.75, 1.0, 1.0]]\n"
+            "histogram val/accuracy_t 9 [[-0.375, 0.625, 0.5]]\n");
+  EXPECT_EQ(entries(run)[0].at("val/accuracy_t/0.375"), 0.75) << "metrics.jsonl holds all";
+}
+
+TEST(TensorBoard, TheDeckIsAText) {
+  Scratch run;
+  run.write("deck.in", "&campaign\n  name = 'a' /");
+  { Metrics(run.path(), -1).write(1, {{"train/loss", 1.0}}); }
+  EXPECT_EQ(read_by_tensorboard(run),
+            "train/loss 1 1.0\ntext deck 0 \"    &campaign\\n      name = 'a' /\\n\"\n");
+  { Metrics(run.path(), 1).write(2, {{"train/loss", 2.0}}); }
+  EXPECT_NE(read_by_tensorboard(run).find("text deck 1 "), std::string::npos)
+      << "a resumed run has its own";
+}
+
+TEST(TensorBoard, ChecksumIsThatOfRfc3720) {
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+}
+
+TEST(TensorBoard, ADamagedRecordEndsTheFile) {
+  const std::string one =
+      detail::frame_record(detail::summary_event(1.0, 7, {{"train/loss", 1.0}}));
+  for (std::size_t at = 0; at < one.size(); ++at) {
+    std::string damaged = one;
+    damaged[at] ^= 0x10;
+    std::string_view rest = damaged;
+    EXPECT_FALSE(detail::take_record(rest)) << "byte " << at;
+  }
+  std::string_view rest = one;
+  const auto record = detail::take_record(rest);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(detail::event_step(*record), 7);
+  EXPECT_FALSE(detail::event_step(record->substr(0, record->size() - 1)));
+  EXPECT_TRUE(rest.empty());
+}
+
+}  // namespace
+}  // namespace tern::report

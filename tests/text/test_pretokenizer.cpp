@@ -1,0 +1,217 @@
+#include <gtest/gtest.h>
+
+#include "scratch.hpp"
+#include "text/detail/pretokenizer.hpp"
+#include "text/texts.hpp"
+
+namespace tern::text::detail {
+namespace {
+
+using Pieces = std::vector<std::string_view>;
+
+Pieces split(const detail::Pretokenizer& pretokenizer, std::string_view text) {
+  Pieces pieces;
+  pretokenizer.split(text, pieces);
+  return pieces;
+}
+
+TEST(Utf8, LengthFollowsTheTableOfWellFormedSequences) {
+  const struct {
+    std::string bytes;
+    std::size_t length;
+  } cases[] = {{"", 0},
+               {"a", 1},
+               {"\x7f", 1},
+               {"\x80", 0},
+               {"\xc1\xbf", 0},  // overlong
+               {"\xc2\x80", 2},
+               {"\xdf\xbf", 2},
+               {"\xc3", 0},  // cut short
+               {"\xc3 ", 0},
+               {"\xe0\x9f\xbf", 0},  // overlong
+               {"\xe0\xa0\x80", 3},
+               {"\xed\x9f\xbf", 3},
+               {"\xed\xa0\x80", 0},  // surrogate
+               {"\xef\xbf\xbf", 3},
+               {"\xe2\x82", 0},
+               {"\xf0\x8f\xbf\xbf", 0},  // overlong
+               {"\xf0\x90\x80\x80", 4},
+               {"\xf4\x8f\xbf\xbf", 4},
+               {"\xf4\x90\x80\x80", 0},  // above U+10FFFF
+               {"\xf5\x80\x80\x80", 0},
+               {"\xf0\x9f\x98", 0}};
+  for (const auto& each : cases) EXPECT_EQ(utf8_length(each.bytes), each.length) << each.bytes;
+}
+
+TEST(Utf8, EveryCodePointGoesThroughEncodingAndBack) {
+  std::string text;
+  for (std::uint32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xd800 && c < 0xe000) continue;
+    text.clear();
+    append_utf8(c, text);
+    ASSERT_EQ(utf8_length(text), text.size()) << c;
+    const char* p = text.data();
+    ASSERT_EQ(next_code_point(p), c);
+    ASSERT_EQ(p, text.data() + text.size());
+  }
+}
+
+TEST(Utf8, PrefixEndsAtTheFirstBadByte) {
+  const std::string good = "0123456789 caf\xc3\xa9 \xe4\xbd\xa0\xf0\x9f\x98\x80";
+  EXPECT_EQ(valid_utf8_prefix(good), good.size());
+  for (const std::string bad : {"\xff", "\xc3", "\x80", "\xed\xa0\x80"}) {
+    EXPECT_EQ(valid_utf8_prefix(good + bad), good.size());
+    EXPECT_EQ(valid_utf8_prefix(good + bad + good), good.size());
+  }
+}
+
+TEST(CharClasses, WhiteSpaceIsTheUnicodeProperty) {
+  const CharClasses& classes = CharClasses::instance();
+  std::vector<std::uint32_t> spaces;
+  for (std::uint32_t c = 0; c < 0x110000; ++c)
+    if (classes[c] == CharClass::space) spaces.push_back(c);
+  EXPECT_EQ(spaces, (std::vector<std::uint32_t>{
+                        9,      10,     11,     12,     13,     32,     0x85,   0xa0,   0x1680,
+                        0x2000, 0x2001, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007, 0x2008,
+                        0x2009, 0x200a, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000}));
+  EXPECT_EQ(classes['a'], CharClass::letter);
+  EXPECT_EQ(classes[0xaa], CharClass::letter);  // feminine ordinal
+  EXPECT_EQ(classes[0xbd], CharClass::number);  // one half
+  EXPECT_EQ(classes[0x300], CharClass::other);  // combining grave
+  EXPECT_EQ(classes[0x4e00], CharClass::letter);
+  EXPECT_EQ(classes[0x1f600], CharClass::other);
+}
+
+/// What Unicode 15 and 16 added: ideographs, and the digits and letters of one of the scripts.
+TEST(CharClasses, AreThoseOfUnicode16WithAnyPcre2) {
+  const CharClasses& classes = CharClasses::instance();
+  EXPECT_EQ(classes[0x31350], CharClass::letter);
+  EXPECT_EQ(classes[0x2ebf0], CharClass::letter);
+  EXPECT_EQ(classes[0x1e4ef], CharClass::other);
+  EXPECT_EQ(classes[0x1e4f0], CharClass::number);
+  std::string text = "a1";
+  for (const std::uint32_t c : {0x31350, 0x1e4f0, 0x1e4f9}) append_utf8(c, text);
+  EXPECT_EQ(split(*detail::regex_pretokenizer("\\p{L}+|\\p{N}+"), text).size(), 4u);
+  EXPECT_EQ(split(*detail::regex_pretokenizer("[\\p{L}\\p{N}]+"), text).size(), 1u);
+}
+
+TEST(Gpt2Pretokenizer, CutsAsTheModelWasTrained) {
+  const auto gpt2 = detail::gpt2_pretokenizer();
+  EXPECT_EQ(split(*gpt2, "Hello world's 123rd test!!  \n\n  It'll've done  "),
+            (Pieces{"Hello", " world", "'s", " 123", "rd", " test", "!!", "  \n\n ", " It", "'ll",
+                    "'ve", " done", "  "}));
+  EXPECT_EQ(split(*gpt2, "'S 'x ' \t\ta\n\nb"),
+            (Pieces{"'", "S", " '", "x", " '", " \t", "\t", "a", "\n", "\n", "b"}));
+  EXPECT_EQ(split(*gpt2, ""), Pieces{});
+  EXPECT_EQ(split(*gpt2, " "), Pieces{" "});
+  EXPECT_EQ(split(*gpt2, "'"), Pieces{"'"});
+  EXPECT_EQ(split(*gpt2, "'r"), (Pieces{"'", "r"}));
+}
+
+/// The matcher of our own against PCRE2 on the pattern itself.
+TEST(Gpt2Pretokenizer, EqualsItsPattern) {
+  const auto ours = detail::gpt2_pretokenizer();
+  const auto pattern = detail::regex_pretokenizer(std::string("(?:") + gpt2_pattern + ")");
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string text = test::random_unicode(random, random() % 40);
+    ASSERT_EQ(split(*ours, text), split(*pattern, text)) << text;
+  }
+  const std::string corpus = test::small_corpus();
+  EXPECT_EQ(split(*ours, corpus), split(*pattern, corpus));
+}
+
+TEST(Gpt2Pretokenizer, EqualsItsPatternOnEveryCodePoint) {
+  const auto ours = detail::gpt2_pretokenizer();
+  const auto pattern = detail::regex_pretokenizer(std::string("(?:") + gpt2_pattern + ")");
+  std::string text;
+  for (std::uint32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xd800 && c < 0xe000) continue;
+    append_utf8(c, text);
+    text += c % 3 == 0 ? "a " : c % 3 == 1 ? " 1" : "  ";
+  }
+  EXPECT_EQ(split(*ours, text), split(*pattern, text));
+}
+
+TEST(Gpt4Pretokenizer, CutsAsTheModelWasTrained) {
+  const auto gpt4 = detail::regex_pretokenizer(gpt4_pattern);
+  EXPECT_EQ(split(*gpt4, "Hello world'S 12345 (foo)!!\n\n  x\t\ty \r\n"),
+            (Pieces{"Hello", " world", "'S", " ", "123", "45", " (", "foo", ")!!\n\n", " ", " x",
+                    "\t", "\ty", " \r\n"}));
+}
+
+TEST(RegexPretokenizer, WhiteSpaceIsTheUnicodePropertyInsideAndOutsideBrackets) {
+  const std::string vowel_separator =
+      "\xe1\xa0\x8e";  // U+180E: PCRE2's own \s takes it for a space
+  const auto outside = detail::regex_pretokenizer("\\s+|\\S+");
+  EXPECT_EQ(split(*outside, "a" + vowel_separator +
+                                "b \xe3\x80\x80"
+                                "c")
+                .size(),
+            3u);
+  const auto inside = detail::regex_pretokenizer("[\\s]+|[^\\s]+");
+  EXPECT_EQ(split(*inside, "a" + vowel_separator +
+                               "b \xe3\x80\x80"
+                               "c")
+                .size(),
+            3u);
+}
+
+TEST(RegexPretokenizer, GapsAreKeptOrRemoved) {
+  EXPECT_EQ(split(*detail::regex_pretokenizer("\\d+"), "ab12cd3"), (Pieces{"ab", "12", "cd", "3"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("\\d+", detail::Gaps::remove), "ab12cd3"),
+            (Pieces{"12", "3"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("x*"), "axxb"), (Pieces{"a", "xx", "b"}));
+}
+
+/// As tokenizers 0.23 cuts them.
+TEST(RegexPretokenizer, WhatOnigurumaMeansIsMeant) {
+  EXPECT_EQ(split(*detail::regex_pretokenizer("a$"), "ba\nca\n"),
+            (Pieces{"b", "a", "\nc", "a", "\n"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("^a"), "ba\na\n"), (Pieces{"ba\n", "a", "\n"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("a{,2}"), "aaab"), (Pieces{"aa", "a", "b"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("[\\h]"), "agz"), (Pieces{"a", "gz"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("\\h+|\\H"), "af \tx"),
+            (Pieces{"af", " ", "\t", "x"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("\\v"), "a\nb\vc"), (Pieces{"a\nb", "\v", "c"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("(?m).+"), "a\nb"), Pieces{"a\nb"});
+  EXPECT_EQ(split(*detail::regex_pretokenizer("(?mi:A.)"), "xa\nb"), (Pieces{"x", "a\n", "b"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer(".+"), "a\nb"), (Pieces{"a", "\n", "b"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("\\u0061"), "ab"), (Pieces{"a", "b"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("[$^{.]"), "a$^b"), (Pieces{"a", "$", "^", "b"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("{x}"), "a{x}"), (Pieces{"a", "{x}"}));
+}
+
+TEST(RegexPretokenizer, WhatHasNoTranslationIsNamed) {
+  for (const auto& [pattern, named] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"[a-z&&[^c]]", "&& at character 5"},
+           {"[a[bc]]", "[ at character 3"},
+           {"[[:punct:]]", "[ at character 2"},
+           {"[]a]", "] at character 2"},
+           {"x\\b", "\\b at character 2"},
+           {"a\\Kb", "\\K"},
+           {"\\W", "\\W"},
+           {"[\\H]", "\\H"},
+           {"a{1,2}+", "{1,2}+"},
+           {"a{2}?", "{2}?"},
+           {"(?P<n>a)", "(?P"},
+           {"(?s).", "(?s"},
+           {"(*ANY)a", "(*"}})
+    test::expect_user_error([&] { detail::regex_pretokenizer(pattern); }, {pattern, named});
+}
+
+TEST(RegexPretokenizer, AMistakeInAPatternIsQuoted) {
+  test::expect_user_error([] { detail::regex_pretokenizer("a(b"); }, {"a(b", "character 4"});
+}
+
+TEST(Chain, EachStageCutsThePiecesOfTheOneBefore) {
+  std::vector<std::unique_ptr<detail::Pretokenizer>> stages;
+  stages.push_back(detail::regex_pretokenizer("\\p{N}"));
+  stages.push_back(detail::gpt2_pretokenizer());
+  EXPECT_EQ(split(*detail::chain(std::move(stages)), "ab 12 c"),
+            (Pieces{"ab", " ", "1", "2", " c"}));
+  EXPECT_EQ(split(*detail::chain({}), "ab 12"), Pieces{"ab 12"});
+}
+
+}  // namespace
+}  // namespace tern::text::detail
