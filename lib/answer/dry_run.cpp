@@ -88,22 +88,22 @@ ForeseenRequests foresee(const deck::Deck& deck) {
 }
 
 std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& options,
-                      const comm::Mesh& mesh) {
+                      const comm::Mesh& mesh, const plan::PlannedDevice& device) {
   plan::Throughput throughput;
   throughput.own = mesh.extents();
   throughput.own_options = options;
-  throughput.rates = plan::device_rates(deck);
-  throughput.measured = detail::measured_rate(detail::BulkFiles(deck), plan::planned_device_name(),
-                                              throughput.own.ranks());
+  throughput.rates = plan::device_rates(deck, device);
+  throughput.measured =
+      detail::measured_rate(detail::BulkFiles(deck), device.name(), throughput.own.ranks());
   std::string text;
   try {
-    const plan::ServingPlan plan = plan::plan_serving(deck, options, mesh);
+    const plan::ServingPlan plan = plan::plan_serving(deck, options, mesh, device);
     throughput.own_options = plan.options;
     text = plan::table(plan);
   } catch (const UserError& shortage) {
     text = std::string("not here: ") + shortage.what() + "\n";
   }
-  const std::size_t usable = plan::usable_for_serving(deck);
+  const std::size_t usable = plan::usable_for_serving(deck, device);
   if (mesh.world().rank() != 0) return "";
   const ForeseenRequests seen = foresee(deck);
   throughput.requests = seen.requests;

@@ -21,6 +21,6 @@ ForeseenRequests foresee(const deck::Deck& deck);
 /// Memory, throughput, time and cost, on the deck's ranks and on others. Perhaps on another machine
 /// than that of the run: a shortage is no error. Collective; for rank 0 to print.
 std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& options,
-                      const comm::Mesh& mesh);
+                      const comm::Mesh& mesh, const plan::PlannedDevice& device);
 
 }  // namespace tern::answer

@@ -4,7 +4,6 @@
 #include "base/log.hpp"
 
 #include "answer/bulk.hpp"
-#include "campaign/epochs.hpp"
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
@@ -20,6 +19,7 @@
 #include "plan/plan.hpp"
 #include "plan/remedies.hpp"
 #include "report/report.hpp"
+#include "workload/storage.hpp"
 #include "workload/workload.hpp"
 
 namespace tern::campaign {
@@ -48,12 +48,19 @@ job::RunLock agree_on_directory(const job::RunDirectory& directory, const deck::
   return lock;
 }
 
-/// Opens the data of a deck whose plan depends on them: the steps of one that counts epochs are
-/// counted, in it and in its plan, and so is what samples fill of their rows. A dry run may be
-/// where the data are not.
-std::optional<TrainingData> see_data(deck::Deck& deck, plan::Plan& plan,
-                                     const job::Options& options, const comm::Mesh& mesh,
-                                     Log& log) {
+/// Tells the plan what the training data hold.
+void add_to(plan::Plan& plan, TrainingData& data, const comm::Mesh& mesh) {
+  const data::Source& train = *data.train.source;
+  const std::int64_t epochs = plan.deck.campaign.epochs;
+  plan::set_data(plan, mesh.extents(), train.rows(), plan::mean_row(plan.deck, train));
+  if (epochs > 0) data.train.summary += fmt::format("; epochs = {}: {} steps", epochs, plan.steps);
+}
+
+/// Opens the data of a deck whose plan depends on them: steps that follow from epochs, or how full
+/// the rows of samples are. A dry run may be where the data are not.
+std::optional<TrainingData> open_planned_data(plan::Plan& plan, const job::Options& options,
+                                              const comm::Mesh& mesh, Log& log) {
+  const deck::Deck& deck = plan.deck;
   const bool counts = deck.campaign.epochs > 0;
   const bool filled = options.dry_run && deck::holds_samples(deck.data);
   if (deck.campaign.task != "train" || !(counts || filled)) return std::nullopt;
@@ -66,39 +73,33 @@ std::optional<TrainingData> see_data(deck::Deck& deck, plan::Plan& plan,
              e.what());
     return std::nullopt;
   }
-  if (counts) {
-    const std::int64_t epochs = deck.campaign.epochs;
-    deck = with_steps(deck, data->train.source->rows(), plan.global);
-    data->train.summary += fmt::format("; epochs = {}: {} steps", epochs, deck.campaign.max_steps);
-  }
-  plan::set_data(plan, deck, mesh.extents(), plan::mean_row(deck, *data->train.source));
+  add_to(plan, *data, mesh);
   return data;
 }
 
-/// The plan whole, or in short where a run goes on.
-std::string table(const plan::Plan& plan, const deck::Deck& deck, const comm::Mesh& mesh,
+/// The plan whole, or in short where a run is resumed.
+std::string table(const plan::Plan& plan, const comm::Mesh& mesh,
                   const job::RunDirectory& directory) {
-  return directory.holds_a_run() ? plan::summary(plan, deck, mesh.extents())
-                                 : plan::table(plan, deck, mesh.extents());
+  return directory.holds_a_run() ? plan::summary(plan, mesh.extents())
+                                 : plan::table(plan, mesh.extents());
 }
 
 template <class T>
-int train(const deck::Deck& deck, const job::Options& options, plan::Plan plan,
-          std::optional<TrainingData> data, const comm::Mesh& mesh, const comm::Session& session,
-          Log& log) {
+int train(const job::Options& options, plan::Plan plan, std::optional<TrainingData> data,
+          const comm::Mesh& mesh, const comm::Session& session, Log& log) {
+  const deck::Deck& deck = plan.deck;
   const job::RunDirectory directory{deck.output.directory};
   const job::RunLock lock = agree_on_directory(directory, deck, options, mesh.world());
   log.open(directory.log());
   job::RunRecord record = job::RunRecord::of(deck, session);
-  record.add(deck, plan.parameters, plan.global, plan.steps);
+  record.add(deck, plan.parameters, deck.batch.global, plan.steps);
   record_run(directory, record, {}, log);
   if (!data) {
     data = open_training_data(deck, mesh, log);
-    plan::set_data(plan, deck, mesh.extents(), plan::mean_row(deck, *data->train.source));
+    add_to(plan, *data, mesh);
   }
-  log.line("{}", table(plan, deck, mesh, directory));
-  Trainer<T> trainer(deck, options, plan, directory, std::move(*data), mesh, session.local_rank(),
-                     log);
+  log.line("{}", table(plan, mesh, directory));
+  Trainer<T> trainer(options, plan, directory, std::move(*data), mesh, session.local_rank(), log);
   const int code = trainer.run();
   record_run(directory, record, code, log);
   return code;
@@ -111,7 +112,7 @@ bool resumable(const deck::Deck& deck, const job::Options& options) {
 }
 
 template <class T>
-int dispatch(deck::Deck deck, const job::Options& options, const comm::Mesh& mesh,
+int run_task(const deck::Deck& deck, const job::Options& options, const comm::Mesh& mesh,
              const comm::Session& session) {
   Log log(session.rank() == 0);
   if (!resumable(deck, options)) job::leave_signals();
@@ -121,32 +122,29 @@ int dispatch(deck::Deck deck, const job::Options& options, const comm::Mesh& mes
   }
   if (answer::answers_a_file(deck))
     return answer::answer_file<T>(deck, options, mesh, session, log);
-  const deck::Deck planned = deck.campaign.task == "generate" ? of_one_sequence(deck) : deck;
-  const auto replica = deck.campaign.task == "generate" ? mesh.one_replica() : nullptr;
+  const bool generates = deck.campaign.task == "generate";
+  const auto replica = generates ? mesh.one_replica() : nullptr;
   const comm::Mesh& at_work = replica ? *replica : mesh;
-  plan::Plan plan = plan::make_plan(planned, at_work);
-  if (options.show_batch) return show_batch(deck, plan, mesh.data(), log);
-  auto data = see_data(deck, plan, options, mesh, log);
-  const std::string table = plan::table(plan, deck, mesh.extents());
-  const std::string shortage = plan::shortage(plan, planned, at_work);
+  plan::Plan plan = plan::make_plan(generates ? of_one_sequence(deck) : deck, at_work,
+                                    plan::PlannedDevice(options.device));
+  if (options.show_batch) return show_batch(plan, mesh.data(), log);
+  auto data = open_planned_data(plan, options, mesh, log);
+  const std::string table = plan::table(plan, mesh.extents());
+  const std::string shortage = plan::shortage(plan, at_work);
   if (options.dry_run) {  // perhaps on another machine than that of the run: a shortage is no error
     log.line("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
     if (deck.campaign.task == "train") log.line("{}", plan::layouts(deck, plan, mesh.extents()));
     return job::finished;
   }
   if (!shortage.empty()) user_error("{}\n{}", table, shortage);
-  if (plan.per_rank < deck.batch.per_rank) {  // a preset's, on more ranks than it has micro-steps
-    deck.batch.preset = "none";
-    deck.batch.per_rank = plan.per_rank;
-  }
-  if (deck.campaign.task == "evaluate") return evaluate_weights<T>(deck, plan, mesh, log);
+  if (deck.campaign.task == "evaluate") return evaluate_weights<T>(plan, mesh, log);
   if (replica) {
     const comm::LongWait for_the_first_replica;
-    if (mesh.data().rank() == 0) generate_text<T>(deck, plan, *replica, log);
+    if (mesh.data().rank() == 0) generate_text<T>(plan, *replica, log);
     mesh.world().barrier();
     return job::finished;
   }
-  return train<T>(deck, options, plan, std::move(data), mesh, session, log);
+  return train<T>(options, plan, std::move(data), mesh, session, log);
 }
 
 }  // namespace
@@ -158,12 +156,9 @@ bool leaves_files(const deck::Deck& deck, const job::Options& options) {
 }
 
 int run(const deck::Deck& deck, const job::Options& options, const comm::Session& session) {
-  if (!options.device.empty()) {
-    if (!options.dry_run)
-      user_error("--device {}: it says what a dry run plans for; add --dry-run, or leave it out",
-                 options.device);
-    plan::imagine_device(options.device);
-  }
+  if (!options.device.empty() && !options.dry_run)
+    user_error("--device {}: it says what a dry run plans for; add --dry-run, or leave it out",
+               options.device);
   if (options.ranks != 0 && (!options.dry_run || options.ranks < 0 || session.size() > 1))
     user_error("--ranks {}: it says how many ranks a dry run on one plans for; {}", options.ranks,
                options.ranks < 0    ? "write 1 or more"
@@ -174,10 +169,8 @@ int run(const deck::Deck& deck, const job::Options& options, const comm::Session
   const auto mesh = options.dry_run && session.size() == 1
                         ? workload::imagined_mesh(deck, options.ranks)
                         : workload::make_mesh(deck);
-  // fp8 is bf16 but for the products of the blocks' linear maps: model::TransformerOptions.
-  if (deck.precision.compute == "bf16" || deck.precision.compute == "fp8")
-    return dispatch<bf16>(deck, options, *mesh, session);
-  return dispatch<float>(deck, options, *mesh, session);
+  return workload::with_storage(
+      deck, [&](auto zero) { return run_task<decltype(zero)>(deck, options, *mesh, session); });
 }
 
 }  // namespace tern::campaign

@@ -4,6 +4,7 @@
 #include "campaign/writer.hpp"
 #include "comm/waits.hpp"
 #include "data/shard_origin.hpp"
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "objective/objective.hpp"
 #include "optimizer/update.hpp"
@@ -78,7 +79,7 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
   const std::size_t context = size(deck.model.context);
   set.shards = std::make_unique<data::Shards>(patterns, size(deck.model.vocabulary),
                                               size(deck.data.threads));
-  if (deck.objective.kind == "block_diffusion") {
+  if (deck::kind_of(deck).diffuses) {
     const std::size_t mask = size(deck.model.vocabulary) - 1;
     if (set.shards->largest_token() == mask)
       user_error(
@@ -142,7 +143,7 @@ DataSet open_data(const deck::Deck& deck, const std::vector<std::string>& patter
   DataSet set;
   if (deck::holds_samples(deck.data)) {
     TERN_REQUIRE(tokenizer, "samples without a tokenizer");
-    if (deck.objective.kind == "supervised")
+    if (deck::kind_of(deck).samples == deck::ObjectiveKind::Samples::conversations)
       open_conversations(set, deck, patterns, *tokenizer);
     else
       open_samples(set, deck, patterns, *tokenizer);

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/writer.hpp"
+#include "deck/objective_kind.hpp"
 #include "job/exit_code.hpp"
 #include "text/deck_tokenizer.hpp"
 #include "text/tokenizer_export.hpp"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 transformers::TransformersTokens tokens_of(const deck::Deck& deck,
                                            const text::Tokenizer& tokenizer) {
   const std::int64_t end_of_text = tokenizer.end_of_text();
-  if (deck.objective.kind != "supervised") return {end_of_text, end_of_text};
+  if (!deck::kind_of(deck).answers) return {end_of_text, end_of_text};
   const auto rules = text::chat_rules(deck.data.chat_template, deck.data.thinking);
   return {end_of_text, text::answer_ends(rules, tokenizer).front()};
 }
@@ -45,7 +46,7 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   weights::export_weights(
       deck, source, draft,
       tokenizer ? tokens_of(deck, *tokenizer) : transformers::TransformersTokens{}, log);
-  const bool supervised = deck.objective.kind == "supervised";
+  const bool answers = deck::kind_of(deck).answers;
   // Beside weights in a Transformers directory stands its tokenizer, which has been copied.
   const fs::path like = transformers::is_transformers(source) ? source : deck.model.load;
   const bool theirs = transformers::is_transformers(like) && fs::exists(like / "tokenizer.json") &&
@@ -53,8 +54,8 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   if (tokenizer && !theirs)
     text::export_tokenizer(
         deck.data.tokenizer, text::tokenizer_search(deck),
-        supervised ? std::optional(text::chat_rules(deck.data.chat_template, deck.data.thinking))
-                   : std::nullopt,
+        answers ? std::optional(text::chat_rules(deck.data.chat_template, deck.data.thinking))
+                : std::nullopt,
         deck.model.context, draft);
   if (!tokenizer && !theirs) log.warning("exported without a tokenizer: {}", missing);
   if (fs::exists(directory)) fs::remove(directory);  // it is empty
@@ -66,12 +67,11 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
 
 int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
                  Log& log) {
-  const std::string& kind = deck.objective.kind;
-  if (kind != "causal" && kind != "supervised")
+  if (!deck::kind_of(deck).exportable)
     user_error(
         "--export: no model of Transformers predicts as &objective kind = '{}' does; read the "
         "weights from checkpoint.h5 in {}",
-        kind, deck.output.directory);
+        deck.objective.kind, deck.output.directory);
   if (group.rank() == 0) export_all(deck, directory, log);
   group.barrier();
   return job::finished;

@@ -4,6 +4,7 @@
 #include "base/json.hpp"
 #include "campaign/writer.hpp"
 #include "data/reader.hpp"
+#include "deck/objective_kind.hpp"
 #include "text/deck_tokenizer.hpp"
 
 namespace tern::campaign {
@@ -21,12 +22,10 @@ std::string piece_of(std::int32_t token, const text::Tokenizer& tokenizer) {
   }
 }
 
-data::Batch first_batch(const deck::Deck& deck, const plan::Plan& plan, const data::Source& source,
-                        int ranks) {
-  data::ReaderOptions options{static_cast<std::size_t>(plan.per_rank),
-                              objective::row_positions(deck)};
-  options.seed = static_cast<std::uint64_t>(deck.campaign.seed);
-  options.accumulation = static_cast<std::size_t>(plan.accumulation);
+data::Batch first_batch(const plan::Plan& plan, const data::Source& source, int ranks) {
+  data::ReaderOptions options{plan.layout.per_rank, plan.layout.tokens};
+  options.seed = static_cast<std::uint64_t>(plan.deck.campaign.seed);
+  options.accumulation = plan.layout.accumulation;
   data::Reader reader(source, options, 0, static_cast<std::size_t>(ranks), 0);
   return reader.next();
 }
@@ -48,10 +47,10 @@ std::string lines_of(const data::Batch& batch, const data::Document& document,
 
 }  // namespace
 
-std::string first_rows(const deck::Deck& deck, const plan::Plan& plan, const DataSet& train,
+std::string first_rows(const plan::Plan& plan, const DataSet& train,
                        const text::Tokenizer& tokenizer, int ranks) {
-  const data::Batch batch = first_batch(deck, plan, *train.source, ranks);
-  const auto seed = static_cast<std::uint64_t>(deck.campaign.seed);
+  const data::Batch batch = first_batch(plan, *train.source, ranks);
+  const auto seed = static_cast<std::uint64_t>(plan.deck.campaign.seed);
   std::string text = fmt::format("first micro-step of rank 0 of {}: {} rows, {} of {} positions\n",
                                  ranks, batch.sequences, batch.own.data_tokens,
                                  batch.sequences * batch.tokens_per_sequence);
@@ -73,8 +72,9 @@ std::string first_rows(const deck::Deck& deck, const plan::Plan& plan, const Dat
   return text;
 }
 
-int show_batch(const deck::Deck& deck, const plan::Plan& plan, comm::Group& group, Log& log) {
-  if (deck.objective.kind != "supervised")
+int show_batch(const plan::Plan& plan, comm::Group& group, Log& log) {
+  const deck::Deck& deck = plan.deck;
+  if (deck::kind_of(deck).samples != deck::ObjectiveKind::Samples::conversations)
     user_error(
         "--show-batch shows conversations with their roles, and &objective kind = '{}' learns "
         "none: write 'supervised'",
@@ -83,7 +83,7 @@ int show_batch(const deck::Deck& deck, const plan::Plan& plan, comm::Group& grou
     const auto tokenizer = text::open_tokenizer(deck);
     const DataSet train = open_data(deck, deck.data.train, tokenizer.get());
     log.line("train: {}", train.summary);
-    log.line("{}", first_rows(deck, plan, train, *tokenizer, group.size()));
+    log.line("{}", first_rows(plan, train, *tokenizer, group.size()));
   }
   group.barrier();
   return 0;

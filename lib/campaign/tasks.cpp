@@ -27,22 +27,19 @@
 namespace tern::campaign {
 namespace {
 
-/// The workload of a deck with its weights loaded.
+/// The planned workload with its weights loaded.
 template <class T>
 struct Loaded {
-  Loaded(const deck::Deck& deck, std::size_t bytes, const comm::Mesh& mesh, Log& log)
-      : layout(workload::make_layout(deck, mesh.data().size())),
-        arena(bytes),
-        workload(deck, layout, mesh, arena) {
+  Loaded(const plan::Plan& plan, const comm::Mesh& mesh, Log& log)
+      : arena(plan.total_bytes), workload(plan.deck, plan.layout, mesh, arena) {
     workload.model.prepare(workload.context);
     if (workload.generator) workload.generator->prepare(workload.context);
     if (workload.sampler) workload.sampler->prepare(workload.context);
     const comm::LongWait files;
-    weights::load_weights(workload.context, workload.tree, deck.model, workload.parameters,
-                          weights::weights_source(deck), log);
+    weights::load_weights(workload.context, workload.tree, plan.deck.model, workload.parameters,
+                          weights::weights_source(plan.deck), log);
     mesh.world().barrier();
   }
-  workload::Layout layout;
   Arena arena;
   workload::Workload<T> workload;
 };
@@ -117,19 +114,16 @@ deck::Deck of_one_sequence(deck::Deck deck) {
 }
 
 template <class T>
-int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm::Mesh& mesh,
-                     Log& log) {
-  deck::Deck resolved = deck;
-  resolved.batch.per_rank = plan.per_rank;
-  resolved.batch.global = plan.global;
+int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log) {
+  const deck::Deck& deck = plan.deck;
   const auto tokenizer = deck::holds_samples(deck.data) ? text::open_tokenizer(deck) : nullptr;
   check_shards(deck, deck.data.valid, mesh, log);
   const DataSet valid = open_data(deck, deck.data.valid, tokenizer.get());
   log.line("valid: {}", valid.summary);
-  Loaded<T> loaded(resolved, plan.total_bytes, mesh, log);
+  Loaded<T> loaded(plan, mesh, log);
   const Timer timer;
   const objective::Score result =
-      *evaluate(loaded.workload, resolved, loaded.layout, *valid.source, mesh.data(), false);
+      *evaluate(loaded.workload, deck, plan.layout, *valid.source, mesh.data(), false);
   if (!std::isfinite(result.loss))
     user_error("the validation loss is {}: the weights of {} are not finite, or their run diverged",
                result.loss, weights::weights_source(deck));
@@ -146,7 +140,7 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
                                    ? static_cast<std::size_t>(deck.evaluation.problems)
                                    : valid.samples.size();
   const Accuracy accuracy =
-      *solve(loaded.workload, resolved, valid.samples, problems, *tokenizer, mesh.data());
+      *solve(loaded.workload, deck, valid.samples, problems, *tokenizer, mesh.data());
   log.line("{}{}", page(accuracy.shown), summary(accuracy));
   add(record, accuracy);
   write_record(deck, record, lines_of(accuracy.solved, mesh.data()), mesh.world());
@@ -154,16 +148,15 @@ int evaluate_weights(const deck::Deck& deck, const plan::Plan& plan, const comm:
 }
 
 template <class T>
-void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::Mesh& replica,
-                   Log& log) {
-  const deck::Deck one = of_one_sequence(deck);
+void generate_text(const plan::Plan& plan, const comm::Mesh& replica, Log& log) {
+  const deck::Deck& deck = plan.deck;
   const auto tokenizer = text::open_tokenizer(deck);
-  Loaded<T> loaded(one, plan.total_bytes, replica, log);
+  Loaded<T> loaded(plan, replica, log);
   const Timer timer;
   const std::string& prompt = deck.generation.prompt;
   const auto texts = loaded.workload.sampler
-                         ? write_freely(loaded.workload, one, *tokenizer, prompt)
-                         : write_samples(loaded.workload, one, *tokenizer, prompt);
+                         ? write_freely(loaded.workload, deck, *tokenizer, prompt)
+                         : write_samples(loaded.workload, deck, *tokenizer, prompt);
   std::size_t bytes = 0;
   for (const Continuation& text : texts) {
     log.line("---\n{}{}{}", prompt, text.text, note(text, deck));
@@ -172,9 +165,9 @@ void generate_text(const deck::Deck& deck, const plan::Plan& plan, const comm::M
   log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());
 }
 
-template int evaluate_weights<float>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
-template int evaluate_weights<bf16>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
-template void generate_text<float>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
-template void generate_text<bf16>(const deck::Deck&, const plan::Plan&, const comm::Mesh&, Log&);
+template int evaluate_weights<float>(const plan::Plan&, const comm::Mesh&, Log&);
+template int evaluate_weights<bf16>(const plan::Plan&, const comm::Mesh&, Log&);
+template void generate_text<float>(const plan::Plan&, const comm::Mesh&, Log&);
+template void generate_text<bf16>(const plan::Plan&, const comm::Mesh&, Log&);
 
 }  // namespace tern::campaign

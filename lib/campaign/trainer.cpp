@@ -8,6 +8,7 @@
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/changes.hpp"
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
 #include "job/options.hpp"
@@ -25,37 +26,30 @@ std::size_t threads_of(const deck::Deck& deck) {
   return static_cast<std::size_t>(deck.data.threads);
 }
 
-deck::Deck with_batch_of(deck::Deck deck, const plan::Plan& plan) {
-  deck.batch.per_rank = plan.per_rank;
-  deck.batch.global = plan.global;
-  return deck;
-}
-
 }  // namespace
 
 template <class T>
-Trainer<T>::Trainer(const deck::Deck& deck, const job::Options& options, const plan::Plan& plan,
+Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
                     const job::RunDirectory& directory, TrainingData data, const comm::Mesh& mesh,
                     int local_rank, Log& log)
-    : deck_(with_batch_of(deck, plan)),
-      plan_(plan),
+    : plan_(plan),
+      deck_(plan_.deck),
+      layout_(plan_.layout),
       directory_(directory),
       mesh_(mesh),
       world_(mesh.world()),
       log_(log),
-      layout_(workload::make_layout(deck_, mesh.data().size())),
       data_(std::move(data)),
       arena_(plan.total_bytes),
       workload_(deck_, layout_, mesh, arena_),
       snapshot_(workload_.tree, workload_.parameters, workload_.optimizer->owned(),
                 workload_.optimizer->states(),
-                mesh.data().rank() == 0 || deck.parallel.shard != "none"),
+                mesh.data().rank() == 0 || deck_.parallel.shard != "none"),
       store_(directory.checkpoints(), mesh.world().rank(), mesh.world().size(),
-             static_cast<int>(deck.checkpoint.keep), log),
+             static_cast<int>(deck_.checkpoint.keep), log),
       meter_(local_rank),
       phases_([this] { workload_.context.fence("phase"); }),
-      peak_tflops_(deck.objective.kind == "block_diffusion" ? std::nullopt
-                                                            : plan::peak_tflops(deck)),
+      peak_tflops_(deck::kind_of(deck_).diffuses ? std::nullopt : plan::peak_tflops(deck_)),
       clock_(options.clock) {
   TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
                plan.total_bytes, arena_.bytes());

@@ -12,6 +12,7 @@
 #include "campaign/step.hpp"
 #include "campaign/watch.hpp"
 #include "campaign/writer.hpp"
+#include "deck/objective_kind.hpp"
 #include "job/interrupt.hpp"
 #include "job/options.hpp"
 #include "job/run_directory.hpp"
@@ -29,9 +30,8 @@ class Trainer {
  public:
   /// Allocates everything, and loads or draws the parameters. Collective. `deck` has per_rank
   /// resolved by `plan`.
-  Trainer(const deck::Deck& deck, const job::Options& options, const plan::Plan& plan,
-          const job::RunDirectory& directory, TrainingData data, const comm::Mesh& mesh,
-          int local_rank, Log& log);
+  Trainer(const job::Options& options, const plan::Plan& plan, const job::RunDirectory& directory,
+          TrainingData data, const comm::Mesh& mesh, int local_rank, Log& log);
 
   /// Trains until a reason to stop; returns the exit code. Collective.
   int run();
@@ -71,17 +71,17 @@ class Trainer {
   report::Verdict judge_so_far();
   void warn_of_verdict() const;
   /// Whether the run ends with a verdict.
-  bool judged() const { return deck_.objective.kind == "refinement"; }
+  bool judged() const { return deck::kind_of(deck_).judged; }
   bool due(std::int64_t every) const { return every > 0 && state_.step % every == 0; }
   double cost(double seconds) const;
 
-  deck::Deck deck_;
   plan::Plan plan_;
+  const deck::Deck& deck_;  // the plan's
+  const workload::Layout& layout_;
   job::RunDirectory directory_;
   const comm::Mesh& mesh_;
   comm::Group& world_;
   Log& log_;
-  workload::Layout layout_;
   TrainingData data_;
   Arena arena_;
   workload::Workload<T> workload_;

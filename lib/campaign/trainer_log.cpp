@@ -107,8 +107,7 @@ bool Trainer<T>::save_at_last() {
 template <class T>
 bool Trainer<T>::finish(Stop stop) {
   if (world_.rank() == 0)
-    plan::remember_rate(directory_.path, plan::circumstances(deck_, plan_, mesh_.extents()),
-                        rates_);
+    plan::remember_rate(directory_.path, plan::circumstances(plan_, mesh_.extents()), rates_);
   if (stop == Stop::diverged) {
     wait_for_checkpoint();
     log_.line(

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "deck/objective_kind.hpp"
 #include "text/chat.hpp"
 
 namespace tern::campaign {
@@ -18,7 +19,7 @@ struct Prompt {
 /// Of a model that continues texts, or of one that learned to answer.
 Prompt prompt_of(const deck::Deck& deck, const text::Tokenizer& tokenizer,
                  const std::string& text) {
-  if (deck.objective.kind == "supervised") {
+  if (deck::kind_of(deck).answers) {
     const auto rules = text::chat_rules(deck.data.chat_template, deck.data.thinking);
     const auto pieces = text::generation_prompt({{text::Role::user, text, {}}}, rules);
     return {text::tokens_of(pieces, tokenizer).tokens, text::answer_ends(rules, tokenizer).front(),

@@ -222,6 +222,10 @@ Deck read(const std::string& path, const std::vector<std::string>& overrides = {
 Deck parse(const std::string& text, const std::string& name,
            const std::vector<std::string>& overrides = {});
 
+/// Throws UserError with all mistakes of a deck that was changed after it was read: ranges and
+/// contradictions. `name` stands where a file's would.
+void check(Deck deck, const std::string& name);
+
 /// The whole deck as a namelist; with `help`, each value has its unit, range and meaning after `!`.
 /// parse(print(d)) gives d.
 std::string print(const Deck& deck, bool help);

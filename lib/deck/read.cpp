@@ -163,6 +163,14 @@ Deck parse_and_check(const std::string& text, const std::string& name,
 
 }  // namespace
 
+void check(Deck deck, const std::string& name) {
+  Table table = describe(deck);
+  Errors errors(name, {});
+  check_ranges(table, errors);
+  check_contradictions(deck, table, errors);
+  errors.throw_if_any();
+}
+
 Deck parse(const std::string& text, const std::string& name,
            const std::vector<std::string>& overrides) {
   return parse(text, name, overrides, {});

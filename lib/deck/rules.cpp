@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "deck/objective_kind.hpp"
+
 namespace tern::deck {
 namespace {
 
@@ -27,7 +29,7 @@ bool holds_samples(const Data& data) {
 
 bool conditioned(const Deck& deck) {
   const Objective& o = deck.objective;
-  return o.kind == "block_diffusion" && holds_samples(deck.data) &&
+  return kind_of(deck).diffuses && holds_samples(deck.data) &&
          (o.hierarchy == "hdp" || o.condition == "question");
 }
 
@@ -56,7 +58,7 @@ std::vector<Conflict> conflicts_with_full(const Deck& d) {
   if (d.optimizer.kind == "muon")
     all.push_back({{"optimizer.kind"},
                    "'full' cuts matrices, which muon needs whole; write shard = 'optimizer'"});
-  if (d.objective.kind == "block_diffusion" && d.evaluation.problems > 0)
+  if (kind_of(d).diffuses && d.evaluation.problems > 0)
     all.push_back({{"evaluation.problems"},
                    "with 'full' ranks cannot solve problems each on its own; write shard = "
                    "'optimizer', or problems = 0"});

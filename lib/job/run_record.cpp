@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "base/wait_policy.hpp"
+#include "deck/objective_kind.hpp"
 #include "job/exit_code.hpp"
 #include "memory/views.hpp"
 
@@ -61,12 +62,8 @@ RunRecord RunRecord::of(const deck::Deck& deck, const comm::Session& session) {
 void RunRecord::add(const deck::Deck& deck, std::size_t parameters, std::int64_t global,
                     std::int64_t planned_steps) {
   const deck::Model& m = deck.model;
-  const std::string kind =
-      deck.objective.kind == "block_diffusion"
-          ? fmt::format("{}, {}", deck.objective.kind, deck.objective.hierarchy)
-          : deck.objective.kind;
   model = fmt::format("{:.4g} M parameters ({}): {}, hidden {}, {}, context {}, vocabulary {}",
-                      static_cast<double>(parameters) / 1e6, kind,
+                      static_cast<double>(parameters) / 1e6, deck::objective_name(deck),
                       plural(static_cast<int>(m.layers), "layer"), m.hidden,
                       plural(static_cast<int>(m.heads), "head"), m.context, m.vocabulary);
   batch = fmt::format("{} sequences a step", global);

@@ -1,6 +1,7 @@
 #include "objective/objective.hpp"
 
 #include "base/error.hpp"
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "objective/block_diffusion.hpp"
 #include "objective/causal.hpp"
@@ -31,7 +32,7 @@ std::unique_ptr<Objective<T>> make_objective(const deck::Deck& deck, const Shape
 
 std::size_t row_positions(const deck::Deck& deck) {
   const auto context = static_cast<std::size_t>(deck.model.context);
-  if (deck.objective.kind != "block_diffusion") return context;
+  if (!deck::kind_of(deck).diffuses) return context;
   if (!deck::conditioned(deck)) return 2 * context;
   const auto question = static_cast<std::size_t>(deck.data.question_tokens);
   return question + 2 * (context - question);
@@ -39,8 +40,8 @@ std::size_t row_positions(const deck::Deck& deck) {
 
 std::size_t scored_positions(const deck::Deck& deck) {
   const std::size_t positions = row_positions(deck);
-  if (deck.objective.kind == "block_diffusion") return positions / 2;
-  if (deck.objective.kind == "supervised") return positions - 1;  // a first token is never learned
+  if (deck::kind_of(deck).diffuses) return positions / 2;
+  if (deck::kind_of(deck).answers) return positions - 1;  // a first token is never learned
   return positions;
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "deck/objective_kind.hpp"
 
 namespace tern::objective {
 namespace {
@@ -25,7 +26,7 @@ std::string step_name(std::size_t step) { return fmt::format("step_{}", step); }
 }  // namespace
 
 std::size_t refinements(const deck::Deck& deck) {
-  if (deck.objective.kind != "refinement") return 0;
+  if (!deck::kind_of(deck).refines) return 0;
   return static_cast<std::size_t>(
       deck.generation.refine >= 0 ? deck.generation.refine : deck.objective.supervision_steps - 1);
 }

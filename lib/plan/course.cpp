@@ -39,11 +39,12 @@ double Course::dollars(const deck::Deck& deck, int ranks) const {
   return seconds() / 3600 * ranks * deck.cost.dollars_per_gpu_hour;
 }
 
-Course course(const Plan& plan, const deck::Deck& deck, double rate, int writers) {
+Course course(const Plan& plan, double rate, int writers) {
+  const deck::Deck& deck = plan.deck;
   const double row = plan.contents.tokens() / rate;
   const double bytes = static_cast<double>(plan.checkpoint_bytes) / writers;
-  const Pace pace{static_cast<double>(plan.global) * row,
-                  static_cast<double>(deck.evaluation.batches * plan.per_rank) * row / 3,
+  const Pace pace{static_cast<double>(plan.layout.global) * row,
+                  static_cast<double>(deck.evaluation.batches * deck.batch.per_rank) * row / 3,
                   bytes / copied, bytes / written};
   const Course whole = after(plan.steps, deck, pace);
   const double limit = 3600 * deck.campaign.max_hours;

@@ -17,6 +17,6 @@ struct Course {
 };
 
 /// `rate`: tokens/s of all ranks, `writers` of which write a part of the checkpoint each.
-Course course(const Plan& plan, const deck::Deck& deck, double rate, int writers);
+Course course(const Plan& plan, double rate, int writers);
 
 }  // namespace tern::plan

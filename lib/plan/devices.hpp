@@ -1,4 +1,4 @@
-/// The device that is planned for: this rank's, or another one that a dry run imagines.
+/// The device that a plan is for.
 #pragma once
 #include <string>
 
@@ -6,16 +6,30 @@
 
 namespace tern::plan {
 
-/// From now on plans are for a GPU of this name ('h100', 'h200', 'a100', 'a100-40gb'), wherever
-/// they are made; empty: for this rank's again. UserError for a name that is not known.
-void imagine_device(const std::string& name);
-/// Whether plans are for a GPU: an imagined one, or this rank's.
-bool planned_on_gpu();
-/// What is planned for, in a word or two: the name of a known GPU ('H200'), another's as its driver
-/// has it, or the host's threads ('OpenMP, 2 threads').
-std::string planned_device_name();
-/// Of the device that is planned for. An imagined one has nothing on it but what the driver and the
-/// libraries take.
-DeviceCapacity planned_capacity();
+namespace detail {
+struct KnownDevice;
+}
+
+/// This rank's device, or another GPU that a dry run plans for. A value.
+class PlannedDevice {
+ public:
+  /// This rank's.
+  PlannedDevice() = default;
+  /// A GPU of this name ('h100', 'h200', 'a100', 'a100-40gb'); empty: this rank's. UserError for a
+  /// name that is not known.
+  explicit PlannedDevice(const std::string& name);
+
+  bool is_gpu() const;
+  /// The name of a known GPU ('H200'), another's as its driver has it, or the host's threads
+  /// ('OpenMP, 2 threads').
+  std::string name() const;
+  /// Of a GPU that is not here: with nothing on it but what the driver and the libraries take.
+  DeviceCapacity capacity() const;
+  /// Its data sheet; null on the host and for GPUs that are not known.
+  const detail::KnownDevice* data_sheet() const;
+
+ private:
+  const detail::KnownDevice* elsewhere_ = nullptr;
+};
 
 }  // namespace tern::plan

@@ -46,8 +46,7 @@ class TrainingLayouts {
         own_(own),
         unit_(unit_of(plan.total_bytes)),
         divisible_(deck::conflicts_with_full(deck).empty()) {
-    if (!deck::preset_of(deck.batch)) deck_.batch.per_rank = plan.per_rank;
-    deck_.batch.global = plan.global;
+    if (!deck::preset_of(deck.batch)) deck_.batch = plan.deck.batch;
     deck_.batch.accumulation = 0;
     here_ = estimate(own);
   }
@@ -72,7 +71,7 @@ class TrainingLayouts {
     deck::Deck deck = at(there);
     deck.parallel.shard = shard;
     try {
-      return cell(plan_memory(deck, *comm::Mesh::imagined(there)).total_bytes, unit_);
+      return cell(plan_memory(deck, *comm::Mesh::imagined(there), plan_.device).total_bytes, unit_);
     } catch (const UserError&) {
       return open_cell;
     }
@@ -87,7 +86,8 @@ class TrainingLayouts {
   std::optional<double> estimate(const comm::Extents& there) const {
     const deck::Deck deck = at(there);
     try {
-      return estimated_rate(deck, workload::make_layout(deck, there.data), there, plan_.contents);
+      return estimated_rate(deck, workload::make_layout(deck, there.data), there, plan_.contents,
+                            plan_.device);
     } catch (const UserError&) {
       return std::nullopt;
     }
@@ -103,7 +103,7 @@ class TrainingLayouts {
     std::string text = fmt::format("{:>12.0f}", rate);
     if (plan_.steps == 0) return text + fmt::format("{:>10}{:>12}{:>10}", "-", "-", "-");
     const int writers = deck_.parallel.shard == "none" ? there.replica() : there.ranks();
-    const Course c = course(plan_, deck_, rate, writers);
+    const Course c = course(plan_, rate, writers);
     return text + fmt::format("{:>10}{:>12}{:>10}", c.steps, detail::duration(c.seconds()),
                               dollars(c.dollars(deck_, there.ranks()), 2));
   }

@@ -31,12 +31,14 @@ std::string today() {
 
 }  // namespace
 
-std::string circumstances(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents) {
+std::string circumstances(const Plan& plan, const comm::Extents& extents) {
+  const deck::Deck& deck = plan.deck;
+  const workload::Layout& layout = plan.layout;
   return fmt::format(
       "{}; {} x {} x {} ranks, shard {}; {} = {} x {} x {} sequences; {}, recompute {}; {}, "
       "{:.4g} FLOP a token",
-      planned_device_name(), extents.data, extents.tensor, extents.pipeline, deck.parallel.shard,
-      plan.global, plan.per_rank, extents.data, plan.accumulation, deck.precision.compute,
+      plan.device.name(), extents.data, extents.tensor, extents.pipeline, deck.parallel.shard,
+      layout.global, layout.per_rank, extents.data, layout.accumulation, deck.precision.compute,
       deck.precision.recompute, deck.objective.kind, plan.flops_per_token);
 }
 

@@ -13,7 +13,7 @@ namespace tern::plan {
 
 /// What a rate depends on: device, ranks and how states are divided among them, batch, precision,
 /// objective and size of the model. As text, to be compared as a whole.
-std::string circumstances(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents);
+std::string circumstances(const Plan& plan, const comm::Extents& extents);
 
 /// Writes the median of the rates of a run's logged steps (tokens/s of all ranks), unless they are
 /// too few to tell. Replaces the file as a whole; whether it is there is not reported: the run does

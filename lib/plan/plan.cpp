@@ -4,12 +4,15 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "deck/objective_kind.hpp"
 #include "plan/detail/devices.hpp"
+#include "plan/detail/epochs.hpp"
 #include "plan/detail/ranks.hpp"
 #include "plan/devices.hpp"
 #include "plan/measured_rate.hpp"
 #include "plan/sizes.hpp"
 #include "plan/training_rate.hpp"
+#include "workload/storage.hpp"
 #include "workload/workload.hpp"
 
 namespace tern::plan {
@@ -19,14 +22,22 @@ namespace {
 constexpr std::array terms{Term::parameters, Term::gradients, Term::optimizer, Term::activations,
                            Term::workspace,  Term::data,      Term::cache};
 
+/// A preset's per_rank is divided where there are more ranks than its batch has micro-steps.
+deck::Deck with_batch(deck::Deck deck, const workload::Layout& layout) {
+  const auto per_rank = static_cast<std::int64_t>(layout.per_rank);
+  if (per_rank < deck.batch.per_rank) deck.batch.preset = "none";
+  deck.batch.per_rank = per_rank;
+  deck.batch.global = static_cast<std::int64_t>(layout.global);
+  return deck;
+}
+
 template <class T>
 void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
   const workload::Layout layout = workload::make_layout(deck, mesh.data().size());
   Arena arena;
   const workload::Workload<T> workload(deck, layout, mesh, arena);
-  plan.per_rank = static_cast<std::int64_t>(layout.per_rank);
-  plan.global = static_cast<std::int64_t>(layout.global);
-  plan.accumulation = static_cast<std::int64_t>(layout.accumulation);
+  plan.layout = layout;
+  plan.deck = with_batch(deck, layout);
   plan.total_bytes = arena.bytes();
   plan.largest_bytes = detail::largest(plan.total_bytes, mesh.world());
   plan.memory.clear();
@@ -51,16 +62,13 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
 }
 
 void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
-  const std::string& compute = deck.precision.compute;
-  if (compute == "bf16" || compute == "fp8") return measure<bf16>(deck, mesh, plan);
-  TERN_REQUIRE(compute == "fp32", "precision '{}'", compute);
-  measure<float>(deck, mesh, plan);
+  workload::with_storage(deck, [&](auto zero) { measure<decltype(zero)>(deck, mesh, plan); });
 }
 
 /// The largest per_rank that fits the least free device of all ranks. With &batch global given it
 /// must divide global / data ranks; else powers of two are tried.
-std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh) {
-  const std::size_t free = detail::least(planned_capacity().free_bytes, mesh.world());
+std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const PlannedDevice& device) {
+  const std::size_t free = detail::least(device.capacity().free_bytes, mesh.world());
   const auto room = static_cast<std::size_t>(0.94 * static_cast<double>(free));
   const std::int64_t share = deck.batch.global > 0 ? deck.batch.global / mesh.data().size() : 0;
   std::int64_t best = 0;
@@ -81,22 +89,20 @@ std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh) {
 }
 
 /// Of a deck that counts epochs, nothing before its data are opened.
-void count_tokens(Plan& plan, const deck::Deck& deck) {
-  plan.steps = deck.campaign.epochs == 0 ? deck.campaign.max_steps : 0;
-  plan.tokens =
-      static_cast<double>(plan.steps) * static_cast<double>(plan.global) * plan.contents.tokens();
+void count_tokens(Plan& plan) {
+  plan.steps = plan.deck.campaign.epochs == 0 ? plan.deck.campaign.max_steps : 0;
+  plan.tokens = static_cast<double>(plan.steps) * static_cast<double>(plan.layout.global) *
+                plan.contents.tokens();
 }
 
 /// By the plan's contents, of a deck that trains.
-void estimate(Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+void estimate(Plan& plan, const comm::Extents& extents) {
+  const deck::Deck& deck = plan.deck;
   if (deck.campaign.task != "train") return;
-  const workload::Layout layout{
-      static_cast<std::size_t>(plan.per_rank), static_cast<std::size_t>(plan.global),
-      static_cast<std::size_t>(plan.accumulation), objective::row_positions(deck)};
-  if (const auto rate = estimated_rate(deck, layout, extents, plan.contents))
+  if (const auto rate = estimated_rate(deck, plan.layout, extents, plan.contents, plan.device))
     plan.rate = {*rate,
                  fmt::format("estimated, typical of {} on {}; no bound{}", deck.precision.compute,
-                             planned_device_name(),
+                             plan.device.name(),
                              plan.contents.assumed ? "; samples of full length assumed" : "")};
   else if (deck.cost.peak_tflops > 0)
     plan.rate = {
@@ -114,8 +120,7 @@ std::size_t active_parameters(const deck::Model& m, std::size_t parameters) {
 
 double flops_per_token(const deck::Deck& deck, std::size_t parameters) {
   const deck::Model& model = deck.model;
-  const bool refinement = deck.objective.kind == "refinement";
-  const double steps = refinement ? static_cast<double>(deck.objective.supervision_steps) : 1;
+  const auto steps = static_cast<double>(deck::scored_steps(deck));
   const double passes = steps * static_cast<double>(model.inner_steps + 1);
   const double head = static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
   const double blocks = static_cast<double>(active_parameters(model, parameters)) -
@@ -126,43 +131,46 @@ double flops_per_token(const deck::Deck& deck, std::size_t parameters) {
   return 6 * (passes * blocks + steps * head) + passes * attention;
 }
 
-std::optional<double> peak_tflops(const deck::Deck& deck) {
+std::optional<double> peak_tflops(const deck::Deck& deck, const PlannedDevice& device) {
   if (deck.cost.peak_tflops > 0) return deck.cost.peak_tflops;
-  if (const detail::KnownDevice* device = detail::planned_device())
-    return device->tflops(deck.precision.compute);
+  if (const detail::KnownDevice* known = device.data_sheet())
+    return known->tflops(deck.precision.compute);
   return std::nullopt;
 }
 
-Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh) {
-  deck::Deck resolved = deck;
-  if (deck.batch.per_rank == 0) resolved.batch.per_rank = largest_batch(deck, mesh);
+Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device) {
+  deck::Deck sized = deck;
+  if (deck.batch.per_rank == 0) sized.batch.per_rank = largest_batch(deck, mesh, device);
   Plan plan;
-  measure(resolved, mesh, plan);
-  plan.device_bytes = planned_capacity().free_bytes;
+  plan.device = device;
+  measure(sized, mesh, plan);
+  plan.device_bytes = device.capacity().free_bytes;
   plan.flops_per_token = flops_per_token(deck, plan.parameters);
   plan.contents = full_rows(deck);
-  count_tokens(plan, deck);
+  count_tokens(plan);
   return plan;
 }
 
-Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh) {
-  Plan plan = plan_memory(deck, mesh);
-  const std::string now = circumstances(deck, plan, mesh.extents());
+Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device) {
+  Plan plan = plan_memory(deck, mesh, device);
+  const std::string now = circumstances(plan, mesh.extents());
   if (const auto measured = remembered_rate(deck.output.directory, now)) {
     plan.rate = {measured->tokens_per_second, fmt::format("measured by the run in {}, {}",
                                                           deck.output.directory, measured->date)};
     plan.measured = true;
   } else {
-    estimate(plan, deck, mesh.extents());
+    estimate(plan, mesh.extents());
   }
   return plan;
 }
 
-void set_data(Plan& plan, const deck::Deck& deck, const comm::Extents& extents,
+void set_data(Plan& plan, const comm::Extents& extents, std::size_t rows,
               const RowContents& contents) {
+  if (plan.deck.campaign.epochs > 0 && rows > 0)
+    plan.deck = detail::with_steps(plan.deck, rows, plan.deck.batch.global);
   plan.contents = contents;
-  count_tokens(plan, deck);
-  if (!plan.measured) estimate(plan, deck, extents);
+  count_tokens(plan);
+  if (!plan.measured) estimate(plan, extents);
 }
 
 }  // namespace tern::plan

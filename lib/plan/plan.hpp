@@ -9,18 +9,22 @@
 #include "comm/mesh.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
+#include "plan/devices.hpp"
 #include "plan/row_contents.hpp"
+#include "workload/workload.hpp"
 
 namespace tern::plan {
 
 struct Plan {
-  std::int64_t per_rank = 0, global = 0, accumulation = 0;  // resolved; sequences
-  std::size_t parameters = 0;                               // of the whole model
-  std::size_t active_parameters = 0;                        // of them, those that a token meets
-  std::vector<std::pair<Term, std::size_t>> memory;         // bytes a rank, by term
-  std::size_t total_bytes = 0;    // what the run allocates on this rank's device
-  std::size_t largest_bytes = 0;  // the most of any rank
-  std::size_t device_bytes = 0;   // free on this device now
+  PlannedDevice device;                              // that is planned for
+  deck::Deck deck;                                   // resolved: its batch is the layout's
+  workload::Layout layout;                           // of a step on the ranks
+  std::size_t parameters = 0;                        // of the whole model
+  std::size_t active_parameters = 0;                 // of them, those that a token meets
+  std::vector<std::pair<Term, std::size_t>> memory;  // bytes a rank, by term
+  std::size_t total_bytes = 0;                       // what the run allocates on this rank's device
+  std::size_t largest_bytes = 0;                     // the most of any rank
+  std::size_t device_bytes = 0;                      // free on this device now
   std::size_t checkpoint_bytes = 0;
   std::int64_t steps = 0;      // 0: not known before the data are opened
   RowContents contents;        // of the data
@@ -34,14 +38,15 @@ struct Plan {
 /// Walks the run's own construction with a measuring arena. Resolves per_rank = 0 to the largest
 /// micro-batch that fits (a divisor of global / ranks where global is given). Collective: the ranks
 /// agree.
-Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh);
+Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device = {});
 
 /// The same without a rate: nothing of the last run is read. Collective.
-Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh);
+Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device = {});
 
-/// What depends on the data, once these are known: the deck's max_steps, their tokens, and of a
-/// rate that is no measured one the estimate.
-void set_data(Plan& plan, const deck::Deck& deck, const comm::Extents& ranks,
+/// What depends on the data, once these are known: the steps of a deck that counts epochs over
+/// `rows` of them (0: not known), their tokens, and of a rate that is no measured one the estimate.
+/// UserError where the deck's schedule contradicts the steps.
+void set_data(Plan& plan, const comm::Extents& ranks, std::size_t rows,
               const RowContents& contents);
 
 /// Those of `parameters` that a token meets: all but the experts that it is not sent to.
@@ -55,12 +60,12 @@ double flops_per_token(const deck::Deck& deck, std::size_t parameters);
 
 /// Peak of one device in TFLOP/s at the deck's precision: &cost peak_tflops, or that of a known
 /// GPU; nothing on other devices.
-std::optional<double> peak_tflops(const deck::Deck& deck);
+std::optional<double> peak_tflops(const deck::Deck& deck, const PlannedDevice& device = {});
 
 /// The plan as a table for people.
-std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents& ranks);
+std::string table(const Plan& plan, const comm::Extents& ranks);
 
 /// The same in two lines, for those who have seen the table.
-std::string summary(const Plan& plan, const deck::Deck& deck, const comm::Extents& ranks);
+std::string summary(const Plan& plan, const comm::Extents& ranks);
 
 }  // namespace tern::plan

@@ -32,21 +32,22 @@ std::string memory_rows(const Plan& plan) {
 }
 
 /// How far max_hours gets.
-std::string limit(const Course& c, const Plan& plan, const deck::Deck& deck) {
+std::string limit(const Course& c, const Plan& plan) {
   if (!c.cut) return {};
   return remark(fmt::format("max_hours = {} ends it at step {} of {}; all would take {}",
-                            deck.campaign.max_hours, c.steps, plan.steps, duration(c.all)));
+                            plan.deck.campaign.max_hours, c.steps, plan.steps, duration(c.all)));
 }
 
-std::string time_rows(const Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+std::string time_rows(const Plan& plan, const comm::Extents& extents) {
+  const deck::Deck& deck = plan.deck;
   if (!plan.rate) return row("time", "unknown: no rate yet");
   std::string text =
       row("rate", fmt::format("{:.0f} tokens/s", plan.rate->first)) + remark(plan.rate->second);
   if (plan.steps == 0) return text + row("time", "unknown: no data yet");
-  const Course c = course(plan, deck, plan.rate->first, writers(deck, extents));
+  const Course c = course(plan, plan.rate->first, writers(deck, extents));
   text += row("training", duration(c.training)) + row("evaluations", duration(c.evaluations)) +
           row("checkpoints", duration(c.checkpoints)) + row("time", duration(c.seconds())) +
-          limit(c, plan, deck);
+          limit(c, plan);
   if (deck.cost.dollars_per_gpu_hour > 0)
     text += row("cost", fmt::format("${:.2f}", c.dollars(deck, extents.ranks())));
   return text;
@@ -54,7 +55,8 @@ std::string time_rows(const Plan& plan, const deck::Deck& deck, const comm::Exte
 
 }  // namespace
 
-std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+std::string table(const Plan& plan, const comm::Extents& extents) {
+  const deck::Deck& deck = plan.deck;
   const int ranks = extents.ranks();
   std::string text =
       fmt::format("plan of '{}' on {} rank{}\n", deck.campaign.name, ranks, ranks > 1 ? "s" : "");
@@ -65,8 +67,8 @@ std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents&
   text += row("parameter count", many(plan.parameters));
   if (plan.active_parameters < plan.parameters)
     text += row("active a token", many(plan.active_parameters));
-  text += row("batch", fmt::format("{} = {} x {} x {}", plan.global, plan.per_rank, extents.data,
-                                   plan.accumulation));
+  text += row("batch", fmt::format("{} = {} x {} x {}", plan.layout.global, plan.layout.per_rank,
+                                   extents.data, plan.layout.accumulation));
   text += remark(fmt::format("sequences a step = per rank x {}ranks x accumulation",
                              extents.replica() > 1 ? "data " : ""));
   text += memory_rows(plan);
@@ -75,14 +77,16 @@ std::string table(const Plan& plan, const deck::Deck& deck, const comm::Extents&
   text += row("steps", known ? fmt::format("{}", plan.steps) : "unknown: no data yet");
   if (known) text += row("tokens", many(plan.tokens, 1));
   text += row("FLOP a token", fmt::format("{:.3g}", plan.flops_per_token));
-  return text + time_rows(plan, deck, extents);
+  return text + time_rows(plan, extents);
 }
 
-std::string summary(const Plan& plan, const deck::Deck& deck, const comm::Extents& extents) {
+std::string summary(const Plan& plan, const comm::Extents& extents) {
+  const workload::Layout& layout = plan.layout;
   std::string text = fmt::format(
       "plan of '{}': {} parameters, {} a rank of {} free, {} = {} x {} x {} sequences a step",
-      deck.campaign.name, many(plan.parameters), size_text(plan.total_bytes),
-      size_text(plan.device_bytes), plan.global, plan.per_rank, extents.data, plan.accumulation);
+      plan.deck.campaign.name, many(plan.parameters), size_text(plan.total_bytes),
+      size_text(plan.device_bytes), layout.global, layout.per_rank, extents.data,
+      layout.accumulation);
   if (plan.rate)
     text += fmt::format("\n  about {:.0f} tokens/s ({})", plan.rate->first, plan.rate->second);
   return text + "\n";

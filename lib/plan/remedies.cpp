@@ -10,11 +10,12 @@ namespace {
 
 class Trials {
  public:
-  Trials(const comm::Mesh& mesh, std::size_t room) : mesh_(mesh), room_(room) {}
+  Trials(const comm::Mesh& mesh, const PlannedDevice& device, std::size_t room)
+      : mesh_(mesh), device_(device), room_(room) {}
 
   /// Plans `deck` and notes it under `change`; whether it fits.
   bool add(const deck::Deck& deck, const std::string& change) {
-    const std::size_t needed = plan_memory(deck, mesh_).largest_bytes;
+    const std::size_t needed = plan_memory(deck, mesh_, device_).largest_bytes;
     const bool fits = needed <= room_;
     text_ +=
         fmt::format("  {:<64} {:>12}  {}\n", change, size_text(needed), fits ? "fits" : "too much");
@@ -39,13 +40,15 @@ class Trials {
 
  private:
   const comm::Mesh& mesh_;
+  PlannedDevice device_;
   std::size_t room_;
   std::string text_;
 };
 
 /// The changes tried, as a table. Collective.
-std::string remedies(const deck::Deck& deck, const comm::Mesh& mesh, std::size_t room) {
-  Trials trials(mesh, room);
+std::string remedies(const Plan& plan, const comm::Mesh& mesh, std::size_t room) {
+  const deck::Deck& deck = plan.deck;
+  Trials trials(mesh, plan.device, room);
   if (deck.campaign.task == "train") {
     deck::Deck thrifty = deck;
     std::string with;
@@ -71,16 +74,13 @@ std::string remedies(const deck::Deck& deck, const comm::Mesh& mesh, std::size_t
 
 }  // namespace
 
-std::string shortage(const Plan& plan, const deck::Deck& deck, const comm::Mesh& mesh) {
+std::string shortage(const Plan& plan, const comm::Mesh& mesh) {
   const std::size_t room = detail::least(plan.device_bytes, mesh.world());
   const std::size_t needed = plan.largest_bytes;
   if (needed <= room) return {};
-  deck::Deck resolved = deck;
-  resolved.batch.per_rank = plan.per_rank;
-  resolved.batch.global = plan.global;
   return fmt::format(
       "The plan needs {} a rank, and a device has {} free. Changes, and what each would need:\n{}",
-      size_text(needed), size_text(room), remedies(resolved, mesh, room));
+      size_text(needed), size_text(room), remedies(plan, mesh, room));
 }
 
 }  // namespace tern::plan

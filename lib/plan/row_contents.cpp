@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "objective/objective.hpp"
 
@@ -9,8 +10,6 @@ namespace tern::plan {
 namespace {
 
 constexpr std::size_t looked_at = 4096;  // rows
-
-bool diffuses(const deck::Deck& deck) { return deck.objective.kind == "block_diffusion"; }
 
 }  // namespace
 
@@ -41,13 +40,13 @@ RowContents mean_row(const deck::Deck& deck, const data::Source& source) {
 }
 
 double scored_positions(const deck::Deck& deck, const RowContents& row) {
-  if (!diffuses(deck)) return row.learned;
+  if (!deck::kind_of(deck).diffuses) return row.learned;
   return row.learned * (deck.objective.clip_low + deck.objective.clip_high) / 2;
 }
 
 double seen_keys(const deck::Deck& deck, const RowContents& row) {
   const auto positions = static_cast<double>(objective::row_positions(deck));
-  if (!diffuses(deck)) return (row.tokens() / row.samples + 1) / 2;
+  if (!deck::kind_of(deck).diffuses) return (row.tokens() / row.samples + 1) / 2;
   // Of each sample a prefix that sees itself, and two copies of the rest, which see it and, on
   // average, half of the rest.
   const deck::Objective& o = deck.objective;

@@ -7,19 +7,19 @@
 #include "plan/detail/rows.hpp"
 #include "plan/devices.hpp"
 #include "plan/sizes.hpp"
+#include "workload/storage.hpp"
 
 namespace tern::plan {
 namespace {
 
 /// Bytes of the planned device that the arena may have. Others on a GPU, and the libraries, keep
 /// theirs.
-std::size_t usable(double utilization) {
-  const DeviceCapacity device = planned_capacity();
-  if (!planned_on_gpu())
-    return static_cast<std::size_t>(utilization * static_cast<double>(device.free_bytes));
-  const auto share =
-      static_cast<std::size_t>(utilization * static_cast<double>(device.total_bytes));
-  const std::size_t taken = device.total_bytes - device.free_bytes;
+std::size_t usable(double utilization, const PlannedDevice& device) {
+  const DeviceCapacity bytes = device.capacity();
+  if (!device.is_gpu())
+    return static_cast<std::size_t>(utilization * static_cast<double>(bytes.free_bytes));
+  const auto share = static_cast<std::size_t>(utilization * static_cast<double>(bytes.total_bytes));
+  const std::size_t taken = bytes.total_bytes - bytes.free_bytes;
   return share > taken ? share - taken : 0;
 }
 
@@ -54,11 +54,11 @@ std::size_t fitting(const ServingPlan& least, const deck::Model& model) {
 
 template <class T>
 ServingPlan plan_pages(const deck::Deck& deck, const generate::EngineOptions& options,
-                       const comm::Mesh& mesh) {
+                       const comm::Mesh& mesh, const PlannedDevice& device) {
   constexpr std::size_t P = generate::Engine<T>::page_tokens;
   const std::size_t least = (options.max_model_len + P - 1) / P;
   ServingPlan plan = measure<T>(deck, options, mesh, least);
-  plan.usable_bytes = usable(deck.generation.memory_utilization);
+  plan.usable_bytes = usable(deck.generation.memory_utilization, device);
   std::size_t pages = detail::least(fitting(plan, deck.model), mesh.replica());
   if (pages == 0)
     user_error(
@@ -79,21 +79,21 @@ std::string row(const char* name, std::size_t bytes) { return detail::row(name, 
 
 }  // namespace
 
-std::size_t usable_for_serving(const deck::Deck& deck) {
-  return usable(deck.generation.memory_utilization);
+std::size_t usable_for_serving(const deck::Deck& deck, const PlannedDevice& device) {
+  return usable(deck.generation.memory_utilization, device);
 }
 
 ServingPlan measure_serving(const deck::Deck& deck, const generate::EngineOptions& options,
                             const comm::Mesh& mesh) {
-  return deck.precision.compute == "fp32" ? measure<float>(deck, options, mesh, options.pages)
-                                          : measure<bf16>(deck, options, mesh, options.pages);
+  return workload::with_storage(
+      deck, [&](auto zero) { return measure<decltype(zero)>(deck, options, mesh, options.pages); });
 }
 
 ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& options,
-                         const comm::Mesh& mesh) {
-  ServingPlan plan = deck.precision.compute == "fp32" ? plan_pages<float>(deck, options, mesh)
-                                                      : plan_pages<bf16>(deck, options, mesh);
-  plan.device_bytes = planned_capacity().free_bytes;
+                         const comm::Mesh& mesh, const PlannedDevice& device) {
+  ServingPlan plan = workload::with_storage(
+      deck, [&](auto zero) { return plan_pages<decltype(zero)>(deck, options, mesh, device); });
+  plan.device_bytes = device.capacity().free_bytes;
   return plan;
 }
 

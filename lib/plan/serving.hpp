@@ -6,6 +6,7 @@
 
 #include "comm/mesh.hpp"
 #include "deck/deck.hpp"
+#include "plan/devices.hpp"
 #include "workload/serving.hpp"
 
 namespace tern::plan {
@@ -26,10 +27,10 @@ struct ServingPlan {
 /// everybody's, of what is free. Collective over a
 /// replica of the mesh, whose ranks agree on the least.
 ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& options,
-                         const comm::Mesh& mesh);
+                         const comm::Mesh& mesh, const PlannedDevice& device = {});
 
 /// Bytes of this rank's device that weights, work space and cache may take together.
-std::size_t usable_for_serving(const deck::Deck& deck);
+std::size_t usable_for_serving(const deck::Deck& deck, const PlannedDevice& device = {});
 
 /// What options.pages take on this rank of the mesh, which may be imagined; nothing of the device.
 ServingPlan measure_serving(const deck::Deck& deck, const generate::EngineOptions& options,

@@ -75,13 +75,12 @@ std::optional<double> estimate(const Throughput& t, const deck::Deck& deck,
 
 }  // namespace
 
-std::optional<DeviceRates> device_rates(const deck::Deck& deck) {
-  const detail::KnownDevice* device = detail::planned_device();
-  if (!device) return std::nullopt;
+std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDevice& device) {
+  const detail::KnownDevice* known = device.data_sheet();
+  if (!known) return std::nullopt;
   const std::string compute = deck.precision.compute == "fp32" ? "fp32" : "bf16";  // fp8 trains
   const double given = deck.cost.peak_tflops;
-  return DeviceRates{1e12 * (given > 0 ? given : device->tflops(compute)),
-                     1e12 * device->terabytes};
+  return DeviceRates{1e12 * (given > 0 ? given : known->tflops(compute)), 1e12 * known->terabytes};
 }
 
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,

@@ -17,6 +17,7 @@
 #include "comm/mesh.hpp"
 #include "deck/deck.hpp"
 #include "generate/engine.hpp"
+#include "plan/devices.hpp"
 
 namespace tern::plan {
 
@@ -26,7 +27,7 @@ struct DeviceRates {
 };
 /// By the data sheet, FLOPs by &cost peak_tflops if that is given; nothing on the host and for
 /// other devices.
-std::optional<DeviceRates> device_rates(const deck::Deck& deck);
+std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDevice& device = {});
 
 /// Means of a request, and how many there are.
 struct Requests {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "deck/objective_kind.hpp"
 #include "model/share.hpp"
 #include "objective/refinement.hpp"
 #include "optimizer/update.hpp"
@@ -45,14 +46,13 @@ class Stage {
     ffn_ = number(m_.experts > 0 ? m_.experts_per_token * m_.expert_hidden : m_.ffn_hidden) /
            extents.tensor;
     up_ = m_.activation == "swiglu" ? 2 * ffn_ : ffn_;
-    const bool spans = deck.objective.kind == "block_diffusion" || contents.samples > 1;
+    const bool spans = deck::kind_of(deck).diffuses || contents.samples > 1;
     attention_ = {rows_ * heads_, seen_keys(deck, contents), number(layout.tokens),
                   number(m_.head_dim), spans};
   }
 
   StepTime micro_step() const {
-    const bool refines = deck_.objective.kind == "refinement";
-    const double steps = refines ? number(deck_.objective.supervision_steps) : 1;
+    const double steps = number(deck::scored_steps(deck_));
     const double inner = number(model::passes_of(m_));
     StepTime pass = layers_ * block();
     pass.passes +=
@@ -247,10 +247,11 @@ StepTime operator*(double factor, StepTime time) {
 }
 
 std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout& layout,
-                                  const comm::Extents& extents, const RowContents& contents) {
-  const detail::KnownDevice* device = detail::planned_device();
-  if (!device) return std::nullopt;
-  const Operations operations(deck, *device);
+                                  const comm::Extents& extents, const RowContents& contents,
+                                  const PlannedDevice& device) {
+  const detail::KnownDevice* known = device.data_sheet();
+  if (!known) return std::nullopt;
+  const Operations operations(deck, *known);
   StepTime slowest, update;
   double through = 0;  // all stages, a micro-step's way
   for (int stage = 0; stage < extents.pipeline; ++stage) {
@@ -267,8 +268,9 @@ std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout
 }
 
 std::optional<double> estimated_rate(const deck::Deck& deck, const workload::Layout& layout,
-                                     const comm::Extents& extents, const RowContents& contents) {
-  const auto time = step_time(deck, layout, extents, contents);
+                                     const comm::Extents& extents, const RowContents& contents,
+                                     const PlannedDevice& device) {
+  const auto time = step_time(deck, layout, extents, contents, device);
   if (!time) return std::nullopt;
   return number(layout.global) * contents.tokens() / time->total();
 }

@@ -6,6 +6,7 @@
 
 #include "comm/mesh.hpp"
 #include "deck/deck.hpp"
+#include "plan/devices.hpp"
 #include "plan/row_contents.hpp"
 #include "workload/workload.hpp"
 
@@ -31,10 +32,12 @@ StepTime operator*(double factor, StepTime time);
 /// Of the device that is planned for; nothing where its data sheet is not known. `layout` is of
 /// `extents`. Local.
 std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout& layout,
-                                  const comm::Extents& extents, const RowContents& contents);
+                                  const comm::Extents& extents, const RowContents& contents,
+                                  const PlannedDevice& device = {});
 
 /// Tokens of the data a second, of all ranks.
 std::optional<double> estimated_rate(const deck::Deck& deck, const workload::Layout& layout,
-                                     const comm::Extents& extents, const RowContents& contents);
+                                     const comm::Extents& extents, const RowContents& contents,
+                                     const PlannedDevice& device = {});
 
 }  // namespace tern::plan

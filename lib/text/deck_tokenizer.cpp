@@ -1,6 +1,7 @@
 #include "text/deck_tokenizer.hpp"
 
 #include "base/error.hpp"
+#include "deck/objective_kind.hpp"
 
 namespace tern::text {
 
@@ -23,7 +24,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const deck::Deck& deck) {
         "the tokenizer '{}' has {} tokens, more than &model vocabulary = {}: they do not belong "
         "together",
         deck.data.tokenizer, tokenizer->vocabulary(), deck.model.vocabulary);
-  if (deck.objective.kind == "block_diffusion" &&
+  if (deck::kind_of(deck).diffuses &&
       tokenizer->vocabulary() == static_cast<std::size_t>(deck.model.vocabulary))
     user_error(
         "the tokenizer '{}' has {} tokens, as many as &model vocabulary, whose last is the mask of "

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "objective/refinement.hpp"
 
@@ -97,7 +98,7 @@ model::Holds holds_of(const deck::Deck& deck) {
 }
 
 bool samples_blocks(const deck::Deck& deck) {
-  if (deck.objective.kind != "block_diffusion") return false;
+  if (!deck::kind_of(deck).diffuses) return false;
   if (deck.campaign.task == "generate") return true;
   if (!deck::holds_samples(deck.data)) return false;
   return deck.campaign.task == "evaluate" || deck.evaluation.problems > 0;
@@ -163,7 +164,7 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
     sampler.emplace(deck.model, tree, parameters, static_cast<std::size_t>(deck.generation.batch),
                     static_cast<std::size_t>(deck.model.context), largest, arena);
   }
-  if (deck.objective.kind != "block_diffusion" && deck.generation.samples > 0)
+  if (!deck::kind_of(deck).diffuses && deck.generation.samples > 0)
     generator.emplace(deck.model, tree, parameters,
                       static_cast<std::size_t>(deck.generation.samples), layout.tokens,
                       objective::refinements(deck) + 1, arena);

@@ -31,7 +31,7 @@ deck::Deck small_deck() {
 /// Leaves a run that made so many tokens a second.
 void leave_a_run(const deck::Deck& deck, const plan::Plan& plan, double rate) {
   fs::create_directories(deck.output.directory);
-  plan::remember_rate(deck.output.directory, plan::circumstances(deck, plan, {1, 1, 1}),
+  plan::remember_rate(deck.output.directory, plan::circumstances(plan, {1, 1, 1}),
                       {0.9 * rate, rate, 1.2 * rate});
 }
 

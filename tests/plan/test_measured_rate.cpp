@@ -25,12 +25,13 @@ deck::Deck small_deck() {
   return deck;
 }
 
-plan::Plan planned(const deck::Deck& deck, const comm::Extents& extents = {}) {
-  return plan::make_plan(deck, *comm::Mesh::imagined(extents));
+plan::Plan planned(const deck::Deck& deck, const comm::Extents& extents = {},
+                   const plan::PlannedDevice& device = {}) {
+  return plan::make_plan(deck, *comm::Mesh::imagined(extents), device);
 }
 
 void leave_a_run(const deck::Deck& deck, const std::vector<double>& rates) {
-  plan::remember_rate(deck.output.directory, plan::circumstances(deck, planned(deck), {}), rates);
+  plan::remember_rate(deck.output.directory, plan::circumstances(planned(deck), {}), rates);
 }
 
 TEST(MeasuredRate, IsTheMedianOfARun) {
@@ -64,9 +65,7 @@ TEST(MeasuredRate, CountsInTheSameCircumstancesAlone) {
   }
   EXPECT_FALSE(planned(deck, {2, 1, 1}).measured);
   EXPECT_FALSE(planned(deck, {1, 2, 1}).measured);
-  plan::imagine_device("h200");  // not at a laptop's rate
-  const plan::Plan there = planned(deck);
-  plan::imagine_device("");
+  const plan::Plan there = planned(deck, {}, plan::PlannedDevice("h200"));  // not a laptop's rate
   ASSERT_TRUE(there.rate);
   EXPECT_FALSE(there.measured);
   EXPECT_NE(there.rate->first, 1000);
@@ -81,7 +80,7 @@ TEST(MeasuredRate, OfADamagedFileIsNone) {
     EXPECT_FALSE(planned(deck).rate) << text;
   }
   std::ofstream(fs::path(deck.output.directory) / "rate.json")
-      << R"({"of": ")" << plan::circumstances(deck, planned(deck), {}) << R"("})";
+      << R"({"of": ")" << plan::circumstances(planned(deck), {}) << R"("})";
   EXPECT_FALSE(planned(deck).rate);
 }
 

@@ -20,15 +20,14 @@ namespace {
 
 class PlanTable : public testing::Test {
  protected:
-  ~PlanTable() override { plan::imagine_device(""); }
-
   static deck::Deck deck_of(const char* name, const std::vector<std::string>& set = {}) {
     deck::Deck deck = deck::read(fmt::format("{}/input/{}.in", TERN_SOURCE_DIR, name), set);
     deck.output.directory = "none";
     return deck;
   }
-  static plan::Plan planned(const deck::Deck& deck, const comm::Extents& extents = {}) {
-    return plan::make_plan(deck, *comm::Mesh::imagined(extents));
+  static plan::Plan planned(const deck::Deck& deck, const comm::Extents& extents = {},
+                            const char* device = "") {
+    return plan::make_plan(deck, *comm::Mesh::imagined(extents), plan::PlannedDevice(device));
   }
   static std::vector<std::string> words(const std::string& text, const std::string& beginning) {
     const auto at = text.find("\n" + beginning);
@@ -39,11 +38,10 @@ class PlanTable : public testing::Test {
 };
 
 TEST_F(PlanTable, SaysHowFarMaxHoursGets) {
-  plan::imagine_device("h200");
   const deck::Deck deck = deck_of("h100_gpt350m");
-  const plan::Plan plan = planned(deck);
+  const plan::Plan plan = planned(deck, {}, "h200");
   ASSERT_TRUE(plan.rate);
-  const plan::Course course = plan::course(plan, deck, plan.rate->first, 1);
+  const plan::Course course = plan::course(plan, plan.rate->first, 1);
   EXPECT_TRUE(course.cut);
   EXPECT_LE(course.seconds(), 3600 * 1.5);
   EXPECT_GT(course.seconds(), 3600 * 1.5 - 60);
@@ -51,7 +49,7 @@ TEST_F(PlanTable, SaysHowFarMaxHoursGets) {
   EXPECT_GT(course.checkpoints, 0);
   EXPECT_NEAR(static_cast<double>(course.steps) / 7200, course.training / (course.all * 0.99),
               0.03);
-  const std::string table = plan::table(plan, deck, {});
+  const std::string table = plan::table(plan, {});
   EXPECT_NE(table.find(fmt::format("max_hours = 1.5 ends it at step {} of 7200", course.steps)),
             std::string::npos)
       << table;
@@ -69,17 +67,16 @@ TEST_F(PlanTable, SaysHowFarMaxHoursGets) {
 }
 
 TEST_F(PlanTable, WithoutALimitHasAllSteps) {
-  plan::imagine_device("h200");
   const deck::Deck deck = deck_of("h100_gpt350m", {"campaign.max_hours=0"});
-  const plan::Plan plan = planned(deck);
-  const plan::Course course = plan::course(plan, deck, 204700, 1);
+  const plan::Plan plan = planned(deck, {}, "h200");
+  const plan::Course course = plan::course(plan, 204700, 1);
   EXPECT_FALSE(course.cut);
   EXPECT_EQ(course.steps, 7200);
   EXPECT_EQ(course.seconds(), course.all);
   EXPECT_NEAR(course.training, plan.tokens / 204700, 1);
   // 16 evaluations of 640 rows forward, and the 15 after the first each behind a checkpoint.
   EXPECT_NEAR(course.evaluations, 15 * 640 * 1024 / 204700.0 / 3, 0.1 * course.evaluations);
-  EXPECT_EQ(plan::table(plan, deck, {}).find("max_hours"), std::string::npos);
+  EXPECT_EQ(plan::table(plan, {}).find("max_hours"), std::string::npos);
 }
 
 TEST_F(PlanTable, NamesNothingTwiceAndHasFittingUnits) {
@@ -88,7 +85,7 @@ TEST_F(PlanTable, NamesNothingTwiceAndHasFittingUnits) {
   deck.data.tokenizer = "bytes";
   deck.output.directory = "none";
   const plan::Plan plan = planned(deck);
-  std::istringstream table(plan::table(plan, deck, {}));
+  std::istringstream table(plan::table(plan, {}));
   std::set<std::string> names;
   std::string line;
   std::getline(table, line);
@@ -112,10 +109,9 @@ TEST_F(PlanTable, SizesHaveTheUnitThatFits) {
 }
 
 TEST_F(PlanTable, IsShortForThoseWhoHaveSeenIt) {
-  plan::imagine_device("h200");
   const deck::Deck deck = deck_of("h100_gpt350m");
-  const plan::Plan plan = planned(deck);
-  const std::string text = plan::summary(plan, deck, {});
+  const plan::Plan plan = planned(deck, {}, "h200");
+  const std::string text = plan::summary(plan, {});
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
   EXPECT_NE(text.find(plan::size_text(plan.total_bytes)), std::string::npos);
   EXPECT_NE(text.find("tokens/s"), std::string::npos);
@@ -127,17 +123,16 @@ TEST_F(PlanTable, APresetIsDividedOverEightRanks) {
   const std::int64_t per_rank[] = {128, 128, 128, 64, 32};
   for (int i = 0; i < 5; ++i) {
     const plan::Plan plan = planned(deck, {1 << i, 1, 1});
-    EXPECT_EQ(plan.per_rank, per_rank[i]);
-    EXPECT_EQ(plan.global, 512);
-    EXPECT_EQ(plan.accumulation, 512 / per_rank[i] / (1 << i));
+    EXPECT_EQ(plan.deck.batch.per_rank, per_rank[i]);
+    EXPECT_EQ(plan.deck.batch.global, 512);
+    EXPECT_EQ(static_cast<std::int64_t>(plan.layout.accumulation), 512 / per_rank[i] / (1 << i));
   }
   EXPECT_NE(test::refusal([&] {
               planned(deck, {3, 1, 1});
             }).find("not a multiple"),
             std::string::npos);
   // Its table of layouts has all of them, too.
-  plan::imagine_device("h200");
-  EXPECT_EQ(words(plan::layouts(deck, planned(deck), {}), "     8 ").size(), 9u);
+  EXPECT_EQ(words(plan::layouts(deck, planned(deck, {}, "h200"), {}), "     8 ").size(), 9u);
 }
 
 TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {
@@ -147,7 +142,7 @@ TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {
   EXPECT_NE(refusal.find("--ranks 8"), std::string::npos) << refusal;
   const auto mesh = workload::imagined_mesh(deck, 8);
   EXPECT_EQ(mesh->world().size(), 8);
-  EXPECT_EQ(plan::make_plan(deck, *mesh).accumulation, 2);
+  EXPECT_EQ(plan::make_plan(deck, *mesh).layout.accumulation, 2u);
   const deck::Deck teacher = deck_of("h100x8_distill_teacher");
   EXPECT_EQ(workload::imagined_mesh(teacher, 8)->data().size(), 2);
   EXPECT_THROW(workload::imagined_mesh(teacher, 3), UserError);
@@ -157,16 +152,17 @@ TEST_F(PlanTable, KnowsTheA100) {
   const deck::Deck deck = deck_of("h100_gpt350m");
   double before = 1e9;
   for (const char* device : {"h200", "h100", "a100"}) {
-    plan::imagine_device(device);
-    const plan::Plan plan = planned(deck);
+    const plan::Plan plan = planned(deck, {}, device);
     ASSERT_TRUE(plan.rate) << device;
     EXPECT_LT(plan.rate->first, before);
     before = plan.rate->first;
   }
-  EXPECT_NEAR(static_cast<double>(plan::planned_capacity().total_bytes) / (1 << 30), 79.2, 0.1);
-  plan::imagine_device("A100-40GB");
-  EXPECT_NEAR(static_cast<double>(plan::planned_capacity().total_bytes) / (1 << 30), 39.4, 0.1);
-  const std::string refusal = test::refusal([] { plan::imagine_device("v100"); });
+  EXPECT_NEAR(static_cast<double>(plan::PlannedDevice("A100").capacity().total_bytes) / (1 << 30),
+              79.2, 0.1);
+  EXPECT_NEAR(
+      static_cast<double>(plan::PlannedDevice("A100-40GB").capacity().total_bytes) / (1 << 30),
+      39.4, 0.1);
+  const std::string refusal = test::refusal([] { plan::PlannedDevice("v100"); });
   EXPECT_NE(refusal.find("H200, H100, A100-40GB, A100"), std::string::npos) << refusal;
 }
 

@@ -117,12 +117,6 @@ deck::Deck deck_of(const char* name, const Set& set) {
   return deck::read(fmt::format("{}/{}.in", TERN_SOURCE_DIR, name), set);
 }
 
-/// Plans are for this device again at the end.
-struct Imagined {
-  explicit Imagined(const char* device) { plan::imagine_device(device); }
-  ~Imagined() { plan::imagine_device(""); }
-};
-
 std::string parts(const plan::StepTime& t) {
   return fmt::format(
       "products {:.1f}, attention {:.1f}, passes {:.1f}, head {:.1f}, optimizer {:.1f}, exchange "
@@ -133,15 +127,15 @@ std::string parts(const plan::StepTime& t) {
 
 TEST(TrainingRate, IsNearTheMeasured) {
   for (const Measured& m : measured()) {
-    const Imagined device(m.device);
+    const plan::PlannedDevice device(m.device);
     deck::Deck deck = deck_of(m.deck, m.set);
     deck.output.directory = "none";
     const auto mesh = comm::Mesh::imagined(m.ranks);
-    plan::Plan plan = plan::make_plan(deck, *mesh);
-    if (m.rows) plan::set_data(plan, deck, m.ranks, *m.rows);
+    plan::Plan plan = plan::make_plan(deck, *mesh, device);
+    if (m.rows) plan::set_data(plan, m.ranks, 0, *m.rows);
     ASSERT_TRUE(plan.rate);
     const auto layout = workload::make_layout(deck, m.ranks.data);
-    const auto time = plan::step_time(deck, layout, m.ranks, plan.contents);
+    const auto time = plan::step_time(deck, layout, m.ranks, plan.contents, device);
     const std::string what =
         fmt::format("{:<26} {} x {} x {} {}{}: {:.0f}, measured {:.0f} ({:+.1f}%); a step: {}",
                     m.deck, m.ranks.data, m.ranks.tensor, m.ranks.pipeline, m.device,

@@ -66,7 +66,7 @@ BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices) {
   s.seconds = parts.seconds;
   s.sessions = parts.sessions;
   s.devices = devices;
-  s.device = plan::planned_device_name();
+  s.device = plan::PlannedDevice().name();
   s.dollars_per_gpu_hour = deck.cost.dollars_per_gpu_hour;
   return s;
 }

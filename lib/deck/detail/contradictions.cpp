@@ -4,6 +4,7 @@
 
 #include "deck/detail/assign.hpp"
 #include "deck/detail/contradictions.hpp"
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::deck::detail {
@@ -241,8 +242,7 @@ void check_refinement(const Deck& d, Contradictions& c) {
 
 /// Each place of dropout draws from a stream of its own (ops::DropoutKey).
 void check_dropout(const Deck& d, Contradictions& c) {
-  const std::int64_t steps = d.objective.kind == "refinement" ? d.objective.supervision_steps : 1;
-  const std::int64_t streams = 1 + 2 * d.model.layers * (d.model.inner_steps + 1) * steps;
+  const std::int64_t streams = 1 + 2 * d.model.layers * (d.model.inner_steps + 1) * scored_steps(d);
   constexpr std::int64_t most = 4096;
   c.check(d.model.dropout > 0 && streams > most,
           {"model.dropout", "model.layers", "model.inner_steps", "objective.supervision_steps"},

@@ -19,7 +19,6 @@ constexpr KnownDevice known[] = {
     {"A100-40GB", "A100-SXM4-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300},
     {"A100-40GB", "A100-PCIE-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300},
     {"A100", "A100", 312.0, 312.0, 19.5, 2.039, 79.2, 300}};
-const KnownDevice* imagined = nullptr;
 
 /// The driver's name of this rank's GPU; empty on the host.
 std::string driver_name() {
@@ -47,19 +46,16 @@ double KnownDevice::tflops(const std::string& compute) const {
   return compute == "fp8" ? tflops_fp8 : compute == "fp32" ? tflops_fp32 : tflops_bf16;
 }
 
-const KnownDevice* planned_device() { return imagined ? imagined : this_device(); }
-
 }  // namespace detail
 
-void imagine_device(const std::string& name) {
+PlannedDevice::PlannedDevice(const std::string& name) {
   std::string upper = name, names;
   std::transform(name.begin(), name.end(), upper.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  detail::imagined = nullptr;
   if (name.empty()) return;
   for (const detail::KnownDevice& one : detail::known) {
     if (upper == one.name) {
-      detail::imagined = &one;
+      elsewhere_ = &one;
       return;
     }
     if (names.find(one.name + std::string(",")) == std::string::npos)
@@ -69,21 +65,25 @@ void imagine_device(const std::string& name) {
              names.substr(0, names.size() - 2));
 }
 
-std::string planned_device_name() {
-  if (const detail::KnownDevice* device = detail::planned_device()) return device->name;
+const detail::KnownDevice* PlannedDevice::data_sheet() const {
+  return elsewhere_ ? elsewhere_ : detail::this_device();
+}
+
+std::string PlannedDevice::name() const {
+  if (const detail::KnownDevice* device = data_sheet()) return device->name;
   if (const std::string name = detail::driver_name(); !name.empty()) return name;
   return fmt::format("{}, {} threads", Device::name(), Device().concurrency());
 }
 
-bool planned_on_gpu() {
-  return detail::imagined || !std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
+bool PlannedDevice::is_gpu() const {
+  return elsewhere_ || !std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
 }
 
-DeviceCapacity planned_capacity() {
-  if (!detail::imagined) return device_capacity();
+DeviceCapacity PlannedDevice::capacity() const {
+  if (!elsewhere_) return device_capacity();
   constexpr double gib = 1024.0 * 1024.0 * 1024.0, taken = 1.1;  // seen on an H200 before a run
-  return {static_cast<std::size_t>((detail::imagined->gib - taken) * gib),
-          static_cast<std::size_t>(detail::imagined->gib * gib)};
+  return {static_cast<std::size_t>((elsewhere_->gib - taken) * gib),
+          static_cast<std::size_t>(elsewhere_->gib * gib)};
 }
 
 }  // namespace tern::plan

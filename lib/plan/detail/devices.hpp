@@ -14,7 +14,4 @@ struct KnownDevice {
   double tflops(const std::string& compute) const;  // by &precision compute
 };
 
-/// The imagined one, else that of this rank; null on the host and for others.
-const KnownDevice* planned_device();
-
 }  // namespace tern::plan::detail

@@ -6,7 +6,7 @@
 
 #include "deck/deck.hpp"
 
-namespace tern::campaign {
+namespace tern::plan::detail {
 
 /// ceil(epochs x rows / global).
 std::int64_t steps_of_epochs(std::int64_t epochs, std::size_t rows, std::int64_t global);
@@ -15,4 +15,4 @@ std::int64_t steps_of_epochs(std::int64_t epochs, std::size_t rows, std::int64_t
 /// steps (warmup, decay) contradicts their number.
 deck::Deck with_steps(deck::Deck deck, std::size_t rows, std::int64_t global);
 
-}  // namespace tern::campaign
+}  // namespace tern::plan::detail

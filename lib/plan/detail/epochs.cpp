@@ -1,8 +1,8 @@
-#include "campaign/epochs.hpp"
+#include "plan/detail/epochs.hpp"
 
 #include "base/error.hpp"
 
-namespace tern::campaign {
+namespace tern::plan::detail {
 
 std::int64_t steps_of_epochs(std::int64_t epochs, std::size_t rows, std::int64_t global) {
   TERN_REQUIRE(epochs > 0 && rows > 0 && global > 0);
@@ -14,7 +14,8 @@ deck::Deck with_steps(deck::Deck deck, std::size_t rows, std::int64_t global) {
       fmt::format("epochs = {} of {} rows, {} a step", deck.campaign.epochs, rows, global);
   deck.campaign.max_steps = steps_of_epochs(deck.campaign.epochs, rows, global);
   deck.campaign.epochs = 0;
-  return deck::parse(deck::print(deck, false), name);
+  deck::check(deck, name);
+  return deck;
 }
 
-}  // namespace tern::campaign
+}  // namespace tern::plan::detail

@@ -1,0 +1,33 @@
+#include "deck/objective_kind.hpp"
+
+#include "base/error.hpp"
+
+namespace tern::deck {
+namespace {
+
+using Samples = ObjectiveKind::Samples;
+
+const ObjectiveKind kinds[] = {
+    {.name = "causal", .samples = Samples::none, .exportable = true},
+    {.name = "block_diffusion", .samples = Samples::segments, .diffuses = true},
+    {.name = "refinement", .samples = Samples::none, .refines = true, .judged = true},
+    {.name = "supervised", .samples = Samples::conversations, .answers = true, .exportable = true}};
+
+}  // namespace
+
+const ObjectiveKind& kind_of(const Deck& deck) {
+  for (const ObjectiveKind& kind : kinds)
+    if (deck.objective.kind == kind.name) return kind;
+  TERN_REQUIRE(false, "objective kind '{}' passed the deck's check", deck.objective.kind);
+}
+
+std::int64_t scored_steps(const Deck& deck) {
+  return kind_of(deck).refines ? deck.objective.supervision_steps : 1;
+}
+
+std::string objective_name(const Deck& deck) {
+  const Objective& o = deck.objective;
+  return kind_of(deck).diffuses ? o.kind + ", " + o.hierarchy : o.kind;
+}
+
+}  // namespace tern::deck

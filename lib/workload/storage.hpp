@@ -1,0 +1,19 @@
+/// The storage type of &precision compute.
+#pragma once
+#include "base/error.hpp"
+#include "base/types.hpp"
+#include "deck/deck.hpp"
+
+namespace tern::workload {
+
+/// Calls work(T()) with the type of stored weights and activations: float for 'fp32'; bf16 for
+/// 'bf16', and for 'fp8', which is the precision of the products of the blocks' linear maps only.
+template <class Work>
+decltype(auto) with_storage(const deck::Deck& deck, const Work& work) {
+  const std::string& compute = deck.precision.compute;
+  if (compute == "bf16" || compute == "fp8") return work(bf16());
+  TERN_REQUIRE(compute == "fp32", "precision '{}'", compute);
+  return work(float());
+}
+
+}  // namespace tern::workload
