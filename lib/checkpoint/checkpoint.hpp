@@ -18,7 +18,7 @@ namespace tern::checkpoint {
 
 struct Tensor {
   /// "/model/layers/0/self_attn/q_proj/weight" or, of the optimizer, the state's name before it:
-  /// "/optimizer/exp_avg/model/layers/0/self_attn/q_proj/weight" (docs/checkpoints.md).
+  /// "/optimizer/exp_avg/model/layers/0/self_attn/q_proj/weight" (docs/checkpoint.md).
   std::string path;
   std::vector<std::size_t> shape;  // as a reader should see it
 };

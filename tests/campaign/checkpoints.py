@@ -1,8 +1,8 @@
-"""Checkpoints of real runs, read as docs/checkpoints.md says. Needs h5py.
+"""Checkpoints of real runs, read as docs/checkpoint.md says. Needs h5py.
 
-    checkpoints.py TRAINER MPIRUN DOCUMENT [unittest arguments]        DOCUMENT: docs/checkpoints.md
+    checkpoints.py TRAINER MPIRUN DOCUMENT [unittest arguments]        DOCUMENT: docs/checkpoint.md
 """
-import contextlib, io, os, re, sys
+import os, re, subprocess, sys
 
 DOCUMENT = os.path.abspath(sys.argv.pop(3))
 
@@ -68,17 +68,37 @@ class Checkpoints(Campaign):
                 self.assertGreater(np.abs(first).max(), 0)
                 np.testing.assert_allclose(second / 0.05, (first / 0.1) ** 2, rtol=1e-4, atol=1e-20)
 
-    def test_the_example_runs(self):
+    def test_the_examples_run(self):
+        self.run_trainer(*sets("optimizer.ema=0.9"))
+        os.makedirs(self.file("runs"))
+        os.symlink(self.file("run"), self.file("runs/quickstart"))
+        os.symlink("step_00000040", self.file("run/checkpoints/step_00001700"))
+        examples = re.findall(r"```python\n(.*?)```", self.text, re.S)
+        self.assertEqual(len(examples), 3)
+        said = "".join(self.say(sys.executable, "-c", example) for example in examples)
+        self.assertIn("step 40 of 'tiny'", said)
+        self.assertIn("kept: ema exp_avg exp_avg_sq", said)
+        update = re.search(r"q_proj/weight \(32, 32\) mean \|update\| / lr ([\d.]+)", said)
+        self.assertTrue(0 < float(update.group(1)) < 3, said)
+        self.assertGreater(int(re.search(r"(\d+) parameters", said).group(1)), 32 * 32)
+        self.assertGreater(float(re.search(r"largest difference (\S+)", said).group(1)), 0)
+        self.assertIn("best checkpoint: step_00000040", said)
+
+    def test_the_commands_run(self):
         self.run_trainer()
-        example, = re.findall(r"```python\n(.*?)```", self.text, re.S)
-        path, = re.findall(r'"(runs/\S+?/checkpoint\.h5)"', example)
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            exec(example.replace(path, self.file("run/checkpoints/step_00000040/checkpoint.h5")), {})
-        self.assertIn("step 40 of 'tiny'", said.getvalue())
-        self.assertIn("kept: exp_avg exp_avg_sq", said.getvalue())
-        update = re.search(r"q_proj/weight \(32, 32\) mean \|update\| / lr ([\d.]+)", said.getvalue())
-        self.assertTrue(0 < float(update.group(1)) < 3, said.getvalue())
+        os.makedirs(self.file("runs"))
+        os.symlink(self.file("run"), self.file("runs/quickstart"))
+        os.symlink("step_00000040", self.file("run/checkpoints/step_00001700"))
+        commands = re.findall(r"^    (h5\w+ .*runs/quickstart/.*)$", self.text, re.M)
+        self.assertEqual(len(commands), 4)
+        said = "".join(self.say(*command.split()) for command in commands)
+        for text in ("/model/layers/0/self_attn/q_proj/weight Dataset {32, 32}", "(0): 40", "CHECKSUM FLETCHER32"):
+            self.assertIn(text, said)
+
+    def say(self, *command):
+        done = subprocess.run(command, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
 
     def test_other_documents_name_no_other_path(self):
         root = os.path.dirname(os.path.dirname(DOCUMENT))
