@@ -27,7 +27,7 @@ if ! command -v apt-get >/dev/null; then
 This is neither Debian nor Ubuntu. Install what provides these packages of Debian:
   ${packages[*]}
 or build in the Spack environment of this folder:
-  spack env activate . && spack install && cmake --preset cpu && cmake --build --preset cpu
+  spack env activate . && spack install && cmake --preset cpu && cmake --build build/cpu
 TEXT
   exit 1
 fi
