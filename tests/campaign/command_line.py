@@ -1,4 +1,4 @@
-"""The first steps with the real programs: what needs no MPI, prompts, short runs, the best checkpoint, exports, README.
+"""The first steps with the real programs: what needs no MPI, prompts, short runs, the best checkpoint, exports, README and docs.
 
     command_line.py TRAINER MPIRUN PREPARE SOURCE [unittest arguments]        SOURCE: the folder of the project
 """
@@ -272,17 +272,83 @@ class Exports(Campaign):
 
 
 class Readme(Campaign):
-    def test_the_shortened_example_runs_as_printed(self):
-        with open(os.path.join(SOURCE, "README.md")) as f:
-            text = f.read()
-        block = re.search(r"Every deck runs smaller on a laptop.*?\n\n((?:    .*\n)+)", text).group(1)
-        self.assertIn("--set model.layers=", block)
-        os.symlink(os.path.join(SOURCE, "input"), self.file("input"))
+    """README.md and docs/: commands run, links lead somewhere, messages are the program's."""
+
+    DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(f"docs/{n}" for n in os.listdir(os.path.join(SOURCE, "docs")) if n.endswith(".md"))
+
+    def setUp(self):
+        super().setUp()
+        for name in ("input", "bench", "jobs", "docs", "README.md"):
+            os.symlink(os.path.join(SOURCE, name), self.file(name))
         os.symlink(TRAINER, self.file("trainer"))
         os.symlink(PREPARE, self.file("prepare"))
-        code, out, err = launch("bash", "-euc", block, cwd=self.path, timeout=500)
+
+    def text(self, name):
+        with open(os.path.join(SOURCE, name)) as f:
+            return f.read()
+
+    def commands(self, name):
+        """The lines of the indented code blocks, continued ones joined, without comments."""
+        lines = re.findall(r"^    (\S.*|  --.*)$", self.text(name), re.M)
+        return [re.sub(r"(^| +)#.*", "", line) for line in "\n".join(lines).replace("\\\n", " ").split("\n")]
+
+    def run_block(self, *lines, timeout=300):
+        code, out, err = launch("bash", "-euc", "\n".join(lines), cwd=self.path, timeout=timeout)
         self.assertEqual(code, 0, out[-3000:] + err)
-        self.assertIn("finished at step", out)
+        return out
+
+    def test_the_shortened_example_runs_as_printed(self):
+        block = re.search(r"Every deck runs smaller on a laptop.*?\n\n((?:    .*\n)+)", self.text("README.md")).group(1)
+        self.assertIn("--set model.layers=", block)
+        self.assertIn("finished at step", self.run_block(block, timeout=500))
+
+    def test_decks_are_shown_and_data_are_made_as_printed(self):
+        commands = self.commands("docs/usage.md")
+        shown = [c for c in commands if re.search(r" --(list|print-deck|dry-run|help)\b", c)]
+        made = [c for c in commands if c.startswith("./prepare text")]
+        self.assertGreater(len(shown), 4)
+        self.assertEqual(len(made), 1)
+        self.run_block("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "./prepare languages", *shown, *made)
+
+    def test_every_run_of_the_documents_has_options_and_values_that_decks_take(self):
+        with open(self.file("data/prompt.txt"), "w") as f:
+            f.write("a prompt")
+        count = 0
+        for name in self.DOCUMENTS:
+            for command in self.commands(name):
+                run = re.match(r"(?:srun .*?|mpirun -n \w+ )?(\./trainer input/.*|\./trainer bench/.*)$", command)
+                if run:
+                    self.run_block("N=2", re.sub(r"=N\b", "=$N", run.group(1).replace(" --print-deck", "")) + " --print-deck")
+                    count += 1
+        self.assertGreater(count, 25)
+
+    def test_scripts_and_links_are_there(self):
+        for name in self.DOCUMENTS:
+            folder = os.path.dirname(os.path.join(SOURCE, name))
+            for script in re.findall(r"\b((?:bench|jobs|docs)/\w+\.(?:py|sh))\b", self.text(name)):
+                self.assertTrue(os.path.exists(os.path.join(SOURCE, script)), f"{name}: {script}")
+            for link in re.findall(r"\]\(([^)]+)\)", self.text(name)):
+                path, _, anchor = link.partition("#")
+                where = os.path.normpath(os.path.join(folder, path)) if path else os.path.join(SOURCE, name)
+                self.assertTrue(os.path.exists(where), f"{name}: {link}")
+                if anchor:
+                    with open(where) as f:
+                        titles = re.findall(r"^#+ (.*)$", f.read(), re.M)
+                    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+                    self.assertIn(anchor, anchors, f"{name}: {link}")
+
+    def test_messages_of_the_troubleshooting_page_are_the_programs(self):
+        literals = []
+        for folder, _, names in os.walk(os.path.join(SOURCE, "lib")):
+            for name in names:
+                if name.endswith((".cpp", ".hpp")):
+                    with open(os.path.join(folder, name)) as f:
+                        for group in re.findall(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+', f.read()):
+                            literals.append("".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', group)))
+        messages = re.findall(r"^\| `([^`]+)` \|", self.text("docs/troubleshooting.md"), re.M)
+        self.assertGreater(len(messages), 40)
+        parts = [(message, [part.strip() for part in message.split("...")]) for message in messages]
+        self.assertEqual([m for m, all_of in parts if not any(all(p in literal for p in all_of) for literal in literals)], [])
 
 
 if __name__ == "__main__":
