@@ -6,6 +6,7 @@ import pathlib, re, sys
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 480, 310  # of a plot, as the trainer writes it
+PLAN_WIDTH = 310
 TERMS = ("parameter memory", "gradients", "optimizer states", "activations", "workspace", "data", "key-value cache")
 SIZE = r" {2,}([\d.]+ [KMG]?i?B)"
 
@@ -24,13 +25,13 @@ def plan_panel(run):
     log = (run / "log.txt").read_text()
     rows = [(term, re.search(rf"^ +{term}{SIZE}", log, re.M).group(1)) for term in TERMS]
     rows.append(("sum per rank", re.search(rf"^ +memory (?:a|per) rank{SIZE}", log, re.M).group(1)))
-    lines = ['<text x="240" y="40" text-anchor="middle" font-size="14">Memory plan (--dry-run), one rank</text>']
+    lines = [f'<text x="{PLAN_WIDTH / 2:g}" y="40" text-anchor="middle" font-size="14">Memory plan (--dry-run), one rank</text>']
     for i, (term, size) in enumerate(rows):
         y = 78 + 23 * i + (8 if i == len(TERMS) else 0)
-        lines.append(f'<text x="100" y="{y}" font-size="13">{escape(term)}</text>'
-                     f'<text x="380" y="{y}" font-size="13" text-anchor="end">{escape(size)}</text>')
+        lines.append(f'<text x="20" y="{y}" font-size="13">{escape(term)}</text>'
+                     f'<text x="{PLAN_WIDTH - 20}" y="{y}" font-size="13" text-anchor="end">{escape(size)}</text>')
     rule = 78 + 23 * len(TERMS) - 12
-    lines.append(f'<path d="M100,{rule} L380,{rule}" stroke="rgb(  0,   0,   0)" fill="none"/>')
+    lines.append(f'<path d="M20,{rule} L{PLAN_WIDTH - 20},{rule}" stroke="rgb(  0,   0,   0)" fill="none"/>')
     return "\n".join(lines)
 
 
@@ -40,5 +41,5 @@ panels = [panel(run, "loss"), panel(run, "exact_match"), plan_panel(run)]
 placed = "\n".join(f'<svg x="{i * WIDTH}" y="0" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">\n{body}\n</svg>'
                    for i, body in enumerate(panels))
 output.write_text('<svg role="img" aria-label="Quickstart: loss, problems solved, memory plan" '
-                  f'viewBox="0 0 {WIDTH * len(panels)} {HEIGHT}"\n xmlns="http://www.w3.org/2000/svg" '
+                  f'viewBox="0 0 {2 * WIDTH + PLAN_WIDTH} {HEIGHT}"\n xmlns="http://www.w3.org/2000/svg" '
                   f'xmlns:xlink="http://www.w3.org/1999/xlink">\n{style}\n{placed}\n</svg>\n')
