@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prompt distillation in miniature, from nothing to the gap table: a teacher is trained and answers under a prompt, a
-# student learns the answers without it, and both are judged on other sentences. After a build, in minutes:
+# Prompt distillation in miniature, from scratch to the gap table: a teacher is trained and answers under a prompt, a
+# student learns the answers without it, and both are scored on other sentences. After a build, in minutes:
 #
 #   jobs/distill_small.sh                 from the root of the project, or RANKS=2 jobs/distill_small.sh
-#   sbatch jobs/distill_small.sh          as a job; queued again and gone on with where it was stopped
+#   sbatch jobs/distill_small.sh          as a job; requeued and resumed when stopped
 #
-# What is done already is not done again: remove runs/distill_small_* to start anew.
+# Finished parts are not repeated: remove runs/distill_small_* to restart.
 #SBATCH --job-name=distill_small
 #SBATCH --nodes=1 --ntasks=2 --cpus-per-task=1
 #SBATCH --time=00:30:00

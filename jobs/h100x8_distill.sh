@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Prompt distillation on a node of eight H100 or H200: the teacher answers, the student learns, both are judged, in one
+# Prompt distillation on a node of eight H100 or H200: the teacher answers, the student learns, both are scored, in one
 # allocation. From the root of the project, after a build with the cuda preset, on the login node:
 #
 #   sbatch jobs/h100x8_distill.sh
 #
 # It reads the weights in models/Qwen3-30B-A3B-Instruct-2507 and models/Qwen3-4B (Transformers directories),
-# data/distill/sentences.txt (a sentence a line), data/distill/prompt.txt (the prompt, with {text} for the sentence) and
-# data/distill/test.jsonl ({"text", "label"} a line). A stopped job is queued again and goes on with where it was; what
-# is done already is not done again: remove runs/h100x8_distill_* to start anew. For a plan of either, on any machine:
-# ./trainer DECK --dry-run --device h100. Each rank takes the GPU of its number on the node: no --gpus-per-task.
+# data/distill/sentences.txt (one sentence per line), data/distill/prompt.txt (the prompt, with {text} for the sentence)
+# and data/distill/test.jsonl (one {"text", "label"} per line). A stopped job is requeued and resumes; finished parts are
+# not repeated: remove runs/h100x8_distill_* to restart. Plan of either, on any machine: ./trainer DECK --dry-run
+# --device h100. Each rank takes the GPU of its local rank: no --gpus-per-task.
 #SBATCH --job-name=h100x8_distill
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=02:00:00

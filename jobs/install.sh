@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what Tern needs and is not there, on Debian 12 and Ubuntu 24.04 (or newer).
+# Installs Tern's missing dependencies on Debian 12 and Ubuntu 24.04 (or newer).
 #
 #   jobs/install.sh            to build and run
-#   jobs/install.sh --tests    and to test: formatter, a one-node Slurm, Python environments
+#   jobs/install.sh --tests    to test as well: a one-node Slurm, Python environments
 #
-# Says what it does; does nothing when everything is there. Elsewhere it names the packages and ends with 1.
+# Prints what it does; does nothing when all is installed. On other systems it names the packages and exits with 1.
 set -euo pipefail
 
 packages=(

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Runs a deck on this machine, from nothing: installs what is missing, builds, makes the
-# data of the small decks, runs.
+# Runs a deck on this machine, from scratch: installs what is missing, builds, makes the data of the small decks, runs.
 #
 #   jobs/local.sh                                   input/quickstart.in: a small HDP, some minutes
 #   jobs/local.sh DECK [trainer options]            as jobs/local.sh input/quickstart.in --resume
 #   RANKS=2 jobs/local.sh DECK                      on two MPI ranks
 #   jobs/local.sh distill                           jobs/distill_small.sh: prompt distillation, some minutes
 #
-# CUDA is used where nvcc and a GPU are found; PRESET=cpu keeps to the processor.
+# CUDA is used where nvcc and a GPU are found; PRESET=cpu selects the CPU build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

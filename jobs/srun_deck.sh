@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What the job scripts of this folder have in common: runs a deck on the job's ranks and, where the trainer
-# was stopped by a signal or the end of the job's time (exit code 75, checkpoint written), queues the job
-# again. It then resumes from its newest checkpoint.
+# Shared by the job scripts of this folder: runs a deck on the job's ranks and requeues the job if the trainer was
+# stopped by a signal or the end of the job's time (exit code 75, checkpoint written). The run then resumes from its
+# newest checkpoint.
 #
 #   jobs/srun_deck.sh DECK [trainer options]     within a Slurm job, from the root of the project
 set -u
