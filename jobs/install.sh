@@ -48,7 +48,7 @@ echo "installing ${#missing[@]} packages: ${missing[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # apt-get, once no other process (automatic upgrades, another shell) holds one of its locks; for 15 minutes.
-# DPkg::Lock::Timeout alone does not wait for the locks of package lists and archives.
+# DPkg::Lock::Timeout does not wait for the locks of package lists and archives.
 apt() {
   for attempt in $(seq 180); do
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C \
