@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/timer.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/ops.hpp"
 
 namespace {
 using namespace tern;
@@ -30,14 +30,13 @@ class Attention {
     Kokkos::deep_copy(numbers_, mirror);
   }
   void forward() const {
-    ops::portable::attention_forward<T>(context_, pattern(), scale, queries(0), keys(0), keys(1),
-                                        queries(1), lse());
+    ops::attention_forward<T>(context_, pattern(), scale, queries(0), keys(0), keys(1), queries(1),
+                              lse());
     context_.fence("bench");
   }
   void backward() const {
-    ops::portable::attention_backward<T>(context_, pattern(), scale, queries(0), keys(0), keys(1),
-                                         queries(1), queries(2), lse(), delta(), queries(3),
-                                         keys(2), keys(3));
+    ops::attention_backward<T>(context_, pattern(), scale, queries(0), keys(0), keys(1), queries(1),
+                               queries(2), lse(), delta(), queries(3), keys(2), keys(3));
     context_.fence("bench");
   }
 

@@ -10,10 +10,10 @@
 #include <cstring>
 #include <string>
 
+#include "checks/detail/paged_rows.hpp"
 #include "measure.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/detail/check_serving.hpp"
 
 namespace {
 
@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
   const int rows = argc > 1 ? std::atoi(argv[1]) : 64, tokens = argc > 2 ? std::atoi(argv[2]) : 544;
   const bool candidates = argc > 3 && std::strcmp(argv[3], "candidates") == 0;
   const std::vector<std::pair<int, int>> sequences(static_cast<std::size_t>(rows), {tokens - 1, 1});
-  const ops::detail::CheckedRows host = ops::detail::checked_rows(sequences, P);
+  const checks::CheckedRows host = checks::checked_rows(sequences, P);
   const auto make = [](Arena& arena) { return ops::make_context(arena, true, "auto"); };
   const auto request = [&](Arena& arena, const ops::Context& context) {
     return Views(Buffers{arena, context}, host.positions.size(), host.pages, host.splits.size());
@@ -174,8 +174,8 @@ int main(int argc, char** argv) {
   Arena arena(measuring.bytes());
   const ops::Context context = make(arena);
   const Views views = request(arena, context);
-  ops::detail::Run<bf16> run(context, 1);
-  const ops::PagedRows on_device = ops::detail::device_rows(run, host);
+  checks::Run<bf16> run(context, 1);
+  const ops::PagedRows on_device = checks::device_rows(run, host);
   const auto ids = run.integers(std::vector<std::int32_t>(2 * host.positions.size(), 3));
   const auto lines = lines_of(context, views, on_device, ids, static_cast<double>(rows) * tokens);
   print_table(context, lines, rows);

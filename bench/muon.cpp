@@ -15,7 +15,7 @@
 
 #include "base/random.hpp"
 #include "base/timer.hpp"
-#include "ops/batched.hpp"
+#include "ops/optimizer.hpp"
 #include "optimizer/muon.hpp"
 
 namespace {

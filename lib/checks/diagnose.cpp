@@ -6,8 +6,8 @@
 
 #include "base/version.hpp"
 #include "checks/detail/rates.hpp"
+#include "checks/operations.hpp"
 #include "comm/waits.hpp"
-#include "ops/checks.hpp"
 
 namespace tern::checks {
 namespace {
@@ -106,7 +106,7 @@ bool print_checks(const ops::Context& context, const DiagnoseOptions& options, L
   log.line("  {:<30} {:<28} {:>9} {:>9} {:>9}  {}", "operation", "shape", "error", "portable",
            "bar", "verdict");
   int failed = 0;
-  for (const ops::CheckResult& r : ops::check_operations<Checked>(context, options.seed)) {
+  for (const checks::CheckResult& r : checks::check_operations<Checked>(context, options.seed)) {
     const char* verdict = r.passed()    ? "pass"
                           : !r.complete ? "FAIL: not all written"
                           : !r.repeats  ? "FAIL: does not repeat"

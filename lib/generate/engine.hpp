@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "model/transformer.hpp"
-#include "ops/serving.hpp"
+#include "ops/paged_cache.hpp"
 
 namespace tern::generate {
 

@@ -40,7 +40,7 @@ void draw(const ops::Context& context, const Parameter& p, std::uint64_t seed, c
   const std::size_t all = rows ? p.whole[1] : p.whole[0];
   const std::size_t first = rows ? p.first[0] * all + p.first[1] : p.first[0];
   Kokkos::parallel_for(
-      "draw_normal", Kokkos::RangePolicy<Device>(context.space, 0, to.extent(0)),
+      "tern::draw_normal", Kokkos::RangePolicy<Device>(context.space, 0, to.extent(0)),
       DrawNormal<V>{to, begin, p.shape.back(), all, first, p.init_mean, p.init_std, seed, p.place});
 }
 

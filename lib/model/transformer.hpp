@@ -13,7 +13,7 @@
 #include "model/detail/head.hpp"
 #include "model/parameters.hpp"
 #include "ops/ops.hpp"
-#include "ops/serving.hpp"
+#include "ops/paged_cache.hpp"
 
 namespace tern::model {
 

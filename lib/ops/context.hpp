@@ -11,15 +11,25 @@ namespace cuda {
 class Library;  // cuBLASLt and cuDNN handles, plans and their workspace
 }
 
+/// What an operation does to its result.
+enum class Write { overwrite, add };
+
 struct Context {
   Device space;  // all work of a campaign goes in order through this stream
-  std::shared_ptr<cuda::Library> library;  // null: portable kernels only
+  std::shared_ptr<cuda::Library> library;  // null: no native twins
   Vector<double> partial_sums;             // workspace of the sums over whole vectors
   /// Portable products give a row of x the same bits whatever rows are beside it. Slower than the
   /// BLAS, which may change kernels with the number of rows.
   bool row_invariant = false;
   /// No operation that is still in flight writes weights, so that products may read them early.
   bool constant_weights = false;
+
+  /// The same without native twins: operations are their portable definitions.
+  Context portable() const {
+    Context context = *this;
+    context.library.reset();
+    return context;
+  }
 
   void fence(const char* where) const { space.fence(where); }
   /// The stream as a cudaStream_t for comm; null on the host.

@@ -8,8 +8,7 @@
 /// the j-th of token n. R = N k rows, one a pair, sorted by expert and by pair within: the rows of
 /// expert e are [offsets(e), offsets(e + 1)).
 #pragma once
-#include "ops/context.hpp"
-#include "ops/ops.hpp"
+#include "ops/native.hpp"
 
 namespace tern::ops {
 
@@ -104,5 +103,35 @@ void tally_experts(const Context&, Vector<const std::int32_t> offsets,
 template <class A>
 void balance_experts(const Context&, double weight, std::size_t tokens, Matrix<const A> counts,
                      Matrix<const A> sums, Vector<A> balance, Vector<A> shares, Vector<A> loss);
+
+Twin<&route<bf16>> native_route;
+template <>
+inline constexpr auto twin<&route<bf16>> = in_cuda("tern::route", native_route);
+Twin<&sort_pairs> native_sort_pairs;
+template <>
+inline constexpr auto twin<&sort_pairs> = in_cuda("tern::sort_pairs", native_sort_pairs);
+Twin<&grouped_forward<bf16>> native_grouped_forward;
+template <>
+inline constexpr auto twin<&grouped_forward<bf16>> = in_cuda("tern::grouped_forward",
+                                                             native_grouped_forward);
+Twin<&grouped_backward_input<bf16>> native_grouped_backward_input;
+template <>
+inline constexpr auto twin<&grouped_backward_input<bf16>> = in_cuda("tern::grouped_backward_input",
+                                                                    native_grouped_backward_input);
+Twin<&grouped_backward_weight<bf16>> native_grouped_backward_weight;
+template <>
+inline constexpr auto twin<&grouped_backward_weight<bf16>> =
+    in_cuda("tern::grouped_backward_weight", native_grouped_backward_weight);
+Twin<&weighted_swiglu<bf16>> native_weighted_swiglu;
+template <>
+inline constexpr auto twin<&weighted_swiglu<bf16>> = in_cuda("tern::weighted_swiglu",
+                                                             native_weighted_swiglu);
+Twin<&weighted_swiglu_backward<bf16>> native_weighted_swiglu_backward;
+template <>
+inline constexpr auto twin<&weighted_swiglu_backward<bf16>> =
+    in_cuda("tern::weighted_swiglu_backward", native_weighted_swiglu_backward);
+Twin<&combine<bf16>> native_combine;
+template <>
+inline constexpr auto twin<&combine<bf16>> = in_cuda("tern::combine", native_combine);
 
 }  // namespace tern::ops

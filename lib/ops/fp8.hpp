@@ -3,11 +3,11 @@
 /// scaled as a whole, by a power of two from its largest magnitude at the time (current scaling);
 /// base/fp8.hpp. If an operand holds anything that is not finite, the whole product is NaN.
 ///
-/// The map is multiplied in T instead, by the operations of ops.hpp, unless N, I and O are all
-/// multiples of 16. portable:: rounds the operands to the 8-bit numbers and multiplies those in T,
-/// which loses nothing: bf16 holds them. cuda:: is cuBLASLt's 8-bit product.
+/// The map is multiplied in T instead, by the operations of linear.hpp, unless N, I and O are all
+/// multiples of 16. The portable definition rounds the operands to the 8-bit numbers and multiplies
+/// those in T, which loses nothing: bf16 holds them. The CUDA twin is cuBLASLt's 8-bit product.
 #pragma once
-#include "ops/ops.hpp"
+#include "ops/linear.hpp"
 
 namespace tern::ops {
 
@@ -42,5 +42,14 @@ template <class T>
 void fp8_linear_backward(const Context&, const Fp8Workspace<T>&, Matrix<const T> dy,
                          Matrix<const T> x, Matrix<const T> w, Matrix<T> dx,
                          Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias);
+
+Twin<&fp8_linear_forward<bf16>> native_fp8_linear_forward;
+template <>
+inline constexpr auto twin<&fp8_linear_forward<bf16>> = in_cuda("tern::fp8_linear_forward",
+                                                                native_fp8_linear_forward);
+Twin<&fp8_linear_backward<bf16>> native_fp8_linear_backward;
+template <>
+inline constexpr auto twin<&fp8_linear_backward<bf16>> = in_cuda("tern::fp8_linear_backward",
+                                                                 native_fp8_linear_backward);
 
 }  // namespace tern::ops

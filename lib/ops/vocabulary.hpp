@@ -3,7 +3,7 @@
 /// compute what embedding_* and head_loss_* of ops.hpp do. Legend and rules as there. Portable
 /// kernels on every backend.
 #pragma once
-#include "ops/ops.hpp"
+#include "ops/loss.hpp"
 
 namespace tern::ops {
 

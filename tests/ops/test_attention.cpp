@@ -5,7 +5,7 @@
 #include "attention_reference.hpp"
 #include "base/error.hpp"
 #include "golden/golden.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/ops.hpp"
 
 namespace tern {
 namespace {
@@ -53,15 +53,15 @@ struct OnDevice {
     }
   }
   void forward() {
-    ops::portable::attention_forward<T>(context, c.pattern, scale, q.view(), k.view(), v.view(),
-                                        out.view(), lse.view());
+    ops::attention_forward<T>(context, c.pattern, scale, q.view(), k.view(), v.view(), out.view(),
+                              lse.view());
     context.fence("test");
     out.download();
   }
   void backward() {
-    ops::portable::attention_backward<T>(context, c.pattern, scale, q.view(), k.view(), v.view(),
-                                         out.view(), dout.view(), lse.view(), delta.view(),
-                                         dq.view(), dk.view(), dv.view());
+    ops::attention_backward<T>(context, c.pattern, scale, q.view(), k.view(), v.view(), out.view(),
+                               dout.view(), lse.view(), delta.view(), dq.view(), dk.view(),
+                               dv.view());
     context.fence("test");
     dq.download(), dk.download(), dv.download();
   }

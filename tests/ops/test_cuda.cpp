@@ -7,14 +7,15 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "checks/detail/run.hpp"
+#include "checks/operations.hpp"
 #include "ops/check.hpp"
-#include "ops/checks.hpp"
-#include "ops/detail/check_run.hpp"
-#include "ops/fp8.hpp"
-#include "ops/serving.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::ops {
 namespace {
+
+using checks::CheckResult;
 
 #if defined(KOKKOS_ENABLE_CUDA)
 using Storage = bf16;
@@ -31,7 +32,7 @@ std::size_t planned_bytes() {
 void expect_all(const char* attention, std::uint64_t seed) {
   Arena arena(planned_bytes());
   const Context context = make_context(arena, true, attention);
-  const auto results = check_operations<Storage>(context, seed);
+  const auto results = checks::check_operations<Storage>(context, seed);
   ASSERT_GT(results.size(), 50u);
   for (const CheckResult& r : results)
     EXPECT_TRUE(r.passed()) << r.operation << " (" << r.shape << "): error " << r.error << ", bar "
@@ -78,16 +79,14 @@ TEST(Fp8, what_is_not_finite_is_not_lost) {
 TEST(SampleRows, draws_what_the_portable_operation_draws) {
   constexpr std::size_t B = 37, V = 50008;
   Arena arena(planned_bytes());
-  const Context fast = make_context(arena, true, "auto");
-  Context plain = fast;
-  plain.library.reset();
+  const Context fast = make_context(arena, true, "auto"), plain = fast.portable();
   const Sampling choices[] = {{0, 1, 0, 1},    {1, 1, 0, 2},       {0.7, 0.9, 0, 3},
                               {1.3, 1, 50, 4}, {0.8, 0.95, 20, 5}, {1, 1e-9, 0, 6},
                               {2, 0.5, 1, 7}};
   std::size_t all = 0, alike = 0;
   for (const double deviation : {0.2, 1.0, 5.0})
     for (const Sampling& choice : choices) {
-      detail::Run<bf16> run(fast, 9);
+      checks::Run<bf16> run(fast, 9);
       test::Numbers values = test::normal_numbers(B * V, 5, deviation);
       const long double none = -std::numeric_limits<double>::infinity();
       std::fill_n(values.begin(), V, none);                   // nothing to draw

@@ -4,7 +4,7 @@
 #include "attention_reference.hpp"
 #include "base/error.hpp"
 #include "golden/golden.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/ops.hpp"
 
 namespace tern {
 namespace {
@@ -55,11 +55,11 @@ HeadNorm operation(Inputs& in) {
   const Vector<A> r(rstd.data.data(), rstd.data.size()),
       sums(partial.data.data(), partial.data.size());
   const Vector<T> scale(gain.view().data(), in.shape[3]);
-  ops::portable::head_norm_forward<T>(context, x.view(), scale, in.eps, copy, r);
+  ops::head_norm_forward<T>(context, x.view(), scale, in.eps, copy, r);
   context.fence("test");
   EXPECT_EQ(saved.download(), in.x);
-  ops::portable::head_norm_backward<T>(context, dx.view(), copy, scale, r,
-                                       Vector<A>(dgain.view().data(), in.shape[3]), sums);
+  ops::head_norm_backward<T>(context, dx.view(), copy, scale, r,
+                             Vector<A>(dgain.view().data(), in.shape[3]), sums);
   context.fence("test");
   EXPECT_TRUE(x.surroundings_untouched() && dx.surroundings_untouched());
   HeadNorm result{x.download(), dx.download(), dgain.download()};

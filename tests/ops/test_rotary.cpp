@@ -4,7 +4,7 @@
 #include "attention_reference.hpp"
 #include "base/error.hpp"
 #include "golden/golden.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/ops.hpp"
 
 namespace tern {
 namespace {
@@ -24,8 +24,8 @@ class Rotary : public testing::Test {
     tensor.host = x;
     tensor.upload();
     rounded_input = tensor.host;
-    ops::portable::rotary_table<A>(context, base, table.view());
-    ops::portable::rotary<T>(context, tensor.view(), table.view(), {first}, direction);
+    ops::rotary_table<A>(context, base, table.view());
+    ops::rotary<T>(context, tensor.view(), table.view(), {first}, direction);
     context.fence("test");
     EXPECT_TRUE(tensor.surroundings_untouched());
     return tensor.download();
@@ -102,12 +102,12 @@ TYPED_TEST(Rotary, RowsMayNameTheirPositions) {
   std::copy(named.begin(), named.end(), mirror.data());
   Kokkos::deep_copy(positions, mirror);
   Statistics<Accumulate<T>> table(50, 10);
-  ops::portable::rotary_table<Accumulate<T>>(this->context, 10000, table.view());
+  ops::rotary_table<Accumulate<T>>(this->context, 10000, table.view());
   for (const Direction direction : {Direction::forward, Direction::backward}) {
     Tensor<T> tensor(2, 9, 3, 10, 4, 6);
     tensor.host = x;
     tensor.upload();
-    ops::portable::rotary<T>(this->context, tensor.view(), table.view(), {0, positions}, direction);
+    ops::rotary<T>(this->context, tensor.view(), table.view(), {0, positions}, direction);
     this->context.fence("test");
     EXPECT_TRUE(tensor.surroundings_untouched());
     const std::vector<double> turned = tensor.download();
@@ -125,7 +125,7 @@ TEST(RotaryTable, IsExactFarOut) {
   const int context_length = 100000, size = 8;
   Statistics<float> table(context_length, size);
   ops::Context context;
-  ops::portable::rotary_table<float>(context, 1e6, table.view());
+  ops::rotary_table<float>(context, 1e6, table.view());
   context.fence("test");
   const auto values = table.download();
   for (int position : {0, 1, 4095, 99999})
@@ -142,9 +142,8 @@ TEST(RotaryTable, TooShortIsAnError) {
   Tensor<float> x(1, 5, 1, 4);
   Statistics<float> table(8, 4);
   ops::Context context;
-  EXPECT_THROW(
-      ops::portable::rotary<float>(context, x.view(), table.view(), {4}, Direction::forward),
-      InternalError);
+  EXPECT_THROW(ops::rotary<float>(context, x.view(), table.view(), {4}, Direction::forward),
+               InternalError);
 }
 
 }  // namespace

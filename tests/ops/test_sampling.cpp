@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "golden/golden.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/ops.hpp"
 
 namespace tern {
 namespace {
@@ -41,10 +41,9 @@ class Sampler {
     Kokkos::deep_copy(request_, mirror);
   }
   std::vector<int> draw(const Sampling& options, std::size_t vocabulary, int position = 0) const {
-    ops::portable::sample<T>(ops::Context{}, options,
-                             Matrix<const T>(logits_.data(), rows_, columns_), vocabulary,
-                             Vector<const std::int32_t>(request_.data(), rows_), position,
-                             Vector<std::int32_t>(token_.data(), rows_));
+    ops::sample<T>(ops::Context{}, options, Matrix<const T>(logits_.data(), rows_, columns_),
+                   vocabulary, Vector<const std::int32_t>(request_.data(), rows_), position,
+                   Vector<std::int32_t>(token_.data(), rows_));
     Kokkos::fence();
     auto mirror = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), token_);
     return {mirror.data(), mirror.data() + rows_};

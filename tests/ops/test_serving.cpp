@@ -1,9 +1,9 @@
 // The operations of the generation engine: a row's bits do not depend on the rows beside it, on how
 // its sequence was cut, or on where its pages lie; and they are attention's.
-#include "ops/serving.hpp"
+#include "ops/paged_cache.hpp"
 
+#include "checks/detail/paged_rows.hpp"
 #include "ops/check.hpp"
-#include "ops/detail/check_serving.hpp"
 
 namespace tern {
 namespace {
@@ -80,7 +80,7 @@ Numbers attend_in_pieces(const std::vector<int>& pieces, std::size_t P, std::siz
     // Another sequence's rows come first: they are of no consequence, in pages of their own.
     std::vector<std::pair<int, int>> sequences(company, {3, 1});
     sequences.emplace_back(first, rows);
-    ops::detail::CheckedRows host = ops::detail::checked_rows(sequences, static_cast<int>(P));
+    checks::CheckedRows host = checks::checked_rows(sequences, static_cast<int>(P));
     for (std::size_t i = 0; i < host.tables.size(); ++i)
       host.tables[i] = i < company ? 0 : static_cast<std::int32_t>(pages - 1 + company - i);
     const auto iP = static_cast<std::int32_t>(P);
@@ -88,7 +88,7 @@ Numbers attend_in_pieces(const std::vector<int>& pieces, std::size_t P, std::siz
       host.places[n] =
           host.tables[static_cast<std::size_t>(host.table_of[n] + host.positions[n] / iP)] * iP +
           (n < company ? static_cast<std::int32_t>(n) : host.positions[n] % iP);
-    ops::detail::Run<T> run(context, 1);
+    checks::Run<T> run(context, 1);
     const std::size_t N = host.positions.size();
     Numbers own(N * width, 0.5L);
     const Numbers source = all.get();
@@ -96,7 +96,7 @@ Numbers attend_in_pieces(const std::vector<int>& pieces, std::size_t P, std::siz
                 static_cast<std::size_t>(rows) * width,
                 own.begin() + static_cast<std::ptrdiff_t>(company * width));
     const Array<T> qkv(N, width, own), out(N, H * E);
-    const ops::PagedRows on_device = ops::detail::device_rows(run, host);
+    const ops::PagedRows on_device = checks::device_rows(run, host);
     const Vector<Accumulate<T>> partial =
         run.template workspace<Accumulate<T>>(ops::paged_partials(host.splits.size(), H, E));
     ops::paged_store<T>(context, on_device, qkv.matrix(), H, {{}, {}, 0, table.matrix()}, cache);
@@ -152,7 +152,7 @@ TEST(SampleRows, DrawsAsSampleDoesWithEachRowsOwnNumbers) {
     numbers.push_back(b % 5);
     requests.push_back(b * 17);
   }
-  ops::detail::Run<float> run(context, 1);
+  checks::Run<float> run(context, 1);
   const Vector<std::int32_t> drawn = run.workspace<std::int32_t>(B);
   const Vector<std::int32_t> once = run.workspace<std::int32_t>(B);
   ops::sample_rows<float>(context, options, logits.matrix(), V - 3, run.integers(ids),

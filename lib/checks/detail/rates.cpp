@@ -32,7 +32,8 @@ template <class T>
 void fill(const ops::Context& context, const Matrix<T>& m) {
   T* to = m.data();
   Kokkos::parallel_for(
-      "fill", Kokkos::RangePolicy<Device>(context.space, 0, static_cast<std::int64_t>(m.size())),
+      "tern::fill",
+      Kokkos::RangePolicy<Device>(context.space, 0, static_cast<std::int64_t>(m.size())),
       KOKKOS_LAMBDA(const std::int64_t i) {
         const Random4 draw = philox(1, Stream::test, 0, 0, static_cast<std::uint32_t>(i));
         to[i] = static_cast<T>(uniform(draw.word[0]) - 0.5f);

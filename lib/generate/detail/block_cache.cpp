@@ -56,7 +56,7 @@ void BlockCache<T>::store(const ops::Context& context, std::size_t layer, const 
                           std::size_t row_stride, Vector<const std::int32_t> places) const {
   const std::size_t width = heads_ * head_size_;
   T* keys = data_.data() + 2 * layer * data_.extent(1);
-  for_each(context, "store_keys_and_values", places.extent(0) * 2 * width,
+  for_each(context, "tern::store_keys_and_values", places.extent(0) * 2 * width,
            Store<T>{both, static_cast<std::int64_t>(row_stride), static_cast<std::int64_t>(width),
                     places, keys, keys + data_.extent(1)});
 }
@@ -68,7 +68,7 @@ void BlockCache<T>::exchange(const ops::Context& context, std::size_t a, std::si
                a, b, slots_, tokens, tokens_);
   const std::size_t width = heads_ * head_size_, count = tokens * width;
   if (a == b || count == 0) return;
-  for_each(context, "exchange_slots", data_.extent(0) * count,
+  for_each(context, "tern::exchange_slots", data_.extent(0) * count,
            Exchange<T>{data_, static_cast<std::int64_t>(a * tokens_ * width),
                        static_cast<std::int64_t>(b * tokens_ * width),
                        static_cast<std::int64_t>(count)});

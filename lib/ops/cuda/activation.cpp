@@ -1,8 +1,8 @@
-#include "ops/cuda/cuda.hpp"
+#include "ops/activation.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -87,15 +87,15 @@ bool row_grid(std::size_t rows, std::size_t width, dim3& grid) {
 
 }  // namespace
 
-void activation_forward(const Context& context, Activation kind, Matrix<const bf16> x,
-                        Matrix<bf16> y) {
-  if (y.size() == 0) return;
+bool native_activation_forward(const Context& context, Activation kind, Matrix<const bf16> x,
+                               Matrix<bf16> y) {
+  if (y.size() == 0) return true;
   const std::size_t width = y.extent(1), packs = y.size() / pack_size;
   const auto stream = stream_of(context);
   dim3 grid;
   if (!all_aligned(x.data(), y.data()) || width % pack_size != 0 ||
       !row_grid(y.extent(0), width, grid))
-    return portable::activation_forward<bf16>(context, kind, x, y);
+    return false;
   const unsigned flat = blocks_for(packs, block_threads);
   if (kind == Activation::swiglu)
     launch_early("activation_forward", &swiglu_forward, grid, block_threads, 0, stream, x.data(),
@@ -105,17 +105,18 @@ void activation_forward(const Context& context, Activation kind, Matrix<const bf
   else
     forward<Relu2><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs);
   check_launch("activation_forward");
+  return true;
 }
 
-void activation_backward(const Context& context, Activation kind, Matrix<const bf16> x,
-                         Matrix<const bf16> dy, Matrix<bf16> dx) {
-  if (dy.size() == 0) return;
+bool native_activation_backward(const Context& context, Activation kind, Matrix<const bf16> x,
+                                Matrix<const bf16> dy, Matrix<bf16> dx) {
+  if (dy.size() == 0) return true;
   const std::size_t width = dy.extent(1), packs = dy.size() / pack_size;
   const auto stream = stream_of(context);
   dim3 grid;
   if (!all_aligned(x.data(), dy.data(), dx.data()) || width % pack_size != 0 ||
       !row_grid(dy.extent(0), width, grid))
-    return portable::activation_backward<bf16>(context, kind, x, dy, dx);
+    return false;
   const unsigned flat = blocks_for(packs, block_threads);
   if (kind == Activation::swiglu)
     swiglu_backward<<<grid, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), width);
@@ -124,6 +125,7 @@ void activation_backward(const Context& context, Activation kind, Matrix<const b
   else
     backward<Relu2><<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs);
   check_launch("activation_backward");
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -1,10 +1,10 @@
 #include <cmath>
 
-#include "ops/cuda/cuda.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/optimizer.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -56,14 +56,12 @@ __global__ void update(Update a) {
 
 }  // namespace
 
-void adamw_update(const Context& context, const AdamW& options, Vector<float> master,
-                  Vector<const float> gradient, Vector<const float> gradient_scale, Vector<float> m,
-                  Vector<float> v, Vector<bf16> copy) {
-  if (master.size() == 0) return;
+bool native_adamw_update(const Context& context, const AdamW& options, Vector<float> master,
+                         Vector<const float> gradient, Vector<const float> gradient_scale,
+                         Vector<float> m, Vector<float> v, Vector<bf16> copy) {
+  if (master.size() == 0) return true;
   bf16* copy_data = copy.size() ? copy.data() : nullptr;
-  if (!all_aligned(master.data(), gradient.data(), m.data(), v.data(), copy_data))
-    return portable::adamw_update<bf16>(context, options, master, gradient, gradient_scale, m, v,
-                                        copy);
+  if (!all_aligned(master.data(), gradient.data(), m.data(), v.data(), copy_data)) return false;
   const double t = static_cast<double>(options.step);
   const Update a{master.data(),
                  m.data(),
@@ -81,6 +79,7 @@ void adamw_update(const Context& context, const AdamW& options, Vector<float> ma
   const std::size_t threads = divide_up<std::size_t>(a.n, group);
   update<<<blocks_for(threads, block_threads), block_threads, 0, stream_of(context)>>>(a);
   check_launch("adamw_update");
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -1,13 +1,12 @@
-/// Attention through cuDNN where it serves the pattern and the shape, else through our own kernels,
-/// else through the portable ones.
-#include "ops/cuda/cuda.hpp"
+/// Attention through cuDNN where it serves the pattern and the shape, else through our own kernels.
+#include "ops/attention.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/pattern_attention.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -69,29 +68,30 @@ bool own_kernels_serve(const Library& library, const Pattern& pattern, double sc
 
 }  // namespace
 
-void attention_forward(const Context& context, const Pattern& pattern, double scale,
-                       Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
-                       Heads<bf16> out, Matrix<float> lse) {
-  if (out.size() == 0) return;
+bool native_attention_forward(const Context& context, const Pattern& pattern, double scale,
+                              Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
+                              Heads<bf16> out, Matrix<float> lse) {
+  if (out.size() == 0) return true;
   const bool aligned = suit(q, k, v, out);
   CudnnAttention* cudnn = context.library->attention();
   if (cudnn && aligned && whole_sequences(pattern, q, k)) {
     const AttentionShape shape = shape_of(pattern, scale, q, k);
     if (cudnn->forward(work_of(context), shape,
                        {tensor(q), tensor(k), tensor(v), tensor(out), lse.data()}))
-      return;
+      return true;
     refused(*context.library, shape);
   }
-  if (aligned && own_kernels_serve(*context.library, pattern, scale, q))
-    return pattern_attention_forward(context, pattern, scale, q, k, v, out, lse);
-  portable::attention_forward<bf16>(context, pattern, scale, q, k, v, out, lse);
+  if (!aligned || !own_kernels_serve(*context.library, pattern, scale, q)) return false;
+  pattern_attention_forward(context, pattern, scale, q, k, v, out, lse);
+  return true;
 }
 
-void attention_backward(const Context& context, const Pattern& pattern, double scale,
-                        Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
-                        Heads<const bf16> out, Heads<const bf16> dout, Matrix<const float> lse,
-                        Matrix<float> delta, Heads<bf16> dq, Heads<bf16> dk, Heads<bf16> dv) {
-  if (out.size() == 0) return;
+bool native_attention_backward(const Context& context, const Pattern& pattern, double scale,
+                               Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
+                               Heads<const bf16> out, Heads<const bf16> dout,
+                               Matrix<const float> lse, Matrix<float> delta, Heads<bf16> dq,
+                               Heads<bf16> dk, Heads<bf16> dv) {
+  if (out.size() == 0) return true;
   const bool aligned = suit(q, k, v, out, dout, dq, dk, dv);
   CudnnAttention* cudnn = context.library->attention();
   if (cudnn && aligned && whole_sequences(pattern, q, k)) {
@@ -99,14 +99,12 @@ void attention_backward(const Context& context, const Pattern& pattern, double s
     if (cudnn->backward(work_of(context), shape,
                         {tensor(q), tensor(k), tensor(v), tensor(out), tensor(dout), tensor(dq),
                          tensor(dk), tensor(dv), lse.data()}))
-      return;
+      return true;
     refused(*context.library, shape);
   }
-  if (aligned && own_kernels_serve(*context.library, pattern, scale, q))
-    return pattern_attention_backward(context, pattern, scale, q, k, v, out, dout, lse, delta, dq,
-                                      dk, dv);
-  portable::attention_backward<bf16>(context, pattern, scale, q, k, v, out, dout, lse, delta, dq,
-                                     dk, dv);
+  if (!aligned || !own_kernels_serve(*context.library, pattern, scale, q)) return false;
+  pattern_attention_backward(context, pattern, scale, q, k, v, out, dout, lse, delta, dq, dk, dv);
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

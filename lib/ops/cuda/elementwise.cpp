@@ -1,8 +1,8 @@
-#include "ops/cuda/cuda.hpp"
+#include "ops/elementwise.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -47,32 +47,33 @@ __global__ void convert_packs(const From* from, To* to, std::size_t n) {
 }
 
 template <class From, class To>
-void convert_any(const Context& context, Vector<const From> from, Vector<To> to) {
+bool convert_any(const Context& context, Vector<const From> from, Vector<To> to) {
   const std::size_t n = to.size();
-  if (n == 0) return;
-  if (!all_aligned(from.data(), to.data())) return portable::convert<From, To>(context, from, to);
+  if (n == 0) return true;
+  if (!all_aligned(from.data(), to.data())) return false;
   convert_packs<<<blocks_for(divide_up<std::size_t>(n, pack_size), block_threads), block_threads, 0,
                   stream_of(context)>>>(from.data(), to.data(), n);
   check_launch("convert");
+  return true;
 }
 
 }  // namespace
 
-void add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {
-  if (y.size() == 0) return;
-  if (!all_aligned(x.data(), y.data()) || y.size() % pack_size != 0)
-    return portable::add<bf16>(context, x, y);
+bool native_add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {
+  if (y.size() == 0) return true;
+  if (!all_aligned(x.data(), y.data()) || y.size() % pack_size != 0) return false;
   const std::size_t packs = y.size() / pack_size;
   add_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
       x.data(), y.data(), packs);
   check_launch("add");
+  return true;
 }
 
-void sum(const Context& context, Matrix<const bf16> a, Matrix<const bf16> b, Matrix<const bf16> c,
-         Matrix<bf16> to) {
-  if (to.size() == 0) return;
+bool native_sum(const Context& context, Matrix<const bf16> a, Matrix<const bf16> b,
+                Matrix<const bf16> c, Matrix<bf16> to) {
+  if (to.size() == 0) return true;
   if (!all_aligned(a.data(), b.data(), c.data(), to.data()) || to.extent(1) % pack_size != 0)
-    return portable::sum<bf16>(context, a, b, c, to);
+    return false;
   const std::size_t width = to.extent(1) / pack_size, packs = to.size() / pack_size;
   const auto term = [&](const Matrix<const bf16>& m) {
     return Term{m.size() == 0 ? nullptr : m.data(), m.extent(0) == 1 ? 0 : width};
@@ -80,13 +81,15 @@ void sum(const Context& context, Matrix<const bf16> a, Matrix<const bf16> b, Mat
   sum_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
       term(a), term(b), term(c), to.data(), width, packs);
   check_launch("sum");
+  return true;
 }
 
-void convert(const Context& context, Vector<const float> from, Vector<bf16> to) {
-  convert_any<float, bf16>(context, from, to);
-}
-void convert(const Context& context, Vector<const bf16> from, Vector<float> to) {
-  convert_any<bf16, float>(context, from, to);
+bool native_narrow(const Context& context, Vector<const float> from, Vector<bf16> to) {
+  return convert_any<float, bf16>(context, from, to);
 }
 
-}  // namespace tern::ops::cuda
+bool native_widen(const Context& context, Vector<const bf16> from, Vector<float> to) {
+  return convert_any<bf16, float>(context, from, to);
+}
+
+}  // namespace tern::ops

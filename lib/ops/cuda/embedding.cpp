@@ -1,9 +1,9 @@
-#include "ops/cuda/cuda.hpp"
+#include "ops/embedding.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -106,14 +106,13 @@ __global__ void sum_positions(const bf16* dx, int sequences, int tokens, int wid
 
 }  // namespace
 
-void embedding_forward(const Context& context, Vector<const std::int32_t> tokens,
-                       Matrix<const bf16> table, Matrix<const bf16> positions,
-                       std::size_t tokens_per_sequence, int first, Matrix<bf16> x) {
-  if (x.size() == 0) return;
+bool native_embedding_forward(const Context& context, Vector<const std::int32_t> tokens,
+                              Matrix<const bf16> table, Matrix<const bf16> positions,
+                              std::size_t tokens_per_sequence, int first, Matrix<bf16> x) {
+  if (x.size() == 0) return true;
   const bf16* positions_data = positions.size() ? positions.data() : nullptr;
   if (x.extent(1) % pack_size != 0 || !all_aligned(table.data(), positions_data, x.data()))
-    return portable::embedding_forward<bf16>(context, tokens, table, positions, tokens_per_sequence,
-                                             first, x);
+    return false;
   const Gather a{tokens.data(),
                  table.data(),
                  positions_data,
@@ -125,20 +124,20 @@ void embedding_forward(const Context& context, Vector<const std::int32_t> tokens
   gather<<<blocks_for(x.size() / pack_size, block_threads), block_threads, 0, stream_of(context)>>>(
       a);
   check_launch("embedding_forward");
+  return true;
 }
 
-void embedding_backward(const Context& context, Vector<const std::int32_t> tokens,
-                        Vector<const std::int32_t> order, Matrix<const bf16> dx,
-                        std::size_t tokens_per_sequence, Matrix<float> dtable,
-                        Matrix<float> dpositions) {
-  if (dx.size() == 0) return;
+bool native_embedding_backward(const Context& context, Vector<const std::int32_t> tokens,
+                               Vector<const std::int32_t> order, Matrix<const bf16> dx,
+                               std::size_t tokens_per_sequence, Matrix<float> dtable,
+                               Matrix<float> dpositions) {
+  if (dx.size() == 0) return true;
   const int rows = static_cast<int>(dx.extent(0)), width = static_cast<int>(dx.extent(1));
   const auto segments = static_cast<unsigned>(divide_up(rows, segment_rows));
   float* dpositions_data = dpositions.size() ? dpositions.data() : nullptr;
   if (width % pack_size != 0 || !all_aligned(dx.data(), dtable.data(), dpositions_data) ||
       std::size_t(segments) * width * sizeof(float) > Library::workspace_bytes)
-    return portable::embedding_backward<bf16>(context, tokens, order, dx, tokens_per_sequence,
-                                              dtable, dpositions);
+    return false;
   const auto stream = stream_of(context);
   const unsigned wide = blocks_for(static_cast<std::size_t>(width) / pack_size, block_threads);
   const Scatter a{tokens.data(),
@@ -157,6 +156,7 @@ void embedding_backward(const Context& context, Vector<const std::int32_t> token
         dpositions_data);
   }
   check_launch("embedding_backward");
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -1,9 +1,8 @@
-#include "ops/cuda/experts.hpp"
-
+#include "ops/experts.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/portable/experts.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -195,12 +194,12 @@ __global__ void combine_packs(const bf16* values, const std::int32_t* rows, int 
 
 }  // namespace
 
-void route(const Context& context, bool renormalise, Matrix<const bf16> logits,
-           Matrix<float> probabilities, Matrix<float> weights, Matrix<std::int32_t> experts) {
+bool native_route(const Context& context, bool renormalise, Matrix<const bf16> logits,
+                  Matrix<float> probabilities, Matrix<float> weights,
+                  Matrix<std::int32_t> experts) {
   const std::size_t rows = logits.extent(0), count = logits.extent(1);
-  if (rows == 0) return;
-  if (count > most_experts)
-    return portable::route<bf16>(context, renormalise, logits, probabilities, weights, experts);
+  if (rows == 0) return true;
+  if (count > most_experts) return false;
   const auto with = [&](auto shares) {
     route_rows<shares()>
         <<<blocks_for(rows, row_warps), row_warps * warp_size, 0, stream_of(context)>>>(
@@ -214,53 +213,58 @@ void route(const Context& context, bool renormalise, Matrix<const bf16> logits,
   else
     with(std::integral_constant<int, 8>());
   check_launch("route");
+  return true;
 }
 
-void sort_pairs(const Context& context, const Routing& routing) {
+bool native_sort_pairs(const Context& context, const Routing& routing) {
   const auto groups = static_cast<unsigned>(routing.offsets.extent(0) - 1);
   sort_by_expert<<<groups, sort_threads, 0, stream_of(context)>>>(
       routing, static_cast<int>(routing.pairs.extent(0)),
       static_cast<int>(routing.experts.extent(1)));
   check_launch("sort_pairs");
+  return true;
 }
 
-void weighted_swiglu(const Context& context, Matrix<const bf16> x, Matrix<const float> weights,
-                     Vector<const std::int32_t> pairs, Matrix<bf16> y) {
-  if (y.size() == 0) return;
+bool native_weighted_swiglu(const Context& context, Matrix<const bf16> x,
+                            Matrix<const float> weights, Vector<const std::int32_t> pairs,
+                            Matrix<bf16> y) {
+  if (y.size() == 0) return true;
   const std::size_t rows = y.extent(0), width = y.extent(1);
-  if (width % pack_size != 0 || !all_aligned(x.data(), y.data()))
-    return portable::weighted_swiglu<bf16>(context, x, weights, pairs, y);
+  if (width % pack_size != 0 || !all_aligned(x.data(), y.data())) return false;
   swiglu_rows<<<blocks_for(rows, row_warps), row_warps * warp_size, 0, stream_of(context)>>>(
       x.data(), weights.data(), pairs.data(), y.data(), rows, static_cast<int>(width));
   check_launch("weighted_swiglu");
+  return true;
 }
 
-void weighted_swiglu_backward(const Context& context, Matrix<const bf16> x,
-                              Matrix<const float> weights, Vector<const std::int32_t> pairs,
-                              Matrix<const bf16> dy, Matrix<bf16> dx, Matrix<float> dweights) {
-  if (dy.size() == 0) return;
+bool native_weighted_swiglu_backward(const Context& context, Matrix<const bf16> x,
+                                     Matrix<const float> weights, Vector<const std::int32_t> pairs,
+                                     Matrix<const bf16> dy, Matrix<bf16> dx,
+                                     Matrix<float> dweights) {
+  if (dy.size() == 0) return true;
   const std::size_t rows = dy.extent(0), width = dy.extent(1);
-  if (width % pack_size != 0 || !all_aligned(x.data(), dy.data(), dx.data()))
-    return portable::weighted_swiglu_backward<bf16>(context, x, weights, pairs, dy, dx, dweights);
+  if (width % pack_size != 0 || !all_aligned(x.data(), dy.data(), dx.data())) return false;
   swiglu_rows_backward<<<blocks_for(rows, row_warps), row_warps * warp_size, 0,
                          stream_of(context)>>>(x.data(), weights.data(), pairs.data(), dy.data(),
                                                dx.data(), dweights.data(), rows,
                                                static_cast<int>(width));
   check_launch("weighted_swiglu_backward");
+  return true;
 }
 
-void combine(const Context& context, Matrix<const bf16> values, Matrix<const std::int32_t> rows,
-             Matrix<const bf16> added, Matrix<bf16> to) {
-  if (to.size() == 0) return;
+bool native_combine(const Context& context, Matrix<const bf16> values,
+                    Matrix<const std::int32_t> rows, Matrix<const bf16> added, Matrix<bf16> to) {
+  if (to.size() == 0) return true;
   const std::size_t width = to.extent(1), packs = to.size() / pack_size;
   const bf16* base = added.extent(0) > 0 ? added.data() : nullptr;
   if (width % pack_size != 0 || !all_aligned(values.data(), to.data()) ||
       (base && !aligned_16(base)))
-    return portable::combine<bf16>(context, values, rows, added, to);
+    return false;
   combine_packs<<<blocks_for(packs, combine_threads), combine_threads, 0, stream_of(context)>>>(
       values.data(), rows.data(), static_cast<int>(rows.extent(1)), base, to.data(), packs,
       static_cast<int>(width));
   check_launch("combine");
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -2,18 +2,17 @@
 /// fastest, so the backward products take transposed copies; the kernel that rounds an operand
 /// writes the copy as stored, the transposed one or both. The largest magnitude of an operand is
 /// found before, in a pass of its own.
-#include "ops/cuda/fp8.hpp"
 
 #include <cuda_fp8.h>
 
 #include "base/fp8.hpp"
-#include "ops/cuda/cuda.hpp"
 #include "ops/cuda/detail/fp8_product.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/portable/fp8.hpp"
+#include "ops/fp8.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -172,20 +171,11 @@ Fp8Product::Work work_of(const Context& context) {
 
 }  // namespace
 
-bool fp8_available() {
-  int device = 0, major = 0, minor = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess &&
-         10 * major + minor >= 89;
-}
-
-void fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>& work,
-                        Matrix<const bf16> x, Matrix<const bf16> w, Vector<const bf16> bias,
-                        Matrix<bf16> y, Write write) {
-  if (y.size() == 0) return;
-  if (!all_aligned(x.data(), w.data(), bias.data(), y.data()))
-    return portable::fp8_linear_forward<bf16>(context, work, x, w, bias, y, write);
+bool native_fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>& work,
+                               Matrix<const bf16> x, Matrix<const bf16> w, Vector<const bf16> bias,
+                               Matrix<bf16> y, Write write) {
+  if (y.size() == 0) return true;
+  if (!all_aligned(x.data(), w.data(), bias.data(), y.data())) return false;
   const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
   const Operands operands(context, work);
   std::uint8_t *qx = operands.room(0, x.size()), *qw = operands.room(x.size(), w.size());
@@ -194,14 +184,14 @@ void fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>& work,
   context.library->fp8_products().multiply(
       work_of(context), operands.operand<E4M3>(0, qx, N, I), operands.operand<E4M3>(1, qw, O, I),
       Sums::fast, y.data(), write == Write::add ? 1.0f : 0.0f, bias.size() ? bias.data() : nullptr);
+  return true;
 }
 
-void fp8_linear_backward(const Context& context, const Fp8Workspace<bf16>& work,
-                         Matrix<const bf16> dy, Matrix<const bf16> x, Matrix<const bf16> w,
-                         Matrix<bf16> dx, Matrix<float> dw, Vector<float> dbias) {
-  if (dy.size() == 0) return;
-  if (!all_aligned(dy.data(), x.data(), w.data(), dx.data(), dw.data()))
-    return portable::fp8_linear_backward<bf16>(context, work, dy, x, w, dx, dw, dbias);
+bool native_fp8_linear_backward(const Context& context, const Fp8Workspace<bf16>& work,
+                                Matrix<const bf16> dy, Matrix<const bf16> x, Matrix<const bf16> w,
+                                Matrix<bf16> dx, Matrix<float> dw, Vector<float> dbias) {
+  if (dy.size() == 0) return true;
+  if (!all_aligned(dy.data(), x.data(), w.data(), dx.data(), dw.data())) return false;
   const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
   Fp8Product& products = context.library->fp8_products();
   const Operands operands(context, work);
@@ -211,10 +201,11 @@ void fp8_linear_backward(const Context& context, const Fp8Workspace<bf16>& work,
   operands.write<E4M3>(1, x, nullptr, other);
   products.multiply(work_of(context), operands.operand<E5M2>(0, turned, O, N),
                     operands.operand<E4M3>(1, other, I, N), Sums::promoted, dw.data(), 1.0f);
-  if (dbias.size()) column_sums(context, dy, dbias);
+  if (dbias.size()) column_sums<bf16>(context, dy, dbias);
   operands.write<E4M3>(2, w, nullptr, other);
   products.multiply(work_of(context), operands.operand<E5M2>(0, qdy, N, O),
                     operands.operand<E4M3>(2, other, I, O), Sums::promoted, dx.data(), 0.0f);
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -1,14 +1,14 @@
 /// The host's side of grouped products: which tiles, and their launches. Shapes of numbers that do
-/// not come in whole 16 bytes go to portable::.
-#include "ops/cuda/detail/grouped_product.hpp"
+/// not come in whole 16 bytes are declined.
 
 #include <limits>
 
+#include "ops/cuda/detail/grouped_product.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/cuda/experts.hpp"
-#include "ops/portable/experts.hpp"
+#include "ops/experts.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace grouped;
@@ -79,28 +79,26 @@ bool multiply_rows(const Context& context, const char* name, Vector<const std::i
 
 }  // namespace
 
-void grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
-                     const Gathered<bf16>& x, const Grouped<const bf16>& w, Matrix<bf16> y) {
-  if (y.size() == 0) return;
-  if (!multiply_rows<Kind::forward>(context, "grouped_forward", offsets, x, w, y))
-    portable::grouped_forward<bf16>(context, offsets, x, w, y);
+bool native_grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
+                            const Gathered<bf16>& x, const Grouped<const bf16>& w, Matrix<bf16> y) {
+  if (y.size() == 0) return true;
+  return multiply_rows<Kind::forward>(context, "grouped_forward", offsets, x, w, y);
 }
 
-void grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
-                            const Gathered<bf16>& dy, const Grouped<const bf16>& w,
-                            Matrix<bf16> dx) {
-  if (dx.size() == 0) return;
-  if (!multiply_rows<Kind::backward_input>(context, "grouped_backward_input", offsets, dy, w, dx))
-    portable::grouped_backward_input<bf16>(context, offsets, dy, w, dx);
+bool native_grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
+                                   const Gathered<bf16>& dy, const Grouped<const bf16>& w,
+                                   Matrix<bf16> dx) {
+  if (dx.size() == 0) return true;
+  return multiply_rows<Kind::backward_input>(context, "grouped_backward_input", offsets, dy, w, dx);
 }
 
-void grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
-                             const Gathered<bf16>& dy, const Gathered<bf16>& x,
-                             const Grouped<float>& dw) {
-  if (dw.rows * dw.columns == 0 || dy.values.size() == 0) return;
+bool native_grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
+                                    const Gathered<bf16>& dy, const Gathered<bf16>& x,
+                                    const Grouped<float>& dw) {
+  if (dw.rows * dw.columns == 0 || dy.values.size() == 0) return true;
   if (!whole_packs({dw.rows, dw.columns, dw.stride}) ||
       !detail::all_aligned(dy.values.data(), x.values.data()) || !detail::aligned_16(dw.data))
-    return portable::grouped_backward_weight<bf16>(context, offsets, dy, x, dw);
+    return false;
   const Arguments args{offsets.data(),
                        size(dw.count),
                        stored(dy),
@@ -114,6 +112,7 @@ void grouped_backward_weight(const Context& context, Vector<const std::int32_t> 
   launch<Kind::backward_weight, Large>(context, "grouped_backward_weight", args,
                                        detail::divide_up<std::size_t>(dw.rows, Large::rows),
                                        dw.count);
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

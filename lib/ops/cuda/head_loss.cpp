@@ -2,11 +2,12 @@
 /// kernel that turns a chunk's logits into losses and, in place, into their gradients.
 #include <math_constants.h>
 
-#include "ops/cuda/cuda.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/linear.hpp"
+#include "ops/loss.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -125,14 +126,11 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
                     Matrix<const bf16> w, Vector<const std::int32_t> targets, const float* weights,
                     Matrix<bf16> logits, Vector<float> losses, const After& after) {
   const std::size_t rows = x.extent(0), size = logits.extent(0), width = w.extent(0);
-  TERN_REQUIRE(size > 0 && logits.extent(1) == width && options.vocabulary <= width,
-               "logits ({}, {}) for a vocabulary of {} of {}", size, logits.extent(1),
-               options.vocabulary, width);
   const std::size_t vocabulary = options.vocabulary > 0 ? options.vocabulary : width;
   for (std::size_t first = 0; first < rows; first += size) {
     const std::size_t n = std::min(size, rows - first);
     const Matrix<bf16> part = rows_of(logits, 0, n);
-    cuda::linear_forward(context, rows_of(x, first, n), w, {}, part, Write::overwrite);
+    linear_forward<bf16>(context, rows_of(x, first, n), w, {}, part);
     const Rows a{part.data(),
                  targets.data() + first,
                  weights ? weights + first : nullptr,
@@ -153,32 +151,32 @@ bool packed(const Matrix<bf16>& logits) {
 
 }  // namespace
 
-void head_loss_forward(const Context& context, const HeadOptions& options, Matrix<const bf16> x,
-                       Matrix<const bf16> w, Vector<const std::int32_t> targets,
-                       Matrix<bf16> logits, Vector<float> losses, Vector<std::int32_t> best) {
-  if (!packed(logits))
-    return portable::head_loss_forward<bf16>(context, options, x, w, targets, logits, losses, best);
+bool native_head_loss_forward(const Context& context, const HeadOptions& options,
+                              Matrix<const bf16> x, Matrix<const bf16> w,
+                              Vector<const std::int32_t> targets, Matrix<bf16> logits,
+                              Vector<float> losses, Vector<std::int32_t> best) {
+  if (!packed(logits)) return false;
   for_each_chunk(context, options, x, w, targets, nullptr, logits, losses,
                  [&](std::size_t first, std::size_t n, Matrix<const bf16> chunk) {
                    if (best.extent(0) > 0)
-                     portable::argmax_rows<bf16>(context, chunk, options.vocabulary,
-                                                 Vector<std::int32_t>(best.data() + first, n));
+                     argmax_rows<bf16>(context, chunk, options.vocabulary,
+                                       Vector<std::int32_t>(best.data() + first, n));
                  });
+  return true;
 }
 
-void head_loss_backward(const Context& context, const HeadOptions& options, Matrix<const bf16> x,
-                        Matrix<const bf16> w, Vector<const std::int32_t> targets,
-                        Vector<const float> weights, Matrix<bf16> logits, Vector<float> losses,
-                        Matrix<bf16> dx, Matrix<float> dw) {
-  if (!packed(logits))
-    return portable::head_loss_backward<bf16>(context, options, x, w, targets, weights, logits,
-                                              losses, dx, dw);
+bool native_head_loss_backward(const Context& context, const HeadOptions& options,
+                               Matrix<const bf16> x, Matrix<const bf16> w,
+                               Vector<const std::int32_t> targets, Vector<const float> weights,
+                               Matrix<bf16> logits, Vector<float> losses, Matrix<bf16> dx,
+                               Matrix<float> dw) {
+  if (!packed(logits)) return false;
   for_each_chunk(context, options, x, w, targets, weights.data(), logits, losses,
                  [&](std::size_t first, std::size_t n, Matrix<const bf16> dlogits) {
-                   cuda::linear_backward_input(context, dlogits, w, rows_of(dx, first, n),
-                                               Write::overwrite);
-                   cuda::linear_backward_weight(context, dlogits, rows_of(x, first, n), dw, {});
+                   linear_backward_input<bf16>(context, dlogits, w, rows_of(dx, first, n));
+                   linear_backward_weight<bf16>(context, dlogits, rows_of(x, first, n), dw, {});
                  });
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

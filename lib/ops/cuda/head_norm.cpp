@@ -1,12 +1,12 @@
 /// RMSNorm of each head's vector: a thread has eight of its numbers, neighbouring lanes of a warp
 /// the rest.
-#include "ops/cuda/cuda.hpp"
 #include "ops/cuda/detail/add_columns.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/norm.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -139,21 +139,12 @@ Vectors vectors_of(const Heads<bf16>& x) {
           static_cast<int>(x.extent(0) * x.extent(1) * x.extent(2))};
 }
 
-void require_shapes(const Heads<bf16>& x, std::size_t gain, std::size_t saved, std::size_t rstd) {
-  const std::size_t count = x.extent(0) * x.extent(1) * x.extent(2);
-  TERN_REQUIRE(gain == x.extent(3) && saved == count * x.extent(3) && rstd >= count,
-               "gain {}, saved {}, rstd {} for {} vectors of {}", gain, saved, rstd, count,
-               x.extent(3));
-}
-
 }  // namespace
 
-void head_norm_forward(const Context& context, Heads<bf16> x, Vector<const bf16> gain, double eps,
-                       Matrix<bf16> saved, Vector<float> rstd) {
-  if (x.size() == 0) return;
-  if (saved.size() == 0)
-    return portable::head_norm_forward<bf16>(context, x, gain, eps, saved, rstd);
-  require_shapes(x, gain.size(), saved.size(), rstd.size());
+bool native_head_norm_forward(const Context& context, Heads<bf16> x, Vector<const bf16> gain,
+                              double eps, Matrix<bf16> saved, Vector<float> rstd) {
+  if (x.size() == 0) return true;
+  if (saved.size() == 0) return false;
   const bool done =
       packed(x) && all_aligned(gain.data(), saved.data()) && with_lanes(x.extent(3), [&](auto of) {
         constexpr int lanes = decltype(of)::value;
@@ -163,14 +154,13 @@ void head_norm_forward(const Context& context, Heads<bf16> x, Vector<const bf16>
                                                   saved.data(), rstd.data());
         check_launch("head_norm_forward");
       });
-  if (!done) portable::head_norm_forward<bf16>(context, x, gain, eps, saved, rstd);
+  return done;
 }
 
-void head_norm_backward(const Context& context, Heads<bf16> dx, Matrix<const bf16> saved,
-                        Vector<const bf16> gain, Vector<const float> rstd, Vector<float> dgain,
-                        Vector<float> partial) {
-  if (dx.size() == 0) return;
-  require_shapes(dx, gain.size(), saved.size(), rstd.size());
+bool native_head_norm_backward(const Context& context, Heads<bf16> dx, Matrix<const bf16> saved,
+                               Vector<const bf16> gain, Vector<const float> rstd,
+                               Vector<float> dgain, Vector<float>) {
+  if (dx.size() == 0) return true;
   const bool done = packed(dx) && all_aligned(gain.data(), saved.data()) &&
                     with_lanes(dx.extent(3), [&](auto of) {
                       constexpr int lanes = decltype(of)::value, groups = block_threads / lanes;
@@ -184,7 +174,7 @@ void head_norm_backward(const Context& context, Heads<bf16> dx, Matrix<const bf1
                       add_columns(context, sums, blocks, size, dgain.data());
                       check_launch("head_norm_backward");
                     });
-  if (!done) portable::head_norm_backward<bf16>(context, dx, saved, gain, rstd, dgain, partial);
+  return done;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

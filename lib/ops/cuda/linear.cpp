@@ -1,16 +1,14 @@
 /// linear through cuBLASLt, for few rows by a kernel of our own. The residual (Write::add) is the
 /// product's own beta = 1, the bias its epilogue, weight gradients are summed in float where they
 /// lie.
-#include "ops/cuda/batched.hpp"
-#include "ops/cuda/cuda.hpp"
+#include "ops/linear.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
 #include "ops/cuda/detail/narrow_product.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/portable/batched.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -51,8 +49,8 @@ __global__ void add_partial_sums(const float* partial, int slices, std::size_t c
 
 }  // namespace
 
-void column_sums(const Context& context, Matrix<const bf16> x, Vector<float> result) {
-  if (x.size() == 0) return;
+bool native_column_sums(const Context& context, Matrix<const bf16> x, Vector<float> result) {
+  if (x.size() == 0) return true;
   const std::size_t rows = x.extent(0), columns = x.extent(1);
   const unsigned wide = blocks_for(columns, column_threads);
   const unsigned slices =
@@ -63,45 +61,44 @@ void column_sums(const Context& context, Matrix<const bf16> x, Vector<float> res
   add_partial_sums<<<wide, column_threads, 0, stream_of(context)>>>(partial, slices, columns,
                                                                     result.data());
   check_launch("column_sums");
+  return true;
 }
 
-void linear_forward(const Context& context, Matrix<const bf16> x, Matrix<const bf16> w,
-                    Vector<const bf16> bias, Matrix<bf16> y, Write write) {
-  if (y.size() == 0) return;
+bool native_linear_forward(const Context& context, Matrix<const bf16> x, Matrix<const bf16> w,
+                           Vector<const bf16> bias, Matrix<bf16> y, Write write) {
+  if (y.size() == 0) return true;
   const bool added = write == Write::add;
   if (bias.size() == 0 && context.library->narrow_products().multiply(
                               stream_of(context), x, w, y, added, context.constant_weights))
-    return;
-  const bool done = context.library->products().multiply(
-      work_of(context), operand(x), operand(w, true), y.data(), added ? 1.0f : 0.0f,
-      bias.size() ? bias.data() : nullptr);
-  if (!done) portable::linear_forward<bf16>(context, x, w, bias, y, write);
+    return true;
+  return context.library->products().multiply(work_of(context), operand(x), operand(w, true),
+                                              y.data(), added ? 1.0f : 0.0f,
+                                              bias.size() ? bias.data() : nullptr);
 }
 
-void linear_backward_input(const Context& context, Matrix<const bf16> dy, Matrix<const bf16> w,
-                           Matrix<bf16> dx, Write write) {
-  if (dx.size() == 0) return;
-  const bool done = context.library->products().multiply(
-      work_of(context), operand(dy), operand(w), dx.data(), write == Write::add ? 1.0f : 0.0f);
-  if (!done) portable::linear_backward_input<bf16>(context, dy, w, dx, write);
+bool native_linear_backward_input(const Context& context, Matrix<const bf16> dy,
+                                  Matrix<const bf16> w, Matrix<bf16> dx, Write write) {
+  if (dx.size() == 0) return true;
+  return context.library->products().multiply(work_of(context), operand(dy), operand(w), dx.data(),
+                                              write == Write::add ? 1.0f : 0.0f);
 }
 
-void linear_backward_weight(const Context& context, Matrix<const bf16> dy, Matrix<const bf16> x,
-                            Matrix<float> dw, Vector<float> dbias) {
-  if (dy.extent(0) == 0 || dw.size() == 0) return;
-  const bool done = context.library->products().multiply(work_of(context), operand(dy, true),
-                                                         operand(x), dw.data(), 1.0f);
-  if (!done) return portable::linear_backward_weight<bf16>(context, dy, x, dw, dbias);
-  if (dbias.size()) column_sums(context, dy, dbias);
+bool native_linear_backward_weight(const Context& context, Matrix<const bf16> dy,
+                                   Matrix<const bf16> x, Matrix<float> dw, Vector<float> dbias) {
+  if (dy.extent(0) == 0 || dw.size() == 0) return true;
+  if (!context.library->products().multiply(work_of(context), operand(dy, true), operand(x),
+                                            dw.data(), 1.0f))
+    return false;
+  if (dbias.size()) column_sums<bf16>(context, dy, dbias);
+  return true;
 }
 
-void batched_product(const Context& context, double alpha, Factor<bf16> a, Factor<bf16> b,
-                     double beta, Tensor3<const bf16> c, Tensor3<bf16> d) {
+bool native_batched_product(const Context& context, double alpha, Factor<bf16> a, Factor<bf16> b,
+                            double beta, Tensor3<const bf16> c, Tensor3<bf16> d) {
   const MatrixProduct::Batch batch{d.extent(0), static_cast<float>(alpha), static_cast<float>(beta),
                                    c.data()};
-  const bool done = context.library->products().multiply(work_of(context), batch, operand(a),
-                                                         operand(b), d.data());
-  if (!done) portable::batched_product<bf16>(context, alpha, a, b, beta, c, d);
+  return context.library->products().multiply(work_of(context), batch, operand(a), operand(b),
+                                              d.data());
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

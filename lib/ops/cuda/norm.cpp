@@ -1,12 +1,12 @@
 /// RMSNorm and LayerNorm. A row belongs to a warp, or to a block where it is long, and stays in
 /// registers between its passes: every number crosses the memory bus once.
-#include "ops/cuda/cuda.hpp"
+#include "ops/norm.hpp"
 #include "ops/cuda/detail/add_columns.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -220,10 +220,10 @@ bool launch_backward(const Context& context, Backward a, float* dgain, float* db
 
 }  // namespace
 
-void norm_forward(const Context& context, Norm norm, Matrix<const bf16> x, Vector<const bf16> gain,
-                  Vector<const bf16> bias, double eps, Matrix<bf16> y, Vector<float> mean,
-                  Vector<float> rstd) {
-  if (x.size() == 0) return;
+bool native_norm_forward(const Context& context, Norm norm, Matrix<const bf16> x,
+                         Vector<const bf16> gain, Vector<const bf16> bias, double eps,
+                         Matrix<bf16> y, Vector<float> mean, Vector<float> rstd) {
+  if (x.size() == 0) return true;
   const bf16* bias_data = bias.size() ? bias.data() : nullptr;
   const Forward a{x.data(),
                   gain.data(),
@@ -234,17 +234,16 @@ void norm_forward(const Context& context, Norm norm, Matrix<const bf16> x, Vecto
                   static_cast<int>(x.extent(0)),
                   static_cast<int>(x.extent(1)),
                   static_cast<float>(eps)};
-  const bool done = all_aligned(a.x, a.gain, a.bias, a.y) &&
-                    (norm == Norm::layernorm ? launch_forward<Norm::layernorm>(context, a)
-                                             : launch_forward<Norm::rmsnorm>(context, a));
-  if (!done) portable::norm_forward<bf16>(context, norm, x, gain, bias, eps, y, mean, rstd);
+  return all_aligned(a.x, a.gain, a.bias, a.y) &&
+         (norm == Norm::layernorm ? launch_forward<Norm::layernorm>(context, a)
+                                  : launch_forward<Norm::rmsnorm>(context, a));
 }
 
-void norm_backward(const Context& context, Norm norm, Matrix<const bf16> dy, Matrix<const bf16> x,
-                   Vector<const bf16> gain, Vector<const float> mean, Vector<const float> rstd,
-                   Matrix<bf16> dx, Write write, Vector<float> dgain, Vector<float> dbias,
-                   Vector<float> partial) {
-  if (x.size() == 0) return;
+bool native_norm_backward(const Context& context, Norm norm, Matrix<const bf16> dy,
+                          Matrix<const bf16> x, Vector<const bf16> gain, Vector<const float> mean,
+                          Vector<const float> rstd, Matrix<bf16> dx, Write write,
+                          Vector<float> dgain, Vector<float> dbias, Vector<float>) {
+  if (x.size() == 0) return true;
   const Backward a{dy.data(),
                    x.data(),
                    gain.data(),
@@ -257,13 +256,10 @@ void norm_backward(const Context& context, Norm norm, Matrix<const bf16> dy, Mat
                    static_cast<int>(x.extent(0)),
                    static_cast<int>(x.extent(1))};
   float* dbias_data = dbias.size() ? dbias.data() : nullptr;
-  const bool done = all_aligned(a.dy, a.x, a.gain, a.dx) &&
-                    (norm == Norm::layernorm
-                         ? launch_backward<Norm::layernorm>(context, a, dgain.data(), dbias_data)
-                         : launch_backward<Norm::rmsnorm>(context, a, dgain.data(), nullptr));
-  if (!done)
-    portable::norm_backward<bf16>(context, norm, dy, x, gain, mean, rstd, dx, write, dgain, dbias,
-                                  partial);
+  return all_aligned(a.dy, a.x, a.gain, a.dx) &&
+         (norm == Norm::layernorm
+              ? launch_backward<Norm::layernorm>(context, a, dgain.data(), dbias_data)
+              : launch_backward<Norm::rmsnorm>(context, a, dgain.data(), nullptr));
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -2,10 +2,10 @@
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/paged_attention_decode.hpp"
 #include "ops/cuda/detail/paged_attention_prefill.hpp"
-#include "ops/cuda/serving.hpp"
-#include "ops/portable/serving.hpp"
+#include "ops/paged_cache.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace paged;
@@ -50,16 +50,16 @@ void attend_singles(const Context& context, const paged::Problem& problem, const
 
 }  // namespace
 
-void paged_attention(const Context& context, const PagedRows& rows, double scale,
-                     Matrix<const bf16> qkv, const PagedCache<bf16>& cache, Vector<float> partial,
-                     Matrix<bf16> out) {
-  if (out.size() == 0) return;
+bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
+                            Matrix<const bf16> qkv, const PagedCache<bf16>& cache,
+                            Vector<float> partial, Matrix<bf16> out) {
+  if (out.size() == 0) return true;
   const std::size_t K = cache.keys.extent(1), P = cache.page_tokens;
   const std::size_t E = cache.keys.extent(2) / P, H = out.extent(1) / E;
   const bool served =
       serves(E) && scale > 0 && H / K <= std::size_t{group_rows} && H <= 65535 &&
       detail::all_aligned(qkv.data(), cache.keys.data(), cache.values.data(), out.data());
-  if (!served) return portable::paged_attention<bf16>(context, rows, scale, qkv, cache, out);
+  if (!served) return false;
   int shift = 0;
   while ((std::size_t{1} << shift) < P) ++shift;
   const paged::Problem problem{qkv.data(),
@@ -74,12 +74,13 @@ void paged_attention(const Context& context, const PagedRows& rows, double scale
                                rows.tables.data()};
   if (rows.splits.extent(0) > 0) attend_singles(context, problem, rows, E, partial, out.data());
   const auto tiles = static_cast<unsigned>(rows.tiles.extent(0));
-  if (tiles == 0) return;
+  if (tiles == 0) return true;
   const Prefill arguments{problem, rows.tiles.data(), out.data()};
   with_head_size(E, [&](auto size) {
     launch(context, "paged_attention of several rows", &prefill<size()>,
            dim3(tiles, static_cast<unsigned>(H)), shared_bytes(Pass::forward, size), arguments);
   });
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

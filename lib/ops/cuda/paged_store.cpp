@@ -1,10 +1,10 @@
 /// Norm and rotation of q and k and the way of k and v into their pages, in one kernel: a thread
 /// has eight pairs of a head, neighbouring lanes of a warp the rest.
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/cuda/serving.hpp"
-#include "ops/portable/serving.hpp"
+#include "ops/paged_cache.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -82,17 +82,18 @@ __global__ void store(Store a) {
 
 }  // namespace
 
-void paged_store(const Context& context, const PagedRows& rows, Matrix<bf16> qkv, std::size_t heads,
-                 const HeadStage<bf16>& stage, const PagedCache<bf16>& cache) {
+bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<bf16> qkv,
+                        std::size_t heads, const HeadStage<bf16>& stage,
+                        const PagedCache<bf16>& cache) {
   const std::size_t N = qkv.extent(0), K = cache.keys.extent(1), P = cache.page_tokens;
   const std::size_t E = cache.keys.extent(2) / P, lanes = E / (2 * pack_size);
-  if (N == 0) return;
+  if (N == 0) return true;
   const bool normed = stage.q_gain.size() > 0, rotated = stage.table.extent(0) > 0;
   if (E % (2 * pack_size) != 0 || N > 65535 || (rotated && stage.table.extent(1) != E) ||
       (normed && (lanes > warp_size || (lanes & (lanes - 1)) != 0)) ||
       !all_aligned(qkv.data(), cache.keys.data(), cache.values.data()) ||
       !all_aligned(stage.table.data(), stage.q_gain.data(), stage.k_gain.data()))
-    return portable::paged_store<bf16>(context, rows, qkv, heads, stage, cache);
+    return false;
   const Store a{qkv.data(),
                 cache.keys.data(),
                 cache.values.data(),
@@ -108,6 +109,7 @@ void paged_store(const Context& context, const PagedRows& rows, Matrix<bf16> qkv
                 static_cast<int>(P)};
   const dim3 grid(blocks_for((heads + 2 * K) * lanes, block_threads), static_cast<unsigned>(N));
   launch_early("paged_store", &store, grid, block_threads, 0, stream_of(context), a);
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -24,10 +24,6 @@ HeadsView<T> view_of(const Heads<T>& x) {
 Problem problem_of(const Pattern& pattern, double scale, const Heads<const bf16>& q,
                    const Heads<const bf16>& k) {
   const auto size = [](std::size_t n) { return static_cast<int>(n); };
-  TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
-               q.extent(2), k.extent(2));
-  TERN_REQUIRE(pattern.kind != Pattern::Kind::spans || pattern.queries == size(q.extent(1)),
-               "a pattern of {} queries, {} queries", pattern.queries, q.extent(1));
   return {pattern,           {size(q.extent(1)), size(k.extent(1))},
           size(q.extent(0)), size(q.extent(2)),
           size(k.extent(2)), static_cast<float>(scale)};

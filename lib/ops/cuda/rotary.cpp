@@ -1,8 +1,8 @@
-#include "ops/cuda/cuda.hpp"
+#include "ops/attention.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -45,22 +45,15 @@ bool packed(std::size_t stride) { return stride % pack_size == 0; }
 
 }  // namespace
 
-void rotary(const Context& context, Heads<bf16> x, Matrix<const float> table,
-            const Positions& positions, Direction direction) {
-  if (x.size() == 0) return;
-  TERN_REQUIRE(x.extent(3) == table.extent(1) && x.extent(3) % 2 == 0, "head size {}, table {}",
-               x.extent(3), table.extent(1));
-  const int first = positions.first;
+bool native_rotary(const Context& context, Heads<bf16> x, Matrix<const float> table,
+                   const Positions& positions, Direction direction) {
+  if (x.size() == 0) return true;
   const bool counted = positions.rows.extent(0) == 0;
-  TERN_REQUIRE(!counted || (first >= 0 && first + x.extent(1) <= table.extent(0)),
-               "positions {} to {}, table has {}", first, first + x.extent(1), table.extent(0));
-  TERN_REQUIRE(counted || positions.rows.extent(0) == x.extent(0) * x.extent(1),
-               "{} positions for {} rows", positions.rows.extent(0), x.extent(0) * x.extent(1));
   const std::size_t half = x.extent(3) / 2;
   if (half % pack_size != 0 || !packed(x.stride(0)) || !packed(x.stride(1)) ||
       !packed(x.stride(2)) || !all_aligned(x.data(), table.data()) || x.extent(0) > 65535 ||
       x.extent(1) > 65535)
-    return portable::rotary<bf16>(context, x, table, positions, direction);
+    return false;
   const Rotation a{x.data(),
                    table.data(),
                    static_cast<std::int64_t>(x.stride(0)),
@@ -69,13 +62,14 @@ void rotary(const Context& context, Heads<bf16> x, Matrix<const float> table,
                    static_cast<int>(x.extent(1)),
                    static_cast<int>(x.extent(2)),
                    static_cast<int>(half),
-                   first,
+                   positions.first,
                    direction == Direction::forward ? 1.0f : -1.0f,
                    counted ? nullptr : positions.rows.data()};
   const dim3 grid(blocks_for(half / pack_size * x.extent(2), block_threads), a.tokens,
                   static_cast<unsigned>(x.extent(0)));
   rotate<<<grid, block_threads, 0, stream_of(context)>>>(a);
   check_launch("rotary");
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -3,12 +3,12 @@
 /// found in four passes of four bits, in bins that each thread has for itself: no atomics. Weights
 /// are integers with 40 bits after the point, made from a float exponential; their sums depend on
 /// no order.
+#include "ops/sampling.hpp"
 #include "base/random.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/cuda/serving.hpp"
-#include "ops/portable/serving.hpp"
 
-namespace tern::ops::cuda {
+namespace tern::ops {
+using namespace cuda;
 namespace {
 
 using namespace detail;
@@ -247,18 +247,13 @@ __global__ void __launch_bounds__(block_threads) draw_rows(const Rows args) {
 
 }  // namespace
 
-void sample_rows(const Context& context, const Sampling& options, Matrix<const bf16> logits,
-                 std::size_t vocabulary, Vector<const std::int32_t> ids,
-                 Vector<const std::int32_t> numbers, Vector<std::int32_t> token) {
+bool native_sample_rows(const Context& context, const Sampling& options, Matrix<const bf16> logits,
+                        std::size_t vocabulary, Vector<const std::int32_t> ids,
+                        Vector<const std::int32_t> numbers, Vector<std::int32_t> token) {
   const std::size_t rows = logits.extent(0), columns = logits.extent(1);
-  if (rows == 0) return;
-  TERN_REQUIRE(vocabulary > 0 && vocabulary <= columns && options.temperature >= 0 &&
-                   options.top_k >= 0 && ids.extent(0) == 2 * rows && numbers.extent(0) == rows &&
-                   token.extent(0) >= rows,
-               "vocabulary {} of {}, temperature {}, top_k {}, {} rows, {} halves of ids",
-               vocabulary, columns, options.temperature, options.top_k, rows, ids.extent(0));
+  if (rows == 0) return true;
   if (columns % pack_size != 0 || !all_aligned(logits.data()) || vocabulary > (1u << 24))
-    return portable::sample_rows<bf16>(context, options, logits, vocabulary, ids, numbers, token);
+    return false;
   const Rows args{logits.data(),
                   columns,
                   static_cast<int>(vocabulary),
@@ -273,6 +268,7 @@ void sample_rows(const Context& context, const Sampling& options, Matrix<const b
                        static_cast<int>(bins * block_threads * sizeof(Weight)));
   draw_rows<<<static_cast<unsigned>(rows), block_threads, bytes, stream_of(context)>>>(args);
   check_launch("sample_rows");
+  return true;
 }
 
-}  // namespace tern::ops::cuda
+}  // namespace tern::ops

@@ -1,8 +1,11 @@
+#include "ops/activation.hpp"
+#include "base/error.hpp"
+#include "base/random.hpp"
 #include "ops/portable/detail/loops.hpp"
 #include "ops/portable/math.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 
 using detail::Team;
@@ -44,7 +47,7 @@ void unary_forward(const Context& context, Matrix<const T> x, Matrix<T> y) {
   const T* in = x.data();
   T* out = y.data();
   detail::for_each(
-      context, "activation_forward", x.size(),
+      context, "tern::activation_forward", x.size(),
       KOKKOS_LAMBDA(const std::size_t i) { out[i] = T(Function::value(A(in[i]))); });
 }
 
@@ -54,7 +57,7 @@ void unary_backward(const Context& context, Matrix<const T> x, Matrix<const T> d
   const T *in = x.data(), *dout = dy.data();
   T* out = dx.data();
   detail::for_each(
-      context, "activation_backward", x.size(),
+      context, "tern::activation_backward", x.size(),
       KOKKOS_LAMBDA(const std::size_t i) { out[i] = T(A(dout[i]) * Function::slope(A(in[i]))); });
 }
 
@@ -63,7 +66,7 @@ void swiglu_forward(const Context& context, Matrix<const T> x, Matrix<T> y) {
   using A = Accumulate<T>;
   const int width = static_cast<int>(y.extent(1));
   detail::for_each_row(
-      context, "swiglu_forward", y.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+      context, "tern::swiglu_forward", y.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
         const T *gate = &x(row, 0), *up = gate + width;
         T* out = &y(row, 0);
         detail::columns(team, width, [&](int i) {
@@ -78,7 +81,8 @@ void swiglu_backward(const Context& context, Matrix<const T> x, Matrix<const T> 
   using A = Accumulate<T>;
   const int width = static_cast<int>(dy.extent(1));
   detail::for_each_row(
-      context, "swiglu_backward", dy.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+      context, "tern::swiglu_backward", dy.extent(0),
+      KOKKOS_LAMBDA(const Team& team, const int row) {
         const T *gate = &x(row, 0), *up = gate + width, *dout = &dy(row, 0);
         T *dgate = &dx(row, 0), *dup = dgate + width;
         detail::columns(team, width, [&](int i) {
@@ -90,10 +94,19 @@ void swiglu_backward(const Context& context, Matrix<const T> x, Matrix<const T> 
       });
 }
 
+template <class X, class Y>
+void require_widths(Activation kind, const X& x, const Y& y) {
+  const std::size_t inputs = kind == Activation::swiglu ? 2 : 1;
+  TERN_REQUIRE(x.extent(0) == y.extent(0) && x.extent(1) == inputs * y.extent(1),
+               "({}, {}) to ({}, {})", x.extent(0), x.extent(1), y.extent(0), y.extent(1));
+}
+
 }  // namespace
 
 template <class T>
 void activation_forward(const Context& context, Activation kind, Matrix<const T> x, Matrix<T> y) {
+  require_widths(kind, x, y);
+  if (native<&activation_forward<T>>(context, kind, x, y)) return;
   switch (kind) {
     case Activation::swiglu:
       return swiglu_forward<T>(context, x, y);
@@ -107,6 +120,9 @@ void activation_forward(const Context& context, Activation kind, Matrix<const T>
 template <class T>
 void activation_backward(const Context& context, Activation kind, Matrix<const T> x,
                          Matrix<const T> dy, Matrix<T> dx) {
+  require_widths(kind, x, dy);
+  TERN_REQUIRE(dx.size() == x.size(), "{} gradients of {}", dx.size(), x.size());
+  if (native<&activation_backward<T>>(context, kind, x, dy, dx)) return;
   switch (kind) {
     case Activation::swiglu:
       return swiglu_backward<T>(context, x, dy, dx);
@@ -117,12 +133,36 @@ void activation_backward(const Context& context, Activation kind, Matrix<const T
   }
 }
 
-#define INSTANTIATE(T)                                                                         \
-  template void activation_forward<T>(const Context&, Activation, Matrix<const T>, Matrix<T>); \
-  template void activation_backward<T>(const Context&, Activation, Matrix<const T>,            \
-                                       Matrix<const T>, Matrix<T>);
+template <class T>
+void dropout(const Context& context, const DropoutKey& key, Matrix<T> x) {
+  using A = Accumulate<T>;
+  if (key.probability <= 0) return;
+  const A scale = static_cast<A>(1 / (1 - key.probability));
+  const float threshold = static_cast<float>(key.probability);
+  const std::size_t width = x.extent(1), groups = (width + 3) / 4;  // four numbers a draw
+  const DropoutKey k = key;
+  detail::for_each(
+      context, "tern::dropout", x.extent(0) * groups, KOKKOS_LAMBDA(const std::size_t i) {
+        const std::size_t row = i / groups, group = i % groups;
+        const std::uint32_t position =
+            (k.layer << 20) | static_cast<std::uint32_t>(group);  // widths below 4 Mi
+        const Random4 draw = philox(k.seed, Stream::dropout, k.step,
+                                    k.first_row + static_cast<std::uint32_t>(row), position);
+        for (std::size_t j = 0; j < 4; ++j) {
+          const std::size_t column = 4 * group + j;
+          if (column >= width) break;
+          T& value = x(row, column);
+          value = uniform(draw.word[j]) < threshold ? T(0) : T(A(value) * scale);
+        }
+      });
+}
+
+#define INSTANTIATE(T)                                              \
+  template decltype(activation_forward<T>) activation_forward<T>;   \
+  template decltype(activation_backward<T>) activation_backward<T>; \
+  template decltype(dropout<T>) dropout<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

@@ -1,9 +1,11 @@
 #include <cmath>
 
+#include "base/error.hpp"
+#include "ops/optimizer.hpp"
 #include "ops/portable/detail/loops.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 
 /// One step for the elements of a block. As in torch.optim.AdamW: the decay first, then
@@ -50,6 +52,11 @@ template <class T>
 void adamw_update(const Context& context, const AdamW& o, Vector<Accumulate<T>> master,
                   Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
                   Vector<Accumulate<T>> m, Vector<Accumulate<T>> v, Vector<T> copy) {
+  TERN_REQUIRE(gradient.size() == master.size() && m.size() == master.size() &&
+                   v.size() == master.size() && copy.size() <= master.size(),
+               "{} parameters, {} gradients, moments of {} and {}", master.size(), gradient.size(),
+               m.size(), v.size());
+  if (native<&adamw_update<T>>(context, o, master, gradient, gradient_scale, m, v, copy)) return;
   using A = Accumulate<T>;
   const double t = static_cast<double>(o.step);
   // A copy that is the master itself needs no second store.
@@ -67,7 +74,7 @@ void adamw_update(const Context& context, const AdamW& o, Vector<Accumulate<T>> 
                          static_cast<A>(o.lr / (1 - std::pow(o.beta1, t))),
                          static_cast<A>(1 / std::sqrt(1 - std::pow(o.beta2, t))),
                          static_cast<A>(o.eps)};
-  detail::for_each_block(context, "adamw", master.size(), update);
+  detail::for_each_block(context, "tern::adamw", master.size(), update);
 }
 
 template <class A>
@@ -75,7 +82,8 @@ void clip_scale(const Context& context, Vector<const A> squares, double limit, V
                 Vector<A> norm) {
   const A most = static_cast<A>(limit);
   Kokkos::parallel_for(
-      "clip_scale", Kokkos::RangePolicy<Device>(context.space, 0, 1), KOKKOS_LAMBDA(const int) {
+      "tern::clip_scale", Kokkos::RangePolicy<Device>(context.space, 0, 1),
+      KOKKOS_LAMBDA(const int) {
         const A root = Kokkos::sqrt(squares(0));
         norm(0) = root;
         scale(0) = !Kokkos::isfinite(squares(0)) ? A(0)
@@ -84,16 +92,32 @@ void clip_scale(const Context& context, Vector<const A> squares, double limit, V
       });
 }
 
-#define INSTANTIATE(T)                                                                    \
-  template void adamw_update<T>(const Context&, const AdamW&, Vector<Accumulate<T>>,      \
-                                Vector<const Accumulate<T>>, Vector<const Accumulate<T>>, \
-                                Vector<Accumulate<T>>, Vector<Accumulate<T>>, Vector<T>);
+template <class A>
+void move_average(const Context& context, double decay, Vector<const A> values, Vector<A> average) {
+  const A share = static_cast<A>(1 - decay);
+  detail::for_each(
+      context, "tern::move_average", values.size(),
+      KOKKOS_LAMBDA(const std::size_t i) { average(i) += share * (values(i) - average(i)); });
+}
+
+template <class A>
+void exchange(const Context& context, Vector<A> a, Vector<A> b) {
+  detail::for_each(
+      context, "tern::exchange", a.size(), KOKKOS_LAMBDA(const std::size_t i) {
+        const A kept = a(i);
+        a(i) = b(i);
+        b(i) = kept;
+      });
+}
+
+template decltype(adamw_update<float>) adamw_update<float>;
+template decltype(adamw_update<double>) adamw_update<double>;
+template decltype(adamw_update<bf16>) adamw_update<bf16>;
+#define INSTANTIATE(A)                                \
+  template decltype(clip_scale<A>) clip_scale<A>;     \
+  template decltype(move_average<A>) move_average<A>; \
+  template decltype(exchange<A>) exchange<A>;
 INSTANTIATE(float)
 INSTANTIATE(double)
-INSTANTIATE(bf16)
-template void clip_scale<float>(const Context&, Vector<const float>, double, Vector<float>,
-                                Vector<float>);
-template void clip_scale<double>(const Context&, Vector<const double>, double, Vector<double>,
-                                 Vector<double>);
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

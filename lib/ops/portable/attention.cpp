@@ -1,11 +1,11 @@
 /// Attention forward, by tiles of queries with an online softmax (Dao et al. 2022; Milakov &
 /// Gimelshein 2018). One team per (batch, head, tile of queries); queries lie along packs, so that
 /// maxima and sums of the softmax never cross a register.
-#include "base/error.hpp"
+#include "ops/attention.hpp"
 #include "ops/portable/detail/attention_rows.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 using namespace attention;
 
@@ -145,13 +145,14 @@ void attention_forward(const Context& context, const Pattern& pattern, double sc
                        Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out,
                        Matrix<Accumulate<T>> lse) {
   using A = Accumulate<T>;
-  TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
-               q.extent(2), k.extent(2));
+  require_shapes(pattern, q, k);
+  if (native<&attention_forward<T>>(context, pattern, scale, q, k, v, out, lse)) return;
   const int size = static_cast<int>(q.extent(3)), queries = static_cast<int>(q.extent(1));
   if constexpr (place == Place::host) {
     if (queries <= few_queries && size <= max_head_size) {
       const int rows = static_cast<int>(q.extent(0) * q.extent(2)) * queries;
-      Kokkos::parallel_for("attention_rows", Kokkos::RangePolicy<Device>(context.space, 0, rows),
+      Kokkos::parallel_for("tern::attention_rows",
+                           Kokkos::RangePolicy<Device>(context.space, 0, rows),
                            RowForward<T>{pattern, static_cast<A>(scale), q, k, v, out, lse});
       return;
     }
@@ -163,20 +164,14 @@ void attention_forward(const Context& context, const Pattern& pattern, double sc
   const int league = static_cast<int>(q.extent(0) * q.extent(2)) * tiles;
   if (league == 0) return;
   with_own_width(tile.own, [&](auto own) {
-    launch_teams(context, "attention_forward", league, level, bytes,
+    launch_teams(context, "tern::attention_forward", league, level, bytes,
                  Forward<T, own.value>{pattern, static_cast<A>(scale), q, k, v, out, lse, tile,
                                        level, bytes});
   });
 }
 
-template void attention_forward<float>(const Context&, const Pattern&, double, Heads<const float>,
-                                       Heads<const float>, Heads<const float>, Heads<float>,
-                                       Matrix<float>);
-template void attention_forward<double>(const Context&, const Pattern&, double, Heads<const double>,
-                                        Heads<const double>, Heads<const double>, Heads<double>,
-                                        Matrix<double>);
-template void attention_forward<bf16>(const Context&, const Pattern&, double, Heads<const bf16>,
-                                      Heads<const bf16>, Heads<const bf16>, Heads<bf16>,
-                                      Matrix<float>);
+template decltype(attention_forward<float>) attention_forward<float>;
+template decltype(attention_forward<double>) attention_forward<double>;
+template decltype(attention_forward<bf16>) attention_forward<bf16>;
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

@@ -4,11 +4,11 @@
 /// Where the host has heads for all its threads, the second pass does it all.
 ///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
 ///   dk = scale ds^T q.
-#include "base/error.hpp"
+#include "ops/attention.hpp"
 #include "ops/portable/detail/attention_tiles.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 using namespace attention;
 
@@ -289,32 +289,24 @@ void attention_backward(const Context& context, const Pattern& pattern, double s
                         Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<const T> out,
                         Heads<const T> dout, Matrix<const Accumulate<T>> lse,
                         Matrix<Accumulate<T>> delta, Heads<T> dq, Heads<T> dk, Heads<T> dv) {
-  TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
-               q.extent(2), k.extent(2));
+  require_shapes(pattern, q, k);
+  if (native<&attention_backward<T>>(context, pattern, scale, q, k, v, out, dout, lse, delta, dq,
+                                     dk, dv))
+    return;
   const Inputs<T> in{
       pattern, static_cast<Accumulate<T>>(scale), q, k, v, out, dout, lse, delta, {}, 0, 0};
   const int queries = static_cast<int>(q.extent(1)), heads = static_cast<int>(q.extent(2));
   const int keys = static_cast<int>(k.extent(1)), kv_heads = static_cast<int>(k.extent(2));
   const bool together = keys_make_dq(k);
   if (!together)
-    run_pass<T, BackwardQuery>(context, Pass::backward_query, "attention_backward_query", in,
+    run_pass<T, BackwardQuery>(context, Pass::backward_query, "tern::attention_backward_query", in,
                                queries, heads, true, dq);
-  run_pass<T, BackwardKey>(context, Pass::backward_key, "attention_backward_key", in, keys,
+  run_pass<T, BackwardKey>(context, Pass::backward_key, "tern::attention_backward_key", in, keys,
                            kv_heads, !together, dk, dv, together ? dq : Heads<T>());
 }
 
-template void attention_backward<float>(const Context&, const Pattern&, double, Heads<const float>,
-                                        Heads<const float>, Heads<const float>, Heads<const float>,
-                                        Heads<const float>, Matrix<const float>, Matrix<float>,
-                                        Heads<float>, Heads<float>, Heads<float>);
-template void attention_backward<double>(const Context&, const Pattern&, double,
-                                         Heads<const double>, Heads<const double>,
-                                         Heads<const double>, Heads<const double>,
-                                         Heads<const double>, Matrix<const double>, Matrix<double>,
-                                         Heads<double>, Heads<double>, Heads<double>);
-template void attention_backward<bf16>(const Context&, const Pattern&, double, Heads<const bf16>,
-                                       Heads<const bf16>, Heads<const bf16>, Heads<const bf16>,
-                                       Heads<const bf16>, Matrix<const float>, Matrix<float>,
-                                       Heads<bf16>, Heads<bf16>, Heads<bf16>);
+template decltype(attention_backward<float>) attention_backward<float>;
+template decltype(attention_backward<double>) attention_backward<double>;
+template decltype(attention_backward<bf16>) attention_backward<bf16>;
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

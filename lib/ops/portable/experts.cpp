@@ -1,10 +1,28 @@
-#include "ops/portable/experts.hpp"
+#include "ops/experts.hpp"
 
+#include "base/error.hpp"
+#include "ops/elementwise.hpp"
 #include "ops/portable/detail/column_sums.hpp"
 #include "ops/portable/detail/grouped_gemm.hpp"
 #include "ops/portable/math.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+
+namespace portable {
+/// Of one row; `weight` of its pair.
+template <class T>
+struct SwigluRow {
+  using A = Accumulate<T>;
+  const T *gate, *up;
+  A weight;
+  KOKKOS_FUNCTION SwigluRow(const Matrix<const T>& x, const Matrix<const A>& weights,
+                            const Vector<const std::int32_t>& pairs, int row)
+      : gate(&x(row, 0)), up(gate + x.extent(1) / 2), weight(weights.data()[pairs(row)]) {}
+};
+
+}  // namespace portable
+
+using namespace portable;
 namespace {
 
 using detail::Team;
@@ -130,16 +148,30 @@ struct SortPairs {
   }
 };
 
-/// Of one row; `weight` of its pair.
 template <class T>
-struct SwigluRow {
-  using A = Accumulate<T>;
-  const T *gate, *up;
-  A weight;
-  KOKKOS_FUNCTION SwigluRow(const Matrix<const T>& x, const Matrix<const A>& weights,
-                            const Vector<const std::int32_t>& pairs, int row)
-      : gate(&x(row, 0)), up(gate + x.extent(1) / 2), weight(weights.data()[pairs(row)]) {}
-};
+std::size_t rows_of(const Gathered<T>& g) {
+  return g.rows.extent(0) > 0 ? g.rows.extent(0) : g.values.extent(0);
+}
+
+/// The shapes of a product of R rows of `in` by X matrices into rows of `out`.
+template <class T, class W>
+void check_grouped(const Vector<const std::int32_t>& offsets, const Gathered<T>& in,
+                   std::size_t width, const W& w, std::size_t rows, std::size_t out,
+                   std::size_t to) {
+  TERN_REQUIRE(offsets.extent(0) == w.count + 1 && w.count > 0, "{} offsets for {} matrices",
+               offsets.extent(0), w.count);
+  TERN_REQUIRE(in.values.extent(1) == width && out == to && rows_of(in) == rows &&
+                   w.stride >= w.rows * w.columns,
+               "{} rows of {} by ({}, {}), {} apart, to {} rows of {}", rows_of(in),
+               in.values.extent(1), w.rows, w.columns, w.stride, rows, out);
+}
+
+template <class M, class K>
+void check_pairs(const M& experts, const K& others, const char* what) {
+  TERN_REQUIRE(experts.extent(0) == others.extent(0) && experts.extent(1) == others.extent(1),
+               "({}, {}) experts, ({}, {}) {}", experts.extent(0), experts.extent(1),
+               others.extent(0), others.extent(1), what);
+}
 
 int size(std::size_t extent) { return static_cast<int>(extent); }
 
@@ -149,7 +181,13 @@ template <class T>
 void route(const Context& context, bool renormalise, Matrix<const T> logits,
            Matrix<Accumulate<T>> probabilities, Matrix<Accumulate<T>> weights,
            Matrix<std::int32_t> experts) {
-  detail::for_each_row(context, "route", logits.extent(0),
+  check_pairs(experts, weights, "weights");
+  TERN_REQUIRE(experts.extent(0) == logits.extent(0) && experts.extent(1) > 0 &&
+                   experts.extent(1) <= logits.extent(1) && probabilities.size() == logits.size(),
+               "({}, {}) logits, {} probabilities, ({}, {}) experts", logits.extent(0),
+               logits.extent(1), probabilities.size(), experts.extent(0), experts.extent(1));
+  if (native<&route<T>>(context, renormalise, logits, probabilities, weights, experts)) return;
+  detail::for_each_row(context, "tern::route", logits.extent(0),
                        Route<T>{renormalise, logits, probabilities, weights, experts});
 }
 
@@ -158,20 +196,36 @@ void route_backward(const Context& context, bool renormalise,
                     Matrix<const Accumulate<T>> probabilities, Matrix<const std::int32_t> experts,
                     Matrix<const Accumulate<T>> weights, Matrix<const Accumulate<T>> dweights,
                     Vector<const Accumulate<T>> balance, Matrix<T> dlogits) {
+  check_pairs(experts, weights, "weights");
+  check_pairs(experts, dweights, "gradients of weights");
+  TERN_REQUIRE(probabilities.size() == dlogits.size() &&
+                   probabilities.extent(0) == experts.extent(0) &&
+                   (balance.extent(0) == 0 || balance.extent(0) == dlogits.extent(1)),
+               "{} probabilities, ({}, {}) gradients of logits, {} of balance",
+               probabilities.size(), dlogits.extent(0), dlogits.extent(1), balance.extent(0));
   detail::for_each_row(
-      context, "route_backward", dlogits.extent(0),
+      context, "tern::route_backward", dlogits.extent(0),
       RouteBackward<T>{renormalise, probabilities, experts, weights, dweights, balance, dlogits});
 }
 
 void sort_pairs(const Context& context, const Routing& routing) {
+  const std::size_t pairs = routing.experts.size();
+  TERN_REQUIRE(routing.pairs.extent(0) == pairs && routing.tokens.extent(0) == pairs &&
+                   routing.rows.size() == pairs && routing.offsets.extent(0) > 1,
+               "{} experts, {} pairs, {} tokens, {} rows, {} offsets", pairs,
+               routing.pairs.extent(0), routing.tokens.extent(0), routing.rows.size(),
+               routing.offsets.extent(0));
+  if (native<&sort_pairs>(context, routing)) return;
   const int groups = size(routing.offsets.extent(0)) - 1;
   Kokkos::TeamPolicy<Device> policy(context.space, groups, detail::on_host ? 1 : 256);
-  Kokkos::parallel_for("sort_pairs", policy, SortPairs{routing});
+  Kokkos::parallel_for("tern::sort_pairs", policy, SortPairs{routing});
 }
 
 template <class T>
 void grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
                      const Gathered<T>& x, const Grouped<const T>& w, Matrix<T> y) {
+  check_grouped(offsets, x, w.columns, w, y.extent(0), y.extent(1), w.rows);
+  if (native<&grouped_forward<T>>(context, offsets, x, w, y)) return;
   detail::grouped_gemm(
       context,
       detail::GroupedGemm<T, T>{detail::GroupedKind::forward, offsets.data(), size(w.count),
@@ -184,6 +238,8 @@ void grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
 template <class T>
 void grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
                             const Gathered<T>& dy, const Grouped<const T>& w, Matrix<T> dx) {
+  check_grouped(offsets, dy, w.rows, w, dx.extent(0), dx.extent(1), w.columns);
+  if (native<&grouped_backward_input<T>>(context, offsets, dy, w, dx)) return;
   detail::grouped_gemm(
       context,
       detail::GroupedGemm<T, T>{detail::GroupedKind::backward_input, offsets.data(), size(w.count),
@@ -197,6 +253,8 @@ template <class T>
 void grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
                              const Gathered<T>& dy, const Gathered<T>& x,
                              const Grouped<Accumulate<T>>& dw) {
+  check_grouped(offsets, dy, dw.rows, dw, rows_of(x), x.values.extent(1), dw.columns);
+  if (native<&grouped_backward_weight<T>>(context, offsets, dy, x, dw)) return;
   using Gemm = detail::GroupedGemm<T, Accumulate<T>>;
   const std::size_t rows = dy.rows.extent(0) > 0 ? dy.rows.extent(0) : dy.values.extent(0);
   detail::grouped_gemm(context,
@@ -209,10 +267,16 @@ void grouped_backward_weight(const Context& context, Vector<const std::int32_t> 
 template <class T>
 void weighted_swiglu(const Context& context, Matrix<const T> x, Matrix<const Accumulate<T>> weights,
                      Vector<const std::int32_t> pairs, Matrix<T> y) {
+  TERN_REQUIRE(x.extent(1) == 2 * y.extent(1) && pairs.extent(0) == y.extent(0) &&
+                   x.extent(0) == y.extent(0),
+               "({}, {}) to ({}, {}) of {} pairs", x.extent(0), x.extent(1), y.extent(0),
+               y.extent(1), pairs.extent(0));
+  if (native<&weighted_swiglu<T>>(context, x, weights, pairs, y)) return;
   using A = Accumulate<T>;
   const int width = size(y.extent(1));
   detail::for_each_row(
-      context, "weighted_swiglu", y.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+      context, "tern::weighted_swiglu", y.extent(0),
+      KOKKOS_LAMBDA(const Team& team, const int row) {
         const SwigluRow<T> in(x, weights, pairs, row);
         T* out = &y(row, 0);
         detail::columns(team, width, [=](const int i) {
@@ -226,10 +290,16 @@ template <class T>
 void weighted_swiglu_backward(const Context& context, Matrix<const T> x,
                               Matrix<const Accumulate<T>> weights, Vector<const std::int32_t> pairs,
                               Matrix<const T> dy, Matrix<T> dx, Matrix<Accumulate<T>> dweights) {
+  check_pairs(weights, dweights, "gradients of weights");
+  TERN_REQUIRE(x.extent(1) == 2 * dy.extent(1) && dx.size() == x.size() &&
+                   pairs.extent(0) == dy.extent(0) && x.extent(0) == dy.extent(0),
+               "({}, {}) from ({}, {}) of {} pairs", x.extent(0), x.extent(1), dy.extent(0),
+               dy.extent(1), pairs.extent(0));
+  if (native<&weighted_swiglu_backward<T>>(context, x, weights, pairs, dy, dx, dweights)) return;
   using A = Accumulate<T>;
   const int width = size(dy.extent(1));
   detail::for_each_row(
-      context, "weighted_swiglu_backward", dy.extent(0),
+      context, "tern::weighted_swiglu_backward", dy.extent(0),
       KOKKOS_LAMBDA(const Team& team, const int row) {
         const SwigluRow<T> in(x, weights, pairs, row);
         const T* dout = &dy(row, 0);
@@ -251,11 +321,16 @@ void weighted_swiglu_backward(const Context& context, Matrix<const T> x,
 template <class T>
 void combine(const Context& context, Matrix<const T> values, Matrix<const std::int32_t> rows,
              Matrix<const T> added, Matrix<T> to) {
+  TERN_REQUIRE(rows.extent(0) == to.extent(0) && values.extent(1) == to.extent(1) &&
+                   (added.extent(0) == 0 || added.size() == to.size()),
+               "({}, {}) values, {} tokens, {} added, to ({}, {})", values.extent(0),
+               values.extent(1), rows.extent(0), added.size(), to.extent(0), to.extent(1));
+  if (native<&combine<T>>(context, values, rows, added, to)) return;
   using A = Accumulate<T>;
   const int width = size(to.extent(1)), k = size(rows.extent(1));
   const T* base = added.extent(0) > 0 ? added.data() : nullptr;
   detail::for_each_row(
-      context, "combine", to.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+      context, "tern::combine", to.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
         const std::int32_t* of = &rows(row, 0);
         const T *from = values.data(), *onto = base ? base + std::size_t(row) * width : nullptr;
         T* out = &to(row, 0);
@@ -270,8 +345,12 @@ void combine(const Context& context, Matrix<const T> values, Matrix<const std::i
 template <class A>
 void tally_experts(const Context& context, Vector<const std::int32_t> offsets,
                    Matrix<const A> probabilities, Vector<A> counts, Vector<A> sums) {
+  TERN_REQUIRE(offsets.extent(0) == counts.extent(0) + 1 && sums.extent(0) == counts.extent(0) &&
+                   probabilities.extent(1) == sums.extent(0),
+               "{} offsets, {} counts, {} sums of {} columns", offsets.extent(0), counts.extent(0),
+               sums.extent(0), probabilities.extent(1));
   Kokkos::parallel_for(
-      "count_pairs", Kokkos::RangePolicy<Device>(context.space, 0, size(counts.extent(0))),
+      "tern::count_pairs", Kokkos::RangePolicy<Device>(context.space, 0, size(counts.extent(0))),
       KOKKOS_LAMBDA(const int e) {
         counts(e) = static_cast<A>(offsets(e + 1) - offsets(e));
         sums(e) = 0;
@@ -283,11 +362,15 @@ template <class A>
 void balance_experts(const Context& context, double weight, std::size_t tokens,
                      Matrix<const A> counts, Matrix<const A> sums, Vector<A> balance,
                      Vector<A> shares, Vector<A> loss) {
+  check_pairs(counts, sums, "sums");
+  TERN_REQUIRE(balance.extent(0) == counts.extent(1) && shares.extent(0) == counts.extent(1),
+               "{} and {} for {} experts", balance.extent(0), shares.extent(0), counts.extent(1));
   const double of_pair = static_cast<double>(balance.extent(0)) /
                          (static_cast<double>(tokens) * static_cast<double>(tokens));
   const int layers = size(counts.extent(0));
   Kokkos::parallel_for(
-      "balance_experts", Kokkos::RangePolicy<Device>(context.space, 0, size(balance.extent(0))),
+      "tern::balance_experts",
+      Kokkos::RangePolicy<Device>(context.space, 0, size(balance.extent(0))),
       KOKKOS_LAMBDA(const int e) {
         double pairs = 0, probability = 0;
         for (int l = 0; l < layers; ++l) {
@@ -300,36 +383,22 @@ void balance_experts(const Context& context, double weight, std::size_t tokens,
   weighted_sum<A>(context, Vector<const A>(shares), Vector<const A>(), loss);
 }
 
-#define INSTANTIATE(T)                                                                             \
-  template void route<T>(const Context&, bool, Matrix<const T>, Matrix<Accumulate<T>>,             \
-                         Matrix<Accumulate<T>>, Matrix<std::int32_t>);                             \
-  template void route_backward<T>(const Context&, bool, Matrix<const Accumulate<T>>,               \
-                                  Matrix<const std::int32_t>, Matrix<const Accumulate<T>>,         \
-                                  Matrix<const Accumulate<T>>, Vector<const Accumulate<T>>,        \
-                                  Matrix<T>);                                                      \
-  template void grouped_forward<T>(const Context&, Vector<const std::int32_t>, const Gathered<T>&, \
-                                   const Grouped<const T>&, Matrix<T>);                            \
-  template void grouped_backward_input<T>(const Context&, Vector<const std::int32_t>,              \
-                                          const Gathered<T>&, const Grouped<const T>&, Matrix<T>); \
-  template void grouped_backward_weight<T>(const Context&, Vector<const std::int32_t>,             \
-                                           const Gathered<T>&, const Gathered<T>&,                 \
-                                           const Grouped<Accumulate<T>>&);                         \
-  template void weighted_swiglu<T>(const Context&, Matrix<const T>, Matrix<const Accumulate<T>>,   \
-                                   Vector<const std::int32_t>, Matrix<T>);                         \
-  template void weighted_swiglu_backward<T>(                                                       \
-      const Context&, Matrix<const T>, Matrix<const Accumulate<T>>, Vector<const std::int32_t>,    \
-      Matrix<const T>, Matrix<T>, Matrix<Accumulate<T>>);                                          \
-  template void combine<T>(const Context&, Matrix<const T>, Matrix<const std::int32_t>,            \
-                           Matrix<const T>, Matrix<T>);
+#define INSTANTIATE(T)                                                        \
+  template decltype(route<T>) route<T>;                                       \
+  template decltype(route_backward<T>) route_backward<T>;                     \
+  template decltype(grouped_forward<T>) grouped_forward<T>;                   \
+  template decltype(grouped_backward_input<T>) grouped_backward_input<T>;     \
+  template decltype(grouped_backward_weight<T>) grouped_backward_weight<T>;   \
+  template decltype(weighted_swiglu<T>) weighted_swiglu<T>;                   \
+  template decltype(weighted_swiglu_backward<T>) weighted_swiglu_backward<T>; \
+  template decltype(combine<T>) combine<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
-#define INSTANTIATE_SUMS(A)                                                                   \
-  template void tally_experts<A>(const Context&, Vector<const std::int32_t>, Matrix<const A>, \
-                                 Vector<A>, Vector<A>);                                       \
-  template void balance_experts<A>(const Context&, double, std::size_t, Matrix<const A>,      \
-                                   Matrix<const A>, Vector<A>, Vector<A>, Vector<A>);
+#define INSTANTIATE_SUMS(A)                             \
+  template decltype(tally_experts<A>) tally_experts<A>; \
+  template decltype(balance_experts<A>) balance_experts<A>;
 INSTANTIATE_SUMS(float)
 INSTANTIATE_SUMS(double)
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

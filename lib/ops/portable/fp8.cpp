@@ -1,12 +1,15 @@
-#include "ops/portable/fp8.hpp"
-
-#include "base/error.hpp"
 #include "base/fp8.hpp"
+#include "base/error.hpp"
+#include "ops/fp8.hpp"
 #include "ops/portable/detail/loops.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
+
+bool multiples_of_16(std::size_t N, std::size_t I, std::size_t O) {
+  return N % 16 == 0 && I % 16 == 0 && O % 16 == 0;
+}
 
 /// magnitude (1) = the largest |x|, as float's bits, which are in the order of the numbers, with
 /// infinity and NaN above all.
@@ -16,7 +19,7 @@ void largest_magnitude(const Context& context, Matrix<const T> x,
   const T* values = x.data();
   Kokkos::RangePolicy<Device, Kokkos::IndexType<std::size_t>> all(context.space, 0, x.size());
   Kokkos::parallel_reduce(
-      "largest magnitude", all,
+      "tern::largest_magnitude", all,
       KOKKOS_LAMBDA(const std::size_t i, std::uint32_t& most) {
         const std::uint32_t bits = float_bits(static_cast<float>(values[i])) & 0x7fffffffu;
         most = bits > most ? bits : most;
@@ -35,7 +38,8 @@ Matrix<const T> quantised(const Context& context, const Fp8Workspace<T>& work, s
   const T* from = x.data();
   T* to = work.operands.data() + at;
   detail::for_each_block(
-      context, "quantise", x.size(), KOKKOS_LAMBDA(const std::size_t begin, const std::size_t end) {
+      context, "tern::quantise", x.size(),
+      KOKKOS_LAMBDA(const std::size_t begin, const std::size_t end) {
         const float scale = scale_for<Format>(float_of_bits(*magnitude));
         const float undo = undo_scale(scale);
         TERN_SIMD
@@ -50,31 +54,45 @@ Matrix<const T> quantised(const Context& context, const Fp8Workspace<T>& work, s
 template <class T>
 void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work, Matrix<const T> x,
                         Matrix<const T> w, Vector<const T> bias, Matrix<T> y, Write write) {
+  TERN_REQUIRE(
+      x.extent(1) == w.extent(1) && y.extent(0) == x.extent(0) && y.extent(1) == w.extent(0),
+      "({}, {}) x ({}, {})^T -> ({}, {})", x.extent(0), x.extent(1), w.extent(0), w.extent(1),
+      y.extent(0), y.extent(1));
+  if (!multiples_of_16(x.extent(0), x.extent(1), w.extent(0)))
+    return linear_forward<T>(context, x, w, bias, y, write);
+  if (native<&fp8_linear_forward<T>>(context, work, x, w, bias, y, write)) return;
   const Matrix<const T> qx = quantised<E4M3, T>(context, work, 0, x);
   const Matrix<const T> qw = quantised<E4M3, T>(context, work, x.size(), w);
-  portable::linear_forward<T>(context, qx, qw, bias, y, write);
+  linear_forward<T>(context.portable(), qx, qw, bias, y, write);
 }
 
 template <class T>
 void fp8_linear_backward(const Context& context, const Fp8Workspace<T>& work, Matrix<const T> dy,
                          Matrix<const T> x, Matrix<const T> w, Matrix<T> dx,
                          Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias) {
+  TERN_REQUIRE(
+      x.extent(1) == w.extent(1) && dy.extent(0) == x.extent(0) && dy.extent(1) == w.extent(0),
+      "dy ({}, {}), x ({}, {}), w ({}, {})", dy.extent(0), dy.extent(1), x.extent(0), x.extent(1),
+      w.extent(0), w.extent(1));
+  if (!multiples_of_16(x.extent(0), x.extent(1), w.extent(0))) {
+    linear_backward_weight<T>(context, dy, x, dw, dbias);
+    return linear_backward_input<T>(context, dy, w, dx);
+  }
+  if (native<&fp8_linear_backward<T>>(context, work, dy, x, w, dx, dw, dbias)) return;
+  const Context plain = context.portable();
   const Matrix<const T> qdy = quantised<E5M2, T>(context, work, 0, dy);
   const Matrix<const T> qx = quantised<E4M3, T>(context, work, dy.size(), x);
-  portable::linear_backward_weight<T>(context, qdy, qx, dw, {});
-  if (dbias.size() > 0) portable::column_sums<T>(context, dy, dbias);
+  linear_backward_weight<T>(plain, qdy, qx, dw, {});
+  if (dbias.size() > 0) column_sums<T>(plain, dy, dbias);
   const Matrix<const T> qw = quantised<E4M3, T>(context, work, dy.size(), w);
-  portable::linear_backward_input<T>(context, qdy, qw, dx);
+  linear_backward_input<T>(plain, qdy, qw, dx);
 }
 
-#define INSTANTIATE(T)                                                                          \
-  template void fp8_linear_forward<T>(const Context&, const Fp8Workspace<T>&, Matrix<const T>,  \
-                                      Matrix<const T>, Vector<const T>, Matrix<T>, Write);      \
-  template void fp8_linear_backward<T>(const Context&, const Fp8Workspace<T>&, Matrix<const T>, \
-                                       Matrix<const T>, Matrix<const T>, Matrix<T>,             \
-                                       Matrix<Accumulate<T>>, Vector<Accumulate<T>>);
+#define INSTANTIATE(T)                                            \
+  template decltype(fp8_linear_forward<T>) fp8_linear_forward<T>; \
+  template decltype(fp8_linear_backward<T>) fp8_linear_backward<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

@@ -1,9 +1,11 @@
 #include "base/error.hpp"
+#include "ops/linear.hpp"
+#include "ops/loss.hpp"
 #include "ops/portable/detail/loops.hpp"
 #include "ops/portable/math.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 
 using detail::Team;
@@ -61,6 +63,13 @@ struct RowLoss {
   }
 };
 
+template <class L>
+void require_chunk(const HeadOptions& options, const L& logits, std::size_t columns) {
+  TERN_REQUIRE(logits.extent(0) > 0 && logits.extent(1) == columns && options.vocabulary <= columns,
+               "logits ({}, {}) for a vocabulary of {} of {}", logits.extent(0), logits.extent(1),
+               options.vocabulary, columns);
+}
+
 /// chunk(first, rows, logits) for all chunks, after its logits are made and turned into losses.
 template <class T, class Chunk>
 void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<const T> x,
@@ -69,16 +78,13 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
                     Vector<Accumulate<T>> losses, const Chunk& chunk) {
   using A = Accumulate<T>;
   const std::size_t rows = x.extent(0), size = logits.extent(0), columns = w.extent(0);
-  TERN_REQUIRE(size > 0 && logits.extent(1) == columns && options.vocabulary <= columns,
-               "logits ({}, {}) for a vocabulary of {} of {}", size, logits.extent(1),
-               options.vocabulary, columns);
   const std::size_t vocabulary = options.vocabulary > 0 ? options.vocabulary : columns;
   for (std::size_t first = 0; first < rows; first += size) {
     const std::size_t n = std::min(size, rows - first);
     const Matrix<T> part = rows_of(logits, 0, n);
-    portable::linear_forward<T>(context, rows_of(x, first, n), w, {}, part);
-    portable::cap_logits<T>(context, options.cap, part);
-    detail::for_each_row(context, "row_loss", n,
+    linear_forward<T>(context, rows_of(x, first, n), w, {}, part);
+    cap_logits<T>(context, options.cap, part);
+    detail::for_each_row(context, "tern::row_loss", n,
                          RowLoss<T>{part, targets, weights, losses, static_cast<int>(first),
                                     static_cast<int>(vocabulary), static_cast<A>(options.z_loss),
                                     static_cast<A>(options.cap > 0 ? 1 / options.cap : 0)});
@@ -92,11 +98,13 @@ template <class T>
 void head_loss_forward(const Context& context, const HeadOptions& options, Matrix<const T> x,
                        Matrix<const T> w, Vector<const std::int32_t> targets, Matrix<T> logits,
                        Vector<Accumulate<T>> losses, Vector<std::int32_t> best) {
-  for_each_chunk<T>(context, options, x, w, targets, {}, logits, losses,
+  require_chunk(options, logits, w.extent(0));
+  if (native<&head_loss_forward<T>>(context, options, x, w, targets, logits, losses, best)) return;
+  for_each_chunk<T>(context.portable(), options, x, w, targets, {}, logits, losses,
                     [&](std::size_t first, std::size_t n, const Matrix<T>& chunk) {
                       if (best.extent(0) > 0)
-                        portable::argmax_rows<T>(context, chunk, options.vocabulary,
-                                                 Vector<std::int32_t>(best.data() + first, n));
+                        argmax_rows<T>(context, chunk, options.vocabulary,
+                                       Vector<std::int32_t>(best.data() + first, n));
                     });
 }
 
@@ -106,7 +114,7 @@ void scatter_rows(const Context& context, Vector<const std::int32_t> rows, Matri
   Kokkos::deep_copy(context.space, to, T(0.0f));
   const int width = static_cast<int>(to.extent(1));
   detail::for_each_row(
-      context, "scatter_rows", rows.extent(0),
+      context, "tern::scatter_rows", rows.extent(0),
       KOKKOS_LAMBDA(const detail::Team& team, const int row) {
         const T* in = &from(row, 0);
         T* out = &to(rows(row), 0);
@@ -120,7 +128,7 @@ void argmax_rows(const Context& context, Matrix<const T> logits, std::size_t voc
   using A = Accumulate<T>;
   const int width = static_cast<int>(vocabulary > 0 ? vocabulary : logits.extent(1));
   detail::for_each_row(
-      context, "argmax_rows", logits.extent(0),
+      context, "tern::argmax_rows", logits.extent(0),
       KOKKOS_LAMBDA(const detail::Team& team, const int row) {
         const T* values = &logits(row, 0);
         const A largest = detail::row_max<A>(team, width, [&](int i) { return A(values[i]); });
@@ -137,7 +145,7 @@ void cap_logits(const Context& context, double cap, Matrix<T> logits) {
   const A limit = static_cast<A>(cap), per_limit = static_cast<A>(1 / cap);
   T* values = logits.data();
   detail::for_each(
-      context, "cap_logits", logits.size(), KOKKOS_LAMBDA(const std::size_t i) {
+      context, "tern::cap_logits", logits.size(), KOKKOS_LAMBDA(const std::size_t i) {
         values[i] = T(limit * Kokkos::tanh(A(values[i]) * per_limit));
       });
 }
@@ -147,29 +155,53 @@ void head_loss_backward(const Context& context, const HeadOptions& options, Matr
                         Matrix<const T> w, Vector<const std::int32_t> targets,
                         Vector<const Accumulate<T>> weights, Matrix<T> logits,
                         Vector<Accumulate<T>> losses, Matrix<T> dx, Matrix<Accumulate<T>> dw) {
-  for_each_chunk<T>(
-      context, options, x, w, targets, weights, logits, losses,
-      [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
-        portable::linear_backward_input<T>(context, dlogits, w, rows_of(dx, first, n));
-        portable::linear_backward_weight<T>(context, dlogits, rows_of(x, first, n), dw, {});
+  require_chunk(options, logits, w.extent(0));
+  if (native<&head_loss_backward<T>>(context, options, x, w, targets, weights, logits, losses, dx,
+                                     dw))
+    return;
+  for_each_chunk<T>(context, options, x, w, targets, weights, logits, losses,
+                    [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
+                      linear_backward_input<T>(context, dlogits, w, rows_of(dx, first, n));
+                      linear_backward_weight<T>(context, dlogits, rows_of(x, first, n), dw, {});
+                    });
+}
+
+template <class A>
+void improvement_weights(const Context& context, double unit, double base, double reward,
+                         Vector<const A> losses, Vector<const std::int32_t> targets,
+                         std::size_t tokens, Vector<A> weights) {
+  TERN_REQUIRE(losses.size() == weights.size() && targets.size() == losses.size() && tokens > 0 &&
+                   losses.size() % tokens == 0,
+               "{} losses, {} targets and {} weights in sequences of {}", losses.size(),
+               targets.size(), weights.size(), tokens);
+  const int length = static_cast<int>(tokens);
+  const A u = static_cast<A>(unit), b = static_cast<A>(base), r = static_cast<A>(reward);
+  detail::for_each_row(
+      context, "tern::improvement_weights", losses.size() / tokens,
+      KOKKOS_LAMBDA(const Team& team, const int sequence) {
+        const std::size_t first = static_cast<std::size_t>(sequence) * tokens;
+        const A* loss = losses.data() + first;
+        const std::int32_t* target = targets.data() + first;
+        A* weight = weights.data() + first;
+        const A sum = detail::row_sum<A>(
+            team, length, [=](const int i) { return target[i] < 0 ? A(0) : loss[i]; });
+        const A count = detail::row_sum<A>(
+            team, length, [=](const int i) { return target[i] < 0 ? A(0) : A(1); });
+        const A each = u * (sum > 0 ? b + r * count / sum : b);
+        detail::columns(team, length, [=](const int i) { weight[i] = each; });
       });
 }
 
-#define INSTANTIATE(T)                                                                       \
-  template void head_loss_forward<T>(const Context&, const HeadOptions&, Matrix<const T>,    \
-                                     Matrix<const T>, Vector<const std::int32_t>, Matrix<T>, \
-                                     Vector<Accumulate<T>>, Vector<std::int32_t>);           \
-  template void scatter_rows<T>(const Context&, Vector<const std::int32_t>, Matrix<const T>, \
-                                Matrix<T>);                                                  \
-  template void cap_logits<T>(const Context&, double, Matrix<T>);                            \
-  template void argmax_rows<T>(const Context&, Matrix<const T>, std::size_t,                 \
-                               Vector<std::int32_t>);                                        \
-  template void head_loss_backward<T>(const Context&, const HeadOptions&, Matrix<const T>,   \
-                                      Matrix<const T>, Vector<const std::int32_t>,           \
-                                      Vector<const Accumulate<T>>, Matrix<T>,                \
-                                      Vector<Accumulate<T>>, Matrix<T>, Matrix<Accumulate<T>>);
+#define INSTANTIATE(T)                                            \
+  template decltype(head_loss_forward<T>) head_loss_forward<T>;   \
+  template decltype(head_loss_backward<T>) head_loss_backward<T>; \
+  template decltype(scatter_rows<T>) scatter_rows<T>;             \
+  template decltype(argmax_rows<T>) argmax_rows<T>;               \
+  template decltype(cap_logits<T>) cap_logits<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+template decltype(improvement_weights<float>) improvement_weights<float>;
+template decltype(improvement_weights<double>) improvement_weights<double>;
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

@@ -1,9 +1,10 @@
 /// RMSNorm of each head's vector (Zhang & Sennrich 2019; the q/k norm of Qwen3).
 #include "base/error.hpp"
+#include "ops/norm.hpp"
 #include "ops/portable/detail/loops.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 using detail::Team;
 
@@ -66,10 +67,11 @@ void head_norm_forward(const Context& context, Heads<T> x, Vector<const T> gain,
   using A = Accumulate<T>;
   const bool kept = saved.size() > 0;
   if (kept) require_shapes(x, gain.extent(0), saved.extent(0), saved.extent(1), rstd.extent(0));
+  if (native<&head_norm_forward<T>>(context, x, gain, eps, saved, rstd)) return;
   const int size = static_cast<int>(x.extent(3));
   const A epsilon = static_cast<A>(eps);
   detail::for_each_row(
-      context, "head_norm_forward", x.extent(0) * x.extent(1) * x.extent(2),
+      context, "tern::head_norm_forward", x.extent(0) * x.extent(1) * x.extent(2),
       KOKKOS_LAMBDA(const Team& team, const int row) {
         T* value = head_vector(x, row);
         const T* scale = gain.data();
@@ -94,36 +96,28 @@ void head_norm_backward(const Context& context, Heads<T> dx, Matrix<const T> sav
   const std::size_t size = dx.extent(3), rows = dx.extent(0) * dx.extent(1) * dx.extent(2);
   TERN_REQUIRE(partial.extent(0) >= norm_partials(size), "partial has {} numbers",
                partial.extent(0));
+  if (native<&head_norm_backward<T>>(context, dx, saved, gain, rstd, dgain, partial)) return;
   if (rows == 0) return;
   const std::size_t most = norm_partials(size) / size;
   const std::size_t group_rows = (rows + most - 1) / most;
   const std::size_t groups = (rows + group_rows - 1) / group_rows;
   const Matrix<A> sums(partial.data(), groups, size);
-  detail::for_each_row(context, "head_norm_backward", groups,
+  detail::for_each_row(context, "tern::head_norm_backward", groups,
                        HeadNormBackward<T>{dx, saved, gain, rstd, sums, static_cast<int>(rows),
                                            static_cast<int>(group_rows)});
   detail::for_each(
-      context, "head_norm_dgain", size, KOKKOS_LAMBDA(const std::size_t i) {
+      context, "tern::head_norm_dgain", size, KOKKOS_LAMBDA(const std::size_t i) {
         A sum = 0;
         for (std::size_t g = 0; g < groups; ++g) sum += sums(g, i);
         dgain(i) += sum;
       });
 }
 
-template void head_norm_forward<float>(const Context&, Heads<float>, Vector<const float>, double,
-                                       Matrix<float>, Vector<float>);
-template void head_norm_forward<double>(const Context&, Heads<double>, Vector<const double>, double,
-                                        Matrix<double>, Vector<double>);
-template void head_norm_forward<bf16>(const Context&, Heads<bf16>, Vector<const bf16>, double,
-                                      Matrix<bf16>, Vector<float>);
-template void head_norm_backward<float>(const Context&, Heads<float>, Matrix<const float>,
-                                        Vector<const float>, Vector<const float>, Vector<float>,
-                                        Vector<float>);
-template void head_norm_backward<double>(const Context&, Heads<double>, Matrix<const double>,
-                                         Vector<const double>, Vector<const double>, Vector<double>,
-                                         Vector<double>);
-template void head_norm_backward<bf16>(const Context&, Heads<bf16>, Matrix<const bf16>,
-                                       Vector<const bf16>, Vector<const float>, Vector<float>,
-                                       Vector<float>);
+#define INSTANTIATE(T)                                          \
+  template decltype(head_norm_forward<T>) head_norm_forward<T>; \
+  template decltype(head_norm_backward<T>) head_norm_backward<T>;
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

@@ -1,25 +1,30 @@
+#include "ops/linear.hpp"
 #include "base/error.hpp"
 #include "ops/portable/detail/blas.hpp"
 #include "ops/portable/detail/column_sums.hpp"
 #include "ops/portable/detail/row_product.hpp"
 #include "ops/portable/detail/tiled_gemm.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 
 constexpr char normal[] = "N", transposed[] = "T";
+
+/// x (N, I), w (O, I) and y (N, O) of one linear map, or their gradients.
+template <class X, class W, class Y>
+void require_map(const X& x, const W& w, const Y& y) {
+  TERN_REQUIRE(
+      x.extent(1) == w.extent(1) && y.extent(0) == x.extent(0) && y.extent(1) == w.extent(0),
+      "({}, {}) x ({}, {})^T -> ({}, {})", x.extent(0), x.extent(1), w.extent(0), w.extent(1),
+      y.extent(0), y.extent(1));
+}
 
 /// c = op(a) op(b), or added to c. Float and double go to a BLAS.
 template <class T, class C>
 void gemm(const Context& context, const char* op_a, Matrix<const T> a, const char* op_b,
           Matrix<const T> b, Matrix<C> c, Write write) {
   const std::size_t k = a.extent(op_a == normal ? 1 : 0);
-  TERN_REQUIRE(c.extent(0) == a.extent(op_a == normal ? 0 : 1) &&
-                   c.extent(1) == b.extent(op_b == normal ? 1 : 0) &&
-                   k == b.extent(op_b == normal ? 0 : 1),
-               "({}, {}){} x ({}, {}){} -> ({}, {})", a.extent(0), a.extent(1), op_a, b.extent(0),
-               b.extent(1), op_b, c.extent(0), c.extent(1));
   if constexpr (std::is_same_v<T, bf16>) {
     const std::size_t wa = a.extent(1), wb = b.extent(1);
     const detail::Operand<T> left{a.data(), op_a == normal ? wa : 1, op_a == normal ? 1 : wa};
@@ -36,9 +41,6 @@ template <class T>
 void product_of_rows(const Context& context, Matrix<const T> x, Matrix<const T> w, Matrix<T> y,
                      Write write) {
   const std::size_t inner = x.extent(1);
-  TERN_REQUIRE(y.extent(0) == x.extent(0) && y.extent(1) == w.extent(0) && inner == w.extent(1),
-               "({}, {}) x ({}, {})^T -> ({}, {})", x.extent(0), inner, w.extent(0), w.extent(1),
-               y.extent(0), y.extent(1));
   if constexpr (detail::on_host && !std::is_same_v<T, bf16>)
     detail::row_product<T>(context, x, w, y, write);
   else
@@ -53,7 +55,7 @@ void spread_bias(const Context& context, Vector<const T> bias, Matrix<T> y, Writ
   const int width = static_cast<int>(y.extent(1));
   const A keep = write == Write::add ? 1 : 0;
   detail::for_each_row(
-      context, "bias", y.extent(0), KOKKOS_LAMBDA(const detail::Team& team, const int row) {
+      context, "tern::bias", y.extent(0), KOKKOS_LAMBDA(const detail::Team& team, const int row) {
         T* out = &y(row, 0);
         const T* in = bias.data();
         if (keep != 0) {
@@ -64,11 +66,32 @@ void spread_bias(const Context& context, Vector<const T> bias, Matrix<T> y, Writ
       });
 }
 
+template <class X>
+std::size_t stride(const Tensor3<X>& t) {
+  return t.extent(1) * t.extent(2);
+}
+template <class X>
+Vector<X> flat(const Tensor3<X>& t) {
+  return Vector<X>(t.data(), t.size());
+}
+template <class X>
+Matrix<X> matrix(const Tensor3<X>& t, std::size_t i) {
+  return Matrix<X>(t.data() + i * stride(t), t.extent(1), t.extent(2));
+}
+
+detail::Operand<bf16> operand(const Factor<bf16>& f, bool summed_by_rows) {
+  const std::size_t width = f.matrices.extent(2);
+  const bool contiguous = f.transposed == summed_by_rows;  // along the summed index
+  return {f.matrices.data(), contiguous ? width : 1, contiguous ? 1 : width};
+}
+
 }  // namespace
 
 template <class T>
 void linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
                     Vector<const T> bias, Matrix<T> y, Write write) {
+  require_map(x, w, y);
+  if (native<&linear_forward<T>>(context, x, w, bias, y, write)) return;
   if (bias.extent(0) > 0) {
     spread_bias<T>(context, bias, y, write);
     write = Write::add;
@@ -80,31 +103,65 @@ void linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w
 template <class T>
 void linear_backward_input(const Context& context, Matrix<const T> dy, Matrix<const T> w,
                            Matrix<T> dx, Write write) {
+  require_map(dx, w, dy);
+  if (native<&linear_backward_input<T>>(context, dy, w, dx, write)) return;
   gemm<T, T>(context, normal, dy, normal, w, dx, write);
 }
 
 template <class T>
 void linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
                             Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias) {
+  require_map(x, dw, dy);
+  if (native<&linear_backward_weight<T>>(context, dy, x, dw, dbias)) return;
   gemm<T, Accumulate<T>>(context, transposed, dy, normal, x, dw, Write::add);
   if (dbias.extent(0) > 0) detail::column_sums<T>(context, dy, dbias);
 }
 
 template <class T>
 void column_sums(const Context& context, Matrix<const T> x, Vector<Accumulate<T>> sums) {
+  TERN_REQUIRE(sums.size() == x.extent(1), "{} sums of {} columns", sums.size(), x.extent(1));
+  if (native<&column_sums<T>>(context, x, sums)) return;
   detail::column_sums<T>(context, x, sums);
 }
 
-#define INSTANTIATE(T)                                                                      \
-  template void linear_forward<T>(const Context&, Matrix<const T>, Matrix<const T>,         \
-                                  Vector<const T>, Matrix<T>, Write);                       \
-  template void linear_backward_input<T>(const Context&, Matrix<const T>, Matrix<const T>,  \
-                                         Matrix<T>, Write);                                 \
-  template void column_sums<T>(const Context&, Matrix<const T>, Vector<Accumulate<T>>);     \
-  template void linear_backward_weight<T>(const Context&, Matrix<const T>, Matrix<const T>, \
-                                          Matrix<Accumulate<T>>, Vector<Accumulate<T>>);
+template <class T>
+void batched_product(const Context& context, double alpha, Factor<T> a, Factor<T> b, double beta,
+                     Tensor3<const T> c, Tensor3<T> d) {
+  const std::size_t count = d.extent(0);
+  TERN_REQUIRE(a.matrices.extent(0) == count && b.matrices.extent(0) == count &&
+                   a.rows() == d.extent(1) && b.columns() == d.extent(2) && a.columns() == b.rows(),
+               "{} ({}, {}) by {} ({}, {}) -> {} ({}, {})", a.matrices.extent(0), a.rows(),
+               a.columns(), b.matrices.extent(0), b.rows(), b.columns(), count, d.extent(1),
+               d.extent(2));
+  TERN_REQUIRE(beta == 0 || (c.size() == d.size() && c.extent(1) == d.extent(1)),
+               "{} ({}, {}) added to {} ({}, {})", c.extent(0), c.extent(1), c.extent(2), count,
+               d.extent(1), d.extent(2));
+  if (d.size() == 0) return;
+  if (native<&batched_product<T>>(context, alpha, a, b, beta, c, d)) return;
+  using A = Accumulate<T>;
+  if constexpr (std::is_same_v<T, bf16>) {
+    const detail::Scaling<T> scaling{static_cast<A>(alpha), static_cast<A>(beta), c.data()};
+    const detail::Strides strides{static_cast<int>(count), stride(a.matrices), stride(b.matrices),
+                                  stride(d)};
+    detail::tiled_gemm<T, T>(context, operand(a, false), operand(b, true), matrix(d, 0),
+                             a.columns(), scaling, strides);
+  } else {
+    if (beta != 0) Kokkos::deep_copy(context.space, flat(d), flat(c));
+    for (std::size_t i = 0; i < count; ++i)
+      detail::blas_gemm<T>(context, a.transposed ? "T" : "N", b.transposed ? "T" : "N",
+                           static_cast<T>(alpha), matrix(a.matrices, i), matrix(b.matrices, i),
+                           static_cast<T>(beta), matrix(d, i));
+  }
+}
+
+#define INSTANTIATE(T)                                                    \
+  template decltype(linear_forward<T>) linear_forward<T>;                 \
+  template decltype(linear_backward_input<T>) linear_backward_input<T>;   \
+  template decltype(linear_backward_weight<T>) linear_backward_weight<T>; \
+  template decltype(column_sums<T>) column_sums<T>;                       \
+  template decltype(batched_product<T>) batched_product<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

@@ -1,29 +1,43 @@
-#include "ops/portable/detail/column_sums.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/norm.hpp"
+#include "base/error.hpp"
+#include "ops/portable/detail/loops.hpp"
 
 namespace tern::ops {
+using namespace portable;
 namespace {
+
+using detail::Team;
+
 /// Rows of the partial sums of dgain and dbias: enough to keep a device busy, few enough to stay
 /// small.
-constexpr std::size_t partial_rows = portable::detail::on_host ? 64 : 1024;
+constexpr std::size_t partial_rows = detail::on_host ? 64 : 1024;
+
+/// Rows of x, those of `other`, their gain and what forward keeps of them.
+template <class X, class Y, class G, class A>
+void require_rows(const X& x, const Y& other, const G& gain, const A& rstd) {
+  TERN_REQUIRE(other.extent(0) == x.extent(0) && other.extent(1) == x.extent(1) &&
+                   gain.extent(0) == x.extent(1) && rstd.extent(0) >= x.extent(0),
+               "({}, {}) and ({}, {}), gain {}, rstd {}", x.extent(0), x.extent(1), other.extent(0),
+               other.extent(1), gain.extent(0), rstd.extent(0));
+}
+
 }  // namespace
 
 std::size_t norm_partials(std::size_t width) { return partial_rows * 2 * width; }
-
-namespace portable {
-using detail::Team;
 
 template <class T>
 void norm_forward(const Context& context, Norm norm, Matrix<const T> x, Vector<const T> gain,
                   Vector<const T> bias, double eps, Matrix<T> y, Vector<Accumulate<T>> mean,
                   Vector<Accumulate<T>> rstd) {
+  require_rows(x, y, gain, rstd);
+  if (native<&norm_forward<T>>(context, norm, x, gain, bias, eps, y, mean, rstd)) return;
   using A = Accumulate<T>;
   const int width = static_cast<int>(x.extent(1));
   const bool centred = norm == Norm::layernorm;
   const A epsilon = static_cast<A>(eps);
   const T* offset = bias.extent(0) > 0 ? bias.data() : nullptr;
   detail::for_each_row(
-      context, "norm_forward", x.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
+      context, "tern::norm_forward", x.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
         const T* in = &x(row, 0);
         const T* scale = gain.data();
         T* out = &y(row, 0);
@@ -104,7 +118,7 @@ void add_partials(const Context& context, Matrix<const A> partial, std::size_t f
   if (to.extent(0) == 0) return;
   const std::size_t groups = partial.extent(0);
   detail::for_each(
-      context, "norm_partials", to.extent(0), KOKKOS_LAMBDA(const std::size_t i) {
+      context, "tern::norm_partials", to.extent(0), KOKKOS_LAMBDA(const std::size_t i) {
         A sum = 0;
         for (std::size_t g = 0; g < groups; ++g) sum += partial(g, first + i);
         to(i) += sum;
@@ -119,6 +133,12 @@ void norm_backward(const Context& context, Norm norm, Matrix<const T> dy, Matrix
                    Vector<const Accumulate<T>> rstd, Matrix<T> dx, Write write,
                    Vector<Accumulate<T>> dgain, Vector<Accumulate<T>> dbias,
                    Vector<Accumulate<T>> partial) {
+  require_rows(x, dx, gain, rstd);
+  TERN_REQUIRE(dy.size() == x.size() && partial.extent(0) >= norm_partials(x.extent(1)),
+               "{} gradients of {}, {} partial sums", dy.size(), x.size(), partial.extent(0));
+  if (native<&norm_backward<T>>(context, norm, dy, x, gain, mean, rstd, dx, write, dgain, dbias,
+                                partial))
+    return;
   using A = Accumulate<T>;
   const std::size_t rows = x.extent(0), width = x.extent(1);
   if (rows == 0) return;
@@ -126,24 +146,18 @@ void norm_backward(const Context& context, Norm norm, Matrix<const T> dy, Matrix
   const std::size_t groups = (rows + group_rows - 1) / group_rows;
   const Matrix<A> sums(partial.data(), groups, 2 * width);
   detail::for_each_row(
-      context, "norm_backward", groups,
+      context, "tern::norm_backward", groups,
       NormBackward<T>{dy, x, gain, mean, rstd, dx, sums, static_cast<int>(group_rows),
                       norm == Norm::layernorm, write == Write::add});
   add_partials<A>(context, sums, 0, dgain);
   add_partials<A>(context, sums, width, dbias);
 }
 
-#define INSTANTIATE(T)                                                                     \
-  template void norm_forward<T>(const Context&, Norm, Matrix<const T>, Vector<const T>,    \
-                                Vector<const T>, double, Matrix<T>, Vector<Accumulate<T>>, \
-                                Vector<Accumulate<T>>);                                    \
-  template void norm_backward<T>(                                                          \
-      const Context&, Norm, Matrix<const T>, Matrix<const T>, Vector<const T>,             \
-      Vector<const Accumulate<T>>, Vector<const Accumulate<T>>, Matrix<T>, Write,          \
-      Vector<Accumulate<T>>, Vector<Accumulate<T>>, Vector<Accumulate<T>>);
+#define INSTANTIATE(T)                                \
+  template decltype(norm_forward<T>) norm_forward<T>; \
+  template decltype(norm_backward<T>) norm_backward<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
 
-}  // namespace portable
 }  // namespace tern::ops

@@ -2,11 +2,13 @@
 /// begin at multiples of `step` in the sequence: the same sums however a sequence is cut into rows
 /// of passes and into pages.
 #include "base/error.hpp"
+#include "ops/attention.hpp"
+#include "ops/norm.hpp"
+#include "ops/paged_cache.hpp"
 #include "ops/portable/detail/loops.hpp"
-#include "ops/portable/portable.hpp"
-#include "ops/portable/serving.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 using detail::Team;
 
@@ -72,6 +74,22 @@ struct PagedAttention {
   }
 };
 
+template <class T>
+void require_shapes(const PagedRows& rows, std::size_t N, std::size_t qkv_width, std::size_t H,
+                    const PagedCache<T>& cache) {
+  const std::size_t K = cache.keys.extent(1), P = cache.page_tokens;
+  TERN_REQUIRE(P > 0 && (P & (P - 1)) == 0 && cache.keys.extent(2) % P == 0 && K > 0 && H % K == 0,
+               "pages of {} tokens, {} numbers a head, {} heads over {}", P, cache.keys.extent(2),
+               H, K);
+  const std::size_t E = cache.keys.extent(2) / P;
+  TERN_REQUIRE(qkv_width == (H + 2 * K) * E, "rows of {} for {} + 2 x {} heads of {}", qkv_width, H,
+               K, E);
+  TERN_REQUIRE(
+      rows.positions.extent(0) == N && rows.table_of.extent(0) == N && rows.places.extent(0) == N,
+      "{} rows, {} positions, {} tables, {} places", N, rows.positions.extent(0),
+      rows.table_of.extent(0), rows.places.extent(0));
+}
+
 int size_of(std::size_t n) { return static_cast<int>(n); }
 
 }  // namespace
@@ -79,23 +97,29 @@ int size_of(std::size_t n) { return static_cast<int>(n); }
 template <class T>
 void paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv, std::size_t heads,
                  const HeadStage<T>& stage, const PagedCache<T>& cache) {
+  require_shapes(rows, qkv.extent(0), qkv.extent(1), heads, cache);
+  const std::size_t E = cache.keys.extent(2) / cache.page_tokens;
+  TERN_REQUIRE((stage.q_gain.size() == 0 || stage.q_gain.size() == E) &&
+                   stage.k_gain.size() == stage.q_gain.size(),
+               "gains of {} and {} for heads of {}", stage.q_gain.size(), stage.k_gain.size(), E);
+  if (native<&paged_store<T>>(context, rows, qkv, heads, stage, cache)) return;
+  const Context plain = context.portable();
   const std::size_t N = qkv.extent(0), K = cache.keys.extent(1), P = cache.page_tokens;
-  const std::size_t E = cache.keys.extent(2) / P, width = K * E;
+  const std::size_t width = K * E;
   const auto part = [&](std::size_t first, std::size_t count) {
     return heads_of(qkv, first * E, 1, N, count, E);
   };
   if (stage.q_gain.size() > 0) {
-    portable::head_norm_forward<T>(context, part(0, heads), stage.q_gain, stage.eps, {}, {});
-    portable::head_norm_forward<T>(context, part(heads, K), stage.k_gain, stage.eps, {}, {});
+    head_norm_forward<T>(plain, part(0, heads), stage.q_gain, stage.eps, {}, {});
+    head_norm_forward<T>(plain, part(heads, K), stage.k_gain, stage.eps, {}, {});
   }
   if (stage.table.extent(0) > 0)
-    portable::rotary<T>(context, part(0, heads + K), stage.table, {0, rows.positions},
-                        Direction::forward);
+    rotary<T>(plain, part(0, heads + K), stage.table, {0, rows.positions}, Direction::forward);
   const Vector<const std::int32_t> places = rows.places;
   const Tensor3<T> keys = cache.keys, values = cache.values;
   const int numbers = size_of(width);
   detail::for_each_row(
-      context, "paged_store", N, KOKKOS_LAMBDA(const Team& team, const int row) {
+      context, "tern::paged_store", N, KOKKOS_LAMBDA(const Team& team, const int row) {
         const auto page = static_cast<std::size_t>(places(row)) / P;
         const std::size_t token = static_cast<std::size_t>(places(row)) % P;
         const T* from = &qkv(row, heads * E);
@@ -110,10 +134,16 @@ void paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv, s
 
 template <class T>
 void paged_attention(const Context& context, const PagedRows& rows, double scale,
-                     Matrix<const T> qkv, const PagedCache<T>& cache, Matrix<T> out) {
+                     Matrix<const T> qkv, const PagedCache<T>& cache, Vector<Accumulate<T>> partial,
+                     Matrix<T> out) {
+  const std::size_t E = cache.keys.extent(2) / cache.page_tokens;
+  require_shapes(rows, out.extent(0), qkv.extent(1), out.extent(1) / E, cache);
+  TERN_REQUIRE(qkv.extent(0) == out.extent(0), "{} rows of q, {} of results", qkv.extent(0),
+               out.extent(0));
+  if (native<&paged_attention<T>>(context, rows, scale, qkv, cache, partial, out)) return;
   using Attention = PagedAttention<T>;
   const std::size_t K = cache.keys.extent(1), P = cache.page_tokens;
-  const std::size_t E = cache.keys.extent(2) / P, H = out.extent(1) / E, N = out.extent(0);
+  const std::size_t H = out.extent(1) / E, N = out.extent(0);
   if (N == 0) return;
   const Attention attention{
       rows.tables, rows.positions, rows.table_of, static_cast<Accumulate<T>>(scale),
@@ -121,16 +151,19 @@ void paged_attention(const Context& context, const PagedRows& rows, double scale
       size_of(H),  size_of(K),     size_of(E),    size_of(P)};
   Kokkos::TeamPolicy<Device> policy(context.space, size_of(N * H), 1, detail::on_host ? 1 : 32);
   policy.set_scratch_size(0, Kokkos::PerTeam(Attention::scratch_bytes(size_of(E))));
-  Kokkos::parallel_for("paged_attention", policy, attention);
+  Kokkos::parallel_for("tern::paged_attention", policy, attention);
 }
 
-#define INSTANTIATE(T)                                                                        \
-  template void paged_store<T>(const Context&, const PagedRows&, Matrix<T>, std::size_t,      \
-                               const HeadStage<T>&, const PagedCache<T>&);                    \
-  template void paged_attention<T>(const Context&, const PagedRows&, double, Matrix<const T>, \
-                                   const PagedCache<T>&, Matrix<T>);
+std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t head_size) {
+  if constexpr (!cuda_build) return 0;
+  return splits * heads * (head_size + 2);
+}
+
+#define INSTANTIATE(T)                              \
+  template decltype(paged_store<T>) paged_store<T>; \
+  template decltype(paged_attention<T>) paged_attention<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

@@ -1,8 +1,9 @@
 #include "base/error.hpp"
+#include "ops/elementwise.hpp"
 #include "ops/portable/detail/part_sums.hpp"
-#include "ops/portable/portable.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 
 using detail::Team;
@@ -51,10 +52,11 @@ void weighted_sum(const Context& context, Vector<const A> values, Vector<const A
   const std::size_t n = values.size();
   if (weights.extent(0) == 0) {
     sum_into<A>(
-        context, "sum", n, result, KOKKOS_LAMBDA(const std::size_t i) { return v[i]; });
+        context, "tern::weighted_sum", n, result,
+        KOKKOS_LAMBDA(const std::size_t i) { return v[i]; });
   } else {
     sum_into<A>(
-        context, "weighted_sum", n, result,
+        context, "tern::weighted_sum", n, result,
         KOKKOS_LAMBDA(const std::size_t i) { return v[i] * w[i]; });
   }
 }
@@ -63,42 +65,14 @@ template <class A>
 void sum_of_squares(const Context& context, Vector<const A> values, Vector<A> result) {
   const A* v = values.data();
   sum_into<A>(
-      context, "sum_of_squares", values.size(), result,
+      context, "tern::sum_of_squares", values.size(), result,
       KOKKOS_LAMBDA(const std::size_t i) { return v[i] * v[i]; });
 }
 
-template <class A>
-void improvement_weights(const Context& context, double unit, double base, double reward,
-                         Vector<const A> losses, Vector<const std::int32_t> targets,
-                         std::size_t tokens, Vector<A> weights) {
-  TERN_REQUIRE(losses.size() == weights.size() && targets.size() == losses.size() && tokens > 0 &&
-                   losses.size() % tokens == 0,
-               "{} losses, {} targets and {} weights in sequences of {}", losses.size(),
-               targets.size(), weights.size(), tokens);
-  const int length = static_cast<int>(tokens);
-  const A u = static_cast<A>(unit), b = static_cast<A>(base), r = static_cast<A>(reward);
-  detail::for_each_row(
-      context, "improvement_weights", losses.size() / tokens,
-      KOKKOS_LAMBDA(const Team& team, const int sequence) {
-        const std::size_t first = static_cast<std::size_t>(sequence) * tokens;
-        const A* loss = losses.data() + first;
-        const std::int32_t* target = targets.data() + first;
-        A* weight = weights.data() + first;
-        const A sum = detail::row_sum<A>(
-            team, length, [=](const int i) { return target[i] < 0 ? A(0) : loss[i]; });
-        const A count = detail::row_sum<A>(
-            team, length, [=](const int i) { return target[i] < 0 ? A(0) : A(1); });
-        const A each = u * (sum > 0 ? b + r * count / sum : b);
-        detail::columns(team, length, [=](const int i) { weight[i] = each; });
-      });
-}
-
-#define INSTANTIATE(A)                                                                          \
-  template void weighted_sum<A>(const Context&, Vector<const A>, Vector<const A>, Vector<A>);   \
-  template void sum_of_squares<A>(const Context&, Vector<const A>, Vector<A>);                  \
-  template void improvement_weights<A>(const Context&, double, double, double, Vector<const A>, \
-                                       Vector<const std::int32_t>, std::size_t, Vector<A>);
+#define INSTANTIATE(A)                                \
+  template decltype(weighted_sum<A>) weighted_sum<A>; \
+  template decltype(sum_of_squares<A>) sum_of_squares<A>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

@@ -3,9 +3,9 @@
 #include <Kokkos_Core.hpp>
 
 #include "base/error.hpp"
-#include "ops/portable/portable.hpp"
+#include "ops/attention.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
 
 template <class T>
 void rotary_table(const Context& context, double base, Matrix<T> table) {
@@ -14,7 +14,7 @@ void rotary_table(const Context& context, double base, Matrix<T> table) {
   if (table.size() == 0) return;
   // Angles in double: at position 10^5 a float's angle would be off by 0.01.
   Kokkos::parallel_for(
-      "rotary_table",
+      "tern::rotary_table",
       Kokkos::MDRangePolicy<Device, Kokkos::Rank<2>>(
           context.space, {0, 0}, {static_cast<std::int64_t>(table.extent(0)), half}),
       KOKKOS_LAMBDA(int position, int i) {
@@ -40,6 +40,7 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
       "positions {} to {}, table has {}", first, first + tokens, table.extent(0));
   TERN_REQUIRE(counted || named.extent(0) == x.extent(0) * x.extent(1), "{} positions for {} rows",
                named.extent(0), x.extent(0) * x.extent(1));
+  if (native<&rotary<T>>(context, x, table, positions, direction)) return;
   const A sign = direction == Direction::forward ? A(1) : A(-1);
   using Policy = Kokkos::TeamPolicy<Device>;
   const int rows = static_cast<int>(x.extent(0)) * tokens;
@@ -47,7 +48,7 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
   const int team_size =
       Kokkos::SpaceAccessibility<Kokkos::HostSpace, DeviceMemory>::accessible ? 1 : 128;
   Kokkos::parallel_for(
-      "rotary", Policy(context.space, rows, team_size),
+      "tern::rotary", Policy(context.space, rows, team_size),
       KOKKOS_LAMBDA(const Policy::member_type& team) {
         const int b = team.league_rank() / tokens, t = team.league_rank() % tokens;
         const A* cosine = &table(counted ? first + t : named(team.league_rank()), 0);
@@ -67,14 +68,10 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
       });
 }
 
-template void rotary_table<float>(const Context&, double, Matrix<float>);
-template void rotary_table<double>(const Context&, double, Matrix<double>);
-template void rotary_table<bf16>(const Context&, double, Matrix<bf16>);
-template void rotary<float>(const Context&, Heads<float>, Matrix<const float>, const Positions&,
-                            Direction);
-template void rotary<double>(const Context&, Heads<double>, Matrix<const double>, const Positions&,
-                             Direction);
-template void rotary<bf16>(const Context&, Heads<bf16>, Matrix<const float>, const Positions&,
-                           Direction);
+template decltype(rotary<float>) rotary<float>;
+template decltype(rotary<double>) rotary<double>;
+template decltype(rotary<bf16>) rotary<bf16>;
+template decltype(rotary_table<float>) rotary_table<float>;
+template decltype(rotary_table<double>) rotary_table<double>;
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

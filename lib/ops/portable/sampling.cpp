@@ -8,13 +8,13 @@
 /// then top_p the shortest beginning of those whose probability reaches top_p. A logit of -infinity
 /// or NaN has probability 0, +infinity takes all of it. A row without any logit above -infinity
 /// gives -1.
+#include "ops/sampling.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "ops/portable/detail/loops.hpp"
-#include "ops/portable/portable.hpp"
-#include "ops/portable/serving.hpp"
 
-namespace tern::ops::portable {
+namespace tern::ops {
+using namespace portable;
 namespace {
 using detail::Team;
 using Weight = std::uint64_t;
@@ -241,17 +241,21 @@ struct Sample {
 };
 
 template <class T>
-void launch(const Context& context, const Sampling& options, Matrix<const T> logits,
-            std::size_t vocabulary, const DrawKeys& keys, Vector<std::int32_t> token) {
+void require_options(const Sampling& options, Matrix<const T> logits, std::size_t vocabulary) {
   TERN_REQUIRE(vocabulary > 0 && vocabulary <= logits.extent(1) && vocabulary <= max_vocabulary,
                "vocabulary {}, logits {}", vocabulary, logits.extent(1));
   TERN_REQUIRE(options.temperature >= 0 && options.top_k >= 0, "temperature {}, top_k {}",
                options.temperature, options.top_k);
+}
+
+template <class T>
+void launch(const Context& context, const Sampling& options, Matrix<const T> logits,
+            std::size_t vocabulary, const DrawKeys& keys, Vector<std::int32_t> token) {
   const int rows = static_cast<int>(logits.extent(0));
   if (rows == 0) return;
   Kokkos::TeamPolicy<Device> policy(context.space, rows, detail::on_host ? 1 : 256);
   policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(Sample<T>::scratch_bytes())));
-  Kokkos::parallel_for("sample", policy,
+  Kokkos::parallel_for("tern::sample", policy,
                        Sample<T>{options, logits, static_cast<int>(vocabulary), keys, token});
 }
 
@@ -261,6 +265,7 @@ template <class T>
 void sample(const Context& context, const Sampling& options, Matrix<const T> logits,
             std::size_t vocabulary, Vector<const std::int32_t> request, int position,
             Vector<std::int32_t> token) {
+  require_options<T>(options, logits, vocabulary);
   launch<T>(context, options, logits, vocabulary, {request, position}, token);
 }
 
@@ -271,17 +276,16 @@ void sample_rows(const Context& context, const Sampling& options, Matrix<const T
   const std::size_t rows = logits.extent(0);
   TERN_REQUIRE(ids.extent(0) == 2 * rows && numbers.extent(0) == rows && token.extent(0) >= rows,
                "{} rows, {} halves of ids, {} numbers", rows, ids.extent(0), numbers.extent(0));
+  require_options<T>(options, logits, vocabulary);
+  if (native<&sample_rows<T>>(context, options, logits, vocabulary, ids, numbers, token)) return;
   launch<T>(context, options, logits, vocabulary, {ids, 0, numbers}, token);
 }
 
-#define INSTANTIATE(T)                                                                        \
-  template void sample<T>(const Context&, const Sampling&, Matrix<const T>, std::size_t,      \
-                          Vector<const std::int32_t>, int, Vector<std::int32_t>);             \
-  template void sample_rows<T>(const Context&, const Sampling&, Matrix<const T>, std::size_t, \
-                               Vector<const std::int32_t>, Vector<const std::int32_t>,        \
-                               Vector<std::int32_t>);
+#define INSTANTIATE(T)                    \
+  template decltype(sample<T>) sample<T>; \
+  template decltype(sample_rows<T>) sample_rows<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
 
-}  // namespace tern::ops::portable
+}  // namespace tern::ops

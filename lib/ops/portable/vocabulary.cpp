@@ -6,11 +6,10 @@
 #include "ops/portable/math.hpp"
 
 namespace tern::ops {
+using namespace portable;
 namespace {
 
-namespace detail = portable::detail;
 using detail::Team;
-using portable::exponential;
 
 enum Figure { largest_at, sum_at, target_at, best_at };
 
@@ -105,7 +104,7 @@ void embedding_part_forward(const Context& context, Vector<const std::int32_t> t
             here = static_cast<int>(table.extent(0));
   const bool learned = positions.extent(0) > 0;
   detail::for_each_row(
-      context, "embedding_part_forward", x.extent(0),
+      context, "tern::embedding_part_forward", x.extent(0),
       KOKKOS_LAMBDA(const Team& team, const int row) {
         const int token = tokens(row) - from;
         const T* in = token >= 0 && token < here ? &table(token, 0) : nullptr;
@@ -123,16 +122,16 @@ void embedding_part_backward(const Context& context, Vector<const std::int32_t> 
                              std::size_t first, Vector<const std::int32_t> order,
                              Matrix<const T> dx, std::size_t tokens_per_sequence,
                              Matrix<Accumulate<T>> dtable, Matrix<Accumulate<T>> dpositions) {
-  portable::detail::add_tokens<T>(context, tokens, first, order, dx, dtable);
+  detail::add_tokens<T>(context, tokens, first, order, dx, dtable);
   if (dpositions.extent(0) > 0)
-    portable::detail::add_positions<T>(context, dx, tokens_per_sequence, dpositions);
+    detail::add_positions<T>(context, dx, tokens_per_sequence, dpositions);
 }
 
 template <class T>
 void row_parts(const Context& context, Matrix<const T> logits, std::size_t first,
                std::size_t vocabulary, Vector<const std::int32_t> targets,
                Matrix<Accumulate<T>> figures) {
-  detail::for_each_row(context, "row_parts", logits.extent(0),
+  detail::for_each_row(context, "tern::row_parts", logits.extent(0),
                        RowFigures<T>{logits, targets, figures, static_cast<int>(first),
                                      columns_here(logits.extent(1), first, vocabulary)});
 }
@@ -141,7 +140,7 @@ template <class A>
 void combine_rows(const Context& context, Tensor3<const A> figures, double z_loss,
                   Vector<const std::int32_t> targets, Vector<A> losses, Vector<A> lse,
                   Vector<std::int32_t> best) {
-  detail::for_each(context, "combine_rows", figures.extent(1),
+  detail::for_each(context, "tern::combine_rows", figures.extent(1),
                    CombineRow<A>{figures, static_cast<A>(z_loss), targets, losses, lse, best});
 }
 
@@ -151,7 +150,7 @@ void row_gradients(const Context& context, const HeadOptions& options, std::size
                    Vector<const Accumulate<T>> lse, Matrix<T> logits) {
   using A = Accumulate<T>;
   detail::for_each_row(
-      context, "row_gradients", logits.extent(0),
+      context, "tern::row_gradients", logits.extent(0),
       RowGradients<T>{logits, targets, weights, lse, static_cast<A>(options.z_loss),
                       static_cast<A>(options.cap > 0 ? 1 / options.cap : 0),
                       static_cast<int>(first),
@@ -163,7 +162,7 @@ void join_columns(const Context& context, Tensor3<const T> parts, Matrix<T> whol
   const std::size_t rows = parts.extent(1);
   const int width = static_cast<int>(parts.extent(2));
   detail::for_each_row(
-      context, "join_columns", parts.extent(0) * rows,
+      context, "tern::join_columns", parts.extent(0) * rows,
       KOKKOS_LAMBDA(const Team& team, const int i) {
         const std::size_t part = i / rows, row = i % rows;
         const T* in = &parts(part, row, 0);
@@ -172,27 +171,16 @@ void join_columns(const Context& context, Tensor3<const T> parts, Matrix<T> whol
       });
 }
 
-#define INSTANTIATE(T)                                                                             \
-  template void embedding_part_forward<T>(const Context&, Vector<const std::int32_t>, std::size_t, \
-                                          Matrix<const T>, Matrix<const T>, std::size_t, int,      \
-                                          Matrix<T>);                                              \
-  template void embedding_part_backward<T>(                                                        \
-      const Context&, Vector<const std::int32_t>, std::size_t, Vector<const std::int32_t>,         \
-      Matrix<const T>, std::size_t, Matrix<Accumulate<T>>, Matrix<Accumulate<T>>);                 \
-  template void row_parts<T>(const Context&, Matrix<const T>, std::size_t, std::size_t,            \
-                             Vector<const std::int32_t>, Matrix<Accumulate<T>>);                   \
-  template void row_gradients<T>(const Context&, const HeadOptions&, std::size_t,                  \
-                                 Vector<const std::int32_t>, Vector<const Accumulate<T>>,          \
-                                 Vector<const Accumulate<T>>, Matrix<T>);                          \
-  template void join_columns<T>(const Context&, Tensor3<const T>, Matrix<T>);
+#define INSTANTIATE(T)                                                      \
+  template decltype(embedding_part_forward<T>) embedding_part_forward<T>;   \
+  template decltype(embedding_part_backward<T>) embedding_part_backward<T>; \
+  template decltype(row_parts<T>) row_parts<T>;                             \
+  template decltype(row_gradients<T>) row_gradients<T>;                     \
+  template decltype(join_columns<T>) join_columns<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
-template void combine_rows<float>(const Context&, Tensor3<const float>, double,
-                                  Vector<const std::int32_t>, Vector<float>, Vector<float>,
-                                  Vector<std::int32_t>);
-template void combine_rows<double>(const Context&, Tensor3<const double>, double,
-                                   Vector<const std::int32_t>, Vector<double>, Vector<double>,
-                                   Vector<std::int32_t>);
+template decltype(combine_rows<float>) combine_rows<float>;
+template decltype(combine_rows<double>) combine_rows<double>;
 
 }  // namespace tern::ops

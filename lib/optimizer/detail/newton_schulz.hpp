@@ -7,7 +7,7 @@
 #pragma once
 #include <algorithm>
 
-#include "ops/batched.hpp"
+#include "ops/optimizer.hpp"
 
 namespace tern::optimizer::detail {
 

@@ -21,6 +21,14 @@ cublasLtMatrixLayout_t layout(cudaDataType type, std::size_t rows, std::size_t c
 
 }  // namespace
 
+bool Fp8Product::served_by_device() {
+  int device = 0, major = 0, minor = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess &&
+         10 * major + minor >= 89;
+}
+
 Fp8Product::Fp8Product() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
 
 Fp8Product::~Fp8Product() {

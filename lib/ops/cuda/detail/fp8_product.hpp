@@ -24,6 +24,9 @@ class Fp8Product {
   Fp8Product(const Fp8Product&) = delete;
   Fp8Product& operator=(const Fp8Product&) = delete;
 
+  /// Whether the current device multiplies 8-bit floats.
+  static bool served_by_device();
+
   struct Work {
     cudaStream_t stream;
     void* workspace;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
-#include "ops/ops.hpp"
+#include "ops/context.hpp"
 
 namespace tern::ops::cuda::detail {
 

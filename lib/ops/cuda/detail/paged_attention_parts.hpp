@@ -4,7 +4,7 @@
 #pragma once
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/pattern_attention_forward.hpp"
-#include "ops/serving.hpp"
+#include "ops/paged_cache.hpp"
 
 namespace tern::ops::cuda::paged {
 

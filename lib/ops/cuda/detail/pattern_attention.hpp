@@ -1,8 +1,9 @@
 /// Attention by our own tensor-core kernels, under any pattern; contracts as attention_forward and
-/// attention_backward in ops.hpp. What the pattern forbids costs next to nothing, at a granularity
-/// of 16 queries x 16 keys.
+/// attention_backward in ops/attention.hpp. What the pattern forbids costs next to nothing, at a
+/// granularity of 16 queries x 16 keys.
 #pragma once
-#include "ops/ops.hpp"
+#include "ops/context.hpp"
+#include "ops/pattern.hpp"
 
 namespace tern::ops::cuda {
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <type_traits>
 
+#include "base/error.hpp"
 #include "ops/context.hpp"
 #include "ops/pattern.hpp"
 #include "ops/portable/detail/tile_product.hpp"
@@ -17,6 +18,16 @@ constexpr Place place = std::is_same_v<DeviceMemory, Kokkos::HostSpace> ? Place:
 constexpr std::size_t scratch_alignment = 64;
 /// Shared memory a GPU team may count on (Kokkos grants 48 KiB and keeps some of it).
 constexpr std::size_t gpu_scratch_bytes = 40 * 1024;
+
+/// The shapes of forward and backward.
+template <class Q, class K>
+void require_shapes(const Pattern& pattern, const Q& q, const K& k) {
+  TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
+               q.extent(2), k.extent(2));
+  TERN_REQUIRE(pattern.kind != Pattern::Kind::spans ||
+                   static_cast<std::size_t>(pattern.queries) == q.extent(1),
+               "a pattern of {} queries, {} queries", pattern.queries, q.extent(1));
+}
 
 /// The three passes. Own axis: queries in the first two, keys in the third.
 enum class Pass { forward, backward_query, backward_key };

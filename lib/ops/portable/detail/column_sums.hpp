@@ -47,7 +47,7 @@ void column_sums(const Context& context, Matrix<const T> matrix, Vector<Accumula
   Kokkos::TeamPolicy<Device> policy(context.space, leagues, on_host ? 1 : Sums::slices,
                                     on_host ? 1 : 32);
   policy.set_scratch_size(0, Kokkos::PerTeam(Sums::Scratch::shmem_size()));
-  Kokkos::parallel_for("column_sums", policy, Sums{matrix, sums});
+  Kokkos::parallel_for("tern::column_sums", policy, Sums{matrix, sums});
 }
 
 }  // namespace tern::ops::portable::detail

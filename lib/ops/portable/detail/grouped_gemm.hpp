@@ -201,7 +201,7 @@ void grouped_gemm(const Context& context, const GroupedGemm<T, C>& gemm, std::si
   Kokkos::TeamPolicy<Device> policy(context.space, down * tiles(gemm.n),
                                     on_host ? 1 : G::Gemm::parts);
   policy.set_scratch_size(0, Kokkos::PerTeam(G::Gemm::scratch()));
-  Kokkos::parallel_for("grouped_gemm", policy, gemm);
+  Kokkos::parallel_for("tern::grouped_gemm", policy, gemm);
 }
 
 }  // namespace tern::ops::portable::detail

@@ -5,7 +5,7 @@
 #pragma once
 #include <algorithm>
 
-#include "ops/ops.hpp"
+#include "ops/context.hpp"
 #include "ops/portable/detail/pack.hpp"
 
 namespace tern::ops::portable::detail {
@@ -84,7 +84,7 @@ void row_product(const Context& context, Matrix<const A> x, Matrix<const A> w, M
       (n + Product::tall - 1) / Product::tall * ((outputs + Product::wide - 1) / Product::wide);
   if (tiles == 0) return;
   Kokkos::parallel_for(
-      "row_product", Kokkos::RangePolicy<Device>(context.space, 0, tiles),
+      "tern::row_product", Kokkos::RangePolicy<Device>(context.space, 0, tiles),
       Product{x.data(), w.data(), y.data(), n, outputs, static_cast<int>(x.extent(1)), write});
 }
 

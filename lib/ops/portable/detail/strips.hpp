@@ -56,7 +56,7 @@ void add_tokens(const Context& context, Vector<const std::int32_t> tokens, std::
   const int from = static_cast<int>(first), here = static_cast<int>(dtable.extent(0));
   // The first row of each token in `order` sums for all of its rows, one after the other.
   for_each_strip(
-      context, "embedding_backward", rows, width,
+      context, "tern::embedding_backward", rows, width,
       KOKKOS_LAMBDA(const std::size_t i, const int column, const int n) {
         const std::int32_t token = tokens(order(i)), row = token - from;
         if (row < 0 || row >= here || (i > 0 && tokens(order(i - 1)) == token)) return;
@@ -74,7 +74,7 @@ void add_positions(const Context& context, Matrix<const T> dx, std::size_t token
                    Matrix<Accumulate<T>> dpositions) {
   const std::size_t sequences = dx.extent(0) / tokens_per_sequence;
   for_each_strip(
-      context, "position_backward", tokens_per_sequence, dx.extent(1),
+      context, "tern::position_backward", tokens_per_sequence, dx.extent(1),
       KOKKOS_LAMBDA(const std::size_t t, const int column, const int n) {
         add_rows<T>(
             dx, sequences, column, n, [&](std::size_t b) { return b * tokens_per_sequence + t; },

@@ -1,7 +1,7 @@
 /// Matrix product for storage types that BLAS does not know: tiles are widened to Accumulate<T> in
 /// team scratch and multiplied there.
 #pragma once
-#include "ops/ops.hpp"
+#include "ops/context.hpp"
 #include "ops/portable/detail/loops.hpp"
 
 namespace tern::ops::portable::detail {
@@ -126,7 +126,7 @@ void tiled_gemm(const Context& context, Operand<T> a, Operand<T> b, Matrix<C> c,
   Kokkos::TeamPolicy<Device> policy(context.space, tiles * strides.count,
                                     on_host ? 1 : Gemm::parts);
   policy.set_scratch_size(0, Kokkos::PerTeam(Gemm::scratch()));
-  Kokkos::parallel_for("gemm", policy,
+  Kokkos::parallel_for("tern::gemm", policy,
                        Gemm{a, b, c.data(), m, n, static_cast<int>(k), scaling, strides});
 }
 

@@ -1,18 +1,15 @@
-/// One execution of an operation for checks.hpp (it draws inputs, poisons outputs, reads results),
-/// and the judgement of several.
+/// One execution of an operation for operations.hpp (it draws inputs, poisons outputs, reads
+/// results), and the judgement of several.
 #pragma once
-#include <algorithm>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "ops/checks.hpp"
-#include "ops/ops.hpp"
+#include "checks/operations.hpp"
 
-namespace tern::ops::detail {
+namespace tern::checks {
 
 /// What a Run keeps, whatever it runs in. S: float, double, bf16 or std::int32_t.
 class RunMemory {
@@ -47,8 +44,9 @@ class RunMemory {
 template <class T>
 class Run : public RunMemory {
  public:
-  Run(const Context& run_context, std::uint64_t seed) : RunMemory(seed), context(run_context) {}
-  const Context& context;
+  Run(const ops::Context& run_context, std::uint64_t seed)
+      : RunMemory(seed), context(run_context) {}
+  const ops::Context& context;
 
   /// Normal numbers times `scale`.
   template <class S = T>
@@ -101,10 +99,8 @@ using Outputs = std::vector<std::vector<double>>;
 class Checker {
  public:
   enum class Storage { bf16, single };
-  Checker(const Context& context, Storage storage, std::uint64_t seed)
-      : fast_(context), plain_(context), storage_(storage), seed_(seed) {
-    plain_.library.reset();
-  }
+  Checker(const ops::Context& context, Storage storage, std::uint64_t seed)
+      : fast_(context), plain_(context.portable()), storage_(storage), seed_(seed) {}
 
   /// `body` asks a Run for inputs and outputs and calls the operation, for any storage type.
   /// `sums`: what the accelerated operation's sums may add to the bar.
@@ -121,21 +117,13 @@ class Checker {
     std::function<void(Run<bf16>&)> half;
   };
   void judge(const char* operation, std::string shape, const Bodies& bodies, double sums);
-  Outputs run(const Context& context, const Bodies& bodies, std::uint64_t seed) const;
+  Outputs run(const ops::Context& context, const Bodies& bodies, std::uint64_t seed) const;
 
-  const Context& fast_;
-  Context plain_;
+  const ops::Context& fast_;
+  ops::Context plain_;
   Storage storage_;
   std::uint64_t seed_;
   std::vector<CheckResult> results_;
 };
 
-/// The rows in the order that embedding_backward asks for.
-inline std::vector<std::int32_t> sorted_rows(const std::vector<std::int32_t>& tokens) {
-  std::vector<std::int32_t> order(tokens.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return tokens[a] < tokens[b]; });
-  return order;
-}
-
-}  // namespace tern::ops::detail
+}  // namespace tern::checks

@@ -7,7 +7,7 @@
 
 #include "ops/context.hpp"
 
-namespace tern::ops {
+namespace tern::checks {
 
 struct CheckResult {
   std::string operation, shape;
@@ -25,6 +25,6 @@ struct CheckResult {
 /// alone). Allocates a few hundred MiB for the time of each check, and synchronises; some ten
 /// seconds.
 template <class T>
-std::vector<CheckResult> check_operations(const Context& context, std::uint64_t seed);
+std::vector<CheckResult> check_operations(const ops::Context& context, std::uint64_t seed);
 
-}  // namespace tern::ops
+}  // namespace tern::checks

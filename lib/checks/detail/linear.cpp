@@ -1,17 +1,17 @@
-/// The checks of matrix products, for checks.cpp: `checker` runs a body for each storage type.
-#pragma once
+#include "checks/detail/families.hpp"
+
 #include <algorithm>
 #include <cmath>
-#include <string>
 
-#include "base/error.hpp"
-#include "ops/batched.hpp"
-#include "ops/detail/check_run.hpp"
 #include "ops/fp8.hpp"
+#include "ops/linear.hpp"
+#include "ops/norm.hpp"
 
-namespace tern::ops::detail {
+namespace tern::checks {
+using namespace ops;
+namespace {
 
-inline void check_linear(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
+void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
   for (const Write write : {Write::overwrite, Write::add})
@@ -42,7 +42,7 @@ inline void check_linear(Checker& checker, std::size_t N, std::size_t I, std::si
 
 /// Few rows, as a decoding pass has them: x is still being written when the weights, which are at
 /// rest, may already be read.
-inline void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
+void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
   for (const Write write : {Write::overwrite, Write::add})
@@ -61,7 +61,7 @@ inline void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::
 }
 
 /// Products of M matrices: x x^T, a polynomial's and its application, as Muon makes them.
-inline void check_batched(Checker& checker, std::size_t M, std::size_t R, std::size_t K) {
+void check_batched(Checker& checker, std::size_t M, std::size_t R, std::size_t K) {
   const std::string shape = fmt::format("M {} R {} K {}", M, R, K);
   checker.check("batched_product", shape, [=]<class T>(Run<T>& r) {
     const auto three = [=](const Matrix<T>& m, std::size_t rows) {
@@ -81,7 +81,7 @@ inline void check_batched(Checker& checker, std::size_t M, std::size_t R, std::s
 /// Against the 8-bit numbers multiplied in double, so only the sums differ. Hopper's tensor cores
 /// keep some 14 bits of a sum of 8-bit products (DeepSeek-V3, section 3.3.2) at each of its steps;
 /// a single operand rounded otherwise is off by 2^-4.
-inline void check_fp8_linear(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
+void check_fp8_linear(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   constexpr double sums = 1.0 / (1 << 10);
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
@@ -122,11 +122,35 @@ inline void check_fp8_linear(Checker& checker, std::size_t N, std::size_t I, std
         sums);
 }
 
-inline void check_column_sums(Checker& checker, std::size_t N, std::size_t D) {
+void check_column_sums(Checker& checker, std::size_t N, std::size_t D) {
   checker.check("column_sums", fmt::format("N {} D {}", N, D), [=]<class T>(Run<T>& r) {
     auto x = r.input(N, D);
     column_sums<T>(r.context, x, r.template inout<Accumulate<T>>(D));
   });
 }
 
-}  // namespace tern::ops::detail
+}  // namespace
+
+void check_linear(Checker& checker, bool fp8) {
+  check_map(checker, 37, 24, 40);
+  check_map(checker, 129, 65, 33);
+  check_map(checker, 512, 1024, 688);
+  for (const std::size_t N : {1, 16, 64, 65, 128}) check_few_rows(checker, N, 1288, 328);
+  check_few_rows(checker, 7, 40, 2056);
+  check_few_rows(checker, 64, 72, 17000);  // more columns than a block a multiprocessor makes
+  check_few_rows(checker, 100, 200, 20008);
+  check_few_rows(checker, 3, 72, 30000);
+  if (fp8) {
+    check_fp8_linear(checker, 48, 16, 80);
+    check_fp8_linear(checker, 37, 24, 40);  // no multiples of 16: products in bf16
+    check_fp8_linear(checker, 400, 144, 272);
+    check_fp8_linear(checker, 512, 1024, 688);
+  }
+  check_column_sums(checker, 1000, 5000);
+  check_column_sums(checker, 131, 37);
+  check_batched(checker, 1, 64, 256);
+  check_batched(checker, 5, 128, 72);
+  check_batched(checker, 3, 17, 35);
+}
+
+}  // namespace tern::checks

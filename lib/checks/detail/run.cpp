@@ -1,11 +1,12 @@
-#include "ops/detail/check_run.hpp"
+#include "checks/detail/run.hpp"
 
 #include <cmath>
 #include <type_traits>
 
 #include "base/random.hpp"
 
-namespace tern::ops::detail {
+namespace tern::checks {
+using namespace ops;
 namespace {
 
 template <class S>
@@ -155,4 +156,4 @@ void Checker::judge(const char* operation, std::string shape, const Bodies& bodi
   results_.push_back(std::move(result));
 }
 
-}  // namespace tern::ops::detail
+}  // namespace tern::checks

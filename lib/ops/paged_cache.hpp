@@ -5,7 +5,7 @@
 /// Legend beside that of ops.hpp: P tokens of a page; S segments of a pass, each a run of
 /// neighbouring rows that are neighbouring tokens of one sequence.
 #pragma once
-#include "ops/ops.hpp"
+#include "ops/native.hpp"
 
 namespace tern::ops {
 
@@ -65,11 +65,12 @@ void paged_attention(const Context&, const PagedRows&, double scale, Matrix<cons
 /// For at most `splits` pieces of single rows.
 std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t head_size);
 
-/// Like sample() in ops.hpp, where row b draws with (seed, ids[b], numbers[b]). ids (2B): lower and
-/// upper halves of the requests' numbers by turns; below 2^32 they draw as sample() does.
-template <class T>
-void sample_rows(const Context&, const Sampling&, Matrix<const T> logits, std::size_t vocabulary,
-                 Vector<const std::int32_t> ids, Vector<const std::int32_t> numbers,
-                 Vector<std::int32_t> token);
+Twin<&paged_store<bf16>> native_paged_store;
+template <>
+inline constexpr auto twin<&paged_store<bf16>> = in_cuda("tern::paged_store", native_paged_store);
+Twin<&paged_attention<bf16>> native_paged_attention;
+template <>
+inline constexpr auto twin<&paged_attention<bf16>> = in_cuda("tern::paged_attention",
+                                                             native_paged_attention);
 
 }  // namespace tern::ops

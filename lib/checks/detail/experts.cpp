@@ -1,10 +1,12 @@
-/// The checks of expert layers, for checks.cpp.
-#pragma once
-#include "base/error.hpp"
-#include "ops/detail/check_run.hpp"
+#include "checks/detail/families.hpp"
+
+#include <cmath>
+
 #include "ops/experts.hpp"
 
-namespace tern::ops::detail {
+namespace tern::checks {
+using namespace ops;
+namespace {
 
 /// A layer of experts: N tokens, k of X experts each, D inputs, F hidden.
 struct ExpertShape {
@@ -31,7 +33,7 @@ Routing draw_routing(Run<T>& r, const ExpertShape& s) {
   return routing;
 }
 
-inline void check_routing(Checker& checker, std::size_t N, std::size_t k, std::size_t X) {
+void check_routing(Checker& checker, std::size_t N, std::size_t k, std::size_t X) {
   const std::string shape = fmt::format("N {} k {} of {}", N, k, X);
   for (const bool renormalise : {false, true})
     checker.check(renormalise ? "route, renormalised" : "route", shape, [=]<class T>(Run<T>& r) {
@@ -51,7 +53,7 @@ Grouped<S> draw_matrices(Run<T>& r, std::size_t X, std::size_t rows, std::size_t
   return {r.template input<S>(X, stride, scale).data(), X, rows, columns, stride};
 }
 
-inline void check_grouped(Checker& checker, const ExpertShape& s) {
+void check_grouped(Checker& checker, const ExpertShape& s) {
   const double of_hidden = 1 / std::sqrt(static_cast<double>(s.F)),
                of_input = 1 / std::sqrt(static_cast<double>(s.D));
   checker.check("grouped_forward", s.text(), [=]<class T>(Run<T>& r) {
@@ -96,7 +98,7 @@ inline void check_grouped(Checker& checker, const ExpertShape& s) {
         });
 }
 
-inline void check_between_products(Checker& checker, const ExpertShape& s) {
+void check_between_products(Checker& checker, const ExpertShape& s) {
   checker.check("weighted_swiglu", s.text(), [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;
     const Routing to = draw_routing(r, s);
@@ -117,7 +119,9 @@ inline void check_between_products(Checker& checker, const ExpertShape& s) {
   });
 }
 
-inline void check_experts(Checker& checker) {
+}  // namespace
+
+void check_experts(Checker& checker) {
   check_routing(checker, 37, 2, 6);
   check_routing(checker, 131, 8, 128);
   check_routing(checker, 5, 9, 300);
@@ -130,4 +134,4 @@ inline void check_experts(Checker& checker) {
   }
 }
 
-}  // namespace tern::ops::detail
+}  // namespace tern::checks

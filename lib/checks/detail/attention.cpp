@@ -1,0 +1,112 @@
+#include "checks/detail/families.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ops/attention.hpp"
+
+namespace tern::checks {
+using namespace ops;
+namespace {
+
+void check_rotary(Checker& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
+  checker.check("rotary", fmt::format("B {} T {} H {} E {}", B, T, H, E), [=]<class S>(Run<S>& r) {
+    using A = Accumulate<S>;
+    auto fused = r.inout(B * T, 2 * H * E);
+    auto angles = r.template workspace<A>((T + 3) * E);
+    const Matrix<A> table(angles.data(), T + 3, E);
+    rotary_table<A>(r.context, 10000, table);
+    rotary<S>(r.context, heads_of(fused, 0, B, T, H, E), table, {3}, Direction::forward);
+    rotary<S>(r.context, heads_of(fused, H * E, B, T, H, E), table, {0}, Direction::backward);
+  });
+}
+
+struct Heading {
+  std::size_t B, T, H, K, E;
+  std::size_t past = 0;  // keys before the first query's own
+};
+
+/// Rows of samples, each clean and noisy, one after another; noisy blocks of 1, 4, 16 positions or
+/// the whole see the clean blocks before them and themselves. The rest of a row is padding.
+SpanTable packed_samples(std::size_t B, std::size_t T) {
+  SpanTable table(B, T);
+  for (std::size_t b = 0; b < B; ++b) {
+    std::int32_t at = 0, length = 0;
+    for (std::size_t n = b;; at += 2 * length, ++n) {
+      length = static_cast<std::int32_t>(11 + 23 * (n % 4));
+      if (at + 2 * length > static_cast<std::int32_t>(T)) break;
+      const std::int32_t block = n % 4 == 3 ? length : 1 << 2 * (n % 4);
+      for (std::int32_t i = 0; i < length; ++i) {
+        const std::int32_t first = i / block * block, last = std::min(first + block, length);
+        table.at(b, at + i) = {{at, at + last}, {}};
+        table.at(b, at + length + i) = {{at, at + first},
+                                        {at + length + first, at + length + last}};
+      }
+    }
+  }
+  table.finish();
+  return table;
+}
+
+/// The table's pattern over copies in device memory.
+template <class S>
+Pattern upload(Run<S>& r, const SpanTable& table) {
+  const auto copy = [&](const auto& array) {
+    using Item = typename std::decay_t<decltype(array)>::value_type;
+    std::vector<std::int32_t> numbers(array.size() * sizeof(Item) / sizeof(std::int32_t));
+    std::memcpy(numbers.data(), array.data(), array.size() * sizeof(Item));
+    return reinterpret_cast<const Item*>(r.integers(numbers).data());
+  };
+  return table.pattern(copy(table.spans()), copy(table.hulls()));
+}
+
+void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
+  const char* name = kind == Pattern::Kind::causal ? "attention, causal"
+                     : kind == Pattern::Kind::full ? "attention, full"
+                                                   : "attention, spans";
+  const std::string shape =
+      fmt::format("B {} T {}+{} H {}/{} E {}", s.B, s.past, s.T, s.H, s.K, s.E);
+  checker.check(name, shape, [=]<class S>(Run<S>& r) {
+    using A = Accumulate<S>;
+    const auto [B, T, H, K, E, past] = s;
+    const std::size_t N = B * T, keys = past + T, width = 2 * K * E;
+    auto queries = r.input(N, (H + 1) * E), kv = r.input(B * keys, width);
+    auto dout = r.input(N, H * E), out = r.output(N, H * E);
+    auto dq = r.output(N, H * E), dkv = r.output(B * keys, width);
+    auto lse = r.template output<A>(B * H, T);
+    auto delta = r.template workspace<A>(B * H * T);
+    const auto q = heads_of(queries, E, B, T, H, E), o = heads_of(out, 0, B, T, H, E);
+    const auto k = heads_of(kv, 0, B, keys, K, E), v = heads_of(kv, K * E, B, keys, K, E);
+    const Pattern pattern = kind == Pattern::Kind::spans ? upload(r, packed_samples(B, T))
+                                                         : Pattern{kind, static_cast<int>(past)};
+    const double scale = 1 / std::sqrt(static_cast<double>(E));
+    attention_forward<S>(r.context, pattern, scale, q, k, v, o, lse);
+    attention_backward<S>(r.context, pattern, scale, q, k, v, o, heads_of(dout, 0, B, T, H, E), lse,
+                          Matrix<A>(delta.data(), B * H, T), heads_of(dq, 0, B, T, H, E),
+                          heads_of(dkv, 0, B, keys, K, E), heads_of(dkv, K * E, B, keys, K, E));
+  });
+}
+
+}  // namespace
+
+void check_attention(Checker& checker) {
+  check_rotary(checker, 3, 17, 5, 64);
+  check_rotary(checker, 2, 33, 2, 128);
+  check_rotary(checker, 2, 9, 3, 24);
+  for (const auto kind : {Pattern::Kind::causal, Pattern::Kind::full}) {
+    check_pattern(checker, kind, {2, 256, 4, 4, 64});
+    check_pattern(checker, kind, {3, 131, 6, 2, 64});
+    check_pattern(checker, kind, {1, 200, 4, 1, 128});
+    check_pattern(checker, kind, {2, 45, 3, 3, 20});
+    check_pattern(checker, kind, {2, 90, 6, 3, 64, 37});
+    check_pattern(checker, kind, {1, 1, 4, 2, 128, 150});
+  }
+  check_pattern(checker, Pattern::Kind::spans, {3, 512, 4, 4, 64});
+  check_pattern(checker, Pattern::Kind::spans, {2, 429, 6, 2, 64});
+  check_pattern(checker, Pattern::Kind::spans, {2, 300, 4, 4, 32});
+  check_pattern(checker, Pattern::Kind::spans, {2, 333, 4, 1, 128});
+  check_pattern(checker, Pattern::Kind::spans, {2, 211, 3, 3, 20});
+}
+
+}  // namespace tern::checks

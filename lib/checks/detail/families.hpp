@@ -1,0 +1,20 @@
+/// The cases of each family of operations, a source each. A new operation with a native twin is
+/// checked on the device by a case here.
+#pragma once
+#include "base/error.hpp"
+#include "checks/detail/run.hpp"
+
+namespace tern::checks {
+
+void check_linear(Checker& checker, bool fp8);
+void check_norm(Checker& checker);
+void check_attention(Checker& checker);
+void check_activation(Checker& checker);
+void check_elementwise(Checker& checker);
+void check_embedding(Checker& checker);
+void check_loss(Checker& checker);
+void check_optimizer(Checker& checker);
+void check_paged_cache(Checker& checker);
+void check_experts(Checker& checker);
+
+}  // namespace tern::checks

@@ -1,0 +1,55 @@
+#include "checks/detail/families.hpp"
+
+#include "ops/norm.hpp"
+
+namespace tern::checks {
+using namespace ops;
+namespace {
+
+void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D) {
+  const bool layer = norm == Norm::layernorm;
+  const char* name = layer ? "layernorm" : "rmsnorm";
+  const std::string shape = fmt::format("N {} D {}", N, D);
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(name, shape + (write == Write::add ? " added" : ""), [=]<class T>(Run<T>& r) {
+      using A = Accumulate<T>;
+      auto x = r.input(N, D, 2), dy = r.input(N, D);
+      auto gain = r.input(D);
+      Vector<T> bias;
+      Vector<A> mean, dbias;
+      if (layer) bias = r.input(D), mean = r.template output<A>(N), dbias = r.template inout<A>(D);
+      auto rstd = r.template output<A>(N);
+      auto y = r.output(N, D), dx = write == Write::add ? r.inout(N, D) : r.output(N, D);
+      auto dgain = r.template inout<A>(D);
+      norm_forward<T>(r.context, norm, x, gain, bias, 1e-5, y, mean, rstd);
+      norm_backward<T>(r.context, norm, dy, x, gain, mean, rstd, dx, write, dgain, dbias,
+                       r.template workspace<A>(norm_partials(D)));
+    });
+}
+
+void check_head_norm(Checker& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
+  const std::string shape = fmt::format("B {} T {} H {} E {}", B, T, H, E);
+  checker.check("head_norm", shape, [=]<class S>(Run<S>& r) {
+    using A = Accumulate<S>;
+    auto fused = r.inout(B * T, 3 * H * E), gradient = r.inout(B * T, 3 * H * E);
+    auto gain = r.input(E);
+    auto saved = r.output(B * T, H * E);
+    auto rstd = r.template output<A>(B * T * H);
+    head_norm_forward<S>(r.context, heads_of<S>(fused, H * E, B, T, H, E), gain, 1e-5, saved, rstd);
+    head_norm_backward<S>(r.context, heads_of<S>(gradient, 0, B, T, H, E), saved, gain, rstd,
+                          r.template inout<A>(E), r.template workspace<A>(norm_partials(E)));
+  });
+}
+
+}  // namespace
+
+void check_norm(Checker& checker) {
+  for (const Norm norm : {Norm::rmsnorm, Norm::layernorm})
+    for (const std::size_t D : {24, 33, 256, 1000, 1024, 2560, 5120})
+      check_rows(checker, norm, D == 1024 ? 2501 : 67, D);
+  check_head_norm(checker, 3, 17, 5, 64);
+  check_head_norm(checker, 2, 133, 3, 128);
+  check_head_norm(checker, 1, 9, 2, 24);
+}
+
+}  // namespace tern::checks

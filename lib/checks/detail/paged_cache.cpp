@@ -1,0 +1,68 @@
+#include "checks/detail/families.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "checks/detail/paged_rows.hpp"
+
+namespace tern::checks {
+using namespace ops;
+namespace {
+
+void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, std::size_t P,
+                 const std::vector<std::pair<int, int>>& first_and_rows) {
+  const CheckedRows host = checked_rows(first_and_rows, static_cast<int>(P));
+  const std::size_t N = host.positions.size(), width = (H + 2 * K) * E;
+  std::int32_t last = 0;
+  for (const std::int32_t p : host.positions) last = std::max(last, p);
+  const std::string shape = fmt::format("N {} of {} to {} tokens, H {} K {} E {} P {}", N,
+                                        host.segments.size(), last + 1, H, K, E, P);
+  const auto cache_of = [=]<class T>(const Matrix<T>& keys, const Matrix<T>& values) {
+    const auto pages = [&](const Matrix<T>& m) {
+      return Tensor3<T>(m.data(), host.pages, K, P * E);
+    };
+    return PagedCache<T>{pages(keys), pages(values), P};
+  };
+  for (const auto& [rotated, normed] : {std::pair{true, false}, {false, false}, {true, true}})
+    checker.check(normed    ? "paged_store, normed"
+                  : rotated ? "paged_store"
+                            : "paged_store, as it is",
+                  shape, [=, rotated = rotated, normed = normed]<class T>(Run<T>& r) {
+                    using A = Accumulate<T>;
+                    const PagedRows rows = device_rows(r, host);
+                    const auto table = r.template input<A>(static_cast<std::size_t>(last) + 1, E);
+                    const auto keys = r.inout(host.pages * K, P * E);
+                    const auto values = r.inout(host.pages * K, P * E);
+                    const std::size_t gains = normed ? E : 0;
+                    const HeadStage<T> stage{r.input(gains), r.input(gains), 1e-5,
+                                             rotated ? table : Matrix<A>()};
+                    paged_store<T>(r.context, rows, r.inout(N, width), H, stage,
+                                   cache_of(keys, values));
+                  });
+  checker.check("paged_attention", shape, [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    const PagedRows rows = device_rows(r, host);
+    const auto keys = r.input(host.pages * K, P * E), values = r.input(host.pages * K, P * E);
+    const auto partial = r.template workspace<A>(paged_partials(host.splits.size(), H, E));
+    paged_attention<T>(r.context, rows, 1 / std::sqrt(static_cast<double>(E)), r.input(N, width),
+                       cache_of(keys, values), partial, r.output(N, H * E));
+  });
+}
+
+}  // namespace
+
+void check_paged_cache(Checker& checker) {
+  // Decoding rows, pieces from a beginning, from behind one, over several tiles, of two rows.
+  const std::vector<std::pair<int, int>> mixed{{0, 1},  {255, 1}, {256, 1}, {700, 1},
+                                               {0, 77}, {63, 2},  {70, 60}, {100, 157}};
+  for (const std::size_t E : {32, 64, 128}) check_paged(checker, 8, 2, E, 16, mixed);
+  check_paged(checker, 32, 8, 128, 16, mixed);
+  check_paged(checker, 3, 3, 64, 4, mixed);
+  check_paged(checker, 16, 1, 128, 64, mixed);
+  check_paged(checker, 34, 2, 64, 16, mixed);  // groups of 17
+  check_paged(checker, 4, 2, 40, 16, mixed);
+  check_paged(checker, 8, 2, 128, 16, {{2999, 1}, {31, 1}});
+  check_paged(checker, 8, 2, 128, 16, {{0, 300}});
+}
+
+}  // namespace tern::checks

@@ -1,0 +1,28 @@
+#include "checks/operations.hpp"
+
+#include "checks/detail/families.hpp"
+#include "ops/fp8.hpp"
+
+namespace tern::checks {
+
+template <class T>
+std::vector<CheckResult> check_operations(const ops::Context& context, std::uint64_t seed) {
+  using Storage = Checker::Storage;
+  Checker checker(context, std::is_same_v<T, bf16> ? Storage::bf16 : Storage::single, seed);
+  check_linear(checker, ops::fp8_available(context));
+  check_norm(checker);
+  check_attention(checker);
+  check_activation(checker);
+  check_elementwise(checker);
+  check_embedding(checker);
+  check_loss(checker);
+  check_optimizer(checker);
+  check_paged_cache(checker);
+  check_experts(checker);
+  return checker.results();
+}
+
+template std::vector<CheckResult> check_operations<bf16>(const ops::Context&, std::uint64_t);
+template std::vector<CheckResult> check_operations<float>(const ops::Context&, std::uint64_t);
+
+}  // namespace tern::checks

@@ -1,0 +1,40 @@
+/// Activations of feed-forward networks, and dropout. Conventions: ops.hpp.
+#pragma once
+#include "ops/native.hpp"
+
+namespace tern::ops {
+
+enum class Activation { swiglu, gelu, relu2 };  // Shazeer 2020; tanh form, as GPT-2; So et al. 2021
+/// x (N, 2F) = [gate | up] for swiglu, else (N, F); y (N, F).
+template <class T>
+void activation_forward(const Context&, Activation, Matrix<const T> x, Matrix<T> y);
+/// dx shaped as x, and may be x itself.
+template <class T>
+void activation_backward(const Context&, Activation, Matrix<const T> x, Matrix<const T> dy,
+                         Matrix<T> dx);
+
+// ---- dropout (Srivastava et al. 2014)
+
+/// Which numbers a dropout draws: a function of these alone, so backward and recomputation redraw
+/// them.
+struct DropoutKey {
+  double probability = 0;
+  std::uint64_t seed = 0, step = 0;
+  std::uint32_t layer = 0;
+  std::uint32_t first_row = 0;  // global row number of row 0, so that rank layouts agree
+};
+/// In place: x (N, D) is zeroed with the key's probability, else scaled by 1 / (1 - p). The same
+/// call is the backward operation on the gradient.
+template <class T>
+void dropout(const Context&, const DropoutKey&, Matrix<T> x);
+
+Twin<&activation_forward<bf16>> native_activation_forward;
+template <>
+inline constexpr auto twin<&activation_forward<bf16>> = in_cuda("tern::activation_forward",
+                                                                native_activation_forward);
+Twin<&activation_backward<bf16>> native_activation_backward;
+template <>
+inline constexpr auto twin<&activation_backward<bf16>> = in_cuda("tern::activation_backward",
+                                                                 native_activation_backward);
+
+}  // namespace tern::ops

@@ -1,0 +1,38 @@
+/// Elementwise operations and sums over whole vectors. Conventions: ops.hpp.
+#pragma once
+#include "ops/native.hpp"
+
+namespace tern::ops {
+
+/// y += x.
+template <class T>
+void add(const Context&, Matrix<const T> x, Matrix<T> y);
+/// to (N, D) = a + b + c, where each has N rows, or one row, which is added to all, or none.
+template <class T>
+void sum(const Context&, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c, Matrix<T> to);
+/// to = from, with rounding.
+template <class From, class To>
+void convert(const Context&, Vector<const From> from, Vector<To> to);
+
+/// result (1) = sum of weights_i * values_i (weights empty: plain sum).
+template <class A>
+void weighted_sum(const Context&, Vector<const A> values, Vector<const A> weights,
+                  Vector<A> result);
+/// result (1) = sum of squares.
+template <class A>
+void sum_of_squares(const Context&, Vector<const A> values, Vector<A> result);
+
+Twin<&add<bf16>> native_add;
+template <>
+inline constexpr auto twin<&add<bf16>> = in_cuda("tern::add", native_add);
+Twin<&sum<bf16>> native_sum;
+template <>
+inline constexpr auto twin<&sum<bf16>> = in_cuda("tern::sum", native_sum);
+Twin<&convert<float, bf16>> native_narrow;
+template <>
+inline constexpr auto twin<&convert<float, bf16>> = in_cuda("tern::convert", native_narrow);
+Twin<&convert<bf16, float>> native_widen;
+template <>
+inline constexpr auto twin<&convert<bf16, float>> = in_cuda("tern::convert", native_widen);
+
+}  // namespace tern::ops

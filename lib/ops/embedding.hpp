@@ -1,0 +1,34 @@
+/// Embedding of tokens. Conventions: ops.hpp.
+#pragma once
+#include "ops/native.hpp"
+
+namespace tern::ops {
+
+/// x (N, D) = table (V, D)[tokens (N)] + positions (context, D)[t], positions empty unless learned;
+/// row n has position first + n % T.
+template <class T>
+void embedding_forward(const Context&, Vector<const std::int32_t> tokens, Matrix<const T> table,
+                       Matrix<const T> positions, std::size_t tokens_per_sequence, int first,
+                       Matrix<T> x);
+/// x (N, D) += table (R, D)[rows (N)]. Its backward is embedding_backward without positions.
+template <class T>
+void embedding_add(const Context&, Vector<const std::int32_t> rows, Matrix<const T> table,
+                   Matrix<T> x);
+/// dtable, dpositions (empty unless learned) are added to, in an order fixed by the tokens alone.
+/// `order` (N): row numbers sorted by (token, row), made on the host while the batch is prepared.
+template <class T>
+void embedding_backward(const Context&, Vector<const std::int32_t> tokens,
+                        Vector<const std::int32_t> order, Matrix<const T> dx,
+                        std::size_t tokens_per_sequence, Matrix<Accumulate<T>> dtable,
+                        Matrix<Accumulate<T>> dpositions);
+
+Twin<&embedding_forward<bf16>> native_embedding_forward;
+template <>
+inline constexpr auto twin<&embedding_forward<bf16>> = in_cuda("tern::embedding_forward",
+                                                               native_embedding_forward);
+Twin<&embedding_backward<bf16>> native_embedding_backward;
+template <>
+inline constexpr auto twin<&embedding_backward<bf16>> = in_cuda("tern::embedding_backward",
+                                                                native_embedding_backward);
+
+}  // namespace tern::ops

@@ -1,0 +1,60 @@
+/// Linear maps, y = x w^T + bias, and products of batches of equal matrices. Conventions: ops.hpp.
+#pragma once
+#include "ops/native.hpp"
+
+namespace tern::ops {
+
+/// x (N, I), w (O, I) as in torch.nn.Linear, bias (O) or empty, y (N, O). `add`: y += (residual).
+template <class T>
+void linear_forward(const Context&, Matrix<const T> x, Matrix<const T> w, Vector<const T> bias,
+                    Matrix<T> y, Write = Write::overwrite);
+/// dx (N, I) = dy (N, O) w (O, I).
+template <class T>
+void linear_backward_input(const Context&, Matrix<const T> dy, Matrix<const T> w, Matrix<T> dx,
+                           Write = Write::overwrite);
+/// dw (O, I) += dy^T x; dbias (O) += column sums of dy, unless empty.
+template <class T>
+void linear_backward_weight(const Context&, Matrix<const T> dy, Matrix<const T> x,
+                            Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias);
+/// sums (D) += column sums of x (N, D).
+template <class T>
+void column_sums(const Context&, Matrix<const T> x, Vector<Accumulate<T>> sums);
+
+/// One factor of a product: each matrix as it is, or transposed.
+template <class T>
+struct Factor {
+  Tensor3<const T> matrices;
+  bool transposed = false;
+
+  std::size_t rows() const { return matrices.extent(transposed ? 2 : 1); }
+  std::size_t columns() const { return matrices.extent(transposed ? 1 : 2); }
+};
+
+/// d (M, R, C) = alpha a b + beta c for each of M matrices. c (M, R, C), not read if beta is 0. d
+/// is none of the others. A matrix's result does not depend on the others, but for the CUDA twin,
+/// whose algorithm is chosen for the batch.
+template <class T>
+void batched_product(const Context&, double alpha, Factor<T> a, Factor<T> b, double beta,
+                     Tensor3<const T> c, Tensor3<T> d);
+
+Twin<&linear_forward<bf16>> native_linear_forward;
+template <>
+inline constexpr auto twin<&linear_forward<bf16>> = in_cuda("tern::linear_forward",
+                                                            native_linear_forward);
+Twin<&linear_backward_input<bf16>> native_linear_backward_input;
+template <>
+inline constexpr auto twin<&linear_backward_input<bf16>> = in_cuda("tern::linear_backward_input",
+                                                                   native_linear_backward_input);
+Twin<&linear_backward_weight<bf16>> native_linear_backward_weight;
+template <>
+inline constexpr auto twin<&linear_backward_weight<bf16>> = in_cuda("tern::linear_backward_weight",
+                                                                    native_linear_backward_weight);
+Twin<&column_sums<bf16>> native_column_sums;
+template <>
+inline constexpr auto twin<&column_sums<bf16>> = in_cuda("tern::column_sums", native_column_sums);
+Twin<&batched_product<bf16>> native_batched_product;
+template <>
+inline constexpr auto twin<&batched_product<bf16>> = in_cuda("tern::batched_product",
+                                                             native_batched_product);
+
+}  // namespace tern::ops

@@ -1,0 +1,83 @@
+/// How an operation finds its native twin.
+///
+/// An operation is its portable definition (portable/, for every Kokkos backend), which begins,
+/// once shapes are checked, by offering the work to the twin of the storage type:
+///
+///     if (native<&add<T>>(context, x, y)) return;
+///
+/// The header of the family announces the twin beside the operation's declaration,
+///
+///     Twin<&add<bf16>> native_add;
+///     template <>
+///     inline constexpr auto twin<&add<bf16>> = in_cuda("tern::add", native_add);
+///
+/// and a source in cuda/ defines it:
+///
+///     bool native_add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {...}
+///
+/// A twin declines by returning false, before it has launched anything: a width that is no multiple
+/// of 8, a misaligned view, a shape that a library refuses. The portable definition then runs, so
+/// that every valid call is served. A twin never calls a portable definition in its own place.
+#pragma once
+#include "ops/context.hpp"
+
+namespace tern::ops {
+
+#if defined(KOKKOS_ENABLE_CUDA)
+constexpr bool cuda_build = true;
+#else
+constexpr bool cuda_build = false;
+#endif
+
+template <auto operation>
+struct TwinOf;
+template <class... A, void (*operation)(const Context&, A...)>
+struct TwinOf<operation> {
+  using Function = bool(const Context&, A...);
+};
+/// The type of an operation's twin: whether it did the operation, from the same arguments.
+template <auto operation>
+using Twin = typename TwinOf<operation>::Function;
+
+template <class Function>
+struct Native {
+  const char* label = nullptr;  // the region that profilers show around the twin
+  Function* run = nullptr;      // null: the operation has none
+};
+template <class Function>
+constexpr Native<Function> in_cuda(const char* label, Function* run) {
+  if (!cuda_build) return {};
+  return {label, run};
+}
+template <auto operation>
+inline constexpr Native<Twin<operation>> twin = {};
+
+/// A region of Kokkos Tools, for kernels that they do not see launched. Free without a tool.
+class Region {
+ public:
+  explicit Region(const char* label) : open_(Kokkos::Tools::profileLibraryLoaded()) {
+    if (open_) Kokkos::Tools::pushRegion(label);
+  }
+  ~Region() {
+    if (open_) Kokkos::Tools::popRegion();
+  }
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+ private:
+  bool open_;
+};
+
+/// Whether the operation's twin did the work. A context without libraries has no twins.
+template <auto operation, class... A>
+bool native([[maybe_unused]] const Context& context, [[maybe_unused]] const A&... arguments) {
+  if constexpr (twin<operation>.run != nullptr) {
+    if (!context.library) return false;
+    const Region region(twin<operation>.label);
+    return twin<operation>.run(context, arguments...);
+  } else {
+    return false;
+  }
+}
+
+}  // namespace tern::ops

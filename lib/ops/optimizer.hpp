@@ -1,0 +1,65 @@
+/// Updates of AdamW and Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural
+/// networks"), averages, and the clipping factor. Conventions: ops.hpp.
+#pragma once
+#include "ops/native.hpp"
+
+namespace tern::ops {
+
+struct AdamW {  // Loshchilov & Hutter 2019, decoupled decay: w -= lr * decay * w
+  double lr, beta1, beta2, eps, weight_decay;
+  std::int64_t step;  // from 1, for the bias corrections
+};
+/// master, m, v (n) are updated; copy (n) receives the new master in storage type (may be empty, or
+/// the master itself for float). The gradient is multiplied by gradient_scale (1), a device scalar:
+/// the clipping factor. A gradient_scale of 0 or NaN leaves everything as it is (a skipped step).
+template <class T>
+void adamw_update(const Context&, const AdamW&, Vector<Accumulate<T>> master,
+                  Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
+                  Vector<Accumulate<T>> m, Vector<Accumulate<T>> v, Vector<T> copy);
+/// scale (1) = min(1, limit / sqrt(squares)) (1 if limit is 0), 0 where squares is not finite.
+/// norm (1) = sqrt(squares).
+template <class A>
+void clip_scale(const Context&, Vector<const A> squares, double limit, Vector<A> scale,
+                Vector<A> norm);
+/// average (n) += (1 - decay) (values - average): an exponential moving average.
+template <class A>
+void move_average(const Context&, double decay, Vector<const A> values, Vector<A> average);
+/// Exchanges a (n) and b (n).
+template <class A>
+void exchange(const Context&, Vector<A> a, Vector<A> b);
+
+// ---- Muon: M matrices of R rows and C columns at once; its products are batched_product's
+// (linear.hpp). A matrix of the parameters stands in a span, from element at(i) on: M matrices
+// anywhere in it, which do not overlap. What an operation gives for one matrix does not depend on
+// the others of its batch.
+
+/// Nesterov's momentum over a range, all (n), gradient_scale (1): g = gradient_scale * gradient;
+/// buffer += (1 - momentum) (g - buffer); then gradient = g + momentum (buffer - g), as in
+/// torch.optim.Muon. A gradient_scale of 0 or NaN leaves everything as it is.
+template <class A>
+void nesterov(const Context&, double momentum, Vector<A> gradient, Vector<const A> gradient_scale,
+              Vector<A> buffer);
+/// squares (M) = the sum of squares of each matrix of `elements` elements of the span.
+template <class A>
+void sums_of_squares(const Context&, Vector<const A> span, Vector<const std::size_t> at,
+                     std::size_t elements, Vector<A> squares);
+
+/// to (M, R, C) = the span's matrices, each over max(sqrt(its squares), eps); squares (M).
+template <class T>
+void normalize(const Context&, Vector<const Accumulate<T>> span, Vector<const std::size_t> at,
+               Vector<const Accumulate<T>> squares, double eps, Tensor3<T> to);
+
+/// The matrices of the master span = keep * master - step * direction (M, R, C); the same elements
+/// of copy receive the new values in storage type (it may be empty, or the master itself for
+/// float). A gradient_scale (1) of 0 or NaN leaves everything as it is (a skipped step).
+template <class T, class S>
+void descend(const Context&, double keep, double step, Tensor3<const S> direction,
+             Vector<const std::size_t> at, Vector<const Accumulate<T>> gradient_scale,
+             Vector<Accumulate<T>> master, Vector<T> copy);
+
+Twin<&adamw_update<bf16>> native_adamw_update;
+template <>
+inline constexpr auto twin<&adamw_update<bf16>> = in_cuda("tern::adamw_update",
+                                                          native_adamw_update);
+
+}  // namespace tern::ops
