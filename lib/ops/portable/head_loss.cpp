@@ -100,10 +100,11 @@ void head_loss_forward(const Context& context, const HeadOptions& options, Matri
                        Vector<Accumulate<T>> losses, Vector<std::int32_t> best) {
   require_chunk(options, logits, w.extent(0));
   if (native<&head_loss_forward<T>>(context, options, x, w, targets, logits, losses, best)) return;
-  for_each_chunk<T>(context.portable(), options, x, w, targets, {}, logits, losses,
+  const Context plain = context.portable();
+  for_each_chunk<T>(plain, options, x, w, targets, {}, logits, losses,
                     [&](std::size_t first, std::size_t n, const Matrix<T>& chunk) {
                       if (best.extent(0) > 0)
-                        argmax_rows<T>(context, chunk, options.vocabulary,
+                        argmax_rows<T>(plain, chunk, options.vocabulary,
                                        Vector<std::int32_t>(best.data() + first, n));
                     });
 }
@@ -159,10 +160,11 @@ void head_loss_backward(const Context& context, const HeadOptions& options, Matr
   if (native<&head_loss_backward<T>>(context, options, x, w, targets, weights, logits, losses, dx,
                                      dw))
     return;
-  for_each_chunk<T>(context, options, x, w, targets, weights, logits, losses,
+  const Context plain = context.portable();
+  for_each_chunk<T>(plain, options, x, w, targets, weights, logits, losses,
                     [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
-                      linear_backward_input<T>(context, dlogits, w, rows_of(dx, first, n));
-                      linear_backward_weight<T>(context, dlogits, rows_of(x, first, n), dw, {});
+                      linear_backward_input<T>(plain, dlogits, w, rows_of(dx, first, n));
+                      linear_backward_weight<T>(plain, dlogits, rows_of(x, first, n), dw, {});
                     });
 }
 
