@@ -30,13 +30,28 @@ class Attention {
     Kokkos::deep_copy(numbers_, mirror);
   }
   void forward() const {
-    ops::attention_forward<T>(context_, pattern(), scale, queries(0), keys(0), keys(1), queries(1),
-                              lse());
+    ops::attention_forward<T>(context_, {.pattern = pattern(),
+                                         .scale = scale,
+                                         .q = queries(0),
+                                         .k = keys(0),
+                                         .v = keys(1),
+                                         .out = queries(1),
+                                         .lse = lse()});
     context_.fence("bench");
   }
   void backward() const {
-    ops::attention_backward<T>(context_, pattern(), scale, queries(0), keys(0), keys(1), queries(1),
-                               queries(2), lse(), delta(), queries(3), keys(2), keys(3));
+    ops::attention_backward<T>(context_, {.pattern = pattern(),
+                                          .scale = scale,
+                                          .q = queries(0),
+                                          .k = keys(0),
+                                          .v = keys(1),
+                                          .out = queries(1),
+                                          .dout = queries(2),
+                                          .lse = lse(),
+                                          .delta = delta(),
+                                          .dq = queries(3),
+                                          .dk = keys(2),
+                                          .dv = keys(3)});
     context_.fence("bench");
   }
 

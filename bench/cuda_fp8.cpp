@@ -62,8 +62,10 @@ Times time_map(const Views& v, const Map& map) {
     ops::linear_backward_input<bf16>(v.context, dy, w, dx);
   });
   t.fp8_forward = timed([=, &v] { ops::fp8_linear_forward<bf16>(v.context, v.work, x, w, {}, y); });
-  t.fp8_backward =
-      timed([=, &v] { ops::fp8_linear_backward<bf16>(v.context, v.work, dy, x, w, dx, dw, {}); });
+  t.fp8_backward = timed([=, &v] {
+    ops::fp8_linear_backward<bf16>(v.context,
+                                   {.work = v.work, .dy = dy, .x = x, .w = w, .dx = dx, .dw = dw});
+  });
   return t;
 }
 

@@ -164,16 +164,27 @@ void add_attention(std::vector<Line>& lines, const Step& s, const std::string& n
                    const ops::Pattern& pattern, double pairs) {
   const double flops = 4.0 * B * H * E * pairs, rows = N;
   lines.push_back({"attention_forward" + name, count, 2 * rows * 4 * D, flops, [=, &s] {
-                     ops::attention_forward<bf16>(s.context, pattern, 0.125, s.heads(s.qkv, 0),
-                                                  s.heads(s.qkv, 1), s.heads(s.qkv, 2),
-                                                  heads_of(s.y, 0, B, T, H, E), s.lse);
+                     ops::attention_forward<bf16>(s.context, {.pattern = pattern,
+                                                              .scale = 0.125,
+                                                              .q = s.heads(s.qkv, 0),
+                                                              .k = s.heads(s.qkv, 1),
+                                                              .v = s.heads(s.qkv, 2),
+                                                              .out = heads_of(s.y, 0, B, T, H, E),
+                                                              .lse = s.lse});
                    }});
   lines.push_back({"attention_backward" + name, count, 2 * rows * 8 * D, 2.5 * flops, [=, &s] {
-                     ops::attention_backward<bf16>(
-                         s.context, pattern, 0.125, s.heads(s.qkv, 0), s.heads(s.qkv, 1),
-                         s.heads(s.qkv, 2), heads_of(s.y, 0, B, T, H, E),
-                         heads_of(s.x, 0, B, T, H, E), s.lse, s.delta, s.heads(s.dqkv, 0),
-                         s.heads(s.dqkv, 1), s.heads(s.dqkv, 2));
+                     ops::attention_backward<bf16>(s.context, {.pattern = pattern,
+                                                               .scale = 0.125,
+                                                               .q = s.heads(s.qkv, 0),
+                                                               .k = s.heads(s.qkv, 1),
+                                                               .v = s.heads(s.qkv, 2),
+                                                               .out = heads_of(s.y, 0, B, T, H, E),
+                                                               .dout = heads_of(s.x, 0, B, T, H, E),
+                                                               .lse = s.lse,
+                                                               .delta = s.delta,
+                                                               .dq = s.heads(s.dqkv, 0),
+                                                               .dk = s.heads(s.dqkv, 1),
+                                                               .dv = s.heads(s.dqkv, 2)});
                    }});
 }
 
@@ -181,12 +192,23 @@ void add_rest(std::vector<Line>& lines, const Step& s) {
   using namespace ops;
   const double rows = N, row = 2.0 * N * D, n = parameters;
   lines.push_back({"rmsnorm forward", 2 * L + 1, 2 * row, 0, [&s] {
-                     norm_forward<bf16>(s.context, Norm::rmsnorm, s.x, s.gain, {}, 1e-5, s.y, {},
-                                        s.rstd);
+                     norm_forward<bf16>(s.context, {.kind = Norm::rmsnorm,
+                                                    .x = s.x,
+                                                    .gain = s.gain,
+                                                    .eps = 1e-5,
+                                                    .y = s.y,
+                                                    .rstd = s.rstd});
                    }});
   lines.push_back({"rmsnorm backward, added", 2 * L, 4 * row, 0, [&s] {
-                     norm_backward<bf16>(s.context, Norm::rmsnorm, s.x, s.y, s.gain, {}, s.rstd,
-                                         s.z, Write::add, s.dgain, {}, s.partial);
+                     norm_backward<bf16>(s.context, {.kind = Norm::rmsnorm,
+                                                     .dy = s.x,
+                                                     .x = s.y,
+                                                     .gain = s.gain,
+                                                     .rstd = s.rstd,
+                                                     .dx = s.z,
+                                                     .write = Write::add,
+                                                     .dgain = s.dgain,
+                                                     .partial = s.partial});
                    }});
   for (const auto direction : {Direction::forward, Direction::backward})
     lines.push_back({"rotary q, k", L, 4 * row, 0, [=, &s] {
@@ -208,14 +230,26 @@ void add_rest(std::vector<Line>& lines, const Step& s) {
                                               {});
                    }});
   lines.push_back({"head and loss backward", 1, 8.0 * N * V, 6.0 * N * D * V, [&s] {
-                     head_loss_backward<bf16>(s.context, {0, 50257}, s.x, s.w, s.integers(2),
-                                              s.weights, s.logits, s.losses, s.y, s.dw);
+                     head_loss_backward<bf16>(s.context, {.options = {0, 50257},
+                                                          .x = s.x,
+                                                          .w = s.w,
+                                                          .targets = s.integers(2),
+                                                          .weights = s.weights,
+                                                          .logits = s.logits,
+                                                          .losses = s.losses,
+                                                          .dx = s.y,
+                                                          .dw = s.dw});
                    }});
   lines.push_back({"sum of squares", 1.0 / accumulation, 4 * n, 0,
                    [&s] { sum_of_squares<float>(s.context, s.gradient, s.dgain); }});
   lines.push_back({"adamw", 1.0 / accumulation, 30 * n, 0, [&s] {
-                     adamw_update<bf16>(s.context, {1e-4, 0.9, 0.95, 1e-8, 0.1, 10}, s.master,
-                                        s.gradient, s.one, s.m, s.v, s.copy);
+                     adamw_update<bf16>(s.context, {.rule = {1e-4, 0.9, 0.95, 1e-8, 0.1, 10},
+                                                    .master = s.master,
+                                                    .gradient = s.gradient,
+                                                    .gradient_scale = s.one,
+                                                    .m = s.m,
+                                                    .v = s.v,
+                                                    .copy = s.copy});
                    }});
   lines.push_back({"add", 0, 3 * row, 0, [&s] { add<bf16>(s.context, s.x, s.y); }});
   lines.push_back({"device copy", 0, 4 * n * 2, 0, [&s] {

@@ -101,8 +101,12 @@ std::vector<Line> lines_of(const ops::Context& context, const Views& v, const op
          ops::paged_store<bf16>(context, rows, v.qkv, H, {gain, gain, 1e-6, v.table}, cache());
        }});
   lines.push_back({"rmsnorm", 2 * L + 1, 4 * n * D, [=, &context] {
-                     ops::norm_forward<bf16>(context, ops::Norm::rmsnorm, v.x, v.gain, {}, 1e-6,
-                                             v.normed, {}, v.rstd);
+                     ops::norm_forward<bf16>(context, {.kind = ops::Norm::rmsnorm,
+                                                       .x = v.x,
+                                                       .gain = v.gain,
+                                                       .eps = 1e-6,
+                                                       .y = v.normed,
+                                                       .rstd = v.rstd});
                    }});
   lines.push_back({"swiglu", L, 6 * n * F, [=, &context] {
                      ops::activation_forward<bf16>(context, ops::Activation::swiglu, v.up,

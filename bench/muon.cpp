@@ -192,8 +192,14 @@ void time_operations(const Shape& s, bool accelerated) {
   report("normalize", 6 * n, "TB/s",
          [&] { ops::normalize<Product>(v.context, v.span, v.at, v.squares, 1e-7, v.x); });
   report("descend", 12 * n, "TB/s", [&] {
-    ops::descend<bf16, Product>(v.context, 1, 1e-4, v.x, v.at,
-                                Vector<const float>(v.squares.data(), 1), v.span, v.copy);
+    ops::descend<bf16, Product>(v.context,
+                                {.keep = 1,
+                                 .step = 1e-4,
+                                 .direction = v.x,
+                                 .at = v.at,
+                                 .gradient_scale = Vector<const float>(v.squares.data(), 1),
+                                 .master = v.span,
+                                 .copy = v.copy});
   });
 }
 

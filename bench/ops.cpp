@@ -91,11 +91,27 @@ void norms(Data& d) {
     const std::string name = centred ? "layernorm" : "rmsnorm";
     const auto offset = centred ? bias : Vector<float>();
     report((name + " forward").c_str(), 2 * bytes, "GB/s", [&] {
-      ops::norm_forward<float>(d.context, norm, x, gain, offset, 1e-5, y, mean, rstd);
+      ops::norm_forward<float>(d.context, {.kind = norm,
+                                           .x = x,
+                                           .gain = gain,
+                                           .bias = offset,
+                                           .eps = 1e-5,
+                                           .y = y,
+                                           .mean = mean,
+                                           .rstd = rstd});
     });
     report((name + " backward").c_str(), 4 * bytes, "GB/s", [&] {
-      ops::norm_backward<float>(d.context, norm, y, x, gain, mean, rstd, dx, ops::Write::add, gain,
-                                offset, partial);
+      ops::norm_backward<float>(d.context, {.kind = norm,
+                                            .dy = y,
+                                            .x = x,
+                                            .gain = gain,
+                                            .mean = mean,
+                                            .rstd = rstd,
+                                            .dx = dx,
+                                            .write = ops::Write::add,
+                                            .dgain = gain,
+                                            .dbias = offset,
+                                            .partial = partial});
     });
   }
 }
@@ -146,10 +162,19 @@ void losses(Data& d) {
        1e-4f);  // larger logits would mean denormal probabilities
   for (const std::size_t chunk : {N, N / 4}) {
     const auto logits = d.matrix(chunk, V);
-    report(fmt::format("head loss, {} rows", chunk).c_str(), 2.0 * N * D * V, "GFLOP/s",
-           [&] { ops::head_loss_forward<float>(d.context, {}, x, w, targets, logits, losses); });
+    report(fmt::format("head loss, {} rows", chunk).c_str(), 2.0 * N * D * V, "GFLOP/s", [&] {
+      ops::head_loss_forward<float>(
+          d.context, {.x = x, .w = w, .targets = targets, .logits = logits, .losses = losses});
+    });
     report(fmt::format("head backward, {} rows", chunk).c_str(), 6.0 * N * D * V, "GFLOP/s", [&] {
-      ops::head_loss_backward<float>(d.context, {}, x, w, targets, weights, logits, losses, dx, dw);
+      ops::head_loss_backward<float>(d.context, {.x = x,
+                                                 .w = w,
+                                                 .targets = targets,
+                                                 .weights = weights,
+                                                 .logits = logits,
+                                                 .losses = losses,
+                                                 .dx = dx,
+                                                 .dw = dw});
     });
   }
 }
@@ -162,8 +187,13 @@ void optimizer(Data& d) {
   Kokkos::deep_copy(v, 1.0f);
   constexpr double bytes = 4.0 * parameters;
   report("adamw", 7 * bytes, "GB/s", [&] {
-    ops::adamw_update<float>(d.context, {1e-9, 0.9, 0.95, 1e-8, 0.1, 10}, master, gradient, scale,
-                             m, v, master);
+    ops::adamw_update<float>(d.context, {.rule = {1e-9, 0.9, 0.95, 1e-8, 0.1, 10},
+                                         .master = master,
+                                         .gradient = gradient,
+                                         .gradient_scale = scale,
+                                         .m = m,
+                                         .v = v,
+                                         .copy = master});
   });
   report("sum of squares", bytes, "GB/s",
          [&] { ops::sum_of_squares<float>(d.context, gradient, result); });

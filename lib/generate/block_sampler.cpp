@@ -260,11 +260,14 @@ Matrix<const T> BlockSampler<T>::run(const ops::Context& context, const detail::
     const Matrix<T> qkv = transformer_.project_qkv(context, layer);
     transformer_.rotate_rows(context, 0, S, R, {0, part(rows.positions_at)});
     cache_.store(context, layer, qkv.data() + H * E, size_.qkv, part(rows.places_at));
-    ops::attention_forward<T>(context, pattern, scale_, heads_of(qkv, 0, S, R, H, E),
-                              cache_.keys(layer, rows.first_slot(), S, rows.keys()),
-                              cache_.values(layer, rows.first_slot(), S, rows.keys()),
-                              heads_of(transformer_.attention_result(), 0, S, R, H, E),
-                              transformer_.lse());
+    ops::attention_forward<T>(context,
+                              {.pattern = pattern,
+                               .scale = scale_,
+                               .q = heads_of(qkv, 0, S, R, H, E),
+                               .k = cache_.keys(layer, rows.first_slot(), S, rows.keys()),
+                               .v = cache_.values(layer, rows.first_slot(), S, rows.keys()),
+                               .out = heads_of(transformer_.attention_result(), 0, S, R, H, E),
+                               .lse = transformer_.lse()});
     transformer_.end_block(context, layer, {});
   }
   ++work_.passes;

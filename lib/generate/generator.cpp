@@ -109,10 +109,14 @@ void Generator<T>::attend(const ops::Context& context, std::size_t cache, Matrix
       as_matrix(transformer_.attention_result().data() + run.row * H * E, rows, H * E);
   ops::Pattern pattern;
   pattern.query_offset = static_cast<int>(run.length);
-  ops::attention_forward<T>(
-      context, pattern, scale_, part(0, H), k, v,
-      heads_of(result, 0, run.sequences, run.tokens, H, E),
-      as_matrix(transformer_.lse().data() + run.row * H, run.sequences * H, run.tokens));
+  ops::attention_forward<T>(context, {.pattern = pattern,
+                                      .scale = scale_,
+                                      .q = part(0, H),
+                                      .k = k,
+                                      .v = v,
+                                      .out = heads_of(result, 0, run.sequences, run.tokens, H, E),
+                                      .lse = as_matrix(transformer_.lse().data() + run.row * H,
+                                                       run.sequences * H, run.tokens)});
 }
 
 /// One forward pass over the rows of all runs, which extends their cached sequences.

@@ -134,9 +134,14 @@ void Transformer<T>::embed_rows(const ops::Context& context, std::size_t row,
                               to);
   } else {
     const bool adds_positions = share().tensor == 0;
-    ops::embedding_part_forward<T>(context, tokens, head_.first, embedding_.weight,
-                                   adds_positions ? positions_.weight : Matrix<const T>(), period,
-                                   first, to);
+    ops::embedding_part_forward<T>(
+        context, {.tokens = tokens,
+                  .first = head_.first,
+                  .table = embedding_.weight,
+                  .positions = adds_positions ? positions_.weight : Matrix<const T>(),
+                  .tokens_per_sequence = period,
+                  .first_position = first,
+                  .x = to});
     blocks_.links.sum(context, to);
   }
   if (levels.extent(0) > 0) ops::embedding_add<T>(context, levels, levels_.weight, to);
@@ -194,8 +199,14 @@ template <class T>
 Matrix<const T> Transformer<T>::finish(const ops::Context& context, std::size_t pass) {
   const Final& final = final_of(pass);
   if (!share().last()) return final.output;
-  ops::norm_forward<T>(context, blocks_.norm, final.input, final_norm_.gain, final_norm_.bias,
-                       blocks_.eps, final.output, final.mean, final.rstd);
+  ops::norm_forward<T>(context, {.kind = blocks_.norm,
+                                 .x = final.input,
+                                 .gain = final_norm_.gain,
+                                 .bias = final_norm_.bias,
+                                 .eps = blocks_.eps,
+                                 .y = final.output,
+                                 .mean = final.mean,
+                                 .rstd = final.rstd});
   return final.output;
 }
 
@@ -277,9 +288,17 @@ void Transformer<T>::loss_backward(const ops::Context& context, const ops::HeadO
 /// From dfinished_ to the stream's gradient.
 template <class T>
 void Transformer<T>::norm_backward(const ops::Context& context, const Final& pass) {
-  ops::norm_backward<T>(context, blocks_.norm, dfinished_, pass.input, final_norm_.gain, pass.mean,
-                        pass.rstd, blocks_.dstream, ops::Write::overwrite, final_norm_.dgain,
-                        final_norm_.dbias, blocks_.partial);
+  ops::norm_backward<T>(context, {.kind = blocks_.norm,
+                                  .dy = dfinished_,
+                                  .x = pass.input,
+                                  .gain = final_norm_.gain,
+                                  .mean = pass.mean,
+                                  .rstd = pass.rstd,
+                                  .dx = blocks_.dstream,
+                                  .write = ops::Write::overwrite,
+                                  .dgain = final_norm_.dgain,
+                                  .dbias = final_norm_.dbias,
+                                  .partial = blocks_.partial});
 }
 
 template <class T>
@@ -325,8 +344,13 @@ void Transformer<T>::embed_backward(const ops::Context& context, const Rows& row
     ops::embedding_backward<T>(context, rows.tokens, rows.order, blocks_.dstream, blocks_.tokens,
                                embedding_.dweight, positions_.dweight);
   else
-    ops::embedding_part_backward<T>(context, rows.tokens, head_.first, rows.order, blocks_.dstream,
-                                    blocks_.tokens, embedding_.dweight, positions_.dweight);
+    ops::embedding_part_backward<T>(context, {.tokens = rows.tokens,
+                                              .first = head_.first,
+                                              .order = rows.order,
+                                              .dx = blocks_.dstream,
+                                              .tokens_per_sequence = blocks_.tokens,
+                                              .dtable = embedding_.dweight,
+                                              .dpositions = positions_.dweight});
   if (rows.levels.extent(0) > 0)
     ops::embedding_backward<T>(context, rows.levels, rows.level_order, blocks_.dstream,
                                blocks_.tokens, levels_.dweight, {});

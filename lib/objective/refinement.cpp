@@ -58,9 +58,13 @@ template <class T>
 Vector<const Accumulate<T>> Refinement<T>::weights_of(const ops::Context& context, std::size_t step,
                                                       const Prepared<T>& prepared,
                                                       Vector<const A> losses) {
-  ops::improvement_weights<A>(context, unit_, shares_[step],
-                              reward_ / static_cast<double>(steps() - 1), losses,
-                              prepared.scored.targets, tokens_, weights_);
+  ops::improvement_weights<A>(context, {.unit = unit_,
+                                        .base = shares_[step],
+                                        .reward = reward_ / static_cast<double>(steps() - 1),
+                                        .losses = losses,
+                                        .targets = prepared.scored.targets,
+                                        .tokens = tokens_,
+                                        .weights = weights_});
   return weights_;
 }
 

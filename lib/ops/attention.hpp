@@ -24,18 +24,31 @@ void rotary(const Context&, Heads<T> x, Matrix<const Accumulate<T>> table, const
 
 // ---- attention (online softmax; Dao et al. 2022)
 
-/// q, out (B, Tq, H, E); k, v (B, Tk, K, E), H a multiple of K (grouped queries); lse (B*H, Tq):
-/// log of the softmax's denominator, for backward. out = softmax(scale q k^T) v over the pairs that
-/// `pattern` allows; a query that may see nothing gives zeros. No Tq x Tk matrix is ever stored.
 template <class T>
-void attention_forward(const Context&, const Pattern& pattern, double scale, Heads<const T> q,
-                       Heads<const T> k, Heads<const T> v, Heads<T> out, Matrix<Accumulate<T>> lse);
-/// dq, dk, dv shaped as q, k, v; delta (B*H, Tq): workspace.
+struct AttentionForward {
+  Pattern pattern = {};
+  double scale;
+  Heads<const T> q;           // (B, Tq, H, E)
+  Heads<const T> k, v;        // (B, Tk, K, E), H a multiple of K (grouped queries)
+  Heads<T> out;               // (B, Tq, H, E)
+  Matrix<Accumulate<T>> lse;  // (B*H, Tq): log of the softmax's denominator, for backward
+};
+/// out = softmax(scale q k^T) v over the pairs that `pattern` allows; a query that may see nothing
+/// gives zeros. No Tq x Tk matrix is ever stored.
 template <class T>
-void attention_backward(const Context&, const Pattern& pattern, double scale, Heads<const T> q,
-                        Heads<const T> k, Heads<const T> v, Heads<const T> out, Heads<const T> dout,
-                        Matrix<const Accumulate<T>> lse, Matrix<Accumulate<T>> delta, Heads<T> dq,
-                        Heads<T> dk, Heads<T> dv);
+void attention_forward(const Context&, const AttentionForward<T>&);
+
+template <class T>
+struct AttentionBackward {
+  Pattern pattern = {};
+  double scale;
+  Heads<const T> q, k, v, out, dout;
+  Matrix<const Accumulate<T>> lse;
+  Matrix<Accumulate<T>> delta;  // (B*H, Tq): workspace
+  Heads<T> dq, dk, dv;          // shaped as q, k, v
+};
+template <class T>
+void attention_backward(const Context&, const AttentionBackward<T>&);
 
 Twin<&rotary<bf16>> native_rotary;
 template <>

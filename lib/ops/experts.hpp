@@ -28,14 +28,20 @@ template <class T>
 void route(const Context&, bool renormalise, Matrix<const T> logits,
            Matrix<Accumulate<T>> probabilities, Matrix<Accumulate<T>> weights,
            Matrix<std::int32_t> experts);
-/// dlogits (N, X) from the gradient dweights (N, k) of the weights, and of each token's
-/// probabilities, balance (X), the same for all tokens; or empty. Which experts are chosen has no
-/// gradient.
 template <class T>
-void route_backward(const Context&, bool renormalise, Matrix<const Accumulate<T>> probabilities,
-                    Matrix<const std::int32_t> experts, Matrix<const Accumulate<T>> weights,
-                    Matrix<const Accumulate<T>> dweights, Vector<const Accumulate<T>> balance,
-                    Matrix<T> dlogits);
+struct RouteBackward {
+  bool renormalise;
+  Matrix<const Accumulate<T>> probabilities;  // (N, X)
+  Matrix<const std::int32_t> experts;         // (N, k)
+  Matrix<const Accumulate<T>> weights;        // (N, k)
+  Matrix<const Accumulate<T>> dweights;       // (N, k)
+  Vector<const Accumulate<T>> balance;        // (X), of each token's probabilities; or empty
+  Matrix<T> dlogits;                          // (N, X)
+};
+/// The gradient of the logits from that of the weights and of the probabilities. Which experts are
+/// chosen has no gradient.
+template <class T>
+void route_backward(const Context&, const RouteBackward<T>&);
 
 /// Fills all of a routing but `experts`, which it reads.
 void sort_pairs(const Context&, const Routing&);
@@ -96,13 +102,19 @@ void combine(const Context&, Matrix<const T> values, Matrix<const std::int32_t> 
 template <class A>
 void tally_experts(const Context&, Vector<const std::int32_t> offsets,
                    Matrix<const A> probabilities, Vector<A> counts, Vector<A> sums);
-/// loss (1) = X times the sum over experts of (pairs / tokens)(mean probability), where each of L
-/// layers counts its tokens, `tokens` in all, and counts and sums (L, X) are added up over layers,
-/// as Transformers' load_balancing_loss_func does. It is k where all experts are used alike.
-/// balance (X): the gradient of `weight` times the loss, by a probability. shares (X): workspace.
 template <class A>
-void balance_experts(const Context&, double weight, std::size_t tokens, Matrix<const A> counts,
-                     Matrix<const A> sums, Vector<A> balance, Vector<A> shares, Vector<A> loss);
+struct ExpertBalance {
+  double weight;
+  std::size_t tokens;            // of all L layers
+  Matrix<const A> counts, sums;  // (L, X), as tally_experts makes them
+  Vector<A> balance;             // (X): the gradient of `weight` times the loss, by a probability
+  Vector<A> shares;              // (X): workspace
+  Vector<A> loss;                // (1)
+};
+/// loss = X times the sum over experts of (pairs / tokens)(mean probability), added up over layers,
+/// as Transformers' load_balancing_loss_func does. It is k where all experts are used alike.
+template <class A>
+void balance_experts(const Context&, const ExpertBalance<A>&);
 
 Twin<&route<bf16>> native_route;
 template <>

@@ -36,12 +36,19 @@ template <class T>
 void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, Matrix<const T> x,
                         Matrix<const T> w, Vector<const T> bias, Matrix<T> y,
                         Write = Write::overwrite);
-/// As linear_backward_weight and then linear_backward_input: dw (O, I) += dy^T x; dbias (O) +=
-/// column sums of dy (N, O), in full precision, unless empty; dx (N, I) = dy w. dx may be x.
 template <class T>
-void fp8_linear_backward(const Context&, const Fp8Workspace<T>&, Matrix<const T> dy,
-                         Matrix<const T> x, Matrix<const T> w, Matrix<T> dx,
-                         Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias);
+struct Fp8LinearBackward {
+  const Fp8Workspace<T>& work;
+  Matrix<const T> dy;                // (N, O)
+  Matrix<const T> x;                 // (N, I)
+  Matrix<const T> w;                 // (O, I)
+  Matrix<T> dx;                      // (N, I), may be x
+  Matrix<Accumulate<T>> dw;          // (O, I), added to
+  Vector<Accumulate<T>> dbias = {};  // (O), added to in full precision; or empty
+};
+/// As linear_backward_weight and then linear_backward_input.
+template <class T>
+void fp8_linear_backward(const Context&, const Fp8LinearBackward<T>&);
 
 Twin<&fp8_linear_forward<bf16>> native_fp8_linear_forward;
 template <>

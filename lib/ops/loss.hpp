@@ -9,20 +9,34 @@ struct HeadOptions {
   std::size_t vocabulary = 0;  // columns beyond it (padding) take no part; 0: all
   double cap = 0;  // logits become cap tanh(logit / cap) (Gemma 2, section 2); 0: as they are
 };
-/// Cross entropy of softmax(x w^T) against targets, without storing all logits: `logits` (C, V)
-/// holds one chunk of C rows at a time. x (N, D), w (V, D), targets (N; < 0: ignored), weights (N):
-/// d total / d loss_i. losses (N): loss of each row, 0 where ignored. best (N), unless empty: the
-/// token of the largest logit, the lowest of equals.
 template <class T>
-void head_loss_forward(const Context&, const HeadOptions&, Matrix<const T> x, Matrix<const T> w,
-                       Vector<const std::int32_t> targets, Matrix<T> logits,
-                       Vector<Accumulate<T>> losses, Vector<std::int32_t> best = {});
-/// Forward and backward in one pass: dx (N, D) overwritten, dw (V, D) added to. dx may not be x.
+struct HeadLossForward {
+  HeadOptions options = {};
+  Matrix<const T> x;                   // (N, D)
+  Matrix<const T> w;                   // (V, D)
+  Vector<const std::int32_t> targets;  // (N), < 0: ignored
+  Matrix<T> logits;                    // (C, V), workspace of one chunk of C rows
+  Vector<Accumulate<T>> losses;        // (N), 0 where ignored
+  Vector<std::int32_t> best = {};      // (N) token of the largest logit, lowest of equals; or empty
+};
+/// Cross entropy of softmax(x w^T) against targets, without storing all logits.
 template <class T>
-void head_loss_backward(const Context&, const HeadOptions&, Matrix<const T> x, Matrix<const T> w,
-                        Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
-                        Matrix<T> logits, Vector<Accumulate<T>> losses, Matrix<T> dx,
-                        Matrix<Accumulate<T>> dw);
+void head_loss_forward(const Context&, const HeadLossForward<T>&);
+
+template <class T>
+struct HeadLossBackward {
+  HeadOptions options = {};
+  Matrix<const T> x, w;
+  Vector<const std::int32_t> targets;
+  Vector<const Accumulate<T>> weights;  // (N): d total / d loss_i
+  Matrix<T> logits;
+  Vector<Accumulate<T>> losses;
+  Matrix<T> dx;              // (N, D), overwritten; not x
+  Matrix<Accumulate<T>> dw;  // (V, D), added to
+};
+/// Forward and backward in one pass.
+template <class T>
+void head_loss_backward(const Context&, const HeadLossBackward<T>&);
 
 /// The M rows of `from` (M, D) into rows `rows` (M, all different) of `to` (N, D); zeros elsewhere.
 template <class T>
@@ -36,13 +50,18 @@ void argmax_rows(const Context&, Matrix<const T> logits, std::size_t vocabulary,
 template <class T>
 void cap_logits(const Context&, double cap, Matrix<T> logits);
 
-/// weights (N) = unit (base + reward / mean of the sequence's losses), for sequences of `tokens`
-/// rows. The mean is over rows with a target (N, < 0: none); where it is 0, the weight is unit x
-/// base.
 template <class A>
-void improvement_weights(const Context&, double unit, double base, double reward,
-                         Vector<const A> losses, Vector<const std::int32_t> targets,
-                         std::size_t tokens, Vector<A> weights);
+struct ImprovementWeights {
+  double unit, base, reward;
+  Vector<const A> losses;              // (N)
+  Vector<const std::int32_t> targets;  // (N), < 0: none
+  std::size_t tokens;                  // rows of a sequence
+  Vector<A> weights;                   // (N)
+};
+/// weights = unit (base + reward / mean of the sequence's losses). The mean is over rows with a
+/// target; where it is 0, the weight is unit x base.
+template <class A>
+void improvement_weights(const Context&, const ImprovementWeights<A>&);
 
 Twin<&head_loss_forward<bf16>> native_head_loss_forward;
 template <>

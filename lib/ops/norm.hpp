@@ -5,20 +5,36 @@
 namespace tern::ops {
 
 enum class Norm { rmsnorm, layernorm };  // Zhang & Sennrich 2019; Ba et al. 2016
-/// y (N, D) = normalised x (N, D) * gain (D) + bias (D, empty for rmsnorm). mean (N, empty for
-/// rmsnorm) and rstd (N) are kept for backward, in Accumulate<T>.
 template <class T>
-void norm_forward(const Context&, Norm, Matrix<const T> x, Vector<const T> gain,
-                  Vector<const T> bias, double eps, Matrix<T> y, Vector<Accumulate<T>> mean,
-                  Vector<Accumulate<T>> rstd);
-/// dx (N, D) is added to (`add`: the residual's gradient is already there) or overwritten; dgain
-/// (D) and dbias (D) are added to. partial: workspace of norm_partials(D) numbers.
+struct NormForward {
+  Norm kind;
+  Matrix<const T> x;          // (N, D)
+  Vector<const T> gain;       // (D)
+  Vector<const T> bias = {};  // (D), empty for rmsnorm
+  double eps;
+  Matrix<T> y;                      // (N, D)
+  Vector<Accumulate<T>> mean = {};  // (N), kept for backward; empty for rmsnorm
+  Vector<Accumulate<T>> rstd;       // (N), kept for backward
+};
+/// y = normalised x * gain + bias.
 template <class T>
-void norm_backward(const Context&, Norm, Matrix<const T> dy, Matrix<const T> x,
-                   Vector<const T> gain, Vector<const Accumulate<T>> mean,
-                   Vector<const Accumulate<T>> rstd, Matrix<T> dx, Write,
-                   Vector<Accumulate<T>> dgain, Vector<Accumulate<T>> dbias,
-                   Vector<Accumulate<T>> partial);
+void norm_forward(const Context&, const NormForward<T>&);
+
+template <class T>
+struct NormBackward {
+  Norm kind;
+  Matrix<const T> dy, x;                  // (N, D)
+  Vector<const T> gain;                   // (D)
+  Vector<const Accumulate<T>> mean = {};  // (N), as forward left them
+  Vector<const Accumulate<T>> rstd;
+  Matrix<T> dx;                      // (N, D)
+  Write write;                       // `add`: the residual's gradient is in dx already
+  Vector<Accumulate<T>> dgain;       // (D), added to
+  Vector<Accumulate<T>> dbias = {};  // (D), added to; empty for rmsnorm
+  Vector<Accumulate<T>> partial;     // workspace of norm_partials(D)
+};
+template <class T>
+void norm_backward(const Context&, const NormBackward<T>&);
 /// Size of the workspace of norm_backward and head_norm_backward for rows of `width`.
 std::size_t norm_partials(std::size_t width);
 

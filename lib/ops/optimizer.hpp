@@ -9,13 +9,17 @@ struct AdamW {  // Loshchilov & Hutter 2019, decoupled decay: w -= lr * decay * 
   double lr, beta1, beta2, eps, weight_decay;
   std::int64_t step;  // from 1, for the bias corrections
 };
-/// master, m, v (n) are updated; copy (n) receives the new master in storage type (may be empty, or
-/// the master itself for float). The gradient is multiplied by gradient_scale (1), a device scalar:
-/// the clipping factor. A gradient_scale of 0 or NaN leaves everything as it is (a skipped step).
 template <class T>
-void adamw_update(const Context&, const AdamW&, Vector<Accumulate<T>> master,
-                  Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
-                  Vector<Accumulate<T>> m, Vector<Accumulate<T>> v, Vector<T> copy);
+struct AdamWUpdate {
+  AdamW rule;
+  Vector<Accumulate<T>> master;                // (n), updated, as m and v
+  Vector<const Accumulate<T>> gradient;        // (n)
+  Vector<const Accumulate<T>> gradient_scale;  // (1), the clipping factor; 0 or NaN: a skipped step
+  Vector<Accumulate<T>> m, v;                  // (n)
+  Vector<T> copy = {};  // (n), the new master in storage type; empty, or the master for float
+};
+template <class T>
+void adamw_update(const Context&, const AdamWUpdate<T>&);
 /// scale (1) = min(1, limit / sqrt(squares)) (1 if limit is 0), 0 where squares is not finite.
 /// norm (1) = sqrt(squares).
 template <class A>
@@ -49,13 +53,18 @@ template <class T>
 void normalize(const Context&, Vector<const Accumulate<T>> span, Vector<const std::size_t> at,
                Vector<const Accumulate<T>> squares, double eps, Tensor3<T> to);
 
-/// The matrices of the master span = keep * master - step * direction (M, R, C); the same elements
-/// of copy receive the new values in storage type (it may be empty, or the master itself for
-/// float). A gradient_scale (1) of 0 or NaN leaves everything as it is (a skipped step).
 template <class T, class S>
-void descend(const Context&, double keep, double step, Tensor3<const S> direction,
-             Vector<const std::size_t> at, Vector<const Accumulate<T>> gradient_scale,
-             Vector<Accumulate<T>> master, Vector<T> copy);
+struct Descent {
+  double keep, step;
+  Tensor3<const S> direction;                  // (M, R, C)
+  Vector<const std::size_t> at;                // (M)
+  Vector<const Accumulate<T>> gradient_scale;  // (1); 0 or NaN: a skipped step
+  Vector<Accumulate<T>> master;
+  Vector<T> copy = {};  // the new values in storage type; empty, or the master for float
+};
+/// The matrices of the master span = keep * master - step * direction.
+template <class T, class S>
+void descend(const Context&, const Descent<T, S>&);
 
 Twin<&adamw_update<bf16>> native_adamw_update;
 template <>

@@ -7,18 +7,32 @@
 
 namespace tern::ops {
 
-/// x (N, D) = table (W, D)[tokens (N) - first], zeros for tokens of other ranks; plus positions as
-/// in embedding_forward, which one rank alone shall give.
 template <class T>
-void embedding_part_forward(const Context&, Vector<const std::int32_t> tokens, std::size_t first,
-                            Matrix<const T> table, Matrix<const T> positions,
-                            std::size_t tokens_per_sequence, int first_position, Matrix<T> x);
+struct EmbeddingPartForward {
+  Vector<const std::int32_t> tokens;  // (N)
+  std::size_t first;
+  Matrix<const T> table;      // (W, D)
+  Matrix<const T> positions;  // as in embedding_forward, given by one rank only; or empty
+  std::size_t tokens_per_sequence;
+  int first_position;
+  Matrix<T> x;  // (N, D)
+};
+/// x = table[tokens - first], zeros for tokens of other ranks, plus positions.
+template <class T>
+void embedding_part_forward(const Context&, const EmbeddingPartForward<T>&);
+
+template <class T>
+struct EmbeddingPartBackward {
+  Vector<const std::int32_t> tokens;
+  std::size_t first;
+  Vector<const std::int32_t> order;
+  Matrix<const T> dx;
+  std::size_t tokens_per_sequence;
+  Matrix<Accumulate<T>> dtable, dpositions;
+};
 /// dtable (W, D), of the tokens that are here, and dpositions as in embedding_backward.
 template <class T>
-void embedding_part_backward(const Context&, Vector<const std::int32_t> tokens, std::size_t first,
-                             Vector<const std::int32_t> order, Matrix<const T> dx,
-                             std::size_t tokens_per_sequence, Matrix<Accumulate<T>> dtable,
-                             Matrix<Accumulate<T>> dpositions);
+void embedding_part_backward(const Context&, const EmbeddingPartBackward<T>&);
 
 /// What a rank must tell of a row of its logits: the largest of them, the sum of the exponentials
 /// of their differences to it, the target's (NaN: not here), and the token of the largest.

@@ -43,10 +43,13 @@ class AdamW : public Update<T> {
     const auto global = Kokkos::make_pair(held_.first + begin, held_.first + end);
     const ops::AdamW rule{rate, optimizer_.betas[0], optimizer_.betas[1], optimizer_.eps, decay,
                           step};
-    ops::adamw_update<T>(context, rule, Kokkos::subview(parameters.master, global),
-                         Kokkos::subview(parameters.gradient, global), scale,
-                         Kokkos::subview(first_, local), Kokkos::subview(second_, local),
-                         Kokkos::subview(parameters.compute, global));
+    ops::adamw_update<T>(context, {.rule = rule,
+                                   .master = Kokkos::subview(parameters.master, global),
+                                   .gradient = Kokkos::subview(parameters.gradient, global),
+                                   .gradient_scale = scale,
+                                   .m = Kokkos::subview(first_, local),
+                                   .v = Kokkos::subview(second_, local),
+                                   .copy = Kokkos::subview(parameters.compute, global)});
   }
 
   deck::Optimizer optimizer_;

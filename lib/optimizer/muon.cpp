@@ -134,8 +134,13 @@ void Muon<T>::descend(const ops::Context& context, const model::Parameters<T>& p
       newton_schulz_(context, parameters.gradient, at, group.rows, group.columns);
   const double step = rate * shape_scale(optimizer_.muon_scale, static_cast<double>(group.rows),
                                          static_cast<double>(group.columns));
-  ops::descend<T, Product>(context, 1 - rate * optimizer_.weight_decay, step, directions, at, scale,
-                           parameters.master, parameters.compute);
+  ops::descend<T, Product>(context, {.keep = 1 - rate * optimizer_.weight_decay,
+                                     .step = step,
+                                     .direction = directions,
+                                     .at = at,
+                                     .gradient_scale = scale,
+                                     .master = parameters.master,
+                                     .copy = parameters.compute});
 }
 
 template <class T>

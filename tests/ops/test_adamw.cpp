@@ -27,8 +27,13 @@ struct AdamWCase {
     const Array<T> copy(1, n);
     for (int s = 1; s <= steps; ++s) {
       const Array<A> gradient(in.at("gradient" + std::to_string(s)));
-      ops::adamw_update<T>(portable_context(), options(s), master.vector(), gradient.vector(),
-                           scale.vector(), m.vector(), v.vector(), copy.vector());
+      ops::adamw_update<T>(portable_context(), {.rule = options(s),
+                                                .master = master.vector(),
+                                                .gradient = gradient.vector(),
+                                                .gradient_scale = scale.vector(),
+                                                .m = m.vector(),
+                                                .v = v.vector(),
+                                                .copy = copy.vector()});
     }
     return {{"master", master.get()}, {"m", m.get()}, {"v", v.get()}, {"copy", copy.get()}};
   }
@@ -74,9 +79,14 @@ TEST(AdamW, CopyIsOptional) {
   for (const bool itself : {false, true}) {
     const Array<float> master(in.at("master0")), m(in.at("m0")), v(in.at("v0")),
         scale(in.at("scale")), gradient(in.at("gradient1"));
-    ops::adamw_update<float>(portable_context(), c.options(1), master.vector(), gradient.vector(),
-                             scale.vector(), m.vector(), v.vector(),
-                             itself ? master.vector() : Vector<float>());
+    ops::adamw_update<float>(portable_context(),
+                             {.rule = c.options(1),
+                              .master = master.vector(),
+                              .gradient = gradient.vector(),
+                              .gradient_scale = scale.vector(),
+                              .m = m.vector(),
+                              .v = v.vector(),
+                              .copy = itself ? master.vector() : Vector<float>()});
     EXPECT_EQ(master.get(), with.at("master"));
   }
 }

@@ -53,15 +53,29 @@ struct OnDevice {
     }
   }
   void forward() {
-    ops::attention_forward<T>(context, c.pattern, scale, q.view(), k.view(), v.view(), out.view(),
-                              lse.view());
+    ops::attention_forward<T>(context, {.pattern = c.pattern,
+                                        .scale = scale,
+                                        .q = q.view(),
+                                        .k = k.view(),
+                                        .v = v.view(),
+                                        .out = out.view(),
+                                        .lse = lse.view()});
     context.fence("test");
     out.download();
   }
   void backward() {
-    ops::attention_backward<T>(context, c.pattern, scale, q.view(), k.view(), v.view(), out.view(),
-                               dout.view(), lse.view(), delta.view(), dq.view(), dk.view(),
-                               dv.view());
+    ops::attention_backward<T>(context, {.pattern = c.pattern,
+                                         .scale = scale,
+                                         .q = q.view(),
+                                         .k = k.view(),
+                                         .v = v.view(),
+                                         .out = out.view(),
+                                         .dout = dout.view(),
+                                         .lse = lse.view(),
+                                         .delta = delta.view(),
+                                         .dq = dq.view(),
+                                         .dk = dk.view(),
+                                         .dv = dv.view()});
     context.fence("test");
     dq.download(), dk.download(), dv.download();
   }

@@ -65,8 +65,12 @@ TEST(Fp8, what_is_not_finite_is_not_lost) {
     const test::Numbers good = y.get();
     EXPECT_TRUE(std::none_of(good.begin(), good.end(), [](auto v) { return std::isnan(v); }));
     fp8_linear_forward<Storage>(context, work, bad_x.matrix(), w.matrix(), {}, y.matrix());
-    fp8_linear_backward<Storage>(context, work, bad_dy.matrix(), good_x.matrix(), w.matrix(),
-                                 dx.matrix(), dw.matrix(), {});
+    fp8_linear_backward<Storage>(context, {.work = work,
+                                           .dy = bad_dy.matrix(),
+                                           .x = good_x.matrix(),
+                                           .w = w.matrix(),
+                                           .dx = dx.matrix(),
+                                           .dw = dw.matrix()});
     context.fence("test");
     EXPECT_TRUE(all_nan(y.get()) && all_nan(dx.get()) && all_nan(dw.get())) << bad;
   }

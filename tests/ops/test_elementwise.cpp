@@ -235,8 +235,13 @@ struct ImprovementCase {
   Named run(const Named& in) const {
     const Array<A> losses(in.at("losses")), weights(1, sequences * tokens);
     const Array<std::int32_t> targets(in.at("targets"));
-    ops::improvement_weights<A>(portable_context(), unit, base, reward, losses.vector(),
-                                targets.vector(), tokens, weights.vector());
+    ops::improvement_weights<A>(portable_context(), {.unit = unit,
+                                                     .base = base,
+                                                     .reward = reward,
+                                                     .losses = losses.vector(),
+                                                     .targets = targets.vector(),
+                                                     .tokens = tokens,
+                                                     .weights = weights.vector()});
     return {{"weights", weights.get()}};
   }
   template <class A>
@@ -275,8 +280,13 @@ TEST(ImprovementWeights, WrongSizesAreRefused) {
   const Array<double> losses(1, 6), weights(1, 6), five(1, 5);
   const Array<std::int32_t> targets(Numbers(6, 0.0));
   const auto weigh = [&](const Array<double>& from, std::size_t tokens, const Array<double>& to) {
-    ops::improvement_weights<double>(portable_context(), 1, 1, 1, from.vector(), targets.vector(),
-                                     tokens, to.vector());
+    ops::improvement_weights<double>(portable_context(), {.unit = 1,
+                                                          .base = 1,
+                                                          .reward = 1,
+                                                          .losses = from.vector(),
+                                                          .targets = targets.vector(),
+                                                          .tokens = tokens,
+                                                          .weights = to.vector()});
   };
   EXPECT_NO_THROW(weigh(losses, 3, weights));
   EXPECT_ANY_THROW(weigh(losses, 4, weights));

@@ -37,8 +37,13 @@ struct RouteCase {
       for (std::size_t j = 0; j < k; ++j) cotangent.push_back(in.at("cotangent")[i * (k + x) + j]);
     const Array<A> dw(n, k, cotangent);
     ops::route<T>(context, renormalise, logits.matrix(), p.matrix(), w.matrix(), e.matrix());
-    ops::route_backward<T>(context, renormalise, p.matrix(), constant(e.matrix()), w.matrix(),
-                           dw.matrix(), even.vector(), dlogits.matrix());
+    ops::route_backward<T>(context, {.renormalise = renormalise,
+                                     .probabilities = p.matrix(),
+                                     .experts = constant(e.matrix()),
+                                     .weights = w.matrix(),
+                                     .dweights = dw.matrix(),
+                                     .balance = even.vector(),
+                                     .dlogits = dlogits.matrix()});
     Numbers both;
     const Numbers weights = w.get(), probabilities = p.get();
     for (std::size_t i = 0; i < n; ++i) {
@@ -369,8 +374,13 @@ TEST(Balance, IsTheSwitchTransformersLoss) {
                              row(sums, 0));
   ops::tally_experts<double>(context, second.offsets.vector(), p.matrix(), row(counts, 1),
                              row(sums, 1));
-  ops::balance_experts<double>(context, 0.5, 2 * n, counts.matrix(), sums.matrix(),
-                               balance.vector(), shares.vector(), loss.vector());
+  ops::balance_experts<double>(context, {.weight = 0.5,
+                                         .tokens = 2 * n,
+                                         .counts = counts.matrix(),
+                                         .sums = sums.matrix(),
+                                         .balance = balance.vector(),
+                                         .shares = shares.vector(),
+                                         .loss = loss.vector()});
   EXPECT_EQ(counts.get(), (Numbers{2, 1, 0, 0, 0, 2, 0, 1}));
   EXPECT_EQ(sums.get(), (Numbers{0.875, 1, 0.625, 0.5, 0.875, 1, 0.625, 0.5}));
   // 4 (2/6 1.75/6 + 3/6 2/6 + 0 + 1/6 1/6)

@@ -86,8 +86,13 @@ struct Map {
                                biased ? bias.vector() : Vector<T>(), y.matrix(), write);
   }
   void backward(const Matrix<T>& to) {
-    ops::fp8_linear_backward<T>(portable_context(), work, dy.matrix(), x.matrix(), w.matrix(), to,
-                                dw.matrix(), dbias.vector());
+    ops::fp8_linear_backward<T>(portable_context(), {.work = work,
+                                                     .dy = dy.matrix(),
+                                                     .x = x.matrix(),
+                                                     .w = w.matrix(),
+                                                     .dx = to,
+                                                     .dw = dw.matrix(),
+                                                     .dbias = dbias.vector()});
   }
 };
 

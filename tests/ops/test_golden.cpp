@@ -49,11 +49,25 @@ TYPED_TEST(OpsGolden, Norms) {
         partial(1, ops::norm_partials(width)), dgain(Numbers(width, 0)),
         dbias(Numbers(centred ? width : 0, 0));
     const double eps = this->file.number(kind + "/eps");
-    ops::norm_forward<T>(context, norm, x.matrix(), gain.vector(), bias.vector(), eps, y.matrix(),
-                         mean.vector(), rstd.vector());
-    ops::norm_backward<T>(context, norm, dy.matrix(), x.matrix(), gain.vector(), mean.vector(),
-                          rstd.vector(), dx.matrix(), ops::Write::overwrite, dgain.vector(),
-                          dbias.vector(), partial.vector());
+    ops::norm_forward<T>(context, {.kind = norm,
+                                   .x = x.matrix(),
+                                   .gain = gain.vector(),
+                                   .bias = bias.vector(),
+                                   .eps = eps,
+                                   .y = y.matrix(),
+                                   .mean = mean.vector(),
+                                   .rstd = rstd.vector()});
+    ops::norm_backward<T>(context, {.kind = norm,
+                                    .dy = dy.matrix(),
+                                    .x = x.matrix(),
+                                    .gain = gain.vector(),
+                                    .mean = mean.vector(),
+                                    .rstd = rstd.vector(),
+                                    .dx = dx.matrix(),
+                                    .write = ops::Write::overwrite,
+                                    .dgain = dgain.vector(),
+                                    .dbias = dbias.vector(),
+                                    .partial = partial.vector()});
     this->expect_near(y.get(), kind + "/y");
     this->expect_near(dx.get(), kind + "/dx");
     this->expect_near(dgain.get(), kind + "/dgain");
@@ -86,9 +100,16 @@ TYPED_TEST(OpsGolden, CrossEntropy) {
     const std::size_t rows = x.matrix().extent(0), vocabulary = w.matrix().extent(0);
     const Array<T> logits(5, vocabulary), losses(1, rows);
     const Array<T> dw(vocabulary, x.matrix().extent(1), Numbers(w.vector().size(), 0));
-    ops::head_loss_backward<T>(portable_context(), {this->file.number(name + "/z_loss"), 0},
-                               x.matrix(), w.matrix(), targets.vector(), weights.vector(),
-                               logits.matrix(), losses.vector(), dx.matrix(), dw.matrix());
+    ops::head_loss_backward<T>(portable_context(),
+                               {.options = {this->file.number(name + "/z_loss"), 0},
+                                .x = x.matrix(),
+                                .w = w.matrix(),
+                                .targets = targets.vector(),
+                                .weights = weights.vector(),
+                                .logits = logits.matrix(),
+                                .losses = losses.vector(),
+                                .dx = dx.matrix(),
+                                .dw = dw.matrix()});
     this->expect_near(losses.get(), name + "/losses");
     this->expect_near(dx.get(), name + "/dx");
     this->expect_near(dw.get(), name + "/dw");
@@ -109,8 +130,12 @@ TYPED_TEST(OpsGolden, AdamW) {
     const Array<T> gradient(Numbers(&gradients[s * n], &gradients[s * n] + n));
     const ops::AdamW options{number("lr"),  number("beta1"),        number("beta2"),
                              number("eps"), number("weight_decay"), std::int64_t(s) + 1};
-    ops::adamw_update<T>(portable_context(), options, master.vector(), gradient.vector(),
-                         scale.vector(), m.vector(), v.vector(), {});
+    ops::adamw_update<T>(portable_context(), {.rule = options,
+                                              .master = master.vector(),
+                                              .gradient = gradient.vector(),
+                                              .gradient_scale = scale.vector(),
+                                              .m = m.vector(),
+                                              .v = v.vector()});
     const Numbers expected(&parameters[s * n], &parameters[s * n] + n);
     EXPECT_LE(relative_error(master.get(), expected), 4 * std::numeric_limits<T>::epsilon());
   }

@@ -32,11 +32,21 @@ struct HeadCase {
     const Array<T> x(n, d, in.at("x")), w(v, d, in.at("w")), logits(chunk, v), dx(n, d);
     const Array<std::int32_t> targets(in.at("targets"));
     const Array<A> weights(in.at("weights")), losses(1, n), alone(1, n), dw(v, d, in.at("dw0"));
-    ops::head_loss_forward<T>(context, options(), x.matrix(), w.matrix(), targets.vector(),
-                              logits.matrix(), alone.vector());
-    ops::head_loss_backward<T>(context, options(), x.matrix(), w.matrix(), targets.vector(),
-                               weights.vector(), logits.matrix(), losses.vector(), dx.matrix(),
-                               dw.matrix());
+    ops::head_loss_forward<T>(context, {.options = options(),
+                                        .x = x.matrix(),
+                                        .w = w.matrix(),
+                                        .targets = targets.vector(),
+                                        .logits = logits.matrix(),
+                                        .losses = alone.vector()});
+    ops::head_loss_backward<T>(context, {.options = options(),
+                                         .x = x.matrix(),
+                                         .w = w.matrix(),
+                                         .targets = targets.vector(),
+                                         .weights = weights.vector(),
+                                         .logits = logits.matrix(),
+                                         .losses = losses.vector(),
+                                         .dx = dx.matrix(),
+                                         .dw = dw.matrix()});
     EXPECT_TRUE(same(alone.get(), losses.get()));
     return {{"losses", losses.get()}, {"dx", dx.get()}, {"dw", dw.get()}};
   }
@@ -221,10 +231,19 @@ TEST(HeadLoss, NamesTheLikeliestTokens) {
     const Array<double> x(c.n, c.d, in.at("x")), w(c.v, c.d, in.at("w")), logits(c.chunk, c.v),
         plain(1, c.n), losses(1, c.n);
     const Array<std::int32_t> targets(in.at("targets")), best(1, c.n);
-    ops::head_loss_forward<double>(context, c.options(), x.matrix(), w.matrix(), targets.vector(),
-                                   logits.matrix(), plain.vector());
-    ops::head_loss_forward<double>(context, c.options(), x.matrix(), w.matrix(), targets.vector(),
-                                   logits.matrix(), losses.vector(), best.vector());
+    ops::head_loss_forward<double>(context, {.options = c.options(),
+                                             .x = x.matrix(),
+                                             .w = w.matrix(),
+                                             .targets = targets.vector(),
+                                             .logits = logits.matrix(),
+                                             .losses = plain.vector()});
+    ops::head_loss_forward<double>(context, {.options = c.options(),
+                                             .x = x.matrix(),
+                                             .w = w.matrix(),
+                                             .targets = targets.vector(),
+                                             .logits = logits.matrix(),
+                                             .losses = losses.vector(),
+                                             .best = best.vector()});
     EXPECT_EQ(plain.get(), losses.get());
     Numbers expected(c.n);
     for (std::size_t r = 0; r < c.n; ++r) {

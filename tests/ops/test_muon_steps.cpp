@@ -91,8 +91,13 @@ struct StepsCase {
     const Array<T> unit(1, in.at("x").size()), copy(in.at("copy0"));
     ops::sums_of_squares<A>(context, span.vector(), at, rows * columns, squares.vector());
     ops::normalize<T>(context, span.vector(), at, squares.vector(), 1e-7, three(unit, count, rows));
-    ops::descend<T, S>(context, 0.75, 0.02, three(x, count, rows), at, scale.vector(),
-                       master.vector(), copy.vector());
+    ops::descend<T, S>(context, {.keep = 0.75,
+                                 .step = 0.02,
+                                 .direction = three(x, count, rows),
+                                 .at = at,
+                                 .gradient_scale = scale.vector(),
+                                 .master = master.vector(),
+                                 .copy = copy.vector()});
     return {{"squares", squares.get()},
             {"unit", unit.get()},
             {"master", master.get()},

@@ -35,11 +35,25 @@ struct NormCase {
     if (write == ops::Write::add) dx.set(in.at("dx0"));
     const Array<A> mu(1, centred() ? n : 0), rstd(1, n), dgain(in.at("dgain0")),
         dbias(in.at("dbias0")), partial(1, ops::norm_partials(d));
-    ops::norm_forward<T>(context, norm, x.matrix(), gain.vector(), bias.vector(), eps, y.matrix(),
-                         mu.vector(), rstd.vector());
-    ops::norm_backward<T>(context, norm, dy.matrix(), x.matrix(), gain.vector(), mu.vector(),
-                          rstd.vector(), dx.matrix(), write, dgain.vector(), dbias.vector(),
-                          partial.vector());
+    ops::norm_forward<T>(context, {.kind = norm,
+                                   .x = x.matrix(),
+                                   .gain = gain.vector(),
+                                   .bias = bias.vector(),
+                                   .eps = eps,
+                                   .y = y.matrix(),
+                                   .mean = mu.vector(),
+                                   .rstd = rstd.vector()});
+    ops::norm_backward<T>(context, {.kind = norm,
+                                    .dy = dy.matrix(),
+                                    .x = x.matrix(),
+                                    .gain = gain.vector(),
+                                    .mean = mu.vector(),
+                                    .rstd = rstd.vector(),
+                                    .dx = dx.matrix(),
+                                    .write = write,
+                                    .dgain = dgain.vector(),
+                                    .dbias = dbias.vector(),
+                                    .partial = partial.vector()});
     return {{"y", y.get()},   {"mean", mu.get()},     {"rstd", rstd.get()},
             {"dx", dx.get()}, {"dgain", dgain.get()}, {"dbias", dbias.get()}};
   }

@@ -122,8 +122,12 @@ Numbers attend_at_once() {
     return heads_of(qkv.matrix(), head * E, 1, length, heads, E);
   };
   ops::rotary<T>(context, part(0, H + K), table.matrix(), {}, ops::Direction::forward);
-  ops::attention_forward<T>(context, {}, 0.3, part(0, H), part(H, K), part(H + K, K),
-                            heads_of(out.matrix(), 0, 1, length, H, E), lse.matrix());
+  ops::attention_forward<T>(context, {.scale = 0.3,
+                                      .q = part(0, H),
+                                      .k = part(H, K),
+                                      .v = part(H + K, K),
+                                      .out = heads_of(out.matrix(), 0, 1, length, H, E),
+                                      .lse = lse.matrix()});
   context.fence("test");
   return out.get();
 }

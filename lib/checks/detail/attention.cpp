@@ -81,10 +81,21 @@ void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
     const Pattern pattern = kind == Pattern::Kind::spans ? upload(r, packed_samples(B, T))
                                                          : Pattern{kind, static_cast<int>(past)};
     const double scale = 1 / std::sqrt(static_cast<double>(E));
-    attention_forward<S>(r.context, pattern, scale, q, k, v, o, lse);
-    attention_backward<S>(r.context, pattern, scale, q, k, v, o, heads_of(dout, 0, B, T, H, E), lse,
-                          Matrix<A>(delta.data(), B * H, T), heads_of(dq, 0, B, T, H, E),
-                          heads_of(dkv, 0, B, keys, K, E), heads_of(dkv, K * E, B, keys, K, E));
+    attention_forward<S>(
+        r.context,
+        {.pattern = pattern, .scale = scale, .q = q, .k = k, .v = v, .out = o, .lse = lse});
+    attention_backward<S>(r.context, {.pattern = pattern,
+                                      .scale = scale,
+                                      .q = q,
+                                      .k = k,
+                                      .v = v,
+                                      .out = o,
+                                      .dout = heads_of(dout, 0, B, T, H, E),
+                                      .lse = lse,
+                                      .delta = Matrix<A>(delta.data(), B * H, T),
+                                      .dq = heads_of(dq, 0, B, T, H, E),
+                                      .dk = heads_of(dkv, 0, B, keys, K, E),
+                                      .dv = heads_of(dkv, K * E, B, keys, K, E)});
   });
 }
 

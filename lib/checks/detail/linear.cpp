@@ -54,8 +54,12 @@ void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::size_t 
           auto x = r.input(N, I), w = r.input(O, I, scale), gain = r.input(1, I);
           auto normed = r.output(N, I);
           auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
-          norm_forward<T>(context, Norm::rmsnorm, x, Vector<const T>(gain.data(), I), {}, 1e-6,
-                          normed, {}, r.template workspace<Accumulate<T>>(N));
+          norm_forward<T>(context, {.kind = Norm::rmsnorm,
+                                    .x = x,
+                                    .gain = Vector<const T>(gain.data(), I),
+                                    .eps = 1e-6,
+                                    .y = normed,
+                                    .rstd = r.template workspace<Accumulate<T>>(N)});
           linear_forward<T>(context, normed, w, {}, y, write);
         });
 }
@@ -117,7 +121,9 @@ void check_fp8_linear(Checker& checker, std::size_t N, std::size_t I, std::size_
             dw = r.template inout<A>(O, I), dbias = r.template inout<A>(O);
           else
             dx = r.output(N, I);
-          fp8_linear_backward<T>(r.context, workspace(r), dy, x, w, dx, dw, dbias);
+          fp8_linear_backward<T>(
+              r.context,
+              {.work = workspace(r), .dy = dy, .x = x, .w = w, .dx = dx, .dw = dw, .dbias = dbias});
         },
         sums);
 }

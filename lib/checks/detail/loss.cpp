@@ -20,11 +20,23 @@ void check_head(Checker& checker, std::size_t N, std::size_t D, std::size_t V, s
     auto weights = r.template input<A>(N);
     auto logits = r.template workspace<T>(chunk * V);
     const Matrix<T> space(logits.data(), chunk, V);
-    head_loss_forward<T>(r.context, options, x, w, targets, space, r.template output<A>(N));
+    head_loss_forward<T>(r.context, {.options = options,
+                                     .x = x,
+                                     .w = w,
+                                     .targets = targets,
+                                     .logits = space,
+                                     .losses = r.template output<A>(N)});
     auto losses = r.template output<A>(N);
     auto dx = r.output(N, D);
-    head_loss_backward<T>(r.context, options, x, w, targets, weights, space, losses, dx,
-                          r.template inout<A>(V, D));
+    head_loss_backward<T>(r.context, {.options = options,
+                                      .x = x,
+                                      .w = w,
+                                      .targets = targets,
+                                      .weights = weights,
+                                      .logits = space,
+                                      .losses = losses,
+                                      .dx = dx,
+                                      .dw = r.template inout<A>(V, D)});
   });
 }
 

@@ -21,9 +21,25 @@ void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D) {
       auto rstd = r.template output<A>(N);
       auto y = r.output(N, D), dx = write == Write::add ? r.inout(N, D) : r.output(N, D);
       auto dgain = r.template inout<A>(D);
-      norm_forward<T>(r.context, norm, x, gain, bias, 1e-5, y, mean, rstd);
-      norm_backward<T>(r.context, norm, dy, x, gain, mean, rstd, dx, write, dgain, dbias,
-                       r.template workspace<A>(norm_partials(D)));
+      norm_forward<T>(r.context, {.kind = norm,
+                                  .x = x,
+                                  .gain = gain,
+                                  .bias = bias,
+                                  .eps = 1e-5,
+                                  .y = y,
+                                  .mean = mean,
+                                  .rstd = rstd});
+      norm_backward<T>(r.context, {.kind = norm,
+                                   .dy = dy,
+                                   .x = x,
+                                   .gain = gain,
+                                   .mean = mean,
+                                   .rstd = rstd,
+                                   .dx = dx,
+                                   .write = write,
+                                   .dgain = dgain,
+                                   .dbias = dbias,
+                                   .partial = r.template workspace<A>(norm_partials(D))});
     });
 }
 

@@ -83,7 +83,13 @@ template <class T>
 void Blocks<T>::multiply_backward(const ops::Context& context, const Linear<T>& map,
                                   Matrix<const T> dy, Matrix<const T> x, Matrix<T> dx) const {
   if (fp8.operands.extent(0) > 0)
-    return ops::fp8_linear_backward<T>(context, fp8, dy, x, map.weight, dx, map.dweight, map.dbias);
+    return ops::fp8_linear_backward<T>(context, {.work = fp8,
+                                                 .dy = dy,
+                                                 .x = x,
+                                                 .w = map.weight,
+                                                 .dx = dx,
+                                                 .dw = map.dweight,
+                                                 .dbias = map.dbias});
   ops::linear_backward_weight<T>(context, dy, x, map.dweight, map.dbias);
   ops::linear_backward_input<T>(context, dy, map.weight, dx);
 }
@@ -104,8 +110,14 @@ void Blocks<T>::qkv_forward(const ops::Context& context, const Layer<T>& layer,
 template <class T>
 void Blocks<T>::qkv_product(const ops::Context& context, const Layer<T>& layer,
                             LayerState<T>& s) const {
-  ops::norm_forward<T>(context, norm, s.input, layer.norm_attention.gain, layer.norm_attention.bias,
-                       eps, s.normed_attention, s.mean1, s.rstd1);
+  ops::norm_forward<T>(context, {.kind = norm,
+                                 .x = s.input,
+                                 .gain = layer.norm_attention.gain,
+                                 .bias = layer.norm_attention.bias,
+                                 .eps = eps,
+                                 .y = s.normed_attention,
+                                 .mean = s.mean1,
+                                 .rstd = s.rstd1});
   multiply(context, layer.qkv, s.normed_attention, s.qkv, ops::Write::overwrite);
 }
 
@@ -123,8 +135,13 @@ void Blocks<T>::attend(const ops::Context& context, LayerState<T>& s,
                        const ops::Pattern& pattern) const {
   const std::size_t H = size.H, K = size.K;
   rotate(context, s.qkv, batch, tokens, {0, positions}, ops::Direction::forward);
-  ops::attention_forward<T>(context, pattern, scale, part(s.qkv, 0, H), part(s.qkv, H, K),
-                            part(s.qkv, H + K, K), part(s.attention, 0, H), s.lse);
+  ops::attention_forward<T>(context, {.pattern = pattern,
+                                      .scale = scale,
+                                      .q = part(s.qkv, 0, H),
+                                      .k = part(s.qkv, H, K),
+                                      .v = part(s.qkv, H + K, K),
+                                      .out = part(s.attention, 0, H),
+                                      .lse = s.lse});
 }
 
 /// to = from + dropout(linear(x)), linear's part of each tensor rank added up; from and to may be
@@ -160,8 +177,14 @@ void Blocks<T>::attention_output(const ops::Context& context, const Layer<T>& la
 template <class T>
 void Blocks<T>::ffn_hidden(const ops::Context& context, const Layer<T>& layer,
                            LayerState<T>& s) const {
-  ops::norm_forward<T>(context, norm, s.middle, layer.norm_ffn.gain, layer.norm_ffn.bias, eps,
-                       s.normed_ffn, s.mean2, s.rstd2);
+  ops::norm_forward<T>(context, {.kind = norm,
+                                 .x = s.middle,
+                                 .gain = layer.norm_ffn.gain,
+                                 .bias = layer.norm_ffn.bias,
+                                 .eps = eps,
+                                 .y = s.normed_ffn,
+                                 .mean = s.mean2,
+                                 .rstd = s.rstd2});
   if (experts.any()) return experts.hidden(context, layer, s);
   multiply(context, layer.up, s.normed_ffn, s.up, ops::Write::overwrite);
   ops::activation_forward<T>(context, activation, s.up, s.activated);
@@ -205,9 +228,17 @@ void Blocks<T>::ffn_backward(const ops::Context& context, const Layer<T>& layer,
     multiply_backward(context, layer.up, dup, s.normed_ffn, dnormed);
     links.sum(context, dnormed);
   }
-  ops::norm_backward<T>(context, norm, dnormed, s.middle, layer.norm_ffn.gain, s.mean2, s.rstd2,
-                        dstream, ops::Write::add, layer.norm_ffn.dgain, layer.norm_ffn.dbias,
-                        partial);
+  ops::norm_backward<T>(context, {.kind = norm,
+                                  .dy = dnormed,
+                                  .x = s.middle,
+                                  .gain = layer.norm_ffn.gain,
+                                  .mean = s.mean2,
+                                  .rstd = s.rstd2,
+                                  .dx = dstream,
+                                  .write = ops::Write::add,
+                                  .dgain = layer.norm_ffn.dgain,
+                                  .dbias = layer.norm_ffn.dbias,
+                                  .partial = partial});
 }
 
 template <class T>
@@ -217,10 +248,18 @@ void Blocks<T>::attention_backward(const ops::Context& context, const Layer<T>& 
   const std::size_t H = size.H, K = size.K;
   multiply_backward(context, layer.output, branch_gradient(context, dropout), s.attention,
                     dattention);
-  ops::attention_backward<T>(context, pattern, scale, part(s.qkv, 0, H), part(s.qkv, H, K),
-                             part(s.qkv, H + K, K), part(s.attention, 0, H), part(dattention, 0, H),
-                             s.lse, delta, part(dqkv, 0, H), part(dqkv, H, K),
-                             part(dqkv, H + K, K));
+  ops::attention_backward<T>(context, {.pattern = pattern,
+                                       .scale = scale,
+                                       .q = part(s.qkv, 0, H),
+                                       .k = part(s.qkv, H, K),
+                                       .v = part(s.qkv, H + K, K),
+                                       .out = part(s.attention, 0, H),
+                                       .dout = part(dattention, 0, H),
+                                       .lse = s.lse,
+                                       .delta = delta,
+                                       .dq = part(dqkv, 0, H),
+                                       .dk = part(dqkv, H, K),
+                                       .dv = part(dqkv, H + K, K)});
   rotate(context, dqkv, batch, tokens, {0, positions}, ops::Direction::backward);
   if (qk_norm) {
     ops::head_norm_backward<T>(context, part(dqkv, 0, H), s.q_saved, layer.norm_q.gain, s.rstd_q,
@@ -231,9 +270,17 @@ void Blocks<T>::attention_backward(const ops::Context& context, const Layer<T>& 
   const Matrix<T> dnormed = s.normed_attention;
   multiply_backward(context, layer.qkv, dqkv, s.normed_attention, dnormed);
   links.sum(context, dnormed);
-  ops::norm_backward<T>(context, norm, dnormed, s.input, layer.norm_attention.gain, s.mean1,
-                        s.rstd1, dstream, ops::Write::add, layer.norm_attention.dgain,
-                        layer.norm_attention.dbias, partial);
+  ops::norm_backward<T>(context, {.kind = norm,
+                                  .dy = dnormed,
+                                  .x = s.input,
+                                  .gain = layer.norm_attention.gain,
+                                  .mean = s.mean1,
+                                  .rstd = s.rstd1,
+                                  .dx = dstream,
+                                  .write = ops::Write::add,
+                                  .dgain = layer.norm_attention.dgain,
+                                  .dbias = layer.norm_attention.dbias,
+                                  .partial = partial});
 }
 
 template struct Blocks<float>;

@@ -64,8 +64,13 @@ void Experts<T>::backward(const ops::Context& context, const Layer<T>& layer, co
   ops::grouped_backward_input<T>(context, to.offsets, {dup}, layer.expert_up.weight, values(s));
   links.sum(context, dweights_);
   const Vector<const A> even = balanced_ ? even_ : Vector<A>();
-  ops::route_backward<T>(context, renormalise_, r.probabilities, to.experts, r.weights, dweights_,
-                         even, logits_);
+  ops::route_backward<T>(context, {.renormalise = renormalise_,
+                                   .probabilities = r.probabilities,
+                                   .experts = to.experts,
+                                   .weights = r.weights,
+                                   .dweights = dweights_,
+                                   .balance = even,
+                                   .dlogits = logits_});
   ops::linear_backward_weight<T>(context, logits_, s.normed_ffn, layer.router.dweight, {});
   ops::combine<T>(context, values(s), to.rows, {}, dnormed);
   links.sum(context, dnormed);
@@ -87,8 +92,13 @@ template <class T>
 void Experts<T>::balance(const ops::Context& context, double weight, std::size_t rows,
                          Vector<A> loss) {
   TERN_REQUIRE(counts_.extent(0) > 0, "balance of a model without experts, or in evaluation");
-  ops::balance_experts<A>(context, weight, rows * counts_.extent(0), counts_, sums_, even_, shares_,
-                          loss);
+  ops::balance_experts<A>(context, {.weight = weight,
+                                    .tokens = rows * counts_.extent(0),
+                                    .counts = counts_,
+                                    .sums = sums_,
+                                    .balance = even_,
+                                    .shares = shares_,
+                                    .loss = loss});
   balanced_ = weight != 0;
 }
 

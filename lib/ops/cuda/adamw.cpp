@@ -56,26 +56,26 @@ __global__ void update(Update a) {
 
 }  // namespace
 
-bool native_adamw_update(const Context& context, const AdamW& options, Vector<float> master,
-                         Vector<const float> gradient, Vector<const float> gradient_scale,
-                         Vector<float> m, Vector<float> v, Vector<bf16> copy) {
-  if (master.size() == 0) return true;
-  bf16* copy_data = copy.size() ? copy.data() : nullptr;
-  if (!all_aligned(master.data(), gradient.data(), m.data(), v.data(), copy_data)) return false;
-  const double t = static_cast<double>(options.step);
-  const Update a{master.data(),
-                 m.data(),
-                 v.data(),
-                 gradient.data(),
-                 gradient_scale.data(),
+bool native_adamw_update(const Context& context, const AdamWUpdate<bf16>& call) {
+  if (call.master.size() == 0) return true;
+  bf16* copy_data = call.copy.size() ? call.copy.data() : nullptr;
+  if (!all_aligned(call.master.data(), call.gradient.data(), call.m.data(), call.v.data(),
+                   copy_data))
+    return false;
+  const double t = static_cast<double>(call.rule.step);
+  const Update a{call.master.data(),
+                 call.m.data(),
+                 call.v.data(),
+                 call.gradient.data(),
+                 call.gradient_scale.data(),
                  copy_data,
-                 master.size(),
-                 static_cast<float>(options.beta1),
-                 static_cast<float>(options.beta2),
-                 static_cast<float>(1 - options.lr * options.weight_decay),
-                 static_cast<float>(options.lr / (1 - std::pow(options.beta1, t))),
-                 static_cast<float>(1 / std::sqrt(1 - std::pow(options.beta2, t))),
-                 static_cast<float>(options.eps)};
+                 call.master.size(),
+                 static_cast<float>(call.rule.beta1),
+                 static_cast<float>(call.rule.beta2),
+                 static_cast<float>(1 - call.rule.lr * call.rule.weight_decay),
+                 static_cast<float>(call.rule.lr / (1 - std::pow(call.rule.beta1, t))),
+                 static_cast<float>(1 / std::sqrt(1 - std::pow(call.rule.beta2, t))),
+                 static_cast<float>(call.rule.eps)};
   const std::size_t threads = divide_up<std::size_t>(a.n, group);
   update<<<blocks_for(threads, block_threads), block_threads, 0, stream_of(context)>>>(a);
   check_launch("adamw_update");

@@ -68,42 +68,40 @@ bool own_kernels_serve(const Library& library, const Pattern& pattern, double sc
 
 }  // namespace
 
-bool native_attention_forward(const Context& context, const Pattern& pattern, double scale,
-                              Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
-                              Heads<bf16> out, Matrix<float> lse) {
-  if (out.size() == 0) return true;
-  const bool aligned = suit(q, k, v, out);
+bool native_attention_forward(const Context& context, const AttentionForward<bf16>& call) {
+  if (call.out.size() == 0) return true;
+  const bool aligned = suit(call.q, call.k, call.v, call.out);
   CudnnAttention* cudnn = context.library->attention();
-  if (cudnn && aligned && whole_sequences(pattern, q, k)) {
-    const AttentionShape shape = shape_of(pattern, scale, q, k);
-    if (cudnn->forward(work_of(context), shape,
-                       {tensor(q), tensor(k), tensor(v), tensor(out), lse.data()}))
+  if (cudnn && aligned && whole_sequences(call.pattern, call.q, call.k)) {
+    const AttentionShape shape = shape_of(call.pattern, call.scale, call.q, call.k);
+    if (cudnn->forward(
+            work_of(context), shape,
+            {tensor(call.q), tensor(call.k), tensor(call.v), tensor(call.out), call.lse.data()}))
       return true;
     refused(*context.library, shape);
   }
-  if (!aligned || !own_kernels_serve(*context.library, pattern, scale, q)) return false;
-  pattern_attention_forward(context, pattern, scale, q, k, v, out, lse);
+  if (!aligned || !own_kernels_serve(*context.library, call.pattern, call.scale, call.q))
+    return false;
+  pattern_attention_forward(context, call);
   return true;
 }
 
-bool native_attention_backward(const Context& context, const Pattern& pattern, double scale,
-                               Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
-                               Heads<const bf16> out, Heads<const bf16> dout,
-                               Matrix<const float> lse, Matrix<float> delta, Heads<bf16> dq,
-                               Heads<bf16> dk, Heads<bf16> dv) {
-  if (out.size() == 0) return true;
-  const bool aligned = suit(q, k, v, out, dout, dq, dk, dv);
+bool native_attention_backward(const Context& context, const AttentionBackward<bf16>& call) {
+  if (call.out.size() == 0) return true;
+  const bool aligned = suit(call.q, call.k, call.v, call.out, call.dout, call.dq, call.dk, call.dv);
   CudnnAttention* cudnn = context.library->attention();
-  if (cudnn && aligned && whole_sequences(pattern, q, k)) {
-    const AttentionShape shape = shape_of(pattern, scale, q, k);
-    if (cudnn->backward(work_of(context), shape,
-                        {tensor(q), tensor(k), tensor(v), tensor(out), tensor(dout), tensor(dq),
-                         tensor(dk), tensor(dv), lse.data()}))
+  if (cudnn && aligned && whole_sequences(call.pattern, call.q, call.k)) {
+    const AttentionShape shape = shape_of(call.pattern, call.scale, call.q, call.k);
+    if (cudnn->backward(
+            work_of(context), shape,
+            {tensor(call.q), tensor(call.k), tensor(call.v), tensor(call.out), tensor(call.dout),
+             tensor(call.dq), tensor(call.dk), tensor(call.dv), call.lse.data()}))
       return true;
     refused(*context.library, shape);
   }
-  if (!aligned || !own_kernels_serve(*context.library, pattern, scale, q)) return false;
-  pattern_attention_backward(context, pattern, scale, q, k, v, out, dout, lse, delta, dq, dk, dv);
+  if (!aligned || !own_kernels_serve(*context.library, call.pattern, call.scale, call.q))
+    return false;
+  pattern_attention_backward(context, call);
   return true;
 }
 

@@ -187,24 +187,24 @@ bool native_fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>&
   return true;
 }
 
-bool native_fp8_linear_backward(const Context& context, const Fp8Workspace<bf16>& work,
-                                Matrix<const bf16> dy, Matrix<const bf16> x, Matrix<const bf16> w,
-                                Matrix<bf16> dx, Matrix<float> dw, Vector<float> dbias) {
-  if (dy.size() == 0) return true;
-  if (!all_aligned(dy.data(), x.data(), w.data(), dx.data(), dw.data())) return false;
-  const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
+bool native_fp8_linear_backward(const Context& context, const Fp8LinearBackward<bf16>& call) {
+  if (call.dy.size() == 0) return true;
+  if (!all_aligned(call.dy.data(), call.x.data(), call.w.data(), call.dx.data(), call.dw.data()))
+    return false;
+  const std::size_t N = call.x.extent(0), I = call.x.extent(1), O = call.w.extent(0);
   Fp8Product& products = context.library->fp8_products();
-  const Operands operands(context, work);
-  std::uint8_t *qdy = operands.room(0, dy.size()), *turned = operands.room(dy.size(), dy.size());
-  std::uint8_t* other = operands.room(2 * dy.size(), std::max(N, O) * I);
-  operands.write<E5M2>(0, dy, qdy, turned);
-  operands.write<E4M3>(1, x, nullptr, other);
+  const Operands operands(context, call.work);
+  std::uint8_t *qdy = operands.room(0, call.dy.size()),
+               *turned = operands.room(call.dy.size(), call.dy.size());
+  std::uint8_t* other = operands.room(2 * call.dy.size(), std::max(N, O) * I);
+  operands.write<E5M2>(0, call.dy, qdy, turned);
+  operands.write<E4M3>(1, call.x, nullptr, other);
   products.multiply(work_of(context), operands.operand<E5M2>(0, turned, O, N),
-                    operands.operand<E4M3>(1, other, I, N), Sums::promoted, dw.data(), 1.0f);
-  if (dbias.size()) column_sums<bf16>(context, dy, dbias);
-  operands.write<E4M3>(2, w, nullptr, other);
+                    operands.operand<E4M3>(1, other, I, N), Sums::promoted, call.dw.data(), 1.0f);
+  if (call.dbias.size()) column_sums<bf16>(context, call.dy, call.dbias);
+  operands.write<E4M3>(2, call.w, nullptr, other);
   products.multiply(work_of(context), operands.operand<E5M2>(0, qdy, N, O),
-                    operands.operand<E4M3>(2, other, I, O), Sums::promoted, dx.data(), 0.0f);
+                    operands.operand<E4M3>(2, other, I, O), Sums::promoted, call.dx.data(), 0.0f);
   return true;
 }
 

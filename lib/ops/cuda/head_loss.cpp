@@ -151,31 +151,25 @@ bool packed(const Matrix<bf16>& logits) {
 
 }  // namespace
 
-bool native_head_loss_forward(const Context& context, const HeadOptions& options,
-                              Matrix<const bf16> x, Matrix<const bf16> w,
-                              Vector<const std::int32_t> targets, Matrix<bf16> logits,
-                              Vector<float> losses, Vector<std::int32_t> best) {
-  if (!packed(logits)) return false;
-  for_each_chunk(context, options, x, w, targets, nullptr, logits, losses,
-                 [&](std::size_t first, std::size_t n, Matrix<const bf16> chunk) {
-                   if (best.extent(0) > 0)
-                     argmax_rows<bf16>(context, chunk, options.vocabulary,
-                                       Vector<std::int32_t>(best.data() + first, n));
+bool native_head_loss_forward(const Context& context, const HeadLossForward<bf16>& call) {
+  if (!packed(call.logits)) return false;
+  for_each_chunk(context, call.options, call.x, call.w, call.targets, nullptr, call.logits,
+                 call.losses, [&](std::size_t first, std::size_t n, Matrix<const bf16> chunk) {
+                   if (call.best.extent(0) > 0)
+                     argmax_rows<bf16>(context, chunk, call.options.vocabulary,
+                                       Vector<std::int32_t>(call.best.data() + first, n));
                  });
   return true;
 }
 
-bool native_head_loss_backward(const Context& context, const HeadOptions& options,
-                               Matrix<const bf16> x, Matrix<const bf16> w,
-                               Vector<const std::int32_t> targets, Vector<const float> weights,
-                               Matrix<bf16> logits, Vector<float> losses, Matrix<bf16> dx,
-                               Matrix<float> dw) {
-  if (!packed(logits)) return false;
-  for_each_chunk(context, options, x, w, targets, weights.data(), logits, losses,
-                 [&](std::size_t first, std::size_t n, Matrix<const bf16> dlogits) {
-                   linear_backward_input<bf16>(context, dlogits, w, rows_of(dx, first, n));
-                   linear_backward_weight<bf16>(context, dlogits, rows_of(x, first, n), dw, {});
-                 });
+bool native_head_loss_backward(const Context& context, const HeadLossBackward<bf16>& call) {
+  if (!packed(call.logits)) return false;
+  for_each_chunk(
+      context, call.options, call.x, call.w, call.targets, call.weights.data(), call.logits,
+      call.losses, [&](std::size_t first, std::size_t n, Matrix<const bf16> dlogits) {
+        linear_backward_input<bf16>(context, dlogits, call.w, rows_of(call.dx, first, n));
+        linear_backward_weight<bf16>(context, dlogits, rows_of(call.x, first, n), call.dw, {});
+      });
   return true;
 }
 

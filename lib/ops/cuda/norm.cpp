@@ -220,46 +220,41 @@ bool launch_backward(const Context& context, Backward a, float* dgain, float* db
 
 }  // namespace
 
-bool native_norm_forward(const Context& context, Norm norm, Matrix<const bf16> x,
-                         Vector<const bf16> gain, Vector<const bf16> bias, double eps,
-                         Matrix<bf16> y, Vector<float> mean, Vector<float> rstd) {
-  if (x.size() == 0) return true;
-  const bf16* bias_data = bias.size() ? bias.data() : nullptr;
-  const Forward a{x.data(),
-                  gain.data(),
+bool native_norm_forward(const Context& context, const NormForward<bf16>& call) {
+  if (call.x.size() == 0) return true;
+  const bf16* bias_data = call.bias.size() ? call.bias.data() : nullptr;
+  const Forward a{call.x.data(),
+                  call.gain.data(),
                   bias_data,
-                  y.data(),
-                  mean.data(),
-                  rstd.data(),
-                  static_cast<int>(x.extent(0)),
-                  static_cast<int>(x.extent(1)),
-                  static_cast<float>(eps)};
+                  call.y.data(),
+                  call.mean.data(),
+                  call.rstd.data(),
+                  static_cast<int>(call.x.extent(0)),
+                  static_cast<int>(call.x.extent(1)),
+                  static_cast<float>(call.eps)};
   return all_aligned(a.x, a.gain, a.bias, a.y) &&
-         (norm == Norm::layernorm ? launch_forward<Norm::layernorm>(context, a)
-                                  : launch_forward<Norm::rmsnorm>(context, a));
+         (call.kind == Norm::layernorm ? launch_forward<Norm::layernorm>(context, a)
+                                       : launch_forward<Norm::rmsnorm>(context, a));
 }
 
-bool native_norm_backward(const Context& context, Norm norm, Matrix<const bf16> dy,
-                          Matrix<const bf16> x, Vector<const bf16> gain, Vector<const float> mean,
-                          Vector<const float> rstd, Matrix<bf16> dx, Write write,
-                          Vector<float> dgain, Vector<float> dbias, Vector<float>) {
-  if (x.size() == 0) return true;
-  const Backward a{dy.data(),
-                   x.data(),
-                   gain.data(),
-                   mean.data(),
-                   rstd.data(),
-                   dx.data(),
-                   write == Write::add,
+bool native_norm_backward(const Context& context, const NormBackward<bf16>& call) {
+  if (call.x.size() == 0) return true;
+  const Backward a{call.dy.data(),
+                   call.x.data(),
+                   call.gain.data(),
+                   call.mean.data(),
+                   call.rstd.data(),
+                   call.dx.data(),
+                   call.write == Write::add,
                    nullptr,
                    nullptr,
-                   static_cast<int>(x.extent(0)),
-                   static_cast<int>(x.extent(1))};
-  float* dbias_data = dbias.size() ? dbias.data() : nullptr;
+                   static_cast<int>(call.x.extent(0)),
+                   static_cast<int>(call.x.extent(1))};
+  float* dbias_data = call.dbias.size() ? call.dbias.data() : nullptr;
   return all_aligned(a.dy, a.x, a.gain, a.dx) &&
-         (norm == Norm::layernorm
-              ? launch_backward<Norm::layernorm>(context, a, dgain.data(), dbias_data)
-              : launch_backward<Norm::rmsnorm>(context, a, dgain.data(), nullptr));
+         (call.kind == Norm::layernorm
+              ? launch_backward<Norm::layernorm>(context, a, call.dgain.data(), dbias_data)
+              : launch_backward<Norm::rmsnorm>(context, a, call.dgain.data(), nullptr));
 }
 
 }  // namespace tern::ops

@@ -62,40 +62,34 @@ bool pattern_attention_serves(const Pattern& pattern, double scale, std::size_t 
   return serves(head_size) && scale > 0 && (pattern.kind != Pattern::Kind::spans || aligned);
 }
 
-void pattern_attention_forward(const Context& context, const Pattern& pattern, double scale,
-                               Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
-                               Heads<bf16> out, Matrix<float> lse) {
-  const Forward arguments{problem_of(pattern, scale, q, k),
-                          view_of(q),
-                          view_of(k),
-                          view_of(v),
-                          view_of(out),
-                          lse.data()};
+void pattern_attention_forward(const Context& context, const AttentionForward<bf16>& call) {
+  const Forward arguments{problem_of(call.pattern, call.scale, call.q, call.k),
+                          view_of(call.q),
+                          view_of(call.k),
+                          view_of(call.v),
+                          view_of(call.out),
+                          call.lse.data()};
   const Problem& p = arguments.problem;
-  with_head_size(q.extent(3), [&](auto size) {
+  with_head_size(call.q.extent(3), [&](auto size) {
     launch(context, "pattern_attention forward", Pass::forward, size, &forward<size()>,
            p.extent.queries, p.heads, arguments);
   });
 }
 
-void pattern_attention_backward(const Context& context, const Pattern& pattern, double scale,
-                                Heads<const bf16> q, Heads<const bf16> k, Heads<const bf16> v,
-                                Heads<const bf16> out, Heads<const bf16> dout,
-                                Matrix<const float> lse, Matrix<float> delta, Heads<bf16> dq,
-                                Heads<bf16> dk, Heads<bf16> dv) {
-  const Backward arguments{problem_of(pattern, scale, q, k),
-                           view_of(q),
-                           view_of(k),
-                           view_of(v),
-                           view_of(out),
-                           view_of(dout),
-                           lse.data(),
-                           delta.data(),
-                           view_of(dq),
-                           view_of(dk),
-                           view_of(dv)};
+void pattern_attention_backward(const Context& context, const AttentionBackward<bf16>& call) {
+  const Backward arguments{problem_of(call.pattern, call.scale, call.q, call.k),
+                           view_of(call.q),
+                           view_of(call.k),
+                           view_of(call.v),
+                           view_of(call.out),
+                           view_of(call.dout),
+                           call.lse.data(),
+                           call.delta.data(),
+                           view_of(call.dq),
+                           view_of(call.dk),
+                           view_of(call.dv)};
   const Problem& p = arguments.problem;
-  with_head_size(q.extent(3), [&](auto size) {
+  with_head_size(call.q.extent(3), [&](auto size) {
     launch(context, "pattern_attention backward for dq", Pass::backward_query, size,
            &backward_query<size()>, p.extent.queries, p.heads, arguments);
     launch(context, "pattern_attention backward for dk and dv", Pass::backward_key, size,

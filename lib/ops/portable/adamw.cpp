@@ -49,32 +49,30 @@ struct Update {
 }  // namespace
 
 template <class T>
-void adamw_update(const Context& context, const AdamW& o, Vector<Accumulate<T>> master,
-                  Vector<const Accumulate<T>> gradient, Vector<const Accumulate<T>> gradient_scale,
-                  Vector<Accumulate<T>> m, Vector<Accumulate<T>> v, Vector<T> copy) {
-  TERN_REQUIRE(gradient.size() == master.size() && m.size() == master.size() &&
-                   v.size() == master.size() && copy.size() <= master.size(),
-               "{} parameters, {} gradients, moments of {} and {}", master.size(), gradient.size(),
-               m.size(), v.size());
-  if (native<&adamw_update<T>>(context, o, master, gradient, gradient_scale, m, v, copy)) return;
+void adamw_update(const Context& context, const AdamWUpdate<T>& call) {
+  TERN_REQUIRE(call.gradient.size() == call.master.size() && call.m.size() == call.master.size() &&
+                   call.v.size() == call.master.size() && call.copy.size() <= call.master.size(),
+               "{} parameters, {} gradients, moments of {} and {}", call.master.size(),
+               call.gradient.size(), call.m.size(), call.v.size());
+  if (native<&adamw_update<T>>(context, call)) return;
   using A = Accumulate<T>;
-  const double t = static_cast<double>(o.step);
+  const double t = static_cast<double>(call.rule.step);
   // A copy that is the master itself needs no second store.
-  const bool copies = copy.extent(0) > 0 &&
-                      static_cast<const void*>(copy.data()) != static_cast<void*>(master.data());
-  const Update<T> update{master.data(),
-                         m.data(),
-                         v.data(),
-                         gradient.data(),
-                         gradient_scale.data(),
-                         copies ? copy.data() : nullptr,
-                         static_cast<A>(o.beta1),
-                         static_cast<A>(o.beta2),
-                         static_cast<A>(1 - o.lr * o.weight_decay),
-                         static_cast<A>(o.lr / (1 - std::pow(o.beta1, t))),
-                         static_cast<A>(1 / std::sqrt(1 - std::pow(o.beta2, t))),
-                         static_cast<A>(o.eps)};
-  detail::for_each_block(context, "tern::adamw", master.size(), update);
+  const bool copies = call.copy.extent(0) > 0 && static_cast<const void*>(call.copy.data()) !=
+                                                     static_cast<void*>(call.master.data());
+  const Update<T> update{call.master.data(),
+                         call.m.data(),
+                         call.v.data(),
+                         call.gradient.data(),
+                         call.gradient_scale.data(),
+                         copies ? call.copy.data() : nullptr,
+                         static_cast<A>(call.rule.beta1),
+                         static_cast<A>(call.rule.beta2),
+                         static_cast<A>(1 - call.rule.lr * call.rule.weight_decay),
+                         static_cast<A>(call.rule.lr / (1 - std::pow(call.rule.beta1, t))),
+                         static_cast<A>(1 / std::sqrt(1 - std::pow(call.rule.beta2, t))),
+                         static_cast<A>(call.rule.eps)};
+  detail::for_each_block(context, "tern::adamw", call.master.size(), update);
 }
 
 template <class A>

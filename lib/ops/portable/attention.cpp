@@ -141,19 +141,18 @@ struct Forward {
 }  // namespace
 
 template <class T>
-void attention_forward(const Context& context, const Pattern& pattern, double scale,
-                       Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> out,
-                       Matrix<Accumulate<T>> lse) {
+void attention_forward(const Context& context, const AttentionForward<T>& call) {
   using A = Accumulate<T>;
-  require_shapes(pattern, q, k);
-  if (native<&attention_forward<T>>(context, pattern, scale, q, k, v, out, lse)) return;
-  const int size = static_cast<int>(q.extent(3)), queries = static_cast<int>(q.extent(1));
+  require_shapes(call.pattern, call.q, call.k);
+  if (native<&attention_forward<T>>(context, call)) return;
+  const int size = static_cast<int>(call.q.extent(3)), queries = static_cast<int>(call.q.extent(1));
   if constexpr (place == Place::host) {
     if (queries <= few_queries && size <= max_head_size) {
-      const int rows = static_cast<int>(q.extent(0) * q.extent(2)) * queries;
+      const int rows = static_cast<int>(call.q.extent(0) * call.q.extent(2)) * queries;
       Kokkos::parallel_for("tern::attention_rows",
                            Kokkos::RangePolicy<Device>(context.space, 0, rows),
-                           RowForward<T>{pattern, static_cast<A>(scale), q, k, v, out, lse});
+                           RowForward<T>{call.pattern, static_cast<A>(call.scale), call.q, call.k,
+                                         call.v, call.out, call.lse});
       return;
     }
   }
@@ -161,12 +160,12 @@ void attention_forward(const Context& context, const Pattern& pattern, double sc
   const std::size_t bytes = scratch_bytes(place, Pass::forward, tile, size, sizeof(A));
   const int level = scratch_level(place, bytes);
   const int tiles = (queries + tile.own - 1) / tile.own;
-  const int league = static_cast<int>(q.extent(0) * q.extent(2)) * tiles;
+  const int league = static_cast<int>(call.q.extent(0) * call.q.extent(2)) * tiles;
   if (league == 0) return;
   with_own_width(tile.own, [&](auto own) {
     launch_teams(context, "tern::attention_forward", league, level, bytes,
-                 Forward<T, own.value>{pattern, static_cast<A>(scale), q, k, v, out, lse, tile,
-                                       level, bytes});
+                 Forward<T, own.value>{call.pattern, static_cast<A>(call.scale), call.q, call.k,
+                                       call.v, call.out, call.lse, tile, level, bytes});
   });
 }
 

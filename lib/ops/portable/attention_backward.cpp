@@ -285,24 +285,31 @@ void run_pass(const Context& context, Pass pass, const char* name, Inputs<T> in,
 }  // namespace
 
 template <class T>
-void attention_backward(const Context& context, const Pattern& pattern, double scale,
-                        Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<const T> out,
-                        Heads<const T> dout, Matrix<const Accumulate<T>> lse,
-                        Matrix<Accumulate<T>> delta, Heads<T> dq, Heads<T> dk, Heads<T> dv) {
-  require_shapes(pattern, q, k);
-  if (native<&attention_backward<T>>(context, pattern, scale, q, k, v, out, dout, lse, delta, dq,
-                                     dk, dv))
-    return;
-  const Inputs<T> in{
-      pattern, static_cast<Accumulate<T>>(scale), q, k, v, out, dout, lse, delta, {}, 0, 0};
-  const int queries = static_cast<int>(q.extent(1)), heads = static_cast<int>(q.extent(2));
-  const int keys = static_cast<int>(k.extent(1)), kv_heads = static_cast<int>(k.extent(2));
-  const bool together = keys_make_dq(k);
+void attention_backward(const Context& context, const AttentionBackward<T>& call) {
+  require_shapes(call.pattern, call.q, call.k);
+  if (native<&attention_backward<T>>(context, call)) return;
+  const Inputs<T> in{call.pattern,
+                     static_cast<Accumulate<T>>(call.scale),
+                     call.q,
+                     call.k,
+                     call.v,
+                     call.out,
+                     call.dout,
+                     call.lse,
+                     call.delta,
+                     {},
+                     0,
+                     0};
+  const int queries = static_cast<int>(call.q.extent(1)),
+            heads = static_cast<int>(call.q.extent(2));
+  const int keys = static_cast<int>(call.k.extent(1)),
+            kv_heads = static_cast<int>(call.k.extent(2));
+  const bool together = keys_make_dq(call.k);
   if (!together)
     run_pass<T, BackwardQuery>(context, Pass::backward_query, "tern::attention_backward_query", in,
-                               queries, heads, true, dq);
+                               queries, heads, true, call.dq);
   run_pass<T, BackwardKey>(context, Pass::backward_key, "tern::attention_backward_key", in, keys,
-                           kv_heads, !together, dk, dv, together ? dq : Heads<T>());
+                           kv_heads, !together, call.dk, call.dv, together ? call.dq : Heads<T>());
 }
 
 template decltype(attention_backward<float>) attention_backward<float>;

@@ -84,7 +84,7 @@ struct Route {
 };
 
 template <class T>
-struct RouteBackward {
+struct RouteBackwardRows {
   using A = Accumulate<T>;
   bool renormalise;
   Matrix<const A> probabilities;
@@ -192,20 +192,19 @@ void route(const Context& context, bool renormalise, Matrix<const T> logits,
 }
 
 template <class T>
-void route_backward(const Context& context, bool renormalise,
-                    Matrix<const Accumulate<T>> probabilities, Matrix<const std::int32_t> experts,
-                    Matrix<const Accumulate<T>> weights, Matrix<const Accumulate<T>> dweights,
-                    Vector<const Accumulate<T>> balance, Matrix<T> dlogits) {
-  check_pairs(experts, weights, "weights");
-  check_pairs(experts, dweights, "gradients of weights");
-  TERN_REQUIRE(probabilities.size() == dlogits.size() &&
-                   probabilities.extent(0) == experts.extent(0) &&
-                   (balance.extent(0) == 0 || balance.extent(0) == dlogits.extent(1)),
-               "{} probabilities, ({}, {}) gradients of logits, {} of balance",
-               probabilities.size(), dlogits.extent(0), dlogits.extent(1), balance.extent(0));
+void route_backward(const Context& context, const RouteBackward<T>& call) {
+  check_pairs(call.experts, call.weights, "weights");
+  check_pairs(call.experts, call.dweights, "gradients of weights");
+  TERN_REQUIRE(
+      call.probabilities.size() == call.dlogits.size() &&
+          call.probabilities.extent(0) == call.experts.extent(0) &&
+          (call.balance.extent(0) == 0 || call.balance.extent(0) == call.dlogits.extent(1)),
+      "{} probabilities, ({}, {}) gradients of logits, {} of balance", call.probabilities.size(),
+      call.dlogits.extent(0), call.dlogits.extent(1), call.balance.extent(0));
   detail::for_each_row(
-      context, "tern::route_backward", dlogits.extent(0),
-      RouteBackward<T>{renormalise, probabilities, experts, weights, dweights, balance, dlogits});
+      context, "tern::route_backward", call.dlogits.extent(0),
+      RouteBackwardRows<T>{call.renormalise, call.probabilities, call.experts, call.weights,
+                           call.dweights, call.balance, call.dlogits});
 }
 
 void sort_pairs(const Context& context, const Routing& routing) {
@@ -359,14 +358,15 @@ void tally_experts(const Context& context, Vector<const std::int32_t> offsets,
 }
 
 template <class A>
-void balance_experts(const Context& context, double weight, std::size_t tokens,
-                     Matrix<const A> counts, Matrix<const A> sums, Vector<A> balance,
-                     Vector<A> shares, Vector<A> loss) {
+void balance_experts(const Context& context, const ExpertBalance<A>& call) {
+  const double weight = call.weight;
+  const Matrix<const A> counts = call.counts, sums = call.sums;
+  const Vector<A> balance = call.balance, shares = call.shares;
   check_pairs(counts, sums, "sums");
   TERN_REQUIRE(balance.extent(0) == counts.extent(1) && shares.extent(0) == counts.extent(1),
                "{} and {} for {} experts", balance.extent(0), shares.extent(0), counts.extent(1));
   const double of_pair = static_cast<double>(balance.extent(0)) /
-                         (static_cast<double>(tokens) * static_cast<double>(tokens));
+                         (static_cast<double>(call.tokens) * static_cast<double>(call.tokens));
   const int layers = size(counts.extent(0));
   Kokkos::parallel_for(
       "tern::balance_experts",
@@ -380,7 +380,7 @@ void balance_experts(const Context& context, double weight, std::size_t tokens,
         balance(e) = static_cast<A>(weight * of_pair * pairs);
         shares(e) = static_cast<A>(of_pair * pairs * probability);
       });
-  weighted_sum<A>(context, Vector<const A>(shares), Vector<const A>(), loss);
+  weighted_sum<A>(context, Vector<const A>(shares), Vector<const A>(), call.loss);
 }
 
 #define INSTANTIATE(T)                                                        \

@@ -67,25 +67,23 @@ void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work, Mat
 }
 
 template <class T>
-void fp8_linear_backward(const Context& context, const Fp8Workspace<T>& work, Matrix<const T> dy,
-                         Matrix<const T> x, Matrix<const T> w, Matrix<T> dx,
-                         Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias) {
-  TERN_REQUIRE(
-      x.extent(1) == w.extent(1) && dy.extent(0) == x.extent(0) && dy.extent(1) == w.extent(0),
-      "dy ({}, {}), x ({}, {}), w ({}, {})", dy.extent(0), dy.extent(1), x.extent(0), x.extent(1),
-      w.extent(0), w.extent(1));
-  if (!multiples_of_16(x.extent(0), x.extent(1), w.extent(0))) {
-    linear_backward_weight<T>(context, dy, x, dw, dbias);
-    return linear_backward_input<T>(context, dy, w, dx);
+void fp8_linear_backward(const Context& context, const Fp8LinearBackward<T>& call) {
+  TERN_REQUIRE(call.x.extent(1) == call.w.extent(1) && call.dy.extent(0) == call.x.extent(0) &&
+                   call.dy.extent(1) == call.w.extent(0),
+               "dy ({}, {}), x ({}, {}), w ({}, {})", call.dy.extent(0), call.dy.extent(1),
+               call.x.extent(0), call.x.extent(1), call.w.extent(0), call.w.extent(1));
+  if (!multiples_of_16(call.x.extent(0), call.x.extent(1), call.w.extent(0))) {
+    linear_backward_weight<T>(context, call.dy, call.x, call.dw, call.dbias);
+    return linear_backward_input<T>(context, call.dy, call.w, call.dx);
   }
-  if (native<&fp8_linear_backward<T>>(context, work, dy, x, w, dx, dw, dbias)) return;
+  if (native<&fp8_linear_backward<T>>(context, call)) return;
   const Context plain = context.portable();
-  const Matrix<const T> qdy = quantised<E5M2, T>(context, work, 0, dy);
-  const Matrix<const T> qx = quantised<E4M3, T>(context, work, dy.size(), x);
-  linear_backward_weight<T>(plain, qdy, qx, dw, {});
-  if (dbias.size() > 0) column_sums<T>(plain, dy, dbias);
-  const Matrix<const T> qw = quantised<E4M3, T>(context, work, dy.size(), w);
-  linear_backward_input<T>(plain, qdy, qw, dx);
+  const Matrix<const T> qdy = quantised<E5M2, T>(context, call.work, 0, call.dy);
+  const Matrix<const T> qx = quantised<E4M3, T>(context, call.work, call.dy.size(), call.x);
+  linear_backward_weight<T>(plain, qdy, qx, call.dw, {});
+  if (call.dbias.size() > 0) column_sums<T>(plain, call.dy, call.dbias);
+  const Matrix<const T> qw = quantised<E4M3, T>(context, call.work, call.dy.size(), call.w);
+  linear_backward_input<T>(plain, qdy, qw, call.dx);
 }
 
 #define INSTANTIATE(T)                                            \

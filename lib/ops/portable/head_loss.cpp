@@ -95,17 +95,15 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
 }  // namespace
 
 template <class T>
-void head_loss_forward(const Context& context, const HeadOptions& options, Matrix<const T> x,
-                       Matrix<const T> w, Vector<const std::int32_t> targets, Matrix<T> logits,
-                       Vector<Accumulate<T>> losses, Vector<std::int32_t> best) {
-  require_chunk(options, logits, w.extent(0));
-  if (native<&head_loss_forward<T>>(context, options, x, w, targets, logits, losses, best)) return;
+void head_loss_forward(const Context& context, const HeadLossForward<T>& call) {
+  require_chunk(call.options, call.logits, call.w.extent(0));
+  if (native<&head_loss_forward<T>>(context, call)) return;
   const Context plain = context.portable();
-  for_each_chunk<T>(plain, options, x, w, targets, {}, logits, losses,
+  for_each_chunk<T>(plain, call.options, call.x, call.w, call.targets, {}, call.logits, call.losses,
                     [&](std::size_t first, std::size_t n, const Matrix<T>& chunk) {
-                      if (best.extent(0) > 0)
-                        argmax_rows<T>(plain, chunk, options.vocabulary,
-                                       Vector<std::int32_t>(best.data() + first, n));
+                      if (call.best.extent(0) > 0)
+                        argmax_rows<T>(plain, chunk, call.options.vocabulary,
+                                       Vector<std::int32_t>(call.best.data() + first, n));
                     });
 }
 
@@ -152,32 +150,31 @@ void cap_logits(const Context& context, double cap, Matrix<T> logits) {
 }
 
 template <class T>
-void head_loss_backward(const Context& context, const HeadOptions& options, Matrix<const T> x,
-                        Matrix<const T> w, Vector<const std::int32_t> targets,
-                        Vector<const Accumulate<T>> weights, Matrix<T> logits,
-                        Vector<Accumulate<T>> losses, Matrix<T> dx, Matrix<Accumulate<T>> dw) {
-  require_chunk(options, logits, w.extent(0));
-  if (native<&head_loss_backward<T>>(context, options, x, w, targets, weights, logits, losses, dx,
-                                     dw))
-    return;
+void head_loss_backward(const Context& context, const HeadLossBackward<T>& call) {
+  require_chunk(call.options, call.logits, call.w.extent(0));
+  if (native<&head_loss_backward<T>>(context, call)) return;
   const Context plain = context.portable();
-  for_each_chunk<T>(plain, options, x, w, targets, weights, logits, losses,
-                    [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
-                      linear_backward_input<T>(plain, dlogits, w, rows_of(dx, first, n));
-                      linear_backward_weight<T>(plain, dlogits, rows_of(x, first, n), dw, {});
+  for_each_chunk<T>(plain, call.options, call.x, call.w, call.targets, call.weights, call.logits,
+                    call.losses, [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
+                      linear_backward_input<T>(plain, dlogits, call.w, rows_of(call.dx, first, n));
+                      linear_backward_weight<T>(plain, dlogits, rows_of(call.x, first, n), call.dw,
+                                                {});
                     });
 }
 
 template <class A>
-void improvement_weights(const Context& context, double unit, double base, double reward,
-                         Vector<const A> losses, Vector<const std::int32_t> targets,
-                         std::size_t tokens, Vector<A> weights) {
+void improvement_weights(const Context& context, const ImprovementWeights<A>& call) {
+  const Vector<const A> losses = call.losses;
+  const Vector<const std::int32_t> targets = call.targets;
+  const Vector<A> weights = call.weights;
+  const std::size_t tokens = call.tokens;
   TERN_REQUIRE(losses.size() == weights.size() && targets.size() == losses.size() && tokens > 0 &&
                    losses.size() % tokens == 0,
                "{} losses, {} targets and {} weights in sequences of {}", losses.size(),
                targets.size(), weights.size(), tokens);
   const int length = static_cast<int>(tokens);
-  const A u = static_cast<A>(unit), b = static_cast<A>(base), r = static_cast<A>(reward);
+  const A u = static_cast<A>(call.unit), b = static_cast<A>(call.base),
+          r = static_cast<A>(call.reward);
   detail::for_each_row(
       context, "tern::improvement_weights", losses.size() / tokens,
       KOKKOS_LAMBDA(const Team& team, const int sequence) {

@@ -173,16 +173,15 @@ void normalize(const Context& context, Vector<const Accumulate<T>> span,
 }
 
 template <class T, class S>
-void descend(const Context& context, double keep, double step, Tensor3<const S> direction,
-             Vector<const std::size_t> at, Vector<const Accumulate<T>> gradient_scale,
-             Vector<Accumulate<T>> master, Vector<T> copy) {
+void descend(const Context& context, const Descent<T, S>& call) {
   using A = Accumulate<T>;
-  const bool copies =
-      copy.size() > 0 && static_cast<const void*>(copy.data()) != static_cast<void*>(master.data());
-  for_each_of_batch(context, "tern::descend", at.size(), stride(direction),
-                    Descend<T, S>{static_cast<A>(keep), static_cast<A>(step), direction.data(),
-                                  at.data(), stride(direction), gradient_scale.data(),
-                                  master.data(), copies ? copy.data() : nullptr});
+  const bool copies = call.copy.size() > 0 && static_cast<const void*>(call.copy.data()) !=
+                                                  static_cast<void*>(call.master.data());
+  for_each_of_batch(
+      context, "tern::descend", call.at.size(), stride(call.direction),
+      Descend<T, S>{static_cast<A>(call.keep), static_cast<A>(call.step), call.direction.data(),
+                    call.at.data(), stride(call.direction), call.gradient_scale.data(),
+                    call.master.data(), copies ? call.copy.data() : nullptr});
 }
 
 #define INSTANTIATE(T)                          \

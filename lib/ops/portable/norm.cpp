@@ -26,16 +26,18 @@ void require_rows(const X& x, const Y& other, const G& gain, const A& rstd) {
 std::size_t norm_partials(std::size_t width) { return partial_rows * 2 * width; }
 
 template <class T>
-void norm_forward(const Context& context, Norm norm, Matrix<const T> x, Vector<const T> gain,
-                  Vector<const T> bias, double eps, Matrix<T> y, Vector<Accumulate<T>> mean,
-                  Vector<Accumulate<T>> rstd) {
+void norm_forward(const Context& context, const NormForward<T>& call) {
+  const Matrix<const T> x = call.x;
+  const Vector<const T> gain = call.gain;
+  const Matrix<T> y = call.y;
+  const Vector<Accumulate<T>> mean = call.mean, rstd = call.rstd;
   require_rows(x, y, gain, rstd);
-  if (native<&norm_forward<T>>(context, norm, x, gain, bias, eps, y, mean, rstd)) return;
+  if (native<&norm_forward<T>>(context, call)) return;
   using A = Accumulate<T>;
   const int width = static_cast<int>(x.extent(1));
-  const bool centred = norm == Norm::layernorm;
-  const A epsilon = static_cast<A>(eps);
-  const T* offset = bias.extent(0) > 0 ? bias.data() : nullptr;
+  const bool centred = call.kind == Norm::layernorm;
+  const A epsilon = static_cast<A>(call.eps);
+  const T* offset = call.bias.extent(0) > 0 ? call.bias.data() : nullptr;
   detail::for_each_row(
       context, "tern::norm_forward", x.extent(0), KOKKOS_LAMBDA(const Team& team, const int row) {
         const T* in = &x(row, 0);
@@ -65,7 +67,7 @@ namespace {
 
 /// dx of the rows, and for each group of neighbouring rows the partial sums of dgain and dbias.
 template <class T>
-struct NormBackward {
+struct NormBackwardRows {
   using A = Accumulate<T>;
 
   Matrix<const T> dy, x;
@@ -128,29 +130,24 @@ void add_partials(const Context& context, Matrix<const A> partial, std::size_t f
 }  // namespace
 
 template <class T>
-void norm_backward(const Context& context, Norm norm, Matrix<const T> dy, Matrix<const T> x,
-                   Vector<const T> gain, Vector<const Accumulate<T>> mean,
-                   Vector<const Accumulate<T>> rstd, Matrix<T> dx, Write write,
-                   Vector<Accumulate<T>> dgain, Vector<Accumulate<T>> dbias,
-                   Vector<Accumulate<T>> partial) {
-  require_rows(x, dx, gain, rstd);
-  TERN_REQUIRE(dy.size() == x.size() && partial.extent(0) >= norm_partials(x.extent(1)),
-               "{} gradients of {}, {} partial sums", dy.size(), x.size(), partial.extent(0));
-  if (native<&norm_backward<T>>(context, norm, dy, x, gain, mean, rstd, dx, write, dgain, dbias,
-                                partial))
-    return;
+void norm_backward(const Context& context, const NormBackward<T>& call) {
+  require_rows(call.x, call.dx, call.gain, call.rstd);
+  TERN_REQUIRE(
+      call.dy.size() == call.x.size() && call.partial.extent(0) >= norm_partials(call.x.extent(1)),
+      "{} gradients of {}, {} partial sums", call.dy.size(), call.x.size(), call.partial.extent(0));
+  if (native<&norm_backward<T>>(context, call)) return;
   using A = Accumulate<T>;
-  const std::size_t rows = x.extent(0), width = x.extent(1);
+  const std::size_t rows = call.x.extent(0), width = call.x.extent(1);
   if (rows == 0) return;
   const std::size_t group_rows = (rows + partial_rows - 1) / partial_rows;
   const std::size_t groups = (rows + group_rows - 1) / group_rows;
-  const Matrix<A> sums(partial.data(), groups, 2 * width);
-  detail::for_each_row(
-      context, "tern::norm_backward", groups,
-      NormBackward<T>{dy, x, gain, mean, rstd, dx, sums, static_cast<int>(group_rows),
-                      norm == Norm::layernorm, write == Write::add});
-  add_partials<A>(context, sums, 0, dgain);
-  add_partials<A>(context, sums, width, dbias);
+  const Matrix<A> sums(call.partial.data(), groups, 2 * width);
+  detail::for_each_row(context, "tern::norm_backward", groups,
+                       NormBackwardRows<T>{call.dy, call.x, call.gain, call.mean, call.rstd,
+                                           call.dx, sums, static_cast<int>(group_rows),
+                                           call.kind == Norm::layernorm, call.write == Write::add});
+  add_partials<A>(context, sums, 0, call.dgain);
+  add_partials<A>(context, sums, width, call.dbias);
 }
 
 #define INSTANTIATE(T)                                \

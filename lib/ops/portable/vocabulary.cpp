@@ -96,11 +96,14 @@ struct RowGradients {
 }  // namespace
 
 template <class T>
-void embedding_part_forward(const Context& context, Vector<const std::int32_t> tokens,
-                            std::size_t first, Matrix<const T> table, Matrix<const T> positions,
-                            std::size_t tokens_per_sequence, int first_position, Matrix<T> x) {
+void embedding_part_forward(const Context& context, const EmbeddingPartForward<T>& call) {
+  const Vector<const std::int32_t> tokens = call.tokens;
+  const Matrix<const T> table = call.table, positions = call.positions;
+  const std::size_t tokens_per_sequence = call.tokens_per_sequence;
+  const int first_position = call.first_position;
+  const Matrix<T> x = call.x;
   using A = Accumulate<T>;
-  const int width = static_cast<int>(x.extent(1)), from = static_cast<int>(first),
+  const int width = static_cast<int>(x.extent(1)), from = static_cast<int>(call.first),
             here = static_cast<int>(table.extent(0));
   const bool learned = positions.extent(0) > 0;
   detail::for_each_row(
@@ -118,13 +121,10 @@ void embedding_part_forward(const Context& context, Vector<const std::int32_t> t
 }
 
 template <class T>
-void embedding_part_backward(const Context& context, Vector<const std::int32_t> tokens,
-                             std::size_t first, Vector<const std::int32_t> order,
-                             Matrix<const T> dx, std::size_t tokens_per_sequence,
-                             Matrix<Accumulate<T>> dtable, Matrix<Accumulate<T>> dpositions) {
-  detail::add_tokens<T>(context, tokens, first, order, dx, dtable);
-  if (dpositions.extent(0) > 0)
-    detail::add_positions<T>(context, dx, tokens_per_sequence, dpositions);
+void embedding_part_backward(const Context& context, const EmbeddingPartBackward<T>& call) {
+  detail::add_tokens<T>(context, call.tokens, call.first, call.order, call.dx, call.dtable);
+  if (call.dpositions.extent(0) > 0)
+    detail::add_positions<T>(context, call.dx, call.tokens_per_sequence, call.dpositions);
 }
 
 template <class T>
