@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "measure.hpp"
-#include "ops/experts.hpp"
+#include "ops/ops.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "measure.hpp"
 #include "ops/cuda/detail/fp8_product.hpp"
 #include "ops/cuda/library.hpp"
-#include "ops/fp8.hpp"
+#include "ops/ops.hpp"
 
 namespace {
 

@@ -15,7 +15,7 @@
 
 #include "base/random.hpp"
 #include "base/timer.hpp"
-#include "ops/optimizer.hpp"
+#include "ops/ops.hpp"
 #include "optimizer/muon.hpp"
 
 namespace {

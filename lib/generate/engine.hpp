@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "model/transformer.hpp"
-#include "ops/paged_cache.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::generate {
 

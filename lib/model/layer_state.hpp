@@ -2,7 +2,7 @@
 #pragma once
 #include "deck/deck.hpp"
 #include "model/share.hpp"
-#include "ops/experts.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model {
 

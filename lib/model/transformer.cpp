@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "model/detail/state.hpp"
 #include "model/residence.hpp"
-#include "ops/vocabulary.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model {
 namespace {

@@ -13,7 +13,6 @@
 #include "model/detail/head.hpp"
 #include "model/parameters.hpp"
 #include "ops/ops.hpp"
-#include "ops/paged_cache.hpp"
 
 namespace tern::model {
 

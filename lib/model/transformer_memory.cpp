@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "model/detail/state.hpp"
 #include "model/transformer.hpp"
-#include "ops/vocabulary.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model {
 namespace {

@@ -1,6 +1,6 @@
 // Routing, grouped products and what stands between them.
 #include "ops/check.hpp"
-#include "ops/experts.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::test {
 namespace {

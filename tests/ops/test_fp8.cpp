@@ -2,7 +2,7 @@
 #include "base/fp8.hpp"
 #include "golden/golden.hpp"
 #include "ops/check.hpp"
-#include "ops/fp8.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::test {
 namespace {

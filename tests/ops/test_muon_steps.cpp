@@ -1,7 +1,7 @@
 // The elementwise steps of Muon: momentum, normalisation, polynomial, descent.
 #include "base/error.hpp"
 #include "ops/check.hpp"
-#include "ops/optimizer.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::test {
 namespace {

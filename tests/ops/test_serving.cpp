@@ -1,6 +1,6 @@
 // The operations of the generation engine: a row's bits do not depend on the rows beside it, on how
 // its sequence was cut, or on where its pages lie; and they are attention's.
-#include "ops/paged_cache.hpp"
+#include "ops/ops.hpp"
 
 #include "checks/detail/paged_rows.hpp"
 #include "ops/check.hpp"

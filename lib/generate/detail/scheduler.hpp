@@ -9,7 +9,7 @@
 
 #include "generate/detail/page_pool.hpp"
 #include "generate/engine.hpp"
-#include "ops/paged_cache.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::generate::detail {
 

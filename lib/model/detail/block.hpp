@@ -1,7 +1,7 @@
 /// The arithmetic of a block, forward and backward, in pieces that the transformer puts together.
 #pragma once
 #include "model/detail/experts.hpp"
-#include "ops/fp8.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model::detail {
 

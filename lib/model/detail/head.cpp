@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "ops/vocabulary.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model::detail {
 namespace {

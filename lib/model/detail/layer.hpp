@@ -3,7 +3,7 @@
 #include <string>
 
 #include "model/parameters.hpp"
-#include "ops/experts.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model::detail {
 

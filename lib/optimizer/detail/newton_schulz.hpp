@@ -7,7 +7,7 @@
 #pragma once
 #include <algorithm>
 
-#include "ops/optimizer.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::optimizer::detail {
 
