@@ -27,7 +27,7 @@ struct Relu2 {
 
 // One thread, one pack of each view.
 template <class F>
-__global__ void forward(const bf16* x, bf16* y, std::size_t packs) {
+__global__ void activation_packs(const bf16* x, bf16* y, std::size_t packs) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
   if (at >= packs) return;
   Pack value = Pack::load(x + at * pack_size);
@@ -36,7 +36,8 @@ __global__ void forward(const bf16* x, bf16* y, std::size_t packs) {
 }
 
 template <class F>
-__global__ void backward(const bf16* x, const bf16* dy, bf16* dx, std::size_t packs) {
+__global__ void activation_packs_backward(const bf16* x, const bf16* dy, bf16* dx,
+                                          std::size_t packs) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
   if (at >= packs) return;
   Pack value = Pack::load(x + at * pack_size);
@@ -101,9 +102,9 @@ bool native_activation_forward(const Context& context, Activation kind, Matrix<c
     launch_early("activation_forward", &swiglu_forward, grid, block_threads, 0, stream, x.data(),
                  y.data(), width);
   else if (kind == Activation::gelu)
-    forward<Gelu><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs);
+    activation_packs<Gelu><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs);
   else
-    forward<Relu2><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs);
+    activation_packs<Relu2><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs);
   check_launch("activation_forward");
   return true;
 }
@@ -121,9 +122,11 @@ bool native_activation_backward(const Context& context, Activation kind, Matrix<
   if (kind == Activation::swiglu)
     swiglu_backward<<<grid, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), width);
   else if (kind == Activation::gelu)
-    backward<Gelu><<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs);
+    activation_packs_backward<Gelu>
+        <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs);
   else
-    backward<Relu2><<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs);
+    activation_packs_backward<Relu2>
+        <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs);
   check_launch("activation_backward");
   return true;
 }

@@ -28,7 +28,7 @@ __device__ void update_one(const Update& a, float scale, float gradient, float& 
   w = w * a.keep - a.step_size * m / (sqrtf(v) * a.root_correction + a.eps);
 }
 
-__global__ void update(Update a) {
+__global__ void adamw_packs(Update a) {
   const float scale = *a.scale;
   if (!(scale > 0)) return;  // a skipped step: 0 or NaN
   const std::size_t at = (std::size_t(blockIdx.x) * block_threads + threadIdx.x) * group;
@@ -77,7 +77,7 @@ bool native_adamw_update(const Context& context, const AdamWUpdate<bf16>& call) 
                  static_cast<float>(1 / std::sqrt(1 - std::pow(call.rule.beta2, t))),
                  static_cast<float>(call.rule.eps)};
   const std::size_t threads = divide_up<std::size_t>(a.n, group);
-  update<<<blocks_for(threads, block_threads), block_threads, 0, stream_of(context)>>>(a);
+  adamw_packs<<<blocks_for(threads, block_threads), block_threads, 0, stream_of(context)>>>(a);
   check_launch("adamw_update");
   return true;
 }

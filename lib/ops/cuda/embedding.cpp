@@ -18,7 +18,7 @@ struct Gather {
   int tokens_per_sequence, first;
 };
 
-__global__ void gather(Gather a) {
+__global__ void embedding_rows(Gather a) {
   const std::size_t packs = a.width / pack_size;
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
   if (at >= a.rows * packs) return;
@@ -56,7 +56,7 @@ __device__ void add_pack(float* to, const Pack& sum) {
   total.store(to);
 }
 
-__global__ void sum_segments(Scatter a) {
+__global__ void embedding_segments(Scatter a) {
   const int column = (blockIdx.y * block_threads + threadIdx.x) * pack_size;
   if (column >= a.width) return;
   const int begin = blockIdx.x * segment_rows, end = min(begin + segment_rows, a.rows);
@@ -76,7 +76,7 @@ __global__ void sum_segments(Scatter a) {
 }
 
 /// Where a run is first carried into segment s, adds what it left in s and the segments after.
-__global__ void add_carried(Scatter a) {
+__global__ void embedding_carried(Scatter a) {
   const int column = (blockIdx.y * block_threads + threadIdx.x) * pack_size;
   const int begin = blockIdx.x * segment_rows;
   if (column >= a.width || !a.continues(begin)) return;
@@ -91,8 +91,8 @@ __global__ void add_carried(Scatter a) {
   add_pack(a.table + std::size_t(token) * a.width + column, sum);
 }
 
-__global__ void sum_positions(const bf16* dx, int sequences, int tokens, int width,
-                              float* positions) {
+__global__ void embedding_positions(const bf16* dx, int sequences, int tokens, int width,
+                                    float* positions) {
   const int column = (blockIdx.y * block_threads + threadIdx.x) * pack_size;
   if (column >= width) return;
   Pack sum{};
@@ -121,8 +121,8 @@ bool native_embedding_forward(const Context& context, Vector<const std::int32_t>
                  x.extent(1),
                  static_cast<int>(tokens_per_sequence),
                  first};
-  gather<<<blocks_for(x.size() / pack_size, block_threads), block_threads, 0, stream_of(context)>>>(
-      a);
+  embedding_rows<<<blocks_for(x.size() / pack_size, block_threads), block_threads, 0,
+                   stream_of(context)>>>(a);
   check_launch("embedding_forward");
   return true;
 }
@@ -147,11 +147,11 @@ bool native_embedding_backward(const Context& context, Vector<const std::int32_t
                   context.library->scratch(std::size_t(segments) * width),
                   rows,
                   width};
-  sum_segments<<<dim3(segments, wide), block_threads, 0, stream>>>(a);
-  add_carried<<<dim3(segments, wide), block_threads, 0, stream>>>(a);
+  embedding_segments<<<dim3(segments, wide), block_threads, 0, stream>>>(a);
+  embedding_carried<<<dim3(segments, wide), block_threads, 0, stream>>>(a);
   if (dpositions_data) {
     const auto length = static_cast<unsigned>(tokens_per_sequence);
-    sum_positions<<<dim3(length, wide), block_threads, 0, stream>>>(
+    embedding_positions<<<dim3(length, wide), block_threads, 0, stream>>>(
         dx.data(), rows / static_cast<int>(length), static_cast<int>(length), width,
         dpositions_data);
   }

@@ -37,7 +37,7 @@ __device__ float lanes_sum(float value) {
 // lanes: E / 8.
 template <int lanes>
 __global__ void __launch_bounds__(block_threads)
-    forward(Vectors x, const bf16* gain, float eps, bf16* saved, float* rstd) {
+    head_norm_rows(Vectors x, const bf16* gain, float eps, bf16* saved, float* rstd) {
   constexpr int size = lanes * pack_size;
   const int n = (blockIdx.x * block_threads + threadIdx.x) / lanes;
   const int column = threadIdx.x % lanes * pack_size;
@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(block_threads)
 // block's sums of dy xhat.
 template <int lanes>
 __global__ void __launch_bounds__(block_threads)
-    backward(Vectors dx, const bf16* saved, const bf16* gain, const float* rstd, float* partial) {
+    head_norm_rows_backward(Vectors dx, const bf16* saved, const bf16* gain, const float* rstd,
+                            float* partial) {
   constexpr int size = lanes * pack_size, groups = block_threads / lanes;
   __shared__ float shared[groups][size + 1];
   const int group = threadIdx.x / lanes, column = threadIdx.x % lanes * pack_size;
@@ -145,36 +146,34 @@ bool native_head_norm_forward(const Context& context, Heads<bf16> x, Vector<cons
                               double eps, Matrix<bf16> saved, Vector<float> rstd) {
   if (x.size() == 0) return true;
   if (saved.size() == 0) return false;
-  const bool done =
-      packed(x) && all_aligned(gain.data(), saved.data()) && with_lanes(x.extent(3), [&](auto of) {
-        constexpr int lanes = decltype(of)::value;
-        const Vectors all = vectors_of(x);
-        forward<lanes><<<blocks_for(std::size_t(all.count) * lanes, block_threads), block_threads,
-                         0, stream_of(context)>>>(all, gain.data(), static_cast<float>(eps),
-                                                  saved.data(), rstd.data());
-        check_launch("head_norm_forward");
-      });
-  return done;
+  return packed(x) && all_aligned(gain.data(), saved.data()) &&
+         with_lanes(x.extent(3), [&](auto of) {
+           constexpr int lanes = decltype(of)::value;
+           const Vectors all = vectors_of(x);
+           head_norm_rows<lanes><<<blocks_for(std::size_t(all.count) * lanes, block_threads),
+                                   block_threads, 0, stream_of(context)>>>(
+               all, gain.data(), static_cast<float>(eps), saved.data(), rstd.data());
+           check_launch("head_norm_forward");
+         });
 }
 
 bool native_head_norm_backward(const Context& context, Heads<bf16> dx, Matrix<const bf16> saved,
                                Vector<const bf16> gain, Vector<const float> rstd,
                                Vector<float> dgain, Vector<float>) {
   if (dx.size() == 0) return true;
-  const bool done = packed(dx) && all_aligned(gain.data(), saved.data()) &&
-                    with_lanes(dx.extent(3), [&](auto of) {
-                      constexpr int lanes = decltype(of)::value, groups = block_threads / lanes;
-                      const Vectors all = vectors_of(dx);
-                      const int blocks = std::min(divide_up(all.count, groups),
-                                                  blocks_a_multiprocessor * multiprocessors());
-                      const int size = lanes * pack_size;
-                      float* sums = context.library->scratch(std::size_t(blocks) * size);
-                      backward<lanes><<<blocks, block_threads, 0, stream_of(context)>>>(
-                          all, saved.data(), gain.data(), rstd.data(), sums);
-                      add_columns(context, sums, blocks, size, dgain.data());
-                      check_launch("head_norm_backward");
-                    });
-  return done;
+  return packed(dx) && all_aligned(gain.data(), saved.data()) &&
+         with_lanes(dx.extent(3), [&](auto of) {
+           constexpr int lanes = decltype(of)::value, groups = block_threads / lanes;
+           const Vectors all = vectors_of(dx);
+           const int blocks =
+               std::min(divide_up(all.count, groups), blocks_a_multiprocessor * multiprocessors());
+           const int size = lanes * pack_size;
+           float* sums = context.library->scratch(std::size_t(blocks) * size);
+           head_norm_rows_backward<lanes><<<blocks, block_threads, 0, stream_of(context)>>>(
+               all, saved.data(), gain.data(), rstd.data(), sums);
+           add_columns(context, sums, blocks, size, dgain.data());
+           check_launch("head_norm_backward");
+         });
 }
 
 }  // namespace tern::ops

@@ -27,7 +27,7 @@ template <int threads, int packs>
 constexpr int rows_a_block = threads < least_block ? least_block / threads : 1;
 
 template <Norm norm, int threads, int packs>
-__global__ void __launch_bounds__(threads* rows_a_block<threads, packs>) forward(Forward a) {
+__global__ void __launch_bounds__(threads* rows_a_block<threads, packs>) norm_rows(Forward a) {
   __shared__ float shared[threads / warp_size];
   const int row = blockIdx.x * rows_a_block<threads, packs> + threadIdx.y;
   release_next();
@@ -114,7 +114,8 @@ struct RawPack {
 // With n = (x - mean) rstd and g = dy * gain: dx = rstd (g - n avg(g n) - avg(g)), the last term
 // for LayerNorm only. All loads of a row are under way before the first sum.
 template <Norm norm, int threads, int packs>
-__global__ void __launch_bounds__(threads* rows_a_block<threads, packs>) backward(Backward a) {
+__global__ void __launch_bounds__(threads* rows_a_block<threads, packs>)
+    norm_rows_backward(Backward a) {
   constexpr int groups = rows_a_block<threads, packs>;
   extern __shared__ float sums[];  // (groups, width)
   __shared__ float shared[threads / warp_size];
@@ -194,7 +195,7 @@ bool launch_forward(const Context& context, const Forward& a) {
   return with_shape(a.width, [&](auto shape) {
     constexpr int threads = shape.threads_a_row, packs = shape.packs_a_thread;
     constexpr int rows = rows_a_block<threads, packs>;
-    launch_early("norm_forward", &forward<norm, threads, packs>,
+    launch_early("norm_forward", &norm_rows<norm, threads, packs>,
                  dim3(static_cast<unsigned>(divide_up(a.rows, rows))), dim3(threads, rows), 0,
                  stream_of(context), a);
   });
@@ -210,7 +211,7 @@ bool launch_backward(const Context& context, Backward a, float* dgain, float* db
     const std::size_t partial = std::size_t(blocks) * a.width;
     a.dgain_partial = context.library->scratch(2 * partial);
     a.dbias_partial = dbias ? a.dgain_partial + partial : nullptr;
-    backward<norm, threads, packs>
+    norm_rows_backward<norm, threads, packs>
         <<<blocks, dim3(threads, rows), rows * a.width * sizeof(float), stream_of(context)>>>(a);
     add_columns(context, a.dgain_partial, blocks, a.width, dgain);
     if (dbias) add_columns(context, a.dbias_partial, blocks, a.width, dbias);

@@ -53,7 +53,7 @@ __device__ float reciprocal_norm(const Pack& low, const Pack& high, int lanes, f
 
 // blockIdx.y: the row. Units of the row: half a head's packs for each head of q and k, then the
 // same number for each of v.
-__global__ void store(Store a) {
+__global__ void paged_store_rows(Store a) {
   const int half = a.size / 2, units = half / pack_size;
   const int at = blockIdx.x * block_threads + threadIdx.x;
   const int head = at / units, i = at % units * pack_size, n = blockIdx.y;
@@ -108,7 +108,7 @@ bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<bf
                 static_cast<int>(E),
                 static_cast<int>(P)};
   const dim3 grid(blocks_for((heads + 2 * K) * lanes, block_threads), static_cast<unsigned>(N));
-  launch_early("paged_store", &store, grid, block_threads, 0, stream_of(context), a);
+  launch_early("paged_store", &paged_store_rows, grid, block_threads, 0, stream_of(context), a);
   return true;
 }
 

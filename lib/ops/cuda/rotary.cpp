@@ -19,7 +19,7 @@ struct Rotation {
 };
 
 // blockIdx.y: the token, blockIdx.z: the sequence; a thread turns eight pairs of one head.
-__global__ void rotate(Rotation a) {
+__global__ void rotary_pairs(Rotation a) {
   const int packs = a.half / pack_size;
   const int at = blockIdx.x * block_threads + threadIdx.x;
   if (at >= packs * a.heads) return;
@@ -67,7 +67,7 @@ bool native_rotary(const Context& context, Heads<bf16> x, Matrix<const float> ta
                    counted ? nullptr : positions.rows.data()};
   const dim3 grid(blocks_for(half / pack_size * x.extent(2), block_threads), a.tokens,
                   static_cast<unsigned>(x.extent(0)));
-  rotate<<<grid, block_threads, 0, stream_of(context)>>>(a);
+  rotary_pairs<<<grid, block_threads, 0, stream_of(context)>>>(a);
   check_launch("rotary");
   return true;
 }

@@ -211,7 +211,7 @@ struct Draw {
   }
 };
 
-__global__ void __launch_bounds__(block_threads) draw_rows(const Rows args) {
+__global__ void __launch_bounds__(block_threads) sample_row_draws(const Rows args) {
   extern __shared__ Weight own[];  // (bins, threads), where something is selected
   __shared__ Segments all;
   const int b = blockIdx.x;
@@ -264,9 +264,9 @@ bool native_sample_rows(const Context& context, const Sampling& options, Matrix<
                   token.data()};
   const bool selects = options.temperature > 0 && (options.top_k > 0 || options.top_p < 1);
   const int bytes = selects ? static_cast<int>(bins * block_threads * sizeof(Weight)) : 0;
-  cudaFuncSetAttribute(draw_rows, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncSetAttribute(sample_row_draws, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(bins * block_threads * sizeof(Weight)));
-  draw_rows<<<static_cast<unsigned>(rows), block_threads, bytes, stream_of(context)>>>(args);
+  sample_row_draws<<<static_cast<unsigned>(rows), block_threads, bytes, stream_of(context)>>>(args);
   check_launch("sample_rows");
   return true;
 }
