@@ -1,0 +1,62 @@
+// An operation whose twin serves even numbers only: the twin is asked where the context has
+// libraries, and where it declines the portable definition runs.
+#include "ops/native.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tern::ops {
+
+void halve(const Context&, int* x);
+void forget(const Context&, int* x);  // has no twin
+
+Twin<&halve> native_halve;
+template <>
+inline constexpr Native<Twin<&halve>> twin<&halve> = {"tern::halve", native_halve};
+
+bool native_halve(const Context&, int* x) {
+  if (*x % 2 != 0) return false;
+  *x /= 2;
+  return true;
+}
+
+constexpr int portable_result = -1;
+void halve(const Context& context, int* x) {
+  if (native<&halve>(context, x)) return;
+  *x = portable_result;
+}
+void forget(const Context& context, int* x) {
+  if (native<&forget>(context, x)) return;
+  *x = portable_result;
+}
+
+namespace {
+
+int result_of(void (*operation)(const Context&, int*), const Context& context, int x) {
+  operation(context, &x);
+  return x;
+}
+
+/// Whatever the library is: the twins here do not look at it.
+Context with_libraries() {
+  const auto owner = std::make_shared<int>();
+  Context context;
+  context.library = {owner, reinterpret_cast<cuda::Library*>(owner.get())};
+  return context;
+}
+
+TEST(Native, TwinServesOrDeclines) {
+  EXPECT_EQ(result_of(halve, with_libraries(), 8), 4);
+  EXPECT_EQ(result_of(halve, with_libraries(), 7), portable_result);
+}
+
+TEST(Native, NoTwinWithoutLibraries) {
+  EXPECT_EQ(result_of(halve, Context(), 8), portable_result);
+  EXPECT_EQ(result_of(halve, with_libraries().portable(), 8), portable_result);
+}
+
+TEST(Native, OperationWithoutTwinIsItsPortableDefinition) {
+  EXPECT_EQ(result_of(forget, with_libraries(), 8), portable_result);
+}
+
+}  // namespace
+}  // namespace tern::ops
