@@ -26,62 +26,69 @@ class MicroSteps {
 
   /// Both, step by step of a recursive model; gradients are added up.
   void run(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
-    prepare(batch, micro);
-    embed(dropout);
+    model::MicroStep<T> given = prepare(batch, micro, dropout, 0);
+    embed(given);
     for (std::size_t step = 0; step < w_.objective->steps(); ++step) {
-      advance(dropout);
+      advance(given, step);
       const auto timed = phases_.scope(report::Phase::backward);
-      backward(micro, step, dropout);
+      backward(given, micro, step);
     }
-    embed_backward();
+    embed_backward(given);
   }
 
-  void forward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
-    prepare(batch, micro);
-    embed(dropout);
-    advance(dropout);
+  /// `slot`: of those that the stage has in flight.
+  void forward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout,
+               std::size_t slot) {
+    const model::MicroStep<T> given = prepare(batch, micro, dropout, slot);
+    embed(given);
+    advance(given, 0);
   }
-  void backward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
-    prepare(batch, micro);  // other micro-steps have been prepared since
+  void backward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout,
+                std::size_t slot) {
+    // Other micro-steps have been prepared since.
+    model::MicroStep<T> given = prepare(batch, micro, dropout, slot);
     {
       const auto timed = phases_.scope(report::Phase::backward);
-      backward(micro, 0, dropout);
+      backward(given, micro, 0);
     }
-    embed_backward();
+    embed_backward(given);
   }
 
  private:
-  void prepare(const data::Batch& batch, std::size_t micro) {
+  model::MicroStep<T> prepare(const data::Batch& batch, std::size_t micro,
+                              const ops::DropoutKey& dropout, std::size_t slot) {
     const auto timed = phases_.scope(report::Phase::data);
     prepared_ = w_.objective->prepare(w_.context, batch, micro, false);
+    return {prepared_.rows, prepared_.pattern, dropout, slot};
   }
-  void embed(const ops::DropoutKey& dropout) {
+  void embed(const model::MicroStep<T>& given) {
     const auto timed = phases_.scope(report::Phase::forward);
-    w_.recursion.embed(w_.context, prepared_.rows, dropout);
+    w_.model.embed(w_.context, given);
   }
-  void advance(const ops::DropoutKey& dropout) {
+  void advance(const model::MicroStep<T>& given, std::size_t step) {
     const auto timed = phases_.scope(report::Phase::forward);
-    w_.recursion.advance(w_.context, prepared_.pattern, dropout);
+    w_.model.advance(w_.context, given, step);
   }
-  void backward(std::size_t micro, std::size_t step, const ops::DropoutKey& dropout) {
+  void backward(model::MicroStep<T>& given, std::size_t micro, std::size_t step) {
     const ops::Context& context = w_.context;
     const Vector<A> losses(w_.losses.data(), prepared_.scored.targets.extent(0));
     const Vector<const A> weights =
         step == 0 ? prepared_.weights : w_.objective->weights_of(context, step, prepared_, losses);
     if (w_.balances.extent(0) > 0)
-      w_.model.balance(context, balance_, Vector<A>(w_.balances.data() + micro, 1));
-    w_.model.loss_backward(context, w_.objective->head(), prepared_.scored, weights, losses);
+      given.balanced =
+          w_.model.balance(context, balance_, Vector<A>(w_.balances.data() + micro, 1));
+    w_.model.loss_backward(context, given, w_.objective->head(), prepared_.scored, weights, losses);
     const std::size_t slot = micro * w_.objective->steps() + step;
     ops::weighted_sum<A>(context, losses, weights, sum_of(w_, 0, slot));
     for (std::size_t part = 0; part < prepared_.parts.size(); ++part)
       if (prepared_.parts[part].step == step)
         ops::weighted_sum<A>(context, losses, prepared_.parts[part].weights,
                              sum_of(w_, 1 + part, slot));
-    w_.recursion.backward(context, prepared_.pattern, dropout);
+    w_.model.backward(context, given, step);
   }
-  void embed_backward() {
+  void embed_backward(const model::MicroStep<T>& given) {
     const auto timed = phases_.scope(report::Phase::backward);
-    w_.recursion.embed_backward(w_.context, prepared_.rows);
+    w_.model.embed_backward(w_.context, given);
   }
 
   workload::Workload<T>& w_;
@@ -101,18 +108,15 @@ void run_pipeline(workload::Workload<T>& w, std::size_t count, MicroSteps<T>& mi
   const std::size_t slots = std::min(count, share.stages - share.stage);
   std::vector<data::Batch> kept(slots);
   const auto backward = [&](std::size_t micro) {
-    w.model.select(micro % slots);
-    micro_steps.backward(kept[micro % slots], micro, dropout_of(micro));
+    micro_steps.backward(kept[micro % slots], micro, dropout_of(micro), micro % slots);
   };
   for (std::size_t micro = 0; micro < count; ++micro) {
     kept[micro % slots] = read();
-    w.model.select(micro % slots);
-    micro_steps.forward(kept[micro % slots], micro, dropout_of(micro));
+    micro_steps.forward(kept[micro % slots], micro, dropout_of(micro), micro % slots);
     if (micro >= ahead) backward(micro - ahead);
   }
   for (std::size_t micro = count - ahead; micro < count; ++micro) backward(micro);
   w.model.settle(w.context);
-  w.model.select(0);
 }
 
 /// Sums over the columns of a small device matrix, on the host.

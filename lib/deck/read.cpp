@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "deck/deck.hpp"
+#include "deck/choices.hpp"
 #include "deck/detail/assign.hpp"
 #include "deck/loaded_model.hpp"
 #include "deck/rules.hpp"
@@ -96,7 +96,7 @@ void apply_overrides(const std::vector<std::string>& overrides, Table& table, Er
 }
 
 std::int64_t default_ffn_hidden(const Model& m) {
-  if (m.activation != "swiglu") return 4 * m.hidden;
+  if (!gated(activation_of(m))) return 4 * m.hidden;
   return (8 * m.hidden / 3 + 63) / 64 * 64;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "generate/detail/check_tokens.hpp"
 
 namespace tern::generate {
@@ -24,16 +25,6 @@ std::size_t chunk_rows(std::size_t drawn, std::size_t vocabulary, std::size_t el
   constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
   constexpr std::size_t most = 1024;
   return std::min(most, model::head_chunk_rows(drawn, vocabulary, element_bytes, host));
-}
-
-/// head_rows: of the logits that tensor ranks gather at once.
-model::TransformerOptions options_for(std::size_t rows, std::size_t max_tokens,
-                                      std::size_t head_rows) {
-  model::TransformerOptions options{rows, 1};
-  options.training = false;
-  options.positions = max_tokens;
-  options.head_rows = head_rows;  // losses are not asked for
-  return options;
 }
 
 /// The host values must outlive the copy: until the next fence.
@@ -59,16 +50,15 @@ BlockSampler<T>::BlockSampler(const deck::Model& model, const model::ParameterTr
       rows_(pass_rows(batch, max_tokens, largest_block)),
       levels_(static_cast<std::size_t>(model.levels)),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
-      transformer_(
+      decoder_(
           model, tree, parameters,
-          options_for(
-              rows_, max_tokens,
-              tree.share().tensors > 1 ? chunk_rows(batch * largest_block, size_.V, sizeof(T)) : 1),
+          {rows_, max_tokens,
+           tree.share().tensors > 1 ? chunk_rows(batch * largest_block, size_.V, sizeof(T)) : 1},
           arena),
-      cache_(transformer_.layers(), batch, max_tokens, size_.K, size_.E, arena) {
+      cache_(decoder_.layers(), batch, max_tokens, size_.K, size_.E, arena) {
   TERN_REQUIRE(batch > 0 && largest_block > 0 && largest_block <= max_tokens,
                "batch {}, blocks of {}, {} tokens", batch, largest_block, max_tokens);
-  TERN_REQUIRE(model.position != "learned", "block sampling of a model with learned positions");
+  TERN_REQUIRE(deck::position_of(model) != deck::Position::learned, "block sampling of a model with learned positions");
   const std::size_t drawn = batch * largest_block;
   const std::size_t chunk = chunk_rows(drawn, size_.V, sizeof(T));
   integers_ = arena.vector<std::int32_t>("rows", Term::data, 4 * rows_);
@@ -253,26 +243,20 @@ Matrix<const T> BlockSampler<T>::run(const ops::Context& context, const detail::
   const ops::Pattern pattern =
       rows.table().pattern(upload(context, spans_, rows.table().spans()).data(),
                            upload(context, hulls_, rows.table().hulls()).data());
-  transformer_.reshape(S, R);
-  transformer_.embed_rows(context, 0, part(0), R, 0,
-                          levels_ > 0 ? part(rows.levels_at) : Vector<const std::int32_t>());
-  for (std::size_t layer = 0; layer < transformer_.layers(); ++layer) {
-    const Matrix<T> qkv = transformer_.project_qkv(context, layer);
-    transformer_.rotate_rows(context, 0, S, R, {0, part(rows.positions_at)});
-    cache_.store(context, layer, qkv.data() + H * E, size_.qkv, part(rows.places_at));
-    ops::attention_forward<T>(context,
-                              {.pattern = pattern,
-                               .scale = scale_,
-                               .q = heads_of(qkv, 0, S, R, H, E),
-                               .k = cache_.keys(layer, rows.first_slot(), S, rows.keys()),
-                               .v = cache_.values(layer, rows.first_slot(), S, rows.keys()),
-                               .out = heads_of(transformer_.attention_result(), 0, S, R, H, E),
-                               .lse = transformer_.lse()});
-    transformer_.end_block(context, layer, {});
-  }
+  const auto attend = [&](std::size_t layer, const auto& parameters, const auto& of) {
+    decoder_.attention().place_heads(context, parameters, of, {S, R},
+                                     {0, part(rows.positions_at)});
+    cache_.store(context, layer, of.qkv.data() + H * E, size_.qkv, part(rows.places_at));
+    ops::attention_forward<T>(context, pattern, scale_, heads_of(of.qkv, 0, S, R, H, E),
+                              cache_.keys(layer, rows.first_slot(), S, rows.keys()),
+                              cache_.values(layer, rows.first_slot(), S, rows.keys()),
+                              heads_of(of.result, 0, S, R, H, E), of.lse);
+  };
   ++work_.passes;
   work_.rows += N;
-  return transformer_.finish(context);
+  return decoder_.forward(
+      context, {S, R},
+      {{part(0), R, 0, levels_ > 0 ? part(rows.levels_at) : Vector<const std::int32_t>()}}, attend);
 }
 
 /// Unmasks what the block's pass unmasks.
@@ -317,7 +301,7 @@ Tokens BlockSampler<T>::draw_rows(const ops::Context& context, Matrix<const T> f
     const Matrix<T> logits = as_matrix(logits_.data(), n, size_.V);
     ops::embedding_forward<T>(context, Vector<const std::int32_t>(both.data() + first, n), finished,
                               {}, 1, 0, picked);  // a gather
-    transformer_.logits_of(context, picked, logits);
+    decoder_.logits_of(context, picked, logits);
     ops::sample<T>(context, options.sampling, logits, options.vocabulary,
                    Vector<const std::int32_t>(both.data() + M + first, n), 0,
                    Vector<std::int32_t>(drawn_.data() + first, n));

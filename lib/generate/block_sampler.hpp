@@ -21,7 +21,7 @@
 #include "generate/detail/block_cache.hpp"
 #include "generate/detail/block_sequence.hpp"
 #include "generate/detail/pass_rows.hpp"
-#include "model/transformer.hpp"
+#include "model/decoder.hpp"
 
 namespace tern::generate {
 
@@ -35,7 +35,7 @@ class BlockSampler {
                std::size_t largest_block, Arena& arena);
 
   /// Fills what is constant. Once, after the arena allocates.
-  void prepare(const ops::Context& context) { transformer_.prepare(context); }
+  void prepare(const ops::Context& context) { decoder_.prepare(context); }
 
   /// The tokens of each level of each prompt, whole blocks, filling included: [prompt][level].
   ///
@@ -98,7 +98,7 @@ class BlockSampler {
   std::size_t batch_, max_tokens_, largest_block_, rows_;
   std::size_t levels_;  // rows of the level embedding
   double scale_;
-  model::Transformer<T> transformer_;
+  model::Decoder<T> decoder_;
   detail::BlockCache<T> cache_;
   std::vector<Sequence> sequences_;  // of the batch, each at its slot of the cache
   Work work_;

@@ -4,19 +4,16 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "generate/detail/pass_buffers.hpp"
 #include "generate/detail/scheduler.hpp"
 
 namespace tern::generate {
 namespace {
 
-model::TransformerOptions transformer_options(const EngineOptions& options,
-                                              const model::Share& share) {
-  model::TransformerOptions result{options.batch + options.prefill_tokens, 1};
-  result.training = false;
-  result.positions = options.max_model_len;
-  result.head_rows = share.tensors > 1 ? options.batch : 1;  // of the logits that ranks gather
-  return result;
+model::DecoderOptions decoder_options(const EngineOptions& options, const model::Share& share) {
+  return {options.batch + options.prefill_tokens, options.max_model_len,
+          share.tensors > 1 ? options.batch : 1};
 }
 
 EngineOptions resolved(EngineOptions options, const deck::Model& model, std::size_t most_pages) {
@@ -25,7 +22,7 @@ EngineOptions resolved(EngineOptions options, const deck::Model& model, std::siz
         "&model inner_steps = {}: a recursive model is not served by the generation engine; use "
         "&generation prompt, whose generator runs it",
         model.inner_steps);
-  if (model.position == "learned" &&
+  if (deck::position_of(model) == deck::Position::learned &&
       options.max_model_len > static_cast<std::size_t>(model.context))
     user_error(
         "&generation max_model_len = {}, but the model has {} learned positions: set max_model_len "
@@ -61,10 +58,10 @@ Engine<T>::Engine(const deck::Model& model, const model::ParameterTree& tree,
       options_(resolved(options, model, most_pages(options))),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
       cap_(model.logit_cap),
-      learned_positions_(model.position == "learned"),
+      learned_positions_(deck::position_of(model) == deck::Position::learned),
       scheduler_(std::make_unique<detail::Scheduler>(options_, page_tokens, size_.V)),
-      transformer_(model, tree, parameters, transformer_options(options_, tree.share()), arena) {
-  for (std::size_t l = 0; l < transformer_.layers(); ++l) {
+      decoder_(model, tree, parameters, decoder_options(options_, tree.share()), arena) {
+  for (std::size_t l = 0; l < decoder_.layers(); ++l) {
     const auto request = [&](const char* name) {
       return arena.tensor3<T>(fmt::format("layer {}/{}", l, name), Term::cache, options_.pages,
                               size_.K, page_tokens * size_.E);
@@ -85,7 +82,7 @@ Engine<T>::~Engine() = default;
 
 template <class T>
 void Engine<T>::prepare(const ops::Context& context) {
-  transformer_.prepare(context);
+  decoder_.prepare(context);
 }
 
 template <class T>
@@ -113,42 +110,38 @@ std::vector<Answer> Engine<T>::step(const ops::Context& context) {
   return scheduler_->finish(buffers_->drawn(alike));
 }
 
+/// Only learned positions need to know where each segment stands.
 template <class T>
-void Engine<T>::embed(const ops::Context& context, const detail::Pass& pass) {
+std::vector<typename model::Decoder<T>::Run> Engine<T>::runs(const detail::Pass& pass) const {
   const Vector<const std::int32_t> tokens = buffers_->tokens();
-  if (!learned_positions_) return transformer_.embed_rows(context, 0, tokens, pass.rows(), 0);
+  if (!learned_positions_) return {{tokens, pass.rows()}};
+  std::vector<typename model::Decoder<T>::Run> result;
   for (const ops::Segment& s : pass.segments) {
-    const auto row = static_cast<std::size_t>(s.row), rows = static_cast<std::size_t>(s.rows);
-    transformer_.embed_rows(context, row, Vector<const std::int32_t>(tokens.data() + row, rows),
-                            rows, s.position);
+    const auto rows = static_cast<std::size_t>(s.rows);
+    result.push_back({Vector<const std::int32_t>(tokens.data() + s.row, rows), rows, s.position});
   }
+  return result;
 }
 
 template <class T>
 void Engine<T>::run(const ops::Context& context, const detail::Pass& pass) {
   buffers_->upload(context, pass);
   const ops::PagedRows rows = buffers_->rows();
-  transformer_.reshape(pass.rows(), 1);
-  embed(context, pass);
-  for (std::size_t l = 0; l < transformer_.layers(); ++l) {
-    const Matrix<T> fused =
-        transformer_.project_qkv(context, l, model::Transformer<T>::HeadNorm::later);
-    const Matrix<T> qkv(fused.data(), pass.rows(), size_.qkv);
-    const Matrix<T> result(transformer_.attention_result().data(), pass.rows(), size_.H * size_.E);
-    ops::paged_store<T>(context, rows, qkv, size_.H, transformer_.head_stage(l), cache_[l]);
-    ops::paged_attention<T>(context, rows, scale_, qkv, cache_[l], partial_, result);
-    transformer_.end_block(context, l, {});
-  }
-  if (!pass.drawn.empty()) draw(context, pass.drawn.size());
+  const auto attend = [&](std::size_t place, const auto& parameters, const auto& of) {
+    ops::paged_store<T>(context, rows, of.qkv, size_.H, decoder_.attention().head_stage(parameters),
+                        cache_[place]);
+    ops::paged_attention<T>(context, rows, scale_, of.qkv, cache_[place], partial_, of.result);
+  };
+  const Matrix<const T> finished = decoder_.forward(context, {pass.rows(), 1}, runs(pass), attend);
+  if (!pass.drawn.empty()) draw(context, finished, pass.drawn.size());
 }
 
 /// Only the rows whose next token is drawn go through the head.
 template <class T>
-void Engine<T>::draw(const ops::Context& context, std::size_t rows) {
-  const Matrix<const T> finished = transformer_.finish(context);
+void Engine<T>::draw(const ops::Context& context, Matrix<const T> finished, std::size_t rows) {
   const Matrix<T> picked(picked_.data(), rows, size_.D), logits(logits_.data(), rows, size_.V);
   ops::embedding_forward<T>(context, buffers_->drawn_rows(), finished, {}, 1, 0, picked);
-  transformer_.logits_of(context, picked, logits);
+  decoder_.logits_of(context, picked, logits);
   ops::cap_logits<T>(context, cap_, logits);
   ops::sample_rows<T>(context, options_.sampling, logits, options_.vocabulary, buffers_->ids(),
                       buffers_->numbers(), buffers_->results());

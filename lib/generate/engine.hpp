@@ -24,8 +24,8 @@
 #include <string>
 #include <vector>
 
-#include "model/transformer.hpp"
-#include "ops/ops.hpp"
+#include "model/decoder.hpp"
+#include "ops/serving.hpp"
 
 namespace tern::generate {
 
@@ -116,15 +116,15 @@ class Engine {
 
  private:
   void run(const ops::Context&, const detail::Pass&);
-  void embed(const ops::Context&, const detail::Pass&);
-  void draw(const ops::Context&, std::size_t rows);
+  std::vector<typename model::Decoder<T>::Run> runs(const detail::Pass&) const;
+  void draw(const ops::Context&, Matrix<const T> finished, std::size_t rows);
 
   model::Dimensions size_;
   EngineOptions options_;
   double scale_, cap_;
   bool learned_positions_;
   std::unique_ptr<detail::Scheduler> scheduler_;
-  model::Transformer<T> transformer_;
+  model::Decoder<T> decoder_;
   std::vector<ops::PagedCache<T>> cache_;  // one a layer
   Vector<Accumulate<T>> partial_;          // of attention
   Matrix<T> picked_;                       // (batch, D) finished rows that are drawn from

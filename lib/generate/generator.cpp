@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "generate/detail/check_tokens.hpp"
 
 namespace tern::generate {
@@ -11,17 +12,6 @@ namespace {
 
 std::size_t pass_rows(std::size_t batch, std::size_t max_tokens, std::size_t prefill_rows) {
   return std::max(batch, std::min(max_tokens, prefill_rows));
-}
-
-/// head_rows: of the logits that tensor ranks gather at once.
-model::TransformerOptions options_for(const deck::Model& model, std::size_t rows,
-                                      std::size_t max_tokens, std::size_t head_rows) {
-  model::TransformerOptions options{rows, 1};
-  options.passes = model::passes_of(model);
-  options.training = false;
-  options.positions = max_tokens;
-  options.head_rows = head_rows;  // losses are not asked for
-  return options;
 }
 
 }  // namespace
@@ -36,25 +26,24 @@ Generator<T>::Generator(const deck::Model& model, const model::ParameterTree& tr
       steps_(steps),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
       cap_(model.logit_cap),
-      transformer_(model, tree, parameters,
-                   options_for(model, pass_rows(batch, max_tokens, prefill_rows), max_tokens,
-                               tree.share().tensors > 1 ? batch : 1),
-                   arena),
-      recursion_(model, tree, parameters, transformer_, false, arena) {
+      decoder_(model, tree, parameters,
+               {pass_rows(batch, max_tokens, prefill_rows), max_tokens,
+                tree.share().tensors > 1 ? batch : 1},
+               arena) {
   TERN_REQUIRE(batch > 0 && max_tokens > 0 && steps > 0, "batch {}, max_tokens {}, steps {}", batch,
                max_tokens, steps);
-  if (model.position == "learned" && max_tokens > static_cast<std::size_t>(model.context))
+  if (deck::position_of(model) == deck::Position::learned && max_tokens > static_cast<std::size_t>(model.context))
     user_error(
         "{} tokens a sequence, but the model has {} learned positions: shorten the prompt or "
         "lower &generation max_tokens",
         max_tokens, model.context);
-  const std::size_t passes = steps * transformer_.passes();
-  for (std::size_t place = 0; place < passes * transformer_.layers(); ++place) {
+  const std::size_t passes = steps * model::passes_of(model);
+  for (std::size_t place = 0; place < passes * decoder_.layers(); ++place) {
     const std::string of_pass =
-        passes > 1 ? fmt::format("pass {}/", place / transformer_.layers()) : "";
+        passes > 1 ? fmt::format("pass {}/", place / decoder_.layers()) : "";
     const auto request = [&](const char* name) {
       return arena.matrix<T>(
-          fmt::format("{}layer {}/{}", of_pass, place % transformer_.layers(), name), Term::cache,
+          fmt::format("{}layer {}/{}", of_pass, place % decoder_.layers(), name), Term::cache,
           batch * max_tokens, size_.K * size_.E);
     };
     keys_.push_back(request("keys"));
@@ -85,14 +74,17 @@ Heads<T> Generator<T>::cached(const Matrix<T>& cache, const Run& run, std::size_
                                        size_.E, size_.E, 1));
 }
 
-/// Rotation, cache and attention of one run; the run's rows of qkv are (sequences, tokens).
+/// Cache and attention of one run; the run's rows of qkv are (sequences, tokens).
 template <class T>
-void Generator<T>::attend(const ops::Context& context, std::size_t cache, Matrix<T> qkv,
-                          const Run& run) {
+void Generator<T>::attend(const ops::Context& context, std::size_t cache,
+                          const typename model::Decoder<T>::AttentionParameters& parameters,
+                          const typename model::Decoder<T>::AttentionRows& of, const Run& run) {
   const std::size_t H = size_.H, K = size_.K, E = size_.E, rows = run.sequences * run.tokens;
-  transformer_.rotate_rows(context, run.row, run.sequences, run.tokens,
-                           {static_cast<int>(run.length)});
-  const Matrix<T> fused = as_matrix(qkv.data() + run.row * size_.qkv, rows, size_.qkv);
+  const Matrix<T> fused = as_matrix(of.qkv.data() + run.row * size_.qkv, rows, size_.qkv);
+  typename model::Decoder<T>::AttentionRows own{};
+  own.qkv = fused;
+  decoder_.attention().place_heads(context, parameters, own, {run.sequences, run.tokens},
+                                   {static_cast<int>(run.length)});
   const auto part = [&](std::size_t first, std::size_t heads) {
     return heads_of(fused, first * E, run.sequences, run.tokens, heads, E);
   };
@@ -105,40 +97,32 @@ void Generator<T>::attend(const ops::Context& context, std::size_t cache, Matrix
   };
   Kokkos::deep_copy(context.space, fresh(k), part(H, K));
   Kokkos::deep_copy(context.space, fresh(v), part(H + K, K));
-  const Matrix<T> result =
-      as_matrix(transformer_.attention_result().data() + run.row * H * E, rows, H * E);
+  const Matrix<T> result = as_matrix(of.result.data() + run.row * H * E, rows, H * E);
   ops::Pattern pattern;
   pattern.query_offset = static_cast<int>(run.length);
-  ops::attention_forward<T>(context, {.pattern = pattern,
-                                      .scale = scale_,
-                                      .q = part(0, H),
-                                      .k = k,
-                                      .v = v,
-                                      .out = heads_of(result, 0, run.sequences, run.tokens, H, E),
-                                      .lse = as_matrix(transformer_.lse().data() + run.row * H,
-                                                       run.sequences * H, run.tokens)});
+  ops::attention_forward<T>(context, pattern, scale_, part(0, H), k, v,
+                            heads_of(result, 0, run.sequences, run.tokens, H, E),
+                            as_matrix(of.lse.data() + run.row * H, run.sequences * H, run.tokens));
 }
 
 /// One forward pass over the rows of all runs, which extends their cached sequences.
 template <class T>
-void Generator<T>::pass(const ops::Context& context, const std::vector<std::int32_t>& tokens,
-                        const std::vector<Run>& runs) {
+Matrix<const T> Generator<T>::pass(const ops::Context& context,
+                                   const std::vector<std::int32_t>& tokens,
+                                   const std::vector<Run>& runs) {
   const HostVector<const std::int32_t> host(tokens.data(), tokens.size());
   Kokkos::deep_copy(context.space, Vector<std::int32_t>(tokens_.data(), tokens.size()), host);
-  transformer_.reshape(tokens.size(), 1);
+  std::vector<typename model::Decoder<T>::Run> rows;
   for (const Run& run : runs)
-    transformer_.embed_rows(
-        context, run.row,
-        Vector<const std::int32_t>(tokens_.data() + run.row, run.sequences * run.tokens),
-        run.tokens, static_cast<int>(run.length));
-  recursion_.begin(context);
-  const std::size_t places = transformer_.passes() * transformer_.layers();
-  for (std::size_t i = 0; i < steps_; ++i)
-    recursion_.advance(context, [&](std::size_t step, std::size_t place) {
-      const Matrix<T> qkv = transformer_.project_qkv(context, place);
-      for (const Run& run : runs) attend(context, step * places + place, qkv, run);
-      transformer_.end_block(context, place, {});
-    });
+    rows.push_back(
+        {Vector<const std::int32_t>(tokens_.data() + run.row, run.sequences * run.tokens),
+         run.tokens, static_cast<int>(run.length)});
+  return decoder_.forward(
+      context, {tokens.size(), 1}, rows,
+      [&](std::size_t place, const auto& parameters, const auto& of) {
+        for (const Run& run : runs) attend(context, place, parameters, of, run);
+      },
+      steps_);
 }
 
 template <class T>
@@ -148,11 +132,13 @@ void Generator<T>::prefill(const ops::Context& context, Sequence& sequence,
     const std::size_t rows = std::min(prefill_rows, prompt.size() - sequence.length);
     const auto first = prompt.begin() + static_cast<std::ptrdiff_t>(sequence.length);
     const std::vector<std::int32_t> piece(first, first + static_cast<std::ptrdiff_t>(rows));
-    pass(context, piece, {{0, sequence.slot, 1, rows, sequence.length}});
+    const Matrix<const T> finished =
+        pass(context, piece, {{0, sequence.slot, 1, rows, sequence.length}});
     sequence.length += rows;
     if (sequence.length == prompt.size())
-      transformer_.logits(context, rows - 1,
-                          as_matrix(logits_.data() + sequence.slot * size_.V, 1, size_.V));
+      decoder_.logits_of(
+          context, Matrix<const T>(finished.data() + (rows - 1) * size_.D, 1, size_.D),
+          as_matrix(logits_.data() + sequence.slot * size_.V, 1, size_.V));
     context.fence("prefill");  // `piece` must outlive its copy
   }
 }
@@ -170,8 +156,8 @@ void Generator<T>::decode(const ops::Context& context, const std::vector<Sequenc
       runs.push_back({tokens.size(), s.slot, 1, 1, s.length});
     tokens.push_back(s.next);
   }
-  pass(context, tokens, runs);
-  transformer_.logits(context, 0, as_matrix(logits_.data(), tokens.size(), size_.V));
+  const Matrix<const T> finished = pass(context, tokens, runs);
+  decoder_.logits_of(context, finished, as_matrix(logits_.data(), tokens.size(), size_.V));
   context.fence("decode");
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "model/recursion.hpp"
+#include "model/decoder.hpp"
 
 namespace tern::generate {
 
@@ -37,7 +37,7 @@ class Generator {
             std::size_t steps, Arena& arena);
 
   /// Fills what is constant. Once, after the arena allocates.
-  void prepare(const ops::Context& context) { transformer_.prepare(context); }
+  void prepare(const ops::Context& context) { decoder_.prepare(context); }
 
   /// The new tokens of each prompt, in the order of the prompts, of which there may be more than
   /// `batch`. A sequence ends after max_new tokens, before the stop token, or when it has
@@ -64,8 +64,11 @@ class Generator {
   void check(const std::vector<std::int32_t>& prompt, std::size_t number) const;
   void prefill(const ops::Context&, Sequence&, const std::vector<std::int32_t>& prompt);
   void decode(const ops::Context&, const std::vector<Sequence>&);
-  void pass(const ops::Context&, const std::vector<std::int32_t>& tokens, const std::vector<Run>&);
-  void attend(const ops::Context&, std::size_t cache, Matrix<T> qkv, const Run&);
+  Matrix<const T> pass(const ops::Context&, const std::vector<std::int32_t>& tokens,
+                       const std::vector<Run>&);
+  void attend(const ops::Context&, std::size_t cache,
+              const typename model::Decoder<T>::AttentionParameters&,
+              const typename model::Decoder<T>::AttentionRows&, const Run&);
   void sample(const ops::Context&, const GenerationOptions&, std::vector<Sequence>&,
               std::size_t drawn);
   Heads<T> cached(const Matrix<T>& cache, const Run&, std::size_t tokens) const;
@@ -73,8 +76,7 @@ class Generator {
   model::Dimensions size_;
   std::size_t batch_, max_tokens_, steps_;
   double scale_, cap_;
-  model::Transformer<T> transformer_;
-  model::Recursion<T> recursion_;
+  model::Decoder<T> decoder_;
   std::vector<Matrix<T>> keys_, values_;  // (batch * max_tokens, K E), one a pass and layer
   Matrix<T> logits_;                      // (batch, V), one row a sequence
   Vector<std::int32_t> tokens_;           // (max(batch, prefill_rows))

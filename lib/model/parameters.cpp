@@ -1,10 +1,8 @@
 #include "model/parameters.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
 #include "model/residence.hpp"
 #include "ops/ops.hpp"
 
@@ -19,46 +17,54 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-std::string layer_name(std::int64_t layer, const char* rest) {
-  return fmt::format("model/layers/{}/{}", layer, rest);
-}
-
-double embedding_std(const deck::Model& m) { return m.embed_std > 0 ? m.embed_std : m.init_std; }
-
-/// Each block adds two projections to the residual stream (GPT-2, section 2.3).
-double residual_std(const deck::Model& m) {
-  return m.init_scaled_residual ? m.init_std / std::sqrt(2.0 * m.layers) : m.init_std;
-}
-
 }  // namespace
 
 ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts, Division division,
                              const Share& share)
-    : share_(share), kv_heads_(size(model.kv_heads)) {
+    : share_(share), layers_(layers_of(model, share)), kv_heads_(size(model.kv_heads)) {
   TERN_REQUIRE(model.kv_heads > 0 && model.head_dim > 0 && model.ffn_hidden > 0,
                "the model is not resolved: kv_heads {}, head_dim {}, ffn_hidden {}", model.kv_heads,
                model.head_dim, model.ffn_hidden);
+  const std::vector<Declaration> declared = declare(model);
   unit_line_ = alignment * (division == Division::units ? parts : 1);
-  lay_out(model, parts);
+  lay_out(declared, parts);
   if (division != Division::whole_matrices || parts == 1) return;
   // The parts grow by what does not fit, until all does.
   part_ = std::max(span_ / parts, round_up(largest_, alignment));
-  for (lay_out(model, parts); span_ > parts * part_; lay_out(model, parts)) part_ = span_ / parts;
+  for (lay_out(declared, parts); span_ > parts * part_; lay_out(declared, parts))
+    part_ = span_ / parts;
   span_ = parts * part_;
 }
 
-void ParameterTree::lay_out(const deck::Model& model, std::size_t parts) {
+void ParameterTree::lay_out(const std::vector<Declaration>& declared, std::size_t parts) {
   parameters_.clear();
   index_.clear();
   units_.clear();
   span_ = 0;
   place_ = 0;
-  add_matrices(model);
+  for (const Declaration& part : declared) lay_out(part, true);
   begin_unit(-1);
   decayed_ = span_;
-  add_vectors(model);
+  for (const Declaration& part : declared) lay_out(part, false);
   span_ = round_up(span_, alignment * parts);
   units_.back().count = span_ - units_.back().first;
+}
+
+/// The matrices of a part, which are a unit, or its vectors. What is not here only takes its place.
+void ParameterTree::lay_out(const Declaration& part, bool matrices) {
+  bool begun = !matrices;
+  for (const Declaration::Bank& bank : part.banks()) {
+    if (bank.matrices() != matrices) continue;
+    const bool here = holds(bank.stages, part.layer());
+    if (!begun && (here || part.layer() < 0)) begin_unit(part.layer());
+    begun = true;
+    if (here && matrices && part.layer() >= 0) keep_together(bank);
+    for (const std::vector<Declared>& group : bank.groups) {
+      if (here) align();
+      for (const Declared& parameter : group) add(parameter, bank.stages, part.layer());
+    }
+    if (here) align();
+  }
 }
 
 void ParameterTree::begin_unit(std::int64_t layer) {
@@ -69,158 +75,73 @@ void ParameterTree::begin_unit(std::int64_t layer) {
 
 void ParameterTree::align() { span_ = round_up(span_, alignment); }
 
-/// Aligns, and if the current part has no room for the next `count` groups of `elements`, which
-/// follow each other at equal distances, moves them such that the next part begins with a group.
-void ParameterTree::keep_together(std::size_t elements, std::size_t count) {
-  if (!here_) return;
+/// Aligns, and if the current part of the span has no room for the groups of a bank, which follow
+/// each other at equal distances, moves them such that the next part begins with a group.
+void ParameterTree::keep_together(const Declaration::Bank& bank) {
   align();
-  const std::size_t group = round_up(elements, alignment);
-  largest_ = std::max(largest_, count * group);
+  std::size_t elements = 0;
+  for (const Declared& parameter : bank.groups.front()) elements += part_of(parameter).count;
+  const std::size_t group = round_up(elements, alignment), all = bank.groups.size() * group;
+  largest_ = std::max(largest_, all);
   if (part_ == 0) return;
   const std::size_t room = part_ - span_ % part_;
-  if (count * group > room) span_ += room % group;
+  if (all > room) span_ += room % group;
 }
 
-/// `shape` is the whole's. What is not here only takes its place.
-void ParameterTree::add(std::string name, std::vector<std::size_t> shape, double mean, double std,
-                        Held held) {
-  const std::uint64_t place = place_++;
-  if (!here_) return;
-  Parameter p{std::move(name), shape, span_, 1, mean, std, shape, {}, place};
-  p.first.assign(shape.size(), 0);
+/// This rank's part of a parameter, as if it stood where the span ends.
+Parameter ParameterTree::part_of(const Declared& d) const {
+  Parameter p{d.name, d.shape, span_, 1, d.initial.mean, d.initial.std, d.shape, {}, place_};
+  p.first.assign(d.shape.size(), 0);
   const auto cut = [&](std::size_t dimension, std::size_t part, std::size_t parts) {
-    TERN_REQUIRE(shape[dimension] % parts == 0, "'{}' of {} in {} parts", p.name, shape[dimension],
-                 parts);
+    TERN_REQUIRE(d.shape[dimension] % parts == 0, "'{}' of {} in {} parts", d.name,
+                 d.shape[dimension], parts);
     p.shape[dimension] /= parts;
     p.first[dimension] = part * p.shape[dimension];
   };
   const std::size_t rank = share_.tensor, ranks = share_.tensors;
-  if (held == Held::rows) cut(0, rank, ranks);
-  if (held == Held::columns) cut(1, rank, ranks);
-  if (held == Held::kv_rows) {
+  if (d.held == Held::rows) cut(0, rank, ranks);
+  if (d.held == Held::columns) cut(1, rank, ranks);
+  if (d.held == Held::kv_rows) {
     const std::size_t holders = std::max<std::size_t>(1, ranks / kv_heads_);
     cut(0, rank / holders, ranks / holders);
     p.counted = rank % holders == 0;
     if (holders > 1) p.summed = Summed::sharers;
   }
-  if (held == Held::whole || held == Held::whole_of_heads) p.counted = rank == 0;
-  if (held == Held::whole_of_heads && ranks > 1) p.summed = Summed::tensor;
+  if (d.held == Held::whole || d.held == Held::whole_of_heads) p.counted = rank == 0;
+  if (d.held == Held::whole_of_heads && ranks > 1) p.summed = Summed::tensor;
   for (const std::size_t extent : p.shape) p.count *= extent;
-  index_.emplace(p.name, parameters_.size());
-  span_ += p.count;
-  parameters_.push_back(std::move(p));
+  return p;
 }
 
-bool ParameterTree::holds_layer(const deck::Model& m, std::int64_t layer) const {
-  const Layers held = layers_of(m, share_);
-  return size(layer) >= held.first && size(layer) < held.end;
+void ParameterTree::add(const Declared& whole, Stages stages, std::int64_t layer) {
+  if (holds(stages, layer)) {
+    Parameter p = part_of(whole);
+    p.layer = layer;
+    if (stages == Stages::ends && share_.stages > 1) {
+      p.counted = share_.first();
+      p.summed = Summed::ends;
+    }
+    index_.emplace(p.name, parameters_.size());
+    span_ += p.count;
+    parameters_.push_back(std::move(p));
+  }
+  ++place_;
 }
 
-void ParameterTree::add_matrices(const deck::Model& m) {
-  const std::size_t D = size(m.hidden), F = size(m.ffn_hidden);
-  const std::size_t q = size(m.heads * m.head_dim), kv = size(m.kv_heads * m.head_dim);
-  const double std = m.init_std, residual = residual_std(m);
-  here_ = share_.first() || (share_.last() && m.tie_embeddings);
-  begin_unit(-1);
-  add("model/embed_tokens/weight", {size(m.vocabulary), D}, 0, embedding_std(m), Held::rows);
-  if (here_ && m.tie_embeddings && share_.stages > 1) {
-    parameters_.back().counted = share_.first();
-    parameters_.back().summed = Summed::ends;
+bool ParameterTree::holds(Stages stages, std::int64_t layer) const {
+  switch (stages) {
+    case Stages::of_layer:
+      return size(layer) >= layers_.first && size(layer) < layers_.end;
+    case Stages::first:
+      return share_.first();
+    case Stages::last:
+      return share_.last();
+    case Stages::ends:
+      return share_.first() || share_.last();
+    case Stages::all:
+      break;
   }
-  here_ = share_.first();
-  align();
-  if (m.position == "learned") add("model/embed_positions/weight", {size(m.context), D}, 0, std);
-  align();
-  if (m.levels > 0) add("model/embed_levels/weight", {size(m.levels), D}, 0, std);
-  for (std::int64_t l = 0; l < m.layers; ++l) {
-    here_ = holds_layer(m, l);
-    if (here_) begin_unit(l);
-    keep_together((q + 2 * kv) * D);
-    add(layer_name(l, "self_attn/q_proj/weight"), {q, D}, 0, std, Held::rows);
-    add(layer_name(l, "self_attn/k_proj/weight"), {kv, D}, 0, std, Held::kv_rows);
-    add(layer_name(l, "self_attn/v_proj/weight"), {kv, D}, 0, std, Held::kv_rows);
-    keep_together(D * q);
-    add(layer_name(l, "self_attn/o_proj/weight"), {D, q}, 0, residual, Held::columns);
-    if (m.experts > 0) {
-      add_experts(m, l);
-      continue;
-    }
-    keep_together((m.activation == "swiglu" ? 2 : 1) * F * D);
-    if (m.activation == "swiglu")
-      add(layer_name(l, "mlp/gate_proj/weight"), {F, D}, 0, std, Held::rows);
-    add(layer_name(l, "mlp/up_proj/weight"), {F, D}, 0, std, Held::rows);
-    keep_together(D * F);
-    add(layer_name(l, "mlp/down_proj/weight"), {D, F}, 0, residual, Held::columns);
-  }
-  here_ = share_.last();
-  if (!m.tie_embeddings) {
-    begin_unit(-1);
-    add("lm_head/weight", {size(m.vocabulary), D}, 0, std, Held::rows);
-  }
-  here_ = true;
-}
-
-void ParameterTree::add_experts(const deck::Model& m, std::int64_t layer) {
-  const std::size_t D = size(m.hidden), F = size(m.expert_hidden), X = size(m.experts);
-  const auto name = [&](std::size_t expert, const char* module) {
-    return layer_name(layer, fmt::format("mlp/experts/{}/{}/weight", expert, module).c_str());
-  };
-  keep_together(X * D);
-  add(layer_name(layer, "mlp/gate/weight"), {X, D}, 0, m.init_std);
-  keep_together(2 * F / share_.tensors * D, X);
-  for (std::size_t e = 0; e < X; ++e, align()) {
-    add(name(e, "gate_proj"), {F, D}, 0, m.init_std, Held::rows);
-    add(name(e, "up_proj"), {F, D}, 0, m.init_std, Held::rows);
-  }
-  keep_together(D * (F / share_.tensors), X);
-  for (std::size_t e = 0; e < X; ++e, align())
-    add(name(e, "down_proj"), {D, F}, 0, residual_std(m), Held::columns);
-}
-
-void ParameterTree::add_vectors(const deck::Model& m) {
-  const std::size_t D = size(m.hidden), E = size(m.head_dim), F = size(m.ffn_hidden);
-  const std::size_t q = size(m.heads) * E, kv = size(m.kv_heads) * E;
-  const auto norm = [&](const std::string& name) {
-    align();
-    add(name + "/weight", {D}, 1, 0);
-    align();
-    if (m.norm == "layernorm") add(name + "/bias", {D}, 0, 0);
-  };
-  for (std::int64_t l = 0; l < m.layers; ++l) {
-    here_ = holds_layer(m, l);
-    norm(layer_name(l, "input_layernorm"));
-    if (m.attention_bias) {
-      align();
-      add(layer_name(l, "self_attn/q_proj/bias"), {q}, 0, 0, Held::rows);
-      add(layer_name(l, "self_attn/k_proj/bias"), {kv}, 0, 0, Held::kv_rows);
-      add(layer_name(l, "self_attn/v_proj/bias"), {kv}, 0, 0, Held::kv_rows);
-      align();
-      add(layer_name(l, "self_attn/o_proj/bias"), {D}, 0, 0);
-    }
-    if (m.qk_norm) {
-      align();
-      add(layer_name(l, "self_attn/q_norm/weight"), {E}, 1, 0, Held::whole_of_heads);
-      align();
-      add(layer_name(l, "self_attn/k_norm/weight"), {E}, 1, 0, Held::whole_of_heads);
-    }
-    norm(layer_name(l, "post_attention_layernorm"));
-    if (m.ffn_bias) {
-      align();
-      if (m.activation == "swiglu") add(layer_name(l, "mlp/gate_proj/bias"), {F}, 0, 0, Held::rows);
-      add(layer_name(l, "mlp/up_proj/bias"), {F}, 0, 0, Held::rows);
-      align();
-      add(layer_name(l, "mlp/down_proj/bias"), {D}, 0, 0);
-    }
-  }
-  here_ = share_.last();
-  norm("model/norm");
-  here_ = true;
-  if (m.inner_steps == 0) return;
-  // They begin as a token's embedding does, to which they are added.
-  for (const char* state : {"model/initial_answer", "model/initial_latent"}) {
-    align();
-    add(state, {D}, 0, embedding_std(m));
-  }
+  return true;
 }
 
 const Parameter& ParameterTree::at(const std::string& name) const {

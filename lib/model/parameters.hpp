@@ -1,5 +1,6 @@
-/// The parameter tree: every parameter by the name Hugging Face Transformers gives it in Llama,
-/// with '/' for '.', laid out in one contiguous span.
+/// The parameter tree: every parameter that the parts of the model declare (declaration.hpp), by the
+/// name Hugging Face Transformers gives it in Llama, with '/' for '.', laid out in one contiguous
+/// span.
 ///
 /// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors]. Each
 /// of these is a unit: what fully sharded parameters are gathered by (residence.hpp). Within a
@@ -18,6 +19,7 @@
 #include "comm/comm.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
+#include "model/declaration.hpp"
 #include "model/share.hpp"
 #include "ops/context.hpp"
 
@@ -40,6 +42,7 @@ struct Parameter {
   std::vector<std::size_t> whole;  // shape in Transformers
   std::vector<std::size_t> first;  // where the part starts, per dimension
   std::uint64_t place;             // number in the whole model: key of the initial values
+  std::int64_t layer = -1;         // < 0: of none
   bool counted = true;  // of the ranks that hold this part, one counts and saves it: this one
   Summed summed = Summed::nobody;
   bool matrix() const { return shape.size() > 1; }
@@ -96,23 +99,19 @@ class ParameterTree {
   std::vector<Stretch> counted() const;
 
  private:
-  /// How tensor ranks hold a parameter.
-  enum class Held { whole, whole_of_heads, rows, columns, kv_rows };
-  void add(std::string name, std::vector<std::size_t> shape, double mean, double std,
-           Held held = Held::whole);
-  void align();
-  void keep_together(std::size_t elements, std::size_t count = 1);
-  void add_experts(const deck::Model& model, std::int64_t layer);
-  void lay_out(const deck::Model& model, std::size_t parts);
+  void lay_out(const std::vector<Declaration>& declared, std::size_t parts);
+  void lay_out(const Declaration& part, bool matrices);
   void begin_unit(std::int64_t layer);
-  void add_matrices(const deck::Model& model);
-  void add_vectors(const deck::Model& model);
-  bool holds_layer(const deck::Model& model, std::int64_t layer) const;
+  void align();
+  void keep_together(const Declaration::Bank& bank);
+  Parameter part_of(const Declared& whole) const;
+  void add(const Declared& whole, Stages stages, std::int64_t layer);
+  bool holds(Stages stages, std::int64_t layer) const;
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string, std::size_t> index_;
   Share share_;
+  Layers layers_;  // of this stage
   std::size_t kv_heads_;
-  bool here_ = true;         // what is added next belongs to this stage
   std::uint64_t place_ = 0;  // of what is added next
   std::size_t span_ = 0, decayed_ = 0;
   std::size_t part_ = 0;     // length of a part that cuts no matrix; 0: cuts are free

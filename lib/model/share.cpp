@@ -5,34 +5,30 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "model/declaration.hpp"
 
 namespace tern::model {
 namespace {
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-struct Divided {
-  const char* name;
-  std::int64_t count;
-};
-
-/// Whether `tensor` ranks can divide the model; `why`, unless null, is told what stands against it.
-bool divides(const deck::Model& m, std::int64_t tensor, std::vector<std::string>* why) {
+/// Whether `tensor` ranks can divide the numbers; `why`, unless null, is told what stands against it.
+bool divides(const std::vector<Divided>& numbers, std::int64_t tensor,
+             std::vector<std::string>* why) {
   bool possible = true;
-  const auto against = [&](const std::string& text) {
+  for (const Divided& d : numbers) {
+    if (d.count % tensor == 0 || (d.shared && tensor % d.count == 0)) continue;
     possible = false;
-    if (why) why->push_back(text);
-  };
-  const Divided ffn = m.experts > 0 ? Divided{"expert_hidden", m.expert_hidden}
-                                    : Divided{"ffn_hidden", m.ffn_hidden};
-  for (const Divided& d : {Divided{"heads", m.heads}, ffn, Divided{"vocabulary", m.vocabulary}})
-    if (d.count % tensor != 0)
-      against(fmt::format("&model {} = {} is no multiple of it (nearest: {}{})", d.name, d.count,
-                          d.count > tensor ? fmt::format("{} or ", d.count / tensor * tensor) : "",
-                          (d.count / tensor + 1) * tensor));
-  if (m.kv_heads % tensor != 0 && tensor % m.kv_heads != 0)
-    against(
-        fmt::format("&model kv_heads = {} is neither a multiple nor a divisor of it", m.kv_heads));
+    if (!why) continue;
+    if (d.shared)
+      why->push_back(
+          fmt::format("&model {} = {} is neither a multiple nor a divisor of it", d.name, d.count));
+    else
+      why->push_back(fmt::format(
+          "&model {} = {} is no multiple of it (nearest: {}{})", d.name, d.count,
+          d.count > tensor ? fmt::format("{} or ", d.count / tensor * tensor) : "",
+          (d.count / tensor + 1) * tensor));
+  }
   return possible;
 }
 
@@ -53,11 +49,12 @@ std::size_t sharers(const deck::Model& model, std::size_t tensors) {
 }
 
 void check_division(const deck::Model& model, std::int64_t tensor, std::int64_t pipeline) {
+  const std::vector<Divided> numbers = divided(model);
   std::vector<std::string> why;
-  if (!divides(model, tensor, &why)) {
+  if (!divides(numbers, tensor, &why)) {
     std::vector<std::int64_t> work;
     for (std::int64_t ranks = 1; ranks <= 64; ranks *= 2)
-      if (divides(model, ranks, nullptr)) work.push_back(ranks);
+      if (divides(numbers, ranks, nullptr)) work.push_back(ranks);
     user_error("&parallel tensor = {}: {}; this model takes tensor = {}", tensor,
                fmt::join(why, ", "), fmt::join(work, ", "));
   }

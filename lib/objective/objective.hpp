@@ -52,7 +52,7 @@ class Objective {
                               bool evaluating) = 0;
   virtual ops::HeadOptions head() const = 0;
 
-  // A recursive model takes steps, each of which is scored (model/recursion.hpp).
+  // A recursive model takes steps, each of which is scored (model/transformer.hpp).
   virtual std::size_t steps() const { return 1; }
   /// Weights (M) of a step after the first, from the losses (M) of the step before.
   virtual Vector<const Accumulate<T>> weights_of(const ops::Context&, std::size_t step,

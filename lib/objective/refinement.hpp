@@ -1,5 +1,5 @@
 /// Recursive refinement with deep supervision (after TRM, Jolicoeur-Martineau, arXiv 2510.04871, on
-/// next-token prediction). A recursive model (model/recursion.hpp) answers S = &objective
+/// next-token prediction). A recursive model (model/transformer.hpp) answers S = &objective
 /// supervision_steps times, each time from the answer before; L_s is the mean loss over the tokens
 /// of answer s. The training loss is
 ///

@@ -9,7 +9,7 @@ namespace tern::optimizer {
 namespace {
 
 bool is_block_matrix(const model::Parameter& p) {
-  return p.matrix() && p.name.starts_with("model/layers/");
+  return p.matrix() && p.layer >= 0;
 }
 
 /// The scale of a step by the matrix's shape: so that steps of different shapes do alike (Jordan),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "plan/detail/ranks.hpp"
 #include "plan/detail/rows.hpp"
 #include "plan/devices.hpp"

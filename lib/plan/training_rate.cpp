@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "model/share.hpp"
 #include "objective/refinement.hpp"
@@ -45,7 +46,7 @@ class Stage {
     kv_heads_ = std::max(1.0, number(m_.kv_heads) / extents.tensor);
     ffn_ = number(m_.experts > 0 ? m_.experts_per_token * m_.expert_hidden : m_.ffn_hidden) /
            extents.tensor;
-    up_ = m_.activation == "swiglu" ? 2 * ffn_ : ffn_;
+    up_ = gated(deck::activation_of(m_)) ? 2 * ffn_ : ffn_;
     const bool spans = deck::kind_of(deck).diffuses || contents.samples > 1;
     attention_ = {rows_ * heads_, seen_keys(deck, contents), number(layout.tokens),
                   number(m_.head_dim), spans};
@@ -109,7 +110,7 @@ class Stage {
   StepTime block() const {
     StepTime time = forward();
     time += backward();
-    if (deck_.precision.recompute == "block") time += again();
+    if (deck::recomputes(deck_.precision)) time += again();
     if (extents_.tensor > 1)
       time.exchange +=
           op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, extents_.tensor, 4);
@@ -157,12 +158,12 @@ class Stage {
   /// Rotation and norms of heads, each `rotated` and `normed` times over queries and keys.
   double heads(double rotated, double normed) const {
     const double bytes = rows_ * (heads_ + kv_heads_) * number(m_.head_dim) * op_.bytes();
-    return (m_.position == "rope" ? op_.pass(rotated * bytes) : 0) +
+    return (deck::position_of(m_) == deck::Position::rope ? op_.pass(rotated * bytes) : 0) +
            (m_.qk_norm ? op_.pass(normed * bytes, 3) : 0);
   }
   /// Bytes of the activation, of which gated ones read or write twice as much on one side.
-  double gate(double gated, double plain) const {
-    return (m_.activation == "swiglu" ? gated : plain) * rows_ * ffn_ * op_.bytes();
+  double gate(double with_gate, double plain) const {
+    return (gated(deck::activation_of(m_)) ? with_gate : plain) * rows_ * ffn_ * op_.bytes();
   }
 
   /// Logits are made in chunks, read for the loss, and become gradients in place.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "deck/choices.hpp"
+
 namespace tern::workload {
 namespace {
 
@@ -14,7 +16,7 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
   generate::EngineOptions options;
   options.batch = size_of(g.batch);
   options.max_model_len = size_of(g.max_model_len);
-  if (deck.model.position == "learned")
+  if (deck::position_of(deck.model) == deck::Position::learned)
     options.max_model_len = std::min(options.max_model_len, size_of(deck.model.context));
   options.prefill_tokens = size_of(g.prefill_tokens);
   options.prefix_cache = g.prefix_cache;

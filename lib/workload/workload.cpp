@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "objective/refinement.hpp"
@@ -117,9 +118,8 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
                                               const model::Share& share) {
   model::TransformerOptions options{layout.per_rank, layout.tokens};
   options.training = deck.campaign.task == "train";
-  options.recompute = deck.precision.recompute == "block";
+  options.recompute = deck::recomputes(deck.precision);
   options.positions = static_cast<std::size_t>(deck.model.context);
-  options.passes = model::passes_of(deck.model);
   if (options.training)  // a micro-step's way to the last stage and back
     options.in_flight = std::min(layout.accumulation, share.stages - share.stage);
   options.fp8 = deck.precision.compute == "fp8";  // generation, of few rows, stays in bf16
@@ -145,7 +145,6 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
       parameters(make_parameters<T>(deck, tree, mesh.data(), arena)),
       model(deck.model, tree, parameters, transformer_options(deck, layout, tree.share()), arena),
-      recursion(deck.model, tree, parameters, model, deck.campaign.task == "train", arena),
       objective(objective::make_objective<T>(
           deck, {layout.per_rank, layout.tokens, layout.accumulation}, arena)),
       losses(arena.vector<A>("losses", Term::workspace, scored_rows(deck, layout))),

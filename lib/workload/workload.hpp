@@ -7,7 +7,7 @@
 #include "comm/mesh.hpp"
 #include "generate/block_sampler.hpp"
 #include "generate/generator.hpp"
-#include "model/recursion.hpp"
+#include "model/transformer.hpp"
 #include "objective/objective.hpp"
 #include "optimizer/optimizer.hpp"
 
@@ -49,7 +49,6 @@ struct Workload {
   ops::Context context;
   model::Parameters<T> parameters;
   model::Transformer<T> model;
-  model::Recursion<T> recursion;
   std::unique_ptr<objective::Objective<T>> objective;
   std::optional<optimizer::Optimizer<T>> optimizer;  // task = 'train' only
   std::optional<generate::Generator<T>> generator;   // causal, unless &generation samples = 0

@@ -181,20 +181,12 @@ Tokens greedy_by_whole_steps(const deck::Model& m, std::size_t steps, std::uint6
   const model::ParameterTree tree(m);
   for (std::size_t i = 0; i < count; ++i) {
     model::TransformerOptions options{1, text.size()};
-    options.passes = model::passes_of(m);
     test::Harness<double> whole(m, options);
     whole.parameters->initialize(whole.context, whole.tree, seed);
     whole.set_batch(text, text);
-    const auto request = [&](Arena& arena) {
-      return model::Recursion<double>(m, whole.tree, *whole.parameters, *whole.transformer, true,
-                                      arena);
-    };
-    Arena measure;
-    request(measure);
-    Arena arena(measure.bytes());
-    model::Recursion<double> recursion = request(arena);
-    recursion.embed(whole.context, {whole.tokens});
-    for (std::size_t s = 0; s < steps; ++s) recursion.advance(whole.context, whole.pattern);
+    whole.transformer->embed(whole.context, whole.micro());
+    for (std::size_t s = 0; s < steps; ++s)
+      whole.transformer->advance(whole.context, whole.micro(), s);
     whole.transformer->logits(whole.context, 0, whole.logit_rows);
     const std::vector<double> logits = test::download(whole.logit_rows);
     const auto last = logits.end() - static_cast<std::ptrdiff_t>(m.vocabulary);

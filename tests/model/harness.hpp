@@ -136,14 +136,14 @@ class Harness {
   }
 
   std::vector<double> logits(const ops::DropoutKey& dropout = {}) {
-    transformer->forward(context, {tokens}, pattern, dropout);
+    transformer->forward(context, micro(dropout));
     transformer->logits(context, 0, logit_rows);
     return download(logit_rows);
   }
 
   double loss() {
-    transformer->forward(context, {tokens}, pattern);
-    transformer->loss(context, head, {{}, targets}, losses);
+    transformer->forward(context, micro());
+    transformer->loss(context, micro(), head, {{}, targets}, losses);
     weigh_experts();
     return mean_loss() + balance_term();
   }
@@ -152,14 +152,19 @@ class Harness {
   /// model's router_loss takes part in training.
   double step(const ops::DropoutKey& dropout = {}) {
     Kokkos::deep_copy(parameters->gradient, A(0));
-    transformer->forward(context, {tokens}, pattern, dropout);
-    transformer->loss_backward(context, head, {{}, targets}, weights, losses);
-    weigh_experts();
-    for (std::size_t l = transformer->layers(); l-- > 0;)
-      transformer->block_backward(context, l, pattern, dropout);
-    transformer->embed_backward(context, {tokens, order});
+    model::MicroStep<T> given = micro(dropout);
+    transformer->forward(context, given);
+    transformer->loss_backward(context, given, head, {{}, targets}, weights, losses);
+    given.balanced = weigh_experts();
+    transformer->backward(context, given);
+    transformer->embed_backward(context, given);
     context.fence("step");
     return mean_loss() + balance_term();
+  }
+
+  /// The batch that was set.
+  model::MicroStep<T> micro(const ops::DropoutKey& dropout = {}) const {
+    return {{tokens, order}, pattern, dropout};
   }
 
   /// What the balance of experts adds to the loss; in training.
@@ -207,8 +212,9 @@ class Harness {
                                 static_cast<std::size_t>(description.vocabulary));
   }
 
-  void weigh_experts() {
-    if (balance.extent(0) > 0) transformer->balance(context, description.router_loss, balance);
+  Vector<const A> weigh_experts() {
+    if (balance.extent(0) == 0) return {};
+    return transformer->balance(context, description.router_loss, balance);
   }
 
   double mean_loss() const {

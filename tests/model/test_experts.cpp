@@ -111,11 +111,10 @@ TEST(Experts, StepWithoutBalanceAfterOneWithItHasNoGradientOfIt) {
   model.set_random_batch(9);
   const auto without = [&] {
     Kokkos::deep_copy(model.parameters->gradient, 0);
-    model.transformer->forward(model.context, {model.tokens}, model.pattern);
-    model.transformer->loss_backward(model.context, model.head, {{}, model.targets}, model.weights,
-                                     model.losses);
-    for (std::size_t l = model.transformer->layers(); l-- > 0;)
-      model.transformer->block_backward(model.context, l, model.pattern, {});
+    model.transformer->forward(model.context, model.micro());
+    model.transformer->loss_backward(model.context, model.micro(), model.head, {{}, model.targets},
+                                     model.weights, model.losses);
+    model.transformer->backward(model.context, model.micro());
     model.context.fence("step");
     return test::download(model.parameters->gradient);
   };

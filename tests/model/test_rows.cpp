@@ -1,5 +1,6 @@
 // With products made row by row alike, a row of a pass has the same bits whatever rows are beside
 // it, through all of a block and the head.
+#include "model/decoder.hpp"
 #include "model/harness.hpp"
 
 namespace tern {
@@ -12,27 +13,25 @@ class Rows {
     request(m, arena_);
     context_.row_invariant = true;
     parameters_->initialize(context_, tree_, 3);
-    transformer_->prepare(context_);
+    decoder_->prepare(context_);
   }
 
   /// (rows, V): the logits' bits.
   std::vector<float> logits(const std::vector<std::int32_t>& tokens) {
     const std::size_t N = tokens.size();
     test::upload(tokens, Vector<std::int32_t>(tokens_.data(), N));
-    transformer_->reshape(N, 1);
-    transformer_->embed_rows(context_, 0, Vector<const std::int32_t>(tokens_.data(), N), 1, 0);
-    for (std::size_t l = 0; l < transformer_->layers(); ++l) {
-      const Matrix<float> qkv = transformer_->project_qkv(context_, l);
+    const auto copy_queries = [&](std::size_t, const auto& parameters, const auto& of) {
+      decoder_->attention().place_heads(context_, parameters, of, {N, 1}, {});
       context_.fence("test");
       const std::size_t width = size_.H * size_.E;
       for (std::size_t n = 0; n < N; ++n)
-        Kokkos::deep_copy(Vector<float>(transformer_->attention_result().data() + n * width, width),
-                          Vector<float>(qkv.data() + n * size_.qkv, width));
-      transformer_->end_block(context_, l, {});
-    }
-    transformer_->finish(context_);
+        Kokkos::deep_copy(Vector<float>(of.result.data() + n * width, width),
+                          Vector<float>(of.qkv.data() + n * size_.qkv, width));
+    };
+    const Matrix<const float> finished = decoder_->forward(
+        context_, {N, 1}, {{Vector<const std::int32_t>(tokens_.data(), N), 1}}, copy_queries);
     const Matrix<float> result(logits_.data(), N, size_.V);
-    transformer_->logits(context_, 0, result);
+    decoder_->logits_of(context_, finished, result);
     context_.fence("test");
     const std::vector<double> all = test::download(result);
     return {all.begin(), all.end()};
@@ -50,9 +49,7 @@ class Rows {
   void request(const deck::Model& m, Arena& arena) {
     context_ = ops::make_context(arena, false, "portable");
     parameters_.emplace(tree_, model::Holds::inference, arena);
-    model::TransformerOptions options{most, 1};
-    options.training = false;
-    transformer_.emplace(m, tree_, *parameters_, options, arena);
+    decoder_.emplace(m, tree_, *parameters_, model::DecoderOptions{most, 1, most}, arena);
     tokens_ = arena.vector<std::int32_t>("tokens", Term::data, most);
     logits_ = arena.matrix<float>("logits", Term::workspace, most, size_.V);
   }
@@ -62,7 +59,7 @@ class Rows {
   Arena arena_;
   ops::Context context_;
   std::optional<model::Parameters<float>> parameters_;
-  std::optional<model::Transformer<float>> transformer_;
+  std::optional<model::Decoder<float>> decoder_;
   Vector<std::int32_t> tokens_;
   Matrix<float> logits_;
 };

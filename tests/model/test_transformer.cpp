@@ -149,12 +149,11 @@ TEST(Accumulation, GradientsAddUpOverMicroSteps) {
   randomize(model, 61);
   model.step();
   const std::vector<double> once = test::download(model.parameters->gradient);
-  model.transformer->forward(model.context, {model.tokens}, model.pattern);
-  model.transformer->loss_backward(model.context, model.head, {{}, model.targets}, model.weights,
-                                   model.losses);
-  for (std::size_t l = model.transformer->layers(); l-- > 0;)
-    model.transformer->block_backward(model.context, l, model.pattern, {});
-  model.transformer->embed_backward(model.context, {model.tokens, model.order});
+  model.transformer->forward(model.context, model.micro());
+  model.transformer->loss_backward(model.context, model.micro(), model.head, {{}, model.targets},
+                                   model.weights, model.losses);
+  model.transformer->backward(model.context, model.micro());
+  model.transformer->embed_backward(model.context, model.micro());
   std::vector<double> half = test::download(model.parameters->gradient);
   for (double& g : half) g /= 2;
   EXPECT_LT(test::relative_error(half, once), 1e-14);
@@ -186,11 +185,11 @@ TEST(Scored, SomeRowsAreAllRowsWithTheOthersIgnored) {
       const Vector<double> losses(model.losses.data(), scored.targets.extent(0));
       const Vector<double> of_rows(model.weights.data(), scored.targets.extent(0));
       Kokkos::deep_copy(model.parameters->gradient, 0);
-      model.transformer->forward(model.context, {model.tokens}, model.pattern);
-      model.transformer->loss_backward(model.context, model.head, scored, of_rows, losses);
-      for (std::size_t l = model.transformer->layers(); l-- > 0;)
-        model.transformer->block_backward(model.context, l, model.pattern, {});
-      model.transformer->embed_backward(model.context, {model.tokens, model.order});
+      const model::MicroStep<double> given = model.micro();
+      model.transformer->forward(model.context, given);
+      model.transformer->loss_backward(model.context, given, model.head, scored, of_rows, losses);
+      model.transformer->backward(model.context, given);
+      model.transformer->embed_backward(model.context, given);
       model.context.fence("step");
       return test::download(losses);
     };
@@ -207,9 +206,9 @@ TEST(Scored, SomeRowsAreAllRowsWithTheOthersIgnored) {
     EXPECT_LT(test::distance(test::download(some.parameters->gradient),
                              test::download(all.parameters->gradient)),
               1e-13);
-    all.transformer->loss(all.context, all.head, {{}, all.targets}, all.losses, of_all);
-    some.transformer->loss(some.context, some.head, scored, Vector<double>(some.losses.data(), M),
-                           best);
+    all.transformer->loss(all.context, all.micro(), all.head, {{}, all.targets}, all.losses, of_all);
+    some.transformer->loss(some.context, some.micro(), some.head, scored,
+                           Vector<double>(some.losses.data(), M), best);
     some.context.fence("loss");
     for (std::size_t m = 0; m < M; ++m) {
       const auto row = static_cast<std::size_t>(rows[m]);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "model/harness.hpp"
-#include "model/recursion.hpp"
 #include "objective/batches.hpp"
 #include "objective/objective.hpp"
 
@@ -75,6 +74,11 @@ class Pass {
     return run(batch, true);
   }
 
+  static model::MicroStep<T> micro(const objective::Prepared<T>& prepared,
+                                   const ops::DropoutKey& dropout = {}) {
+    return {prepared.rows, prepared.pattern, dropout};
+  }
+
   /// Score of batches as an evaluation makes it.
   objective::Score evaluate(const std::vector<data::Batch>& batches) {
     std::vector<double> sums(objective->sums(), 0);
@@ -82,10 +86,11 @@ class Pass {
       const objective::Prepared<T> prepared = objective->prepare(context, batch, 0, true);
       const std::size_t scored = prepared.scored.targets.extent(0);
       const Vector<std::int32_t> best(best_.data(), scored);
-      recursion->embed(context, prepared.rows);
+      const model::MicroStep<T> given = micro(prepared);
+      transformer->embed(context, given);
       for (std::size_t s = 0; s < objective->evaluated_steps(false); ++s) {
-        recursion->advance(context, prepared.pattern);
-        transformer->loss(context, objective->head(), prepared.scored, losses(prepared), best);
+        transformer->advance(context, given, s);
+        transformer->loss(context, given, objective->head(), prepared.scored, losses(prepared), best);
         std::vector<std::int32_t> likeliest;
         for (const double token : download(best))
           likeliest.push_back(static_cast<std::int32_t>(token));
@@ -111,7 +116,6 @@ class Pass {
   ops::Context context;
   std::optional<model::Parameters<T>> parameters;
   std::optional<model::Transformer<T>> transformer;
-  std::optional<model::Recursion<T>> recursion;
   std::unique_ptr<objective::Objective<T>> objective;
   std::vector<double> parts;
 
@@ -135,13 +139,11 @@ class Pass {
     model::TransformerOptions options{rows_, positions_};
     options.positions = static_cast<std::size_t>(deck_.model.context);
     options.scored = scored < all ? scored : 0;
-    options.passes = model::passes_of(deck_.model);
     options.recompute = deck_.precision.recompute == "block";
     options.head_rows = 7;  // several chunks
     context = ops::make_context(from, true, "auto");
     parameters.emplace(tree, model::Holds::training, from);
     transformer.emplace(deck_.model, tree, *parameters, options, from);
-    recursion.emplace(deck_.model, tree, *parameters, *transformer, true, from);
     objective = objective::make_objective<T>(deck_, objective::Shape{rows_, positions_, 1}, from);
     losses_ = from.template vector<A>("losses", Term::data, scored);
     best_ = from.template vector<std::int32_t>("best", Term::data, scored);
@@ -157,22 +159,24 @@ class Pass {
     Vector<const A> weights = prepared.weights;
     double total = objective->constant();
     parts.assign(prepared.parts.size(), 0);
-    recursion->embed(context, prepared.rows);
+    const model::MicroStep<T> given = micro(prepared);
+    transformer->embed(context, given);
     for (std::size_t s = 0; s < objective->steps(); ++s) {
-      recursion->advance(context, prepared.pattern);
+      transformer->advance(context, given, s);
       if (s > 0) weights = objective->weights_of(context, s, prepared, of_rows);
       if (with_backward) {
-        transformer->loss_backward(context, objective->head(), prepared.scored, weights, of_rows);
-        recursion->backward(context, prepared.pattern);
+        transformer->loss_backward(context, given, objective->head(), prepared.scored, weights,
+                                   of_rows);
+        transformer->backward(context, given, s);
       } else {
-        transformer->loss(context, objective->head(), prepared.scored, of_rows);
+        transformer->loss(context, given, objective->head(), prepared.scored, of_rows);
       }
       total += dot(of_rows, weights);
       for (std::size_t part = 0; part < parts.size(); ++part)
         if (prepared.parts[part].step == s)
           parts[part] = dot(of_rows, prepared.parts[part].weights);
     }
-    if (with_backward) recursion->embed_backward(context, prepared.rows);
+    if (with_backward) transformer->embed_backward(context, given);
     context.fence("pass");
     return total;
   }

@@ -24,13 +24,13 @@ class HeldLoss {
     const Kokkos::View<double*, Kokkos::LayoutRight, DeviceMemory> own("losses", rows);
     const Vector<double> losses = own;
     double total = pass_.objective->constant();
-    pass_.recursion->embed(pass_.context, prepared.rows);
+    pass_.transformer->embed(pass_.context, Pass<double>::micro(prepared));
     for (std::size_t step = 0; step < pass_.objective->steps(); ++step) {
       if (step > 0 && !hold) {
         restore(answers_[step - 1], pass_.transformer->finished(last));
         restore(latents_[step - 1], pass_.transformer->finished(last - 1));
       }
-      pass_.recursion->advance(pass_.context, prepared.pattern);
+      pass_.transformer->advance(pass_.context, Pass<double>::micro(prepared), step);
       if (hold) {
         const auto weights =
             step == 0 ? prepared.weights
@@ -39,7 +39,8 @@ class HeldLoss {
         answers_.push_back(test::download(pass_.transformer->finished(last)));
         latents_.push_back(test::download(pass_.transformer->finished(last - 1)));
       }
-      pass_.transformer->loss(pass_.context, pass_.objective->head(), prepared.scored, losses);
+      pass_.transformer->loss(pass_.context, Pass<double>::micro(prepared),
+                              pass_.objective->head(), prepared.scored, losses);
       const std::vector<double> of_rows = test::download(losses);
       for (std::size_t row = 0; row < rows; ++row) total += weights_[step][row] * of_rows[row];
     }
@@ -160,10 +161,10 @@ TEST(Refinement, DropoutDrawsAnewInEveryStepAndPass) {
   key.probability = 0.4, key.seed = 3, key.step = 1;
   const auto states = [&](const ops::DropoutKey& dropout) {
     std::vector<std::vector<double>> found;
-    pass.recursion->embed(pass.context, prepared.rows, dropout);
-    for (int step = 0; step < 2; ++step)
-      found.push_back(
-          test::download(pass.recursion->advance(pass.context, prepared.pattern, dropout)));
+    const model::MicroStep<float> given = Pass<float>::micro(prepared, dropout);
+    pass.transformer->embed(pass.context, given);
+    for (std::size_t step = 0; step < 2; ++step)
+      found.push_back(test::download(pass.transformer->advance(pass.context, given, step)));
     return found;
   };
   EXPECT_EQ(states(key), states(key));

@@ -1,3 +1,4 @@
+#include "deck/detail/choices.hpp"
 #include "deck/detail/table.hpp"
 
 namespace tern::deck::detail {
@@ -27,7 +28,7 @@ void describe(Group& group, Model& m) {
       .at_least(2)
       .at_most(1 << 24);
   group.add("activation", m.activation, "of the feed-forward layer")
-      .one_of({"swiglu", "gelu", "relu2"});
+      .one_of(activation_kinds);
   group
       .add("experts", m.experts,
            "feed-forward layers that a router chooses from (Qwen3-MoE); 0: one, for all tokens")
@@ -52,13 +53,13 @@ void describe(Group& group, Model& m) {
       .at_least(0)
       .at_most(64);
   group.add("norm", m.norm, "normalization before attention, feed-forward layer and head")
-      .one_of({"rmsnorm", "layernorm"});
+      .one_of(norms);
   group.add("norm_eps", m.norm_eps, "added to the variance in norms").above(0).below(1);
   group.add("qk_norm", m.qk_norm, "RMSNorm of each query and key head, as in Qwen3");
   group.add("attention_bias", m.attention_bias, "biases in the attention's projections");
   group.add("ffn_bias", m.ffn_bias, "biases in the feed-forward layer");
   group.add("position", m.position, "how the order of tokens enters")
-      .one_of({"rope", "learned", "none"});
+      .one_of(positions);
   group.add("rope_base", m.rope_base, "base of the rotary frequencies").above(1);
   group.add("tie_embeddings", m.tie_embeddings, "the head uses the embedding's matrix");
   group.add("levels", m.levels, "rows of a learned level embedding; 0: none; hdp has 3")

@@ -1,3 +1,4 @@
+#include "deck/detail/choices.hpp"
 #include "deck/detail/table.hpp"
 #include "deck/rules.hpp"
 
@@ -182,7 +183,7 @@ void describe(Group& group, Precision& p) {
   group
       .add("recompute", p.recompute,
            "block: keep block inputs only, run each block again in backward")
-      .one_of({"none", "block"});
+      .one_of(recomputations);
 }
 
 void describe(Group& group, Parallel& p) {

@@ -33,6 +33,12 @@ class Field {
   Field& one_of(std::initializer_list<const char*> list) {
     return choices.assign(list.begin(), list.end()), *this;
   }
+  /// The names of a list of choices (deck/detail/choices.hpp).
+  template <class Choices>
+  Field& one_of(const Choices& list) {
+    for (const auto& choice : list) choices.emplace_back(choice.name);
+    return *this;
+  }
   Field& may_hold_lines() { return lines = true, *this; }
 
   std::string name, help, units;

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "ops/ops.hpp"
+#include "model/block/norm.hpp"
+#include "ops/vocabulary.hpp"
 
 namespace tern::model::detail {
 namespace {
@@ -19,6 +20,28 @@ Matrix<V> rows_of(const Matrix<V>& m, std::size_t first, std::size_t count) {
 }
 
 }  // namespace
+
+Declaration declare_head(const deck::Model& m) {
+  Declaration d(Stages::last);
+  const auto D = static_cast<std::size_t>(m.hidden), V = static_cast<std::size_t>(m.vocabulary);
+  if (!m.tie_embeddings) d.add({"lm_head/weight", {V, D}, {0, m.init_std}, Held::rows});
+  declare_norm(m, "model/norm", d);
+  return d;
+}
+
+template <class T>
+Linear<T> Head<T>::bind(const deck::Model& m, const Binder<T>& binder) {
+  return binder.linear({m.tie_embeddings ? "model/embed_tokens" : "lm_head"});
+}
+
+template <class T>
+void Head<T>::request_exchange(Arena& arena, std::size_t rows, std::size_t ranks,
+                               std::size_t vocabulary, bool training) {
+  figures = arena.tensor3<A>("figures of rows", Term::workspace, ranks, rows, ops::row_figures);
+  lse = arena.vector<A>("log sums of rows", Term::workspace, rows);
+  if (!training)
+    gathered = arena.vector<T>("gathered logits", Term::workspace, rows * vocabulary);
+}
 
 template <class T>
 template <class Body>
@@ -52,13 +75,7 @@ void Head<T>::loss(const ops::Context& context, const Links<T>& links,
       for_each_chunk(context, links, options, x, targets, losses, best,
                      [](std::size_t, std::size_t, const Matrix<T>&) {});
     else
-      ops::head_loss_forward<T>(context, {.options = options,
-                                          .x = x,
-                                          .w = map.weight,
-                                          .targets = targets,
-                                          .logits = logits,
-                                          .losses = losses,
-                                          .best = best});
+      ops::head_loss_forward<T>(context, options, x, map.weight, targets, logits, losses, best);
   }
   links.from_last(context, losses.data(), losses.size() * sizeof(A));
   if (best.extent(0) > 0) links.from_last(context, best.data(), best.size() * sizeof(std::int32_t));
@@ -70,15 +87,8 @@ void Head<T>::loss_backward(const ops::Context& context, const Links<T>& links,
                             Vector<const std::int32_t> targets, Vector<const A> weights,
                             Vector<A> losses, Matrix<T> dx) const {
   if (!divided(links))
-    return ops::head_loss_backward<T>(context, {.options = options,
-                                                .x = x,
-                                                .w = map.weight,
-                                                .targets = targets,
-                                                .weights = weights,
-                                                .logits = logits,
-                                                .losses = losses,
-                                                .dx = dx,
-                                                .dw = map.dweight});
+    return ops::head_loss_backward<T>(context, options, x, map.weight, targets, weights, logits,
+                                      losses, dx, map.dweight);
   for_each_chunk(context, links, options, x, targets, losses, {},
                  [&](std::size_t row, std::size_t n, const Matrix<T>& chunk) {
                    ops::row_gradients<T>(context, options, first, part_of(targets, row, n),

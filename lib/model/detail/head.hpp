@@ -2,16 +2,24 @@
 /// tensor ranks divide the vocabulary, each has its columns of the logits, and the ranks tell each
 /// other four numbers a row (ops/vocabulary.hpp); of a pipeline the last stage alone computes.
 #pragma once
-#include "model/detail/layer.hpp"
+#include "model/declaration.hpp"
+#include "model/detail/binder.hpp"
 #include "model/detail/links.hpp"
-#include "model/layer_state.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::model::detail {
 
+/// Final norm and head; tied embeddings have declared the latter.
+Declaration declare_head(const deck::Model& model);
+
 template <class T>
 struct Head {
   using A = Accumulate<T>;
+
+  static Linear<T> bind(const deck::Model&, const Binder<T>&);
+  /// Where tensor ranks bring the parts of a chunk of `rows` logits together.
+  void request_exchange(Arena&, std::size_t rows, std::size_t ranks, std::size_t vocabulary,
+                        bool training);
 
   Linear<T> map;       // (W, D), of another stage than the last empty
   std::size_t first;   // of the W tokens that are here

@@ -1,4 +1,4 @@
-#include "model/detail/layer.hpp"
+#include "model/detail/binder.hpp"
 
 #include "base/error.hpp"
 #include "model/residence.hpp"
@@ -59,6 +59,13 @@ Linear<T> Binder<T>::linear(const std::vector<std::string>& modules) const {
 }
 
 template <class T>
+Linear<T> Binder<T>::summed(const std::string& module) const {
+  Linear<T> result = linear({module});
+  if (tree_.share().tensor > 0) result.bias = {};
+  return result;
+}
+
+template <class T>
 GroupedLinear<T> Binder<T>::grouped(const std::string& at, std::size_t experts,
                                     const std::vector<std::string>& modules) const {
   const auto expert = [&](std::size_t e) {
@@ -99,32 +106,6 @@ template <class T>
 std::pair<Vector<const T>, Vector<Accumulate<T>>> Binder<T>::vector(const std::string& name) const {
   const std::size_t count = tree_.at(name).count;
   return {values(name, count), gradients(name, count)};
-}
-
-template <class T>
-Layer<T> Binder<T>::layer(const deck::Model& model, std::size_t index) const {
-  const std::string at = fmt::format("model/layers/{}/", index);
-  const std::string attention = at + "self_attn/", ffn = at + "mlp/";
-  Layer<T> result;
-  result.norm_attention = gain(at + "input_layernorm");
-  result.norm_ffn = gain(at + "post_attention_layernorm");
-  result.qkv = linear({attention + "q_proj", attention + "k_proj", attention + "v_proj"});
-  result.output = linear({attention + "o_proj"});
-  result.norm_q = gain(attention + "q_norm");
-  result.norm_k = gain(attention + "k_norm");
-  if (model.experts > 0) {
-    const auto experts = static_cast<std::size_t>(model.experts);
-    result.router = linear({ffn + "gate"});
-    result.expert_up = grouped(ffn + "experts", experts, {"gate_proj", "up_proj"});
-    result.expert_down = grouped(ffn + "experts", experts, {"down_proj"});
-    return result;
-  }
-  result.up = model.activation == "swiglu" ? linear({ffn + "gate_proj", ffn + "up_proj"})
-                                           : linear({ffn + "up_proj"});
-  result.down = linear({ffn + "down_proj"});
-  // Their results are added up over tensor ranks, and the bias once.
-  if (tree_.share().tensor > 0) result.output.bias = result.down.bias = {};
-  return result;
 }
 
 template class Binder<float>;

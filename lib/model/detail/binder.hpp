@@ -1,4 +1,4 @@
-/// Views of one layer's parameters and gradients in the spans of Parameters.
+/// Views of parameters and gradients in the spans of Parameters.
 #pragma once
 #include <string>
 
@@ -29,16 +29,6 @@ struct Gain {
   Vector<Accumulate<T>> dgain, dbias;  // (D)
 };
 
-template <class T>
-struct Layer {
-  Gain<T> norm_attention, norm_ffn;
-  Linear<T> qkv, output;                    // ((H + 2K) E, D), (D, H E)
-  Gain<T> norm_q, norm_k;                   // (E), empty without q/k norm
-  Linear<T> up, down;                       // (2F or F, D), (D, F); empty with experts:
-  Linear<T> router;                         // (X, D)
-  GroupedLinear<T> expert_up, expert_down;  // (2F, D), (D, F)
-};
-
 /// Cuts views out of the spans. A view of something the tree lacks is empty.
 template <class T>
 class Binder {
@@ -48,13 +38,14 @@ class Binder {
 
   /// The map made of the named modules ("model/layers/0/self_attn/q_proj"), which lie side by side.
   Linear<T> linear(const std::vector<std::string>& modules) const;
+  /// A map whose results are added up over tensor ranks: the first one adds the bias.
+  Linear<T> summed(const std::string& module) const;
   /// The maps of all experts at AT/0/, AT/1/, ..., each made of the named modules.
   GroupedLinear<T> grouped(const std::string& at, std::size_t experts,
                            const std::vector<std::string>& modules) const;
   Gain<T> gain(const std::string& module) const;
   /// A parameter by its whole name, and its gradient.
   std::pair<Vector<const T>, Vector<Accumulate<T>>> vector(const std::string& name) const;
-  Layer<T> layer(const deck::Model& model, std::size_t index) const;
 
  private:
   Vector<const T> values(const std::string& name, std::size_t count) const;

@@ -1,0 +1,28 @@
+/// The activations of feed-forward layers, one line each: the deck's choices, the shapes of
+/// parameters and the operations follow from it.
+#pragma once
+#include <array>
+#include <string_view>
+
+namespace tern {
+
+enum class Activation { swiglu, gelu, relu2 };  // Shazeer 2020; tanh form, as GPT-2; So et al. 2021
+
+struct ActivationKind {
+  Activation kind;
+  const char* name;
+  bool gated;  // takes [gate | up], twice as wide as its result
+};
+inline constexpr std::array activation_kinds = {
+    ActivationKind{Activation::swiglu, "swiglu", true},
+    ActivationKind{Activation::gelu, "gelu", false},
+    ActivationKind{Activation::relu2, "relu2", false},
+};
+
+constexpr bool gated(Activation activation) {
+  for (const ActivationKind& one : activation_kinds)
+    if (one.kind == activation) return one.gated;
+  return false;
+}
+
+}  // namespace tern

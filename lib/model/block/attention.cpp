@@ -1,0 +1,180 @@
+#include "model/block/attention.hpp"
+
+#include <cmath>
+
+#include "deck/choices.hpp"
+
+namespace tern::model {
+
+void declare_attention(const deck::Model& m, const std::string& at, Declaration& d) {
+  const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+  const std::size_t D = size(m.hidden), E = size(m.head_dim);
+  const std::size_t q = size(m.heads) * E, kv = size(m.kv_heads) * E;
+  d.linear({{at + "q_proj", q, Held::rows},
+            {at + "k_proj", kv, Held::kv_rows},
+            {at + "v_proj", kv, Held::kv_rows}},
+           D, {0, m.init_std}, m.attention_bias);
+  d.linear({{at + "o_proj", D, Held::columns}}, q, initial_residual(m), m.attention_bias);
+  if (!m.qk_norm) return;
+  d.add({at + "q_norm/weight", {E}, {1, 0}, Held::whole_of_heads});
+  d.add({at + "k_norm/weight", {E}, {1, 0}, Held::whole_of_heads});
+}
+
+std::vector<Divided> divided_of_attention(const deck::Model& m) {
+  return {{"heads", m.heads}, {"kv_heads", m.kv_heads, true}};
+}
+
+template <class T>
+Attention<T>::Attention(const deck::Model& model, const Share& share, const Common<T>& common)
+    : common_(common),
+      size_(model, share),
+      eps_(model.norm_eps),
+      scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
+      rope_base_(model.rope_base),
+      rope_(deck::position_of(model) == deck::Position::rope),
+      qk_norm_(model.qk_norm) {}
+
+template <class T>
+typename Attention<T>::Parameters Attention<T>::bind(const Binder<T>& binder,
+                                                     const std::string& at) {
+  return {binder.linear({at + "q_proj", at + "k_proj", at + "v_proj"}), binder.summed(at + "o_proj"),
+          binder.gain(at + "q_norm"), binder.gain(at + "k_norm")};
+}
+
+// ---- memory ----
+
+template <class T>
+typename Attention<T>::Saved Attention<T>::request(Arena& arena, const std::string& label,
+                                                   const Sequences& sequences) const {
+  const std::size_t N = sequences.rows(), H = size_.H, K = size_.K, E = size_.E;
+  const auto matrix = [&](const char* name, std::size_t columns) {
+    return arena.matrix<T>(label + name, Term::activations, N, columns);
+  };
+  Saved s;
+  s.qkv = matrix("/qkv", size_.qkv);
+  if (qk_norm_) {
+    s.q_saved = matrix("/q_saved", H * E);
+    s.k_saved = matrix("/k_saved", K * E);
+    s.rstd_q = arena.vector<A>(label + "/rstd_q", Term::activations, N * H);
+    s.rstd_k = arena.vector<A>(label + "/rstd_k", Term::activations, N * K);
+  }
+  s.result = matrix("/attention", H * E);
+  s.lse = arena.matrix<A>(label + "/lse", Term::activations, sequences.batch * H, sequences.tokens);
+  return s;
+}
+
+template <class T>
+typename Attention<T>::Saved Attention<T>::narrow(const Saved& whole,
+                                                  const Sequences& sequences) const {
+  const std::size_t N = sequences.rows();
+  Saved s = whole;
+  for (Matrix<T>* m : {&s.qkv, &s.q_saved, &s.k_saved, &s.result}) *m = detail::narrow_rows(*m, N);
+  s.rstd_q = detail::narrow_rows(s.rstd_q, N * size_.H);
+  s.rstd_k = detail::narrow_rows(s.rstd_k, N * size_.K);
+  s.lse = as_matrix(whole.lse.data(), sequences.batch * size_.H, sequences.tokens);
+  return s;
+}
+
+template <class T>
+void Attention<T>::carve_workspace(detail::Carver<T>& carver, const Sequences& sequences) {
+  dresult_ = carver.matrix(sequences.rows(), size_.H * size_.E);
+  dqkv_ = carver.matrix(sequences.rows(), size_.qkv);
+}
+
+template <class T>
+void Attention<T>::request_workspace(Arena& arena, const Sequences& sequences) {
+  delta_ = arena.matrix<A>("attention delta", Term::workspace, sequences.batch * size_.H,
+                           sequences.tokens);
+}
+
+template <class T>
+void Attention<T>::request_table(Arena& arena, std::size_t positions) {
+  if (rope_) rotary_ = arena.matrix<A>("rotary table", Term::activations, positions, size_.E);
+}
+
+template <class T>
+void Attention<T>::prepare(const ops::Context& context) const {
+  if (rope_) ops::rotary_table<A>(context, rope_base_, rotary_);
+}
+
+template <class T>
+std::vector<MapShape> Attention<T>::maps() const {
+  return {{size_.D, size_.qkv}, {size_.H * size_.E, size_.D}};
+}
+
+// ---- forward ----
+
+template <class T>
+void Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
+                           Matrix<const T> x, const Attend& attend,
+                           const Residual<T>& residual) const {
+  common_.multiply(context, p.qkv, x, s.qkv);
+  attend(p, s);
+  residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
+    common_.multiply_add(context, p.output, s.result, added, to);
+  });
+}
+
+template <class T>
+void Attention<T>::attend(const ops::Context& context, const Parameters& p, const Saved& s,
+                        const Mask& mask) const {
+  const std::size_t H = size_.H, K = size_.K;
+  const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
+    return part(fused, first, heads, mask.sequences);
+  };
+  place_heads(context, p, s, mask.sequences, {0, mask.positions});
+  ops::attention_forward<T>(context, mask.pattern, scale_, part_of(s.qkv, 0, H),
+                            part_of(s.qkv, H, K), part_of(s.qkv, H + K, K),
+                            part_of(s.result, 0, H), s.lse);
+}
+
+template <class T>
+void Attention<T>::place_heads(const ops::Context& context, const Parameters& p, const Saved& s,
+                               const Sequences& sequences, const ops::Positions& at) const {
+  if (qk_norm_) {
+    ops::head_norm_forward<T>(context, part(s.qkv, 0, size_.H, sequences), p.norm_q.gain, eps_,
+                              s.q_saved, s.rstd_q);
+    ops::head_norm_forward<T>(context, part(s.qkv, size_.H, size_.K, sequences), p.norm_k.gain,
+                              eps_, s.k_saved, s.rstd_k);
+  }
+  rotate(context, s.qkv, sequences, at, ops::Direction::forward);
+}
+
+template <class T>
+void Attention<T>::rotate(const ops::Context& context, Matrix<T> qkv, const Sequences& sequences,
+                          const ops::Positions& at, ops::Direction direction) const {
+  if (rope_)
+    ops::rotary<T>(context, part(qkv, 0, size_.H + size_.K, sequences), rotary_, at, direction);
+}
+
+// ---- backward ----
+
+template <class T>
+void Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+                            Matrix<const T> x, const Mask& mask, Matrix<const T> dbranch,
+                            Matrix<T> dx) const {
+  const std::size_t H = size_.H, K = size_.K;
+  const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
+    return part(fused, first, heads, mask.sequences);
+  };
+  common_.multiply_backward(context, p.output, dbranch, s.result, dresult_);
+  ops::attention_backward<T>(context, mask.pattern, scale_, part_of(s.qkv, 0, H),
+                             part_of(s.qkv, H, K), part_of(s.qkv, H + K, K),
+                             part_of(s.result, 0, H), part_of(dresult_, 0, H), s.lse, delta_,
+                             part_of(dqkv_, 0, H), part_of(dqkv_, H, K), part_of(dqkv_, H + K, K));
+  rotate(context, dqkv_, mask.sequences, {0, mask.positions}, ops::Direction::backward);
+  if (qk_norm_) {
+    ops::head_norm_backward<T>(context, part_of(dqkv_, 0, H), s.q_saved, p.norm_q.gain, s.rstd_q,
+                               p.norm_q.dgain, common_.partial);
+    ops::head_norm_backward<T>(context, part_of(dqkv_, H, K), s.k_saved, p.norm_k.gain, s.rstd_k,
+                               p.norm_k.dgain, common_.partial);
+  }
+  common_.multiply_backward(context, p.qkv, dqkv_, x, dx);
+  common_.links.sum(context, dx);
+}
+
+template class Attention<float>;
+template class Attention<double>;
+template class Attention<bf16>;
+
+}  // namespace tern::model

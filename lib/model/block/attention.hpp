@@ -1,0 +1,95 @@
+/// Attention of grouped queries: fused q, k and v projections, optional RMSNorm of each query and
+/// key head (Qwen3), rotation, softmax attention, output projection.
+///
+/// Tensor ranks hold whole heads (share.hpp).
+#pragma once
+#include <functional>
+
+#include "model/block/common.hpp"
+#include "model/declaration.hpp"
+#include "model/detail/narrow.hpp"
+#include "model/dimensions.hpp"
+
+namespace tern::model {
+
+/// At "model/layers/0/self_attn/".
+void declare_attention(const deck::Model& model, const std::string& at, Declaration& d);
+std::vector<Divided> divided_of_attention(const deck::Model& model);
+
+/// The attention mask of a pass, and where its rows stand.
+struct Mask {
+  Sequences sequences;
+  ops::Pattern pattern;
+  Vector<const std::int32_t> positions = {};  // (N); empty: 0, 1, ... in each sequence
+};
+
+template <class T>
+class Attention {
+  using A = Accumulate<T>;
+
+ public:
+  struct Parameters {
+    Linear<T> qkv, output;   // ((H + 2K) E, D), (D, H E)
+    Gain<T> norm_q, norm_k;  // (E), empty without q/k norm
+  };
+  /// Of forward, for backward. Beside it backward needs x.
+  struct Saved {
+    Matrix<T> qkv;               // (N, (H + 2K) E), normed and rotated
+    Matrix<T> q_saved, k_saved;  // (N, H E), (N, K E), before q/k norm; or empty
+    Vector<A> rstd_q, rstd_k;    // (N H), (N K); empty without q/k norm
+    Matrix<T> result;            // (N, H E)
+    Matrix<A> lse;               // (B H, T)
+  };
+  /// From products to `result` of the saved: attend(), or a generator's way over its cache.
+  using Attend = std::function<void(const Parameters&, const Saved&)>;
+
+  Attention(const deck::Model& model, const Share& share, const Common<T>& common);
+  static Parameters bind(const Binder<T>& binder, const std::string& at);
+  Saved request(Arena& arena, const std::string& label, const Sequences& sequences) const;
+  Saved narrow(const Saved& whole, const Sequences& sequences) const;
+  /// Workspace of backward; what is carved may be overwritten between backwards.
+  void request_workspace(Arena& arena, const Sequences& sequences);
+  void carve_workspace(detail::Carver<T>& carver, const Sequences& sequences);
+  /// Fills the rotary table. Once, after the arena allocates.
+  void prepare(const ops::Context& context) const;
+  /// `positions`: rows of the rotary table.
+  void request_table(Arena& arena, std::size_t positions);
+  std::vector<MapShape> maps() const;
+
+  /// From x (N, D).
+  void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
+               const Attend& attend, const Residual<T>& residual) const;
+  /// Norm of heads, rotation and attention within the pass.
+  void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
+  /// Norm of heads and rotation to the rows' positions alone.
+  void place_heads(const ops::Context&, const Parameters&, const Saved&, const Sequences&,
+                   const ops::Positions&) const;
+  /// dx (N, D), which may be x, from the branch's gradient (N, D).
+  void backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
+                const Mask&, Matrix<const T> dbranch, Matrix<T> dx) const;
+
+  /// Norm and rotation, for operations that do them on the way into a cache.
+  ops::HeadStage<T> head_stage(const Parameters& p) const {
+    return {p.norm_q.gain, p.norm_k.gain, eps_, rotary_};
+  }
+
+ private:
+  /// Queries, keys or values of a fused buffer.
+  Heads<T> part(const Matrix<T>& fused, std::size_t first_head, std::size_t heads,
+                const Sequences& s) const {
+    return heads_of(fused, first_head * size_.E, s.batch, s.tokens, heads, size_.E);
+  }
+  void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&,
+              ops::Direction) const;
+
+  const Common<T>& common_;
+  Dimensions size_;
+  double eps_, scale_, rope_base_;
+  bool rope_, qk_norm_;
+  Matrix<A> rotary_;      // (positions, E), empty without rope
+  Matrix<T> dresult_;     // (N, H E)
+  Matrix<T> dqkv_;        // (N, (H + 2K) E)
+  Matrix<A> delta_;       // (B H, T)
+};
+
+}  // namespace tern::model

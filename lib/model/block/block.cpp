@@ -1,0 +1,145 @@
+#include "model/block/block.hpp"
+
+#include <fmt/format.h>
+
+namespace tern::model {
+
+std::string block_name(std::int64_t layer) { return fmt::format("model/layers/{}/", layer); }
+
+void declare_block(const deck::Model& m, const std::string& at, Declaration& d) {
+  declare_norm(m, at + "input_layernorm", d);
+  declare_attention(m, at + "self_attn/", d);
+  declare_norm(m, at + "post_attention_layernorm", d);
+  if (m.experts > 0)
+    declare_experts(m, at + "mlp/", d);
+  else
+    declare_mlp(m, at + "mlp/", d);
+}
+
+std::vector<Divided> divided_of_block(const deck::Model& m) {
+  std::vector<Divided> all = divided_of_attention(m);
+  for (const Divided& one : m.experts > 0 ? divided_of_experts(m) : divided_of_mlp(m))
+    all.push_back(one);
+  return all;
+}
+
+template <class T>
+Block<T>::Block(const deck::Model& model, const Share& share, const Common<T>& common)
+    : attention(model, share, common),
+      experts(model, share, common),
+      common_(common),
+      has_experts_(model.experts > 0),
+      norm_(model, common),
+      mlp_(model, share, common) {}
+
+template <class T>
+typename Block<T>::Parameters Block<T>::bind(const Binder<T>& binder, const std::string& at) const {
+  Parameters p;
+  p.norm_attention = binder.gain(at + "input_layernorm");
+  p.attention = attention.bind(binder, at + "self_attn/");
+  p.norm_feed_forward = binder.gain(at + "post_attention_layernorm");
+  if (has_experts_)
+    p.experts = experts.bind(binder, at + "mlp/");
+  else
+    p.mlp = mlp_.bind(binder, at + "mlp/");
+  return p;
+}
+
+// ---- memory ----
+
+template <class T>
+typename Block<T>::Saved Block<T>::request(Arena& arena, const std::string& label,
+                                           const Sequences& sequences, bool training) const {
+  const std::size_t N = sequences.rows(), D = attention.maps()[0].inputs;
+  const auto stream = [&](const char* name) {
+    return arena.matrix<T>(label + name, Term::activations, N, D);
+  };
+  Saved s;
+  s.normed_attention = stream("/normed_attention");
+  s.norm_attention = norm_.request(arena, label + "/norm_attention", N);
+  s.attention = attention.request(arena, label, sequences);
+  if (training) s.middle = stream("/middle");
+  s.normed_feed_forward = training ? stream("/normed_ffn") : s.normed_attention;
+  s.norm_feed_forward =
+      training ? norm_.request(arena, label + "/norm_ffn", N) : s.norm_attention;
+  if (has_experts_)
+    s.experts = experts.request(arena, label, N);
+  else
+    s.mlp = mlp_.request(arena, label, N);
+  return s;
+}
+
+template <class T>
+typename Block<T>::Saved Block<T>::narrow(const Saved& whole, const Sequences& sequences) const {
+  const std::size_t N = sequences.rows();
+  Saved s = whole;
+  for (Matrix<T>* m : {&s.input, &s.normed_attention, &s.middle, &s.normed_feed_forward})
+    *m = detail::narrow_rows(*m, N);
+  s.norm_attention = norm_.narrow(whole.norm_attention, N);
+  s.norm_feed_forward = norm_.narrow(whole.norm_feed_forward, N);
+  s.attention = attention.narrow(whole.attention, sequences);
+  if (has_experts_)
+    s.experts = experts.narrow(whole.experts, N);
+  else
+    s.mlp = mlp_.narrow(whole.mlp, N);
+  return s;
+}
+
+template <class T>
+void Block<T>::request_workspace(Arena& arena, const Sequences& sequences, std::size_t places,
+                                 bool training) {
+  if (has_experts_) experts.request_workspace(arena, sequences.rows(), places, training);
+  if (training) attention.request_workspace(arena, sequences);
+}
+
+template <class T>
+std::vector<MapShape> Block<T>::maps() const {
+  std::vector<MapShape> all = attention.maps();
+  for (const MapShape& map : has_experts_ ? experts.maps() : mlp_.maps()) all.push_back(map);
+  return all;
+}
+
+// ---- forward and backward ----
+
+template <class T>
+void Block<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
+                       const Attend& attend, const BlockDropout& dropout, Matrix<T> output) const {
+  norm_.forward(context, p.norm_attention, s.norm_attention, s.input, s.normed_attention);
+  attention.forward(context, p.attention, s.attention, s.normed_attention, attend,
+                    {s.input, s.middle, dropout.attention});
+  norm_.forward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, s.normed_feed_forward);
+  const Residual<T> residual{s.middle, output, dropout.feed_forward};
+  if (has_experts_)
+    experts.forward(context, p.experts, s.experts, s.normed_feed_forward, residual);
+  else
+    mlp_.forward(context, p.mlp, s.mlp, s.normed_feed_forward, residual);
+}
+
+template <class T>
+void Block<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+                        const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
+                        Matrix<T> dstream) const {
+  // Each gradient takes the place of an activation that has served.
+  const auto branch = [&](const ops::DropoutKey& key) {
+    return branch_gradient<T>(context, common_, dstream, key);
+  };
+  const Matrix<T> dnormed = s.normed_feed_forward;
+  if (has_experts_)
+    experts.backward(context, p.experts, s.experts, s.normed_feed_forward,
+                     branch(dropout.feed_forward), balanced, dnormed);
+  else
+    mlp_.backward(context, p.mlp, s.mlp, s.normed_feed_forward, branch(dropout.feed_forward),
+                  dnormed);
+  norm_.backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dnormed, dstream,
+                 ops::Write::add);
+  attention.backward(context, p.attention, s.attention, s.normed_attention, mask,
+                     branch(dropout.attention), s.normed_attention);
+  norm_.backward(context, p.norm_attention, s.norm_attention, s.input, s.normed_attention, dstream,
+                 ops::Write::add);
+}
+
+template class Block<float>;
+template class Block<double>;
+template class Block<bf16>;
+
+}  // namespace tern::model

@@ -1,0 +1,75 @@
+/// Means that the parts of all blocks share: links to other ranks, the precision of products, and
+/// workspace.
+#pragma once
+#include "model/detail/binder.hpp"
+#include "model/detail/links.hpp"
+#include "ops/fp8.hpp"
+#include "ops/serving.hpp"
+
+namespace tern::model {
+
+using detail::Binder;
+using detail::Gain;
+using detail::GroupedLinear;
+using detail::Linear;
+
+/// Inputs and outputs of a linear map.
+struct MapShape {
+  std::size_t inputs, outputs;
+};
+
+template <class T>
+struct Common {
+  using A = Accumulate<T>;
+
+  detail::Links<T> links;
+  ops::Fp8Workspace<T> fp8;  // empty: linear maps are multiplied in T
+  Matrix<T> branch;          // (N, D), only with dropout or several tensor ranks
+  Vector<A> partial;         // of norms' backward, in training
+
+  Common(const Share& share, bool training) : links(share, training) {}
+
+  /// y = map(x), or added to it.
+  void multiply(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<T> y,
+                ops::Write = ops::Write::overwrite) const;
+  /// to = added + map(x); `added` may be `to`, or empty.
+  void multiply_add(const ops::Context&, const Linear<T>&, Matrix<const T> x,
+                    Matrix<const T> added, Matrix<T> to) const;
+  /// From dy to dx, which may be x; the gradients of weight and bias are added to.
+  void multiply_backward(const ops::Context&, const Linear<T>&, Matrix<const T> dy,
+                         Matrix<const T> x, Matrix<T> dx) const;
+};
+
+/// Where a branch goes: to = from + dropout(branch).
+template <class T>
+struct Residual {
+  Matrix<const T> from;  // (N, D)
+  Matrix<T> to;          // (N, D), may be `from`; empty: the sum is not wanted
+  ops::DropoutKey dropout;
+
+  /// branch(added, to) makes to = added + what this rank has of the branch, where `added` may be
+  /// `to`, or empty. Tensor ranks' parts are added up.
+  template <class Branch>
+  void add(const ops::Context& context, const Common<T>& common, const Branch& branch) const;
+};
+
+/// The gradient of a branch (N, D), from that of the stream it was added to.
+template <class T>
+Matrix<const T> branch_gradient(const ops::Context&, const Common<T>&, Matrix<const T> dstream,
+                                const ops::DropoutKey& dropout);
+
+template <class T>
+template <class Branch>
+void Residual<T>::add(const ops::Context& context, const Common<T>& common,
+                      const Branch& branch) const {
+  if (to.extent(0) == 0) return;
+  if (dropout.probability == 0 && common.links.share().tensors == 1) return branch(from, to);
+  const Matrix<T> result(common.branch.data(), to.extent(0), to.extent(1));
+  branch(Matrix<const T>(), result);
+  common.links.sum(context, result);
+  if (dropout.probability > 0) ops::dropout<T>(context, dropout, result);
+  if (from.data() != to.data()) Kokkos::deep_copy(context.space, to, from);
+  ops::add<T>(context, result, to);
+}
+
+}  // namespace tern::model

@@ -1,0 +1,47 @@
+/// The dense feed-forward half of a block: up projection, of a gated activation fused with the
+/// gate's; activation; down projection.
+///
+/// Tensor ranks hold rows of gate and up and columns of down (share.hpp).
+#pragma once
+#include "model/block/common.hpp"
+#include "model/declaration.hpp"
+#include "model/dimensions.hpp"
+
+namespace tern::model {
+
+/// At "model/layers/0/mlp/".
+void declare_mlp(const deck::Model& model, const std::string& at, Declaration& d);
+std::vector<Divided> divided_of_mlp(const deck::Model& model);
+
+template <class T>
+class Mlp {
+ public:
+  struct Parameters {
+    Linear<T> up, down;  // (2F or F, D), (D, F)
+  };
+  /// Of forward, for backward, which writes over it. Beside it backward needs x.
+  struct Saved {
+    Matrix<T> up;         // (N, 2F) = [gate | up], or (N, F)
+    Matrix<T> activated;  // (N, F)
+  };
+
+  Mlp(const deck::Model& model, const Share& share, const Common<T>& common);
+  Parameters bind(const Binder<T>& binder, const std::string& at) const;
+  Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
+  static Saved narrow(const Saved& whole, std::size_t rows);
+  std::vector<MapShape> maps() const;
+
+  /// From x (N, D).
+  void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
+               const Residual<T>& residual) const;
+  /// dx (N, D), which may be x, from the branch's gradient (N, D).
+  void backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
+                Matrix<const T> dbranch, Matrix<T> dx) const;
+
+ private:
+  const Common<T>& common_;
+  Activation activation_;
+  std::size_t D_, F_;
+};
+
+}  // namespace tern::model

@@ -1,0 +1,58 @@
+#include "model/block/norm.hpp"
+
+#include "deck/choices.hpp"
+#include "model/detail/narrow.hpp"
+
+namespace tern::model {
+namespace {
+
+ops::Norm kind_of(const deck::Model& model) {
+  return deck::norm_of(model) == deck::Norm::layernorm ? ops::Norm::layernorm : ops::Norm::rmsnorm;
+}
+
+}  // namespace
+
+void declare_norm(const deck::Model& m, const std::string& at, Declaration& d) {
+  const auto D = static_cast<std::size_t>(m.hidden);
+  d.add({at + "/weight", {D}, {1, 0}});
+  if (kind_of(m) == ops::Norm::layernorm) d.add({at + "/bias", {D}, {0, 0}});
+}
+
+template <class T>
+Norm<T>::Norm(const deck::Model& model, const Common<T>& common)
+    : common_(common), kind_(kind_of(model)), eps_(model.norm_eps) {}
+
+template <class T>
+typename Norm<T>::Saved Norm<T>::request(Arena& arena, const std::string& label,
+                                         std::size_t rows) const {
+  Saved saved;
+  saved.rstd = arena.vector<A>(label + "/rstd", Term::activations, rows);
+  if (kind_ == ops::Norm::layernorm)
+    saved.mean = arena.vector<A>(label + "/mean", Term::activations, rows);
+  return saved;
+}
+
+template <class T>
+typename Norm<T>::Saved Norm<T>::narrow(const Saved& whole, std::size_t rows) {
+  return {detail::narrow_rows(whole.mean, rows), detail::narrow_rows(whole.rstd, rows)};
+}
+
+template <class T>
+void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
+                      Matrix<const T> x, Matrix<T> y) const {
+  ops::norm_forward<T>(context, kind_, x, p.gain, p.bias, eps_, y, saved.mean, saved.rstd);
+}
+
+template <class T>
+void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
+                       Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx,
+                       ops::Write write) const {
+  ops::norm_backward<T>(context, kind_, dy, x, p.gain, saved.mean, saved.rstd, dx, write, p.dgain,
+                        p.dbias, common_.partial);
+}
+
+template class Norm<float>;
+template class Norm<double>;
+template class Norm<bf16>;
+
+}  // namespace tern::model

@@ -1,0 +1,40 @@
+/// A norm of rows: RMSNorm or LayerNorm, by the deck. Before each half of a block, and before the
+/// head.
+#pragma once
+#include "model/block/common.hpp"
+#include "model/declaration.hpp"
+
+namespace tern::model {
+
+/// Gain, and of a LayerNorm a bias, of the norm at "model/norm".
+void declare_norm(const deck::Model& model, const std::string& at, Declaration& d);
+
+template <class T>
+class Norm {
+  using A = Accumulate<T>;
+
+ public:
+  /// Of forward, for backward. Beside it backward needs x.
+  struct Saved {
+    Vector<A> mean, rstd;  // (N); mean empty for rmsnorm
+  };
+
+  Norm(const deck::Model& model, const Common<T>& common);
+  Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
+  static Saved narrow(const Saved& whole, std::size_t rows);
+
+  /// y (N, D) from x (N, D).
+  void forward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
+               Matrix<T> y) const;
+  /// dx (N, D), overwritten or added to, from dy (N, D); the gradients of gain and bias are added
+  /// to.
+  void backward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
+                Matrix<const T> dy, Matrix<T> dx, ops::Write) const;
+
+ private:
+  const Common<T>& common_;
+  ops::Norm kind_;
+  double eps_;
+};
+
+}  // namespace tern::model

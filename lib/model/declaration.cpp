@@ -1,0 +1,76 @@
+#include "model/declaration.hpp"
+
+#include <cmath>
+
+#include "model/block/block.hpp"
+#include "model/detail/embedding.hpp"
+#include "model/detail/head.hpp"
+#include "model/detail/recursion.hpp"
+
+namespace tern::model {
+namespace {
+
+std::vector<Declared> weights_of(const std::vector<Module>& modules, std::size_t inputs,
+                                 Initial initial) {
+  std::vector<Declared> weights;
+  for (const Module& m : modules)
+    weights.push_back({m.name + "/weight", {m.outputs, inputs}, initial, m.held});
+  return weights;
+}
+
+/// A bias is divided as the outputs are.
+std::vector<Declared> biases_of(const std::vector<Module>& modules) {
+  std::vector<Declared> biases;
+  for (const Module& m : modules)
+    biases.push_back({m.name + "/bias", {m.outputs}, {}, m.held == Held::columns ? Held::whole
+                                                                                : m.held});
+  return biases;
+}
+
+}  // namespace
+
+Initial initial_residual(const deck::Model& m) {
+  return {0, m.init_scaled_residual ? m.init_std / std::sqrt(2.0 * m.layers) : m.init_std};
+}
+
+Initial initial_embedding(const deck::Model& m) {
+  return {0, m.embed_std > 0 ? m.embed_std : m.init_std};
+}
+
+void Declaration::linear(const std::vector<Module>& modules, std::size_t inputs, Initial initial,
+                         bool bias) {
+  const auto add_group = [&](std::vector<Declared> group) {
+    banks_.push_back({{std::move(group)}, stages_});
+  };
+  add_group(weights_of(modules, inputs, initial));
+  if (bias) add_group(biases_of(modules));
+}
+
+void Declaration::linears(std::size_t count,
+                          const std::function<std::vector<Module>(std::size_t)>& modules_of,
+                          std::size_t inputs, Initial initial) {
+  Bank bank{{}, stages_};
+  for (std::size_t i = 0; i < count; ++i)
+    bank.groups.push_back(weights_of(modules_of(i), inputs, initial));
+  banks_.push_back(std::move(bank));
+}
+
+std::vector<Declaration> declare(const deck::Model& model) {
+  std::vector<Declaration> parts;
+  parts.push_back(detail::declare_embedding(model));
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    parts.emplace_back(Stages::of_layer, layer);
+    declare_block(model, block_name(layer), parts.back());
+  }
+  parts.push_back(detail::declare_head(model));
+  parts.push_back(detail::declare_recursion(model));
+  return parts;
+}
+
+std::vector<Divided> divided(const deck::Model& model) {
+  std::vector<Divided> all = divided_of_block(model);
+  all.push_back({"vocabulary", model.vocabulary});
+  return all;
+}
+
+}  // namespace tern::model

@@ -1,0 +1,58 @@
+#include "model/decoder.hpp"
+
+#include "base/error.hpp"
+
+namespace tern::model {
+namespace {
+
+TransformerOptions evaluation(const DecoderOptions& asked) {
+  TransformerOptions options{asked.rows, 1};
+  options.training = false;
+  options.positions = asked.positions;
+  options.head_rows = asked.head_rows;
+  return options;
+}
+
+}  // namespace
+
+template <class T>
+Decoder<T>::Decoder(const deck::Model& model, const ParameterTree& tree,
+                    const Parameters<T>& parameters, const DecoderOptions& options, Arena& arena)
+    : core_(model, tree, parameters, evaluation(options), arena) {}
+
+template <class T>
+Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences& sequences,
+                                    const std::vector<Run>& runs, const Attend& attend,
+                                    std::size_t steps) const {
+  TERN_REQUIRE(sequences.rows() <= core_.sequences().rows(), "{} x {} rows, made for {}",
+               sequences.batch, sequences.tokens, core_.sequences().rows());
+  const Matrix<T> entry = core_.saved(0, 0, sequences).input;
+  if (core_.share().first()) {
+    core_.common.links.settle(context);  // what has left the last block may stand where this goes
+    std::size_t row = 0;
+    for (const Run& run : runs) {
+      const std::size_t rows = run.tokens.extent(0);
+      core_.embedding.forward(context, core_.common.links, run.tokens, run.period, run.first,
+                              run.levels,
+                              as_matrix(entry.data() + row * core_.size.D, rows, core_.size.D));
+      row += rows;
+    }
+    TERN_REQUIRE(row == sequences.rows(), "runs of {} rows for {}", row, sequences.rows());
+  }
+  core_.recursion.begin(context, entry);
+  Matrix<const T> result;
+  for (std::size_t step = 0; step < steps; ++step)
+    result = core_.advance(context, 0, step, sequences, [&](std::size_t place) {
+      const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows) {
+        attend(step * core_.places() + place, p, rows);
+      };
+      core_.forward(context, 0, place, sequences, attended, {});
+    });
+  return result;
+}
+
+template class Decoder<float>;
+template class Decoder<double>;
+template class Decoder<bf16>;
+
+}  // namespace tern::model

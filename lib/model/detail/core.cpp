@@ -1,0 +1,105 @@
+#include "model/detail/core.hpp"
+
+#include "base/error.hpp"
+#include "model/residence.hpp"
+
+namespace tern::model::detail {
+
+template <class T>
+void Core<T>::prepare(const ops::Context& context) const {
+  if (options.fp8 && !ops::fp8_available(context))
+    user_error(
+        "&precision compute = 'fp8' needs a GPU of compute capability 8.9 or more (H100, L40), "
+        "which "
+        "'{}' is not: use 'bf16'",
+        Device::name());
+  block.attention.prepare(context);
+}
+
+// ---- what a pass keeps ----
+
+template <class T>
+typename Block<T>::Saved Core<T>::saved(std::size_t slot, std::size_t place,
+                                        const Sequences& of) const {
+  if (!saved_.empty()) return saved_[at(slot, place)];
+  typename Block<T>::Saved result = shared_;
+  if (!inputs_.empty()) result.input = inputs_[at(slot, place)];
+  return of.batch == options.batch && of.tokens == options.tokens ? result
+                                                                  : block.narrow(result, of);
+}
+
+template <class T>
+Matrix<T> Core<T>::output_of(std::size_t slot, std::size_t place, const Sequences& of) const {
+  const std::size_t next = place + 1;
+  if (inputs_.empty() || next % layers() == 0) return final_of(slot, place / layers(), of).input;
+  return inputs_[at(slot, next)];
+}
+
+/// In evaluation passes share the blocks' buffers, but for the states of several passes, which
+/// outlive a pass.
+template <class T>
+typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t pass,
+                                          const Sequences& of) const {
+  if (!finals_.empty()) return finals_[slot * passes() + pass];
+  const std::size_t N = of.rows();
+  const Matrix<T> state = passes() == 1         ? shared_.normed_feed_forward
+                          : pass + 1 < passes() ? latent_
+                                                : answer_;
+  return {narrow_rows(shared_.input, N), narrow_rows(state, N),
+          norm.narrow(shared_.norm_feed_forward, N)};
+}
+
+// ---- a pass ----
+
+template <class T>
+void Core<T>::need(const ops::Context& context, std::size_t place) const {
+  if (residence) residence->need(context, place % layers());
+}
+
+template <class T>
+void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t place,
+                      const Sequences& of, const typename Block<T>::Attend& attend,
+                      const BlockDropout& dropout) const {
+  const typename Block<T>::Saved kept = saved(slot, place, of);
+  const Matrix<T> output = output_of(slot, place, of);
+  need(context, place);
+  if (place == 0) common.links.from_previous(context, kept.input);
+  block.forward(context, parameters_of(place), kept, attend, dropout, output);
+  if (block.has_experts()) block.experts.tally(context, kept.experts, place);
+  if (place + 1 == layers()) common.links.to_next(context, output);
+}
+
+template <class T>
+Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, std::size_t pass,
+                                const Sequences& of) const {
+  const Final final = final_of(slot, pass, of);
+  if (share().last()) norm.forward(context, final_norm, final.saved, final.input, final.output);
+  return final.output;
+}
+
+template <class T>
+Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, std::size_t step,
+                                 const Sequences& of,
+                                 const std::function<void(std::size_t)>& run) const {
+  const std::size_t last = passes() - 1;
+  const auto finished = [&](std::size_t pass) {
+    return Matrix<const T>(final_of(slot, pass, of).output);
+  };
+  Matrix<const T> result;
+  for (std::size_t pass = 0; pass <= last; ++pass) {
+    // The states of the step before stand where its passes left them, and are read before this
+    // step's passes overwrite them.
+    if (recursion.recursive())
+      recursion.enter(context, step, pass, finished(last), finished(pass > 0 ? pass - 1 : last - 1),
+                      saved(slot, pass * layers(), of).input);
+    for (std::size_t layer = 0; layer < layers(); ++layer) run(pass * layers() + layer);
+    result = finish(context, slot, pass, of);
+  }
+  return result;
+}
+
+template class Core<float>;
+template class Core<double>;
+template class Core<bf16>;
+
+}  // namespace tern::model::detail

@@ -1,0 +1,144 @@
+// What a transformer is made of, and requests from the arena.
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "model/detail/core.hpp"
+#include "model/residence.hpp"
+#include "ops/vocabulary.hpp"
+
+namespace tern::model::detail {
+
+template <class T>
+Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
+              const TransformerOptions& asked, Arena& arena)
+    : options(asked),
+      size(model, tree.share()),
+      first_layer(layers_of(model, tree.share()).first),
+      residence(parameters.residence),
+      common(tree.share(), asked.training),
+      block(model, tree.share(), common),
+      norm(model, common),
+      recursion(model, tree, parameters, asked.batch * asked.tokens, asked.training, arena) {
+  TERN_REQUIRE(passes() == 1 || (asked.in_flight == 1 && share().stages == 1),
+               "{} passes over a pipeline of {} stages", passes(), share().stages);
+  TERN_REQUIRE(!asked.training || parameters.gradient.extent(0) > 0, "training without gradients");
+  const Binder<T> binder(tree, parameters);
+  embedding = Embedding<T>::bind(model, binder, share());
+  const Layers held = layers_of(model, share());
+  for (std::size_t l = held.first; l < held.end; ++l)
+    layers_.push_back(block.bind(binder, block_name(static_cast<std::int64_t>(l))));
+  final_norm = binder.gain("model/norm");
+  if (share().last()) head.map = Head<T>::bind(model, binder);
+  head.first = share().tensor * size.W;
+  block.attention.request_table(arena, asked.positions > 0 ? asked.positions : asked.tokens);
+  if (asked.training)
+    allocate_training(arena);
+  else
+    allocate_evaluation(arena);
+  carve_workspace(arena);
+  allocate_workspace(arena, model);
+}
+
+template <class T>
+void Core<T>::allocate_training(Arena& arena) {
+  const std::size_t N = sequences().rows(), all = passes() * options.in_flight;
+  const auto stream = [&](const std::string& name) {
+    return arena.matrix<T>(name, Term::activations, N, size.D);
+  };
+  if (options.recompute) shared_ = block.request(arena, "layers", sequences(), true);
+  for (std::size_t pass = 0; pass < all; ++pass) {
+    const char* what = passes() > 1 ? "pass" : "micro-step";
+    const std::string of_pass = all > 1 ? fmt::format("{} {}/", what, pass) : "";
+    for (std::size_t l = 0; l < layers(); ++l) {
+      const std::string label = fmt::format("{}layer {}", of_pass, l);
+      inputs_.push_back(stream(label + "/input"));
+      if (options.recompute) continue;
+      saved_.push_back(block.request(arena, label, sequences(), true));
+      saved_.back().input = inputs_.back();
+    }
+    finals_.push_back({stream(of_pass + "final norm/input"), {}, {}});
+    if (!share().last()) continue;
+    finals_.back().output = stream(of_pass + "final norm/output");
+    finals_.back().saved = norm.request(arena, of_pass + "final norm", N);
+  }
+}
+
+/// All passes and layers share one state.
+template <class T>
+void Core<T>::allocate_evaluation(Arena& arena) {
+  const auto stream = [&](const char* name) {
+    return arena.matrix<T>(name, Term::activations, sequences().rows(), size.D);
+  };
+  shared_ = block.request(arena, "layers", sequences(), false);
+  shared_.input = shared_.middle = stream("residual stream");
+  if (passes() == 1) return;
+  latent_ = stream("latent");
+  answer_ = stream("answer");
+}
+
+/// The head's chunk of logits and the blocks' gradients are never alive together: one piece of
+/// memory.
+template <class T>
+void Core<T>::carve_workspace(Arena& arena) {
+  const std::size_t N = sequences().rows();
+  std::size_t elements = 0;
+  T* memory = nullptr;
+  for (const bool carve : {false, true}) {
+    if (carve) memory = arena.vector<T>("logits | gradients", Term::workspace, elements).data();
+    Carver<T> of_head{memory}, of_block{memory};
+    if (share().last()) {
+      head.logits = of_head.matrix(head_rows(), size.W);
+      if (options.scored > 0) picked = of_head.matrix(options.scored, size.D);
+    }
+    if (options.training && share().last()) {
+      dfinished = of_head.matrix(N, size.D);
+      if (options.scored > 0) dpicked = of_head.matrix(options.scored, size.D);
+    }
+    if (options.training) block.attention.carve_workspace(of_block, sequences());
+    elements = std::max(of_head.used, of_block.used);
+  }
+}
+
+/// Elements that the largest of the maps needs to be multiplied in 8 bits.
+template <class T>
+std::size_t fp8_elements(const std::vector<MapShape>& maps, std::size_t rows, bool training) {
+  std::size_t most = 0;
+  for (const auto& [inputs, outputs] : maps) {
+    most = std::max(most, ops::Fp8Workspace<T>::forward(rows, inputs, outputs));
+    if (training) most = std::max(most, ops::Fp8Workspace<T>::backward(rows, inputs, outputs));
+  }
+  return most;
+}
+
+template <class T>
+void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
+  const std::size_t N = sequences().rows();
+  const bool training = options.training, dropout = model.dropout > 0 && training;
+  block.request_workspace(arena, sequences(), places(), training);
+  if (options.fp8) common.fp8 = {arena, fp8_elements<T>(block.maps(), N, training)};
+  if (share().tensors > 1 && share().last())
+    head.request_exchange(arena, head_rows(), share().tensors, size.V, training);
+  if (dropout || share().tensors > 1)
+    common.branch = arena.matrix<T>("branch", Term::workspace, N, size.D);
+  if (!training) return;
+  dstream = arena.matrix<T>("stream gradient", Term::workspace, N, size.D);
+  common.partial = arena.vector<A>("norm partial sums", Term::workspace,
+                                   ops::norm_partials(std::max(size.D, size.E)));
+}
+
+template <class T>
+std::size_t Core<T>::head_rows() const {
+  constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
+  if (options.head_rows > 0) return options.head_rows;
+  return head_chunk_rows(options.scored > 0 ? options.scored : sequences().rows(), size.W,
+                         sizeof(T), host);
+}
+
+#define INSTANTIATE(T)                                                                        \
+  template Core<T>::Core(const deck::Model&, const ParameterTree&, const Parameters<T>&,      \
+                         const TransformerOptions&, Arena&);
+INSTANTIATE(float)
+INSTANTIATE(double)
+INSTANTIATE(bf16)
+
+}  // namespace tern::model::detail

@@ -1,0 +1,30 @@
+/// Buffers of the arena, narrowed to the rows of a pass, or cut out of a common piece of memory.
+#pragma once
+#include "memory/arena.hpp"
+
+namespace tern::model::detail {
+
+/// The first `rows` of a view; an empty view stays empty.
+template <class V>
+V narrow_rows(const V& view, std::size_t rows) {
+  if (view.extent(0) == 0) return view;
+  if constexpr (V::rank == 1)
+    return V(view.data(), rows);
+  else
+    return V(view.data(), rows, view.extent(1));
+}
+
+/// Cuts matrices one after another out of a piece of memory; with none, counts.
+template <class T>
+struct Carver {
+  T* data = nullptr;
+  std::size_t used = 0;
+  Matrix<T> matrix(std::size_t rows, std::size_t columns) {
+    constexpr std::size_t step = Arena::alignment;  // elements, so bytes too
+    Matrix<T> result(data ? data + used : nullptr, rows, columns);
+    used += (rows * columns + step - 1) / step * step;
+    return result;
+  }
+};
+
+}  // namespace tern::model::detail

@@ -1,0 +1,36 @@
+#include "model/dimensions.hpp"
+
+#include <algorithm>
+
+#include "deck/choices.hpp"
+
+namespace tern::model {
+namespace {
+
+std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+}  // namespace
+
+Dimensions::Dimensions(const deck::Model& m, const Share& share)
+    : D(size_of(m.hidden)),
+      H(size_of(m.heads) / share.tensors),
+      K(size_of(m.kv_heads) * sharers(m, share.tensors) / share.tensors),
+      E(size_of(m.head_dim)),
+      F(size_of(m.experts > 0 ? m.expert_hidden : m.ffn_hidden) / share.tensors),
+      V(size_of(m.vocabulary)),
+      W(V / share.tensors),
+      X(size_of(m.experts)),
+      k(m.experts > 0 ? size_of(m.experts_per_token) : 1),
+      qkv((H + 2 * K) * E),
+      up(gated(deck::activation_of(m)) ? 2 * F : F) {}
+
+std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
+                            bool host) {
+  constexpr std::size_t host_rows = 256, device_bytes = 128u << 20;
+  const std::size_t most =
+      host ? host_rows : std::max<std::size_t>(1, device_bytes / (vocabulary * element_bytes));
+  const std::size_t chunks = (rows + most - 1) / most;
+  return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
+}
+
+}  // namespace tern::model

@@ -1,0 +1,29 @@
+/// Sizes of a model and of a pass over it, in the project's letters.
+#pragma once
+#include "deck/deck.hpp"
+#include "model/share.hpp"
+
+namespace tern::model {
+
+/// H, K and F are those of a rank's share.
+struct Dimensions {
+  std::size_t D, H, K, E, F, V;
+  std::size_t W;        // rows of embedding and head that are here; of a whole model V
+  std::size_t X, k;     // experts, and those of a token; of a dense model 0 and 1
+  std::size_t qkv, up;  // widths of the fused projections: (H + 2K) E, and 2F or F
+  explicit Dimensions(const deck::Model& model, const Share& share = {});
+};
+
+/// The rows of a pass: B sequences of T tokens.
+struct Sequences {
+  std::size_t batch, tokens;
+  std::size_t rows() const { return batch * tokens; }
+};
+
+/// Rows of logits that the head holds at a time. On the host at most 256, so that a chunk is soon
+/// used again; on a GPU at most 128 MiB of them (1,334 rows of 50,304 bf16), enough for full-rate
+/// products. The rows are split into chunks of nearly equal size.
+std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
+                            bool host);
+
+}  // namespace tern::model
