@@ -56,7 +56,7 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
   workload_.model.prepare(workload_.context);
   start_parameters(options.resume);
   open_reader();
-  if (workload_.generator) workload_.generator->prepare(workload_.context);
+  if (workload_.writer) workload_.writer->prepare(workload_.context);
   if (workload_.sampler) workload_.sampler->prepare(workload_.context);
   if (world_.rank() == 0) {
     metrics_.emplace(directory_.path, resumed_ ? state_.step : -1,
@@ -316,7 +316,7 @@ void Trainer<T>::show(const Accuracy& accuracy, report::Values& values) {
 
 template <class T>
 void Trainer<T>::write_samples() {
-  if (!data_.tokenizer || !workload_.generator) return;
+  if (!data_.tokenizer || !workload_.writer) return;
   std::string page = fmt::format("step {}\n", state_.step);
   for (const Continuation& text :
        campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "deck/objective_kind.hpp"
+#include "generate/texts.hpp"
 #include "text/chat.hpp"
 
 namespace tern::campaign {
@@ -41,23 +42,23 @@ template <class T>
 std::vector<Continuation> write_samples(workload::Workload<T>& w, const deck::Deck& deck,
                                         const text::Tokenizer& tokenizer,
                                         const std::string& prompt) {
-  TERN_REQUIRE(w.generator.has_value(), "samples = {}", deck.generation.samples);
+  TERN_REQUIRE(w.writer.has_value(), "samples = {}", deck.generation.samples);
   const Prompt start = prompt_of(deck, tokenizer, prompt);
   const auto& g = deck.generation;
-  generate::GenerationOptions options;
-  options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
+  generate::Drawing drawing;
+  drawing.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
                       static_cast<std::uint64_t>(deck.campaign.seed)};
-  options.max_new = static_cast<std::size_t>(g.max_tokens);
-  options.stop = start.stop;
-  options.vocabulary = tokenizer.vocabulary();
+  drawing.vocabulary = tokenizer.vocabulary();
+  if (start.stop >= 0) drawing.stop_tokens = {start.stop};
+  w.writer->draw_as(drawing);
+  const auto max_new = static_cast<std::size_t>(g.max_tokens);
   const std::vector<std::vector<std::int32_t>> prompts(static_cast<std::size_t>(g.samples),
                                                        start.tokens);
   const auto context = static_cast<std::size_t>(deck.model.context);
   std::vector<Continuation> texts;
-  for (const auto& written : w.generator->generate(w.context, prompts, options))
-    texts.push_back(
-        {start.separator + tokenizer.decode(written),
-         start.tokens.size() + written.size() == context && written.size() < options.max_new});
+  for (const auto& written : generate::write_texts(*w.writer, w.context, prompts, max_new))
+    texts.push_back({start.separator + tokenizer.decode(written),
+                     start.tokens.size() + written.size() == context && written.size() < max_new});
   return texts;
 }
 

@@ -1,19 +1,49 @@
-/// Names in a deck as types: the one place where such text is compared.
+/// Names in a deck as types: the one place where such text is compared. The deck's fields list
+/// their choices from here.
 #pragma once
+#include <array>
+
 #include "base/activation.hpp"
+#include "base/error.hpp"
 #include "deck/deck.hpp"
 
 namespace tern::deck {
 
+template <class Kind>
+struct Choice {
+  Kind kind;
+  const char* name;
+};
+
 enum class Norm { rmsnorm, layernorm };
+inline constexpr std::array norms = {Choice<Norm>{Norm::rmsnorm, "rmsnorm"},
+                                     Choice<Norm>{Norm::layernorm, "layernorm"}};
+
 /// How the order of tokens enters: rotation of queries and keys, a learned embedding, or not.
 enum class Position { rope, learned, none };
+inline constexpr std::array positions = {Choice<Position>{Position::rope, "rope"},
+                                         Choice<Position>{Position::learned, "learned"},
+                                         Choice<Position>{Position::none, "none"}};
 
-/// A name that is none of the choices, which read() has refused, throws InternalError.
-Activation activation_of(const Model& model);
-Norm norm_of(const Model& model);
-Position position_of(const Model& model);
 /// Whether each block's forward is run again in its backward.
-bool recomputes(const Precision& precision);
+inline constexpr std::array recomputations = {Choice<bool>{false, "none"},
+                                              Choice<bool>{true, "block"}};
+
+/// InternalError for a name that is none of the choices, which read() has refused.
+template <class Choices>
+auto kind_of(const Choices& choices, const std::string& name) {
+  for (const auto& choice : choices)
+    if (name == choice.name) return choice.kind;
+  TERN_REQUIRE(false, "no choice '{}'", name);
+}
+
+inline Activation activation_of(const Model& model) {
+  return kind_of(activation_kinds, model.activation);
+}
+inline Norm norm_of(const Model& model) { return kind_of(norms, model.norm); }
+inline Position position_of(const Model& model) { return kind_of(positions, model.position); }
+inline bool recomputes(const Precision& precision) {
+  return kind_of(recomputations, precision.recompute);
+}
 
 }  // namespace tern::deck

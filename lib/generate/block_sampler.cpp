@@ -58,7 +58,8 @@ BlockSampler<T>::BlockSampler(const deck::Model& model, const model::ParameterTr
       cache_(decoder_.layers(), batch, max_tokens, size_.K, size_.E, arena) {
   TERN_REQUIRE(batch > 0 && largest_block > 0 && largest_block <= max_tokens,
                "batch {}, blocks of {}, {} tokens", batch, largest_block, max_tokens);
-  TERN_REQUIRE(deck::position_of(model) != deck::Position::learned, "block sampling of a model with learned positions");
+  TERN_REQUIRE(deck::position_of(model) != deck::Position::learned,
+               "block sampling of a model with learned positions");
   const std::size_t drawn = batch * largest_block;
   const std::size_t chunk = chunk_rows(drawn, size_.V, sizeof(T));
   integers_ = arena.vector<std::int32_t>("rows", Term::data, 4 * rows_);
@@ -244,8 +245,7 @@ Matrix<const T> BlockSampler<T>::run(const ops::Context& context, const detail::
       rows.table().pattern(upload(context, spans_, rows.table().spans()).data(),
                            upload(context, hulls_, rows.table().hulls()).data());
   const auto attend = [&](std::size_t layer, const auto& parameters, const auto& of) {
-    decoder_.attention().place_heads(context, parameters, of, {S, R},
-                                     {0, part(rows.positions_at)});
+    decoder_.attention().place_heads(context, parameters, of, {S, R}, {0, part(rows.positions_at)});
     cache_.store(context, layer, of.qkv.data() + H * E, size_.qkv, part(rows.places_at));
     ops::attention_forward<T>(context, pattern, scale_, heads_of(of.qkv, 0, S, R, H, E),
                               cache_.keys(layer, rows.first_slot(), S, rows.keys()),

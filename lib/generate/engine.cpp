@@ -17,11 +17,12 @@ model::DecoderOptions decoder_options(const EngineOptions& options, const model:
 }
 
 EngineOptions resolved(EngineOptions options, const deck::Model& model, std::size_t most_pages) {
-  if (model.inner_steps > 0)
+  if (model.inner_steps > 0 && options.steps == 0)
     user_error(
-        "&model inner_steps = {}: a recursive model is not served by the generation engine; use "
-        "&generation prompt, whose generator runs it",
+        "&model inner_steps = {}: a recursive model does not answer a file of requests; use "
+        "&generation prompt",
         model.inner_steps);
+  options.steps = std::max<std::size_t>(1, options.steps);
   if (deck::position_of(model) == deck::Position::learned &&
       options.max_model_len > static_cast<std::size_t>(model.context))
     user_error(
@@ -32,7 +33,6 @@ EngineOptions resolved(EngineOptions options, const deck::Model& model, std::siz
   options.prefill_tokens = std::min(options.prefill_tokens, most);
   if (options.pages == 0) options.pages = most_pages;
   options.pages = std::min(options.pages, most_pages);
-  if (options.vocabulary == 0) options.vocabulary = static_cast<std::size_t>(model.vocabulary);
   return options;
 }
 
@@ -61,10 +61,12 @@ Engine<T>::Engine(const deck::Model& model, const model::ParameterTree& tree,
       learned_positions_(deck::position_of(model) == deck::Position::learned),
       scheduler_(std::make_unique<detail::Scheduler>(options_, page_tokens, size_.V)),
       decoder_(model, tree, parameters, decoder_options(options_, tree.share()), arena) {
-  for (std::size_t l = 0; l < decoder_.layers(); ++l) {
+  const std::size_t layers = decoder_.layers(), places = options_.steps * decoder_.places();
+  for (std::size_t place = 0; place < places; ++place) {
+    const std::string of_pass = places > layers ? fmt::format("pass {}/", place / layers) : "";
     const auto request = [&](const char* name) {
-      return arena.tensor3<T>(fmt::format("layer {}/{}", l, name), Term::cache, options_.pages,
-                              size_.K, page_tokens * size_.E);
+      return arena.tensor3<T>(fmt::format("{}layer {}/{}", of_pass, place % layers, name),
+                              Term::cache, options_.pages, size_.K, page_tokens * size_.E);
     };
     const Tensor3<T> keys = request("keys"), values = request("values");
     cache_.push_back({keys, values, page_tokens});
@@ -83,6 +85,13 @@ Engine<T>::~Engine() = default;
 template <class T>
 void Engine<T>::prepare(const ops::Context& context) {
   decoder_.prepare(context);
+}
+
+template <class T>
+void Engine<T>::draw_as(const Drawing& drawing) {
+  TERN_REQUIRE(!busy(), "drawing changes with requests in work");
+  static_cast<Drawing&>(options_) = drawing;
+  scheduler_->end_as(drawing);
 }
 
 template <class T>
@@ -105,7 +114,8 @@ std::vector<Answer> Engine<T>::step(const ops::Context& context) {
   const detail::Pass& pass = scheduler_->plan();
   if (pass.rows() == 0) return scheduler_->finish(nullptr);
   ops::Context alike = context;
-  alike.row_invariant = alike.constant_weights = true;
+  alike.row_invariant = true;
+  alike.constant_weights = options_.constant_weights;
   run(alike, pass);
   return scheduler_->finish(buffers_->drawn(alike));
 }
@@ -132,7 +142,8 @@ void Engine<T>::run(const ops::Context& context, const detail::Pass& pass) {
                         cache_[place]);
     ops::paged_attention<T>(context, rows, scale_, of.qkv, cache_[place], partial_, of.result);
   };
-  const Matrix<const T> finished = decoder_.forward(context, {pass.rows(), 1}, runs(pass), attend);
+  const Matrix<const T> finished =
+      decoder_.forward(context, {pass.rows(), 1}, runs(pass), attend, options_.steps);
   if (!pass.drawn.empty()) draw(context, finished, pass.drawn.size());
 }
 
@@ -143,7 +154,8 @@ void Engine<T>::draw(const ops::Context& context, Matrix<const T> finished, std:
   ops::embedding_forward<T>(context, buffers_->drawn_rows(), finished, {}, 1, 0, picked);
   decoder_.logits_of(context, picked, logits);
   ops::cap_logits<T>(context, cap_, logits);
-  ops::sample_rows<T>(context, options_.sampling, logits, options_.vocabulary, buffers_->ids(),
+  ops::sample_rows<T>(context, options_.sampling, logits,
+                      options_.vocabulary > 0 ? options_.vocabulary : size_.V, buffers_->ids(),
                       buffers_->numbers(), buffers_->results());
 }
 

@@ -49,18 +49,24 @@ struct Answer {
   std::string reason;  // empty unless refused or not_finite
 };
 
-struct EngineOptions {
-  std::size_t batch = 32;             // requests in work at once, at most
-  std::size_t max_model_len = 2048;   // tokens of a request, prompt included, at most
-  std::size_t prefill_tokens = 2048;  // rows of a pass that are not decoding ones, at most
-  std::size_t pages = 0;  // of the cache, of Engine::page_tokens; 0: batch x max_model_len tokens
-  bool prefix_cache = true;
+/// How tokens are drawn, and when a text is at its end.
+struct Drawing {
   ops::Sampling sampling;
   std::size_t vocabulary = 0;  // tokens at or above it (padding) are never drawn; 0: the model's
   std::vector<std::int32_t> stop_tokens;
   /// Whether the text is at its end, called after each new token with all of them; empty: never.
   /// For stop sequences that no token stands for.
   std::function<bool(const std::vector<std::int32_t>& new_tokens)> stopped;
+};
+
+struct EngineOptions : Drawing {
+  std::size_t batch = 32;             // requests in work at once, at most
+  std::size_t max_model_len = 2048;   // tokens of a request, prompt included, at most
+  std::size_t prefill_tokens = 2048;  // rows of a pass that are not decoding ones, at most
+  std::size_t pages = 0;  // of the cache, of Engine::page_tokens; 0: batch x max_model_len tokens
+  bool prefix_cache = true;      // only for weights that never change
+  bool constant_weights = true;  // between steps, and no layer is gathered while one runs
+  std::size_t steps = 0;         // of a recursive model for each token
 };
 
 /// Since the engine was made, but for the numbers of the present.
@@ -88,19 +94,24 @@ class Engine {
  public:
   static constexpr std::size_t page_tokens = 16;
 
-  /// Keeps views of `parameters`, not the object. UserError for a recursive model, which a
-  /// Generator serves, and for learned positions fewer than max_model_len.
+  /// Keeps views of `parameters`, not the object. UserError for learned positions fewer than
+  /// max_model_len, and for a recursive model unless options.steps says how many it takes; each
+  /// pass of each step has keys and values of its own.
   Engine(const deck::Model& model, const model::ParameterTree& tree,
          const model::Parameters<T>& parameters, const EngineOptions& options, Arena& arena);
   ~Engine();
 
   /// Pages that batch x max_model_len tokens take: more are never used.
   static std::size_t most_pages(const EngineOptions& options);
-  /// Bytes of the arena that one page takes, in all layers of a share of a model.
+  /// Bytes of the arena that one page takes, in all layers of a share of a model that is not
+  /// recursive.
   static std::size_t page_bytes(const deck::Model& model, const model::Share& share = {});
 
   /// Fills what is constant. Once, after the arena allocates.
   void prepare(const ops::Context& context);
+
+  /// From now on tokens are drawn so; while no request is in work.
+  void draw_as(const Drawing& drawing);
 
   /// Takes a request up; nothing is computed. One that cannot be answered is refused by the next
   /// step(), alone: an empty prompt, a token outside the vocabulary, or more tokens, with max_new,
@@ -113,6 +124,8 @@ class Engine {
   std::vector<Answer> step(const ops::Context& context);
 
   Figures figures() const;
+  std::size_t max_model_len() const { return options_.max_model_len; }
+  std::size_t vocabulary() const { return size_.V; }  // of the model
 
  private:
   void run(const ops::Context&, const detail::Pass&);
@@ -125,7 +138,7 @@ class Engine {
   bool learned_positions_;
   std::unique_ptr<detail::Scheduler> scheduler_;
   model::Decoder<T> decoder_;
-  std::vector<ops::PagedCache<T>> cache_;  // one a layer
+  std::vector<ops::PagedCache<T>> cache_;  // one a place of each step
   Vector<Accumulate<T>> partial_;          // of attention
   Matrix<T> picked_;                       // (batch, D) finished rows that are drawn from
   Matrix<T> logits_;                       // (batch, V)

@@ -22,8 +22,8 @@ std::vector<Declared> weights_of(const std::vector<Module>& modules, std::size_t
 std::vector<Declared> biases_of(const std::vector<Module>& modules) {
   std::vector<Declared> biases;
   for (const Module& m : modules)
-    biases.push_back({m.name + "/bias", {m.outputs}, {}, m.held == Held::columns ? Held::whole
-                                                                                : m.held});
+    biases.push_back(
+        {m.name + "/bias", {m.outputs}, {}, m.held == Held::columns ? Held::whole : m.held});
   return biases;
 }
 

@@ -16,7 +16,7 @@ enum class Held {
   whole_of_heads,  // each has all of it, and the part of the gradient that comes from its heads
   rows,            // equal parts of the outputs
   columns,         // equal parts of the inputs
-  kv_rows,         // rows of key-value heads, which several ranks share where there are fewer of them
+  kv_rows,  // rows of key-value heads, which several ranks share where there are fewer of them
 };
 
 /// Which pipeline stages hold a parameter.

@@ -23,13 +23,13 @@ class Decoder {
   using AttentionRows = typename Attention<T>::Saved;
   /// One block's attention. Each place, counted over steps, passes and layers, has keys and values
   /// of its own.
-  using Attend = std::function<void(std::size_t place, const AttentionParameters&,
-                                    const AttentionRows&)>;
+  using Attend =
+      std::function<void(std::size_t place, const AttentionParameters&, const AttentionRows&)>;
   /// Neighbouring rows of a pass: sequences of `period` rows each, which stand at `first` and on.
   struct Run {
     Vector<const std::int32_t> tokens;
     std::size_t period;
-    int first = 0;                            // read where positions are learned
+    int first = 0;                           // read where positions are learned
     Vector<const std::int32_t> levels = {};  // as in Rows
   };
 

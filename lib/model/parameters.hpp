@@ -1,6 +1,6 @@
-/// The parameter tree: every parameter that the parts of the model declare (declaration.hpp), by the
-/// name Hugging Face Transformers gives it in Llama, with '/' for '.', laid out in one contiguous
-/// span.
+/// The parameter tree: every parameter that the parts of the model declare (declaration.hpp), by
+/// the name Hugging Face Transformers gives it in Llama, with '/' for '.', laid out in one
+/// contiguous span.
 ///
 /// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors]. Each
 /// of these is a unit: what fully sharded parameters are gathered by (residence.hpp). Within a

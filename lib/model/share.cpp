@@ -12,7 +12,8 @@ namespace {
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-/// Whether `tensor` ranks can divide the numbers; `why`, unless null, is told what stands against it.
+/// Whether `tensor` ranks can divide the numbers; `why`, unless null, is told what stands against
+/// it.
 bool divides(const std::vector<Divided>& numbers, std::int64_t tensor,
              std::vector<std::string>* why) {
   bool possible = true;
@@ -24,10 +25,10 @@ bool divides(const std::vector<Divided>& numbers, std::int64_t tensor,
       why->push_back(
           fmt::format("&model {} = {} is neither a multiple nor a divisor of it", d.name, d.count));
     else
-      why->push_back(fmt::format(
-          "&model {} = {} is no multiple of it (nearest: {}{})", d.name, d.count,
-          d.count > tensor ? fmt::format("{} or ", d.count / tensor * tensor) : "",
-          (d.count / tensor + 1) * tensor));
+      why->push_back(
+          fmt::format("&model {} = {} is no multiple of it (nearest: {}{})", d.name, d.count,
+                      d.count > tensor ? fmt::format("{} or ", d.count / tensor * tensor) : "",
+                      (d.count / tensor + 1) * tensor));
   }
   return possible;
 }

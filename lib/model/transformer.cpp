@@ -87,8 +87,7 @@ Matrix<const T> Transformer<T>::advance(const ops::Context& context, const Micro
 template <class T>
 Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroStep<T>& micro,
                                      const Scored& scored) const {
-  const Matrix<T> finished =
-      core_.final_of(micro.slot, passes() - 1, sequences_of(micro)).output;
+  const Matrix<T> finished = core_.final_of(micro.slot, passes() - 1, sequences_of(micro)).output;
   if (scored.rows.extent(0) == 0) return finished;
   TERN_REQUIRE(scored.rows.extent(0) <= core_.picked.extent(0), "{} rows to score, made for {}",
                scored.rows.extent(0), core_.picked.extent(0));

@@ -4,7 +4,7 @@
 
 namespace tern::ops {
 
-enum class Activation { swiglu, gelu, relu2 };  // Shazeer 2020; tanh form, as GPT-2; So et al. 2021
+using tern::Activation;  // base/activation.hpp
 /// x (N, 2F) = [gate | up] for swiglu, else (N, F); y (N, F).
 template <class T>
 void activation_forward(const Context&, Activation, Matrix<const T> x, Matrix<T> y);

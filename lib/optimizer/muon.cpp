@@ -8,9 +8,7 @@
 namespace tern::optimizer {
 namespace {
 
-bool is_block_matrix(const model::Parameter& p) {
-  return p.matrix() && p.layer >= 0;
-}
+bool is_block_matrix(const model::Parameter& p) { return p.matrix() && p.layer >= 0; }
 
 /// The scale of a step by the matrix's shape: so that steps of different shapes do alike (Jordan),
 /// or have the root mean square of AdamW's (Liu et al. 2025, "Muon is scalable for LLM training").

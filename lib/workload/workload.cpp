@@ -6,6 +6,7 @@
 #include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
+#include "generate/texts.hpp"
 #include "objective/refinement.hpp"
 
 namespace tern::workload {
@@ -164,9 +165,10 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
                     static_cast<std::size_t>(deck.model.context), largest, arena);
   }
   if (!deck::kind_of(deck).diffuses && deck.generation.samples > 0)
-    generator.emplace(deck.model, tree, parameters,
-                      static_cast<std::size_t>(deck.generation.samples), layout.tokens,
-                      objective::refinements(deck) + 1, arena);
+    writer.emplace(deck.model, tree, parameters,
+                   generate::text_options(static_cast<std::size_t>(deck.generation.samples),
+                                          layout.tokens, objective::refinements(deck) + 1),
+                   arena);
 }
 
 template struct Workload<float>;

@@ -6,7 +6,7 @@
 
 #include "comm/mesh.hpp"
 #include "generate/block_sampler.hpp"
-#include "generate/generator.hpp"
+#include "generate/engine.hpp"
 #include "model/transformer.hpp"
 #include "objective/objective.hpp"
 #include "optimizer/optimizer.hpp"
@@ -51,7 +51,7 @@ struct Workload {
   model::Transformer<T> model;
   std::unique_ptr<objective::Objective<T>> objective;
   std::optional<optimizer::Optimizer<T>> optimizer;  // task = 'train' only
-  std::optional<generate::Generator<T>> generator;   // causal, unless &generation samples = 0
+  std::optional<generate::Engine<T>> writer;         // causal, unless &generation samples = 0
   std::optional<generate::BlockSampler<T>> sampler;  // block_diffusion, where something is sampled
   Vector<A> losses;                                  // (M) of the current micro-step
   Vector<std::int32_t> best;                         // (M) in evaluation, if the objective wants it

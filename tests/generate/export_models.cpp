@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "generate/generator.hpp"
+#include "generate/texts.hpp"
 #include "model/harness.hpp"
 #include "transformers/directory.hpp"
 
@@ -48,18 +48,18 @@ std::vector<std::vector<float>> parameters_of(const test::Harness<float>& model)
 std::vector<std::int32_t> greedy(test::Harness<float>& model,
                                  const std::vector<std::int32_t>& prompt) {
   const auto make = [&](Arena& arena) {
-    return generate::Generator<float>(model.description, model.tree, *model.parameters, 1,
-                                      prompt.size() + new_tokens, 1, arena);
+    return generate::Engine<float>(model.description, model.tree, *model.parameters,
+                                   generate::text_options(1, prompt.size() + new_tokens, 1), arena);
   };
   Arena measure;
   make(measure);
   Arena arena(measure.bytes());
-  generate::Generator<float> generator = make(arena);
-  generator.prepare(model.context);
-  generate::GenerationOptions options;
-  options.sampling.temperature = 0;
-  options.max_new = new_tokens;
-  return generator.generate(model.context, {prompt}, options)[0];
+  generate::Engine<float> engine = make(arena);
+  engine.prepare(model.context);
+  generate::Drawing greedy;
+  greedy.sampling.temperature = 0;
+  engine.draw_as(greedy);
+  return generate::write_texts(engine, model.context, {prompt}, new_tokens)[0];
 }
 
 void export_one(const std::filesystem::path& folder, const std::string& name,

@@ -1,8 +1,7 @@
-// The engine: a request's tokens are those of the Generator, and do not depend on what it is
-// answered with, in which order, in which pieces, out of which pages.
+// The engine: a request's tokens do not depend on what it is answered with, in which order, in
+// which pieces, out of which pages. test_texts.cpp compares them with full forwards.
 #include "base/error.hpp"
 #include "generate/engine_run.hpp"
-#include "generate/generator.hpp"
 #include "golden/golden.hpp"
 #include "transformers/directory.hpp"
 
@@ -95,36 +94,6 @@ TEST_P(Kinds, TextDependsOnTheRequestAlone) {
             EXPECT_EQ(figures.put_back, 0u);
           }
         }
-}
-
-/// As sampling is keyed alike, not greedy text alone.
-TEST_P(Kinds, TextEqualsTheGenerators) {
-  const deck::Model m = model_of(GetParam());
-  for (const double temperature : {0.0, 0.9}) {
-    EngineOptions options = sampled(3, 5);
-    options.sampling.temperature = temperature;
-    EngineRun<double> run(m, options);
-    std::vector<Request> requests;
-    std::vector<Tokens> prompts;
-    for (std::uint64_t i = 0; i < 6; ++i) {
-      prompts.push_back(test::random_tokens(1 + 9 * i, m.vocabulary, static_cast<unsigned>(i)));
-      requests.push_back({i, prompts.back(), 30});
-    }
-    const auto build = [&](Arena& arena) {
-      return generate::Generator<double>(m, run.tree, *run.parameters, 2, 128, 1, arena);
-    };
-    Arena measure;
-    build(measure);
-    Arena arena(measure.bytes());
-    auto generator = build(arena);
-    generator.prepare(run.context);
-    generate::GenerationOptions same;
-    same.sampling = options.sampling, same.max_new = 30;
-    std::map<std::uint64_t, Tokens> expected;
-    const std::vector<Tokens> all = generator.generate(run.context, prompts, same);
-    for (std::uint64_t i = 0; i < 6; ++i) expected[i] = all[i];
-    EXPECT_EQ(tokens_of(run.answer(requests)), expected) << temperature;
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3));

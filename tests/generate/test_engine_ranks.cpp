@@ -1,8 +1,6 @@
-// The generation engine and the plain generator on a model divided over ranks: the same texts as
-// on one rank.
+// The generation engine on a model divided over ranks: the same texts as on one rank.
 #include "comm/mesh.hpp"
 #include "engine_run.hpp"
-#include "generate/generator.hpp"
 
 namespace tern::test {
 namespace {

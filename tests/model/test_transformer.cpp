@@ -206,7 +206,8 @@ TEST(Scored, SomeRowsAreAllRowsWithTheOthersIgnored) {
     EXPECT_LT(test::distance(test::download(some.parameters->gradient),
                              test::download(all.parameters->gradient)),
               1e-13);
-    all.transformer->loss(all.context, all.micro(), all.head, {{}, all.targets}, all.losses, of_all);
+    all.transformer->loss(all.context, all.micro(), all.head, {{}, all.targets}, all.losses,
+                          of_all);
     some.transformer->loss(some.context, some.micro(), some.head, scored,
                            Vector<double>(some.losses.data(), M), best);
     some.context.fence("loss");

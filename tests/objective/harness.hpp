@@ -90,7 +90,8 @@ class Pass {
       transformer->embed(context, given);
       for (std::size_t s = 0; s < objective->evaluated_steps(false); ++s) {
         transformer->advance(context, given, s);
-        transformer->loss(context, given, objective->head(), prepared.scored, losses(prepared), best);
+        transformer->loss(context, given, objective->head(), prepared.scored, losses(prepared),
+                          best);
         std::vector<std::int32_t> likeliest;
         for (const double token : download(best))
           likeliest.push_back(static_cast<std::int32_t>(token));

@@ -1,4 +1,4 @@
-#include "deck/detail/choices.hpp"
+#include "deck/choices.hpp"
 #include "deck/detail/table.hpp"
 
 namespace tern::deck::detail {
@@ -27,8 +27,7 @@ void describe(Group& group, Model& m) {
       .unit("tokens")
       .at_least(2)
       .at_most(1 << 24);
-  group.add("activation", m.activation, "of the feed-forward layer")
-      .one_of(activation_kinds);
+  group.add("activation", m.activation, "of the feed-forward layer").one_of(activation_kinds);
   group
       .add("experts", m.experts,
            "feed-forward layers that a router chooses from (Qwen3-MoE); 0: one, for all tokens")
@@ -58,8 +57,7 @@ void describe(Group& group, Model& m) {
   group.add("qk_norm", m.qk_norm, "RMSNorm of each query and key head, as in Qwen3");
   group.add("attention_bias", m.attention_bias, "biases in the attention's projections");
   group.add("ffn_bias", m.ffn_bias, "biases in the feed-forward layer");
-  group.add("position", m.position, "how the order of tokens enters")
-      .one_of(positions);
+  group.add("position", m.position, "how the order of tokens enters").one_of(positions);
   group.add("rope_base", m.rope_base, "base of the rotary frequencies").above(1);
   group.add("tie_embeddings", m.tie_embeddings, "the head uses the embedding's matrix");
   group.add("levels", m.levels, "rows of a learned level embedding; 0: none; hdp has 3")

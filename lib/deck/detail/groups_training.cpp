@@ -1,4 +1,4 @@
-#include "deck/detail/choices.hpp"
+#include "deck/choices.hpp"
 #include "deck/detail/table.hpp"
 #include "deck/rules.hpp"
 

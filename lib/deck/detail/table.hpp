@@ -33,7 +33,7 @@ class Field {
   Field& one_of(std::initializer_list<const char*> list) {
     return choices.assign(list.begin(), list.end()), *this;
   }
-  /// The names of a list of choices (deck/detail/choices.hpp).
+  /// The names of a list of choices (deck/choices.hpp).
   template <class Choices>
   Field& one_of(const Choices& list) {
     for (const auto& choice : list) choices.emplace_back(choice.name);

@@ -43,10 +43,12 @@ struct Pass {
 
 class Scheduler {
  public:
-  /// `options` with pages and vocabulary.
+  /// `options` with pages.
   Scheduler(const EngineOptions& options, std::size_t page_tokens, std::size_t vocabulary);
 
   void submit(Request request);
+  /// From now on texts end so.
+  void end_as(const Drawing& drawing) { static_cast<Drawing&>(options_) = drawing; }
   bool busy() const { return !waiting_.empty() || !running_.empty() || !answers_.empty(); }
   /// The rows of the next pass; none if no request is left but refused ones.
   const Pass& plan();

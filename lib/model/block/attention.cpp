@@ -37,8 +37,8 @@ Attention<T>::Attention(const deck::Model& model, const Share& share, const Comm
 template <class T>
 typename Attention<T>::Parameters Attention<T>::bind(const Binder<T>& binder,
                                                      const std::string& at) {
-  return {binder.linear({at + "q_proj", at + "k_proj", at + "v_proj"}), binder.summed(at + "o_proj"),
-          binder.gain(at + "q_norm"), binder.gain(at + "k_norm")};
+  return {binder.linear({at + "q_proj", at + "k_proj", at + "v_proj"}),
+          binder.summed(at + "o_proj"), binder.gain(at + "q_norm"), binder.gain(at + "k_norm")};
 }
 
 // ---- memory ----
@@ -117,15 +117,15 @@ void Attention<T>::forward(const ops::Context& context, const Parameters& p, con
 
 template <class T>
 void Attention<T>::attend(const ops::Context& context, const Parameters& p, const Saved& s,
-                        const Mask& mask) const {
+                          const Mask& mask) const {
   const std::size_t H = size_.H, K = size_.K;
   const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
     return part(fused, first, heads, mask.sequences);
   };
   place_heads(context, p, s, mask.sequences, {0, mask.positions});
   ops::attention_forward<T>(context, mask.pattern, scale_, part_of(s.qkv, 0, H),
-                            part_of(s.qkv, H, K), part_of(s.qkv, H + K, K),
-                            part_of(s.result, 0, H), s.lse);
+                            part_of(s.qkv, H, K), part_of(s.qkv, H + K, K), part_of(s.result, 0, H),
+                            s.lse);
 }
 
 template <class T>

@@ -86,10 +86,10 @@ class Attention {
   Dimensions size_;
   double eps_, scale_, rope_base_;
   bool rope_, qk_norm_;
-  Matrix<A> rotary_;      // (positions, E), empty without rope
-  Matrix<T> dresult_;     // (N, H E)
-  Matrix<T> dqkv_;        // (N, (H + 2K) E)
-  Matrix<A> delta_;       // (B H, T)
+  Matrix<A> rotary_;   // (positions, E), empty without rope
+  Matrix<T> dresult_;  // (N, H E)
+  Matrix<T> dqkv_;     // (N, (H + 2K) E)
+  Matrix<A> delta_;    // (B H, T)
 };
 
 }  // namespace tern::model

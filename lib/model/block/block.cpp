@@ -60,8 +60,7 @@ typename Block<T>::Saved Block<T>::request(Arena& arena, const std::string& labe
   s.attention = attention.request(arena, label, sequences);
   if (training) s.middle = stream("/middle");
   s.normed_feed_forward = training ? stream("/normed_ffn") : s.normed_attention;
-  s.norm_feed_forward =
-      training ? norm_.request(arena, label + "/norm_ffn", N) : s.norm_attention;
+  s.norm_feed_forward = training ? norm_.request(arena, label + "/norm_ffn", N) : s.norm_attention;
   if (has_experts_)
     s.experts = experts.request(arena, label, N);
   else

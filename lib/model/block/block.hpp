@@ -33,7 +33,7 @@ class Block {
   struct Parameters {
     Gain<T> norm_attention, norm_feed_forward;
     typename Attention<T>::Parameters attention;
-    typename Mlp<T>::Parameters mlp;          // one of the two, the other is empty
+    typename Mlp<T>::Parameters mlp;  // one of the two, the other is empty
     typename Experts<T>::Parameters experts;
   };
   /// What forward keeps for backward; views of the arena. With recompute = 'block' all layers share
@@ -41,13 +41,13 @@ class Block {
   /// same view, and so are the two normed ones. Backward writes gradients over what it no longer
   /// needs, so each forward serves one backward.
   struct Saved {
-    Matrix<T> input;                             // (N, D) residual stream entering the block
-    Matrix<T> normed_attention;                  // (N, D)
-    Matrix<T> middle;                            // (N, D) residual stream between the halves
-    Matrix<T> normed_feed_forward;               // (N, D)
+    Matrix<T> input;                // (N, D) residual stream entering the block
+    Matrix<T> normed_attention;     // (N, D)
+    Matrix<T> middle;               // (N, D) residual stream between the halves
+    Matrix<T> normed_feed_forward;  // (N, D)
     typename Norm<T>::Saved norm_attention, norm_feed_forward;
     typename Attention<T>::Saved attention;
-    typename Mlp<T>::Saved mlp;                  // one of the two, the other is empty
+    typename Mlp<T>::Saved mlp;  // one of the two, the other is empty
     typename Experts<T>::Saved experts;
   };
 

@@ -36,10 +36,10 @@ Matrix<const T> branch_gradient(const ops::Context& context, const Common<T>& co
   return common.branch;
 }
 
-#define INSTANTIATE(T)                                                                  \
-  template struct Common<T>;                                                            \
-  template Matrix<const T> branch_gradient(const ops::Context&, const Common<T>&,       \
-                                           Matrix<const T>, const ops::DropoutKey&);
+#define INSTANTIATE(T)                                                                             \
+  template struct Common<T>;                                                                       \
+  template Matrix<const T> branch_gradient(const ops::Context&, const Common<T>&, Matrix<const T>, \
+                                           const ops::DropoutKey&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)

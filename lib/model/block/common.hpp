@@ -33,8 +33,8 @@ struct Common {
   void multiply(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<T> y,
                 ops::Write = ops::Write::overwrite) const;
   /// to = added + map(x); `added` may be `to`, or empty.
-  void multiply_add(const ops::Context&, const Linear<T>&, Matrix<const T> x,
-                    Matrix<const T> added, Matrix<T> to) const;
+  void multiply_add(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<const T> added,
+                    Matrix<T> to) const;
   /// From dy to dx, which may be x; the gradients of weight and bias are added to.
   void multiply_backward(const ops::Context&, const Linear<T>&, Matrix<const T> dy,
                          Matrix<const T> x, Matrix<T> dx) const;

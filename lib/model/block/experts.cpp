@@ -12,15 +12,17 @@ void declare_experts(const deck::Model& m, const std::string& at, Declaration& d
     return fmt::format("{}experts/{}/{}", at, expert, name);
   };
   d.linear({{at + "gate", X, Held::whole}}, D, {0, m.init_std}, false);
+  d.linears(X,
+            [&](std::size_t e) {
+              return std::vector<Module>{{module(e, "gate_proj"), F, Held::rows},
+                                         {module(e, "up_proj"), F, Held::rows}};
+            },
+            D, {0, m.init_std});
   d.linears(
       X,
       [&](std::size_t e) {
-        return std::vector<Module>{{module(e, "gate_proj"), F, Held::rows},
-                                   {module(e, "up_proj"), F, Held::rows}};
+        return std::vector<Module>{{module(e, "down_proj"), D, Held::columns}};
       },
-      D, {0, m.init_std});
-  d.linears(
-      X, [&](std::size_t e) { return std::vector<Module>{{module(e, "down_proj"), D, Held::columns}}; },
       F, initial_residual(m));
 }
 

@@ -1,5 +1,5 @@
-/// The feed-forward half of a block that is made of experts (Qwen3-MoE): a router gives each token k
-/// of the X experts, and the token's branch is the weighted sum of theirs.
+/// The feed-forward half of a block that is made of experts (Qwen3-MoE): a router gives each token
+/// k of the X experts, and the token's branch is the weighted sum of theirs.
 ///
 /// The weights are applied to what stands between an expert's two products. So the gradient of a
 /// weight is found there too, and no layer keeps the experts' results (N k, D).

@@ -23,9 +23,7 @@ void declare_mlp(const deck::Model& m, const std::string& at, Declaration& d) {
   d.linear({{at + "down_proj", D, Held::columns}}, F, initial_residual(m), m.ffn_bias);
 }
 
-std::vector<Divided> divided_of_mlp(const deck::Model& m) {
-  return {{"ffn_hidden", m.ffn_hidden}};
-}
+std::vector<Divided> divided_of_mlp(const deck::Model& m) { return {{"ffn_hidden", m.ffn_hidden}}; }
 
 template <class T>
 Mlp<T>::Mlp(const deck::Model& model, const Share& share, const Common<T>& common)

@@ -60,8 +60,8 @@ class Core {
                          const Sequences&) const;
   /// A step over the embedded rows, by run(place); the result (N, D). A recursive model takes
   /// several, counted from 0.
-  Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step,
-                          const Sequences&, const std::function<void(std::size_t place)>& run) const;
+  Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step, const Sequences&,
+                          const std::function<void(std::size_t place)>& run) const;
   /// Logits (M, V) of finished rows (M, D). On all ranks of the replica, which may draw the same
   /// tokens from them.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
@@ -70,7 +70,7 @@ class Core {
 
   const TransformerOptions options;
   const Dimensions size;
-  const std::size_t first_layer;                   // of the model's that is here
+  const std::size_t first_layer;                  // of the model's that is here
   const std::shared_ptr<Residence<T>> residence;  // null unless fully sharded
   Common<T> common;
   Block<T> block;
@@ -80,9 +80,9 @@ class Core {
   Head<T> head;
   Recursion<T> recursion;
   // Workspace of training, and of losses.
-  Matrix<T> dstream;           // (N, D) gradient of the residual stream
-  Matrix<T> dfinished;         // (N, D)
-  Matrix<T> picked, dpicked;   // (M, D), only where not all rows are scored
+  Matrix<T> dstream;          // (N, D) gradient of the residual stream
+  Matrix<T> dfinished;        // (N, D)
+  Matrix<T> picked, dpicked;  // (M, D), only where not all rows are scored
 
  private:
   void allocate_training(Arena& arena);

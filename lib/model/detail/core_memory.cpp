@@ -134,8 +134,8 @@ std::size_t Core<T>::head_rows() const {
                          sizeof(T), host);
 }
 
-#define INSTANTIATE(T)                                                                        \
-  template Core<T>::Core(const deck::Model&, const ParameterTree&, const Parameters<T>&,      \
+#define INSTANTIATE(T)                                                                   \
+  template Core<T>::Core(const deck::Model&, const ParameterTree&, const Parameters<T>&, \
                          const TransformerOptions&, Arena&);
 INSTANTIATE(float)
 INSTANTIATE(double)

@@ -39,8 +39,7 @@ void Head<T>::request_exchange(Arena& arena, std::size_t rows, std::size_t ranks
                                std::size_t vocabulary, bool training) {
   figures = arena.tensor3<A>("figures of rows", Term::workspace, ranks, rows, ops::row_figures);
   lse = arena.vector<A>("log sums of rows", Term::workspace, rows);
-  if (!training)
-    gathered = arena.vector<T>("gathered logits", Term::workspace, rows * vocabulary);
+  if (!training) gathered = arena.vector<T>("gathered logits", Term::workspace, rows * vocabulary);
 }
 
 template <class T>

@@ -1,6 +1,6 @@
-// Generation: greedy output equals that of Transformers' generate(), cached logits equal a full
-// forward, and a sequence does not depend on its neighbours.
-#include "generate/generator.hpp"
+// Texts from prompts: greedy output equals that of Transformers' generate(), cached decoding equals
+// full forwards, and a text does not depend on its neighbours.
+#include "generate/texts.hpp"
 
 #include "base/error.hpp"
 #include "golden/golden_model.hpp"
@@ -12,14 +12,20 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
+constexpr std::size_t prompt_rows = 256;  // of a pass
+
 const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
+
+struct Wanted : generate::Drawing {
+  std::size_t max_new = 128;
+};
 
 template <class T>
 struct Generation {
   Generation(const deck::Model& m, std::size_t batch, std::size_t max_tokens, std::size_t steps = 1)
       : tree(m), arena(planned(m, batch, max_tokens, steps)) {
     request(m, batch, max_tokens, steps, arena);
-    generator->prepare(context);
+    engine->prepare(context);
   }
 
   static std::size_t planned(const deck::Model& m, std::size_t batch, std::size_t max_tokens,
@@ -30,16 +36,16 @@ struct Generation {
     return measure.bytes();
   }
 
-  std::vector<Tokens> run(const std::vector<Tokens>& prompts,
-                          const generate::GenerationOptions& options) {
-    return generator->generate(context, prompts, options);
+  std::vector<Tokens> run(const std::vector<Tokens>& prompts, const Wanted& wanted) {
+    engine->draw_as(wanted);
+    return generate::write_texts(*engine, context, prompts, wanted.max_new);
   }
 
   model::ParameterTree tree;
   Arena arena;
   ops::Context context;
   std::optional<model::Parameters<T>> parameters;
-  std::optional<generate::Generator<T>> generator;
+  std::optional<generate::Engine<T>> engine;
 
  private:
   explicit Generation(model::ParameterTree t) : tree(std::move(t)) {}
@@ -47,7 +53,7 @@ struct Generation {
                Arena& from) {
     context = ops::make_context(from, true, "auto");
     parameters.emplace(tree, model::Holds::inference, from);
-    generator.emplace(m, tree, *parameters, batch, max_tokens, steps, from);
+    engine.emplace(m, tree, *parameters, generate::text_options(batch, max_tokens, steps), from);
   }
 };
 
@@ -59,8 +65,8 @@ void load(const transformers::TransformersReader& reader, Generation<T>& to) {
   to.parameters->refresh_compute(to.context);
 }
 
-generate::GenerationOptions greedy(std::size_t max_new) {
-  generate::GenerationOptions options;
+Wanted greedy(std::size_t max_new) {
+  Wanted options;
   options.sampling.temperature = 0;
   options.max_new = max_new;
   return options;
@@ -151,7 +157,7 @@ TEST_P(Kinds, CachedDecodingEqualsFullForwards) {
 TEST_P(Kinds, SampledSequencesDependOnTheirNumberOnlyNotOnNeighbours) {
   std::vector<Tokens> prompts;
   for (std::int32_t i = 0; i < 7; ++i) prompts.push_back(Tokens(1 + i % 3, i));
-  generate::GenerationOptions options;
+  Wanted options;
   options.sampling.temperature = 0.9;
   options.sampling.top_p = 0.95;
   options.sampling.top_k = 20;
@@ -218,24 +224,22 @@ TEST(Recursive, CachedDecodingEqualsWholeSteps) {
 TEST(Recursive, LongPromptsArePrefilledInPieces) {
   deck::Model m = test::tiny_model();
   m.inner_steps = 1, m.context = 1024;
-  const Tokens prompt =
-      test::random_tokens(generate::Generator<double>::prefill_rows + 5, m.vocabulary, 8);
+  const Tokens prompt = test::random_tokens(prompt_rows + 5, m.vocabulary, 8);
   Generation<double> generation(m, 1, 300, 2);
   generation.parameters->initialize(generation.context, generation.tree, 6);
   EXPECT_EQ(generation.run({prompt}, greedy(3))[0], greedy_by_whole_steps(m, 2, 6, prompt, 3));
 }
 
-TEST(Generator, LongPromptsArePrefilledInPieces) {
+TEST(Texts, LongPromptsArePrefilledInPieces) {
   deck::Model m = test::tiny_model();
   m.context = 1024;
-  const Tokens prompt =
-      test::random_tokens(2 * generate::Generator<double>::prefill_rows + 3, m.vocabulary, 8);
+  const Tokens prompt = test::random_tokens(2 * prompt_rows + 3, m.vocabulary, 8);
   Generation<double> generation(m, 1, 1024);
   generation.parameters->initialize(generation.context, generation.tree, 6);
   EXPECT_EQ(generation.run({prompt}, greedy(3))[0], greedy_by_full_forward(m, 6, prompt, 3));
 }
 
-TEST(Generator, StopsBeforeTheStopTokenAndAtTheEndOfTheCache) {
+TEST(Texts, StopsBeforeTheStopTokenAndAtTheEndOfTheCache) {
   const deck::Model m = test::tiny_model();
   Generation<double> generation(m, 2, 12);
   generation.parameters->initialize(generation.context, generation.tree, 3);
@@ -243,10 +247,10 @@ TEST(Generator, StopsBeforeTheStopTokenAndAtTheEndOfTheCache) {
   const std::vector<Tokens> whole = generation.run(prompts, greedy(100));
   EXPECT_EQ(whole[0].size(), 9u);
   EXPECT_EQ(whole[1].size(), 11u);
-  generate::GenerationOptions options = greedy(100);
-  options.stop = whole[0][4];
+  Wanted options = greedy(100);
+  options.stop_tokens = {whole[0][4]};
   const auto until_stop = [&](Tokens tokens) {
-    tokens.erase(std::find(tokens.begin(), tokens.end(), options.stop), tokens.end());
+    tokens.erase(std::find(tokens.begin(), tokens.end(), options.stop_tokens[0]), tokens.end());
     return tokens;
   };
   const std::vector<Tokens> stopped = generation.run(prompts, options);
@@ -255,10 +259,10 @@ TEST(Generator, StopsBeforeTheStopTokenAndAtTheEndOfTheCache) {
   EXPECT_LE(stopped[0].size(), 4u);
 }
 
-TEST(Generator, DrawsNoPaddingTokens) {
+TEST(Texts, DrawsNoPaddingTokens) {
   Generation<float> generation(test::tiny_model(), 1, 32);
   generation.parameters->initialize(generation.context, generation.tree, 3);
-  generate::GenerationOptions options;
+  Wanted options;
   options.sampling.temperature = 5;
   options.vocabulary = 4;
   const std::vector<Tokens> results = generation.run({Tokens{1}}, options);
@@ -266,7 +270,7 @@ TEST(Generator, DrawsNoPaddingTokens) {
   for (const std::int32_t token : results[0]) EXPECT_LT(token, 4);
 }
 
-TEST(Generator, RefusesPromptsItCannotContinue) {
+TEST(Texts, RefusesPromptsItCannotContinue) {
   Generation<float> generation(test::tiny_model(), 1, 8);
   generation.parameters->initialize(generation.context, generation.tree, 3);
   EXPECT_THROW(generation.run({Tokens{1}, Tokens{}}, greedy(1)), UserError);
