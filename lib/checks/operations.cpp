@@ -1,7 +1,7 @@
 #include "checks/operations.hpp"
 
 #include "checks/detail/families.hpp"
-#include "ops/fp8.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::checks {
 

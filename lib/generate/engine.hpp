@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "model/decoder.hpp"
-#include "ops/serving.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::generate {
 

@@ -1,5 +1,6 @@
 /// Activations of feed-forward networks, and dropout. Conventions: ops.hpp.
 #pragma once
+#include "base/activation.hpp"
 #include "ops/native.hpp"
 
 namespace tern::ops {

@@ -23,10 +23,10 @@ void check_kind(Checker& checker, Activation kind, std::size_t N, std::size_t F)
 }  // namespace
 
 void check_activation(Checker& checker) {
-  for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::relu2}) {
-    check_kind(checker, kind, 51, 344);
-    check_kind(checker, kind, 300, 2752);
-    check_kind(checker, kind, 13, 37);
+  for (const ActivationKind& one : activation_kinds) {
+    check_kind(checker, one.kind, 51, 344);
+    check_kind(checker, one.kind, 300, 2752);
+    check_kind(checker, one.kind, 13, 37);
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ops/experts.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::checks {
 using namespace ops;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/fp8.hpp"
 #include "ops/linear.hpp"
 #include "ops/norm.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::checks {
 using namespace ops;

@@ -3,8 +3,7 @@
 #pragma once
 #include "model/detail/binder.hpp"
 #include "model/detail/links.hpp"
-#include "ops/fp8.hpp"
-#include "ops/serving.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model {
 

@@ -9,7 +9,7 @@
 #include "model/block/common.hpp"
 #include "model/declaration.hpp"
 #include "model/dimensions.hpp"
-#include "ops/experts.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model {
 

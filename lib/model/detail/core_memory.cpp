@@ -4,7 +4,7 @@
 #include "base/error.hpp"
 #include "model/detail/core.hpp"
 #include "model/residence.hpp"
-#include "ops/vocabulary.hpp"
+#include "ops/ops.hpp"
 
 namespace tern::model::detail {
 
