@@ -10,10 +10,12 @@
 #include <cstring>
 #include <string>
 
+#include "base/error.hpp"
 #include "checks/detail/paged_rows.hpp"
 #include "measure.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
 #include "ops/cuda/library.hpp"
+#include "ops/ops.hpp"
 
 namespace {
 
