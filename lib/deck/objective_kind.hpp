@@ -26,7 +26,7 @@ struct ObjectiveKind {
   bool judged = false;
 };
 
-/// The row of &objective kind.
+/// The row of &objective kind; one that says no to everything for a kind that the deck refuses.
 const ObjectiveKind& kind_of(const Deck& deck);
 
 /// Steps that a row is scored after; 1 unless the objective refines.
