@@ -1,5 +1,4 @@
-/// The activations of feed-forward layers, one line each: the deck's choices, the shapes of
-/// parameters and the operations follow from it.
+/// Activations of MLPs, one line each: the deck's choices, parameter shapes and operations follow.
 #pragma once
 #include <array>
 #include <string_view>
@@ -11,7 +10,7 @@ enum class Activation { swiglu, gelu, relu2 };  // Shazeer 2020; tanh form, as G
 struct ActivationKind {
   Activation kind;
   const char* name;
-  bool gated;  // takes [gate | up], twice as wide as its result
+  bool gated;  // input is [gate | up], twice as wide as the output
 };
 inline constexpr std::array activation_kinds = {
     ActivationKind{Activation::swiglu, "swiglu", true},

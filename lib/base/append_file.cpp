@@ -24,7 +24,7 @@ bool AppendFile::append(std::string_view piece) {
     const ssize_t n = ::write(descriptor_, piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      // Should the truncation fail as well, half a piece stays, which readers skip.
+      // If truncation fails as well, a partial piece remains, which readers skip.
       [[maybe_unused]] const int truncated = ::ftruncate(descriptor_, before);
       return false;
     }

@@ -1,4 +1,4 @@
-/// A file that a run appends to, such as its metrics.
+/// Append-only files, such as a run's metrics.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace tern {
 
-/// A file that grows by whole pieces: a piece that does not fit on the disk leaves nothing behind.
+/// Appends are all or nothing: a piece that does not fit on the disk is truncated away.
 class AppendFile {
  public:
   /// Opens or creates; throws UserError.
@@ -15,9 +15,9 @@ class AppendFile {
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  /// In the file (not necessarily on the disk) when it returns true.
+  /// True: in the file, not necessarily on the disk.
   bool append(std::string_view piece);
-  /// On the disk when it returns true.
+  /// True: on the disk.
   bool sync();
 
  private:

@@ -1,7 +1,7 @@
-/// Two kinds of errors. A UserError is somebody's input: its text names the place, the value and
-/// the remedy, and main() prints it without a trace. An InternalError is ours: TERN_REQUIRE names
-/// the condition and the place. Both end every rank: comm::run_ranks turns an exception on one rank
-/// into one message and a nonzero exit code of all.
+/// Two kinds of errors. UserError: wrong input; its text names the place, the value and the remedy,
+/// and main() prints it without a trace. InternalError: a bug; TERN_REQUIRE names the condition and
+/// the place. Both end every rank: comm::run_ranks turns an exception on any rank into one message
+/// and a nonzero exit code on all.
 #pragma once
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// Throws UserError with a formatted text.
+/// Throws UserError with a formatted message.
 template <class... Args>
 [[noreturn]] void user_error(fmt::format_string<Args...> text, Args&&... args) {
   throw UserError(fmt::format(text, std::forward<Args>(args)...));
@@ -35,8 +35,7 @@ namespace detail {
 }  // namespace detail
 }  // namespace tern
 
-/// Checks a programmer's assumption in every build type. Extra arguments are a fmt text with
-/// values.
+/// Asserts an invariant in every build type. Extra arguments: fmt format string and values.
 #define TERN_REQUIRE(condition, ...)                                 \
   do {                                                               \
     if (!(condition))                                                \

@@ -1,11 +1,11 @@
-/// Somebody's text within a message.
+/// User text quoted in a message.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace tern {
 
-/// At most about `most` bytes of a text, "..." in place of the rest, never half a UTF-8 character.
+/// The first `most` bytes of a text, then "..."; never splits a UTF-8 character.
 inline std::string excerpt(std::string_view text, std::size_t most = 80) {
   if (text.size() <= most) return std::string(text);
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0u) == 0x80u) --most;

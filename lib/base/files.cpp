@@ -106,7 +106,7 @@ void remove_quietly(const std::filesystem::path& path) noexcept {
   try {
     std::error_code ignored;
     std::filesystem::remove_all(path, ignored);
-  } catch (...) {  // no memory for the walk: the next start removes it
+  } catch (...) {  // out of memory during the walk: removed at the next start
   }
 }
 

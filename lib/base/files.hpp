@@ -1,7 +1,7 @@
-/// Files read and written whole. A writer fills a temporary name and renames it, so that readers
-/// see the old file or the new one; what is written durably survives a crash of the machine.
-/// Functions throw FileError, whose text names the path and the system's reason, unless they say
-/// otherwise.
+/// Files read and written whole. Writers fill a temporary file and rename it into place, so that
+/// readers see either the old file or the new one; durable writes survive a crash of the machine.
+/// Unless stated otherwise, functions throw FileError, whose text names the path and the system's
+/// reason.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +20,7 @@ class FileError : public std::runtime_error {
 /// An open file descriptor.
 class File {
  public:
-  /// `flags` and the mode 0644 go to open(2); O_CLOEXEC is added.
+  /// Passes `flags`, plus O_CLOEXEC, and mode 0644 to open(2).
   File(const std::filesystem::path& path, int flags);
   ~File();
   File(const File&) = delete;
@@ -38,21 +38,20 @@ class File {
   int descriptor_;
 };
 
-/// fsync of a file or of a folder (so that the names in it are on disk).
+/// fsync of a file, or of a directory (makes its entries durable).
 void sync_path(const std::filesystem::path& path);
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
-/// Writes `text` under a temporary name, fsyncs, renames to `path`, fsyncs the folder.
+/// Writes `text` to a temporary file, fsyncs, renames it to `path`, fsyncs the directory.
 void write_durably(const std::filesystem::path& path, std::string_view text);
-/// The same without fsync, for files that a run can do without: false, and nothing left behind, if
-/// the disk refuses.
+/// The same without fsync, for files that a run can do without. On failure returns false and leaves
+/// nothing behind.
 bool replace_file(const std::filesystem::path& path, std::string_view text);
 std::string read_text(const std::filesystem::path& path);
 /// Empty if the file cannot be read.
 std::string read_text_or_empty(const std::filesystem::path& path);
-/// Removes a file or a folder with all in it; never throws (what is left is found at the next
-/// start).
+/// Removes a file or a directory tree; never throws (leftovers are found at the next start).
 void remove_quietly(const std::filesystem::path& path) noexcept;
-/// 16 hexadecimal digits from the system's random source: names that no earlier process has used.
+/// 16 hexadecimal digits from the system's random source, for unique names.
 std::string unique_token();
 
 }  // namespace tern

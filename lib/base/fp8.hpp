@@ -1,5 +1,5 @@
-/// The 8-bit floating-point formats of Micikevicius et al. 2022, "FP8 formats for deep learning"
-/// (table 1), and the scales that bring a tensor into them.
+/// FP8 formats of Micikevicius et al. 2022, "FP8 formats for deep learning" (table 1), and scale
+/// factors for quantization.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace tern {
 
-/// 4 bits of exponent, 3 of mantissa, no infinities (torch.float8_e4m3fn): activations, weights.
+/// 4 exponent bits, 3 mantissa bits, no infinities (torch.float8_e4m3fn): activations, weights.
 struct E4M3 {
-  static constexpr std::uint32_t mantissa_bits = 3, least_exponent = 127 - 6;  // biased as float's
+  static constexpr std::uint32_t mantissa_bits = 3, least_exponent = 127 - 6;  // float32 bias
   static constexpr float largest = 448;                                        // 1.75 * 2^8
 };
-/// 5 bits of exponent, 2 of mantissa (torch.float8_e5m2): gradients, whose range is wider.
+/// 5 exponent bits, 2 mantissa bits (torch.float8_e5m2): gradients, whose range is wider.
 struct E5M2 {
   static constexpr std::uint32_t mantissa_bits = 2, least_exponent = 127 - 14;
   static constexpr float largest = 57344;  // 1.75 * 2^15
@@ -31,8 +31,8 @@ TERN_FUNCTION float float_of_bits(std::uint32_t bits) {
   return value;
 }
 
-/// The number of the format nearest to `value`, the even one of two; beyond the largest, that.
-/// NaN stays NaN.
+/// Rounds to the nearest representable number, ties to even, saturating at the largest. NaN stays
+/// NaN.
 template <class Format>
 TERN_FUNCTION float round_to(float value) {
   const std::uint32_t own = (float_bits(value) >> 23) & 0xffu;
@@ -44,9 +44,9 @@ TERN_FUNCTION float round_to(float value) {
   return rounded < -Format::largest ? -Format::largest : rounded;
 }
 
-/// The largest power of two, at most 2^60, that takes no number up to `magnitude` beyond the
-/// format's largest. Being a power of two it changes no digit and is undone exactly; the bound
-/// keeps products of two such factors in float's range. NaN if `magnitude` is not finite.
+/// Largest power of two, at most 2^60, that scales `magnitude` to no more than the format's
+/// largest. A power of two scales without rounding and is undone exactly; the bound keeps products
+/// of two such factors in float's range. NaN if `magnitude` is not finite.
 template <class Format>
 TERN_FUNCTION float scale_for(float magnitude) {
   constexpr int bound = 60;
@@ -58,7 +58,7 @@ TERN_FUNCTION float scale_for(float magnitude) {
                        << 23);
 }
 
-/// 1 / scale, exactly, of a scale of scale_for.
+/// Exactly 1 / scale, for a result of scale_for.
 TERN_FUNCTION float undo_scale(float scale) {
   if (scale != scale) return scale;
   return float_of_bits((254u << 23) - float_bits(scale));

@@ -3,7 +3,7 @@
 
 namespace tern {
 
-/// Of this machine, as the network knows it; "unknown host" where the system does not tell.
+/// This machine's network name; "unknown host" if the system does not tell.
 std::string host_name();
 
 }  // namespace tern

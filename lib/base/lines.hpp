@@ -1,4 +1,4 @@
-/// Lines of a text.
+/// Text split into lines.
 #pragma once
 #include <algorithm>
 #include <string_view>
@@ -13,7 +13,7 @@ inline std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// The lines that are not blank, without the blanks around them; they point into `text`.
+/// Non-blank lines, trimmed; views into `text`.
 inline std::vector<std::string_view> trimmed_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {

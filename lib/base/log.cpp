@@ -18,7 +18,7 @@ void Log::open(const std::filesystem::path& file) {
 void Log::write(std::string_view text) {
   for (std::FILE* to : {stdout, file_}) {
     if (!to) continue;
-    // A failure stays noted in the stream: output_written() reports that of standard output.
+    // Errors stay set in the stream: output_written() reports those of standard output.
     std::fwrite(text.data(), 1, text.size(), to);
     std::fputc('\n', to);
     std::fflush(to);

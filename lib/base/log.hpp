@@ -1,5 +1,5 @@
-/// What a run says: to the console and to log.txt, from rank 0 only. Each campaign owns one Log and
-/// hands it down; there is no global one.
+/// Log of a run: console and log.txt, from rank 0 only. Each campaign owns one Log and passes it
+/// down; there is no global one.
 #pragma once
 #include <fmt/format.h>
 
@@ -11,13 +11,13 @@ namespace tern {
 
 class Log {
  public:
-  /// A silent log if `speaks` is false (every rank but the first).
+  /// Silent if `speaks` is false (every rank but rank 0).
   explicit Log(bool speaks = true) : speaks_(speaks) {}
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  /// From now on lines go to this file as well, appended.
+  /// Appends all further lines to this file as well.
   void open(const std::filesystem::path& file);
 
   template <class... Args>

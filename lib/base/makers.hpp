@@ -1,4 +1,4 @@
-/// The data sets that ./prepare makes from nothing, and where it puts them.
+/// Data sets that ./prepare generates, and their directories.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -14,8 +14,8 @@ constexpr Maker makers[] = {{"quickstart", "data/quickstart"},
                             {"arithmetic", "data/arithmetic"},
                             {"languages", "data/languages"}};
 
-/// How to get a path that is missing: the command whose folder holds it, "run ./prepare quickstart,
-/// which makes it"; else `otherwise`.
+/// Remedy for a missing path: "run ./prepare quickstart, which makes it" if a maker's folder holds
+/// it, else `otherwise`.
 std::string how_to_make(const std::filesystem::path& path, const std::string& otherwise);
 
 }  // namespace tern

@@ -15,7 +15,7 @@
 namespace tern {
 
 MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
-  // Without O_NONBLOCK a pipe that nobody writes to would be waited for.
+  // Without O_NONBLOCK, open() of a pipe without a writer would block.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) {
     const std::string reason = std::strerror(errno);

@@ -1,5 +1,4 @@
-/// A file mapped read-only into memory; its pages are read by the kernel when they are first
-/// touched.
+/// Read-only memory-mapped files; pages are read on first access.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -21,8 +20,8 @@ class MappedFile {
   std::size_t size() const { return size_; }
   std::string_view text() const { return {data_, size_}; }
 
-  /// Throws UserError if the file has become shorter than it was: touching the lost pages would
-  /// kill the process with SIGBUS.
+  /// Throws UserError if the file has shrunk since it was mapped: access to the lost pages would
+  /// raise SIGBUS.
   void require_whole() const;
 
  private:

@@ -12,7 +12,8 @@ namespace tern {
 void hold_standard_streams() {
   for (const int stream : {0, 1, 2})
     if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF)
-      // The lowest free number is this one. Against its direction, so that its use is an error.
+      // open() takes the lowest free descriptor, this one. Opened in the wrong direction, so that
+      // using it fails.
       (void)!::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
 }
 

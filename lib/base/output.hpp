@@ -1,14 +1,14 @@
-/// Standard output as a product: a command that only shows something has failed if nobody got it.
+/// Standard output as a result: a command that only prints has failed if its output is lost.
 #pragma once
 
 namespace tern {
 
-/// Opens those of the streams 0, 1 and 2 that the caller closed, so that no file of a run gets
-/// their number and the log's lines with it; writing to them still fails. First thing in main().
+/// Reopens those of descriptors 0, 1 and 2 that the caller closed, so that no file of a run gets
+/// their number and with it the log's lines; writing to them still fails. First call in main().
 void hold_standard_streams();
 
-/// Flushes what was written to standard output, by whatever library. False, with one line on
-/// standard error, if some of it could not be written (a full disk, a closed stream).
+/// Flushes standard output (stdio and iostream). False, with one line on standard error, if any of
+/// it could not be written (full disk, closed stream).
 bool output_written();
 
 }  // namespace tern

@@ -1,4 +1,4 @@
-/// Work spread over a few host threads.
+/// Parallel loops over host threads.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace tern {
 
-/// Calls work(i) once for each i in [0, count), on up to `threads` threads (the caller is one of
-/// them), and rethrows the first exception after all have stopped.
+/// Calls work(i) once for each i in [0, count) on up to `threads` threads, including the caller's.
+/// Rethrows the first exception after all threads have stopped.
 template <class Work>
 void parallel_for(std::size_t count, std::size_t threads, const Work& work) {
   std::atomic<std::size_t> next{0};

@@ -1,6 +1,6 @@
 /// Counter-based random numbers: Philox4x32-10 of Random123 (Salmon et al., SC'11). A number is a
-/// pure function of (seed, stream, step, sample, position): there is no state to store, to split
-/// over ranks or to restore.
+/// pure function of (seed, stream, step, sample, position): no state to store, to restore or to
+/// split over ranks.
 #pragma once
 #include <Random123/philox.h>
 
@@ -10,7 +10,7 @@
 
 namespace tern {
 
-/// One stream for each use, so that no two uses ever share numbers.
+/// One stream per use, so that no two uses share numbers.
 enum class Stream : std::uint32_t {
   initialization = 1,
   data_order = 2,
@@ -30,7 +30,7 @@ struct Random4 {
 /// Four independent uniform 32-bit words. `position` may be a token, an element or a draw number.
 TERN_FUNCTION Random4 philox(std::uint64_t seed, Stream stream, std::uint64_t step,
                              std::uint32_t sample, std::uint32_t position) {
-  // Key: the seed, with the stream folded into its upper word; counter: the rest.
+  // Key: the seed. Counter: position, sample, step, with the stream in the upper word of the step.
   r123::Philox4x32 generator;
   r123::Philox4x32::ctr_type counter{
       {position, sample, static_cast<std::uint32_t>(step),
@@ -44,7 +44,7 @@ TERN_FUNCTION Random4 philox(std::uint64_t seed, Stream stream, std::uint64_t st
 /// Uniform in [0, 1), 24 bits.
 TERN_FUNCTION float uniform(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
-/// Two standard normal numbers by Box-Muller, from two words.
+/// Two standard normal numbers from two words (Box-Muller).
 struct Normal2 {
   float first, second;
 };

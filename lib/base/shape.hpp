@@ -6,7 +6,7 @@
 
 namespace tern {
 
-/// Extents of a row-major array; empty: a scalar.
+/// Extents of a row-major array; empty for a scalar.
 using Shape = std::vector<std::size_t>;
 
 inline std::size_t element_count(const Shape& shape) {

@@ -3,11 +3,11 @@
 
 namespace tern {
 
-/// Seconds since construction or the last restart(), by the steady clock.
+/// Seconds since construction or the last restart(); steady clock.
 class Timer {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  /// Returns the seconds so far and starts again from zero.
+  /// Returns the elapsed seconds and restarts from zero.
   double restart() {
     const double elapsed = seconds();
     start_ = Clock::now();

@@ -1,5 +1,5 @@
-/// Storage types of parameters and activations. Arithmetic is always done in Accumulate<T>; a
-/// storage type only loads and stores.
+/// Storage types of parameters and activations. Storage types only load and store; arithmetic is in
+/// Accumulate<T>.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -14,9 +14,8 @@
 
 namespace tern {
 
-/// bfloat16: the upper half of a float32 (8 exponent bits, 7 mantissa bits), rounded to nearest
-/// even. Two bytes wide on every backend, unlike Kokkos::bhalf_t on the host. Bit-compatible with
-/// CUDA's.
+/// bfloat16: upper half of a float32 (8 exponent bits, 7 mantissa bits), rounded to nearest even.
+/// Two bytes on every backend, unlike Kokkos::bhalf_t on the host. Bit-compatible with CUDA's.
 struct alignas(2) bf16 {
   std::uint16_t bits;
 
@@ -41,8 +40,8 @@ struct alignas(2) bf16 {
 };
 static_assert(sizeof(bf16) == 2);
 
-/// The type of master weights, gradients, optimizer states, and of sums: float, or double where the
-/// storage is double (tests only).
+/// Type of master weights, gradients, optimizer states and sums: float, or double if storage is
+/// double (tests only).
 template <class T>
 using Accumulate = std::conditional_t<std::is_same_v<T, double>, double, float>;
 

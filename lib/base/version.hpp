@@ -2,8 +2,8 @@
 #include <string_view>
 
 namespace tern {
-/// Release number, as "0.1.0".
+/// Release number, e.g. "0.1.0".
 std::string_view version();
-/// Commit the program was built from, with "-dirty" if the tree had changes.
+/// Commit of the build, with "-dirty" if the tree had changes.
 std::string_view commit();
 }  // namespace tern

@@ -15,12 +15,12 @@ namespace {
 
 constexpr const char* users_choice[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME",
                                         "KMP_LIBRARY"};
-constexpr const char* spin_count = "3000";    // of GCC's runtime: about 60 us
-constexpr const char* block_time = "0";       // of LLVM's and Intel's, in ms
-constexpr const char* mark = "TERN_WAITING";  // in the environment of the second start
+constexpr const char* spin_count = "3000";    // GCC's runtime: about 60 us
+constexpr const char* block_time = "0";       // LLVM's and Intel's runtimes, ms
+constexpr const char* mark = "TERN_WAITING";  // set in the environment of the re-executed program
 
-/// Threads of a loop; 0 where no OpenMP runtime is loaded. Looked up, so that programs without
-/// OpenMP link.
+/// Threads of a parallel loop; 0 if no OpenMP runtime is loaded. Looked up at run time, so that
+/// programs without OpenMP link.
 int threads() {
   using Count = int (*)();
   const auto count = reinterpret_cast<Count>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
@@ -35,7 +35,7 @@ std::string chosen_by_user() {
   return all;
 }
 
-/// What this process was started with; a dynamic loader that was named before the program included.
+/// Command line of this process, including an explicit dynamic loader.
 std::vector<std::string> command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
@@ -43,7 +43,7 @@ std::vector<std::string> command_line() {
   return arguments;
 }
 
-/// Returns only if that is impossible.
+/// Re-executes the program; returns only on failure.
 void start_again() {
   std::vector<std::string> arguments = command_line();
   std::error_code unknown;
