@@ -9,11 +9,11 @@
 namespace tern::deck {
 namespace {
 
-/// Of &model, what says how it is computed, trained or found, and not what its weights mean.
+/// Fields of &model that change how it is computed, trained or loaded, not the meaning of weights.
 constexpr std::array how{"load",      "attention",           "dropout", "router_loss", "init_std",
                          "embed_std", "init_scaled_residual"};
 
-/// What a resumed run may well have changed.
+/// Groups that a resumed run may change, except for the seed.
 constexpr std::array expected{"campaign", "output", "cost", "generation", "parallel"};
 
 template <std::size_t N>

@@ -1,4 +1,4 @@
-/// What differs between the deck of a checkpoint and the deck of the run that reads it.
+/// Differences between a checkpoint's deck and the deck of the run that reads it.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,12 +8,12 @@
 namespace tern::deck {
 
 struct DeckChanges {
-  bool readable = true;                  // the checkpoint's deck, by this version
-  std::vector<deck::Difference> model;   // of what its weights mean
-  std::vector<deck::Difference> others;  // of the run; files and lengths left out
+  bool readable = true;                  // false: this version cannot read the checkpoint's deck
+  std::vector<deck::Difference> model;   // fields that define the meaning of weights
+  std::vector<deck::Difference> others;  // all others that should not change in a run
 };
 
-/// `stored`: the deck's text in the checkpoint.
+/// `stored`: deck text in the checkpoint.
 DeckChanges changes_of(const std::string& stored, const deck::Deck& deck);
 
 }  // namespace tern::deck

@@ -1,5 +1,5 @@
-/// Names in a deck as types: the one place where such text is compared. The deck's fields list
-/// their choices from here.
+/// Deck names as enums: the only place that compares such strings. Fields list their choices from
+/// here.
 #pragma once
 #include <array>
 
@@ -19,17 +19,17 @@ enum class Norm { rmsnorm, layernorm };
 inline constexpr std::array norms = {Choice<Norm>{Norm::rmsnorm, "rmsnorm"},
                                      Choice<Norm>{Norm::layernorm, "layernorm"}};
 
-/// How the order of tokens enters: rotation of queries and keys, a learned embedding, or not.
+/// Position encoding: rotary, learned embedding, or none.
 enum class Position { rope, learned, none };
 inline constexpr std::array positions = {Choice<Position>{Position::rope, "rope"},
                                          Choice<Position>{Position::learned, "learned"},
                                          Choice<Position>{Position::none, "none"}};
 
-/// Whether each block's forward is run again in its backward.
+/// Whether backward recomputes each block's forward.
 inline constexpr std::array recomputations = {Choice<bool>{false, "none"},
                                               Choice<bool>{true, "block"}};
 
-/// InternalError for a name that is none of the choices, which read() has refused.
+/// Throws InternalError for an unknown name: read() has refused it before.
 template <class Choices>
 auto kind_of(const Choices& choices, const std::string& name) {
   for (const auto& choice : choices)

@@ -1,6 +1,5 @@
-/// The deck: each group is a plain struct. Defaults stand here and nowhere else; the unit, range
-/// and one line of help of each field stand in schema.cpp, from which --print-deck and error texts
-/// are made.
+/// The deck: one plain struct per group. Defaults are here and nowhere else; unit, range and one
+/// line of help per field are in detail/groups_*.cpp, the source of --print-deck and error texts.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +11,7 @@ struct Campaign {
   std::string name = "run";
   std::string task = "train";  // train | evaluate | generate
   std::int64_t max_steps = 1000;
-  std::int64_t epochs = 0;  // supervised: over the training samples; 0: max_steps counts
+  std::int64_t epochs = 0;  // supervised: passes over the training samples; 0: max_steps applies
   double max_hours = 0;     // 0: no limit
   std::int64_t seed = 1337;
 
@@ -21,16 +20,16 @@ struct Campaign {
 
 struct Model {
   std::int64_t layers = 12, hidden = 768, heads = 12;
-  std::int64_t kv_heads = 0;    // 0: as heads
+  std::int64_t kv_heads = 0;    // 0: heads
   std::int64_t head_dim = 0;    // 0: hidden / heads
   std::int64_t ffn_hidden = 0;  // 0: 8/3 hidden rounded up to 64 for swiglu, else 4 hidden
   std::int64_t context = 1024, vocabulary = 50304;
   std::string activation = "swiglu";  // swiglu | gelu | relu2
-  std::int64_t experts = 0;           // of each feed-forward layer; 0: dense
+  std::int64_t experts = 0;           // per MoE layer; 0: dense MLP
   std::int64_t experts_per_token = 0, expert_hidden = 0;
   bool renormalise_experts = true;
   double router_loss = 0;
-  std::int64_t inner_steps = 0;  // of a recursive model; 0: the blocks run once
+  std::int64_t inner_steps = 0;  // recursive model; 0: blocks run once
   std::string norm = "rmsnorm";  // rmsnorm | layernorm
   double norm_eps = 1e-5;
   bool qk_norm = false;
@@ -38,10 +37,10 @@ struct Model {
   std::string position = "rope";  // rope | learned | none
   double rope_base = 10000;
   bool tie_embeddings = true;
-  std::int64_t levels = 0;  // of a learned level embedding; 0: none
-  double logit_cap = 0;     // logits become cap tanh(logit / cap); 0: as they are
+  std::int64_t levels = 0;  // rows of a learned level embedding; 0: none
+  double logit_cap = 0;     // logits become cap tanh(logit / cap); 0: no cap
   double init_std = 0.02;
-  double embed_std = 0;  // of the initial embedding; 0: init_std
+  double embed_std = 0;  // initial embedding; 0: init_std
   bool init_scaled_residual =
       true;  // projections into the residual stream: init_std / sqrt(2 layers)
   double dropout = 0;
@@ -57,7 +56,7 @@ struct Objective {
   // block_diffusion
   std::int64_t block_length = 16;
   std::string hierarchy = "flat";      // flat | hdp
-  std::string condition = "question";  // question | none: what a flat sample is given clean
+  std::string condition = "question";  // question | none: clean prefix of a flat sample
   std::int64_t plan_block = 0;         // 0: the whole plan at once
   std::int64_t execution_block = 16;
   double plan_weight = 1, execution_weight = 1;
@@ -65,7 +64,7 @@ struct Objective {
   bool clip_search = true;
   // refinement
   std::int64_t supervision_steps = 4;
-  std::string preset = "none";  // none | aggressive | extreme: the values below
+  std::string preset = "none";  // none | aggressive | extreme: sets the values below
   double weight_base = 5, reward = 1;
   std::vector<double> refinement_range = {0.15, 0.25}, norm_range = {0.5, 1.5};
   double norm_limit = 20;
@@ -77,13 +76,13 @@ struct Data {
   std::vector<std::string> train, valid;  // shards, wildcards allowed
   std::string tokenizer = "gpt2";  // gpt2 | bytes | a folder made by prepare | a tokenizer.json
   std::int64_t threads = 2;
-  // Of samples (JSON), end tokens included.
+  // samples (JSON), end tokens included
   std::int64_t question_tokens = 128, plan_tokens = 128, execution_tokens = 256;
   std::string plan = "data";  // data | skeleton | none
   bool notes = true;
   bool packing = true;
   std::string too_long = "leave out";  // leave out | cut
-  // Of chat messages (JSON lines).
+  // chat messages (JSON lines)
   std::string chat_template = "plain";  // plain | chatml | qwen3
   bool thinking = false;
 
@@ -91,9 +90,9 @@ struct Data {
 };
 
 struct Batch {
-  std::int64_t per_rank = 8;  // sequences a micro-step; 0: the largest that the memory plan allows
-  std::int64_t global = 0;    // sequences an optimizer step; 0: per_rank x ranks
-  std::int64_t accumulation = 0;  // micro-steps an optimizer step; 0: what global needs
+  std::int64_t per_rank = 8;  // sequences per micro-batch; 0: the largest the memory plan allows
+  std::int64_t global = 0;    // sequences per optimizer step; 0: per_rank x ranks
+  std::int64_t accumulation = 0;  // micro-batches per optimizer step; 0: what global needs
   std::string preset = "none";    // none | conservative | recommended | aggressive | extreme
 
   bool operator==(const Batch&) const = default;
@@ -108,11 +107,11 @@ struct Optimizer {
   std::string schedule = "cosine";                         // cosine | linear | wsd | constant
   std::int64_t warmup_steps = 0;
   double min_lr = 0;
-  double decay_fraction = 0.2;  // wsd: share of max_steps over which the rate falls
-  double ema = 0;               // decay of the average of the weights that is evaluated; 0: none
+  double decay_fraction = 0.2;  // wsd: fraction of max_steps over which the rate decays
+  double ema = 0;               // decay of the EMA of the weights, which is evaluated; 0: none
   // muon
-  double matrix_lr = 0, embed_lr = 0;   // highest rates; 0: lr
-  double momentum = 0.95;               // Nesterov's
+  double matrix_lr = 0, embed_lr = 0;   // peak rates; 0: lr
+  double momentum = 0.95;               // Nesterov
   std::string muon_scale = "original";  // original | match_rms_adamw
 
   bool operator==(const Optimizer&) const = default;
@@ -128,7 +127,7 @@ struct Precision {
 struct Parallel {
   std::int64_t data = 0, tensor = 1, pipeline = 1;  // 0: all ranks
   std::string shard = "none";                       // none | optimizer | full
-  double wait_minutes = 10;                         // of a rank for others; 0: no limit
+  double wait_minutes = 10;                         // limit of a wait for other ranks; 0: none
 
   bool operator==(const Parallel&) const = default;
 };
@@ -143,9 +142,9 @@ struct Checkpoint {
 struct Evaluation {
   std::int64_t every = 500, batches = 20;  // every 0: only at the end
   double target_loss = 0;                  // 0: none
-  std::int64_t problems = 0;               // solved at an evaluation, for exact match; 0: none
+  std::int64_t problems = 0;               // solved per evaluation, for exact match; 0: none
   std::int64_t patience = 0;               // evaluations without improvement; 0: no early stopping
-  std::string reference;                   // answers to agree with; empty: none
+  std::string reference;                   // reference answers; empty: none
   std::vector<std::string> beside;         // run directories to compare the validation loss with
 
   bool operator==(const Evaluation&) const = default;
@@ -153,21 +152,21 @@ struct Evaluation {
 
 struct Generation {
   std::string prompt;
-  std::string checkpoint = "best";             // best | newest (of the run directory) | a path
+  std::string checkpoint = "best";             // best | newest (in the run directory) | a path
   std::int64_t samples = 1, max_tokens = 128;  // samples 0: none
   double temperature = 0.8, top_p = 1.0;       // temperature 0: greedy
   std::int64_t top_k = 0;                      // 0: all
   // block_diffusion
   std::string sampler = "first_hitting";  // ddpm | first_hitting
-  std::int64_t denoising_steps = 0;       // ddpm: of a block; 0: one a token
+  std::int64_t denoising_steps = 0;       // ddpm: per block; 0: one per token
   std::int64_t batch = 32;                // sequences sampled together
-  bool given_plan = false;                // hdp: problems come with the data's plan
-  std::int64_t refine = -1;               // refinement: of the first answer; -1: as trained
-  // of a file of requests
+  bool given_plan = false;                // hdp: problems are given with the data's plan
+  std::int64_t refine = -1;  // refinement: steps after the first answer; -1: as trained
+  // a file of requests
   std::string input;            // lines, or JSON lines; empty: the prompt above
-  std::string prompt_template;  // file with {text}; empty: the text alone
+  std::string prompt_template;  // file with {text}; empty: the text only
   std::string output;           // empty: answers.jsonl in the run directory
-  std::string pattern;          // of an answer (PCRE2); empty: any
+  std::string pattern;          // that answers match (PCRE2); empty: any
   std::vector<std::string> stop;
   double memory_utilization = 0.9;
   std::int64_t max_model_len = 32768;
@@ -180,14 +179,14 @@ struct Generation {
 struct Output {
   std::string directory;  // empty: runs/NAME
   std::int64_t log_every = 10;
-  std::int64_t skip_limit = 10;  // steps skipped in a row for a loss or gradient that is not finite
+  std::int64_t skip_limit = 10;  // consecutive steps skipped for a non-finite loss or gradient
 
   bool operator==(const Output&) const = default;
 };
 
 struct Cost {
   double dollars_per_gpu_hour = 0;  // 0: no cost is stated
-  double peak_tflops = 0;           // of one device, for MFU; 0: looked up, or unknown
+  double peak_tflops = 0;           // per device, for MFU; 0: looked up, or unknown
 
   bool operator==(const Cost&) const = default;
 };
@@ -210,27 +209,26 @@ struct Deck {
   bool operator==(const Deck&) const = default;
 };
 
-/// Reads and checks a deck. `overrides` are "group.name=value" texts, applied last. Every mistake
-/// found (unknown names with the nearest valid one, wrong types, values out of range,
-/// contradictions) goes into one UserError, each with file, line and column. Derived values
-/// (kv_heads, head_dim, ffn_hidden, global where it does not depend on ranks, directory) are
-/// resolved in the result.
+/// Reads and checks a deck. `overrides` are "group.name=value", applied last. All mistakes (unknown
+/// names with the nearest valid one, wrong types, values out of range, contradictions) go into one
+/// UserError, each with file, line and column. Derived values (kv_heads, head_dim, ffn_hidden,
+/// directory, and global if it does not depend on the number of ranks) are resolved.
 Deck read(const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// The same from a text, which need not name the files that its task needs; `name` stands for the
-/// file in messages.
+/// The same from a string; does not check that the task's files are named. `name` replaces the file
+/// name in messages.
 Deck parse(const std::string& text, const std::string& name,
            const std::vector<std::string>& overrides = {});
 
-/// Throws UserError with all mistakes of a deck that was changed after it was read: ranges and
-/// contradictions. `name` stands where a file's would.
+/// Checks ranges and contradictions of a deck changed after it was read. Throws UserError with all
+/// mistakes; `name` replaces the file name.
 void check(Deck deck, const std::string& name);
 
-/// The whole deck as a namelist; with `help`, each value has its unit, range and meaning after `!`.
-/// parse(print(d)) gives d.
+/// The whole deck as a namelist; with `help`, each value has its meaning, unit and range after `!`.
+/// parse(print(d)) == d.
 std::string print(const Deck& deck, bool help);
 
-/// The reference of all groups and names as Markdown: docs/deck.md.
+/// Markdown reference of all groups and names: docs/deck.md.
 std::string reference();
 
 }  // namespace tern::deck

@@ -1,4 +1,4 @@
-/// What two decks disagree on.
+/// Differences between two decks.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,13 +9,13 @@ namespace tern::deck {
 
 struct Difference {
   std::string group, name;
-  std::string first, second;  // as a deck would write them
+  std::string first, second;  // in namelist syntax
 };
 
 /// Every field whose value differs, in the order of the reference.
 std::vector<Difference> differences(const Deck& first, const Deck& second);
 
-/// "model.heads = 4, not 8"; on several lines if there are several.
+/// "model.heads = 4, not 8", one line per difference.
 std::string text_of(const std::vector<Difference>& differences);
 
 }  // namespace tern::deck

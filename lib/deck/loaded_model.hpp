@@ -1,4 +1,4 @@
-/// Decks whose &model load names a directory that describes its model itself.
+/// Decks whose &model load names a directory that describes its model (config.json).
 #pragma once
 #include <functional>
 #include <optional>
@@ -9,17 +9,17 @@ namespace tern::deck {
 
 struct LoadedModel {
   Model model;            // resolved
-  std::string tokenizer;  // of &data, for this model; empty: not told
+  std::string tokenizer;  // value for &data tokenizer; empty: unknown
 };
 
-/// What is at a `load` path; nothing if the path does not tell (it is not there, or a checkpoint).
-/// May throw UserError.
+/// Reads the model at a `load` path; nullopt if the path does not describe one (missing, or a
+/// checkpoint). May throw UserError.
 using ModelAt = std::function<std::optional<LoadedModel>(const std::string& load)>;
 
-/// read() and parse() with such models: what &model does not give is taken from there (of kv_heads,
-/// head_dim and ffn_hidden a 0 as well), and so is a tokenizer that &data does not name. A given
-/// value that contradicts it is a mistake, but for what is a choice of training: context may be
-/// smaller; dropout, attention, initial values and router_loss are free.
+/// read() and parse() with such models. Values absent from &model come from the loaded model (also
+/// kv_heads, head_dim and ffn_hidden = 0), as does a tokenizer that &data does not name. A given
+/// value that contradicts it is a mistake, except for choices of training: context may be smaller
+/// (unless positions are learned); dropout, attention, initial values and router_loss are free.
 Deck read(const std::string& path, const std::vector<std::string>& overrides,
           const ModelAt& model_at);
 Deck parse(const std::string& text, const std::string& name,

@@ -11,7 +11,7 @@ const ObjectiveKind kinds[] = {
     {.name = "refinement", .samples = Samples::none, .refines = true, .judged = true},
     {.name = "supervised", .samples = Samples::conversations, .answers = true, .exportable = true}};
 
-/// While a deck with a mistake is checked.
+/// Row used while a deck with an unknown kind is checked.
 const ObjectiveKind unknown{.name = "", .samples = Samples::none};
 
 }  // namespace

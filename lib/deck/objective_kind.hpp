@@ -1,4 +1,4 @@
-/// What the program must know of an objective outside of its class: one row per &objective kind.
+/// Properties of objectives used outside of their classes: one row per &objective kind.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,31 +8,31 @@
 namespace tern::deck {
 
 struct ObjectiveKind {
-  /// What &data files of samples (.jsonl) hold for it.
+  /// Content of its &data sample files (.jsonl).
   enum class Samples { none, segments, conversations };
 
   const char* name;
   Samples samples;
-  /// Rows hold each sequence twice, noised and clean; the vocabulary's last token is the mask, and
+  /// Rows hold each sequence twice, noised and clean; the last token of the vocabulary is the mask;
   /// text is generated block by block.
   bool diffuses = false;
-  /// The model takes supervision_steps steps over each row, each of which is scored.
+  /// The model takes supervision_steps steps over each row and is scored after each.
   bool refines = false;
-  /// A prompt is a question to a chat template, which the model answers.
+  /// Prompts are questions in a chat template.
   bool answers = false;
-  /// A model of Transformers predicts the same way (--export).
+  /// Transformers has an equivalent model (--export).
   bool exportable = false;
   /// A run ends with a verdict.
   bool judged = false;
 };
 
-/// The row of &objective kind; one that says no to everything for a kind that the deck refuses.
+/// The row of &objective kind; all properties false for an unknown kind.
 const ObjectiveKind& kind_of(const Deck& deck);
 
-/// Steps that a row is scored after; 1 unless the objective refines.
+/// Scored steps per row; 1 unless the objective refines.
 std::int64_t scored_steps(const Deck& deck);
 
-/// For people: "causal", "block_diffusion, hdp".
+/// Display name: "causal", "block_diffusion, hdp".
 std::string objective_name(const Deck& deck);
 
 }  // namespace tern::deck

@@ -32,7 +32,7 @@ std::string print(const Deck& deck, bool help) {
     for (std::size_t f = 0; f < group.fields.size(); ++f) {
       const Field& field = group.fields[f];
       const std::string value = text_of(field);
-      // An empty list has no value to write; its name stands in a comment.
+      // An empty list has no namelist value: its name goes into a comment.
       const std::string line =
           fmt::format("{} {} = {}", value.empty() ? "!" : " ", field.name, value);
       if (help)

@@ -16,7 +16,7 @@ namespace {
 
 using namespace detail;
 
-constexpr std::size_t largest_deck = 1 << 20;  // bytes; a file beyond is no deck
+constexpr std::size_t largest_deck = 1 << 20;  // bytes; a larger file is not a deck
 
 std::vector<std::string> names_of(const Group& group) {
   std::vector<std::string> names;
@@ -42,7 +42,7 @@ void unknown_name(Table& table, const Group& group, const Assignment& assignment
                                            assignment.name, group.name, remedy));
 }
 
-/// Each group once, each known; true names of unknown groups are not looked at.
+/// Groups must be known and occur once; fields of unknown groups are not checked.
 void check_groups(const ParsedDeck& parsed, Table& table, Errors& errors) {
   std::map<std::string, Place> seen;
   for (const GroupUse& use : parsed.groups) {
@@ -55,7 +55,7 @@ void check_groups(const ParsedDeck& parsed, Table& table, Errors& errors) {
   }
 }
 
-/// A name may come once as a whole and, after that, once for each element.
+/// A name may be assigned once as a whole and then once per element.
 void check_repetition(const Assignment& assignment,
                       std::map<std::string, std::map<int, Place>>& seen, Errors& errors) {
   const std::string full = assignment.group + "." + assignment.name;

@@ -28,7 +28,7 @@ All mistakes are reported at once, as `file:line:column: group.name: what is wro
 This page is generated from the schema (`deck::reference()`).
 )";
 
-/// Text that stands in a cell of a table.
+/// Text escaped for a table cell.
 std::string cell(const std::string& text) {
   std::string result;
   for (const char c : text) result += c == '|' ? "\\|" : std::string(1, c);

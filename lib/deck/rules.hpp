@@ -1,4 +1,4 @@
-/// What follows from several values of a deck.
+/// Values derived from several fields of a deck.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,10 +10,10 @@ namespace tern::deck {
 
 /// Whether &data names samples (.json, .jsonl, .ndjson) rather than token shards.
 bool holds_samples(const Data& data);
-/// Whether block diffusion is given the question clean.
+/// Whether block diffusion is conditioned on the clean question.
 bool conditioned(const Deck& deck);
 
-/// A named batch: sequences of a micro-step of a rank, and of an optimizer step.
+/// Named batch sizes: sequences per micro-batch and rank, and per optimizer step.
 struct BatchPreset {
   const char* name;
   std::int64_t per_rank, global;
@@ -24,22 +24,21 @@ constexpr BatchPreset batch_presets[] = {{"conservative", 64, 256},
                                          {"extreme", 256, 1024}};
 /// The preset of &batch; null for 'none'.
 const BatchPreset* preset_of(const Batch& batch);
-/// Sequences of a micro-step on a rank: the preset's, or as given; 0: the most that memory allows.
+/// Sequences per micro-batch and rank: the preset's, or as given; 0: the most that memory allows.
 std::int64_t per_rank_of(const Batch& batch);
 constexpr std::int64_t largest_global = 1 << 30;
-/// Sequences of an optimizer step: the preset's, or as given; 0: per_rank x ranks x accumulation.
+/// Sequences per optimizer step: the preset's, or as given; 0: per_rank x ranks x accumulation.
 std::int64_t global_of(const Batch& batch);
 
-/// What of a deck does not go with &parallel shard = 'full', whether or not it says so: fields,
-/// "group.name", and why, with what to write.
+/// Settings incompatible with &parallel shard = 'full', whatever the deck's shard is: fields
+/// ("group.name"), and the reason with a remedy.
 struct Conflict {
   std::vector<const char*> names;
   const char* text;
 };
 std::vector<Conflict> conflicts_with_full(const Deck& deck);
 
-/// A named setting of recursive refinement: weights of the steps' losses, and what a verdict
-/// expects.
+/// Preset of recursive refinement: weights of the steps' losses, and ranges of the verdict.
 struct RefinementPreset {
   const char* name;
   double weight_base, reward;
@@ -49,10 +48,10 @@ const std::vector<RefinementPreset>& refinement_presets();
 /// The preset of &objective; null for 'none'.
 const RefinementPreset* preset_of(const Objective& objective);
 
-/// The highest learning rate: by lr_rule, or as given; 0 where the rule has none.
+/// Peak learning rate: from lr_rule, or as given; 0 if the rule has none.
 double lr_of(const Deck& deck);
-/// The learning rate of &optimizer lr_rule for a global batch: 'sqrt' scales 3e-4 at 128 by the
-/// root (Malladi et al. 2022), 'table' knows 128, 256, 512 and 1024; 0 where there is none.
+/// Learning rate of &optimizer lr_rule for a global batch: 'sqrt' scales 3e-4 at 128 with the
+/// square root (Malladi et al. 2022), 'table' has 128, 256, 512 and 1024; otherwise 0.
 double ruled_lr(const std::string& rule, std::int64_t global);
 
 }  // namespace tern::deck

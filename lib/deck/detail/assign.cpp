@@ -9,7 +9,7 @@
 namespace tern::deck::detail {
 namespace {
 
-/// A value as a message shows it, shortened.
+/// A value shortened for messages.
 std::string shown(const Value& value) {
   std::string text = value.text.substr(0, 60);
   if (text.size() < value.text.size()) text += "...";
@@ -21,7 +21,7 @@ std::string_view without_plus(std::string_view text) {
   return text;
 }
 
-/// 1_000_000 without its separators; nothing changes where they do not part groups of three.
+/// 1_000_000 without separators; unchanged unless they separate groups of three digits.
 std::string without_separators(std::string_view text) {
   const std::size_t sign = text.starts_with('-') ? 1 : 0;
   std::string digits(text.substr(0, sign));
@@ -35,8 +35,8 @@ std::string without_separators(std::string_view text) {
   return digits;
 }
 
-/// The whole number that a power of ten such as 1e3 or 2.5d6 stands for; nothing where it is none,
-/// or a double would not hold it exactly.
+/// Integer value of a real such as 1e3 or 2.5d6; nullopt if it is not whole or not exact in a
+/// double.
 std::optional<std::int64_t> whole_power(std::string text) {
   const std::size_t mark = text.find_first_of("eEdD");
   if (mark == std::string::npos || text.find_first_not_of("0123456789+-.eEdD") != text.npos)
@@ -49,7 +49,7 @@ std::optional<std::int64_t> whole_power(std::string text) {
   return static_cast<std::int64_t>(value);
 }
 
-/// Each convert() returns what is wrong with the value, or nothing.
+/// convert() returns an error text, empty on success.
 std::string convert(const Value& value, std::int64_t& result) {
   if (!value.quoted) {
     if (const auto whole = whole_power(std::string(without_plus(value.text)))) {
@@ -178,7 +178,7 @@ struct AssignVisitor {
   }
 };
 
-/// What is wrong with a value's range, or nothing.
+/// Error text for a value out of range, else empty.
 std::string outside(const Field& field, double value) {
   const bool low = field.low_open ? value > field.lowest : value >= field.lowest;
   const bool high = field.high_open ? value < field.highest : value <= field.highest;

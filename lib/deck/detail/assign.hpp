@@ -1,4 +1,4 @@
-/// From assignments to values: types and ranges.
+/// Conversion of assignments to values; checks of types and ranges.
 #pragma once
 #include <string>
 
@@ -8,30 +8,30 @@
 
 namespace tern::deck::detail {
 
-/// Writes the assignment's values into its field. A wrong type or count is a mistake and leaves the
-/// field as it was, marked invalid.
+/// Assigns values to a field. A wrong type or count is a mistake and leaves the field unchanged,
+/// marked invalid.
 void assign(const std::string& full_name, Field&, const Assignment&, Errors&);
 
-/// The assignment an override "group.name=value" stands for. Strings may come without quotes.
-/// False after a mistake.
+/// Parses an override "group.name=value" into an assignment; strings need no quotes. False after a
+/// mistake.
 bool parse_override(const std::string& text, int index, Table&, Assignment&, Errors&);
 
-/// &model, and the tokenizer, from where its `load` points; what contradicts that is a mistake
+/// Fills &model and the tokenizer from &model load; values that contradict it are mistakes
 /// (take_model.cpp).
 void take_model(Deck&, Table&, const ModelAt&, Errors&);
 
-/// Checks every field's range and allowed values; what fails is marked invalid.
+/// Checks every field's range and choices; marks failures invalid.
 void check_ranges(Table&, Errors&);
 
-/// Values that the schema names but this version does not build (not_yet.cpp).
+/// Refuses values that the schema names but this version does not implement (not_yet.cpp).
 void check_built(Table&, Errors&);
-/// The same in words, for the reference page.
+/// The list of these values for the reference page.
 std::vector<std::string> not_built();
 
-/// Values that contradict one another (contradictions.cpp).
+/// Checks for contradictory values (contradictions.cpp).
 void check_contradictions(const Deck&, Table&, Errors&);
 
-/// Whether the task's files are named.
+/// Checks that the task's files are named.
 void check_files(const Deck&, Table&, Errors&);
 
 }  // namespace tern::deck::detail

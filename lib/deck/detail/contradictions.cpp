@@ -10,7 +10,7 @@
 namespace tern::deck::detail {
 namespace {
 
-/// Whether a is no multiple of b; not where b is 0, which stands for a default.
+/// Whether a is not a multiple of b; false for b = 0, which means a default.
 bool uneven(std::int64_t a, std::int64_t b) { return b > 0 && a % b != 0; }
 
 void check_model(const Model& m, Contradictions& c) {
@@ -92,7 +92,7 @@ void check_sizes(const Deck& d, Contradictions& c) {
       "cuDNN's attention does not compute in fp32; write attention = 'auto', or compute = 'bf16'");
 }
 
-/// A value beside the preset that sets it, unless it is the same.
+/// Refuses a value that differs from that of its preset.
 void against_preset(Contradictions& c, const char* name, const char* preset_name,
                     const std::string& preset, const std::string& value, const std::string& its) {
   c.check(c.given(name) && value != its, {name, preset_name},
@@ -240,7 +240,7 @@ void check_refinement(const Deck& d, Contradictions& c) {
           "block diffusion's sampler does not cap logits; write 0");
 }
 
-/// Each place of dropout draws from a stream of its own (ops::DropoutKey).
+/// Each dropout layer draws from its own stream (ops::DropoutKey).
 void check_dropout(const Deck& d, Contradictions& c) {
   const std::int64_t streams = 1 + 2 * d.model.layers * (d.model.inner_steps + 1) * scored_steps(d);
   constexpr std::int64_t most = 4096;

@@ -1,4 +1,4 @@
-/// How contradictions are told, and where those of groups of the deck are looked for.
+/// Reporting of contradictions, and the checks of each part of the deck.
 #pragma once
 #include <fmt/format.h>
 
@@ -11,13 +11,13 @@
 
 namespace tern::deck::detail {
 
-/// Adds mistakes that involve several fields. One is left out if any of its fields is known to be
-/// wrong already; its place is that of the first field that the user wrote.
+/// Adds mistakes that involve several fields. Skips a mistake if one of its fields is already
+/// invalid; its place is that of the first field that the user wrote.
 class Contradictions {
  public:
   Contradictions(Table& table, Errors& errors) : table_(table), errors_(errors) {}
 
-  /// `names` are the fields involved, "group.name", the one to be blamed first.
+  /// `names`: fields involved, "group.name", the one to blame first.
   void check(bool wrong, const std::vector<const char*>& names, const std::string& text) {
     if (!wrong) return;
     const Field* blamed = nullptr;
@@ -40,7 +40,7 @@ class Contradictions {
   Errors& errors_;
 };
 
-// Of schedule, ranks, requests and the run: contradictions_run.cpp.
+// Schedule, ranks, requests and run: contradictions_run.cpp.
 void check_schedule(const Deck&, Contradictions&);
 void check_muon(const Optimizer&, Contradictions&);
 void check_parallel(const Deck&, Contradictions&);

@@ -8,7 +8,7 @@ namespace tern::deck::detail {
 
 void check_schedule(const Deck& d, Contradictions& c) {
   const Optimizer& o = d.optimizer;
-  // With epochs the steps are known with the data: campaign/epochs.hpp checks again then.
+  // With epochs the number of steps depends on the data: plan/detail/epochs.cpp checks again.
   const bool known = d.campaign.epochs == 0;
   const std::int64_t steps = d.campaign.max_steps;
   c.check(o.betas.size() != 2, {"optimizer.betas"},
@@ -28,7 +28,7 @@ void check_schedule(const Deck& d, Contradictions& c) {
                       o.warmup_steps, text_of(o.decay_fraction), steps));
 }
 
-/// Values that only Muon reads; as given, since a printed deck gives all defaults.
+/// Refuses values that only Muon reads; compares with defaults, since a printed deck gives all.
 void check_muon(const Optimizer& o, Contradictions& c) {
   if (o.kind == "muon") return;
   const Optimizer plain;
@@ -42,7 +42,7 @@ void check_muon(const Optimizer& o, Contradictions& c) {
   unread("optimizer.muon_scale", o.muon_scale, plain.muon_scale);
 }
 
-/// What cannot be divided over ranks, whatever the model's sizes.
+/// Settings that cannot be divided over ranks, whatever the model's sizes.
 void check_parallel(const Deck& d, Contradictions& c) {
   const Parallel& p = d.parallel;
   c.check(p.tensor > 1 && d.optimizer.kind == "muon" && d.campaign.task == "train",
@@ -66,7 +66,7 @@ void check_parallel(const Deck& d, Contradictions& c) {
   }
 }
 
-/// Requests that are read from a file, and how they are written.
+/// Requests read from a file, and their format.
 void check_requests(const Deck& d, Contradictions& c) {
   const Generation& g = d.generation;
   c.check(d.data.thinking && d.data.chat_template != "qwen3",

@@ -8,7 +8,7 @@ namespace tern::deck::detail {
 
 namespace {
 
-/// An override as one line of a message shows it.
+/// An override on one line of a message.
 std::string shown(const std::string& text) {
   std::string result;
   for (const char c : text) {

@@ -12,7 +12,7 @@ bool is_word(char c) {
 }
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
-/// Bytes of the UTF-8 character at `at`, 0 if it is malformed (overlong, surrogate, cut short).
+/// Length in bytes of the UTF-8 character at `at`, 0 if malformed (overlong, surrogate, truncated).
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;

@@ -5,12 +5,13 @@
 namespace tern::deck::detail {
 namespace {
 
-/// What decks may name but this version does not build. Who builds one deletes its line.
+/// Values that decks may name but this version does not implement; implementing one deletes its
+/// line.
 struct NotYet {
   const char* group;
   const char* name;
-  const char* value;    // refused; "*": all but `instead`; ">": all above `instead`
-  const char* instead;  // what to write meanwhile
+  const char* value;    // refused; "*": all except `instead`; ">": all above `instead`
+  const char* instead;  // value to use for now
   const char* what;
 };
 

@@ -15,7 +15,7 @@ bool starts_quoted(std::string_view text) {
   return !text.empty() && (text[0] == '\'' || text[0] == '"');
 }
 
-/// Strings without quotes, separated by commas and blanks.
+/// Unquoted strings, separated by commas and blanks.
 std::vector<Value> bare_strings(std::string_view text, const Place& place) {
   std::vector<Value> values;
   while (!text.empty()) {
@@ -26,7 +26,7 @@ std::vector<Value> bare_strings(std::string_view text, const Place& place) {
   return values;
 }
 
-/// Splits "name(2)" into name and index; false if the brackets are not right.
+/// Splits "name(2)" into name and index; false if malformed.
 bool split_index(std::string& name, int& index) {
   const auto open = name.find('(');
   if (open == std::string::npos) return true;
@@ -61,7 +61,7 @@ bool parse_override(const std::string& text, int index, Table& table, Assignment
     return fail(full + ": the index is not a whole number from 1; write name(2)=value");
 
   const Field* field = table.find(assignment.group, assignment.name);
-  if (!field) return true;  // its absence is reported where those of the deck are
+  if (!field) return true;  // unknown names are reported with those of the deck
   const std::string_view value = trim(std::string_view(text).substr(equals + 1));
   const bool bare = !starts_quoted(value);
   if (bare && std::holds_alternative<std::string*>(field->target)) {

@@ -7,7 +7,7 @@
 namespace tern::deck::detail {
 namespace {
 
-constexpr std::size_t most_values = 10000;  // of one name; guards against 999999999*1
+constexpr std::size_t most_values = 10000;  // per name; guards against 999999999*1
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -20,7 +20,7 @@ bool is_value(const Token& token) {
   return token.kind == Token::word || token.kind == Token::string || token.kind == Token::repeat;
 }
 
-/// The code point of a UTF-8 character.
+/// Code point of a UTF-8 character.
 std::uint32_t code_point(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   std::uint32_t code = first < 0x80 ? first : first & (0x7Fu >> character.size());
@@ -29,7 +29,7 @@ std::uint32_t code_point(std::string_view character) {
   return code;
 }
 
-/// A name for what an editor shows as a blank or as nothing; null for what can be seen.
+/// Name of a character that editors show as a blank or not at all; null for visible ones.
 const char* invisible(std::uint32_t code) {
   if (code == 0xFEFF) return "a byte-order mark";
   if (code == 0xA0 || code == 0x202F || code == 0x2007) return "a no-break space";
@@ -46,7 +46,7 @@ const char* invisible(const Token& token) {
   return token.kind == Token::unknown ? invisible(code_point(token.text)) : nullptr;
 }
 
-/// What to do about a token that cannot stand where it is.
+/// Remedy for a misplaced token.
 std::string remedy(const Token& token, const char* otherwise) {
   if (!invisible(token)) return otherwise;
   return code_point(token.text) == 0xFEFF ? "save the deck as UTF-8 without it"
@@ -114,7 +114,7 @@ class Parser {
     return following.kind == Token::equals || following.kind == Token::left;
   }
 
-  /// Notes a mistake at the current token; false, so that callers can return it.
+  /// Reports a mistake at the current token; returns false, for callers to return.
   bool fail(const std::string& name, const std::string& text) {
     errors_.add(token_.place, name + ": " + text);
     return false;
@@ -127,7 +127,7 @@ class Parser {
     while (token_.kind != Token::group && token_.kind != Token::end) skip_token();
   }
 
-  /// Leaves a token in the course of recovery; strings that lost their quote end with their line.
+  /// Skips a token during recovery; a string without a closing quote ends with its line.
   void skip_token() {
     if (token_.kind == Token::string && (token_.spans_lines || !token_.closed))
       lexer_.resume_after_line_of(token_);
@@ -186,7 +186,7 @@ class Parser {
     return read;
   }
 
-  /// What follows a name: an index, '=', and values.
+  /// After a name: optional index, '=', values.
   bool indexed_values(const std::string& full, Assignment& result) {
     if (token_.kind == Token::left && !index(full, result)) return false;
     if (token_.kind != Token::equals)
@@ -211,7 +211,7 @@ class Parser {
     return true;
   }
 
-  /// The list after '='; stops before what cannot belong to it.
+  /// The list after '='; stops at the first token that cannot belong to it.
   bool values_of(Assignment& result) {
     const std::string full = result.group.empty() ? result.name : result.group + "." + result.name;
     bool comma = false;

@@ -1,4 +1,4 @@
-/// From the text of a deck to its assignments. Knows the syntax, not the names.
+/// Parser from deck text to assignments. Knows the syntax, not the names.
 #pragma once
 #include <functional>
 #include <string>
@@ -17,32 +17,31 @@ struct Value {
 };
 
 struct Assignment {
-  std::string group, name;    // in lower case
+  std::string group, name;    // lower case
   Place place;                // of the name
   int index = 0;              // name(index), from 1; 0: the whole value
-  std::vector<Value> values;  // repeats are expanded
+  std::vector<Value> values;  // repeats expanded
 };
 
 struct GroupUse {
-  std::string name;  // in lower case
+  std::string name;  // lower case
   Place place;       // of the '&'
 };
 
 struct ParsedDeck {
   std::vector<GroupUse> groups;
   std::vector<Assignment> assignments;
-  std::vector<Assignment>
-      failed;  // whose mistakes have been reported; nothing is known of the values
+  std::vector<Assignment> failed;  // reported already; values unknown
 };
 
-/// Says of a group and name whether its strings may hold line ends.
+/// Whether strings of a field may contain line ends.
 using MayHoldLines = std::function<bool(const std::string& group, const std::string& name)>;
 
-/// `text` as clean() made it. Mistakes of syntax go to `errors`; what can be read is returned.
+/// Parses the output of clean(). Syntax errors go to `errors`; returns all that can be read.
 ParsedDeck parse_deck(std::string_view text, const MayHoldLines& may_hold_lines, Errors& errors);
 
-/// The values of an override: "0.9, 0.95"; strings with line ends if `lines`. False after a
-/// mistake, which names `name`.
+/// Parses the values of an override, e.g. "0.9, 0.95"; strings may contain line ends if `lines`.
+/// False after a mistake, which names `name`.
 bool parse_values(std::string_view text, const std::string& name, bool lines, int override_index,
                   std::vector<Value>& values, Errors& errors);
 

@@ -22,7 +22,7 @@ void add_group(Table& table, const char* name, const char* help, Struct& values)
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// Levenshtein's distance, whatever the case.
+/// Levenshtein distance, case-insensitive.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -1,5 +1,5 @@
-/// The schema: every field of a deck with what its struct cannot say. A table is bound to one deck,
-/// so that reading, checking, printing and the reference page walk the same list.
+/// The schema: every field of a deck with its help, unit, range and choices. A table is bound to
+/// one deck; reading, checking, printing and the reference page walk the same list.
 #pragma once
 #include <initializer_list>
 #include <limits>
@@ -24,7 +24,7 @@ class Field {
   Field(std::string field_name, Target field_target, std::string field_help)
       : name(std::move(field_name)), help(std::move(field_help)), target(field_target) {}
 
-  // What a describe() function adds.
+  // Set by describe().
   Field& unit(std::string text) { return units = std::move(text), *this; }
   Field& at_least(double low) { return lowest = low, *this; }
   Field& above(double low) { return lowest = low, low_open = true, *this; }
@@ -33,7 +33,7 @@ class Field {
   Field& one_of(std::initializer_list<const char*> list) {
     return choices.assign(list.begin(), list.end()), *this;
   }
-  /// The names of a list of choices (deck/choices.hpp).
+  /// Names from a list of choices (deck/choices.hpp).
   template <class Choices>
   Field& one_of(const Choices& list) {
     for (const auto& choice : list) choices.emplace_back(choice.name);
@@ -45,13 +45,13 @@ class Field {
   Target target;
   double lowest = -unlimited, highest = unlimited;
   bool low_open = false, high_open = false;
-  std::vector<std::string> choices;  // of a string; empty: any
-  bool lines = false;                // a string that may hold line ends
+  std::vector<std::string> choices;  // for strings; empty: any
+  bool lines = false;                // strings may contain line ends
 
-  // What reading a deck notes.
-  Place place;           // of the last assignment
+  // Set while reading a deck.
+  Place place;           // last assignment
   bool given = false;    // in the deck or an override
-  bool invalid = false;  // a mistake has been reported; nothing is concluded from the value
+  bool invalid = false;  // reported already; other checks ignore the value
 };
 
 struct Group {
@@ -70,14 +70,14 @@ struct Table {
 
   Group* find(std::string_view group);
   Field* find(std::string_view group, std::string_view field);
-  /// The field of a name that must exist.
+  /// The named field, which must exist.
   Field& at(std::string_view group, std::string_view field);
 };
 
-/// The table of `deck`, which must outlive it.
+/// Table bound to `deck`, which must outlive it.
 Table describe(Deck& deck);
 
-// One function a group, in groups_*.cpp: fields in the order in which they are printed.
+// One function per group, in groups_*.cpp: fields in printing order.
 void describe(Group&, Campaign&);
 void describe(Group&, Model&);
 void describe(Group&, Objective&);
@@ -94,13 +94,13 @@ void describe(Group&, Cost&);
 
 /// "integer", "real", "logical", "string", "strings", "reals".
 std::string type_of(const Field&);
-/// The allowed values in words: "1 to 65536", "above 0", "'a' | 'b'"; empty: any.
+/// Allowed values: "1 to 65536", "above 0", "'a' | 'b'"; empty: any.
 std::string range_of(const Field&);
-/// The value in namelist syntax, reals in the fewest digits that read back the same.
+/// Value in namelist syntax; reals in the fewest digits that round-trip.
 std::string text_of(const Field&);
 std::string text_of(double value);
 
-/// "; did you mean 'hidden'?" or, where nothing is near, "; it knows a, b and c".
+/// "; did you mean 'hidden'?" or, without a near match, "; it knows a, b and c".
 std::string suggestion(std::string_view wrong, const std::vector<std::string>& names);
 
 }  // namespace tern::deck::detail

@@ -18,13 +18,13 @@ bool among(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Whether the deck says something of the field.
+/// Whether the deck sets the field.
 bool speaks(const Field& field) {
   if (!field.given || !among(zero_follows, field.name)) return field.given;
   return *std::get<std::int64_t*>(field.target) != 0;
 }
 
-/// Positions that were learned are as many as there are.
+/// Whether the field is a context that may be shorter: not with learned positions.
 bool shortens(const Field& given, const Model& model) {
   return given.name == "context" && model.position != "learned";
 }
