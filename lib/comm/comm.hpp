@@ -14,7 +14,7 @@ namespace tern::comm {
 
 enum class Sum { sum, max, min };
 
-/// Started once by main(), before Kokkos. Reads the Slurm/OpenMPI environment through MPI.
+/// Created once by main(), before Kokkos. Reads the Slurm/OpenMPI environment through MPI.
 class Session {
  public:
   Session(int* argc, char*** argv);
@@ -23,20 +23,20 @@ class Session {
   Session& operator=(const Session&) = delete;
   int rank() const;
   int size() const;
-  /// Number among the ranks that share this host's memory.
+  /// Rank among those that share this host's memory.
   int local_rank() const;
   int local_size() const;
-  /// Number of the device to take, among those that this rank can see. UserError if there is none,
-  /// or if two ranks would take the same. Collective over the ranks of a node.
+  /// Index of this rank's device among those it can see. UserError if there is none, or if two
+  /// ranks would take the same. Collective over the ranks of a node.
   int device() const;
 
  private:
-  /// `own` of each rank of this node, all of one length, by local rank. Collective over them.
+  /// Gathers `own`, of equal length on all ranks of this node, by local rank. Collective over them.
   std::vector<std::string> of_local_ranks(const std::string& own) const;
 };
 
 /// Runs `body` and returns its exit code. An exception on any rank prints one message (the lowest
-/// failing rank's) and ends all ranks with code 1 (UserError) or 70 (anything else); never a hang.
+/// failing rank's) and ends all ranks with code 1 (UserError) or 70 (anything else); never hangs.
 int run_ranks(const std::function<int()>& body);
 
 /// A group of ranks. All member functions are collective unless marked local.
@@ -54,43 +54,42 @@ class Group {
   /// True on all ranks if `flag` is true on any.
   bool any(bool flag);
 
-  // Data in the memory of the device, ordered behind `stream` (a cudaStream_t; ignored on the host,
-  // where the caller has fenced). Sums of float are made in an order that depends on the layout
-  // only.
+  // Device data, enqueued on `stream` (a cudaStream_t; ignored on the host, where the caller has
+  // fenced). The order of float sums depends only on the layout.
   virtual void all_reduce(float* data, std::size_t n, void* stream) = 0;
   virtual void all_reduce(double* data, std::size_t n, void* stream) = 0;
-  /// `data` has size() equal parts of n; rank r's part of the sum goes to its own part, in place.
+  /// `data` has size() parts of n elements; rank r gets the sum of part r, in place.
   virtual void reduce_scatter(float* data, std::size_t n, void* stream) = 0;
   virtual void reduce_scatter(double* data, std::size_t n, void* stream) = 0;
-  /// `data` has size() equal parts of `bytes`; rank r's part is sent to all, in place.
+  /// `data` has size() parts of `bytes`; rank r's part r goes to all ranks, in place.
   virtual void all_gather(void* data, std::size_t bytes, void* stream) = 0;
   virtual void broadcast_device(void* data, std::size_t bytes, int root, void* stream) = 0;
-  /// bf16: summed in float and rounded once on the host; as NCCL does it (rounded where ranks meet)
-  /// on a device.
+  /// bf16: on the host summed in float and rounded once; on a device as in NCCL (rounded at each
+  /// partial sum).
   virtual void all_reduce(bf16* data, std::size_t n, void* stream) = 0;
-  /// What pipeline stages do: sends to one rank and receives from one, at once; nobody: that half
-  /// is left out. Not collective: the other half is the other rank's call.
+  /// Exchange between pipeline stages: sends to one rank and receives from one, concurrently;
+  /// nobody: omits that half. Not collective: the peer's call is the other half.
   struct Message {
     void* data = nullptr;
     std::size_t bytes = 0;
     int rank = nobody;
   };
   static constexpr int nobody = -1;
-  /// Opens the ways between this rank and `ranks`, before the first exchange() with them. Each of
-  /// them names this rank too. NCCL opens both directions of a way together: left to the first
-  /// exchange(), in which one side may only send, it fails.
+  /// Connects this rank with `ranks`, each of which names this rank as well, before the first
+  /// exchange(). NCCL connects both directions together, which fails in an exchange() where one
+  /// side only sends.
   virtual void connect(const std::vector<int>& ranks) = 0;
   virtual void exchange(const Message& sent, const Message& received, void* stream) = 0;
 
-  /// The ranks that gave the same `color`, in the order they have here. `name`: what they are
-  /// called in messages. Collective.
+  /// Group of the ranks with the same `color`, in the order of this group. `name`: for messages.
+  /// Collective.
   virtual std::unique_ptr<Group> split(int color, const std::string& name) = 0;
 };
 
-/// All ranks as one group. In CUDA builds the NCCL communicator is made here (after the device is
-/// set).
+/// Group of all ranks. In CUDA builds creates the NCCL communicator: call after the device is set.
+/// Collective.
 std::unique_ptr<Group> world();
-/// One rank alone: every collective is a no-op.
+/// Single-rank group: collectives are no-ops.
 std::unique_ptr<Group> alone();
 
 }  // namespace tern::comm

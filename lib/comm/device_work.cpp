@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds interval(500);
 
-/// The thread that asks the device, as long as there are communicators.
+/// The thread that polls the device while communicators exist.
 class Asker {
  public:
   void add(DeviceWork* work) {
@@ -43,7 +43,7 @@ class Asker {
       for (DeviceWork* work : works_) work->ask();
   }
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<DeviceWork*> works_;
   bool stops_ = false;
   std::condition_variable stopped_;
@@ -51,7 +51,7 @@ class Asker {
 };
 
 Asker& asker() {
-  static auto* const asker = new Asker;  // a rank may end within a call of it
+  static auto* const asker = new Asker;  // never destroyed: a rank may exit inside a call
   return *asker;
 }
 
@@ -82,7 +82,7 @@ void DeviceWork::ask() {
   }
   if (!followed_.busy() || cudaEventQuery(event_) == cudaErrorNotReady) return;
   const std::lock_guard lock(mutex_);
-  if (given_ == given) followed_.end();  // else what was done may not be the newest
+  if (given_ == given) followed_.end();  // else a newer operation may be pending
 }
 
 }  // namespace tern::comm::detail

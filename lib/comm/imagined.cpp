@@ -3,7 +3,7 @@
 namespace tern::comm {
 namespace {
 
-/// Rank 0 of `size`, alone.
+/// Rank 0 of `size` ranks, without the others.
 class ImaginedGroup : public Group {
  public:
   explicit ImaginedGroup(int size) : size_(size) {}

@@ -13,7 +13,7 @@ constexpr std::size_t largest_count = std::size_t{1} << 30;  // MPI counts are i
 
 MPI_Op mpi_op(Sum op) { return op == Sum::sum ? MPI_SUM : op == Sum::max ? MPI_MAX : MPI_MIN; }
 
-/// Calls body(first, count) over [0, n) in parts that fit an int.
+/// Calls body(first, count) over [0, n) in chunks that fit an int.
 template <class Body>
 void in_parts(std::size_t n, Body body) {
   for (std::size_t first = 0; first < n; first += largest_count)
@@ -27,7 +27,7 @@ void sum_over_ranks(T* data, std::size_t n, MPI_Datatype type, MPI_Op op, MPI_Co
   });
 }
 
-/// One reduction a part, each to its owner: in place, without a second buffer.
+/// One reduction per part, to its owner: in place, without a second buffer.
 template <class T>
 void scatter_sums(T* data, std::size_t n, MPI_Datatype type, int rank, int size, MPI_Comm comm) {
   for (int owner = 0; owner < size; ++owner)
@@ -39,7 +39,7 @@ void scatter_sums(T* data, std::size_t n, MPI_Datatype type, int rank, int size,
     });
 }
 
-/// The numbers that the ranks of `comm` have among all. Local.
+/// Ranks of `comm` in MPI_COMM_WORLD. Local.
 std::vector<int> world_ranks(MPI_Comm comm, int size) {
   MPI_Group own, world;
   check(MPI_Comm_group(comm, &own), "MPI_Comm_group");

@@ -1,4 +1,4 @@
-// Device data over NCCL; host data stays with MPI. Compiled in CUDA builds only.
+// Device data over NCCL, host data over MPI. Compiled in CUDA builds only.
 #if defined(TERN_WITH_CUDA)
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -19,7 +19,8 @@ void nccl_check(ncclResult_t code, const char* what) {
                                   ncclGetErrorString(code), ncclGetLastError(nullptr)));
 }
 
-/// Destroys it, for which it waits for the other ranks, which may be waiting for this one.
+/// Destroys the communicator, which waits for the other ranks; aborts it during stack unwinding,
+/// when they may be waiting for this rank.
 void end_communicator(ncclComm_t owned) {
   std::uncaught_exceptions() > 0 ? ncclCommAbort(owned) : ncclCommDestroy(owned);
 }
@@ -40,8 +41,8 @@ class NcclGroup : public MpiGroup {
               }};
     work_ = std::make_shared<DeviceWork>();
   }
-  /// The same ranks in the same order: a communicator of NCCL holds memory of the device, so one
-  /// serves all such groups.
+  /// Group with the same ranks in the same order: shares the NCCL communicator, since each takes
+  /// device memory.
   NcclGroup(MPI_Comm comm, const std::string& name, const NcclGroup& same)
       : MpiGroup(comm, name), owner_(same.owner_), work_(same.work_), nccl_(same.nccl_) {}
 
@@ -82,7 +83,7 @@ class NcclGroup : public MpiGroup {
   }
   void connect(const std::vector<int>& ranks) override {
     if (ranks.empty()) return;
-    char* bytes = nullptr;  // one to send and one to receive for each
+    char* bytes = nullptr;  // one to send and one to receive per rank
     cuda_check(cudaMalloc(&bytes, 2 * ranks.size()), "cudaMalloc");
     const std::unique_ptr<char, cudaError_t (*)(void*)> owner(bytes,
                                                               [](void* p) { return cudaFree(p); });
@@ -126,7 +127,7 @@ class NcclGroup : public MpiGroup {
     work_->follow(operation("reduce_scatter", n * bytes_of(type)), stream);
   }
   std::shared_ptr<ncclComm> owner_;
-  std::shared_ptr<DeviceWork> work_;  // of all groups of the communicator
+  std::shared_ptr<DeviceWork> work_;  // shared by all groups of the communicator
   ncclComm_t nccl_ = nullptr;
 };
 
@@ -135,7 +136,7 @@ class NcclGroup : public MpiGroup {
 std::unique_ptr<Group> make_group(MPI_Comm comm, const std::string& name) {
   int size = 1;
   check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  // One rank needs no NCCL: its collectives are the identity.
+  // A single rank needs no NCCL: its collectives are no-ops.
   if (size == 1) return std::make_unique<MpiGroup>(comm, name);
   return std::make_unique<NcclGroup>(comm, name);
 }

@@ -1,5 +1,4 @@
-/// What a program does before MPI starts: options, decks, help. It takes no time then, and works
-/// where MPI does not.
+/// Work before MPI starts: options, decks, help. Fast, and works without a working MPI.
 #pragma once
 #include <exception>
 #include <functional>
@@ -7,20 +6,19 @@
 
 namespace tern::comm {
 
-/// The rank that mpirun or srun gave this process, by its environment; nothing if it was started
-/// alone.
+/// Rank from the environment of mpirun or srun; nullopt if started without a launcher.
 std::optional<int> launched_rank();
 
 class Prologue {
  public:
-  /// Runs `body`, which returns true if it has done all there is to do. An exception ends a process
-  /// that was started alone: its message is printed. One of several ranks keeps it for rethrow(),
-  /// since the others may have got past it and wait for this one.
+  /// Runs `body`, which returns true if nothing is left to do. On an exception, a process without a
+  /// launcher prints the message and ends; a launched rank keeps the exception for rethrow(), since
+  /// other ranks may have passed this point and wait for this one.
   explicit Prologue(const std::function<bool()>& body);
 
-  /// Set if the program ends here: 0, or 1 (UserError) or 70 (anything else) after an exception.
+  /// Set if the program ends here: 0, or after an exception 1 (UserError) or 70 (anything else).
   std::optional<int> exit_code() const { return exit_code_; }
-  /// Within run_ranks.
+  /// Rethrows a kept exception; call inside run_ranks.
   void rethrow() const;
 
  private:

@@ -18,10 +18,10 @@
 namespace tern::comm {
 namespace {
 
-MPI_Comm failure_comm = MPI_COMM_NULL;  // ranks that failed meet here, and only they
+MPI_Comm failure_comm = MPI_COMM_NULL;  // barrier of failed ranks only
 MPI_Comm host_comm = MPI_COMM_NULL;     // ranks that share this host's memory
-// Of the waits of this rank, if they are limited. Session's end deletes it, but not exit(), which
-// MPI_Abort may call in its own thread.
+// Watches this rank's waits, if limited. Deleted by ~Session, not at exit(), which MPI_Abort may
+// call in its own thread.
 detail::Watchdog* watchdog = nullptr;
 
 int rank_in(MPI_Comm comm) {
@@ -36,7 +36,7 @@ int size_of(MPI_Comm comm) {
   return size;
 }
 
-/// True if every rank has failed: then all can end in order. Waits two seconds at most.
+/// True if every rank has failed: then all can exit normally. Waits at most two seconds.
 bool all_failed() {
   MPI_Request request;
   if (MPI_Ibarrier(failure_comm, &request) != MPI_SUCCESS) return false;
@@ -59,8 +59,8 @@ int end_all(int code, const std::string& text) {
       std::fputs(size == 1 ? message.c_str() : fmt::format("error: {}\n", text).c_str(), stderr);
     return code;
   }
-  // Some ranks are still at work, perhaps waiting for us: the lowest failing rank speaks and ends
-  // all.
+  // Other ranks are still running, perhaps waiting for this one: the lowest failing rank reports
+  // and aborts all.
   std::this_thread::sleep_for(std::chrono::milliseconds(200 * std::min(rank, 10)));
   std::fputs(message.c_str(), stderr);
   std::fflush(stderr);
@@ -71,8 +71,8 @@ int end_all(int code, const std::string& text) {
 }  // namespace
 
 Session::Session(int* argc, char*** argv) {
-  // A rank that ends within a call of PMIx's shared store leaves its lock held, and the launcher
-  // waits for that for ever (OpenMPI 4.1 with PMIx 4.2). Job data in memory of its own needs none.
+  // A rank that exits inside a call of PMIx's shared-memory store leaves its lock held, and the
+  // launcher hangs on it (OpenMPI 4.1 with PMIx 4.2). The hash store takes no lock.
   ::setenv("PMIX_MCA_gds", "hash", 0);
   int provided = 0;
   MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);

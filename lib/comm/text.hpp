@@ -1,4 +1,4 @@
-/// Texts between ranks.
+/// Broadcast of strings.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace tern::comm {
 
-/// The text of `root`, on every rank. Collective.
+/// Returns `root`'s text on every rank. Collective.
 inline std::string agree_on(std::string text, Group& group, int root = 0) {
   std::size_t size = text.size();
   group.broadcast(&size, sizeof size, root);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t members_shown = 16;
 
-std::mutex mutex;                            // guards what follows
-std::map<const void*, Waited> being_waited;  // by who notes it
+std::mutex mutex;                            // guards being_waited
+std::map<const void*, Waited> being_waited;  // key: the Wait or Followed
 std::atomic<int> long_waits = 0;
 
 void note(const void* by, const Operation& operation, bool on_device) {
@@ -37,7 +37,7 @@ std::string text(const Operation& operation) {
   return operation.group ? fmt::format("{} among {}", text, *operation.group) : text;
 }
 
-/// The local time of a moment of the steady clock.
+/// Local time of a steady-clock time point.
 std::string time_text(Clock::time_point at) {
   using System = std::chrono::system_clock;
   const auto then = System::now() - std::chrono::duration_cast<System::duration>(Clock::now() - at);

@@ -1,15 +1,15 @@
-/// A rank that does not come must not keep the others for ever: a wait for other ranks has a limit.
+/// Time limit on waits for other ranks, so that a missing rank does not hang the others.
 #pragma once
 
 namespace tern::comm {
 
-/// A rank that waits longer than this for others says what for, among which ranks and since when on
-/// stderr, and ends all ranks with exit code 70. 0: no limit. Called by each rank after Session
-/// began, before groups are made; not collective. One rank alone waits for nobody.
+/// A rank that waits longer for others reports on stderr the operation, its ranks and the start of
+/// the wait, and ends all ranks with exit code 70. 0: no limit. Each rank calls it after Session is
+/// created and before groups are; not collective. No effect on a single rank.
 void limit_waits(double minutes);
 
-/// While one lives, the limit is `long_wait_factor` times as long: where others may rightly work
-/// that long alone, as on files.
+/// Scope in which the limit is `long_wait_factor` times longer: other ranks may take that long, for
+/// instance with files.
 class LongWait {
  public:
   LongWait();

@@ -18,8 +18,8 @@ namespace tern::comm::detail {
 namespace {
 
 constexpr int exit_code = 70;
-constexpr std::chrono::seconds grace(2);  // in which every rank that waits says so
-// The lowest of them ends all, before the next would.
+constexpr std::chrono::seconds grace(2);  // for every waiting rank to report
+// Delay per rank, so that the lowest waiting rank ends all before the next one does.
 constexpr std::chrono::seconds apart(3);
 constexpr unsigned abort_seconds = 20;
 
@@ -38,7 +38,7 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::watch() {
-  sigset_t all;  // signals are the main thread's
+  sigset_t all;  // the main thread handles signals
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   using Seconds = std::chrono::duration<double>;
@@ -47,7 +47,7 @@ void Watchdog::watch() {
   Seconds waited{};
   std::unique_lock lock(mutex_);
   while (!stopped_.wait_for(lock, interval, [this] { return stops_; })) {
-    // Time in which the whole job was suspended does not count: a turn is never that long.
+    // Caps each turn, so that time in which the job was suspended does not count.
     const Seconds turn = std::min<Seconds>(Clock::now() - last, 2 * interval);
     last = Clock::now();
     const auto longest = longest_wait();
@@ -66,11 +66,11 @@ void Watchdog::end_all(const std::string& overdue) const {
       stderr);
   std::fflush(stderr);
   std::this_thread::sleep_for(grace + apart * std::min(rank_, 10));
-  // OpenMPI's launcher may hang where a rank aborts while others end MPI; one that just ends, it
-  // notices, and ends the others.
+  // OpenMPI's launcher may hang if a rank aborts while others finalize MPI; it notices a rank that
+  // just exits, and ends the others.
   if (std::getenv("OMPI_COMM_WORLD_RANK")) std::_Exit(exit_code);
-  // The main thread is within MPI, which may not let this one end the job: then the kernel ends
-  // this rank, and whoever started the ranks ends the others.
+  // The main thread is inside MPI, which may block MPI_Abort: then SIGALRM ends this rank, and the
+  // launcher ends the others.
   std::signal(SIGALRM, SIG_DFL);
   sigset_t alarms;
   sigemptyset(&alarms);

@@ -1,4 +1,4 @@
-/// What NCCL has been given, followed until the device has done it. CUDA builds only.
+/// Tracks NCCL operations until the device has finished them. CUDA builds only.
 #pragma once
 #if defined(TERN_WITH_CUDA)
 #include <cuda_runtime.h>
@@ -16,23 +16,23 @@ inline void cuda_check(cudaError_t code, const char* what) {
     throw InternalError(fmt::format("{} failed: {}", what, cudaGetErrorString(code)));
 }
 
-/// Of one communicator: its newest operation, by an event behind it that a thread of all
-/// communicators asks for. Where an older one stands still, so does the newest. The thread that
-/// gives operations asks nothing of the device: once too many wait there, every call blocks,
-/// perhaps that of the asking thread too, and the operation given last stays followed.
+/// Tracks the newest operation of one communicator with an event recorded after it, which a polling
+/// thread, shared by all communicators, queries. If an older operation stalls, so does the newest.
+/// The enqueuing thread queries nothing: once the device's queue is full, every call blocks,
+/// perhaps the polling thread's as well, and the last operation stays tracked.
 class DeviceWork {
  public:
   DeviceWork();
   ~DeviceWork();
-  /// `operation` has been given to `stream`.
+  /// `operation` has been enqueued on `stream`.
   void follow(const Operation& operation, void* stream);
-  /// Ends following what is done. By the asking thread.
+  /// Stops tracking a finished operation. Called by the polling thread.
   void ask();
 
  private:
   cudaEvent_t event_ = nullptr;
-  std::mutex mutex_;         // of what follows
-  std::uint64_t given_ = 0;  // operations
+  std::mutex mutex_;         // guards the members below
+  std::uint64_t given_ = 0;  // operations enqueued
   Followed followed_;
 };
 

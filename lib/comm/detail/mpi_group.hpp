@@ -1,4 +1,4 @@
-/// A group over an MPI communicator; device data is host data here.
+/// Group over an MPI communicator; device data must be in host memory.
 #pragma once
 #include <mpi.h>
 
@@ -7,7 +7,7 @@
 
 namespace tern::comm::detail {
 
-/// A group over `comm`, which it will free, for the device of this build; called `name`.
+/// Group over `comm`, which it owns, for this build's device; `name` is for messages. Collective.
 std::unique_ptr<Group> make_group(MPI_Comm comm, const std::string& name);
 
 class MpiGroup : public Group {
@@ -29,16 +29,16 @@ class MpiGroup : public Group {
   void all_gather(void* data, std::size_t bytes, void* stream) override;
   void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override;
   void all_reduce(bf16* data, std::size_t n, void* stream) override;
-  void connect(const std::vector<int>&) override {}  // MPI does so by itself
+  void connect(const std::vector<int>&) override {}  // MPI connects by itself
   void exchange(const Message& sent, const Message& received, void* stream) override;
   std::unique_ptr<Group> split(int color, const std::string& name) override {
     return make_group(part(color), name);
   }
 
  protected:
-  /// The communicator of the ranks that gave the same color.
+  /// Communicator of the ranks with the same color. Collective.
   MPI_Comm part(int color) const;
-  /// One of this group's, for a Wait.
+  /// Operation of this group, for a Wait.
   Operation operation(const char* name, std::size_t bytes = 0) const {
     return {name, bytes, members_};
   }
@@ -48,7 +48,7 @@ class MpiGroup : public Group {
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   std::shared_ptr<const std::string> members_;  // for messages
-  std::vector<float> wide_;                     // bf16 data while it is summed
+  std::vector<float> wide_;                     // float copy of bf16 data for sums
 };
 
 }  // namespace tern::comm::detail

@@ -1,5 +1,4 @@
-/// What this rank waits for, noted where it waits and read by the thread that ends waits without
-/// end.
+/// Registry of this rank's waits for other ranks, read by the watchdog.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -12,18 +11,18 @@ namespace tern::comm::detail {
 
 using Clock = std::chrono::steady_clock;
 
-/// An operation that other ranks take part in.
+/// An operation among ranks.
 struct Operation {
   const char* name;  // a literal
   std::size_t bytes = 0;
-  std::shared_ptr<const std::string> group = {};  // as members_text() has it
-  int to = -1, from = -1;                         // of a message: ranks of the group
+  std::shared_ptr<const std::string> group = {};  // from members_text()
+  int to = -1, from = -1;                         // messages: ranks of the group
 };
 
 /// "the 2 ranks of 'data' (0, 2)"; all: "all 4 ranks".
 std::string members_text(const std::string& name, const std::vector<int>& world_ranks, bool all);
 
-/// Notes that this rank is within a call, as long as it lives. By the one thread that calls MPI.
+/// Scope in which this rank is inside a call. Only in the thread that calls MPI.
 class Wait {
  public:
   explicit Wait(const Operation& operation);
@@ -32,21 +31,21 @@ class Wait {
   Wait& operator=(const Wait&) = delete;
 };
 
-/// Operations that a device has been given: of those of one group, one is followed to its end, then
-/// a later one. Where the calling thread waits for the device does not matter then.
+/// Tracks enqueued device operations of one group, one at a time, wherever the calling thread waits
+/// for the device.
 class Followed {
  public:
   Followed();
   ~Followed();
   Followed(const Followed&) = delete;
   Followed& operator=(const Followed&) = delete;
-  /// Whether one is being followed.
+  /// Whether an operation is being tracked.
   bool busy() const;
   void begin(const Operation& operation);
   void end();
 };
 
-/// Of what is waited for, that which has lasted longest.
+/// A registered wait; longest_wait() returns the oldest.
 struct Waited {
   Operation operation;
   Clock::time_point since;
@@ -54,10 +53,10 @@ struct Waited {
 };
 std::optional<Waited> longest_wait();
 
-/// True in the scope of a LongWait.
+/// True inside the scope of a LongWait.
 bool within_long_wait();
 
-/// What to say of a wait of `seconds`, of which `limit` would have been in order.
+/// Message for a wait of `seconds`, longer than `limit` (seconds).
 std::string overdue_text(const Waited& waited, double seconds, double limit, bool within_long);
 
 }  // namespace tern::comm::detail

@@ -1,4 +1,4 @@
-/// The thread that ends waits without end.
+/// The thread that ends overdue waits.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -9,7 +9,7 @@ namespace tern::comm::detail {
 
 class Watchdog {
  public:
-  /// Of rank `rank` of `size`, from now on. `limit` in seconds.
+  /// Starts watching rank `rank` of `size`. `limit` in seconds.
   Watchdog(double limit, int rank, int size);
   ~Watchdog();
 
@@ -22,7 +22,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stops_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last: uses the other members
 };
 
 }  // namespace tern::comm::detail
