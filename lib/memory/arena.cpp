@@ -38,7 +38,7 @@ Arena::Arena(std::size_t bytes) : capacity_(bytes) {
         "&precision recompute = 'block'",
         bytes / gib, device_capacity().free_bytes / gib);
   }
-  // Kokkos' own header in front of a block leaves it at 128 bytes.
+  // Kokkos' header in front of an allocation leaves it aligned to only 128 bytes.
   const auto address = reinterpret_cast<std::uintptr_t>(block_);
   first_ = reinterpret_cast<char*>((address + alignment - 1) / alignment * alignment);
   Kokkos::View<char*, DeviceMemory, Unmanaged> all(first_, bytes);

@@ -1,7 +1,7 @@
-/// Memory is planned, not discovered. Everything a campaign keeps on its device is requested here
-/// by name. The same code runs twice: with a measuring arena, which only adds up sizes and hands
-/// out null views, and with an allocating one, which makes one allocation of exactly the measured
-/// size and carves it. So the plan that --dry-run prints is what the run uses, to the byte.
+/// Memory is planned, not discovered. A campaign requests all its device memory here by name. The
+/// same code runs twice: with a measuring arena, which only adds up sizes and returns null views,
+/// and with an allocating one, which carves views out of one allocation of the measured size. So
+/// the plan that --dry-run prints is what the run uses, to the byte.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace tern {
 
-/// What a request is for: the terms of the memory plan.
+/// Terms of the memory plan.
 enum class Term { parameters, gradients, optimizer, activations, workspace, data, cache };
 const char* term_name(Term term);
 
@@ -21,23 +21,23 @@ class Arena {
   struct Request {
     std::string name;
     Term term;
-    std::size_t bytes;  // as asked, before alignment
+    std::size_t bytes;  // before alignment
     std::size_t offset;
   };
 
-  /// A measuring arena: null views, sizes added up.
+  /// Measuring arena: adds up sizes, returns null views.
   Arena() = default;
-  /// An allocating arena of `bytes` device memory (and one line to align it), zero-filled. Throws
-  /// UserError if the device has less.
+  /// Allocating arena of `bytes` of device memory (plus `alignment`), zero-filled. Throws UserError
+  /// if the device has less.
   explicit Arena(std::size_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
   bool measuring() const { return block_ == nullptr; }
-  /// Bytes requested so far, with alignment (256 bytes a request).
+  /// Bytes requested so far, each request rounded up to 256 bytes.
   std::size_t bytes() const { return used_; }
-  /// Bytes of one term, with alignment.
+  /// The same for one term.
   std::size_t bytes(Term term) const;
   const std::vector<Request>& requests() const { return requests_; }
 
@@ -63,10 +63,10 @@ class Arena {
   std::vector<Request> requests_;
   std::size_t used_ = 0, capacity_ = 0;
   void* block_ = nullptr;
-  char* first_ = nullptr;  // the aligned start within the block
+  char* first_ = nullptr;  // aligned start within block_
 };
 
-/// Free and total bytes of this rank's device (host memory on the host).
+/// Free and total memory of this rank's device (host memory on the host).
 struct DeviceCapacity {
   std::size_t free_bytes, total_bytes;
 };

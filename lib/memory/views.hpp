@@ -1,6 +1,6 @@
-/// The views of the project: unmanaged, row-major (LayoutRight), in the memory of the default
-/// device. One legend everywhere: B batch, T tokens, N = B*T rows, D hidden, H heads, K key/value
-/// heads, E head size, F ffn, V vocabulary. Beside each view stands its shape, as // (N, D).
+/// View types: unmanaged, row-major (LayoutRight), in memory of the default device. Legend of
+/// shapes: B batch, T tokens, N = B*T rows, D hidden, H heads, K key/value heads, E head size,
+/// F ffn, V vocabulary. Each view is followed by its shape, as // (N, D).
 #pragma once
 #include <Kokkos_Core.hpp>
 
@@ -18,15 +18,15 @@ template <class T>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, DeviceMemory, Unmanaged>;
 template <class T>
 using Tensor3 = Kokkos::View<T***, Kokkos::LayoutRight, DeviceMemory, Unmanaged>;
-/// (B, T, heads, E) with any strides but a unit one in E: a part of a fused buffer, or of a cache.
+/// (B, T, heads, E) with unit stride in E, any other strides: part of a fused buffer or a cache.
 template <class T>
 using Heads = Kokkos::View<T****, Kokkos::LayoutStride, DeviceMemory, Unmanaged>;
 
-/// Host copies: for batches, results and checkpoints.
+/// Host views: batches, results, checkpoints.
 template <class T>
 using HostVector = Kokkos::View<T*, Kokkos::LayoutRight, Kokkos::HostSpace>;
 
-/// The (B, T, heads, E) part of a fused (N, width) buffer that starts at column `first`.
+/// (B, T, heads, E) view of the columns from `first` on of a fused (N, width) buffer.
 template <class T>
 Heads<T> heads_of(const Matrix<T>& fused, std::size_t first, std::size_t batch, std::size_t tokens,
                   std::size_t heads, std::size_t head_size) {
@@ -36,7 +36,7 @@ Heads<T> heads_of(const Matrix<T>& fused, std::size_t first, std::size_t batch, 
                                              head_size, 1));
 }
 
-/// The same numbers with another shape.
+/// `data` viewed as (rows, columns).
 template <class T>
 Matrix<T> as_matrix(T* data, std::size_t rows, std::size_t columns) {
   return Matrix<T>(data, rows, columns);
