@@ -1,17 +1,17 @@
-/// What the exit code of a program says.
+/// Exit codes.
 #pragma once
 
 namespace tern::job {
 
-/// Exit codes other than 1 (the user's mistake) and 70 (an internal error).
+/// Exit codes other than 1 (user error) and 70 (internal error).
 enum ExitCode {
   finished = 0,
   not_saved = 74,    // the run ended, but its last checkpoint could not be written
   interrupted = 75,  // a signal or the job's time limit: checkpoint written, resume with --resume
-  diverged = 76,     // too many steps in a row without a finite loss or gradient, or a validation
-                     // loss that is not finite
-  verdict_failed = 77,  // ended as planned, but its verdict is not good: the next phase should not
-                        // start
+  diverged = 76,     // too many consecutive steps with a non-finite loss or gradient, or a
+                     // non-finite validation loss
+  verdict_failed = 77,  // ended as planned, but the verdict is not good: do not start the next
+                        // phase
 };
 
 }  // namespace tern::job

@@ -18,14 +18,14 @@ namespace tern::job {
 namespace {
 
 volatile std::sig_atomic_t received = 0;
-enum Answer { held, ends, saved };  // by whoever reads `received`, at once, by the training loop
+enum Answer { held, ends, saved };  // later; exit at once; by the training loop
 volatile std::sig_atomic_t answer = held;
 
 constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
 
-volatile std::sig_atomic_t speaks = 1;  // the first rank, as far as the launcher tells
+volatile std::sig_atomic_t speaks = 1;  // true on rank 0, according to the launcher
 
-/// Calls async-signal-safe functions alone.
+/// Calls only async-signal-safe functions.
 [[noreturn]] void end_now() {
   constexpr std::string_view text =
       "stopped by a signal before the first step: nothing is lost; start again with --resume\n";
@@ -56,7 +56,7 @@ bool ignored(int number) {
 void watch_signals() {
   speaks = comm::launched_rank().value_or(0) == 0;
   set(SIGPIPE, SIG_IGN);
-  set(SIGXFSZ, SIG_IGN);  // the write fails instead
+  set(SIGXFSZ, SIG_IGN);  // write() fails instead
   for (const int number : signals)
     if (number != SIGHUP || !ignored(SIGHUP)) set(number, on_signal);
 }

@@ -20,7 +20,7 @@ void move_aside(const fs::path& path) {
 
 namespace {
 
-/// Anything else at that path is somebody's, and stays where it is.
+/// UserError if `run.path` holds anything but a run, which must not be moved.
 void require_run(const RunDirectory& run) {
   if (!fs::exists(run.path) || (fs::is_directory(run.path) && fs::is_empty(run.path))) return;
   if (fs::exists(run.deck()) || fs::exists(run.checkpoints())) return;
@@ -59,7 +59,7 @@ std::string shortage_of_space(std::uintmax_t available, std::uintmax_t checkpoin
                               const deck::Checkpoint& rules, std::int64_t there) {
   if (checkpoint == 0) return "";
   const auto fit = static_cast<std::int64_t>(available / checkpoint);
-  // One more than is kept: the oldest goes once the newest is whole.
+  // One more than kept: the oldest is removed once the newest is complete.
   const std::int64_t held = rules.keep + (rules.keep_best ? 1 : 0) + 1;
   if (fit > 0 && fit + there >= held) return "";
   constexpr double gib = 1 << 30;

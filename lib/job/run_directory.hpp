@@ -1,4 +1,4 @@
-/// The directory of a run: runs/NAME with deck.in, log.txt, metrics, report and checkpoints.
+/// Run directory runs/NAME: deck.in, log.txt, metrics, report and checkpoints.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -21,17 +21,17 @@ struct RunDirectory {
   bool holds_a_run() const;
 };
 
-/// Renames what is at `path`, if anything, to PATH.1, or PATH.2, ...: nothing is overwritten.
+/// Renames `path`, if it exists, to the first free of PATH.1, PATH.2, ...: nothing is overwritten.
 /// Throws filesystem_error.
 void move_aside(const std::filesystem::path& path);
 
-/// Makes the directory ready for training, on rank 0, and locks it. An earlier run there is an
-/// error unless it is resumed or, with options.fresh, moved aside to NAME.1, NAME.2, ...: nothing
-/// is overwritten. Throws UserError, also if another process works there.
+/// Prepares the directory for training and locks it; rank 0 only. An earlier run there is an error
+/// unless it is resumed or, with options.fresh, moved aside to NAME.1, NAME.2, ...: nothing is
+/// overwritten. Throws UserError, also if another process uses the directory.
 RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck, const Options& options);
 
-/// Of checkpoints of so many bytes, whether all fit that a run holds at a time, where `available`
-/// bytes are free and `there` of them are written: a text for people, empty if they do.
+/// Warning text if the checkpoints that a run holds at a time, of `checkpoint` bytes each, do not
+/// fit on disk: `available` bytes are free and `there` checkpoints exist already. Else empty.
 std::string shortage_of_space(std::uintmax_t available, std::uintmax_t checkpoint,
                               const deck::Checkpoint& rules, std::int64_t there);
 

@@ -24,14 +24,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double ending_seconds = 3;   // for an owner that is about to end
-constexpr double lease_seconds = 120;  // for a server to see that its node is gone (NFS 4: 90)
+constexpr double lease_seconds = 120;  // for a server to notice a lost node (NFS 4: 90)
 
 struct Owner {
   std::string host;
   long process = 0;
-  std::string started;  // of the process: boot and clock ticks since; tells reused numbers apart
-  std::string job;      // Slurm's; empty outside
-  std::string restart;  // of the job
+  std::string started;  // boot id and start time in clock ticks: detects reused process ids
+  std::string job;      // Slurm job; empty outside
+  std::string restart;  // the job's restart count
 };
 
 std::string environment(const char* name) {
@@ -39,12 +39,12 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-/// When a process of this host started; empty if there is none of that number.
+/// Start of a process on this host; empty if there is none with this id.
 std::string start_of(long process) {
   std::string boot, stat;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), stat);
-  const auto name_end = stat.rfind(')');  // the name before it may hold blanks
+  const auto name_end = stat.rfind(')');  // the process name may contain blanks
   if (name_end == std::string::npos) return "";
   std::istringstream fields(stat.substr(name_end + 1));
   std::string field;
@@ -77,7 +77,7 @@ Owner read_owner(int descriptor) {
           member("slurm_restart")};
 }
 
-/// By name alone; an empty file has no owner.
+/// Judged by the recorded owner only; an empty file has none.
 bool owner_ended(const Owner& o) {
   if (o.process == 0) return true;
   if (o.host == host_name()) return start_of(o.process) != o.started;
@@ -96,7 +96,7 @@ bool owner_ended(const Owner& o) {
              locked ? "" : fmt::format("; if it has ended, remove {}", file.string()));
 }
 
-/// Whether the lock is held now; nothing where the file system has none.
+/// Result of trying the lock; unknown if the file system has no locks.
 enum class Held { by_us, by_other, unknown };
 Held take(int descriptor) {
   struct flock whole {};

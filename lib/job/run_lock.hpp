@@ -1,19 +1,20 @@
-/// One process at a time works in a run's directory.
+/// Mutual exclusion of processes in a run directory.
 #pragma once
 #include <filesystem>
 #include <string>
 
 namespace tern::job {
 
-/// A lock on DIRECTORY/.lock, which names its owner: host, process, start of the process, Slurm
-/// job. The kernel releases it when the process ends in any way, so a file that is left behind
-/// holds nobody up. Where the file system has no locks, the owner's name decides: a process of
-/// this host that has ended, or an earlier start of the same Slurm job, is no owner any more.
+/// Lock on DIRECTORY/.lock, which records its owner: host, process, start of the process, Slurm
+/// job. The kernel releases it however the process ends, so a leftover file blocks nobody. On file
+/// systems without locks the recorded owner decides: a process of this host that has ended, or an
+/// earlier start of the same Slurm job, no longer owns it.
 class RunLock {
  public:
   RunLock() = default;
-  /// `directory` exists. Throws UserError that names the owner if there is one, and if the file
-  /// cannot be written. Local: for rank 0.
+  /// `directory` must exist. Throws UserError if another process owns it, naming the owner, or if
+  /// the file cannot be written. Waits a few seconds for an owner that is ending, and up to two
+  /// minutes for the lock of one that has ended. Local; rank 0 only.
   explicit RunLock(const std::filesystem::path& directory);
   ~RunLock();
   RunLock(RunLock&& other) noexcept;

@@ -1,5 +1,5 @@
-/// Who runs what, where and since when, and how it ended: the head of the log, and run.json in the
-/// run's directory, from which the report takes its head.
+/// Record of a run: program, task, host, start and end. Printed at the head of the log and stored as
+/// run.json in the run directory, from which the report takes its head.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -14,19 +14,19 @@ struct RunRecord {
   std::string program, commit;  // "tern 0.1.0", "222ff02"
   std::string task, name;
   std::string started;  // "2026-11-22 13:50:03 UTC"
-  std::string host;     // of the first rank
+  std::string host;     // of rank 0
   std::string device;   // "NVIDIA H200", "OpenMP on Intel(R) Xeon(R) Processor"
-  std::string waits;    // of OpenMP's threads; empty if there is one
+  std::string waits;    // OpenMP wait policy; empty with one thread
   int ranks = 1, ranks_a_host = 1, threads = 1;
   std::string model, batch, precision;  // in words, once planned
-  std::int64_t steps = 0;               // that were asked for
+  std::int64_t steps = 0;               // requested
   std::optional<int> exit_code;         // once ended
-  std::string ended;                    // when
+  std::string ended;                    // time
 
-  /// Of the process that calls it. Local.
+  /// Record of the calling process. Local.
   static RunRecord of(const deck::Deck& deck, const comm::Session& session);
-  /// With what is known once the run is planned: the whole model's parameters, sequences of a
-  /// step, and steps (0: the deck's).
+  /// Adds what the plan determines: parameters of the whole model, sequences per step, and steps
+  /// (0: the deck's).
   void add(const deck::Deck& deck, std::size_t parameters, std::int64_t global, std::int64_t steps);
   void end(int code);
 
@@ -34,13 +34,13 @@ struct RunRecord {
   std::string place() const;
   /// Two lines for the log.
   std::string head() const;
-  /// "finished", "stopped by a signal or the job's time limit (exit code 75)"; `step`: the last.
+  /// "finished", "stopped by a signal or the job's time limit (exit code 75)"; `step`: last step.
   std::string ending(std::int64_t step) const;
 };
 
-/// As run.json, replaced whole. False if the disk refuses it.
+/// Replaces run.json. False if it cannot be written.
 bool write_run_record(const std::filesystem::path& run_directory, const RunRecord& record);
-/// Nothing if there is none, or none that can be read.
+/// nullopt if run.json is missing or unreadable.
 std::optional<RunRecord> read_run_record(const std::filesystem::path& run_directory);
 
 }  // namespace tern::job
