@@ -18,7 +18,7 @@ namespace tern::job {
 namespace {
 
 volatile std::sig_atomic_t received = 0;
-enum Answer { held, ends, saved };  // later; exit at once; by the training loop
+enum Answer { held, ends, saved };  // deferred; ends at once; left to the training loop
 volatile std::sig_atomic_t answer = held;
 
 constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};

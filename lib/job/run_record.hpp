@@ -1,5 +1,5 @@
-/// Record of a run: program, task, host, start and end. Printed at the head of the log and stored as
-/// run.json in the run directory, from which the report takes its head.
+/// Record of a run: program, task, host, start and end. Printed at the head of the log and stored
+/// as run.json in the run directory, from which the report takes its head.
 #pragma once
 #include <filesystem>
 #include <optional>

@@ -17,9 +17,9 @@ namespace tern::text {
 namespace {
 
 constexpr std::size_t byte_count = 256;
-constexpr std::int64_t least_count = 2;  // a pair met once says nothing
+constexpr std::int64_t least_count = 2;  // pairs that occur once are not merged
 
-/// Lets a map be searched by views without making strings.
+/// Heterogeneous lookup: finds views without constructing strings.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const {
@@ -51,9 +51,9 @@ void count_words(std::string_view text, const detail::Pretokenizer& pretokenizer
 struct BpeTrainer::Impl {
   BpeTrainingOptions options;
   std::unique_ptr<detail::Pretokenizer> pretokenizer;
-  std::vector<WordCounts> counts;  // one a thread
+  std::vector<WordCounts> counts;  // one per thread
 
-  /// The distinct words with their counts, in the order of their bytes.
+  /// Distinct words with their counts, sorted bytewise. Clears the counts.
   std::vector<std::pair<std::string, std::int64_t>> words() {
     WordCounts sum;
     for (WordCounts& part : counts) {
@@ -98,7 +98,7 @@ void BpeTrainer::train(const std::filesystem::path& folder) {
 
   std::vector<detail::Merge> merges;
   std::set<detail::PairQueue::Pair> joined;
-  const auto& special = impl_->options.special;  // take the last places
+  const auto& special = impl_->options.special;  // last ids
   const std::size_t target = impl_->options.vocabulary - special.size();
   while (tokens.size() < target) {
     const auto [pair, count] = pairs.top();
@@ -108,10 +108,10 @@ void BpeTrainer::train(const std::filesystem::path& folder) {
           "ask for fewer or give more text",
           impl_->options.vocabulary, tokens.size() + special.size());
     const std::string bytes = tokens[pair.first] + tokens[pair.second];
-    // Another pair may have made the same bytes before: the token is then the same one.
+    // Another pair may have produced the same bytes before: then the token is the same.
     const auto [place, fresh] = ids.emplace(bytes, static_cast<std::int32_t>(tokens.size()));
     if (fresh) tokens.push_back(bytes);
-    // Such a token may meet a neighbour again that it was joined with before: the rank stays.
+    // Such a token may meet a former partner again: the merge keeps its rank.
     if (joined.insert(pair).second) merges.push_back({pair.first, pair.second, place->second});
     pairs.merge(pair, place->second);
   }

@@ -1,7 +1,7 @@
-/// Conversations, and the text of them that a chat model reads.
+/// Conversations, and chat templates that turn them into text and tokens.
 ///
-/// Markers such as <|im_start|> are tokens of their own: only a template writes them. The same
-/// characters in somebody's message are plain text and stay so.
+/// Markers such as <|im_start|> are special tokens that only a template writes. The same characters
+/// in a message remain plain text.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ const char* name_of(Role role);
 struct Message {
   Role role;
   std::string content;
-  std::optional<std::string> reasoning;  // "reasoning_content" of the file
+  std::optional<std::string> reasoning;  // "reasoning_content" in the file
   bool operator==(const Message&) const = default;
 };
 
@@ -28,57 +28,55 @@ struct Conversation {
   std::string place;  // "file:line", for messages
 };
 
-/// Reads files of JSON lines, {"messages": [{"role", "content"}, ...]}, in the order of the files'
-/// names (`patterns`: paths with wildcards); blank lines and other fields are ignored. Roles are
-/// system, user and assistant. Throws UserError with file, line and field.
+/// Reads files of JSON lines, {"messages": [{"role", "content"}, ...]}, sorted by file name
+/// (`patterns`: paths with wildcards); ignores blank lines and other fields. Roles are system, user
+/// and assistant. Throws UserError with file, line and field.
 std::vector<Conversation> read_conversations(const std::vector<std::string>& patterns);
 
-/// One such line.
+/// Parses one such line; `place`: "file:line".
 Conversation parse_conversation(std::string_view line, std::string place);
 
-/// How a conversation is written. Without tools, equal to Transformers' apply_chat_template with
-/// `chatml`  the template of Qwen3's 2507 Instruct models: <|im_start|>ROLE, the content,
-/// <|im_end|> `qwen3`   the template of Qwen3's hybrid models: the same, but answers behind the
-/// last question
+/// Chat templates. Without tools, equal to Transformers' apply_chat_template with
+///   chatml  the template of Qwen3's 2507 Instruct models: <|im_start|>ROLE, content, <|im_end|>
+///   qwen3   the template of Qwen3's hybrid models: the same, but answers after the last question
 ///           have a <think> block, and earlier ones lose theirs
-/// `plain`   for models without markers: the content of each message, then a new line behind a
-///           system's or user's, or the end of text behind an assistant's; before the first, what
-///           the tokenizer has before a text
+///   plain   no markers: the content of each message, followed by a newline (system, user) or the
+///           end of text (assistant); the first is preceded by the tokenizer's prefix
 enum class ChatTemplate { plain, chatml, qwen3 };
 
 struct ChatRules {
   ChatTemplate form = ChatTemplate::plain;
-  bool thinking = false;  // qwen3: the model is to write its thoughts; else they are given, empty
+  bool thinking = false;  // qwen3: the model writes its thoughts; else it is given an empty block
 };
 
-/// Of the deck's data.chat_template and data.thinking.
+/// Rules from the deck's data.chat_template and data.thinking.
 ChatRules chat_rules(const std::string& chat_template, bool thinking);
 
-/// A stretch of a written conversation. Each is encoded by itself.
+/// Part of a rendered conversation, encoded separately.
 struct Piece {
   Role role;             // of the message
-  std::string text;      // a marker's name, or text
-  bool marker = false;   // one token, whatever characters its name has; without one: the beginning
-  bool learned = false;  // what the model is to write: an answer and the token that ends it
+  std::string text;      // name of a marker, or text
+  bool marker = false;   // one special token; with an empty name: the tokenizer's prefix
+  bool learned = false;  // target of training: an answer and its end token
   bool operator==(const Piece&) const = default;
 };
 
-/// The whole conversation. Learned are the answers whose beginning is that of generation:
-/// with `plain` and `chatml` all, with `qwen3` the last one.
+/// Renders the whole conversation. Learned: answers that begin as in generation_prompt(), which are
+/// all with plain and chatml, the last one with qwen3.
 std::vector<Piece> written(const Conversation& conversation, const ChatRules& rules);
 
-/// The conversation as the model is given it to write the next answer.
+/// Renders the prompt for the next answer.
 std::vector<Piece> generation_prompt(const std::vector<Message>& messages, const ChatRules& rules);
 
-/// The same as written() for a conversation to learn from: it must end with an answer behind a
-/// question, and what stands before the answer is what generation_prompt() gives for the messages
-/// before it. Throws UserError that names the message where the data cannot be that.
+/// written() for training. The conversation must end with a question and its answer; what precedes
+/// the answer equals generation_prompt() of the messages before it. Otherwise throws UserError that
+/// names the message.
 std::vector<Piece> training_pieces(const Conversation& conversation, const ChatRules& rules);
 
-/// Markers by their names: what apply_chat_template(tokenize=False) gives.
+/// Text with markers by name, as from apply_chat_template(tokenize=False).
 std::string text_of(const std::vector<Piece>& pieces);
 
-/// Tokens of a conversation, with what each belongs to.
+/// Tokens of a conversation, with the role of each and whether it is learned.
 struct ChatTokens {
   std::vector<std::int32_t> tokens;
   std::vector<Role> roles;
@@ -88,8 +86,8 @@ struct ChatTokens {
 /// Throws UserError if the tokenizer lacks a marker.
 ChatTokens tokens_of(const std::vector<Piece>& pieces, const Tokenizer& tokenizer);
 
-/// The tokens that end an answer: the marker that the template puts there, and the end of text.
-/// Throws UserError if the tokenizer has not the former.
+/// Tokens that end an answer: the template's end marker, and the end of text. Throws UserError if
+/// the tokenizer lacks the marker.
 std::vector<std::int32_t> answer_ends(const ChatRules& rules, const Tokenizer& tokenizer);
 
 }  // namespace tern::text

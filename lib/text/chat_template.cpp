@@ -1,4 +1,4 @@
-/// The templates themselves, and the tokens of what they write.
+/// Chat templates and their tokens.
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -20,12 +20,12 @@ std::string_view without_trailing(std::string_view text) {
   return text.substr(0, text.find_last_not_of('\n') + 1);
 }
 
-/// An answer in its parts.
+/// Parts of an answer.
 struct Answer {
   std::string_view thoughts, content;
 };
 
-/// Thoughts are a field of their own, or stand in the content before </think>.
+/// Thoughts are a separate field, or precede </think> in the content.
 Answer answer_of(const Message& message) {
   Answer answer{{}, message.content};
   if (message.reasoning) return {*message.reasoning, message.content};
@@ -40,7 +40,7 @@ Answer answer_of(const Message& message) {
   return answer;
 }
 
-/// The number of the last message that asks something; a tool's response does not.
+/// Index of the last question of the user (tool responses are not questions), or messages.size().
 std::size_t last_question(const std::vector<Message>& messages) {
   for (std::size_t i = messages.size(); i-- > 0;) {
     const std::string& text = messages[i].content;
@@ -50,7 +50,7 @@ std::size_t last_question(const std::vector<Message>& messages) {
   return messages.size();
 }
 
-/// What stands between the name of the assistant and the end of its turn.
+/// Text of the assistant's turn, between its name and the end marker.
 std::string turn_of(const Message& message, bool behind_question, bool last, ChatTemplate form) {
   if (form != ChatTemplate::qwen3) return message.content;
   const Answer answer = answer_of(message);
@@ -60,7 +60,7 @@ std::string turn_of(const Message& message, bool behind_question, bool last, Cha
                      without_leading(answer.content));
 }
 
-/// What a model is given of its turn before it writes.
+/// Beginning of the assistant's turn that is given to the model.
 std::string beginning(const ChatRules& rules) {
   const bool given = rules.form == ChatTemplate::qwen3 && !rules.thinking;
   return fmt::format("assistant\n{}", given ? no_thoughts : "");
@@ -76,7 +76,7 @@ void add_plain(std::vector<Piece>& pieces, const Message& message) {
   if (learned) pieces.push_back({message.role, std::string(end_of_text), true, true});
 }
 
-/// A turn between markers. `learns`: it may be learned, if it starts as generation does.
+/// A turn between markers. `learns`: learned if it also starts with beginning().
 void add_turn(std::vector<Piece>& pieces, Role role, const std::string& turn, bool learns,
               const ChatRules& rules) {
   pieces.push_back({role, std::string(turn_start), true, false});

@@ -1,4 +1,4 @@
-/// The tokenizer that a deck names.
+/// The deck's tokenizer.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace tern::text {
 
-/// Where &data tokenizer is looked for: beside the training data.
+/// Search path for &data tokenizer: next to the training and validation data, then data/.
 std::vector<std::filesystem::path> tokenizer_search(const deck::Deck& deck);
 
-/// The tokenizer of &data tokenizer. Throws UserError if it does not fit &model vocabulary.
+/// Opens &data tokenizer. Throws UserError if it does not fit &model vocabulary.
 std::unique_ptr<Tokenizer> open_tokenizer(const deck::Deck& deck);
 
 }  // namespace tern::text

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Token b is byte b; token 256 separates documents.
+/// Token b is byte b; token 256 is the end of text.
 class ByteTokenizer final : public Tokenizer {
  public:
   void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override {
@@ -63,8 +63,8 @@ std::unique_ptr<Tokenizer> make(detail::BpeDescription description) {
   return std::make_unique<detail::BpeTokenizer>(std::move(description));
 }
 
-/// vocab.json and merges.txt do not say how text is cut. GPT-2's way is taken, unless a
-/// tokenizer_config.json beside them names the class of another model.
+/// vocab.json and merges.txt do not name a pre-tokenizer. Assumes GPT-2's, unless the
+/// tokenizer_config.json next to them names another class: then UserError.
 void require_gpt2_class(const fs::path& folder) {
   const auto config = try_json(read_text_or_empty(folder / "tokenizer_config.json"));
   if (!config.is_object()) return;
@@ -94,8 +94,7 @@ std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
 }
 
 [[noreturn]] void not_found(const std::string& where, const std::vector<fs::path>& tried) {
-  if (fs::path(where)
-          .has_parent_path())  // a path: the folders beside the data are no places for it
+  if (fs::path(where).has_parent_path())  // a path, not a name to search for next to the data
     user_error("tokenizer '{}' is not found (from {}); {}", where, fs::current_path().string(),
                how_to_make(where, "place tokenizer.json there, or correct &data tokenizer"));
   std::string places;

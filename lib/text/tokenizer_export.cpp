@@ -26,7 +26,7 @@ constexpr const char* chatml_template =
     "    {{- '<|im_start|>assistant\\n' }}\n"
     "{%- endif %}\n";
 
-// An answer behind the last question has its thoughts, earlier ones lose theirs.
+// Answers after the last question keep their thoughts, earlier ones lose them.
 constexpr const char* qwen3_template = R"({%- set ns = namespace(question=messages | length) %}
 {%- for message in messages %}
     {%- if message.role == 'user' and not (message.content.startswith('<tool_response>')
@@ -71,14 +71,14 @@ bool copy_if_there(const fs::path& from, const fs::path& to) {
   return true;
 }
 
-/// One token a byte, and the end of text.
+/// One token per byte, and the end of text.
 void write_bytes(const fs::path& file) {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
   detail::write_tokenizer_json(file, tokens, {}, PiecePattern::gpt2, {{"<|endoftext|>", 256}});
 }
 
-/// Of GPT-2's two files.
+/// From GPT-2's two files.
 void write_gpt2(const fs::path& folder, const fs::path& file) {
   const auto first_of = [&](const char* a, const char* b) {
     return fs::exists(folder / a) ? folder / a : folder / b;
@@ -88,7 +88,7 @@ void write_gpt2(const fs::path& folder, const fs::path& file) {
   detail::write_tokenizer_json(file, bpe.tokens, bpe.merges, PiecePattern::gpt2, bpe.added);
 }
 
-/// The names of tokens in a tokenizer.json by id.
+/// Name of an added token in a tokenizer.json; empty if there is none with this id.
 std::string name_of(const nlohmann::json& tokenizer, std::int32_t id) {
   for (const auto& token : tokenizer.value("added_tokens", nlohmann::json::array()))
     if (token.value("id", -1) == id) return token.value("content", "");
@@ -126,7 +126,7 @@ void export_tokenizer(const std::string& where, const std::vector<fs::path>& sea
   const fs::path folder = fs::is_directory(from) ? from : from.parent_path();
   const fs::path file = fs::is_directory(from) ? from / "tokenizer.json" : from;
   try {
-    // What belonged to another tokenizer would be read in its place.
+    // Transformers would read leftover files of another tokenizer instead.
     for (const char* name : {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe",
                              "added_tokens.json", "special_tokens_map.json", "tokenizer.model"})
       fs::remove(directory / name);

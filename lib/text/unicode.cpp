@@ -69,7 +69,7 @@ void append_utf8(std::uint32_t c, std::string& text) {
   }
 }
 
-/// Asks PCRE2 once, over a text of all code points, so that this table and the patterns agree.
+/// Matches all code points with PCRE2 once, so that this table and the patterns agree.
 CharClasses::CharClasses() : table_(code_points, CharClass::other) {
   std::string all;
   for (std::uint32_t c = 0; c < code_points; ++c)

@@ -1,4 +1,4 @@
-/// UTF-8 and the three classes of code points that pre-tokenizer patterns speak of.
+/// UTF-8, and the classes of code points used in pre-tokenizer patterns.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -10,13 +10,13 @@
 namespace tern::text {
 
 /// Length in bytes (1 to 4) of the well-formed UTF-8 sequence (Unicode 15, table 3-7) at the start
-/// of `text`, or 0 if there is none: overlong forms, surrogates and values above U+10FFFF are none.
+/// of `text`, or 0 if there is none (overlong forms, surrogates, values above U+10FFFF).
 std::size_t utf8_length(std::string_view text);
 
 /// Length of the longest prefix of `text` that is valid UTF-8.
 std::size_t valid_utf8_prefix(std::string_view text);
 
-/// The code point of the sequence at `p`, which must be well-formed; `p` moves behind it.
+/// Code point of the well-formed sequence at `p`; advances `p` past it.
 inline std::uint32_t next_code_point(const char*& p) {
   const auto byte = [&](int i) {
     return static_cast<std::uint32_t>(static_cast<unsigned char>(p[i]));
@@ -38,10 +38,10 @@ inline std::uint32_t next_code_point(const char*& p) {
 
 void append_utf8(std::uint32_t code_point, std::string& text);
 
-/// Class of a code point as \s, \p{L} and \p{N} see it; everything else is `other`.
+/// Class of a code point: \s, \p{L}, \p{N}, or `other`.
 enum class CharClass : std::uint8_t { other, letter, number, space };
 
-/// Class of every code point, by the patterns of portable_pattern().
+/// Class of every code point, consistent with portable_pattern().
 class CharClasses {
  public:
   static const CharClasses& instance();

@@ -1,4 +1,4 @@
-/// Byte-level BPE over any vocabulary, merges and pre-tokenizer.
+/// Byte-level BPE with any vocabulary, merges and pre-tokenizer.
 #pragma once
 #include <array>
 #include <memory>
@@ -12,25 +12,25 @@
 
 namespace tern::text::detail {
 
-/// A token beside the merges, found in the text as it stands, before anything else. Special ones
-/// are looked for where the caller asks for it: in a text they are plain text.
+/// A token outside the merges, matched in the raw text before anything else. Special tokens are
+/// matched only by encode_marked(); otherwise they are plain text.
 struct AddedToken {
   std::string content;
   std::int32_t id = -1;
   bool special = true;
-  std::string option = {};  // of tokenizer.json, which changes how it is found; empty: none
+  std::string option = {};  // matching option in tokenizer.json; empty: none
 };
 
-/// Finds added tokens in a text; of those that start at one place, the longest. Refers to them.
+/// Finds added tokens in a text, longest match first. Keeps pointers to them.
 class AddedTokenSearch {
  public:
   void add(const AddedToken& token);
-  /// Place of the first in `text`, and which it is; text.size() and null if there is none.
+  /// Position of the first token in `text`, and the token; text.size() and null if there is none.
   std::pair<std::size_t, const AddedToken*> first(std::string_view text) const;
 
  private:
   std::vector<const AddedToken*> tokens_;  // longest first
-  std::array<bool, 256> starts_ = {};      // whether one of them starts with the byte
+  std::array<bool, 256> starts_ = {};      // whether a token starts with this byte
 };
 
 /// Everything that defines a byte-level BPE tokenizer.
@@ -40,15 +40,15 @@ struct BpeDescription {
   std::vector<Merge> merges;        // by rank
   std::vector<AddedToken> added;
   std::unique_ptr<Pretokenizer> pretokenizer;
-  bool nfc = false;               // text is brought to normalization form C first
-  bool add_prefix_space = false;  // a text that does not start with a space is given one
-  bool ignore_merges = false;     // a piece that is a token as a whole is that token
+  bool nfc = false;               // normalize text to form C first
+  bool add_prefix_space = false;  // prepend a space to text without one
+  bool ignore_merges = false;     // a piece that is a token is not merged from bytes
   std::int32_t end_of_text = -1;
   Affixes affixes;
 };
 
-/// Text that is not valid UTF-8: each longest run of bytes outside valid sequences is a piece of
-/// its own, and the text on either side of it is cut as if it stood alone. So every byte is kept.
+/// Invalid UTF-8: each maximal run of invalid bytes is a separate piece, and the text on either
+/// side is split independently, so every byte is kept.
 class BpeTokenizer final : public Tokenizer {
  public:
   /// Throws UserError if a byte has no token.
@@ -71,8 +71,8 @@ class BpeTokenizer final : public Tokenizer {
   const Merges merges_;
   std::vector<std::int32_t> byte_ids_;
   std::unordered_map<std::string, std::int32_t> ids_;
-  AddedTokenSearch plain_, all_;  // without and with the special tokens
-  const std::uint64_t serial_;    // tells the threads' caches whose words they hold
+  AddedTokenSearch plain_, all_;  // without and with special tokens
+  const std::uint64_t serial_;    // owner id for the threads' caches
 };
 
 }  // namespace tern::text::detail

@@ -8,7 +8,7 @@
 namespace tern::text::detail {
 namespace {
 
-constexpr std::size_t alphabet_end = 256 + 68;  // 68 bytes do not stand for themselves
+constexpr std::size_t alphabet_end = 256 + 68;  // 68 bytes do not map to themselves
 
 struct Alphabet {
   std::array<std::uint32_t, 256> character;

@@ -1,6 +1,6 @@
-/// The characters that byte-level vocabularies write bytes as (bytes_to_unicode in openai/gpt-2's
-/// src/encoder.py): printable Latin-1 characters stand for themselves, the other bytes, in order,
-/// for U+0100, U+0101, ...
+/// Mapping of bytes to characters in byte-level vocabularies (bytes_to_unicode in openai/gpt-2's
+/// src/encoder.py): printable Latin-1 characters map to themselves, other bytes in order to U+0100,
+/// U+0101, ...
 #pragma once
 #include <optional>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace tern::text::detail {
 
-/// The characters of `bytes`, as UTF-8.
+/// `bytes` as characters, in UTF-8.
 std::string to_byte_alphabet(std::string_view bytes);
 
-/// The bytes that `characters` stand for; nothing if one of them stands for none.
+/// Bytes of `characters`; nullopt if one of them is not in the alphabet.
 std::optional<std::string> from_byte_alphabet(std::string_view characters);
 
 }  // namespace tern::text::detail

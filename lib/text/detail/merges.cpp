@@ -39,7 +39,7 @@ std::size_t Merges::apply(std::int32_t* symbols, std::size_t count) const {
 }
 
 std::size_t Merges::apply_by_scan(std::int32_t* symbols, std::size_t count) const {
-  std::array<const Entry*, scan_limit> pairs;  // pairs[i]: of symbols i and i + 1
+  std::array<const Entry*, scan_limit> pairs;  // pairs[i]: symbols i and i + 1
   TERN_REQUIRE(count <= scan_limit);
   for (std::size_t i = 0; i + 1 < count; ++i) pairs[i] = &find(symbols[i], symbols[i + 1]);
   while (count > 1) {
@@ -61,7 +61,7 @@ std::size_t Merges::apply_by_heap(std::int32_t* symbols, std::size_t count) cons
   struct Candidate {
     std::uint32_t rank;
     std::size_t left;
-    std::int32_t first, second;  // symbols when it was found; stale if they have changed
+    std::int32_t first, second;  // symbols when queued; stale if changed since
     bool operator>(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : left > other.left;
     }
@@ -77,7 +77,7 @@ std::size_t Merges::apply_by_heap(std::int32_t* symbols, std::size_t count) cons
   };
   for (std::size_t i = 0; i < count; ++i) {
     next[i] = i + 1;
-    previous[i] = i - 1;  // of the first one: a value beyond count
+    previous[i] = i - 1;  // for i = 0: wraps to a value beyond count
   }
   for (std::size_t i = 0; i < count; ++i) consider(i);
   while (!queue.empty()) {

@@ -1,4 +1,4 @@
-/// Byte-pair merging: the pairs a tokenizer may join, by rank, and the joining itself.
+/// Byte-pair merging: table of ranked pairs, and its application.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +13,11 @@ struct Merge {
 /// Open-addressed table from a pair of symbols to its rank and result.
 class Merges {
  public:
-  /// `merges` by rank; of equal pairs the first counts.
+  /// `merges` by rank; the first of equal pairs applies.
   explicit Merges(const std::vector<Merge>& merges);
 
-  /// Joins, again and again, the leftmost pair of least rank, until no pair of neighbours can be
-  /// joined. Works in place and returns the number of symbols left. O(n^2) for short runs, O(n log
-  /// n) for longer ones.
+  /// Repeatedly merges the leftmost pair of lowest rank until no pair is left, in place. Returns
+  /// the number of symbols. O(n^2) for short runs, O(n log n) for longer ones.
   std::size_t apply(std::int32_t* symbols, std::size_t count) const;
   std::size_t apply_by_scan(std::int32_t* symbols, std::size_t count) const;
   std::size_t apply_by_heap(std::int32_t* symbols, std::size_t count) const;
@@ -30,7 +29,7 @@ class Merges {
     std::uint32_t rank;
     std::int32_t result;
   };
-  /// The pair's entry, or one with rank `no_rank`.
+  /// Entry of the pair, or one with rank `no_rank`.
   const Entry& find(std::int32_t left, std::int32_t right) const;
   static std::uint64_t key(std::int32_t left, std::int32_t right) {
     return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |

@@ -50,7 +50,7 @@ void decompose(std::uint32_t c, std::vector<std::uint32_t>& out) {
   if (found->second != 0) decompose(found->second, out);
 }
 
-/// The character that `first` and `second` make, or 0.
+/// Composite of `first` and `second`, or 0.
 std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
   if (first - L < L_count && second - V < V_count)
     return S + ((first - L) * V_count + second - V) * T_count;
@@ -66,7 +66,7 @@ std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
   return found == composites.end() ? 0 : found->second;
 }
 
-/// Puts each run of combining characters into the order of their classes.
+/// Sorts each run of combining characters by class (stable).
 void reorder(std::vector<std::uint32_t>& text) {
   for (std::size_t i = 0; i < text.size();) {
     if (combining_class(text[i]) == 0) {
@@ -83,11 +83,11 @@ void reorder(std::vector<std::uint32_t>& text) {
   }
 }
 
-/// Joins each character to the last starter before it unless something between them is in its way.
+/// Composes each character with the last starter before it, unless one in between blocks it.
 void compose_all(std::vector<std::uint32_t>& text) {
   constexpr std::size_t none = static_cast<std::size_t>(-1);
   std::size_t out = 0, starter = none;
-  unsigned last_class = 0;  // of the character kept last, after the starter
+  unsigned last_class = 0;  // class of the last character kept after the starter
   for (const std::uint32_t c : text) {
     const unsigned c_class = combining_class(c);
     const bool adjacent = starter != none && out == starter + 1;

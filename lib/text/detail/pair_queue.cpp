@@ -47,8 +47,8 @@ void PairQueue::merge(Pair pair, std::int32_t symbol) {
   }
 }
 
-/// Takes all pairs of the word out of the counts, replaces, and counts what is there then: words
-/// are short, and this has no special cases for overlapping pairs.
+/// Subtracts all pairs of the word, replaces, and adds all pairs again: words are short, and this
+/// avoids special cases for overlapping pairs.
 void PairQueue::merge_in(std::uint32_t index, Pair pair, std::int32_t symbol,
                          std::vector<Pair>& grown) {
   Word& word = words_[index];

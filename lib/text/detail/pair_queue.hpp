@@ -1,4 +1,4 @@
-/// The words of a corpus as runs of symbols, and the counts of their neighbouring pairs.
+/// Words of a corpus as sequences of symbols, with counts of adjacent pairs.
 #pragma once
 #include <cstdint>
 #include <queue>
@@ -13,13 +13,13 @@ class PairQueue {
  public:
   using Pair = std::pair<std::int32_t, std::int32_t>;
 
-  /// `words`: bytes and how often they occur; each byte is a symbol.
+  /// `words`: bytes and their count; each byte is a symbol.
   explicit PairQueue(const std::vector<std::pair<std::string, std::int64_t>>& words);
 
-  /// The most frequent pair, of equals the least; its count is 0 if no pair is left.
+  /// The most frequent pair (ties: the smallest) and its count, which is 0 if no pair is left.
   std::pair<Pair, std::int64_t> top();
 
-  /// Replaces every occurrence of `pair`, from left to right, by `symbol`.
+  /// Replaces every occurrence of `pair`, from left to right, with `symbol`.
   void merge(Pair pair, std::int32_t symbol);
 
  private:
@@ -29,10 +29,10 @@ class PairQueue {
   };
   struct Occurrences {
     std::int64_t count = 0;
-    std::vector<std::uint32_t> words;  // those that may hold the pair; repeats are harmless
+    std::vector<std::uint32_t> words;  // that may contain the pair; duplicates are harmless
   };
   struct Candidate {
-    std::int64_t count;  // when it was queued; the pair is queued anew if that has changed
+    std::int64_t count;  // when queued; requeued if it has changed
     Pair pair;
     bool operator<(const Candidate& other) const {
       return count != other.count ? count < other.count : pair > other.pair;

@@ -7,11 +7,11 @@
 namespace tern::text::detail {
 namespace {
 
-// Insides of bracket expressions.
+// Contents of bracket expressions.
 constexpr std::string_view white_space =
     "\\t-\\r "
     "\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}";
-// What Unicode 15 to 16 have added.
+// With additions of Unicode 15 to 16.
 constexpr std::string_view letters =
     "\\p{L}"
     "\\x{1C89}-\\x{1C8A}\\x{A7CB}-\\x{A7CD}\\x{A7DA}-\\x{A7DC}\\x{105C0}-\\x{105F3}"
@@ -27,18 +27,17 @@ constexpr std::string_view numbers =
     "\\x{10D40}-\\x{10D49}\\x{116D0}-\\x{116E3}\\x{11BF0}-\\x{11BF9}\\x{11F50}-\\x{11F59}"
     "\\x{16130}-\\x{16139}\\x{16D70}-\\x{16D79}\\x{1CCF0}-\\x{1CCF9}\\x{1D2C0}-\\x{1D2D3}"
     "\\x{1E4F0}-\\x{1E4F9}\\x{1E5F1}-\\x{1E5FA}";
-// What Oniguruma takes for parts of words beside letters, superscripts and fractions of Latin-1
-// among it.
+// Oniguruma's word characters other than letters, including superscripts and fractions of Latin-1.
 constexpr std::string_view word =
     "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view hex_digits = "0-9A-Fa-f";
 
-/// Escapes with a letter or digit that mean the same to both, inside brackets and outside.
+/// Alphanumeric escapes with the same meaning in both, inside brackets and outside.
 constexpr std::string_view shared_escapes = "dDnrtfaexpPAzZkgRX0123456789c";
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-/// Goes through a pattern once, from its beginning.
+/// Translates a pattern in one pass.
 class Translation {
  public:
   explicit Translation(std::string_view pattern) : pattern_(pattern) {}
@@ -65,7 +64,7 @@ class Translation {
     result_ += replacement;
   }
   void keep(std::size_t length) { put(length, pattern_.substr(at_, length)); }
-  /// A class of characters, given by the inside of brackets.
+  /// A character class, given as contents of brackets.
   void put_class(std::size_t length, std::string_view inside) {
     put(length, bracket_ ? std::string(inside) : fmt::format("[{}]", inside));
   }
@@ -138,7 +137,7 @@ class Translation {
     put(length, options);
   }
 
-  /// {n}, {n,m}, {n,}, {,m}; anything else is text.
+  /// {n}, {n,m}, {n,}, {,m}; anything else is literal.
   void quantify() {
     const std::size_t close = pattern_.find('}', at_);
     const std::string_view inside =

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// The tokens of a special token of the template.
+/// Token ids of a special token of the template.
 std::vector<std::int32_t> tokens_of(const json& node, const std::string& name,
                                     const BpeDescription& description) {
   const auto& all = node.at("special_tokens");
@@ -29,7 +29,7 @@ std::vector<std::int32_t> tokens_of(const json& node, const std::string& name,
   return tokens;
 }
 
-/// What "single" has around the text.
+/// Affixes from the template "single".
 void add_template(const json& node, BpeDescription& description) {
   Affixes& affixes = description.affixes;
   std::size_t texts = 0;

@@ -1,4 +1,4 @@
-/// The part of a tokenizer.json that adds tokens around a text.
+/// Post-processor of a tokenizer.json: tokens added around a text.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
@@ -6,9 +6,9 @@
 
 namespace tern::text::detail {
 
-/// `node`: the value of "post_processor": null, ByteLevel (which changes no token),
-/// TemplateProcessing as far as it is about one text, or a Sequence with at most one of the latter;
-/// others are a UserError naming them. After the vocabulary has been read.
+/// `node`: value of "post_processor": null, ByteLevel (changes no token), TemplateProcessing (only
+/// its "single" template), or a Sequence with at most one TemplateProcessing; otherwise UserError.
+/// Call after the vocabulary has been read.
 void read_postprocessor(const nlohmann::json& node, BpeDescription& description);
 
 }  // namespace tern::text::detail

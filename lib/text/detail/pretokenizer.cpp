@@ -50,7 +50,7 @@ class Gpt2Pretokenizer final : public Pretokenizer {
     if (const std::size_t length = contraction(p, end)) return p + length;
     const char* next = p;
     CharClass type = class_at(p, next);
-    if (*p == ' ' && next < end) {  // " ?": one space may lead a run of any other class
+    if (*p == ' ' && next < end) {  // " ?": one space may precede a run of any other class
       const char* second = next;
       const CharClass following = class_at(next, second);
       if (following != CharClass::space) return run_end(second, end, following);
@@ -59,7 +59,7 @@ class Gpt2Pretokenizer final : public Pretokenizer {
     return space_end(p, end);
   }
 
-  /// \s+(?!\S)|\s+: of several spaces before a word the last one is left to it.
+  /// \s+(?!\S)|\s+: the last of several spaces before a word goes with the word.
   const char* space_end(const char* p, const char* end) const {
     const char *last = p, *next = p;
     const char* q = p;

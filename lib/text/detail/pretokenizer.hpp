@@ -1,4 +1,4 @@
-/// Cuts text into the pieces within which byte pairs are merged.
+/// Pre-tokenizers: split text into the pieces within which byte pairs are merged.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,31 +7,30 @@
 
 namespace tern::text::detail {
 
-/// Immutable; may be used by several threads.
+/// Immutable and thread-safe.
 class Pretokenizer {
  public:
   virtual ~Pretokenizer() = default;
-  /// Appends the pieces of `text`, which is valid UTF-8, in order; they point into it and are not
-  /// empty.
+  /// Appends the pieces of `text` (valid UTF-8) in order: non-empty views into it.
   virtual void split(std::string_view text, std::vector<std::string_view>& pieces) const = 0;
 };
 
-/// GPT-2's pattern (openai/gpt-2 src/encoder.py), by a matcher of our own.
+/// GPT-2's pattern (openai/gpt-2 src/encoder.py), with a hand-written matcher.
 std::unique_ptr<Pretokenizer> gpt2_pretokenizer();
 
-/// What becomes of the text between two matches of a pattern.
+/// Whether text between matches of a pattern is kept.
 enum class Gaps { keep, remove };
 
-/// The matches of a pattern in the syntax of Oniguruma or Rust as far as PCRE2 shares it, and the
-/// text between them; see portable_pattern().
+/// Splits into matches of a pattern, in the subset of Oniguruma's or Rust's syntax that
+/// portable_pattern() translates, and the text between them.
 std::unique_ptr<Pretokenizer> regex_pretokenizer(const std::string& pattern,
                                                  Gaps gaps = Gaps::keep);
 
-/// Each stage splits the pieces of the stage before it; no stages: the text is one piece.
+/// Each stage splits the pieces of the previous one; without stages, the text is one piece.
 std::unique_ptr<Pretokenizer> chain(std::vector<std::unique_ptr<Pretokenizer>> stages);
 
 extern const char* const gpt2_pattern;
-/// GPT-4's (cl100k_base of openai/tiktoken).
+/// GPT-4's pattern (cl100k_base of openai/tiktoken).
 extern const char* const gpt4_pattern;
 
 }  // namespace tern::text::detail

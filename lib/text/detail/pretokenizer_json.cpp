@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A literal as a pattern.
+/// Pattern that matches a literal.
 std::string quoted(const std::string& literal) {
   std::string pattern;
   for (const char c : literal) {
@@ -18,11 +18,11 @@ std::string quoted(const std::string& literal) {
   return pattern;
 }
 
-/// Stages of one tokenizer, in order.
+/// Pre-tokenizer stages in order.
 struct Stages {
   BpeDescription& description;
   std::vector<std::unique_ptr<Pretokenizer>> list = {};
-  std::size_t seen = 0;  // nodes, with those that cut nothing
+  std::size_t seen = 0;  // nodes, including those that split nothing
   bool byte_level = false;
 
   void add(const json& node) {

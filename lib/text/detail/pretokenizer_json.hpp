@@ -1,4 +1,4 @@
-/// The parts of a tokenizer.json that change or cut the text.
+/// Normalizer and pre-tokenizer of a tokenizer.json.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
@@ -6,11 +6,11 @@
 
 namespace tern::text::detail {
 
-/// `node`: the value of "normalizer". NFC or none; others are a UserError naming them.
+/// `node`: value of "normalizer": null, NFC, or a Sequence of NFC; otherwise UserError.
 void read_normalizer(const nlohmann::json& node, BpeDescription& description);
 
-/// `node`: the value of "pre_tokenizer": ByteLevel, Split (Isolated, or Removed and inverted),
-/// Digits, or a Sequence of these that contains ByteLevel; others are a UserError naming them.
+/// `node`: value of "pre_tokenizer": ByteLevel, or a Sequence of ByteLevel, Split (Isolated, or
+/// Removed and inverted) and Digits that contains ByteLevel; otherwise UserError.
 void read_pretokenizer(const nlohmann::json& node, BpeDescription& description);
 
 }  // namespace tern::text::detail

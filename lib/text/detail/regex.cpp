@@ -17,7 +17,7 @@ std::string message(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-/// What one thread needs to match; results are overwritten by each match.
+/// Per-thread match state; each match overwrites the results.
 struct MatchState {
   pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
@@ -39,7 +39,7 @@ Regex::Regex(const std::string& pattern) {
                                    PCRE2_UTF | PCRE2_UCP, &error, &place, nullptr);
   if (code == nullptr)
     user_error("pattern '{}': {} at character {}", pattern, message(error), place + 1);
-  // Without just-in-time support on this processor the interpreter matches the same, more slowly.
+  // Without JIT support on this processor the interpreter gives the same matches, more slowly.
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   code_ =
       std::shared_ptr<void>(code, [](void* c) { pcre2_code_free(static_cast<pcre2_code*>(c)); });

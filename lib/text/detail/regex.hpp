@@ -1,5 +1,4 @@
-/// A PCRE2 pattern over UTF-8 text with Unicode properties, compiled to machine code where
-/// possible.
+/// PCRE2 patterns over UTF-8 text with Unicode properties, JIT-compiled where possible.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -10,11 +9,11 @@ namespace tern::text::detail {
 
 class Regex {
  public:
-  /// Throws UserError that quotes the pattern and the place of the mistake in it.
+  /// Throws UserError that quotes the pattern and the position of the error in it.
   explicit Regex(const std::string& pattern);
 
-  /// Calls visit(first, last) for each match from left to right, as byte positions; matches of no
-  /// characters are stepped over. `text` must be valid UTF-8. May be called by several threads.
+  /// Calls visit(first, last) with the byte range of each non-empty match, from left to right.
+  /// `text` must be valid UTF-8. Thread-safe.
   template <class Visit>
   void for_each_match(std::string_view text, const Visit& visit) const {
     std::size_t at = 0, first = 0, last = 0;

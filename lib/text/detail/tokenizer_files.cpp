@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t max_tokens = std::int64_t{1} << 24;  // ids beyond are a damaged file
+constexpr std::int64_t max_tokens = std::int64_t{1} << 24;  // larger ids mean a damaged file
 
 json read_json(const std::filesystem::path& file) {
   const MappedFile mapped(file);
@@ -27,7 +27,7 @@ json read_json(const std::filesystem::path& file) {
   }
 }
 
-/// Vocabulary and merges, collected from whatever files they stand in.
+/// Collects vocabulary and merges from either file format.
 class Builder {
  public:
   explicit Builder(const std::filesystem::path& file) { what_.source = file.string(); }

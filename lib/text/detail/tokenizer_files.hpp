@@ -1,4 +1,4 @@
-/// Reads and writes the files that byte-level BPE tokenizers come in.
+/// File formats of byte-level BPE tokenizers.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -9,22 +9,21 @@
 
 namespace tern::text::detail {
 
-/// A tokenizer.json of Hugging Face's tokenizers library. What cannot be followed to the letter
-/// (another model, normalizer, pre-tokenizer or decoder) is refused by name: UserError.
+/// Reads a tokenizer.json of Hugging Face tokenizers. Throws UserError that names any unsupported
+/// model, normalizer, pre-tokenizer, post-processor or decoder.
 BpeDescription read_tokenizer_json(const std::filesystem::path& file);
 
-/// GPT-2's pair of files: the vocabulary as a JSON object from token to id, and the merges, one a
-/// line.
+/// Reads GPT-2's two files: the vocabulary, a JSON object from token to id, and the merges, one per
+/// line. Throws UserError.
 BpeDescription read_gpt2_files(const std::filesystem::path& vocabulary,
                                const std::filesystem::path& merges);
 
-/// Writes a tokenizer.json that the tokenizers library loads. Throws UserError if the disk refuses
-/// it.
+/// Writes a tokenizer.json for Hugging Face tokenizers. Throws UserError if it cannot be written.
 void write_tokenizer_json(const std::filesystem::path& file, const std::vector<std::string>& tokens,
                           const std::vector<Merge>& merges, PiecePattern pattern,
                           const std::vector<AddedToken>& added);
 
-/// Id of the token that separates documents, by the names in use for it; -1 if none is there.
+/// Id of the token that separates documents, found by its usual names; -1 if there is none.
 std::int32_t find_end_of_text(const std::vector<AddedToken>& added);
 
 }  // namespace tern::text::detail

@@ -1,4 +1,4 @@
-/// The tokens of words met before: one thread's, of fixed size, an entry a cache line.
+/// Per-thread cache of the tokens of words: fixed size, one entry per cache line.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace tern::text::detail {
 
-/// Direct-mapped: a word takes the place of another with the same hash. Words or token lists that
-/// are too long for an entry are not kept.
+/// Direct-mapped: a word evicts another with the same hash. Words or token lists too long for an
+/// entry are not cached.
 class WordCache {
  public:
-  /// Forgets everything if it held another owner's words.
+  /// Clears the cache if it held another owner's words.
   void belong_to(std::uint64_t owner) {
     if (owner == owner_) return;
     owner_ = owner;
     entries_.assign(entry_count, {});
   }
 
-  /// Appends the tokens of `word` if they are known.
+  /// Appends the tokens of `word` if cached.
   bool append(std::string_view word, std::vector<std::int32_t>& tokens) const {
     if (word.size() > max_bytes) return false;
     const Entry& entry = entries_[place(word)];
@@ -48,7 +48,7 @@ class WordCache {
   };
   static_assert(sizeof(Entry) == 64);
 
-  /// FNV-like over eight bytes at a time.
+  /// FNV-like hash, eight bytes at a time.
   static std::size_t place(std::string_view word) {
     std::uint64_t hash = word.size() * 0x9e3779b97f4a7c15u;
     while (!word.empty()) {
