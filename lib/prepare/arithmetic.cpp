@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int parts[] = {4, 3, 2, 1};  // of problems with 1, 2, 3, 4 steps
+constexpr int parts[] = {4, 3, 2, 1};  // ratio of problems with 1, 2, 3, 4 steps
 constexpr std::size_t most_steps = std::size(parts);
 constexpr std::size_t quickstart_steps = 2, quickstart_problems = 40'000;
 constexpr int largest_number = 99;
-constexpr std::size_t tries = 20;  // for each problem asked for, to find new ones
+constexpr std::size_t tries = 20;  // per requested problem, to find new ones
 enum Series : std::uint64_t { train_series, test_series };
 
 std::size_t draw_steps(std::size_t most, detail::Draw& draw) {
@@ -78,7 +78,7 @@ void write_problems(const fs::path& folder, const std::string& name,
   });
 }
 
-/// The texts a model meets, one after the other.
+/// All texts that a model is trained on.
 std::vector<std::string> texts_of(const fs::path& folder) {
   std::vector<std::string> texts;
   for (const char* name : {"train.jsonl", "train_socratic.jsonl"})
@@ -90,8 +90,8 @@ std::vector<std::string> texts_of(const fs::path& folder) {
   return texts;
 }
 
-/// Numbers are pieces of their own in GPT-4's pattern, whatever stands around them; all of them are
-/// shown once for each problem, so that each becomes a token, the rare ones too.
+/// GPT-4's pattern makes each number a separate piece; each number is added once per problem, so
+/// that even rare ones become tokens.
 void train_bpe(const ArithmeticOptions& options, const fs::path& folder) {
   text::BpeTrainer trainer({options.vocabulary, text::PiecePattern::gpt4, options.threads});
   const std::vector<std::string> texts = texts_of(folder);

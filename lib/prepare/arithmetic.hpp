@@ -1,13 +1,13 @@
-/// Word problems in arithmetic, made from templates: GSM8K's formats without a download, and small
-/// enough that a tiny model learns to solve new ones within minutes.
+/// Arithmetic word problems from templates: GSM8K's formats without a download, and small enough
+/// that a tiny model learns to solve new ones within minutes.
 ///
 ///   Tom has 12 apples. He buys 7 more. Ann has 3 times as many. How many apples does Ann have?
 ///     How many apples after buying? ** 12+7=<<12+7=19>>19 apples.
 ///     How many apples does Ann have? ** 19*3=<<19*3=57>>57 apples.
 ///     #### 57
 ///
-/// All numbers are whole and from 2 to 99, and each is one token of the BPE made with them, so that
-/// a step is a lookup and not a carry. Texts are the same on every machine.
+/// All numbers are integers from 2 to 99 and single tokens of the BPE trained with them, so that a
+/// step is a lookup, without carries. Texts are identical on every machine.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace tern::prepare {
 
 struct ArithmeticProblem {
   std::string question;
-  std::vector<std::string> sub_questions, steps;  // as many of either; steps hold calculator notes
+  std::vector<std::string> sub_questions, steps;  // equal in number; steps with calculator notes
   int answer = 0;
 };
 
@@ -28,25 +28,25 @@ struct ArithmeticProblems {
   std::vector<ArithmeticProblem> train, test;
 };
 
-/// Problems of 1 to `steps` steps (at most 4), drawn in the ratio 4 : 3 : 2 : 1 as far as there
-/// are. No question occurs twice, in train and test together. Throws UserError if `steps` is not
-/// from 1 to 4, or if so many questions are not found.
+/// Problems of 1 to `steps` steps (at most 4), drawn in the ratio 4 : 3 : 2 : 1. Questions are
+/// unique over train and test. Throws UserError if `steps` is not in 1 to 4, or if too few
+/// different questions are found.
 ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, std::size_t steps,
                                        std::uint64_t seed);
 
-/// As JSON lines {"question", "answer"}, without the newline: GSM8K's format, and the one with a
-/// sub-question before each step.
+/// JSON lines {"question", "answer"} without the newline: GSM8K's main format, and its socratic
+/// format with a sub-question before each step.
 std::string gsm8k_line(const ArithmeticProblem& problem);
 std::string socratic_line(const ArithmeticProblem& problem);
 
 struct ArithmeticOptions {
   std::filesystem::path output;
   std::size_t problems = 20'000, test_problems = 1'000;
-  std::size_t steps = 4;         // of the longest problems
-  std::size_t vocabulary = 600;  // of the BPE: nearly every word of the templates is a token
+  std::size_t steps = 4;         // longest problems
+  std::size_t vocabulary = 600;  // BPE: makes nearly every word of the templates a token
   std::uint64_t seed = 1;
   std::size_t threads = 1;
-  bool force = false;  // replace an output folder that is there
+  bool force = false;  // replace an existing output folder
 };
 
 /// Tokens of the longest segments, end tokens included.
@@ -55,12 +55,12 @@ struct ArithmeticSummary {
 };
 
 /// Writes `output`/train.jsonl, test.jsonl, train_socratic.jsonl, test_socratic.jsonl, meta.json,
-/// and tokenizer.json, a BPE trained on the training problems. Everything is written to a folder
-/// beside `output` that is renamed when it is complete. Throws UserError.
+/// and tokenizer.json, a BPE trained on the training problems. The folder is renamed into place
+/// when complete. Throws UserError.
 ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log);
 
-/// The quickstart's problems, of one step or two; into data/quickstart unless `options` name
-/// another output.
+/// Options of the quickstart: problems of one or two steps, in data/quickstart unless `options`
+/// name another output.
 void set_quickstart(ArithmeticOptions& options);
 
 }  // namespace tern::prepare

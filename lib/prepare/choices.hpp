@@ -1,4 +1,4 @@
-/// Words of a command line to enumerators.
+/// Enumerators from command-line words.
 #pragma once
 #include <string>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace tern::prepare {
 
-/// The value of `word`; a UserError that names `option` and the known words if it is none of them.
+/// Value of `word`; otherwise throws UserError that names `option` and the known words.
 template <class Value>
 Value enumerator(const std::string& option, const std::string& word,
                  const std::vector<std::pair<std::string, Value>>& values) {

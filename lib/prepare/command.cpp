@@ -48,14 +48,14 @@ Examples:
 
 constexpr std::uint64_t most_of_anything = std::uint64_t{1} << 53;
 
-/// What is parsed, with what must be looked at again.
+/// The parsed command, and raw values converted after parsing.
 struct Words {
   PrepareCommand made;
   std::string format, pattern;
   double shard_tokens = 0, train_bytes = 0;
 };
 
-/// A whole number without a sign, which may be written 20e3.
+/// Unsigned integer that may be written as 20e3.
 struct Whole {
   std::uint64_t value = 0;
 };
@@ -78,7 +78,7 @@ std::istream& operator>>(std::istream& in, Whole& whole) {
 
 std::ostream& operator<<(std::ostream& out, const Whole& whole) { return out << whole.value; }
 
-/// Puts a given number into `target`, unless it is out of range.
+/// Notifier that stores a number in `target`; UserError if it is out of range.
 template <class Target>
 auto into(const char* name, Target& target, std::uint64_t least) {
   return [=, &target](Whole given) {
@@ -89,7 +89,7 @@ auto into(const char* name, Target& target, std::uint64_t least) {
   };
 }
 
-/// An option of a whole number of at least `least`, its default being what `target` holds.
+/// Option with an integer of at least `least`; the default is the value of `target`.
 template <class Target>
 auto* whole(const char* name, Target& target, std::uint64_t least = 1) {
   return options::value<Whole>()->default_value(Whole{target})->notifier(into(name, target, least));
@@ -124,7 +124,7 @@ options::options_description describe(Words& line) {
   return all;
 }
 
-/// Options of some commands given to another are mistakes.
+/// UserError if options `names` are given to a command other than `commands`.
 void require_command(const Words& line, const options::variables_map& values,
                      const std::vector<std::string>& commands,
                      std::initializer_list<const char*> names) {
@@ -147,7 +147,7 @@ void take_numbers(Words& line) {
   p.train_bytes = static_cast<std::size_t>(line.train_bytes);
 }
 
-/// Folder, threads and --force are of every command.
+/// Copies options common to all commands: output folder, threads, --force.
 void share(PrepareCommand& made) {
   const PrepareOptions& p = made.text;
   std::filesystem::path output = p.output;

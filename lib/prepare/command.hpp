@@ -9,14 +9,14 @@
 namespace tern::prepare {
 
 struct PrepareCommand {
-  std::string command;  // text, quickstart, ...; empty: only help is asked for
-  std::string help;     // what --help prints
+  std::string command;  // text, quickstart, ...; empty: print help only
+  std::string help;     // text of --help
   PrepareOptions text;
   ArithmeticOptions arithmetic;
   LanguagesOptions languages;
 };
 
-/// Throws UserError for what is no option, is out of range, or is of another command.
+/// Throws UserError for unknown options, values out of range, and options of another command.
 PrepareCommand parse_prepare_command(int count, const char* const* words);
 
 }  // namespace tern::prepare

@@ -18,8 +18,7 @@ constexpr double corpus_valid_fraction = 0.05;
 
 bool holds_headers(const fs::path& folder) { return fs::is_regular_file(folder / "vector"); }
 
-/// Debian, Ubuntu, Fedora, SUSE: /usr/include/c++/VERSION; the one that sorts last of those
-/// complete.
+/// Debian, Ubuntu, Fedora, SUSE: /usr/include/c++/VERSION, last complete one in sorted order.
 void add_system_folders(std::vector<fs::path>& folders) {
   std::error_code error;
   std::vector<fs::path> versions;
@@ -30,7 +29,7 @@ void add_system_folders(std::vector<fs::path>& folders) {
   folders.insert(folders.end(), versions.begin(), versions.end());
 }
 
-/// Elsewhere the compiler itself says where it looks.
+/// Elsewhere: the compiler's include search path.
 void add_compiler_folders(std::vector<fs::path>& folders) {
   const auto close = [](std::FILE* pipe) { ::pclose(pipe); };
   const std::unique_ptr<std::FILE, decltype(close)> pipe(
@@ -44,7 +43,7 @@ void add_compiler_folders(std::vector<fs::path>& folders) {
   }
 }
 
-/// UTF-8 without control characters that no text has.
+/// Non-empty UTF-8 without null characters.
 bool is_text(const fs::path& file) {
   const std::string text = read_text_or_empty(file);
   return !text.empty() && text.find('\0') == std::string::npos &&

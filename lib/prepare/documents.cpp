@@ -40,19 +40,19 @@ std::string_view without_newlines(std::string_view text) {
 
 bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
-/// Where a part that starts `text` may end: behind a letter and before a space and another letter.
+/// End of the first part of `text`: after a letter, before a space and another letter.
 std::size_t part_end(std::string_view text) {
   for (std::size_t i = part_bytes; i + 1 < text.size(); ++i)
     if (text[i] == ' ' && is_letter(text[i - 1]) && is_letter(text[i + 1])) return i;
   return text.size();
 }
 
-/// One file and how far it has been read.
+/// A file and the read position in it.
 struct Input {
   std::shared_ptr<const MappedFile> file;
   InputFormat format;
-  std::string_view rest;      // not yet cut into documents
-  std::string_view document;  // not yet handed out, of the current text document
+  std::string_view rest;      // not yet split into documents
+  std::string_view document;  // remainder of the current text document
   std::size_t line = 0;
 };
 
@@ -62,7 +62,7 @@ struct Documents::Impl {
   std::vector<fs::path> files;
   std::vector<InputFormat> formats;
   std::size_t bytes = 0, opened = 0;
-  std::uint64_t count = 0;  // documents handed out in full
+  std::uint64_t count = 0;  // documents returned completely
   std::optional<Input> input;
 
   bool open_next() {
@@ -103,7 +103,7 @@ struct Documents::Impl {
       if (input->rest.empty()) return std::nullopt;
       const std::size_t end = std::min(input->rest.find(separator), input->rest.size());
       const bool whole = end == input->rest.size();
-      // A file without separators is taken as it is; around a separator, newlines belong to it.
+      // A file without separators is unchanged; newlines around a separator belong to it.
       const bool first = input->rest.data() == input->file->data();
       input->document = input->rest.substr(0, end);
       if (!(whole && first)) input->document = without_newlines(input->document);

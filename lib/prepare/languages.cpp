@@ -26,8 +26,8 @@ using detail::Draw;
 using nlohmann::ordered_json;
 
 enum Series : std::uint64_t { sentence_series = 100, code_series, table_series };
-constexpr std::size_t tries = 20;        // for each sentence asked for, to find new ones
-constexpr std::size_t valid_share = 20;  // one conversation in so many is for validation
+constexpr std::size_t tries = 20;        // per requested sentence, to find new ones
+constexpr std::size_t valid_share = 20;  // one in this many conversations is for validation
 
 constexpr const char instructions_before[] =
     "Tell which language a sentence is written in. Answer with the name of the language and its "
@@ -89,7 +89,7 @@ std::string table_line(std::size_t language, const Codes& codes) {
   return fmt::format("{} {}", detail::languages()[language].name, codes[language]);
 }
 
-/// The table in the order of the names.
+/// The table sorted by name.
 std::string sorted_table(const Codes& codes) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < codes.size(); ++i) lines.push_back(table_line(i, codes));
@@ -97,8 +97,8 @@ std::string sorted_table(const Codes& codes) {
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
-/// Questions that follow each other under one table; the prompt stands around the first. One of
-/// them asks for the whole table: looking codes up is learned from its many answers.
+/// Successive questions under one table; the prompt encloses the first. One asks for the whole
+/// table: its many answers teach the lookup of codes.
 ordered_json conversation(const LabelledSentence* sentences, std::size_t count, std::uint64_t seed,
                           std::uint32_t table) {
   const Codes codes = language_codes(seed, table);
@@ -131,8 +131,8 @@ void write_conversations(const fs::path& folder, const LanguagesOptions& options
   if (!train || !valid) user_error("{}: cannot be written", folder.string());
 }
 
-/// Codes are shown so often that each becomes a token, at the beginning of an answer and behind a
-/// name.
+/// Codes are repeated so often that each becomes a token, both at the start of an answer and after
+/// a name.
 void train_bpe(const LanguagesOptions& options, const fs::path& folder) {
   std::vector<std::string> texts;
   for (const text::Conversation& chat :
@@ -156,7 +156,7 @@ void require_codes(const text::Tokenizer& tokenizer) {
                  tokenizer.vocabulary(), code);
 }
 
-/// Tokens of the longest conversation and of the prompt.
+/// Tokens in the longest conversation and in the prompt.
 std::pair<std::size_t, std::size_t> lengths(const fs::path& folder,
                                             const text::Tokenizer& tokenizer) {
   const text::ChatRules rules{text::ChatTemplate::chatml, false};

@@ -21,12 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 using detail::SplitPart;
 
-constexpr std::size_t batch_bytes = std::size_t{1} << 25;  // of text in memory as tokens at a time
+constexpr std::size_t batch_bytes = std::size_t{1} << 25;  // of text tokenized at a time
 constexpr double seconds_between_lines = 2;
 
 double megabytes(std::size_t bytes) { return static_cast<double>(bytes) * 1e-6; }
 
-/// Says how far the work is, every few seconds.
+/// Logs progress every few seconds.
 class Progress {
  public:
   Progress(Log& log, const char* what, std::size_t total) : log_(log), what_(what), total_(total) {}
@@ -47,7 +47,7 @@ class Progress {
   Timer timer_, since_last_;
 };
 
-/// The next parts, together about `batch_bytes`; none at the end.
+/// Next parts, about `batch_bytes` in total; empty at the end.
 std::vector<SplitPart> take_batch(detail::SplitDocuments& documents, std::size_t& bytes) {
   std::vector<SplitPart> batch;
   for (std::size_t size = 0; size < batch_bytes;) {
@@ -81,7 +81,7 @@ void train_bpe(const PrepareOptions& options, const fs::path& folder, Log& log) 
            megabytes(bytes), progress.seconds());
 }
 
-/// One split's shards and counts.
+/// Shards and counts of one split.
 struct Split {
   SplitSummary summary;
   data::ShardWriter writer;
@@ -98,7 +98,7 @@ struct Split {
   }
 };
 
-/// Tokens of a batch's parts, in their order.
+/// Tokens of a batch's parts, in order.
 struct EncodedBatch {
   std::vector<SplitPart> parts;
   std::vector<std::vector<std::int32_t>> tokens;
@@ -115,7 +115,7 @@ EncodedBatch encode(std::vector<SplitPart> parts, const text::Tokenizer& tokeniz
     std::string storage;
     const std::string_view text = text_of(part, options.field, storage);
     batch.bytes[i] = text.size();
-    if (text.empty()) return;  // an empty document leaves nothing behind
+    if (text.empty()) return;  // empty documents write nothing
     if (batch.parts[i].first) batch.tokens[i] = tokenizer.affixes().before;
     tokenizer.encode(text, batch.tokens[i]);
     if (part.last) batch.tokens[i].push_back(tokenizer.end_of_text());
@@ -134,9 +134,9 @@ void encode_all(const PrepareOptions& options, const text::Tokenizer& tokenizer,
         split.append(batch.tokens[i], batch.bytes[i], batch.parts[i].part.last);
     }
   };
-  std::future<void> writing;  // of the batch before, while this one is encoded
+  std::future<void> writing;  // of the previous batch, while this one is encoded
   std::size_t bytes = 0;
-  bool ended = true;  // the document of the part before
+  bool ended = true;  // whether the previous part ended its document
   while (true) {
     auto parts = take_batch(documents, bytes);
     if (parts.empty()) break;

@@ -1,4 +1,4 @@
-/// Text to token shards: what ./prepare does.
+/// Conversion of text to token shards (./prepare text).
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -14,16 +14,16 @@ namespace tern::prepare {
 struct PrepareOptions {
   std::vector<std::filesystem::path> inputs;
   InputFormat format = InputFormat::automatic;
-  std::string field = "text";  // of JSON lines
-  std::string tokenizer;       // as open_tokenizer takes it; empty: train one
-  std::size_t train_bpe = 0;   // vocabulary of the one to train; 0: none
+  std::string field = "text";  // field of JSON lines
+  std::string tokenizer;       // as in open_tokenizer(); empty: train one
+  std::size_t train_bpe = 0;   // vocabulary of the BPE to train; 0: none
   text::PiecePattern pattern = text::PiecePattern::gpt2;
-  std::size_t train_bytes = 500'000'000;  // of text the BPE is trained on, from the beginning
+  std::size_t train_bytes = 500'000'000;  // text to train the BPE on, from the beginning
   std::filesystem::path output;
-  double valid_fraction = 0.01;  // of the documents
+  double valid_fraction = 0.01;  // of documents
   std::size_t shard_tokens = 100'000'000;
   std::size_t threads = 1;
-  bool force = false;  // replace an output folder that is there
+  bool force = false;  // replace an existing output folder
 };
 
 struct SplitSummary {
@@ -36,21 +36,20 @@ struct PrepareSummary {
 };
 
 /// Writes `output`/train_*.bin, valid_*.bin, meta.json and, if a BPE was trained, tokenizer.json.
-/// Each document is followed by the end-of-text token. Whether a document is for validation depends
-/// on its number alone; if all the input is one text document, its end is taken. Everything is
-/// written to a folder beside `output` that is renamed when it is complete. Throws UserError.
+/// Each document ends with the end-of-text token. Whether a document is for validation depends only
+/// on its index (see detail/split_documents.hpp); of a single text document the end is. The folder
+/// is renamed into place when complete. Throws UserError.
 PrepareSummary prepare_text(const PrepareOptions& options, Log& log);
 
-/// Whether ./prepare made `output` before; then it says so.
+/// Whether ./prepare made `output` before; if so, logs it.
 bool is_made(const std::filesystem::path& output, Log& log);
 
-/// Real text that is on every machine with a C++ compiler: the headers of its standard library, in
-/// order of their paths, up to `max_bytes`. Throws UserError if none are found, saying where it
-/// looked.
+/// Headers of the C++ standard library, real text on every machine with a compiler: sorted by path,
+/// up to `max_bytes` in total. Throws UserError that names the places searched if there are none.
 std::vector<std::filesystem::path> standard_library_headers(std::size_t max_bytes);
 
-/// 8 MB of those headers, each a document, and a BPE of 1,024 tokens trained on them; into
-/// data/cpp_headers unless `options` name another output.
+/// Options for 8 MB of those headers, one document each, and a BPE of 1,024 tokens trained on them;
+/// in data/cpp_headers unless `options` name another output.
 void set_cpp_headers(PrepareOptions& options);
 
 }  // namespace tern::prepare

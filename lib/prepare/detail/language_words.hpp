@@ -1,4 +1,4 @@
-/// Words of a dozen languages, enough for short sentences.
+/// Phrases of a dozen languages for short sentences.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,14 +7,14 @@
 namespace tern::prepare::detail {
 
 struct Language {
-  std::string_view name;   // in English
-  std::string_view order;  // of a sentence: s, v, o, p for the lists below
-  std::string_view subjects, verbs, objects, places;  // phrases with '|' between them
+  std::string_view name;                              // in English
+  std::string_view order;                             // of a sentence: s, v, o, p, the lists below
+  std::string_view subjects, verbs, objects, places;  // phrases separated by '|'
 };
 
 const std::vector<Language>& languages();
 
-/// The phrases of a list.
+/// Splits a list into phrases.
 std::vector<std::string_view> phrases(std::string_view list);
 
 }  // namespace tern::prepare::detail

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Whether `path`, links followed, is `folder` or stands below it.
+/// Whether `path`, with links resolved, is `folder` or below it.
 bool stands_in(const fs::path& folder, const fs::path& path) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(path, error),
@@ -54,13 +54,13 @@ OutputFolder::OutputFolder(fs::path final_path, bool replace, const std::vector<
   }
 }
 
-/// Of two processes that make one folder the second ends here. Where the file system knows no locks
-/// on folders (some of NFS), there is none.
+/// Throws UserError in the second of two processes that make the same folder. No effect on file
+/// systems without directory locks (some NFS).
 void OutputFolder::lock() {
   lock_ = ::open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   struct stat opened = {}, named = {};
   const bool other = lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  // The other one may have given the folder its name between the two lines above.
+  // The other process may have renamed the folder between open() and flock().
   const bool gone = lock_ < 0 || ::fstat(lock_, &opened) != 0 ||
                     ::stat(partial_.c_str(), &named) != 0 || opened.st_ino != named.st_ino;
   if (!other && !gone) return;

@@ -1,4 +1,4 @@
-/// A folder that appears under its name only when it is complete.
+/// Output folder that is renamed into place when complete.
 #pragma once
 #include <filesystem>
 #include <vector>
@@ -7,10 +7,12 @@ namespace tern::prepare::detail {
 
 class OutputFolder {
  public:
-  /// Makes a hidden folder beside `final_path`, emptied of what an interrupted run left there.
-  /// Throws UserError if `final_path` exists, unless `replace` is set and it is a folder with a
-  /// meta.json, or empty: nothing else is ever removed. So it does if one of `inputs` stands in it,
-  /// which replacing it would remove, and while another process makes the same folder.
+  /// Creates a hidden folder next to `final_path`, without leftovers of an interrupted run. Throws
+  /// UserError
+  /// - if `final_path` exists, unless `replace` is set and it is empty or has a meta.json: nothing
+  ///   else is ever removed;
+  /// - if it contains one of `inputs`, which replacing it would remove;
+  /// - while another process makes the same folder.
   OutputFolder(std::filesystem::path final_path, bool replace,
                const std::vector<std::filesystem::path>& inputs = {});
   /// Removes the hidden folder if it was not published.
@@ -20,14 +22,14 @@ class OutputFolder {
 
   /// Where to write.
   const std::filesystem::path& path() const { return partial_; }
-  /// Gives the folder its name.
+  /// Renames the folder to its final path.
   void publish();
 
  private:
   void lock();
 
   std::filesystem::path final_, partial_;
-  int lock_ = -1;  // the hidden folder, opened and locked: the lock goes with the process
+  int lock_ = -1;  // lock on the hidden folder, released when the process ends
   bool published_ = false;
 };
 

@@ -15,7 +15,7 @@ double hash_of(std::uint64_t document) {
   return philox(split_seed, Stream::data_order, document, 0, 0).word[0] * 0x1p-32;
 }
 
-/// Of two or more documents that all fall to one side, the one that is nearest to the other.
+/// If two or more documents are all on one side, the one with the hash nearest to the other side.
 std::optional<std::uint64_t> document_to_move(const std::vector<std::filesystem::path>& files,
                                               InputFormat format, double fraction) {
   Documents documents(files, format);
@@ -73,7 +73,7 @@ SplitPart SplitDocuments::cut(DocumentPart part) {
   const std::size_t newline =
       cut_at_ < begin + size ? part.raw.find('\n', cut_at_ - begin) : std::string_view::npos;
   if (newline == std::string_view::npos) {
-    if (cut_at_ < begin + size) cut_at_ = begin + size;  // this line is longer: cut behind the part
+    if (cut_at_ < begin + size) cut_at_ = begin + size;  // longer line: split after the part
     if (cut_at_ == begin + size) part.last = true;
     return {std::move(part), false};
   }

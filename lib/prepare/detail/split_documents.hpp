@@ -1,4 +1,4 @@
-/// The documents of an input, each given to training or to validation.
+/// Split of documents into training and validation.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -12,14 +12,13 @@ namespace tern::prepare::detail {
 struct SplitPart {
   DocumentPart part;
   bool valid = false;
-  bool first = true;  // a document begins here; the caller's to say
+  bool first = true;  // first part of a document; set by the caller
 };
 
-/// Document number d is for validation if a hash of d falls below `valid_fraction`: the same for
-/// any number of threads, and unchanged for the documents before it when more are appended. Of
-/// documents so few that all would fall to one side, that of the least (or greatest) hash is moved
-/// to the other. An input that is one single text document is cut in two instead, at an end of
-/// line, its end being for validation.
+/// Document d is for validation if a hash of d is below `valid_fraction`: independent of the number
+/// of threads and of documents appended later. If all of a few documents would be on one side, the
+/// one with the smallest (or largest) hash moves to the other. A single text document is split at
+/// an end of line instead; its end is for validation.
 class SplitDocuments {
  public:
   SplitDocuments(const std::vector<std::filesystem::path>& files, InputFormat format,
@@ -34,7 +33,7 @@ class SplitDocuments {
   Documents documents_;
   double valid_fraction_;
   bool single_ = false;
-  std::optional<std::uint64_t> moved_;     // document on the other side than its hash says
+  std::optional<std::uint64_t> moved_;     // document moved to the other side
   std::size_t cut_at_ = 0, consumed_ = 0;  // bytes of the single document
   std::optional<SplitPart> pending_;
 };

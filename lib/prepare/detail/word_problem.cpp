@@ -8,10 +8,10 @@
 namespace tern::prepare::detail {
 namespace {
 
-// Small ranges: a small model meets each sum often enough to know it after a few minutes.
-constexpr int smallest = 2, largest = 99;          // of all numbers: each is one token
-constexpr int first_low = 2, first_high = 15;      // what somebody has at first
-constexpr int change_low = 2, change_high = 9;     // what is added or taken away
+// Small ranges: a small model sees each sum often enough to learn it within minutes.
+constexpr int smallest = 2, largest = 99;          // all numbers: each is one token
+constexpr int first_low = 2, first_high = 15;      // initial number
+constexpr int change_low = 2, change_high = 9;     // added or taken away
 constexpr int groups_high = 5, in_group_high = 9;  // 2 to 5 bags with 2 to 9 each
 constexpr int factor_high = 4, divisor_high = 5;   // "times as many", friends to share with
 constexpr int together_low = 8, together_high = 12, together_change = 6;
@@ -31,11 +31,11 @@ constexpr const char* things[] = {"apples", "books", "coins",   "cards", "stamps
                                   "dolls",  "kites", "marbles", "nuts",  "roses",  "lemons"};
 constexpr const char* containers[] = {"bags", "boxes", "jars", "bowls"};
 
-/// How a step's second number changes the first. `with_friend`: what a friend has is the result.
+/// Operation of a step on its two numbers.
 enum class Kind { add, take, times, share, price };
 
-/// A sentence that changes the number, and the sub-question that asks for the result. {b}: the
-/// second number; the other names are those of Story.
+/// A sentence that changes the number, and the sub-question for the result. {b}: the second number;
+/// other names are those of Story.
 struct Change {
   Kind kind;
   const char *sentence, *question;
@@ -72,11 +72,11 @@ void replace(std::string& text, std::string_view name, const std::string& value)
     text.replace(at, name.size(), value);
 }
 
-/// A problem in the making.
+/// A problem under construction.
 struct Story {
   const Person &person, &other;
   const char *things, *bags;
-  int value = 0;  // of what is asked for so far
+  int value = 0;  // result so far
   ArithmeticProblem problem = {};
 
   std::string filled(const char* pattern, int a = 0, int b = 0) const {
@@ -131,7 +131,7 @@ int result_of(Kind kind, int a, int b) {
   }
 }
 
-/// A second number that keeps the result a whole number in range, if there is one.
+/// Second number for which the result is an integer in range, if any.
 std::optional<int> second_number(Kind kind, int value, Draw& draw) {
   int high = change_high;
   if (kind == Kind::add) high = std::min(change_high, largest - value);
@@ -144,7 +144,7 @@ std::optional<int> second_number(Kind kind, int value, Draw& draw) {
   return number;
 }
 
-/// Adds a change of the given ones; false if the one drawn does not fit the value.
+/// Appends a change; false if it does not fit the value.
 bool change(Story& story, const Change& what, Draw& draw) {
   const auto b = second_number(what.kind, story.value, draw);
   if (!b) return false;
@@ -166,7 +166,7 @@ void begin(Story& story, bool groups, Draw& draw) {
   story.step(story.filled(groups_question), a, '*', b, a * b, story.things);
 }
 
-/// Two steps: what a friend has, and both together.
+/// Two steps: a friend's number, and the sum of both.
 bool end_together(Story& story, Draw& draw) {
   const int a = story.value;
   if (a < together_low || a > together_high) return false;
@@ -180,7 +180,7 @@ bool end_together(Story& story, Draw& draw) {
   return true;
 }
 
-/// One problem, or nothing if some change drawn did not fit.
+/// One problem, or nullopt if a drawn change does not fit.
 std::optional<ArithmeticProblem> try_problem(std::size_t steps, Draw& draw) {
   const Person& person = one_of(people, draw);
   const Person& other = one_of(people, draw);

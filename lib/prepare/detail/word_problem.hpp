@@ -1,4 +1,4 @@
-/// One word problem in arithmetic, drawn from templates.
+/// Arithmetic word problem drawn from templates.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace tern::prepare::detail {
 
-/// Draws in order, a function of (seed, series, number) alone and the same on every machine.
+/// Sequence of random numbers, a function of (seed, series, number), identical on every machine.
 class Draw {
  public:
   Draw(std::uint64_t seed, std::uint64_t series, std::uint32_t number)
@@ -26,8 +26,8 @@ class Draw {
   std::uint32_t number_, position_ = 0;
 };
 
-/// A problem of `steps` steps (from 1): a number of things that somebody has, and what becomes of
-/// it. All quantities and results are from 2 to 99.
+/// Problem of `steps` >= 1 steps: a person's number of things and changes of it. All quantities and
+/// results are from 2 to 99.
 ArithmeticProblem draw_problem(std::size_t steps, Draw& draw);
 
 }  // namespace tern::prepare::detail
