@@ -5,7 +5,7 @@
 
 namespace tern {
 
-/// The first `most` bytes of a text, then "..."; never splits a UTF-8 character.
+/// `text`, truncated after about `most` bytes with "..."; never splits a UTF-8 character.
 inline std::string excerpt(std::string_view text, std::size_t most = 80) {
   if (text.size() <= most) return std::string(text);
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0u) == 0x80u) --most;

@@ -42,7 +42,7 @@ struct BpeDescription {
   std::unique_ptr<Pretokenizer> pretokenizer;
   bool nfc = false;               // normalize text to form C first
   bool add_prefix_space = false;  // prepend a space to text without one
-  bool ignore_merges = false;     // a piece that is a token is not merged from bytes
+  bool ignore_merges = false;     // pieces that are tokens are not merged from bytes
   std::int32_t end_of_text = -1;
   Affixes affixes;
 };

@@ -29,7 +29,7 @@ class PairQueue {
   };
   struct Occurrences {
     std::int64_t count = 0;
-    std::vector<std::uint32_t> words;  // that may contain the pair; duplicates are harmless
+    std::vector<std::uint32_t> words;  // may contain the pair; duplicates are harmless
   };
   struct Candidate {
     std::int64_t count;  // when queued; requeued if it has changed
