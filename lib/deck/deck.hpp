@@ -29,7 +29,7 @@ struct Model {
   std::int64_t experts_per_token = 0, expert_hidden = 0;
   bool renormalise_experts = true;
   double router_loss = 0;
-  std::int64_t inner_steps = 0;  // recursive model; 0: blocks run once
+  std::int64_t inner_steps = 0;  // latent passes of a recursive model; 0: blocks run once
   std::string norm = "rmsnorm";  // rmsnorm | layernorm
   double norm_eps = 1e-5;
   bool qk_norm = false;
@@ -91,7 +91,7 @@ struct Data {
 
 struct Batch {
   std::int64_t per_rank = 8;  // sequences per micro-batch; 0: the largest the memory plan allows
-  std::int64_t global = 0;    // sequences per optimizer step; 0: per_rank x ranks
+  std::int64_t global = 0;    // sequences per optimizer step; 0: per_rank x data ranks
   std::int64_t accumulation = 0;  // micro-batches per optimizer step; 0: what global needs
   std::string preset = "none";    // none | conservative | recommended | aggressive | extreme
 
