@@ -18,7 +18,7 @@ std::vector<Declared> weights_of(const std::vector<Module>& modules, std::size_t
   return weights;
 }
 
-/// A bias is divided as the outputs are.
+/// Biases are divided like the outputs.
 std::vector<Declared> biases_of(const std::vector<Module>& modules) {
   std::vector<Declared> biases;
   for (const Module& m : modules)

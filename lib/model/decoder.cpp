@@ -28,7 +28,7 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
                sequences.batch, sequences.tokens, core_.sequences().rows());
   const Matrix<T> entry = core_.saved(0, 0, sequences).input;
   if (core_.share().first()) {
-    core_.common.links.settle(context);  // what has left the last block may stand where this goes
+    core_.common.links.settle(context);  // an unsent block output may occupy `entry`
     std::size_t row = 0;
     for (const Run& run : runs) {
       const std::size_t rows = run.tokens.extent(0);

@@ -1,56 +1,57 @@
-/// The transformer as generators see it: passes over rows of any number of sequences, whose keys
-/// and values the generator keeps. It runs the blocks; rotation, cache and attention between a
-/// block's projections are the generator's.
+/// Decoding's view of the transformer: passes over rows of any number of sequences. It runs the
+/// blocks; the generator keeps keys and values and does rotation, cache and attention between a
+/// block's projections.
 #pragma once
 #include "model/detail/core.hpp"
 
 namespace tern::model {
 
 struct DecoderOptions {
-  std::size_t rows;       // of a pass, at most
-  std::size_t positions;  // of a sequence, at most
-  std::size_t head_rows;  // of logits that tensor ranks gather at once
+  std::size_t rows;       // maximum per pass
+  std::size_t positions;  // maximum per sequence
+  std::size_t head_rows;  // rows of logits that tensor ranks gather at a time
 };
 
-/// Of a share of a model (ParameterTree::share()) every call is made by all ranks of the replica,
-/// in the same order (detail/core.hpp).
+/// If the model is divided (ParameterTree::share()), every call is collective over the replica
+/// (detail/core.hpp).
 template <class T>
 class Decoder {
  public:
   using AttentionParameters = typename Attention<T>::Parameters;
-  /// `qkv` (N, (H + 2K) E): q, k, v as they left their product, neither normed nor rotated; the
-  /// result goes to `result` (N, H E); lse (B H, T) is free to use.
+  /// `qkv` (N, (H + 2K) E): output of the projection, neither normed nor rotated; attention writes
+  /// `result` (N, H E); lse (B H, T) is scratch.
   using AttentionRows = typename Attention<T>::Saved;
-  /// One block's attention. Each place, counted over steps, passes and layers, has keys and values
-  /// of its own.
+  /// One block's attention. Each place, counted over steps, passes and layers, has its own keys and
+  /// values.
   using Attend =
       std::function<void(std::size_t place, const AttentionParameters&, const AttentionRows&)>;
-  /// Neighbouring rows of a pass: sequences of `period` rows each, which stand at `first` and on.
+  /// Consecutive rows of a pass: sequences of `period` rows each, at positions `first`, `first` +
+  /// 1, ...
   struct Run {
     Vector<const std::int32_t> tokens;
     std::size_t period;
-    int first = 0;                           // read where positions are learned
+    int first = 0;                           // used with learned positions only
     Vector<const std::int32_t> levels = {};  // as in Rows
   };
 
   /// Keeps views of `parameters`, not the object. Requests everything it needs from the arena.
   Decoder(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
           const DecoderOptions& options, Arena& arena);
-  /// Fills what is constant (rotary table). Once, after the arena allocates.
+  /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) const { core_.prepare(context); }
 
-  std::size_t layers() const { return core_.layers(); }  // of this stage
-  /// Places of one step of a recursive model; of a plain one, layers().
+  std::size_t layers() const { return core_.layers(); }  // on this stage
+  /// Places in one step of a recursive model; layers() of a plain one.
   std::size_t places() const { return core_.places(); }
   const Attention<T>& attention() const { return core_.block.attention; }
 
-  /// A pass over the runs, which are the rows of `sequences` one after another, in `steps` steps of
-  /// a recursive model. The result (N, D) goes to logits_of(), and lasts until the next pass.
+  /// Runs a pass over the runs, together the rows of `sequences`; a recursive model takes `steps`
+  /// steps. The result (N, D), input of logits_of(), is valid until the next pass.
   Matrix<const T> forward(const ops::Context&, const Sequences& sequences,
                           const std::vector<Run>& runs, const Attend& attend,
                           std::size_t steps = 1) const;
-  /// Logits (M, V) of finished rows (M, D). On all ranks of the replica, which may draw the same
-  /// tokens from them.
+  /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
+  /// sample the same tokens.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
     core_.logits_of(context, rows, result);
   }

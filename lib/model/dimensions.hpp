@@ -5,11 +5,11 @@
 
 namespace tern::model {
 
-/// H, K and F are those of a rank's share.
+/// H, K and F are this rank's share.
 struct Dimensions {
   std::size_t D, H, K, E, F, V;
-  std::size_t W;        // rows of embedding and head that are here; of a whole model V
-  std::size_t X, k;     // experts, and those of a token; of a dense model 0 and 1
+  std::size_t W;        // rows of embedding and head on this rank; V if undivided
+  std::size_t X, k;     // experts, experts per token; 0 and 1 if dense
   std::size_t qkv, up;  // widths of the fused projections: (H + 2K) E, and 2F or F
   explicit Dimensions(const deck::Model& model, const Share& share = {});
 };
@@ -20,9 +20,8 @@ struct Sequences {
   std::size_t rows() const { return batch * tokens; }
 };
 
-/// Rows of logits that the head holds at a time. On the host at most 256, so that a chunk is soon
-/// used again; on a GPU at most 128 MiB of them (1,334 rows of 50,304 bf16), enough for full-rate
-/// products. The rows are split into chunks of nearly equal size.
+/// Rows of logits per chunk of the head: at most 256 on the host, for locality; at most 128 MiB on
+/// a GPU (1,334 rows of 50,304 bf16), enough for full-rate products. Chunks have nearly equal size.
 std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
                             bool host);
 

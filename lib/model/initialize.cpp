@@ -6,9 +6,9 @@
 namespace tern::model {
 namespace {
 
-/// Draws a piece of a parameter: `to` begins at element `begin` of what this rank has of it, which
-/// is `columns` of each row of `all`, from element `first` of the whole on. Four elements of the
-/// whole a Philox call: a pure function of (seed, parameter, element).
+/// Draws a piece of a parameter: `to` begins at element `begin` of this rank's part, which has
+/// `columns` of the `all` columns and starts at element `first` of the whole. One Philox call per
+/// four elements of the whole: a pure function of (seed, parameter, element).
 template <class V>
 struct DrawNormal {
   Vector<V> to;

@@ -29,7 +29,7 @@ ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts, Divisi
   unit_line_ = alignment * (division == Division::units ? parts : 1);
   lay_out(declared, parts);
   if (division != Division::whole_matrices || parts == 1) return;
-  // The parts grow by what does not fit, until all does.
+  // Parts grow by what does not fit until everything does.
   part_ = std::max(span_ / parts, round_up(largest_, alignment));
   for (lay_out(declared, parts); span_ > parts * part_; lay_out(declared, parts))
     part_ = span_ / parts;
@@ -50,7 +50,8 @@ void ParameterTree::lay_out(const std::vector<Declaration>& declared, std::size_
   units_.back().count = span_ - units_.back().first;
 }
 
-/// The matrices of a part, which are a unit, or its vectors. What is not here only takes its place.
+/// Lays out a part's matrices, which form a unit, or its vectors. Parameters that are not held here
+/// only advance `place_`.
 void ParameterTree::lay_out(const Declaration& part, bool matrices) {
   bool begun = !matrices;
   for (const Declaration::Bank& bank : part.banks()) {
@@ -75,8 +76,8 @@ void ParameterTree::begin_unit(std::int64_t layer) {
 
 void ParameterTree::align() { span_ = round_up(span_, alignment); }
 
-/// Aligns, and if the current part of the span has no room for the groups of a bank, which follow
-/// each other at equal distances, moves them such that the next part begins with a group.
+/// Aligns; if the groups of a bank, which have a constant stride, do not fit the rest of the
+/// current part, shifts them so that the next part begins with a group.
 void ParameterTree::keep_together(const Declaration::Bank& bank) {
   align();
   std::size_t elements = 0;
@@ -88,7 +89,7 @@ void ParameterTree::keep_together(const Declaration::Bank& bank) {
   if (all > room) span_ += room % group;
 }
 
-/// This rank's part of a parameter, as if it stood where the span ends.
+/// This rank's part of a parameter, placed at the end of the span.
 Parameter ParameterTree::part_of(const Declared& d) const {
   Parameter p{d.name, d.shape, span_, 1, d.initial.mean, d.initial.std, d.shape, {}, place_};
   p.first.assign(d.shape.size(), 0);

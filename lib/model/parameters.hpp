@@ -1,13 +1,12 @@
-/// The parameter tree: every parameter that the parts of the model declare (declaration.hpp), by
-/// the name Hugging Face Transformers gives it in Llama, with '/' for '.', laid out in one
-/// contiguous span.
+/// The parameter tree: every declared parameter (declaration.hpp) by its name in Hugging Face
+/// Transformers' Llama, with '/' for '.', in one contiguous span.
 ///
 /// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors]. Each
-/// of these is a unit: what fully sharded parameters are gathered by (residence.hpp). Within a
-/// layer q, k, v and gate, up lie side by side, so that each group is one fused (sum of outputs,
-/// inputs) matrix; the experts' [gate | up] lie at equal distances from each other, and so do their
-/// down matrices. Matrices come first because weight decay applies to them only. Every parameter
-/// starts at a multiple of 16 elements.
+/// of these is a unit, the granularity of gathering when fully sharded (residence.hpp). Within a
+/// layer q, k, v and gate, up are adjacent, so that each group is one fused (sum of outputs,
+/// inputs) matrix; the experts' [gate | up] have a constant stride, as do their down matrices.
+/// Matrices come first because weight decay applies to them only. Every group starts at a multiple
+/// of 16 elements.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -25,10 +24,10 @@
 
 namespace tern::model {
 
-/// Over whom the gradient of a parameter must still be summed once a rank has its own.
+/// Ranks over which a parameter's gradient must still be summed after backward.
 enum class Summed {
   nobody,
-  tensor,   // each tensor rank has the part that comes from its heads
+  tensor,   // each tensor rank has the part from its heads
   sharers,  // tensor ranks that hold the same key-value heads
   ends,     // first and last stage: tied embeddings
 };
@@ -38,12 +37,12 @@ struct Parameter {
   std::vector<std::size_t> shape;  // as in Transformers: (out, in) for matrices
   std::size_t offset, count;       // elements, in the span
   double init_mean, init_std;      // normal(mean, std); std 0: constant
-  // Of a parameter that is divided over ranks, `shape` is this rank's part:
+  // If the parameter is divided over ranks, `shape` is this rank's part:
   std::vector<std::size_t> whole;  // shape in Transformers
   std::vector<std::size_t> first;  // where the part starts, per dimension
-  std::uint64_t place;             // number in the whole model: key of the initial values
-  std::int64_t layer = -1;         // < 0: of none
-  bool counted = true;  // of the ranks that hold this part, one counts and saves it: this one
+  std::uint64_t place;             // index in the whole model: key of the initial values
+  std::int64_t layer = -1;         // < 0: none
+  bool counted = true;             // of all holders of this part, this rank counts and saves it
   Summed summed = Summed::nobody;
   bool matrix() const { return shape.size() > 1; }
 };
@@ -51,28 +50,28 @@ struct Parameter {
 /// Where the span may be cut into parts.
 enum class Division {
   anywhere,        // between any two lines of 16 elements
-  whole_matrices,  // and not within a layer's matrices: padding moves them behind the cut
-  units,           // each unit is cut into equal parts, of which a rank has one
+  whole_matrices,  // not within a layer's matrices either: padding moves them past the cut
+  units,           // each unit is cut into equal parts, one per rank
 };
 
-/// A part of the span. `layer`: its number; < 0 for what all layers' passes need.
+/// A part of the span. `layer` < 0: embedding, head or vectors, used by all passes.
 struct Unit {
   std::int64_t layer;
   std::size_t first, count;  // elements
 };
 
-/// [local, local + count) of a rank's arrays is [first, first + count) of the span.
+/// [local, local + count) of a rank's arrays holds [first, first + count) of the span.
 struct Section {
   std::size_t local, first, count;
 };
 
 class ParameterTree {
  public:
-  /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero). The span is padded so that it
-  /// divides into `parts` equal ranges, one a rank, of whole 16-element lines. With whole_matrices
-  /// that costs at most the largest of a layer's groups (q|k|v, o, gate|up, down; of one expert) a
-  /// part, but a part is no smaller than all experts' groups of a layer.
-  /// Holds the parameters of `share`, which check_division() has passed.
+  /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero). The span is padded to divide
+  /// into `parts` equal ranges of whole 16-element lines, one per rank. With whole_matrices the
+  /// padding per part is at most a layer's largest group (q|k|v, o, gate|up, down; one expert's),
+  /// but a part is no smaller than all experts' groups of a layer. Holds the parameters of `share`,
+  /// which has passed check_division().
   explicit ParameterTree(const deck::Model& model, std::size_t parts = 1,
                          Division division = Division::anywhere, const Share& share = {});
 
@@ -86,13 +85,13 @@ class ParameterTree {
   std::size_t decayed() const { return decayed_; }
   /// Number of parameters, padding not counted.
   std::size_t count() const;
-  /// In the order of the span, which they fill. With Division::units each divides into `parts`.
+  /// In span order, without gaps. With Division::units each divides into `parts`.
   const std::vector<Unit>& units() const { return units_; }
-  /// Where the arrays of rank `part` of `parts` stand in the span: whole where it is not cut.
+  /// Sections of the span that rank `part` of `parts` holds; with one part, the whole span.
   std::vector<Section> sections(std::size_t part, std::size_t parts) const;
   const Share& share() const { return share_; }
-  /// The ranges of the span that this rank counts: together those of all ranks of a replica hold
-  /// each parameter once. Of a rank alone, the whole span.
+  /// Ranges of the span that this rank counts: over all ranks of a replica, each parameter once.
+  /// The whole span on a single rank.
   struct Stretch {
     std::size_t first, end;
   };
@@ -110,43 +109,43 @@ class ParameterTree {
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string, std::size_t> index_;
   Share share_;
-  Layers layers_;  // of this stage
+  Layers layers_;  // on this stage
   std::size_t kv_heads_;
-  std::uint64_t place_ = 0;  // of what is added next
+  std::uint64_t place_ = 0;  // index of the next parameter
   std::size_t span_ = 0, decayed_ = 0;
-  std::size_t part_ = 0;     // length of a part that cuts no matrix; 0: cuts are free
-  std::size_t largest_ = 0;  // of the groups that are kept together
+  std::size_t part_ = 0;     // part length that cuts no matrix; 0: cut anywhere
+  std::size_t largest_ = 0;  // largest bank of groups kept together
   std::vector<Unit> units_;
-  std::size_t unit_line_ = 0;  // each unit begins at a multiple of it
+  std::size_t unit_line_ = 0;  // alignment of units in elements
 };
 
 template <class T>
 class Residence;
 
-/// What the weights are for: training keeps masters and gradients beside what the kernels read,
-/// inference nothing.
+/// Purpose of the weights: training keeps masters and gradients next to the compute values,
+/// inference compute values only.
 enum class Holds { training, inference };
 
 /// The arrays of one model. For float and double, `compute` is `master` itself.
 template <class T>
 struct Parameters {
-  Vector<Accumulate<T>> master;    // (n); of inference in bf16 empty
-  Vector<T> compute;               // (n), what the kernels read
+  Vector<Accumulate<T>> master;    // (n); empty in bf16 inference
+  Vector<T> compute;               // (n), read by kernels
   Vector<Accumulate<T>> gradient;  // (n), empty if not training
-  std::vector<Section> sections;   // where they stand in the span
-  /// Fully sharded: where layers are gathered, and kernels read and write. Else null.
+  std::vector<Section> sections;   // location of the arrays in the span
+  /// If fully sharded: windows that layers are gathered into and kernels use. Else null.
   std::shared_ptr<Residence<T>> residence;
 
   /// The whole span.
   Parameters(const ParameterTree& tree, Holds holds, Arena& arena);
-  /// Fully sharded over `group`; `tree` was made for Division::units of as many parts.
+  /// Fully sharded over `group`; `tree` has Division::units and group.size() parts.
   Parameters(const ParameterTree& tree, Holds holds, comm::Group& group, Arena& arena);
   /// Draws the initial values on the device: a function of (seed, parameter's place, element of the
   /// whole parameter), the same in `compute` with and without masters.
   void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
-  /// compute = master, rounded; after loading. Without masters nothing is to do.
+  /// compute = master, rounded, if there are masters; renews the residence. Call after loading.
   void refresh_compute(const ops::Context&);
-  /// Sums what several ranks have a part of, see Summed. Collective over the replica.
+  /// Sums gradients that several ranks have parts of, see Summed. Collective over the replica.
   void complete_gradients(const ops::Context&, const ParameterTree& tree) const;
   bool has_master() const { return master.extent(0) == compute.extent(0); }
 

@@ -1,4 +1,4 @@
-/// What a transformer is made for, and what its passes are given.
+/// Options of a transformer and inputs of its passes.
 #pragma once
 #include "memory/views.hpp"
 #include "model/dimensions.hpp"
@@ -7,21 +7,21 @@
 namespace tern::model {
 
 struct TransformerOptions {
-  std::size_t batch, tokens;  // B, T of one micro-step
+  std::size_t batch, tokens;  // B, T of one micro-batch
   bool training = true;       // false: no gradients, one Block::Saved for all layers
   bool recompute = false;     // keep block inputs only, run each block's forward again in backward
   std::size_t positions = 0;  // rows of the rotary table; 0: tokens
-  std::size_t head_rows = 0;  // rows of a chunk of logits; 0: head_chunk_rows()
-  std::size_t scored = 0;     // the most rows that the head is ever given; 0: all
-  std::size_t in_flight = 1;  // micro-steps between a forward and its backward (pipelines)
-  bool fp8 = false;           // multiply the linear maps of the blocks in 8 bits: ops/fp8.hpp
+  std::size_t head_rows = 0;  // rows per chunk of logits; 0: head_chunk_rows()
+  std::size_t scored = 0;     // maximum rows given to the head; 0: all
+  std::size_t in_flight = 1;  // micro-batches between a forward and its backward (pipelines)
+  bool fp8 = false;           // linear maps of the blocks in fp8: ops/fp8.hpp
 };
 
 /// The rows of a pass, N = B*T of them.
 struct Rows {
   Vector<const std::int32_t> tokens;            // (N)
   Vector<const std::int32_t> order = {};        // (N) rows sorted by token, for backward
-  Vector<const std::int32_t> positions = {};    // (N); empty: row t of a sequence stands at t
+  Vector<const std::int32_t> positions = {};    // (N); empty: row t of a sequence is at t
   Vector<const std::int32_t> levels = {};       // (N) rows of the level embedding; empty: none
   Vector<const std::int32_t> level_order = {};  // (N) rows sorted by level, for backward
 };
@@ -32,17 +32,17 @@ struct Scored {
   Vector<const std::int32_t> targets;    // (M), < 0: no loss
 };
 
-/// A micro-step: what its forward is given, and its backward again.
+/// Inputs of a micro-batch's forward, given again to its backward.
 template <class T>
 struct MicroStep {
   Rows rows;
   ops::Pattern pattern;
-  /// `layer` is the first of the 1 + 2 layers x passes x steps streams that are drawn from.
+  /// `layer` is the first of 1 + 2 layers x passes x steps random streams.
   ops::DropoutKey dropout = {};
   std::size_t slot = 0;  // among those in flight
-  /// Of experts, from Transformer::balance(); empty: the balance is no part of the loss.
+  /// From Transformer::balance(), for experts; empty: no load-balance loss.
   Vector<const Accumulate<T>> balanced = {};
-  Sequences sequences = {0, 0};  // 0: those of the options; in evaluation there may be fewer rows
+  Sequences sequences = {0, 0};  // 0: those of the options; evaluation may have fewer rows
 };
 
 }  // namespace tern::model

@@ -63,7 +63,7 @@ typename Residence<T>::A* Residence<T>::gradient_of(const Parameter& p) const {
   return data ? data + (p.offset - place.unit.first) : nullptr;
 }
 
-/// All parts into the unit's window, in the side's stream.
+/// Gathers all parts into the unit's window, in the side stream.
 template <class T>
 void Residence<T>::gather(const Place& place) {
   const ops::Context& side = side_->context();
@@ -77,7 +77,7 @@ void Residence<T>::gather(const Place& place) {
   group_.all_gather(values, count * sizeof(T), side.stream());
 }
 
-/// The window's gradients, summed over ranks, onto this rank's part.
+/// Adds the window's gradients, summed over ranks, to this rank's part.
 template <class T>
 void Residence<T>::sum(const Place& place) {
   const ops::Context& side = side_->context();
@@ -107,7 +107,7 @@ template <class T>
 void Residence<T>::gather_layer(const ops::Context& context, std::size_t layer) {
   Window& window = window_of(layer);
   if (window.layer == static_cast<std::int64_t>(layer)) return;
-  used_.set(context);  // behind the last use of the layer that was there
+  used_.set(context);  // after the last use of the layer that was there
   used_.await(side_->context());
   gather(layers_[layer]);
   window.gathered.set(side_->context());
@@ -120,7 +120,8 @@ void Residence<T>::need(const ops::Context& context, std::size_t layer) {
   if (last_ == number) return;
   gather_layer(context, layer);
   window_of(layer).gathered.await(context);
-  // Passes go up in forward and down in backward; each starts where the one before ended, or at 0.
+  // Layers ascend in forward and descend in backward; a pass starts where the last one ended, or at
+  // 0.
   const std::int64_t next = layer == 0 || number > last_ ? number + 1 : number - 1;
   last_ = number;
   if (next < static_cast<std::int64_t>(layers_.size()))

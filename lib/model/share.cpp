@@ -12,8 +12,7 @@ namespace {
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
-/// Whether `tensor` ranks can divide the numbers; `why`, unless null, is told what stands against
-/// it.
+/// Whether `tensor` ranks can divide the numbers; the reasons against go to `why`, unless null.
 bool divides(const std::vector<Divided>& numbers, std::int64_t tensor,
              std::vector<std::string>* why) {
   bool possible = true;

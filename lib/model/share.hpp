@@ -1,11 +1,11 @@
-/// The share of a model that one rank holds, where tensor ranks divide each layer and pipeline
-/// stages the stack of layers.
+/// One rank's share of a model: tensor ranks divide each layer, pipeline stages the stack of
+/// layers.
 ///
-/// Tensor ranks (Shoeybi et al. 2019, "Megatron-LM", section 3) hold whole heads: rows of q, k and
-/// v and columns of o_proj; rows of gate and up and columns of down_proj, of experts too; rows of
-/// embedding and head. Key-value heads fewer than the ranks are held by several, neighbours of each
-/// other. All else is held by every tensor rank. Stages hold whole layers; embeddings are on the
-/// first, the final norm and the head on the last, tied embeddings on both.
+/// Tensor ranks (Shoeybi et al. 2019, "Megatron-LM", section 3) hold whole heads: rows of q, k, v
+/// and columns of o_proj; rows of gate, up and columns of down_proj, also of experts; rows of
+/// embedding and head. If there are fewer key-value heads than ranks, neighbouring ranks share one.
+/// Everything else is replicated. Stages hold whole layers; embeddings are on the first, final norm
+/// and head on the last, tied embeddings on both.
 #pragma once
 #include <cstddef>
 
@@ -17,8 +17,8 @@ namespace tern::model {
 struct Share {
   std::size_t tensor = 0, tensors = 1;  // this rank among those that divide each layer
   std::size_t stage = 0, stages = 1;
-  /// Whom the model is shared with. Null where a share is looked at alone: it can be planned and
-  /// filled, but not run, unless it is the whole model.
+  /// Ranks that hold the rest. Null for a share without them: it can be planned and filled, but not
+  /// run, unless it is the whole model.
   const comm::Mesh* mesh = nullptr;
 
   bool first() const { return stage == 0; }
@@ -34,10 +34,10 @@ struct Layers {
 };
 Layers layers_of(const deck::Model& model, const Share& share);
 
-/// Tensor ranks that hold the same key-value heads: 1 where there are enough of them.
+/// Tensor ranks per key-value head; 1 if there are enough heads.
 std::size_t sharers(const deck::Model& model, std::size_t tensors);
 
-/// Throws UserError if a model cannot be divided so, with the values that work.
+/// Throws UserError, naming the values that work, if a model cannot be divided so.
 void check_division(const deck::Model& model, std::int64_t tensor, std::int64_t pipeline);
 
 }  // namespace tern::model

@@ -22,8 +22,8 @@ Mask Transformer<T>::mask_of(const MicroStep<T>& micro) const {
   return {sequences_of(micro), micro.pattern, micro.rows.positions};
 }
 
-// Streams of dropout: 0 the embedding, 2 p + 1 and 2 p + 2 the branches of place p of the whole
-// model; each step has such streams of its own.
+// Dropout streams: 0 for the embedding, 2 p + 1 and 2 p + 2 for the branches of place p of the
+// whole model, counted over steps.
 
 template <class T>
 ops::DropoutKey Transformer<T>::embedding_key(const MicroStep<T>& micro) const {
@@ -65,7 +65,7 @@ void Transformer<T>::embed(const ops::Context& context, const MicroStep<T>& micr
                "named positions and learned ones");
   const ops::DropoutKey dropout = embedding_key(micro);
   if (!share().first()) return;
-  settle(context);  // what has left the last block may stand where this goes
+  settle(context);  // an unsent block output may occupy `to`
   const Matrix<T> to = core_.saved(micro.slot, 0, of).input;
   core_.embedding.forward(context, core_.common.links, micro.rows.tokens, of.tokens, 0,
                           micro.rows.levels, to);
@@ -83,7 +83,7 @@ Matrix<const T> Transformer<T>::advance(const ops::Context& context, const Micro
   });
 }
 
-/// The finished rows that are scored: all of them, or a copy of some.
+/// Finished rows that are scored: all, or a gathered subset.
 template <class T>
 Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroStep<T>& micro,
                                      const Scored& scored) const {
@@ -100,7 +100,7 @@ template <class T>
 void Transformer<T>::loss(const ops::Context& context, const MicroStep<T>& micro,
                           const ops::HeadOptions& options, const Scored& scored, Vector<A> losses,
                           Vector<std::int32_t> best) const {
-  // What the blocks gave leaves with or before the losses; with none to wait for, here.
+  // Block outputs are sent with or before the losses; without losses, here.
   if (scored.targets.extent(0) == 0) return settle(context);
   const Matrix<const T> rows = share().last() ? pick(context, micro, scored) : Matrix<const T>();
   core_.head.loss(context, core_.common.links, options, rows, scored.targets, losses, best);
@@ -134,7 +134,7 @@ void Transformer<T>::loss_backward(const ops::Context& context, const MicroStep<
   norm_backward(context, micro, passes() - 1);
 }
 
-/// From the gradient of a pass's result to the stream's.
+/// Gradient of the stream from that of a pass's result.
 template <class T>
 void Transformer<T>::norm_backward(const ops::Context& context, const MicroStep<T>& micro,
                                    std::size_t pass) const {
@@ -146,8 +146,8 @@ void Transformer<T>::norm_backward(const ops::Context& context, const MicroStep<
 template <class T>
 void Transformer<T>::recompute(const ops::Context& context, const MicroStep<T>& micro,
                                std::size_t step, std::size_t place) const {
-  // With one micro-step in flight its backward follows its forward, whose last block's activations
-  // are still there.
+  // With one micro-batch in flight, backward directly follows forward, and the last block's
+  // activations are still valid.
   if (core_.options.in_flight == 1 && place + 1 == core_.places()) return;
   core_.block.forward(context, core_.parameters_of(place),
                       core_.saved(micro.slot, place, core_.sequences()), attend(context, micro),

@@ -1,4 +1,4 @@
-/// Attention of grouped queries: fused q, k and v projections, optional RMSNorm of each query and
+/// Grouped-query attention (GQA): fused q, k and v projections, optional RMSNorm of each query and
 /// key head (Qwen3), rotation, softmax attention, output projection.
 ///
 /// Tensor ranks hold whole heads (share.hpp).
@@ -12,11 +12,11 @@
 
 namespace tern::model {
 
-/// At "model/layers/0/self_attn/".
+/// `at`: e.g. "model/layers/0/self_attn/".
 void declare_attention(const deck::Model& model, const std::string& at, Declaration& d);
 std::vector<Divided> divided_of_attention(const deck::Model& model);
 
-/// The attention mask of a pass, and where its rows stand.
+/// Attention mask of a pass and positions of its rows.
 struct Mask {
   Sequences sequences;
   ops::Pattern pattern;
@@ -32,7 +32,7 @@ class Attention {
     Linear<T> qkv, output;   // ((H + 2K) E, D), (D, H E)
     Gain<T> norm_q, norm_k;  // (E), empty without q/k norm
   };
-  /// Of forward, for backward. Beside it backward needs x.
+  /// Kept by forward for backward, which also needs x.
   struct Saved {
     Matrix<T> qkv;               // (N, (H + 2K) E), normed and rotated
     Matrix<T> q_saved, k_saved;  // (N, H E), (N, K E), before q/k norm; or empty
@@ -40,17 +40,17 @@ class Attention {
     Matrix<T> result;            // (N, H E)
     Matrix<A> lse;               // (B H, T)
   };
-  /// From products to `result` of the saved: attend(), or a generator's way over its cache.
+  /// Computes `result` from `qkv`: attend(), or a generator's attention over its cache.
   using Attend = std::function<void(const Parameters&, const Saved&)>;
 
   Attention(const deck::Model& model, const Share& share, const Common<T>& common);
   static Parameters bind(const Binder<T>& binder, const std::string& at);
   Saved request(Arena& arena, const std::string& label, const Sequences& sequences) const;
   Saved narrow(const Saved& whole, const Sequences& sequences) const;
-  /// Workspace of backward; what is carved may be overwritten between backwards.
+  /// Workspace of backward; carved buffers may be overwritten between backward calls.
   void request_workspace(Arena& arena, const Sequences& sequences);
   void carve_workspace(detail::Carver<T>& carver, const Sequences& sequences);
-  /// Fills the rotary table. Once, after the arena allocates.
+  /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) const;
   /// `positions`: rows of the rotary table.
   void request_table(Arena& arena, std::size_t positions);
@@ -59,16 +59,16 @@ class Attention {
   /// From x (N, D).
   void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
                const Attend& attend, const Residual<T>& residual) const;
-  /// Norm of heads, rotation and attention within the pass.
+  /// Head norms, rotation and attention within the pass.
   void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
-  /// Norm of heads and rotation to the rows' positions alone.
+  /// Only head norms and rotation to the rows' positions.
   void place_heads(const ops::Context&, const Parameters&, const Saved&, const Sequences&,
                    const ops::Positions&) const;
   /// dx (N, D), which may be x, from the branch's gradient (N, D).
   void backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
                 const Mask&, Matrix<const T> dbranch, Matrix<T> dx) const;
 
-  /// Norm and rotation, for operations that do them on the way into a cache.
+  /// Norm and rotation, for operations that fuse them into the store to a cache.
   ops::HeadStage<T> head_stage(const Parameters& p) const {
     return {p.norm_q.gain, p.norm_k.gain, eps_, rotary_};
   }

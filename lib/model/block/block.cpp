@@ -118,7 +118,7 @@ template <class T>
 void Block<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                         const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
                         Matrix<T> dstream) const {
-  // Each gradient takes the place of an activation that has served.
+  // Gradients overwrite activations that are no longer needed.
   const auto branch = [&](const ops::DropoutKey& key) {
     return branch_gradient<T>(context, common_, dstream, key);
   };

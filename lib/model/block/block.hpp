@@ -1,9 +1,9 @@
 /// A pre-norm block of the transformer: x += attention(norm(x)); x += feed_forward(norm(x)), where
-/// the feed-forward half is an MLP or a mixture of experts. Dropout stands where GPT-2 has residual
-/// dropout: on each branch before it is added.
+/// the feed-forward half is an MLP or a mixture of experts. Dropout is GPT-2's residual dropout: on
+/// each branch before it is added.
 ///
-/// One Block serves all layers: it holds settings and workspace; a layer's parameters and what a
-/// place keeps for backward are passed to it.
+/// One Block serves all layers: it holds settings and workspace; parameters and saved activations
+/// are passed in.
 #pragma once
 #include "model/block/attention.hpp"
 #include "model/block/experts.hpp"
@@ -14,11 +14,11 @@ namespace tern::model {
 
 /// "model/layers/LAYER/".
 std::string block_name(std::int64_t layer);
-/// At block_name().
+/// `at`: block_name().
 void declare_block(const deck::Model& model, const std::string& at, Declaration& d);
 std::vector<Divided> divided_of_block(const deck::Model& model);
 
-/// Keys of the dropout of the two branches.
+/// Dropout keys of the two branches.
 struct BlockDropout {
   ops::DropoutKey attention, feed_forward;
 };
@@ -36,10 +36,10 @@ class Block {
     typename Mlp<T>::Parameters mlp;  // one of the two, the other is empty
     typename Experts<T>::Parameters experts;
   };
-  /// What forward keeps for backward; views of the arena. With recompute = 'block' all layers share
-  /// one of these and keep `input` alone. In evaluation all share one, `input` and `middle` are the
-  /// same view, and so are the two normed ones. Backward writes gradients over what it no longer
-  /// needs, so each forward serves one backward.
+  /// Kept by forward for backward; views of the arena. With recompute = 'block' all layers share
+  /// one Saved and keep only their `input`. In evaluation all share one, `input` and `middle` are
+  /// the same view, and so are the two normed ones. Backward overwrites what it no longer needs
+  /// with gradients, so each forward serves one backward.
   struct Saved {
     Matrix<T> input;                // (N, D) residual stream entering the block
     Matrix<T> normed_attention;     // (N, D)
@@ -53,19 +53,19 @@ class Block {
 
   Block(const deck::Model& model, const Share& share, const Common<T>& common);
   Parameters bind(const Binder<T>& binder, const std::string& at) const;
-  /// Everything but `input`; in evaluation but `middle`, too.
+  /// Everything except `input` and, in evaluation, `middle`.
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The same buffers for fewer rows.
   Saved narrow(const Saved& whole, const Sequences&) const;
-  /// Workspace shared by all places of a pass, `places` of them.
+  /// Workspace shared by the `places` places of a pass.
   void request_workspace(Arena& arena, const Sequences&, std::size_t places, bool training);
-  /// The linear maps of a block, for workspace in 8 bits; empty for what never is.
+  /// Linear maps of a block, to size the fp8 workspace.
   std::vector<MapShape> maps() const;
 
-  /// From `input` of the saved to `output`; without `output` only as far as backward needs it.
+  /// From `input` of Saved to `output`; if that is empty, only as far as backward needs.
   void forward(const ops::Context&, const Parameters&, const Saved&, const Attend&,
                const BlockDropout&, Matrix<T> output) const;
-  /// dstream (N, D): from the gradient of the block's output to that of its input. balanced: see
+  /// dstream (N, D): in, gradient of the block's output; out, of its input. balanced: see
   /// Experts::backward.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                 const BlockDropout&, Vector<const A> balanced, Matrix<T> dstream) const;

@@ -1,5 +1,4 @@
-/// Means that the parts of all blocks share: links to other ranks, the precision of products, and
-/// workspace.
+/// Shared by the parts of all blocks: links to other ranks, precision of products, workspace.
 #pragma once
 #include "model/detail/binder.hpp"
 #include "model/detail/links.hpp"
@@ -22,37 +21,37 @@ struct Common {
   using A = Accumulate<T>;
 
   detail::Links<T> links;
-  ops::Fp8Workspace<T> fp8;  // empty: linear maps are multiplied in T
+  ops::Fp8Workspace<T> fp8;  // empty: linear maps in T
   Matrix<T> branch;          // (N, D), only with dropout or several tensor ranks
-  Vector<A> partial;         // of norms' backward, in training
+  Vector<A> partial;         // partial sums of norms' backward, in training
 
   Common(const Share& share, bool training) : links(share, training) {}
 
-  /// y = map(x), or added to it.
+  /// y = map(x) or y += map(x).
   void multiply(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<T> y,
                 ops::Write = ops::Write::overwrite) const;
   /// to = added + map(x); `added` may be `to`, or empty.
   void multiply_add(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<const T> added,
                     Matrix<T> to) const;
-  /// From dy to dx, which may be x; the gradients of weight and bias are added to.
+  /// dx, which may be x, from dy; accumulates the gradients of weight and bias.
   void multiply_backward(const ops::Context&, const Linear<T>&, Matrix<const T> dy,
                          Matrix<const T> x, Matrix<T> dx) const;
 };
 
-/// Where a branch goes: to = from + dropout(branch).
+/// Adds a branch to the stream: to = from + dropout(branch).
 template <class T>
 struct Residual {
   Matrix<const T> from;  // (N, D)
-  Matrix<T> to;          // (N, D), may be `from`; empty: the sum is not wanted
+  Matrix<T> to;          // (N, D), may be `from`; empty: the branch is not computed
   ops::DropoutKey dropout;
 
-  /// branch(added, to) makes to = added + what this rank has of the branch, where `added` may be
-  /// `to`, or empty. Tensor ranks' parts are added up.
+  /// branch(added, to) computes to = added + this rank's part of the branch; `added` may be `to`,
+  /// or empty. Parts are summed over tensor ranks.
   template <class Branch>
   void add(const ops::Context& context, const Common<T>& common, const Branch& branch) const;
 };
 
-/// The gradient of a branch (N, D), from that of the stream it was added to.
+/// Gradient of a branch (N, D) from that of the stream it was added to.
 template <class T>
 Matrix<const T> branch_gradient(const ops::Context&, const Common<T>&, Matrix<const T> dstream,
                                 const ops::DropoutKey& dropout);

@@ -149,7 +149,7 @@ void Experts<T>::backward(const ops::Context& context, const Parameters& p, cons
   ops::linear_backward_input<T>(context, logits_, p.router.weight, dx, ops::Write::add);
 }
 
-// ---- how evenly they are used ----
+// ---- load balance ----
 
 template <class T>
 void Experts<T>::tally(const ops::Context& context, const Saved& s, std::size_t place) const {

@@ -6,7 +6,7 @@
 namespace tern::model {
 namespace {
 
-/// Modules whose results, side by side, the activation takes.
+/// Modules whose outputs, side by side, the activation reads.
 std::vector<std::string> entries(Activation activation, const std::string& at) {
   if (gated(activation)) return {at + "gate_proj", at + "up_proj"};
   return {at + "up_proj"};

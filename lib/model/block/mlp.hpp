@@ -1,5 +1,5 @@
-/// The dense feed-forward half of a block: up projection, of a gated activation fused with the
-/// gate's; activation; down projection.
+/// Dense feed-forward half of a block: up projection, fused with the gate's if gated; activation;
+/// down projection.
 ///
 /// Tensor ranks hold rows of gate and up and columns of down (share.hpp).
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace tern::model {
 
-/// At "model/layers/0/mlp/".
+/// `at`: e.g. "model/layers/0/mlp/".
 void declare_mlp(const deck::Model& model, const std::string& at, Declaration& d);
 std::vector<Divided> divided_of_mlp(const deck::Model& model);
 
@@ -19,7 +19,7 @@ class Mlp {
   struct Parameters {
     Linear<T> up, down;  // (2F or F, D), (D, F)
   };
-  /// Of forward, for backward, which writes over it. Beside it backward needs x.
+  /// Kept by forward for backward, which overwrites it and also needs x.
   struct Saved {
     Matrix<T> up;         // (N, 2F) = [gate | up], or (N, F)
     Matrix<T> activated;  // (N, F)

@@ -1,4 +1,4 @@
-/// A norm of rows: RMSNorm or LayerNorm, by the deck. Before each half of a block, and before the
+/// Row norm, RMSNorm or LayerNorm as the deck says, before each half of a block and before the
 /// head.
 #pragma once
 #include "model/block/common.hpp"
@@ -6,7 +6,7 @@
 
 namespace tern::model {
 
-/// Gain, and of a LayerNorm a bias, of the norm at "model/norm".
+/// Gain and, for LayerNorm, bias of the norm `at`, e.g. "model/norm".
 void declare_norm(const deck::Model& model, const std::string& at, Declaration& d);
 
 template <class T>
@@ -14,7 +14,7 @@ class Norm {
   using A = Accumulate<T>;
 
  public:
-  /// Of forward, for backward. Beside it backward needs x.
+  /// Kept by forward for backward, which also needs x.
   struct Saved {
     Vector<A> mean, rstd;  // (N); mean empty for rmsnorm
   };
@@ -26,8 +26,8 @@ class Norm {
   /// y (N, D) from x (N, D).
   void forward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
                Matrix<T> y) const;
-  /// dx (N, D), overwritten or added to, from dy (N, D); the gradients of gain and bias are added
-  /// to.
+  /// dx (N, D), overwritten or added to, from dy (N, D); accumulates the gradients of gain and
+  /// bias.
   void backward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
                 Matrix<const T> dy, Matrix<T> dx, ops::Write) const;
 

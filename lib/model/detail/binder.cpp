@@ -6,7 +6,7 @@
 namespace tern::model::detail {
 namespace {
 
-/// Elements of the named parameters, which must follow each other without a gap.
+/// Elements of the named parameters, which must be contiguous.
 std::size_t adjacent_count(const ParameterTree& tree, const std::vector<std::string>& modules,
                            const char* kind) {
   std::size_t count = 0;

@@ -16,11 +16,11 @@ struct Linear {
   Vector<Accumulate<T>> dbias;    // (O)
 };
 
-/// The same map of each expert, without biases.
+/// One map per expert, without biases.
 template <class T>
 struct GroupedLinear {
   ops::Grouped<const T> weight;         // (O, I) each
-  ops::Grouped<Accumulate<T>> dweight;  // empty where there are no gradients
+  ops::Grouped<Accumulate<T>> dweight;  // empty without gradients
 };
 
 template <class T>
@@ -29,22 +29,22 @@ struct Gain {
   Vector<Accumulate<T>> dgain, dbias;  // (D)
 };
 
-/// Cuts views out of the spans. A view of something the tree lacks is empty.
+/// Cuts views out of the spans. Views of a gain or bias that the tree lacks are empty.
 template <class T>
 class Binder {
  public:
   Binder(const ParameterTree& tree, const Parameters<T>& parameters)
       : tree_(tree), parameters_(parameters) {}
 
-  /// The map made of the named modules ("model/layers/0/self_attn/q_proj"), which lie side by side.
+  /// The map fused from the named modules ("model/layers/0/self_attn/q_proj"), which are adjacent.
   Linear<T> linear(const std::vector<std::string>& modules) const;
-  /// A map whose results are added up over tensor ranks: the first one adds the bias.
+  /// A map whose outputs are summed over tensor ranks; only the first one has the bias.
   Linear<T> summed(const std::string& module) const;
-  /// The maps of all experts at AT/0/, AT/1/, ..., each made of the named modules.
+  /// The maps of all experts at AT/0/, AT/1/, ..., each fused from the named modules.
   GroupedLinear<T> grouped(const std::string& at, std::size_t experts,
                            const std::vector<std::string>& modules) const;
   Gain<T> gain(const std::string& module) const;
-  /// A parameter by its whole name, and its gradient.
+  /// A parameter by its full name, and its gradient.
   std::pair<Vector<const T>, Vector<Accumulate<T>>> vector(const std::string& name) const;
 
  private:

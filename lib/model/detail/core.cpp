@@ -16,7 +16,7 @@ void Core<T>::prepare(const ops::Context& context) const {
   block.attention.prepare(context);
 }
 
-// ---- what a pass keeps ----
+// ---- buffers of a pass ----
 
 template <class T>
 typename Block<T>::Saved Core<T>::saved(std::size_t slot, std::size_t place,
@@ -35,7 +35,7 @@ Matrix<T> Core<T>::output_of(std::size_t slot, std::size_t place, const Sequence
   return inputs_[at(slot, next)];
 }
 
-/// In evaluation passes share the blocks' buffers, but for the states of several passes, which
+/// In evaluation passes share the blocks' buffers, except the states of several passes, which
 /// outlive a pass.
 template <class T>
 typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t pass,
@@ -87,8 +87,7 @@ Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, 
   };
   Matrix<const T> result;
   for (std::size_t pass = 0; pass <= last; ++pass) {
-    // The states of the step before stand where its passes left them, and are read before this
-    // step's passes overwrite them.
+    // The previous step's states are read in place, before this step's passes overwrite them.
     if (recursion.recursive())
       recursion.enter(context, step, pass, finished(last), finished(pass > 0 ? pass - 1 : last - 1),
                       saved(slot, pass * layers(), of).input);

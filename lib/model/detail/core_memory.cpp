@@ -1,4 +1,4 @@
-// What a transformer is made of, and requests from the arena.
+// Construction of a transformer and its requests from the arena.
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -63,7 +63,7 @@ void Core<T>::allocate_training(Arena& arena) {
   }
 }
 
-/// All passes and layers share one state.
+/// All passes and layers share one Saved.
 template <class T>
 void Core<T>::allocate_evaluation(Arena& arena) {
   const auto stream = [&](const char* name) {
@@ -76,8 +76,7 @@ void Core<T>::allocate_evaluation(Arena& arena) {
   answer_ = stream("answer");
 }
 
-/// The head's chunk of logits and the blocks' gradients are never alive together: one piece of
-/// memory.
+/// The head's chunk of logits and the blocks' gradients are never live together: they share memory.
 template <class T>
 void Core<T>::carve_workspace(Arena& arena) {
   const std::size_t N = sequences().rows();
@@ -99,7 +98,7 @@ void Core<T>::carve_workspace(Arena& arena) {
   }
 }
 
-/// Elements that the largest of the maps needs to be multiplied in 8 bits.
+/// Elements of fp8 workspace for the largest map.
 template <class T>
 std::size_t fp8_elements(const std::vector<MapShape>& maps, std::size_t rows, bool training) {
   std::size_t most = 0;

@@ -1,5 +1,5 @@
-/// Embeddings: of tokens, and by the deck of learned positions and of levels. On the first stage;
-/// tensor ranks hold rows of the tokens' and give their parts of the sum.
+/// Embeddings of tokens and, as the deck says, of learned positions and levels. On the first stage;
+/// tensor ranks hold rows of the token table, and their parts are summed.
 #pragma once
 #include "model/declaration.hpp"
 #include "model/detail/binder.hpp"
@@ -13,15 +13,14 @@ Declaration declare_embedding(const deck::Model& model);
 template <class T>
 struct Embedding {
   Linear<T> tokens, positions, levels;  // (W, D), (context, D), (levels, D) or empty
-  std::size_t first = 0;                // of the W tokens that are here
+  std::size_t first = 0;                // first of this rank's W tokens
 
   static Embedding bind(const deck::Model&, const Binder<T>&, const Share&);
 
-  /// to (n, D) from n tokens; a sequence has `period` of them, and the first of each stands at
-  /// position `at`.
+  /// to (n, D) from n tokens, in sequences of `period` tokens that start at position `at`.
   void forward(const ops::Context&, const Links<T>&, Vector<const std::int32_t> tokens,
                std::size_t period, int at, Vector<const std::int32_t> levels, Matrix<T> to) const;
-  /// Adds to the gradients; dstream (N, D), of sequences of `period` rows.
+  /// Accumulates gradients from dstream (N, D), sequences of `period` rows.
   void backward(const ops::Context&, const Links<T>&, const Rows& rows, std::size_t period,
                 Matrix<const T> dstream) const;
 };

@@ -1,6 +1,6 @@
-/// The head of a transformer: logits and losses from finished rows, in chunks of rows. Where
-/// tensor ranks divide the vocabulary, each has its columns of the logits, and the ranks tell each
-/// other four numbers a row (ops/vocabulary.hpp); of a pipeline the last stage alone computes.
+/// Head of a transformer: logits and losses from finished rows, in chunks of rows. If tensor ranks
+/// divide the vocabulary, each has its columns of the logits, and ranks exchange four numbers per
+/// row (ops/vocabulary.hpp). In a pipeline only the last stage computes.
 #pragma once
 #include "model/declaration.hpp"
 #include "model/detail/binder.hpp"
@@ -9,7 +9,7 @@
 
 namespace tern::model::detail {
 
-/// Final norm and head; tied embeddings have declared the latter.
+/// Final norm and head; a tied head is declared by the embedding.
 Declaration declare_head(const deck::Model& model);
 
 template <class T>
@@ -17,14 +17,14 @@ struct Head {
   using A = Accumulate<T>;
 
   static Linear<T> bind(const deck::Model&, const Binder<T>&);
-  /// Where tensor ranks bring the parts of a chunk of `rows` logits together.
+  /// Buffers in which tensor ranks combine a chunk of `rows` logits.
   void request_exchange(Arena&, std::size_t rows, std::size_t ranks, std::size_t vocabulary,
                         bool training);
 
-  Linear<T> map;       // (W, D), of another stage than the last empty
-  std::size_t first;   // of the W tokens that are here
+  Linear<T> map;       // (W, D), empty except on the last stage
+  std::size_t first;   // first of this rank's W tokens
   Matrix<T> logits;    // (C, W)
-  Tensor3<A> figures;  // (ranks, C, row_figures), where the vocabulary is divided
+  Tensor3<A> figures;  // (ranks, C, row_figures), if the vocabulary is divided
   Vector<A> lse;       // (C), likewise
   Vector<T> gathered;  // (ranks x C x W) in evaluation, likewise
 
@@ -33,11 +33,11 @@ struct Head {
   /// As ops::head_loss_forward. Every rank of the replica gets losses and best.
   void loss(const ops::Context&, const Links<T>&, const ops::HeadOptions&, Matrix<const T> x,
             Vector<const std::int32_t> targets, Vector<A> losses, Vector<std::int32_t> best) const;
-  /// As ops::head_loss_backward; on the last stage. dx is the sum of all ranks' parts.
+  /// As ops::head_loss_backward; on the last stage. dx is summed over tensor ranks.
   void loss_backward(const ops::Context&, const Links<T>&, const ops::HeadOptions&,
                      Matrix<const T> x, Vector<const std::int32_t> targets, Vector<const A> weights,
                      Vector<A> losses, Matrix<T> dx) const;
-  /// result (M, V) of rows (M, D): on all ranks of the replica, all alike.
+  /// result (M, V) of rows (M, D), the same on all ranks of the replica.
   void logits_of(const ops::Context&, const Links<T>&, Matrix<const T> rows,
                  Matrix<T> result) const;
 

@@ -5,7 +5,7 @@
 namespace tern::model::detail {
 namespace {
 
-/// MPI reads the memory at once; NCCL waits its turn in the stream.
+/// MPI reads memory immediately; NCCL is ordered by the stream.
 void before_exchange(const ops::Context& context) {
 #if !defined(KOKKOS_ENABLE_CUDA)
   context.fence("before MPI");

@@ -1,4 +1,4 @@
-/// What a transformer exchanges with the ranks that hold the rest of its model.
+/// Exchange of a transformer with the ranks that hold the rest of its model.
 #pragma once
 #include "memory/views.hpp"
 #include "model/share.hpp"
@@ -9,8 +9,8 @@ namespace tern::model::detail {
 template <class T>
 class Links {
  public:
-  /// `training`: what is sent may wait, see send(). Throws InternalError for a share of a model
-  /// without a mesh, once something must be exchanged.
+  /// `training`: sends are deferred, see below. The first exchange throws InternalError if a share
+  /// of a model has no mesh.
   Links(const Share& share, bool training) : share_(share), training_(training) {}
 
   const Share& share() const { return share_; }
@@ -18,19 +18,19 @@ class Links {
   /// Sums over tensor ranks, in place. V is T or Accumulate<T>.
   template <class V>
   void sum(const ops::Context&, Matrix<V> values) const;
-  /// Gives every tensor rank all parts: rank r has written the r-th of `values`.
+  /// All-gather over tensor ranks: rank r has written the r-th part of `values`.
   void gather(const ops::Context&, void* values, std::size_t bytes_of_part) const;
 
-  // Between stages. In training a message is sent with the next one that is received, for two
-  // neighbours may have something for each other, and neither must wait for the other to listen
-  // first (schedule of Narayanan et al. 2021, section 2.2). It must not be overwritten until then.
+  // Between stages. In training a message is sent together with the next receive: two neighbours
+  // may have messages for each other, and neither may wait for the other to receive first (schedule
+  // of Narayanan et al. 2021, section 2.2). It must not be overwritten until then.
   void to_next(const ops::Context& context, Matrix<T> values) const;
   void to_previous(const ops::Context& context, Matrix<T> values) const;
   void from_next(const ops::Context& context, Matrix<T> values) const;
   void from_previous(const ops::Context& context, Matrix<T> values) const;
-  /// Sends what still waits.
+  /// Sends the deferred message, if any.
   void settle(const ops::Context& context) const;
-  /// Gives all stages what the last one has.
+  /// Broadcast from the last stage.
   void from_last(const ops::Context& context, void* values, std::size_t bytes) const;
 
  private:
@@ -41,7 +41,7 @@ class Links {
 
   Share share_;
   bool training_;
-  mutable Message waiting_;  // on its way: no part of what a transformer is
+  mutable Message waiting_;  // deferred; not logical state
 };
 
 }  // namespace tern::model::detail

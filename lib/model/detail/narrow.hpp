@@ -1,4 +1,4 @@
-/// Buffers of the arena, narrowed to the rows of a pass, or cut out of a common piece of memory.
+/// Arena buffers narrowed to the rows of a pass, or carved from a common allocation.
 #pragma once
 #include "memory/arena.hpp"
 
@@ -14,7 +14,7 @@ V narrow_rows(const V& view, std::size_t rows) {
     return V(view.data(), rows, view.extent(1));
 }
 
-/// Cuts matrices one after another out of a piece of memory; with none, counts.
+/// Carves consecutive matrices from `data`; if that is null, only counts.
 template <class T>
 struct Carver {
   T* data = nullptr;

@@ -17,7 +17,7 @@ constexpr const char* latent_name = "model/initial_latent";
 Declaration declare_recursion(const deck::Model& m) {
   Declaration d(Stages::all);
   if (m.inner_steps == 0) return d;
-  // They begin as a token's embedding does, to which they are added.
+  // Initialized like token embeddings, to which they are added.
   for (const char* state : {answer_name, latent_name})
     d.add({state, {static_cast<std::size_t>(m.hidden)}, initial_embedding(m)});
   return d;
@@ -64,7 +64,7 @@ template <class T>
 void Recursion<T>::backward(const ops::Context& context, std::size_t step, std::size_t pass,
                             Matrix<const T> gradient) const {
   if (!recursive()) return;
-  // The gradient of a pass's entry is that of each of its terms; z's goes on to the pass before.
+  // The gradient of a pass's input is that of each of its terms; z's continues to the pass before.
   if (pass + 1 < passes_) ops::add<T>(context, gradient, dx_);
   if (step > 0) return;
   ops::column_sums<T>(context, gradient, answer_.gradient);

@@ -1,14 +1,14 @@
 /// Recursive use of a transformer's blocks (after TRM, Jolicoeur-Martineau, arXiv 2510.04871, on a
-/// causal model). f is the stack of blocks with the final norm, so that what it gives has the scale
-/// of what it is given again. Over x, the embedded tokens, stand two states, each (N, D): the
-/// answer y, of which the head makes logits, and the latent z. One step of n = &model inner_steps:
+/// causal model). f is the stack of blocks with the final norm, so that its output has the scale of
+/// its input. Two states (N, D) accompany x, the embedded tokens: the answer y, from which the head
+/// computes logits, and the latent z. One step of n = &model inner_steps:
 ///
 ///   n times z <- f(x + y + z), then y <- f(y + z)
 ///
-/// The first step starts from learned vectors, the same for all tokens. A gradient reaches back to
-/// the beginning of its own step, where y and z count as constants (but for the learned vectors),
-/// and to x. So each step's backward follows its forward at once, and the memory is that of one
-/// step. With n = 0 a step is the plain transformer, y = f(x), and there is one.
+/// The first step starts from learned vectors, the same for all tokens. Gradients flow back to x
+/// and to the beginning of their own step, where y and z are constants (except the learned
+/// vectors). So each step's backward directly follows its forward, with the memory of one step.
+/// With n = 0 there is one step, the plain transformer y = f(x).
 #pragma once
 #include "model/declaration.hpp"
 #include "model/detail/binder.hpp"
@@ -16,14 +16,14 @@
 
 namespace tern::model {
 
-/// Passes of the stack in one step.
+/// Passes over the blocks per step.
 std::size_t passes_of(const deck::Model& model);
 
 namespace detail {
 
 Declaration declare_recursion(const deck::Model& model);
 
-/// The states between passes; of a model that is not recursive empty.
+/// States between passes; empty unless recursive.
 template <class T>
 class Recursion {
   using A = Accumulate<T>;
@@ -37,14 +37,14 @@ class Recursion {
 
   /// Keeps the embedded rows x (N, D), before the first step.
   void begin(const ops::Context&, Matrix<const T> embedded) const;
-  /// to (N, D): what enters a pass of a step. y and z (N, D): the states that the passes before
-  /// left, which are not read where the step starts from the learned vectors.
+  /// to (N, D): input of a pass. y and z (N, D): states left by the previous passes, not read where
+  /// the step starts from the learned vectors.
   void enter(const ops::Context&, std::size_t step, std::size_t pass, Matrix<const T> y,
              Matrix<const T> z, Matrix<T> to) const;
-  /// From the gradient (N, D) of what entered a pass: its shares of x and of the learned vectors.
+  /// Accumulates the gradients of x and of the learned vectors from that of a pass's input (N, D).
   void backward(const ops::Context&, std::size_t step, std::size_t pass,
                 Matrix<const T> gradient) const;
-  /// The gradient (N, D) of x, after all steps.
+  /// Gradient (N, D) of x, after all steps.
   void end(const ops::Context&, Matrix<T> gradient) const;
 
  private:
