@@ -12,22 +12,22 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-/// Blocks up to this size are made clean in the next block's first pass, which saves one pass a
-/// block and takes room for both; for larger ones it would save little.
+/// Blocks up to this size are stored in the next block's first pass, which saves one pass per block
+/// but needs rows for both; for larger blocks it would save little.
 constexpr std::size_t joined_block = 32;
 
 std::size_t pass_rows(std::size_t batch, std::size_t max_tokens, std::size_t largest_block) {
   return std::max(max_tokens, batch * (largest_block + std::min(largest_block, joined_block)));
 }
 
-/// Rows of logits that tokens are drawn from at a time.
+/// Rows of logits per chunk of drawn tokens.
 std::size_t chunk_rows(std::size_t drawn, std::size_t vocabulary, std::size_t element_bytes) {
   constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
   constexpr std::size_t most = 1024;
   return std::min(most, model::head_chunk_rows(drawn, vocabulary, element_bytes, host));
 }
 
-/// The host values must outlive the copy: until the next fence.
+/// `from` must outlive the copy: until the next fence.
 template <class V>
 Vector<const V> upload(const ops::Context& context, const Vector<V>& to,
                        const std::vector<V>& from) {
@@ -71,7 +71,7 @@ BlockSampler<T>::BlockSampler(const deck::Model& model, const model::ParameterTr
   logits_ = arena.matrix<T>("drawn logits", Term::workspace, chunk, size_.V);
 }
 
-// ---- what is asked for ----
+// ---- checks of the request ----
 
 template <class T>
 void BlockSampler<T>::check(const std::vector<LevelRule>& levels,
@@ -156,7 +156,7 @@ void BlockSampler<T>::sample_level(const ops::Context& context, const LevelRule&
     denoise(context, bring_forward(context, at), std::min(block, rule.tokens - at), rule, options);
 }
 
-/// Moves the sequences whose level goes on at `at` to the first slots; returns how many they are.
+/// Moves the sequences whose level continues at `at` to the first slots; returns their number.
 template <class T>
 std::size_t BlockSampler<T>::bring_forward(const ops::Context& context, std::size_t at) {
   std::size_t active = 0;
@@ -213,8 +213,8 @@ std::size_t BlockSampler<T>::most_pending(std::size_t first, std::size_t last) c
   return most;
 }
 
-/// Rows of the sequences in slots [first, last): the clean tokens that are not in the cache, and
-/// the current block, unless nothing of it is unmasked now.
+/// Rows of the sequences in slots [first, last): clean tokens that are not in the cache, and the
+/// current block, unless this pass unmasks none of it.
 template <class T>
 detail::PassRows BlockSampler<T>::rows_of(std::size_t first, std::size_t last, const Block& block) {
   detail::PassRows rows(first, last - first, block.row + block.tokens, max_tokens_);
@@ -232,7 +232,7 @@ detail::PassRows BlockSampler<T>::rows_of(std::size_t first, std::size_t last, c
 
 // ---- one pass ----
 
-/// The finished rows. Waiting for the device is left to the caller.
+/// Returns the finished rows. The caller waits for the device.
 template <class T>
 Matrix<const T> BlockSampler<T>::run(const ops::Context& context, const detail::PassRows& rows) {
   const std::size_t S = rows.sequences(), R = rows.rows(), N = rows.count(), H = size_.H,
@@ -265,7 +265,7 @@ Matrix<const T> BlockSampler<T>::run(const ops::Context& context, const detail::
       {{part(0), R, 0, levels_ > 0 ? part(rows.levels_at) : Vector<const std::int32_t>()}}, attend);
 }
 
-/// Unmasks what the block's pass unmasks.
+/// Unmasks the tokens of the block's pass.
 template <class T>
 void BlockSampler<T>::draw(const ops::Context& context, Matrix<const T> finished,
                            std::size_t active, const Block& block, const BlockSampling& options) {
@@ -293,7 +293,7 @@ void BlockSampler<T>::draw(const ops::Context& context, Matrix<const T> finished
   }
 }
 
-/// One token from each of some finished rows, in chunks of logits.
+/// Draws one token from each of some finished rows, in chunks of logits.
 template <class T>
 Tokens BlockSampler<T>::draw_rows(const ops::Context& context, Matrix<const T> finished,
                                   Tokens rows, const Tokens& requests,

@@ -1,18 +1,18 @@
 /// Sampling of block diffusion (BD3-LM; Arriola et al., arXiv 2503.09573, algorithm 2) and of HDP:
-/// level by level, block by block, with a cache of the finished tokens' keys and values.
+/// level by level, block by block, with a key-value cache of finished tokens.
 ///
 /// A sequence is laid out as in training (objective/detail/block_rows.hpp): a clean prefix, which
-/// sees itself, then the levels in blocks; position numbers run on over all of them. A block starts
-/// as mask tokens. Each pass runs its tokens over the finished ones before it and themselves, and
-/// unmasks some; masks are never drawn, and what is unmasked stays (SUBS). The finished block's own
-/// keys and values are made by the next block's first pass.
+/// attends to itself, then the levels in blocks; positions count through all of them. A block
+/// starts as mask tokens. Each pass runs the block's tokens, which attend to the finished ones and
+/// each other, and unmasks some; masks are never drawn, and unmasked tokens stay (SUBS). The next
+/// block's first pass computes the finished block's keys and values.
 ///
-/// Which tokens a pass unmasks is settled by random numbers alone, so passes that would unmask none
-/// are never run. `ddpm`: `steps` steps, t from 1 to 0 in equal parts; a token masked at t stays
-/// masked at s with probability s / t, so each one is unmasked in any of the steps with equal
-/// probability. `first_hitting` (Zheng et al., arXiv 2409.02908): one token a pass, in a random
-/// order; the times t u^(1/masked) do not enter the model. ddpm of many steps comes to the same, of
-/// few it is faster and coarser.
+/// Only random numbers determine which tokens a pass unmasks, so passes that would unmask none are
+/// never run. `ddpm`: `steps` steps, t from 1 to 0 in equal parts; a token masked at t stays masked
+/// at s with probability s / t, so each one is unmasked in any of the steps with equal probability.
+/// `first_hitting` (Zheng et al., arXiv 2409.02908): one token per pass, in random order; the times
+/// t u^(1/masked) do not enter the model. ddpm with many steps is equivalent, with few faster and
+/// coarser.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -28,26 +28,25 @@ namespace tern::generate {
 template <class T>
 class BlockSampler {
  public:
-  /// batch: sequences sampled together. max_tokens: of one sequence, prefix and levels. The cache
+  /// batch: sequences sampled together. max_tokens: per sequence, prefix and levels. The cache
   /// takes layers x 2 x batch x max_tokens x K E elements of the arena.
   BlockSampler(const deck::Model& model, const model::ParameterTree& tree,
                const model::Parameters<T>& parameters, std::size_t batch, std::size_t max_tokens,
                std::size_t largest_block, Arena& arena);
 
-  /// Fills what is constant. Once, after the arena allocates.
+  /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) { decoder_.prepare(context); }
 
-  /// The tokens of each level of each prompt, whole blocks, filling included: [prompt][level].
+  /// Tokens of each level of each prompt, in whole blocks including padding: [prompt][level].
   ///
-  /// prompts: clean prefixes, which may be empty; more than `batch` are worked off in batches.
+  /// prompts: clean prefixes, which may be empty; more than `batch` are processed in batches.
   /// given: empty, or [prompt][level] tokens that the level begins with. A level that they finish
-  /// (by its last end token or by its length: a plan from the data) is not sampled at all;
-  /// otherwise it is continued after them (an unconditional model's question); a mask token among
-  /// them is sampled.
+  /// (by its last end token or by its length: a plan from the data) is not sampled; otherwise it is
+  /// continued after them (an unconditional model's question); mask tokens among them are sampled.
   ///
-  /// A sequence's tokens depend on its prompt, its number, what is given, the rules and the options
-  /// alone, up to the rounding of matrix products of different heights. UserError, naming the
-  /// prompt: it is too long, its tokens are not the model's, given tokens exceed their level, or
+  /// A sequence's tokens depend only on its prompt, its number, what is given, the rules and the
+  /// options, up to rounding of matrix products of different heights. Throws UserError, naming the
+  /// prompt, if it is too long, its tokens are not the model's, given tokens exceed their level, or
   /// logits are not finite. Waits for the device after each pass.
   std::vector<std::vector<std::vector<std::int32_t>>> sample(
       const ops::Context& context, const std::vector<std::vector<std::int32_t>>& prompts,
@@ -58,7 +57,7 @@ class BlockSampler {
   /// Sequences sampled together.
   std::size_t batch() const { return batch_; }
 
-  /// Of all sample() calls: forward passes, and rows in them, padding included.
+  /// Over all sample() calls: forward passes and their rows, padding included.
   struct Work {
     std::size_t passes = 0, rows = 0;
   };
@@ -66,10 +65,10 @@ class BlockSampler {
 
  private:
   using Sequence = detail::BlockSequence;
-  /// The current block of all sequences, in a pass over them.
+  /// Current block of all sequences, in one pass over them.
   struct Block {
-    std::size_t row, tokens;  // its place among the rows of a sequence
-    std::size_t pass;         // over this block
+    std::size_t row, tokens;  // its place among a sequence's rows
+    std::size_t pass;         // pass over this block
     std::int32_t level;
   };
 
@@ -100,15 +99,15 @@ class BlockSampler {
   double scale_;
   model::Decoder<T> decoder_;
   detail::BlockCache<T> cache_;
-  std::vector<Sequence> sequences_;  // of the batch, each at its slot of the cache
+  std::vector<Sequence> sequences_;  // the batch, each at its slot of the cache
   Work work_;
 
-  Vector<std::int32_t> integers_;   // (4 N) of a pass
+  Vector<std::int32_t> integers_;   // (4 N), of a pass
   Vector<ops::KeySpans> spans_;     // (N)
   Vector<ops::SpanHull> hulls_;     // (N)
-  Vector<std::int32_t> picked_at_;  // (2 M) rows and requests of the tokens drawn
+  Vector<std::int32_t> picked_at_;  // (2 M) rows and requests of drawn tokens
   Vector<std::int32_t> drawn_;      // (M)
-  Matrix<T> picked_;                // (C, D), a chunk of the rows drawn from
+  Matrix<T> picked_;                // (C, D), a chunk of rows to draw from
   Matrix<T> logits_;                // (C, V)
 };
 

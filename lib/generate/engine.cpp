@@ -120,7 +120,7 @@ std::vector<Answer> Engine<T>::step(const ops::Context& context) {
   return scheduler_->finish(buffers_->drawn(alike));
 }
 
-/// Only learned positions need to know where each segment stands.
+/// Only learned positions need the position of each segment.
 template <class T>
 std::vector<typename model::Decoder<T>::Run> Engine<T>::runs(const detail::Pass& pass) const {
   const Vector<const std::int32_t> tokens = buffers_->tokens();
@@ -147,7 +147,7 @@ void Engine<T>::run(const ops::Context& context, const detail::Pass& pass) {
   if (!pass.drawn.empty()) draw(context, finished, pass.drawn.size());
 }
 
-/// Only the rows whose next token is drawn go through the head.
+/// Only rows whose next token is drawn go through the head.
 template <class T>
 void Engine<T>::draw(const ops::Context& context, Matrix<const T> finished, std::size_t rows) {
   const Matrix<T> picked(picked_.data(), rows, size_.D), logits(logits_.data(), rows, size_.V);

@@ -1,22 +1,21 @@
-/// Continuous batching: requests join and leave between passes. A pass of the model is a mix of
-/// decoding rows, one of each request that has its prompt behind it, and of pieces of prompts, up
-/// to prefill_tokens rows in all. Keys and values lie in pages of a common cache (Kwon et al. 2023,
-/// "Efficient memory management for large language model serving with PagedAttention"). Full pages
-/// are found again by what they hold, so a beginning that requests share is computed once. Where
-/// pages run out, the youngest request is put back and its text recomputed later.
+/// Continuous batching: requests join and leave between passes. A pass mixes decoding rows, one per
+/// request past its prompt, with prefill chunks, up to prefill_tokens rows of them. Keys and values
+/// are in pages of a shared cache (Kwon et al. 2023, "Efficient memory management for large
+/// language model serving with PagedAttention"). Full pages are found again by content, so a prefix
+/// that requests share is computed once. When pages run out, the youngest request is preempted and
+/// recomputed later.
 ///
-/// A token is drawn with (seed, request id, number of the token). In float32 (and double) every row
-/// of a pass is computed alike whatever rows are beside it, so the tokens of a request are a
-/// function of its prompt, its id and the options alone: not of the batch, the order of requests,
-/// the pieces of prompts, the prefix cache or being put back. In bf16 each kernel gives a row the
-/// same bits whatever is beside it, but for the matrix products, whose algorithm follows from the
-/// number of rows; and one row of a sequence is attended by another kernel than several, which
-/// matters to prompts cut elsewhere and to tokens that are recomputed. There texts may part where
-/// two tokens are equally likely to within rounding.
+/// A token is drawn with (seed, request id, token number). In float32 and double all kernels are
+/// batch-invariant, so a request's tokens are a function of its prompt, its id and the options
+/// only: not of the batch, the order of requests, prefill chunks, the prefix cache or preemption.
+/// In bf16 all kernels are batch-invariant except matrix products, whose algorithm depends on the
+/// number of rows; and attention uses different kernels for one and for several rows of a sequence,
+/// which matters to prompts chunked differently and to recomputed tokens. There texts may diverge
+/// where two tokens are equally likely to within rounding.
 ///
-/// All device memory is requested from the arena by the constructor. Ranks that share a model (its
-/// tensor ranks and stages) are given the same requests in the same order, then take the same steps
-/// and get the same answers; submit() is local, step() collective over the replica.
+/// The constructor requests all device memory from the arena. Ranks that share a model (tensor
+/// ranks and stages) get the same requests in the same order, take the same steps and return the
+/// same answers; submit() is local, step() collective over the replica.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -30,16 +29,16 @@
 namespace tern::generate {
 
 struct Request {
-  std::uint64_t id;  // of its own among those that are in work
+  std::uint64_t id;  // unique among the requests in work
   std::vector<std::int32_t> prompt;
-  std::size_t max_new;  // tokens after the prompt, at most
+  std::size_t max_new;  // maximum tokens after the prompt
 };
 
 enum class Ending {
-  stop,       // a stop token, or what `stopped` found
+  stop,       // a stop token, or `stopped` returned true
   length,     // max_new tokens
   refused,    // cannot be answered; `reason` says why and what to change
-  not_finite  // the model's logits are; `reason` says so
+  not_finite  // logits are not finite; `reason` says so
 };
 
 struct Answer {
@@ -49,38 +48,38 @@ struct Answer {
   std::string reason;  // empty unless refused or not_finite
 };
 
-/// How tokens are drawn, and when a text is at its end.
+/// How tokens are drawn and when a text ends.
 struct Drawing {
   ops::Sampling sampling;
   std::size_t vocabulary = 0;  // tokens at or above it (padding) are never drawn; 0: the model's
   std::vector<std::int32_t> stop_tokens;
-  /// Whether the text is at its end, called after each new token with all of them; empty: never.
-  /// For stop sequences that no token stands for.
+  /// Whether the text ends, called after each new token with all of them; empty: never. For stop
+  /// sequences that are no single token.
   std::function<bool(const std::vector<std::int32_t>& new_tokens)> stopped;
 };
 
 struct EngineOptions : Drawing {
-  std::size_t batch = 32;             // requests in work at once, at most
-  std::size_t max_model_len = 2048;   // tokens of a request, prompt included, at most
-  std::size_t prefill_tokens = 2048;  // rows of a pass that are not decoding ones, at most
-  std::size_t pages = 0;  // of the cache, of Engine::page_tokens; 0: batch x max_model_len tokens
-  bool prefix_cache = true;      // only for weights that never change
-  bool constant_weights = true;  // between steps, and no layer is gathered while one runs
-  std::size_t steps = 0;         // of a recursive model for each token
+  std::size_t batch = 32;             // maximum requests in work
+  std::size_t max_model_len = 2048;   // maximum tokens per request, prompt included
+  std::size_t prefill_tokens = 2048;  // maximum prefill rows per pass
+  std::size_t pages = 0;              // of Engine::page_tokens; 0: batch x max_model_len tokens
+  bool prefix_cache = true;           // only if weights never change
+  bool constant_weights = true;       // weights are constant between steps, no layers gathered
+  std::size_t steps = 0;              // per token, of a recursive model
 };
 
-/// Since the engine was made, but for the numbers of the present.
+/// Totals since construction, except where stated.
 struct Figures {
-  std::size_t submitted = 0, answered = 0, refused = 0;  // requests; refused: of those answered
+  std::size_t submitted = 0, answered = 0, refused = 0;  // requests; refused ones count as answered
   std::size_t waiting = 0, running = 0;                  // now
-  std::size_t prompt_tokens = 0;    // of requests that began; = computed + reused at first begin
-  std::size_t computed_tokens = 0;  // rows of prompts, recomputed ones included
+  std::size_t prompt_tokens = 0;    // of admitted requests; = computed + reused when first admitted
+  std::size_t computed_tokens = 0;  // prompt rows, recomputed ones included
   std::size_t reused_tokens = 0;    // found in the cache, recomputed ones included
-  std::size_t new_tokens = 0;       // drawn ones, stop tokens included
+  std::size_t new_tokens = 0;       // drawn, stop tokens included
   std::size_t passes = 0, put_back = 0;
-  std::size_t pages = 0;         // in all
+  std::size_t pages = 0;         // total
   std::size_t pages_in_use = 0;  // by running requests, now; shared ones once
-  std::size_t most_pages = 0;    // the largest pages_in_use so far
+  std::size_t most_pages = 0;    // maximum of pages_in_use
 };
 
 namespace detail {
@@ -94,38 +93,37 @@ class Engine {
  public:
   static constexpr std::size_t page_tokens = 16;
 
-  /// Keeps views of `parameters`, not the object. UserError for learned positions fewer than
-  /// max_model_len, and for a recursive model unless options.steps says how many it takes; each
-  /// pass of each step has keys and values of its own.
+  /// Keeps views of `parameters`, not the object. Throws UserError for fewer learned positions than
+  /// max_model_len, and for a recursive model without options.steps; each pass of each step has its
+  /// own keys and values.
   Engine(const deck::Model& model, const model::ParameterTree& tree,
          const model::Parameters<T>& parameters, const EngineOptions& options, Arena& arena);
   ~Engine();
 
-  /// Pages that batch x max_model_len tokens take: more are never used.
+  /// Pages for batch x max_model_len tokens: the maximum in use.
   static std::size_t most_pages(const EngineOptions& options);
-  /// Bytes of the arena that one page takes, in all layers of a share of a model that is not
-  /// recursive.
+  /// Bytes per page over all layers of a share of a model that is not recursive.
   static std::size_t page_bytes(const deck::Model& model, const model::Share& share = {});
 
-  /// Fills what is constant. Once, after the arena allocates.
+  /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context);
 
-  /// From now on tokens are drawn so; while no request is in work.
+  /// Sets how tokens are drawn from now on. No request may be in work.
   void draw_as(const Drawing& drawing);
 
-  /// Takes a request up; nothing is computed. One that cannot be answered is refused by the next
-  /// step(), alone: an empty prompt, a token outside the vocabulary, or more tokens, with max_new,
-  /// than max_model_len or the whole cache. Requests begin in the order of their submission.
+  /// Queues a request; computes nothing. The next step() refuses it if it cannot be answered: an
+  /// empty prompt, a token outside the vocabulary, or more tokens, with max_new, than max_model_len
+  /// or the whole cache. Requests are admitted in order of submission.
   void submit(Request request);
   /// Whether any request awaits its answer.
   bool busy() const;
-  /// One pass. Returns the requests that it finished, and those that were refused since the last.
-  /// Waits for the device once, for the new tokens.
+  /// One pass. Returns the requests that it finished and those refused since the last. Waits for
+  /// the device once, for the new tokens.
   std::vector<Answer> step(const ops::Context& context);
 
   Figures figures() const;
   std::size_t max_model_len() const { return options_.max_model_len; }
-  std::size_t vocabulary() const { return size_.V; }  // of the model
+  std::size_t vocabulary() const { return size_.V; }  // the model's
 
  private:
   void run(const ops::Context&, const detail::Pass&);
@@ -138,9 +136,9 @@ class Engine {
   bool learned_positions_;
   std::unique_ptr<detail::Scheduler> scheduler_;
   model::Decoder<T> decoder_;
-  std::vector<ops::PagedCache<T>> cache_;  // one a place of each step
-  Vector<Accumulate<T>> partial_;          // of attention
-  Matrix<T> picked_;                       // (batch, D) finished rows that are drawn from
+  std::vector<ops::PagedCache<T>> cache_;  // one per place of each step
+  Vector<Accumulate<T>> partial_;          // partial results of attention
+  Matrix<T> picked_;                       // (batch, D) finished rows to draw from
   Matrix<T> logits_;                       // (batch, V)
   std::unique_ptr<detail::PassBuffers> buffers_;
 };

@@ -1,4 +1,4 @@
-/// Keys and values of the sequences of a batch, each in its own slot.
+/// Key-value cache of a batch's sequences, one slot each.
 #pragma once
 #include "memory/arena.hpp"
 #include "ops/context.hpp"
@@ -12,8 +12,8 @@ class BlockCache {
   BlockCache(std::size_t layers, std::size_t slots, std::size_t tokens, std::size_t heads,
              std::size_t head_size, Arena& arena);
 
-  /// Stores the keys and values of a pass: `both` (N, 2 K E, with any row stride) [keys | values]
-  /// at places (N), slot * tokens + position each; -1: not stored.
+  /// Stores the keys and values of a pass: `both` (N, 2 K E, any row stride) [keys | values] at
+  /// places (N), each slot * tokens + position; -1: not stored.
   void store(const ops::Context&, std::size_t layer, const T* both, std::size_t row_stride,
              Vector<const std::int32_t> places) const;
   /// (sequences, tokens, K, E) from slot `first` on.

@@ -10,10 +10,10 @@
 namespace tern::generate::detail {
 namespace {
 
-/// ops::sample draws at step 0 of the stream; orders are drawn at this one.
+/// ops::sample draws at step 0 of the stream, orders at this one.
 constexpr std::uint64_t order_step = 1;
 
-/// One past the end token that finishes a level in which `before` of them came before; 0: none.
+/// One past the end token that finishes a level with `before` earlier ones; 0: none.
 std::size_t level_end(const std::vector<std::int32_t>& tokens, const LevelRule& rule,
                       std::int32_t end, std::size_t before) {
   if (end < 0 || rule.ends == 0) return 0;
@@ -37,7 +37,7 @@ std::vector<std::vector<std::size_t>> unmasking(const BlockSampling& options,
                                                 std::uint32_t first_id) {
   using Method = BlockSampling::Method;
   const std::uint64_t steps = options.steps > 0 ? options.steps : block.size();
-  // first_hitting: sorting by random keys shuffles. ddpm: the steps, likewise uniform.
+  // first_hitting: sorting by random keys shuffles. ddpm: uniform steps.
   std::map<std::pair<std::uint64_t, std::size_t>, std::vector<std::size_t>> passes;
   for (std::size_t p = 0; p < block.size(); ++p) {
     if (block[p] != options.mask) continue;
@@ -69,7 +69,7 @@ BlockSequence::BlockSequence(std::size_t number, std::size_t length,
   append(prefix, prefix_level);
 }
 
-/// A prefix or a block: all its tokens see each other and what stands before them.
+/// Appends a prefix or a block: its tokens attend to each other and to all before.
 void BlockSequence::append(const std::vector<std::int32_t>& tokens, std::int32_t level) {
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   levels_.resize(tokens_.size(), level);

@@ -1,4 +1,4 @@
-/// The host's side of block sampling: one sequence being sampled.
+/// Host state of block sampling: one sequence being sampled.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,33 +7,33 @@
 
 namespace tern::generate::detail {
 
-/// One token of a sequence has one number: `number` the prompt's, `place` counted from the end of
-/// the prefix, in a sample of at most `length` such places. All its random numbers are keyed by it.
+/// Random-number key of a token: `number` is the prompt's, `place` counts from the end of the
+/// prefix, in a sample of at most `length` places.
 std::uint32_t random_id(std::size_t number, std::size_t place, std::size_t length);
 
-/// The order in which the places of a block that hold the mask token are unmasked: one entry a
-/// pass. The token at place p has random_id first_id + p.
+/// Order in which the masked places of a block are unmasked: one entry per pass. The token at place
+/// p has random_id first_id + p.
 std::vector<std::vector<std::size_t>> unmasking(const BlockSampling& options,
                                                 const std::vector<std::int32_t>& block,
                                                 std::uint32_t first_id);
 
-/// Given tokens of a level: cut after the end token that finishes it, and then filled up with end
+/// Given tokens of a level, truncated after the end token that finishes it, then padded with end
 /// tokens to whole blocks.
 std::vector<std::int32_t> filled(std::vector<std::int32_t> given, const LevelRule& rule,
                                  std::int32_t end);
 
 class BlockSequence {
  public:
-  /// `length`: of all levels together, at most. prefix_level: the prefix's row of the level
+  /// `length`: maximum over all levels together. prefix_level: the prefix's row of the level
   /// embedding, or -1.
   BlockSequence(std::size_t number, std::size_t length, const std::vector<std::int32_t>& prefix,
                 std::int32_t prefix_level);
 
-  /// Starts a level; takes over the whole blocks of what is given.
+  /// Starts a level; takes the whole blocks of what is given.
   void start_level(const LevelRule& rule, const std::vector<std::int32_t>& given, std::int32_t end);
-  /// Starts the next block of `count` tokens: masks, after what is given of it.
+  /// Starts the next block of `count` tokens: what is given of it, then masks.
   void start_block(std::size_t count, const BlockSampling& options);
-  /// Adds the block to the clean tokens. After the end token that finishes the level, all are
+  /// Appends the block to the clean tokens. After the end token that finishes the level, all are
   /// end tokens.
   void finish_block(const LevelRule& rule, std::int32_t end);
 
@@ -45,15 +45,15 @@ class BlockSequence {
   }
 
   std::size_t number() const { return number_; }
-  // Clean tokens, each at the position of its index.
+  // Clean tokens, indexed by position.
   std::size_t size() const { return tokens_.size(); }
   std::int32_t token(std::size_t i) const { return tokens_[i]; }
   std::int32_t level(std::size_t i) const { return levels_[i]; }
-  std::size_t sees(std::size_t i) const { return sees_[i]; }  // the clean tokens before this
+  std::size_t sees(std::size_t i) const { return sees_[i]; }  // attends to those before this
 
   // The current block.
   std::vector<std::int32_t> block;
-  std::vector<std::vector<std::size_t>> passes;  // places that each one unmasks
+  std::vector<std::vector<std::size_t>> passes;  // places that each pass unmasks
   std::int32_t random_id_of(std::size_t place) const;
 
   std::size_t cached = 0;  // clean tokens whose keys and values are in the cache
@@ -67,7 +67,7 @@ class BlockSequence {
   std::vector<std::size_t> sees_;
   std::size_t level_begin_ = 0, ends_ = 0;
   bool level_finished_ = false;
-  std::vector<std::int32_t> given_;  // of the current level
+  std::vector<std::int32_t> given_;  // for the current level
 };
 
 }  // namespace tern::generate::detail

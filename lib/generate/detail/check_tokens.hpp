@@ -5,7 +5,7 @@
 
 namespace tern::generate::detail {
 
-/// UserError if a token of prompt `number` is not one of a model's `vocabulary`.
+/// Throws UserError if a token of prompt `number` is outside a model's `vocabulary`.
 void check_tokens(const std::vector<std::int32_t>& tokens, std::size_t number,
                   std::size_t vocabulary);
 

@@ -11,7 +11,7 @@ PagePool::PagePool(std::size_t pages, std::size_t page_tokens, bool findable)
   for (std::size_t p = pages; p-- > 0;) empty_.push_back(static_cast<std::int32_t>(p));
 }
 
-/// FNV-1a over the words, mixed once more; equality is always checked besides.
+/// FNV-1a over the words, mixed once more; matches are always compared as well.
 std::uint64_t PagePool::hash(Content before, const std::int32_t* tokens) const {
   std::uint64_t h = 0xcbf29ce484222325u ^ before;
   for (std::size_t i = 0; i < page_tokens_; ++i)
@@ -80,7 +80,7 @@ PagePool::Content PagePool::publish(std::int32_t number, Content before, const T
 }
 
 void PagePool::release(const std::vector<std::int32_t>& pages) {
-  // Ends of sequences before their beginnings, which more of them may share.
+  // Ends of sequences before their prefixes, which are more likely to be shared.
   for (auto at = pages.rbegin(); at != pages.rend(); ++at) {
     Page& page = pages_[static_cast<std::size_t>(*at)];
     TERN_REQUIRE(page.owners > 0, "page {} has no owner", *at);

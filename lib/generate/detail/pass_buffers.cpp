@@ -7,7 +7,7 @@
 namespace tern::generate::detail {
 namespace {
 
-constexpr std::size_t line = 64;  // numbers: every section begins aligned
+constexpr std::size_t line = 64;  // elements: every section begins aligned
 
 }  // namespace
 

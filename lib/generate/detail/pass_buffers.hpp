@@ -1,5 +1,5 @@
-/// How the numbers of a pass come to the device, and its drawn tokens back: one copy each way, from
-/// and to page-locked memory, at addresses that never change.
+/// Transfer of a pass's integers to the device and of its drawn tokens back: one copy each way,
+/// from and to page-locked memory, at constant addresses.
 #pragma once
 #include <array>
 
@@ -12,19 +12,19 @@ class PassBuffers {
  public:
   PassBuffers(const Scheduler::Limits& limits, std::size_t batch, Arena& arena);
 
-  /// Starts the copy. What was copied before must have arrived: wait for drawn() of each pass.
+  /// Starts the copy. The previous one must have completed: wait for drawn() after each pass.
   void upload(const ops::Context& context, const Pass& pass);
 
-  // Views of what was uploaded.
+  // Views of the uploaded values.
   ops::PagedRows rows() const;
   Vector<const std::int32_t> tokens() const { return section(token_part, rows_); }
   Vector<const std::int32_t> drawn_rows() const { return section(drawn_part, drawn_); }
   Vector<const std::int32_t> ids() const { return section(id_part, 2 * drawn_); }
   Vector<const std::int32_t> numbers() const { return section(number_part, drawn_); }
 
-  /// Where the drawn tokens go.
+  /// Where drawn tokens are written.
   Vector<std::int32_t> results() const { return Vector<std::int32_t>(results_.data(), drawn_); }
-  /// Fetches them; waits for the device.
+  /// Copies them to the host; waits for the device.
   const std::int32_t* drawn(const ops::Context& context);
 
  private:
@@ -40,7 +40,7 @@ class PassBuffers {
     segment_part,
     split_part,
     tile_part,
-    table_part,  // the last, of which only what is used is copied
+    table_part,  // last, since only its used part is copied
     parts
   };
   Vector<const std::int32_t> section(Part part, std::size_t n) const {
@@ -49,7 +49,7 @@ class PassBuffers {
   template <class V>
   void write(Part part, const std::vector<V>& values);
 
-  std::array<std::size_t, parts + 1> first_{};  // where each begins
+  std::array<std::size_t, parts + 1> first_{};  // where each part begins
   Vector<std::int32_t> device_, results_;
   Pinned host_, drawn_tokens_;
   std::size_t rows_ = 0, drawn_ = 0, singles_ = 0, segments_ = 0, splits_ = 0, tiles_ = 0,

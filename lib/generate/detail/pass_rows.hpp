@@ -1,5 +1,5 @@
-/// The rows of one pass of block sampling, on the host: neighbouring slots of the cache, the same
-/// number of rows each. A row that is never put is padding: it sees nothing and is not stored.
+/// Rows of one pass of block sampling, on the host: consecutive slots of the cache, the same number
+/// of rows each. A row that is never put is padding: it attends to nothing and is not stored.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -10,8 +10,8 @@ namespace tern::generate::detail {
 
 class PassRows {
  public:
-  /// Sequences in slots [first_slot, first_slot + sequences), `rows` rows each; a slot holds
-  /// slot_tokens.
+  /// Sequences in slots [first_slot, first_slot + sequences), `rows` rows each; slot_tokens per
+  /// slot.
   PassRows(std::size_t first_slot, std::size_t sequences, std::size_t rows, std::size_t slot_tokens)
       : first_slot_(first_slot),
         sequences_(sequences),
@@ -22,7 +22,7 @@ class PassRows {
     std::fill_n(integers_.begin() + number(places_at * count()), count(), -1);
   }
 
-  /// The token at a sequence's `position`, which sees the positions below `sees`.
+  /// The token at a sequence's `position`, which attends to the positions below `sees`.
   void put(std::size_t slot, std::size_t row, std::int32_t token, std::size_t position,
            std::int32_t level, std::size_t sees) {
     const std::size_t sequence = slot - first_slot_, n = sequence * rows_ + row;
@@ -38,13 +38,13 @@ class PassRows {
 
   std::size_t first_slot() const { return first_slot_; }
   std::size_t sequences() const { return sequences_; }
-  std::size_t rows() const { return rows_; }                               // of a sequence
+  std::size_t rows() const { return rows_; }                               // per sequence
   std::size_t count() const { return sequences_ * rows_; }                 // N
-  std::size_t keys() const { return keys_; }                               // no row sees more
+  std::size_t keys() const { return keys_; }                               // maximum attended
   const std::vector<std::int32_t>& integers() const { return integers_; }  // (4, N)
   const ops::SpanTable& table() const { return table_; }
 
-  // Which N of the integers are what: tokens are the first ones.
+  // Parts of N integers each: tokens first.
   static constexpr std::size_t positions_at = 1, places_at = 2, levels_at = 3;
 
  private:

@@ -31,8 +31,7 @@ Scheduler::Scheduler(const EngineOptions& options, std::size_t page_tokens, std:
                options.pages);
 }
 
-/// A tile begins at a multiple of tile_rows in its sequence, so a piece of r rows has at most
-/// r / tile_rows + 2.
+/// Tiles begin at multiples of tile_rows in a sequence: at most r / tile_rows + 2 for r rows.
 Scheduler::Limits Scheduler::limits(const EngineOptions& options, std::size_t page_tokens) {
   const std::size_t rows = options.batch + options.prefill_tokens;
   const std::size_t length = options.max_model_len;
@@ -87,8 +86,8 @@ void Scheduler::submit(Request request) {
 
 // ---- the rows of a pass ----
 
-/// Room for `rows` more tokens of a running sequence, if need be by putting back younger ones.
-/// False if it was itself put back.
+/// Makes room for `rows` more tokens of a running sequence, preempting younger ones if needed.
+/// Returns false if it was itself preempted.
 bool Scheduler::extend(std::size_t index, std::size_t rows) {
   Sequence& sequence = *running_[index];
   const std::size_t pages = pages_for(sequence.stored + rows);
@@ -104,8 +103,8 @@ bool Scheduler::extend(std::size_t index, std::size_t rows) {
   return true;
 }
 
-/// The youngest waits again, before all others. Its tokens stay; what the cache holds of them may
-/// be found again.
+/// Preempts the youngest request, which waits before all others. Its tokens stay; its pages may be
+/// found again.
 void Scheduler::put_back() {
   Owned sequence = std::move(running_.back());
   running_.pop_back();
@@ -118,8 +117,8 @@ void Scheduler::put_back() {
   ++figures_.put_back;
 }
 
-/// Takes the next request into work, if the cache has room for all of its tokens, and a page for
-/// each of the others. At least the last token is computed, for its logits.
+/// Admits the next request if the cache has room for all of its tokens plus one page per running
+/// request, its own included. At least the last token is computed, for its logits.
 bool Scheduler::admit() {
   if (waiting_.empty() || running_.size() >= options_.batch) return false;
   Sequence& sequence = *waiting_.front();
@@ -145,8 +144,8 @@ bool Scheduler::admit() {
   return true;
 }
 
-/// `rows` tokens of the sequence will be stored by this pass. Pages that they fill can be found at
-/// once, by requests of the same pass too: each layer stores all rows before any is attended.
+/// Schedules `rows` tokens of the sequence to be stored by this pass. Pages that they fill can be
+/// found at once, even by requests of the same pass: each layer stores all rows before attention.
 void Scheduler::schedule(Sequence& sequence, std::size_t rows) {
   const std::size_t P = pool_.page_tokens();
   scheduled_.push_back({&sequence, rows});
@@ -177,7 +176,7 @@ const Pass& Scheduler::plan() {
   return pass_;
 }
 
-/// Segments of one row first.
+/// Single-row segments come first.
 void Scheduler::lay_out() {
   pass_.clear();
   drawing_.clear();
@@ -215,9 +214,9 @@ void Scheduler::add_segment(Sequence& sequence, std::size_t rows) {
   drawing_.push_back(&sequence);
 }
 
-// ---- what it gave ----
+// ---- results of a pass ----
 
-/// Whether the request is answered with this token.
+/// Whether the request ends with this token.
 bool Scheduler::ends(Sequence& sequence, std::int32_t token, Answer& answer) const {
   const auto& stops = options_.stop_tokens;
   const auto give = [&](Ending ending) {

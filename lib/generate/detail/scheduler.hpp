@@ -1,6 +1,6 @@
-/// What each pass of the engine computes: which requests are in work, which of their tokens are
-/// rows of the pass, and in which pages they lie. All on the host, and a function of the requests
-/// and the tokens drawn alone.
+/// Scheduler of the engine's passes: which requests are in work, which of their tokens are rows of
+/// the pass, and in which pages they are. On the host only, and a function of the requests and the
+/// drawn tokens only.
 #pragma once
 #include <deque>
 #include <memory>
@@ -16,25 +16,25 @@ namespace tern::generate::detail {
 /// One request in work.
 struct Sequence {
   Request request;
-  std::vector<std::int32_t> tokens;  // prompt and new ones
-  std::size_t stored = 0;            // of them, in the cache after the pass that is planned
+  std::vector<std::int32_t> tokens;  // prompt and new tokens
+  std::size_t stored = 0;            // tokens in the cache after the planned pass
   std::vector<std::int32_t> pages;
   std::size_t published = 0;  // pages that can be found
   PagePool::Content content = 0;
-  bool begun = false;       // it has been in work before
-  bool catching_up = true;  // its prompt, or what it had when it was put back, is being computed
+  bool begun = false;       // it has been admitted before
+  bool catching_up = true;  // its prompt, or its tokens at preemption, are being computed
 
   std::size_t drawn() const { return tokens.size() - request.prompt.size(); }
 };
 
-/// The rows of a pass, as ops::PagedRows wants them.
+/// Rows of a pass, as ops::PagedRows wants them.
 struct Pass {
   std::vector<std::int32_t> tokens, positions, table_of, places;  // (N)
   std::vector<ops::Segment> segments;
   std::vector<std::int32_t> tables;
   std::vector<ops::Piece> splits, tiles;
   std::size_t singles = 0;
-  // Of the rows whose next token is drawn: row, halves of the request's id, number of the token.
+  // For rows whose next token is drawn: row, halves of the request's id, token number.
   std::vector<std::int32_t> drawn, ids, numbers;
 
   std::size_t rows() const { return tokens.size(); }
@@ -43,20 +43,20 @@ struct Pass {
 
 class Scheduler {
  public:
-  /// `options` with pages.
+  /// `options` have pages set.
   Scheduler(const EngineOptions& options, std::size_t page_tokens, std::size_t vocabulary);
 
   void submit(Request request);
-  /// From now on texts end so.
+  /// Sets how texts end from now on.
   void end_as(const Drawing& drawing) { static_cast<Drawing&>(options_) = drawing; }
   bool busy() const { return !waiting_.empty() || !running_.empty() || !answers_.empty(); }
-  /// The rows of the next pass; none if no request is left but refused ones.
+  /// Rows of the next pass; none if only refused requests are left.
   const Pass& plan();
-  /// After the pass, with its drawn tokens: the requests that it finished and the refused ones.
+  /// Call after the pass with its drawn tokens: returns finished and refused requests.
   std::vector<Answer> finish(const std::int32_t* drawn);
   Figures figures() const;
 
-  /// The most numbers that a pass can hold of each kind.
+  /// Maximum elements of each kind per pass.
   struct Limits {
     std::size_t rows, segments, tables, splits, tiles;
   };
@@ -78,15 +78,15 @@ class Scheduler {
   std::size_t vocabulary_;
   PagePool pool_;
   std::deque<Owned> waiting_;
-  std::vector<Owned> running_;  // in the order of submission, as waiting_ is behind them
+  std::vector<Owned> running_;  // in order of submission; waiting_ follows
   struct Scheduled {
     Sequence* sequence;
     std::size_t rows;
   };
-  std::vector<Scheduled> scheduled_;  // of the pass that is planned
+  std::vector<Scheduled> scheduled_;  // of the planned pass
   std::vector<Sequence*> drawing_;    // by drawn row
   Pass pass_;
-  std::vector<Answer> answers_;  // of refused requests
+  std::vector<Answer> answers_;  // answers without a pass: refused requests, or max_new = 0
   Figures figures_;
 };
 
