@@ -12,14 +12,14 @@ namespace {
 
 using data::levels;
 
-/// Evaluation looks at times in so many equal intervals.
+/// Equal intervals of time that evaluation distinguishes.
 constexpr std::size_t bins = 20;
 
-/// What is summed for a level.
+/// Sums per level.
 struct Sums {
   double loss = 0, tokens = 0;
   struct Bin {
-    double blocks = 0, loss = 0, squares = 0;  // of blocks: mean loss of a token, and its square
+    double blocks = 0, loss = 0, squares = 0;  // per block: mean loss per token, and its square
     double masked = 0, correct = 0;
   } bin[bins];
 };
@@ -144,7 +144,7 @@ Prepared<T> BlockDiffusion<T>::prepare(const ops::Context& context, const data::
   p.scored = {masked_.copy(space, rows_.masked(), slot),
               targets_.copy(space, rows_.targets(), slot)};
 
-  /// Weights of masked tokens: scale[level] / t / tokens of the level in the step; in evaluation 1.
+  /// Weights of masked tokens: scale[level] / t / tokens of the level in the step; 1 in evaluation.
   const auto weights = [&](Staging<A>& staging, std::array<double, levels> scale) {
     values_.clear();
     for (const std::uint32_t b : rows_.block_of()) {

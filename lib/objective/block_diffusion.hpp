@@ -1,20 +1,21 @@
 /// Block diffusion (BD3-LM; Arriola et al., arXiv 2503.09573) and its hierarchical variant HDP.
 ///
-/// Blocks follow each other autoregressively; within a block, tokens masked with probability t are
-/// predicted all at once. Loss of a block: E_t [1/t sum over masked tokens of -log p(x | x_t,
-/// blocks before)], an upper bound on its negative log-likelihood (log-linear schedule; section 3).
-/// SUBS parametrization: the mask token is never predicted and tokens that are not masked score
-/// nothing. The mask token is the last one of &model vocabulary.
+/// Blocks are autoregressive; within a block, tokens masked with probability t are predicted all at
+/// once. Loss of a block: E_t [1/t sum over masked tokens of -log p(x | x_t, earlier blocks)], an
+/// upper bound on its negative log-likelihood (log-linear schedule; section 3). SUBS
+/// parametrization: the mask token is never predicted, and unmasked tokens score nothing. The mask
+/// token is the last one of &model vocabulary.
 ///
-/// hierarchy = 'flat': one level of &objective block_length tokens a block. 'hdp': a clean
-/// question, then a plan and an execution, two levels with blocks, times, clip intervals, weights
-/// and losses of their own; the training loss is plan_weight x mean loss of the plans' tokens + the
-/// same of the executions. Validation's loss is over all tokens, at times in [1e-3, 1].
+/// hierarchy = 'flat': one level, &objective block_length tokens per block. 'hdp': a clean
+/// question, then a plan and an execution, two levels with their own blocks, times, clip intervals,
+/// weights and losses; the training loss is plan_weight x mean loss over plan tokens +
+/// execution_weight x mean loss over execution tokens. The validation loss is over all tokens, at
+/// times in [1e-3, 1].
 ///
-/// Clip interval (section 5): training draws t from [low, high], and each evaluation may choose
-/// the interval, of width 0.5 to 0.9 in steps of 0.05, where the losses of blocks vary least. Since
-/// what a block loses at time t does not depend on the interval, one evaluation at times over
-/// [1e-3, 1] serves all of them: an interval's variance is that of the blocks with times in it.
+/// Clip interval (section 5): training draws t from [low, high], and each evaluation may choose the
+/// interval, of width 0.5 to 0.9 in steps of 0.05, with the least variance of block losses. Since a
+/// block's loss at time t does not depend on the interval, one evaluation at times over [1e-3, 1]
+/// serves all of them: an interval's variance is that of the blocks with times in it.
 #pragma once
 #include "objective/detail/block_rows.hpp"
 #include "objective/objective.hpp"
@@ -54,7 +55,7 @@ class BlockDiffusion : public Objective<T> {
   ops::HeadOptions head_;
   detail::BlockRows rows_;
   std::array<detail::Clip, data::levels> clip_;
-  data::Counts own_;  // of the batch prepared last
+  data::Counts own_;  // the latest prepared batch's
   std::vector<std::int32_t> sorted_;
   std::vector<A> values_;
 
@@ -62,7 +63,7 @@ class BlockDiffusion : public Objective<T> {
   Staging<ops::KeySpans> spans_;
   Staging<ops::SpanHull> hulls_;
   Staging<A> weights_;
-  // hdp only.
+  // HDP only.
   std::unique_ptr<Staging<std::int32_t>> levels_, level_order_;
   std::vector<Staging<A>> part_weights_;
 };

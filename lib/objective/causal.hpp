@@ -1,5 +1,4 @@
-/// Next-token prediction: every token predicts its successor; the loss is the mean over all of
-/// them.
+/// Next-token prediction: every token predicts its successor; the loss is the mean over all tokens.
 #pragma once
 #include "objective/objective.hpp"
 #include "objective/staging.hpp"
@@ -48,7 +47,7 @@ class Causal : public Objective<T> {
   }
 
  protected:
-  /// Tokens with a target in the batch prepared last.
+  /// Tokens with a target in the latest prepared batch.
   double scored() const { return static_cast<double>(scored_); }
 
  private:

@@ -41,7 +41,7 @@ std::size_t row_positions(const deck::Deck& deck) {
 std::size_t scored_positions(const deck::Deck& deck) {
   const std::size_t positions = row_positions(deck);
   if (deck::kind_of(deck).diffuses) return positions / 2;
-  if (deck::kind_of(deck).answers) return positions - 1;  // a first token is never learned
+  if (deck::kind_of(deck).answers) return positions - 1;  // a first token is never a target
   return positions;
 }
 

@@ -9,7 +9,7 @@
 namespace tern::objective {
 namespace {
 
-/// base^s over their sum, without overflow.
+/// base^s, normalized to sum 1, without overflow.
 std::vector<double> step_shares(std::int64_t steps, double base) {
   std::vector<double> shares;
   for (std::int64_t s = 0; s < steps; ++s)
@@ -53,7 +53,7 @@ Prepared<T> Refinement<T>::prepare(const ops::Context& context, const data::Batc
   return prepared;
 }
 
-/// Of the improvement's mean only -L_s / L_{s-1} is differentiated.
+/// Only -L_s / L_{s-1} of the mean improvement is differentiated.
 template <class T>
 Vector<const Accumulate<T>> Refinement<T>::weights_of(const ops::Context& context, std::size_t step,
                                                       const Prepared<T>& prepared,

@@ -1,17 +1,18 @@
 /// Recursive refinement with deep supervision (after TRM, Jolicoeur-Martineau, arXiv 2510.04871, on
 /// next-token prediction). A recursive model (model/transformer.hpp) answers S = &objective
-/// supervision_steps times, each time from the answer before; L_s is the mean loss over the tokens
-/// of answer s. The training loss is
+/// supervision_steps times, each time from the previous answer; L_s is the mean loss per token of
+/// answer s. The training loss is
 ///
 ///   sum_s w_s L_s - reward x mean over s >= 1 of (L_{s-1} - L_s) / L_{s-1},
 ///
-/// w_s = weight_base^s over the sum of those, L_{s-1} not differentiated in the reward. The
-/// improvement is taken sequence by sequence (and averaged over them), so that the loss does not
-/// depend on how sequences fall on micro-steps and ranks.
+/// with w_s = weight_base^s, normalized to sum 1, and L_{s-1} not differentiated in the reward. The
+/// improvement is computed per sequence and averaged, so that the loss does not depend on the
+/// distribution of sequences over micro-batches and ranks.
 ///
-/// Figures: each step's loss, and refinement = (L_0 - L_{S-1}) / L_0. Validation's loss is that of
-/// the answer after &generation refine refinements, as trained S - 1, so that it compares with any
-/// other model's; beside training it is stated for 0 to 2 S of them.
+/// Metrics: each step's loss, and refinement = (L_0 - L_{S-1}) / L_0. The validation loss is that
+/// of the answer after &generation refine refinements, by default S - 1 as in training, so it
+/// compares with other models'; outside training, losses after 0 to 2 S refinements are reported as
+/// well.
 #pragma once
 #include "objective/causal.hpp"
 
@@ -37,7 +38,7 @@ class Refinement : public Causal<T> {
   }
 
   std::size_t evaluated_steps(bool training) const override;
-  /// The tokens, then the sum of the losses of each step.
+  /// Tokens, then the sum of losses per step.
   std::size_t sums() const override { return 1 + evaluated_steps(false); }
   void tally(std::size_t step, const std::vector<double>& losses, const std::vector<std::int32_t>&,
              std::vector<double>& sums) override;
@@ -46,13 +47,13 @@ class Refinement : public Causal<T> {
  private:
   std::vector<double> shares_;  // w_s
   double reward_;
-  std::size_t tokens_;   // of a sequence
-  std::size_t refined_;  // the step whose answer counts
+  std::size_t tokens_;   // per sequence
+  std::size_t refined_;  // step whose answer counts
   double unit_ = 0;      // 1 / tokens of the optimizer step
   Vector<A> weights_;    // (N)
 };
 
-/// Answers that a model of this deck gives before the one that counts: 0, or &generation refine.
+/// Answers before the one that counts: 0, or &generation refine.
 std::size_t refinements(const deck::Deck& deck);
 
 }  // namespace tern::objective

@@ -1,5 +1,5 @@
-/// Host-to-device copies that do not stop the host: each slot has its own page-locked buffer, so a
-/// copy may still be in flight while the next micro-step is being written.
+/// Asynchronous host-to-device copies: each slot has its own page-locked buffer, so a copy may be
+/// in flight while the next micro-batch is written.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -20,7 +20,7 @@ class Staging {
     if (!arena.measuring()) pinned_ = Pinned(name, slots, n);
   }
 
-  /// At most as many values as it was made for; the view has as many as were given.
+  /// Copies at most n values; the view has as many as were given.
   Vector<const V> copy(const Device& space, const std::vector<V>& values, std::size_t slot) {
     const std::size_t n = values.size();
     TERN_REQUIRE(n <= device_.extent(0) && slot < pinned_.extent(0), "{} values for {}, slot {}", n,

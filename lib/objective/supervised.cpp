@@ -9,7 +9,7 @@ namespace {
 
 std::size_t rows_of(const Shape& shape) { return shape.batch * shape.tokens; }
 
-/// The most positions of a micro-step that have a target: the last one of a row never has.
+/// Maximum positions with a target per micro-batch: the last one of a row never has one.
 std::size_t scored_of(const Shape& shape) { return shape.batch * (shape.tokens - 1); }
 
 std::int32_t number(std::size_t value) { return static_cast<std::int32_t>(value); }
@@ -33,7 +33,7 @@ Supervised<T>::Supervised(const deck::Deck& deck, const Shape& shape, Arena& are
              arena),
       weights_(arena.vector<A>("loss weights", Term::data, scored_of(shape))) {}
 
-/// Positions, spans, and the rows that are scored.
+/// Sets positions, spans and scored rows.
 template <class T>
 void Supervised<T>::lay_out(const data::Batch& batch) {
   const std::size_t T_row = batch.tokens_per_sequence;

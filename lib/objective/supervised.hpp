@@ -1,10 +1,11 @@
-/// Supervised training on conversations: next-token prediction of what the assistant wrote. Several
-/// conversations stand in a row (data/chat_source.hpp); each has positions of its own from 0 and
-/// sees itself alone, causally, so that its loss and gradients are those it has in a row alone. The
-/// loss is the mean over the learned tokens of the whole optimizer step, of all ranks.
+/// Supervised fine-tuning on conversations: next-token prediction of the assistant's tokens. A row
+/// packs several conversations (data/chat_source.hpp); each has its own positions from 0 and
+/// attends causally to itself only, so its loss and gradients are those in a row of its own. The
+/// loss is the mean over the learned tokens of the whole optimizer step, over all ranks.
 ///
-/// Where every row of a micro-step holds one conversation, the pattern is plain causal, for which
-/// GPUs have faster kernels: padding behind it sees it, but nothing is scored or seen there.
+/// If every row of a micro-batch holds one conversation, the attention mask is plain causal, for
+/// which GPUs have faster kernels: padding after it attends to it, but is neither scored nor
+/// attended to.
 #pragma once
 #include "objective/objective.hpp"
 #include "objective/staging.hpp"
@@ -26,7 +27,7 @@ class Supervised : public Objective<T> {
   bool wants_best() const override { return true; }
   void tally(std::size_t, const std::vector<double>& losses, const std::vector<std::int32_t>& best,
              std::vector<double>& sums) override;
-  /// val/accuracy: the share of the tokens that are the likeliest where they stand.
+  /// val/accuracy: fraction of learned tokens that are the argmax.
   Score conclude(const std::vector<double>& sums, bool) override;
 
  private:
@@ -34,15 +35,15 @@ class Supervised : public Objective<T> {
   ops::Pattern pattern(const Device& space, std::size_t slot);
 
   ops::HeadOptions head_;
-  // The batch prepared last: positions (B*T); the rows that have a target, and these (M).
+  // The latest prepared batch: positions (B*T); the rows that have a target, and their targets (M).
   std::vector<std::int32_t> places_, learned_, wanted_, sorted_;
   ops::SpanTable table_;
-  bool shared_ = false;  // whether some row holds several conversations
+  bool shared_ = false;  // whether any row holds several conversations
 
   Staging<std::int32_t> inputs_, order_, positions_, rows_, targets_;
   Staging<ops::KeySpans> spans_;
   Staging<ops::SpanHull> hulls_;
-  Vector<A> weights_;  // the most that are scored
+  Vector<A> weights_;  // (maximum scored)
 };
 
 }  // namespace tern::objective

@@ -9,7 +9,7 @@
 namespace tern::objective::detail {
 namespace {
 
-/// One uniform number a token, four to a Philox call.
+/// One uniform number per token, four per Philox call.
 class Uniforms {
  public:
   Uniforms(std::uint64_t seed, Stream stream, std::uint64_t row)
@@ -50,7 +50,8 @@ void for_each_block(const data::SamplePiece& piece, const F& body) {
 double spread_time(const Clip& clip, std::int64_t cell, std::int64_t cells, std::uint64_t step,
                    std::uint64_t seed, double number) {
   const auto all = static_cast<std::uint64_t>(cells);
-  // Not tied to the place in the batch: long and short times would always meet the same rows.
+  // Independent of the place in the batch, or long and short times would always be on the same
+  // rows.
   const std::size_t part =
       data::shuffled_row(step * all + static_cast<std::uint64_t>(cell), all, ~seed);
   const double u = (static_cast<double>(part) + number) / static_cast<double>(cells);
@@ -114,7 +115,7 @@ void BlockRows::lay_out(const data::Batch& batch, const data::SamplePiece& piece
   });
 }
 
-/// Masks tokens of a piece's noisy copy; `in_row` tokens of its row were drawn for before.
+/// Masks tokens of a piece's noisy copy; `in_row`: tokens of its row already drawn for.
 void BlockRows::draw(const data::Batch& batch, const data::SamplePiece& piece, const Noise& noise,
                      std::size_t begin, std::size_t in_row) {
   const std::uint64_t row_number = batch.samples[piece.row];
@@ -125,7 +126,7 @@ void BlockRows::draw(const data::Batch& batch, const data::SamplePiece& piece, c
   const std::size_t body = piece.tokens() - piece.prefix;
   const std::size_t noisy = piece.row * positions_of_row_ + begin + piece.prefix + body;
   for_each_block(piece, [&](std::size_t level, std::size_t first, std::size_t count) {
-    // A block of one token is wholly masked or not noisy at all: its likelihood needs no sampling.
+    // A block of one token is always masked: its likelihood needs no sampling.
     const Clip clip = piece.block[level] == 1 ? Clip{1, 1} : noise.clip[level];
     const std::int64_t cell = batch.before.blocks[level] + drawn_[level]++;
     const std::size_t place = in_row + piece.prefix + first;
