@@ -12,8 +12,8 @@ class AdamW : public Update<T> {
   using A = Accumulate<T>;
 
  public:
-  /// Updates the parameters of `covered`, of them those that this rank owns. The first `decayed`
-  /// elements of the rank's arrays belong to matrices.
+  /// Updates those parameters of `covered` that this rank owns. The first `decayed` elements of the
+  /// rank's arrays belong to matrices.
   AdamW(const deck::Optimizer& optimizer, Range covered, Range owned, std::size_t decayed,
         Arena& arena)
       : optimizer_(optimizer),
@@ -54,7 +54,7 @@ class AdamW : public Update<T> {
 
   deck::Optimizer optimizer_;
   Range covered_, held_;
-  std::size_t decayed_;  // elements of the held range that are matrices
+  std::size_t decayed_;  // matrix elements in the held range
   Vector<A> first_, second_;
 };
 

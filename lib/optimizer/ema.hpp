@@ -1,6 +1,6 @@
 /// Exponential moving average of the weights, for evaluation and sampling: average <- d average +
 /// (1 - d) weights after each update, with d = min(decay, (1 + n) / (10 + n)) at update n, so that
-/// the first weights are soon forgotten.
+/// the first weights decay fast.
 #pragma once
 #include <algorithm>
 
@@ -28,7 +28,7 @@ class Ema {
     const double n = static_cast<double>(number);
     ops::move_average<A>(context, std::min(decay_, (1 + n) / (10 + n)), weights, average_);
   }
-  /// The average takes the weights' place, and they its own; once more undoes it.
+  /// Swaps average and weights; a second call undoes it.
   void exchange(const ops::Context& context, Vector<A> weights) const {
     ops::exchange<A>(context, weights, average_);
   }

@@ -10,20 +10,20 @@ namespace {
 
 bool is_block_matrix(const model::Parameter& p) { return p.matrix() && p.layer >= 0; }
 
-/// The scale of a step by the matrix's shape: so that steps of different shapes do alike (Jordan),
-/// or have the root mean square of AdamW's (Liu et al. 2025, "Muon is scalable for LLM training").
+/// Scale of a step for a matrix's shape: for equal effect across shapes (Jordan), or for AdamW's
+/// root mean square (Liu et al. 2025, "Muon is scalable for LLM training").
 double shape_scale(const std::string& rule, double rows, double columns) {
   if (rule == "original") return std::sqrt(std::max(1.0, rows / columns));
   TERN_REQUIRE(rule == "match_rms_adamw", "muon_scale '{}'", rule);
   return 0.2 * std::sqrt(std::max(rows, columns));
 }
 
-/// `rate` was made from lr; the same course from `lr_of` (0: lr).
+/// Scales `rate`, a schedule of lr, to one of `lr_of` (0: lr).
 double in_proportion(double rate, double lr_of, double lr) {
   return lr_of > 0 ? rate * (lr_of / lr) : rate;
 }
 
-/// The matrices of `all` that the range holds.
+/// Matrices of `all` held by the range.
 std::vector<model::Parameter> held_of(const std::vector<model::Parameter>& all, Range range) {
   std::vector<model::Parameter> matrices;
   for (const model::Parameter& p : all) {
@@ -50,13 +50,13 @@ typename Muon<T>::Matrices Muon<T>::matrices(const model::ParameterTree& tree) {
     if (found.all.empty()) found.range.first = p.offset;
     found.all.push_back(p);
   }
-  // Up to the next parameter, so that what follows starts at a whole line.
+  // Ends at the next parameter, so that what follows starts on a whole line.
   const auto& all = tree.parameters();
   const auto next = std::upper_bound(
       all.begin(), all.end(), found.all.back().offset,
       [](std::size_t offset, const model::Parameter& p) { return offset < p.offset; });
   found.range.count = (next == all.end() ? tree.span() : next->offset) - found.range.first;
-  // Those of one shape side by side.
+  // Matrices of one shape are adjacent.
   std::stable_sort(
       found.all.begin(), found.all.end(),
       [](const model::Parameter& p, const model::Parameter& q) { return p.shape < q.shape; });
@@ -98,7 +98,7 @@ Muon<T>::Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree
       covered_(matrices.range),
       held_(common(covered_, owned)),
       momentum_(arena.vector<A>("momentum_buffer", Term::optimizer, held_.count)),
-      // Of all ranks' matrices, so that all ranks take as much.
+      // Sized for all ranks' matrices, so that ranks use equal memory.
       newton_schulz_(largest(groups(matrices.all, group_bytes)), arena),
       before_(optimizer, {0, covered_.first}, owned, tree.decayed(), arena),
       after_(optimizer, {covered_.end(), tree.span() - covered_.end()}, owned, tree.decayed(),

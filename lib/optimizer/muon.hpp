@@ -1,13 +1,13 @@
-/// Muon (Jordan et al. 2024; the formulas of torch.optim.Muon): momentum with Nesterov's step, made
-/// orthogonal, with decoupled weight decay:
+/// Muon (Jordan et al. 2024; formulas of torch.optim.Muon): Nesterov momentum, orthogonalised, with
+/// decoupled weight decay:
 ///   w <- (1 - rate * decay) w - rate * scale(rows, columns) * orthogonal(momentum).
-/// For the matrices of the blocks, each projection alone (q, k and v are three). Embeddings, head
-/// and vectors are updated by AdamW.
+/// Used for the blocks' matrices, each projection on its own (q, k and v are three). Embeddings,
+/// head and vectors are updated by AdamW.
 ///
-/// A rank updates the matrices of its owned range, which it must own as a whole (division()), so
-/// that with sharded states each matrix is orthogonalised once. Matrices of one shape are
-/// orthogonalised together, in groups of a bounded size. Products are made in the storage type on a
-/// device, in the accumulation type on the host.
+/// A rank updates the matrices of its owned range, which it must own whole (division()), so that
+/// with sharded states each matrix is orthogonalised once. Matrices of one shape are orthogonalised
+/// together, in groups of bounded size. Products use the storage type on a device, the accumulation
+/// type on the host.
 #pragma once
 #include "optimizer/adamw.hpp"
 #include "optimizer/detail/newton_schulz.hpp"
@@ -21,26 +21,26 @@ class Muon : public Update<T> {
   using Product = std::conditional_t<on_host, A, T>;
 
  public:
-  /// The most that the matrices of a group may take, in the type of the products; a larger one is a
-  /// group of its own. The whole workspace is at most four times that. On an H100 groups of 64 MiB
-  /// are as fast as larger ones (bench_muon); on the host groups gain nothing.
+  /// Maximum bytes of a group's matrices in the products' type; a larger matrix is its own group.
+  /// The workspace is at most four times that. On an H100 groups of 64 MiB are as fast as larger
+  /// ones (bench_muon); on the host groups gain nothing.
   static constexpr std::size_t default_group_bytes = on_host ? 0 : std::size_t{64} << 20;
 
   Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree, Range owned,
        Arena& arena, std::size_t group_bytes = default_group_bytes);
 
-  /// The rates of both kinds of parameters are to `rate` as matrix_lr and embed_lr to lr.
+  /// Rates of matrices and other parameters relate to `rate` as matrix_lr and embed_lr to lr.
   void apply(const ops::Context& context, const model::Parameters<T>& parameters,
              Vector<const A> scale, double rate, std::int64_t step) override;
   std::vector<State<T>> states() const override;
 
  private:
   struct Matrices {
-    Range range{};  // of the span: the blocks' matrices, and nothing else
+    Range range{};  // blocks' matrices in the span, and nothing else
     std::vector<model::Parameter> all;
   };
   static Matrices matrices(const model::ParameterTree& tree);
-  /// Matrices of one shape; the first's place in the list of all groups' matrices.
+  /// Matrices of one shape; `first`: index of the first in the list over all groups.
   struct Group {
     std::size_t rows, columns, first, count;
   };
@@ -54,11 +54,11 @@ class Muon : public Update<T> {
 
   deck::Optimizer optimizer_;
   Range covered_, held_;
-  std::vector<Group> groups_;  // of the held matrices
-  Vector<std::size_t> at_;     // where in the span each of them stands, by group
+  std::vector<Group> groups_;  // groups of the held matrices
+  Vector<std::size_t> at_;     // their offsets in the span, by group
   Vector<A> momentum_;
   detail::NewtonSchulz<Product> newton_schulz_;
-  AdamW<T> before_, after_;  // of the parameters before and after the blocks' matrices
+  AdamW<T> before_, after_;  // parameters before and after the blocks' matrices
 };
 
 }  // namespace tern::optimizer

@@ -1,11 +1,11 @@
-/// From the gradients of all ranks to the next parameters: sum, clip, update, and gather where the
-/// states are sharded.
+/// Optimizer step from all ranks' gradients to the next parameters: sum, clip, update, and gather
+/// if the states are sharded.
 ///
 /// shard = 'none': every rank holds all states and updates all parameters; gradients are
 /// all-reduced. shard = 'optimizer': rank r holds the states of the r-th of `ranks` equal parts of
-/// the span, each matrix whole where the update asks for it; gradients are reduce-scattered, the
+/// the span, with whole matrices if the update needs them; gradients are reduce-scattered, the
 /// updated compute values all-gathered (ZeRO stage 1, Rajbhandari et al. 2020). shard = 'full':
-/// each rank holds its part alone, of parameters and gradients as of states (model/residence.hpp).
+/// each rank holds only its part of parameters, gradients and states (model/residence.hpp).
 #pragma once
 #include <optional>
 #include "comm/comm.hpp"
@@ -20,28 +20,29 @@ class Optimizer {
   using A = Accumulate<T>;
 
  public:
-  /// `group`: the ranks that hold the same share of the model. `tree` was made for `group.size()`
-  /// parts, with division(deck).
+  /// `group`: the ranks that hold the same share of the model. `tree` has `group.size()` parts and
+  /// division(deck).
   Optimizer(const deck::Deck& deck, const model::ParameterTree& tree,
             const model::Parameters<T>& parameters, comm::Group& group, Arena& arena);
 
-  /// Forgets the gradients, before the first micro-step of a step.
+  /// Zeroes the gradients, before the first micro-batch of a step.
   void zero_gradients(const ops::Context&) const;
-  /// Sums gradients over ranks; after it the owned range holds the sum. Collective over all ranks.
+  /// Sums gradients over ranks; afterwards the owned range holds the sum. Collective over all
+  /// ranks.
   void reduce_gradients(const ops::Context&) const;
-  /// Clips to the global norm and updates the owned range, unless the norm is not finite: then
-  /// nothing changes. Fences; collective.
+  /// Clips to the global norm and updates the owned range; if the norm is not finite, nothing
+  /// changes. Fences; collective.
   struct Outcome {
     double gradient_norm;  // before clipping
     bool applied;
   };
   Outcome update(const ops::Context&, double rate, std::int64_t update_number);
-  /// Gives every rank all updated parameters.
+  /// All-gathers the updated parameters. Collective.
   void gather_parameters(const ops::Context&) const;
 
-  /// The weights' average starts from the weights as they are; before the first update.
+  /// Starts the weights' average at the current weights; before the first update.
   void start_average(const ops::Context&) const;
-  /// Every rank's parameters become the average, if one is kept, or become the weights again.
+  /// Exchanges every rank's parameters with the average, if one is kept; a second call undoes it.
   /// Collective.
   void exchange_average(const ops::Context&) const;
 
@@ -62,12 +63,12 @@ class Optimizer {
   Range owned_;
   std::unique_ptr<Update<T>> update_;
   std::optional<Ema<T>> ema_;
-  std::vector<Range> counted_;  // of the owned range, what this rank counts: each parameter once
-  Vector<A> stretches_;         // sums of squares of these
+  std::vector<Range> counted_;  // what this rank counts of the owned range: each parameter once
+  Vector<A> stretches_;         // their sums of squares
   Vector<A> squares_, scale_, norm_;  // (1)
 };
 
-/// The part of a span of `length` that `rank` holds the states of.
+/// Part of a span of `length` whose states `rank` holds.
 Range owned_range(const std::string& shard, std::size_t length, int rank, int ranks);
 
 }  // namespace tern::optimizer

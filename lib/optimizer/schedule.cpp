@@ -13,9 +13,9 @@ namespace {
 
 struct Course {
   double lr, min_lr;
-  double decay;  // wsd: share of the steps after warm-up in which the rate falls
+  double decay;  // wsd: fraction of the steps after warmup in which the rate falls
 };
-/// Rate at `progress` in [0, 1] of the steps after warm-up.
+/// Rate at `progress` in [0, 1] of the steps after warmup.
 using Schedule = double (*)(const Course&, double progress);
 
 double falling(const Course& c, double share) { return c.lr + (c.min_lr - c.lr) * share; }

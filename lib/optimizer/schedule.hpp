@@ -6,10 +6,10 @@
 
 namespace tern::optimizer {
 
-/// Rate of optimizer step `step` (from 1 to max_steps). A linear warm-up over warmup_steps reaches
-/// lr at its last step; then 'cosine' (Loshchilov & Hutter 2017) and 'linear' fall to min_lr at
-/// max_steps, 'wsd' (warmup-stable-decay; Hu et al. 2024) stays at lr and falls linearly over the
-/// last decay_fraction of max_steps, 'constant' stays.
+/// Rate of optimizer step `step` (1 to max_steps). Linear warmup reaches lr at step warmup_steps;
+/// then 'cosine' (Loshchilov & Hutter 2017) and 'linear' fall to min_lr at max_steps, 'wsd'
+/// (warmup-stable-decay; Hu et al. 2024) stays at lr and falls linearly over the last
+/// decay_fraction of max_steps, 'constant' stays.
 double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, std::int64_t max_steps);
 
 }  // namespace tern::optimizer

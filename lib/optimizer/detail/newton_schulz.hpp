@@ -1,9 +1,9 @@
-/// The nearest matrix with orthonormal rows or columns, roughly, by products alone: for
-/// X = U S V^T, about U V^T with singular values from 0.7 to 1.2 (Jordan et al. 2024, "Muon: an
+/// Approximate nearest matrix with orthonormal rows or columns, using only matrix products: for X =
+/// U S V^T, about U V^T with singular values from 0.7 to 1.2 (Jordan et al. 2024, "Muon: an
 /// optimizer for hidden layers in neural networks"). The coefficients are the published ones,
 /// chosen for a steep slope at 0, not for convergence to 1. Those of Polar Express (Amsel et al.
-/// 2025, arXiv 2505.16932), one triple an iteration, bring singular values closer to 1 for as many
-/// products, but trained no better where they were tried, so they are not here.
+/// 2025, arXiv 2505.16932), one triple per iteration, bring singular values closer to 1 with as
+/// many products, but did not train better where tried, so they are not here.
 #pragma once
 #include <algorithm>
 
@@ -11,7 +11,7 @@
 
 namespace tern::optimizer::detail {
 
-/// The most that a batch of matrices takes: matrices, elements of all X, of all Gram matrices.
+/// Maximum size of a batch of matrices: matrices, elements of all X, of all Gram matrices.
 struct BatchSize {
   std::size_t count = 0, elements = 0, gram = 0;
 
@@ -39,8 +39,8 @@ class NewtonSchulz {
         gram_(arena.vector<T>("muon gram", Term::workspace, most.gram)),
         polynomial_(arena.vector<T>("muon polynomial", Term::workspace, most.gram)) {}
 
-  /// The matrices of R rows and C columns that stand at `at` (M) in the span, orthogonalised:
-  /// (M, R, C). Overwritten by the next call. No synchronisation with the host.
+  /// Orthogonalises the R x C matrices at offsets `at` (M) in the span: (M, R, C). Overwritten by
+  /// the next call. No host synchronisation.
   Tensor3<const T> operator()(const ops::Context& context, Vector<const A> span,
                               Vector<const std::size_t> at, std::size_t R, std::size_t C) const {
     const std::size_t M = at.size(), m = std::min(R, C);
@@ -55,8 +55,8 @@ class NewtonSchulz {
       ops::batched_product<T>(context, alpha, left, right, beta, added, result);
     };
     for (int i = 0; i < iterations; ++i) {
-      // X <- a X + (b G + c G G) X with G = X X^T, or, where that is smaller, G = X^T X and
-      // X <- a X + X (b G + c G G): the same X. G is symmetric; no product makes use of that.
+      // X <- a X + (b G + c G G) X with G = X X^T or, if smaller, G = X^T X and X <- a X + X (b G +
+      // c G G): the same X. The symmetry of G is not used.
       product(1, {x, !wide}, {x, wide}, 0, {}, gram);
       product(c, {gram}, {gram}, b, gram, polynomial);
       if (wide)
