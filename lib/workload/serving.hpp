@@ -1,5 +1,5 @@
-/// Everything that answering a file of requests keeps on a device. Constructed with a measuring
-/// arena it is the memory plan, with an allocating one the run: nothing is allocated after it.
+/// Device memory of answering a file of requests. Constructed with a measuring arena it is the
+/// memory plan, with an allocating one the run: nothing is allocated afterwards.
 #pragma once
 #include "comm/mesh.hpp"
 #include "deck/deck.hpp"
@@ -7,14 +7,14 @@
 
 namespace tern::workload {
 
-/// The deck's part of the engine's options, pages 0. What a tokenizer knows (stop tokens, how many
-/// tokens there are) is the caller's to add.
+/// Engine options from the deck, with pages 0. The caller adds what the tokenizer knows (stop
+/// tokens, vocabulary).
 generate::EngineOptions engine_options(const deck::Deck& deck);
 
 template <class T>
 struct Serving {
-  /// The share of this rank of `mesh`, which must outlive this. `options` with pages, as
-  /// plan_serving gives them.
+  /// This rank's share of the model on `mesh`, which must outlive this. `options` with pages, from
+  /// plan_serving.
   Serving(const deck::Deck& deck, const generate::EngineOptions& options, const comm::Mesh& mesh,
           Arena& arena);
   Serving(const Serving&) = delete;  // the parts refer to each other
@@ -22,8 +22,8 @@ struct Serving {
 
   model::ParameterTree tree;
   ops::Context context;
-  model::Parameters<T> parameters;  // to be filled by the caller before the first step
-  generate::Engine<T> engine;       // to be prepared
+  model::Parameters<T> parameters;  // filled by the caller before the first step
+  generate::Engine<T> engine;       // prepared by the caller
 };
 
 }  // namespace tern::workload

@@ -1,4 +1,4 @@
-/// The storage type of &precision compute.
+/// Storage type of &precision compute.
 #pragma once
 #include "base/error.hpp"
 #include "base/types.hpp"
@@ -7,7 +7,7 @@
 namespace tern::workload {
 
 /// Calls work(T()) with the type of stored weights and activations: float for 'fp32'; bf16 for
-/// 'bf16', and for 'fp8', which is the precision of the products of the blocks' linear maps only.
+/// 'bf16' and for 'fp8', which applies only to products of the blocks' linear maps.
 template <class Work>
 decltype(auto) with_storage(const deck::Deck& deck, const Work& work) {
   const std::string& compute = deck.precision.compute;

@@ -13,8 +13,8 @@ namespace tern::workload {
 
 namespace {
 
-/// Sequences of a micro-step on a rank. A preset's are divided where there are more ranks than its
-/// batch has micro-steps.
+/// Sequences per micro-batch and rank. A preset's are divided if there are more ranks than its
+/// batch has micro-batches.
 std::size_t resolved_per_rank(const deck::Batch& batch, int ranks) {
   const std::int64_t given = batch.per_rank, share = batch.global / ranks;
   if (!deck::preset_of(batch) || batch.global % ranks != 0) return static_cast<std::size_t>(given);
@@ -87,7 +87,7 @@ std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
   if (o.hierarchy == "hdp")
     return {{size(deck.data.plan_tokens), size(o.plan_block), 1, 1},
             {size(deck.data.execution_tokens), size(o.execution_block), 2, 1}};
-  // A flat sample is plan and execution, or with the question three segments; a text ends at its
+  // A flat sample is plan and execution or, with the question, three segments; a text ends at its
   // second end token, since it may begin with one.
   if (deck::conditioned(deck)) return {{context - size(deck.data.question_tokens), block, -1, 2}};
   return {{context, block, -1, deck::holds_samples(deck.data) ? std::size_t{3} : 2}};
@@ -106,7 +106,7 @@ bool samples_blocks(const deck::Deck& deck) {
   return deck.campaign.task == "evaluate" || deck.evaluation.problems > 0;
 }
 
-/// The stages of a pipeline do not know each other's experts.
+/// Pipeline stages do not know each other's experts.
 bool balanced(const deck::Deck& deck) {
   return deck.campaign.task == "train" && deck.model.experts > 0 && deck.parallel.pipeline == 1;
 }
@@ -121,9 +121,9 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
   options.training = deck.campaign.task == "train";
   options.recompute = deck::recomputes(deck.precision);
   options.positions = static_cast<std::size_t>(deck.model.context);
-  if (options.training)  // a micro-step's way to the last stage and back
+  if (options.training)  // a micro-batch's way to the last stage and back
     options.in_flight = std::min(layout.accumulation, share.stages - share.stage);
-  options.fp8 = deck.precision.compute == "fp8";  // generation, of few rows, stays in bf16
+  options.fp8 = deck.precision.compute == "fp8";  // generation, with few rows, stays in bf16
   const std::size_t scored = scored_rows(deck, layout);
   if (scored < layout.per_rank * layout.tokens) options.scored = scored;
   return options;
