@@ -62,7 +62,7 @@ struct EngineOptions : Drawing {
   std::size_t batch = 32;             // maximum requests in work
   std::size_t max_model_len = 2048;   // maximum tokens per request, prompt included
   std::size_t prefill_tokens = 2048;  // maximum prefill rows per pass
-  std::size_t pages = 0;              // of Engine::page_tokens; 0: batch x max_model_len tokens
+  std::size_t pages = 0;              // page_tokens each; 0: batch x max_model_len tokens
   bool prefix_cache = true;           // only if weights never change
   bool constant_weights = true;       // weights are constant between steps, no layers gathered
   std::size_t steps = 0;              // per token, of a recursive model
@@ -72,13 +72,13 @@ struct EngineOptions : Drawing {
 struct Figures {
   std::size_t submitted = 0, answered = 0, refused = 0;  // requests; refused ones count as answered
   std::size_t waiting = 0, running = 0;                  // now
-  std::size_t prompt_tokens = 0;    // of admitted requests; = computed + reused when first admitted
+  std::size_t prompt_tokens = 0;    // admitted requests'; = computed + reused when first admitted
   std::size_t computed_tokens = 0;  // prompt rows, recomputed ones included
   std::size_t reused_tokens = 0;    // found in the cache, recomputed ones included
   std::size_t new_tokens = 0;       // drawn, stop tokens included
   std::size_t passes = 0, put_back = 0;
   std::size_t pages = 0;         // total
-  std::size_t pages_in_use = 0;  // by running requests, now; shared ones once
+  std::size_t pages_in_use = 0;  // held by running requests, now; shared ones once
   std::size_t most_pages = 0;    // maximum of pages_in_use
 };
 

@@ -1,5 +1,5 @@
-/// Declaration of a model part's parameters (model/block/, model/detail/): names, shapes in the
-/// whole model, initial values, distribution over ranks. The parameter tree lays out what is
+/// Declarations of parameters by the parts of a model (model/block/, model/detail/): names, shapes
+/// in the whole model, initial values, distribution over ranks. The parameter tree lays out what is
 /// declared and knows no names itself.
 #pragma once
 #include <functional>

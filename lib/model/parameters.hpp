@@ -42,7 +42,7 @@ struct Parameter {
   std::vector<std::size_t> first;  // where the part starts, per dimension
   std::uint64_t place;             // index in the whole model: key of the initial values
   std::int64_t layer = -1;         // < 0: none
-  bool counted = true;             // of all holders of this part, this rank counts and saves it
+  bool counted = true;             // this rank, of all holders, counts and saves the part
   Summed summed = Summed::nobody;
   bool matrix() const { return shape.size() > 1; }
 };

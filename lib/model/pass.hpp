@@ -26,7 +26,7 @@ struct Rows {
   Vector<const std::int32_t> level_order = {};  // (N) rows sorted by level, for backward
 };
 
-/// What the head predicts. M rows of the pass, or all N of them.
+/// Predictions of the head: M rows of the pass, or all N.
 struct Scored {
   Vector<const std::int32_t> rows = {};  // (M) ascending; empty: all
   Vector<const std::int32_t> targets;    // (M), < 0: no loss

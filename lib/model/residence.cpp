@@ -120,8 +120,7 @@ void Residence<T>::need(const ops::Context& context, std::size_t layer) {
   if (last_ == number) return;
   gather_layer(context, layer);
   window_of(layer).gathered.await(context);
-  // Layers ascend in forward and descend in backward; a pass starts where the last one ended, or at
-  // 0.
+  // Layers ascend in forward, descend in backward; a pass starts where the last ended, or at 0.
   const std::int64_t next = layer == 0 || number > last_ ? number + 1 : number - 1;
   last_ = number;
   if (next < static_cast<std::int64_t>(layers_.size()))

@@ -43,7 +43,7 @@ class Supervised : public Objective<T> {
   Staging<std::int32_t> inputs_, order_, positions_, rows_, targets_;
   Staging<ops::KeySpans> spans_;
   Staging<ops::SpanHull> hulls_;
-  Vector<A> weights_;  // (maximum scored)
+  Vector<A> weights_;  // (maximum of scored rows)
 };
 
 }  // namespace tern::objective

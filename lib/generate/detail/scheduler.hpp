@@ -83,7 +83,7 @@ class Scheduler {
     Sequence* sequence;
     std::size_t rows;
   };
-  std::vector<Scheduled> scheduled_;  // of the planned pass
+  std::vector<Scheduled> scheduled_;  // rows of the planned pass
   std::vector<Sequence*> drawing_;    // by drawn row
   Pass pass_;
   std::vector<Answer> answers_;  // answers without a pass: refused requests, or max_new = 0

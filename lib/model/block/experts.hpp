@@ -54,8 +54,7 @@ class Experts {
   /// Records counts for balance(), in training: call after the forward of each place.
   void tally(const ops::Context&, const Saved&, std::size_t place) const;
   /// Load-balance loss (1) of the pass over `rows` tokens and all places (ops/experts.hpp). Returns
-  /// the gradient of `weight` times that by a probability (X), for backward; empty if `weight` is
-  /// 0.
+  /// the gradient of `weight` times that by a probability (X); empty if `weight` is 0.
   Vector<const A> balance(const ops::Context&, double weight, std::size_t rows,
                           Vector<A> loss) const;
 

@@ -1,5 +1,5 @@
-/// Approximate nearest matrix with orthonormal rows or columns, using only matrix products: for X =
-/// U S V^T, about U V^T with singular values from 0.7 to 1.2 (Jordan et al. 2024, "Muon: an
+/// Approximate nearest matrix with orthonormal rows or columns, using only matrix products: about U
+/// V^T for X = U S V^T, with singular values from 0.7 to 1.2 (Jordan et al. 2024, "Muon: an
 /// optimizer for hidden layers in neural networks"). The coefficients are the published ones,
 /// chosen for a steep slope at 0, not for convergence to 1. Those of Polar Express (Amsel et al.
 /// 2025, arXiv 2505.16932), one triple per iteration, bring singular values closer to 1 with as
@@ -55,8 +55,8 @@ class NewtonSchulz {
       ops::batched_product<T>(context, alpha, left, right, beta, added, result);
     };
     for (int i = 0; i < iterations; ++i) {
-      // X <- a X + (b G + c G G) X with G = X X^T or, if smaller, G = X^T X and X <- a X + X (b G +
-      // c G G): the same X. The symmetry of G is not used.
+      // X <- a X + (b G + c G G) X with G = X X^T, or X <- a X + X (b G + c G G) with G = X^T X if
+      // that is smaller: the same X. The symmetry of G is not used.
       product(1, {x, !wide}, {x, wide}, 0, {}, gram);
       product(c, {gram}, {gram}, b, gram, polynomial);
       if (wide)
