@@ -1,5 +1,5 @@
-/// Device memory of a training run, constructed in one place: with a measuring arena it is the
-/// memory plan, with an allocating one the run.
+/// Device memory of a run that trains, evaluates or generates, constructed in one place: with a
+/// measuring arena it is the memory plan, with an allocating one the run.
 #pragma once
 #include <memory>
 #include <optional>
