@@ -24,7 +24,7 @@ using namespace detail;
 
 namespace {
 
-/// What to do about a checkpoint of so many elements that was not written.
+/// Remedy named in the warning about a checkpoint of `elements` that was not written.
 std::string remedy(const std::exception& error, std::size_t elements) {
   const auto* file = dynamic_cast<const FileError*>(&error);
   const auto* system = dynamic_cast<const std::system_error*>(&error);
@@ -43,7 +43,7 @@ struct Store::Impl {
   Impl(std::filesystem::path directory_, int rank_, int ranks_, int keep_, Log& log_,
        double patience);
 
-  /// What evaluated() was told.
+  /// Arguments of evaluated().
   struct Evaluated {
     std::int64_t step;
     std::map<std::string, double> numbers;
@@ -64,9 +64,9 @@ struct Store::Impl {
   bool good = true;
   std::atomic<double> seconds = 0;
 
-  std::mutex mutex;                     // of what follows, of best.txt and of retention
-  std::optional<std::int64_t> writing;  // the step whose checkpoint is not visible yet
-  std::optional<Evaluated> pending;     // of that step
+  std::mutex mutex;                     // guards the members below, best.txt and retention
+  std::optional<std::int64_t> writing;  // step of the checkpoint not visible yet
+  std::optional<Evaluated> pending;     // evaluation of that step
 };
 
 Store::Impl::Impl(std::filesystem::path directory_, int rank_, int ranks_, int keep_, Log& log_,
@@ -83,7 +83,7 @@ Store::Impl::Impl(std::filesystem::path directory_, int rank_, int ranks_, int k
   }
 }
 
-/// Signals stay with the thread that trains.
+/// Signals are blocked in the writer, so that the training thread receives them.
 void Store::Impl::start() {
   sigset_t all, before;
   sigfillset(&all);
@@ -107,7 +107,7 @@ bool Store::Impl::run() noexcept {
   return visible;
 }
 
-/// What waits for the end of a write.
+/// Deferred work at the end of a write: evaluation and retention.
 void Store::Impl::settle(bool visible) noexcept {
   const std::lock_guard guard(mutex);
   writing.reset();
@@ -121,7 +121,7 @@ void Store::Impl::settle(bool visible) noexcept {
   }
 }
 
-/// best.txt first: a kill between the two leaves a checkpoint that will be evaluated again.
+/// best.txt first: a kill between the two writes leaves a checkpoint that is evaluated again.
 void Store::Impl::note(const Evaluated& e) noexcept {
   try {
     if (e.best) write_best(directory, e.step);

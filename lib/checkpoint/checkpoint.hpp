@@ -1,8 +1,11 @@
-/// HDF5 checkpoints. A run's checkpoints live in DIR/step_00001000/checkpoint.h5, with shard_*.h5
-/// beside it when states are sharded over ranks (checkpoint.h5 then holds virtual datasets over
-/// them). Float32, row-major, chunked, Fletcher32. Written under a temporary name, fsynced, and
-/// made visible by one rename. evaluation.json beside it, once the checkpoint has been evaluated:
-/// the attributes that the evaluation changed, which a Reader puts in place of the file's own.
+/// HDF5 checkpoints in DIR/step_00001000/:
+///
+///   checkpoint.h5     float32, row-major, chunked, Fletcher32
+///   shard_*.h5        if states are sharded over ranks: checkpoint.h5 then holds virtual datasets
+///   checkpoint.sum    size and XXH64 of each of these files
+///   evaluation.json   once evaluated: attributes that override those of checkpoint.h5
+///
+/// Written under a temporary name, fsynced, and renamed into place.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,10 +20,10 @@
 namespace tern::checkpoint {
 
 struct Tensor {
-  /// "/model/layers/0/self_attn/q_proj/weight" or, of the optimizer, the state's name before it:
+  /// "/model/layers/0/self_attn/q_proj/weight"; optimizer states have their name as prefix:
   /// "/optimizer/exp_avg/model/layers/0/self_attn/q_proj/weight" (docs/checkpoint.md).
   std::string path;
-  std::vector<std::size_t> shape;  // as a reader should see it
+  std::vector<std::size_t> shape;  // of the whole tensor
 };
 
 /// A flat range [first, first + count) of a tensor, held by this rank.
@@ -38,30 +41,29 @@ struct Header {
   std::map<std::string, std::string> texts;  // e.g. commit
 };
 
-/// Writes checkpoints of one run, one at a time, in a background thread of each rank.
+/// Writes a run's checkpoints, one at a time, in a background thread on each rank.
 class Store {
  public:
-  /// `keep`: how many of the newest stay; the one marked best stays too. Ranks share `directory`.
-  /// Rank 0 removes what earlier crashes left there. `patience`: seconds that ranks wait for each
-  /// other's shards.
+  /// `keep`: number of newest checkpoints kept, in addition to the best one. All ranks use the same
+  /// `directory`; rank 0 removes leftovers of crashes. `patience`: seconds that ranks wait for each
+  /// other's shards. Throws UserError if the directory cannot be used.
   Store(std::filesystem::path directory, int rank, int ranks, int keep, Log& log,
         double patience = 600);
   ~Store();  // waits for the write in progress
 
-  /// Copies the pieces (waits first if the previous write is still going on) and returns; the write
-  /// goes on in the background. Local to each rank, called by all with the same header and tensors.
-  /// With one rank, or when rank 0 holds everything, the file is plain; pieces of several ranks
-  /// make shards.
+  /// Waits for the previous write, copies the pieces and returns; the write continues in the
+  /// background. Not collective, but called by all ranks with the same header and tensors. The
+  /// file is plain if rank 0 holds everything; otherwise each rank writes a shard.
   void save(const Header& header, const std::vector<Tensor>& tensors,
             const std::vector<Piece>& pieces);
-  /// The checkpoint of `step` has been evaluated: `numbers` go to its evaluation.json as soon as
-  /// it is visible; where `best`, best.txt names it before that, and retention keeps it. Nothing is
-  /// written if the checkpoint itself could not be. Local to rank 0, and of no effect elsewhere.
+  /// Writes `numbers` to the evaluation.json of the checkpoint of `step` as soon as that is
+  /// visible; if `best`, best.txt is written first and retention keeps the checkpoint. Writes
+  /// nothing if the checkpoint failed. Local; no effect on ranks other than 0.
   void evaluated(std::int64_t step, const std::map<std::string, double>& numbers, bool best);
-  /// Waits until everything is on disk. Returns false if the last write failed (disk full, say):
-  /// the error was logged, and nothing half-written is left.
+  /// Waits until everything is on disk. False if the last write failed (e.g. disk full): the error
+  /// is logged and no partial checkpoint is left.
   bool wait();
-  /// Seconds that the last finished write took, without the copy; 0 before the first one. Local.
+  /// Duration of the last finished write without the copy; 0 before the first one. Local.
   double seconds() const;
 
  private:
@@ -69,11 +71,11 @@ class Store {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A checkpoint on disk, opened and verified (every chunk's checksum is read once).
+/// A checkpoint on disk, opened and verified: XXH64 of each file, or, for a file without its
+/// checkpoint.sum, Fletcher32 of each chunk.
 class Reader {
  public:
-  /// `path`: a checkpoint.h5, or its step_ folder. Throws UserError naming the file and what is
-  /// wrong.
+  /// `path`: a checkpoint.h5 or its step_ folder. Throws UserError naming the file and the fault.
   explicit Reader(const std::filesystem::path& path);
   ~Reader();
   Reader(Reader&&) noexcept;
@@ -90,16 +92,15 @@ class Reader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The checkpoint below `directory` that is marked best; nothing if none is, or if it is gone.
+/// The checkpoint below `directory` that best.txt names; empty if there is none.
 std::optional<std::filesystem::path> best_checkpoint(const std::filesystem::path& directory);
 
-/// The newest usable checkpoint below `directory` (a run's checkpoints folder). A damaged one is
-/// reported in the log and the one before it is tried. Leftovers of interrupted writes are ignored.
-/// Empty only if there is none, usable or not: throws UserError if there are some and none can be
-/// read, or if the folder itself cannot be.
+/// The newest readable checkpoint below `directory` (a run's checkpoints folder). Logs damaged ones
+/// and tries the one before; ignores leftovers of interrupted writes. Empty if there are no
+/// checkpoints; throws UserError if none of them, or the folder itself, can be read.
 std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& log);
 
-/// How many visible checkpoints, whole or damaged, are below `directory`.
+/// Number of checkpoints below `directory`, intact or damaged.
 std::int64_t count(const std::filesystem::path& directory);
 
 }  // namespace tern::checkpoint

@@ -18,7 +18,7 @@
 namespace tern::checkpoint::detail {
 namespace {
 
-// HDF5 casts H5FD_t* to the driver's own type: the public part comes first.
+// HDF5 casts H5FD_t* to the driver's type: the public part comes first.
 struct OpenFile {
   H5FD_t base;
   std::unique_ptr<File> file;
@@ -67,7 +67,7 @@ herr_t close_file(H5FD_t* file) {
   return 0;
 }
 
-// HDF5 finds by this that a file is open already.
+// HDF5 uses this to detect that a file is already open.
 int compare(const H5FD_t* first, const H5FD_t* second) {
   const auto *a = of(first), *b = of(second);
   if (a->device != b->device) return a->device < b->device ? -1 : 1;
@@ -89,7 +89,7 @@ herr_t set_allocated_end(H5FD_t* file, H5FD_mem_t, haddr_t address) {
 
 haddr_t file_end(const H5FD_t* file, H5FD_mem_t) { return of(file)->end; }
 
-// What lies beyond the end of the file reads as zeros, as in HDF5's own driver.
+// Bytes beyond the end of the file read as zeros, as in HDF5's own driver.
 herr_t read_file(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t count, void* to) {
   try {
     const std::size_t done = of(file)->file->read(to, count, address);
@@ -129,7 +129,7 @@ H5FD_class_t driver_class() {
   H5FD_class_t driver{};
 #ifdef H5FD_CLASS_VERSION
   driver.version = H5FD_CLASS_VERSION;
-  driver.value = static_cast<H5FD_class_value_t>(1009);  // not one of HDF5's own
+  driver.value = static_cast<H5FD_class_value_t>(1009);  // not used by HDF5 itself
 #endif
   driver.name = "tern";
   driver.maxaddr = static_cast<haddr_t>(std::numeric_limits<off_t>::max());
@@ -164,7 +164,7 @@ Handle file_access(WriteStatus* status) {
   const Info info{status};
   hdf5_check(H5Pset_driver(access, driver(), &info), "set the file driver");
   hdf5_check(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "set the close degree");
-  // Eight MiB of chunks, so that ranges that share a chunk read it once.
+  // Chunk cache of 8 MiB, so that ranges in the same chunk read it once.
   hdf5_check(H5Pset_cache(access, 0, 521, std::size_t{8} << 20, 1.0), "set the chunk cache");
   return access;
 }

@@ -1,8 +1,7 @@
-/// How HDF5 reaches the disk: a virtual file driver over pread and pwrite of our own, because
-/// HDF5's default one (a) leaves the library with a file that it can neither flush nor close once
-/// the disk is full, and (b) takes file locks, which some parallel file systems refuse. Ours
-/// remembers the first failed write, drops the rest, and so lets the file be closed; the writer
-/// then asks `WriteStatus`.
+/// HDF5 virtual file driver over pread and pwrite. HDF5's default driver (a) can neither flush nor
+/// close a file once the disk is full, and (b) takes file locks, which some parallel file systems
+/// refuse. This one records the first failed write in `WriteStatus` and drops all later ones, so
+/// that the file can be closed; the writer then checks the status.
 #pragma once
 #include "checkpoint/detail/hdf5.hpp"
 
@@ -10,10 +9,10 @@ namespace tern::checkpoint::detail {
 
 struct WriteStatus {
   int error = 0;       // errno of the first write that failed
-  int open_error = 0;  // errno of the last open that failed; HDF5 probes before it creates
+  int open_error = 0;  // errno of the last failed open; HDF5 probes before it creates
 };
 
-/// File access properties with this driver. `status` must outlive the file; null for reading.
+/// File access properties with this driver. `status` must outlive the file; null: read-only.
 Handle file_access(WriteStatus* status);
 
 }  // namespace tern::checkpoint::detail

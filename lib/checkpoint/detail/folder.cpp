@@ -40,7 +40,7 @@ std::optional<Entry> parse_entry(const fs::path& path) {
   return Entry{path, *step, name.substr(dot + 1, dash - dot - 1)};
 }
 
-/// None where there is no folder. One that cannot be read is not an empty one.
+/// Empty if the folder does not exist; throws FileError if it cannot be read.
 std::vector<Entry> entries(const fs::path& directory) {
   std::vector<Entry> result;
   std::error_code error;
@@ -61,7 +61,7 @@ fs::path aside(const fs::path& directory, std::int64_t step, std::string_view st
   return directory / fmt::format("{}.{}-{}", step_name(step), state, unique_token());
 }
 
-// A kill between the two lines leaves garbage under a name that no reader takes.
+// A kill between the two calls leaves garbage under a name that readers ignore.
 void remove_checkpoint(const fs::path& directory, const Entry& entry) {
   const fs::path garbage = aside(directory, entry.step, "del");
   rename_path(entry.path, garbage);

@@ -1,12 +1,11 @@
 /// The folder of a run's checkpoints:
 ///
-///   step_00001000             visible: whole, on disk
+///   step_00001000             visible: complete and on disk
 ///   step_00001000.tmp-TOKEN   being written; garbage after a crash
-///   step_00001000.old-TOKEN   was visible, is being replaced by one of the same step; still whole,
-///   and
-///                             counts if the crash came before the new one was visible
+///   step_00001000.old-TOKEN   complete, being replaced by one of the same step; valid as long as
+///                             the new one is not visible
 ///   step_00001000.del-TOKEN   being removed; garbage
-///   best.txt                  name of the best one
+///   best.txt                  name of the best checkpoint
 ///
 /// Only rank 0 changes what is visible.
 #pragma once
@@ -26,23 +25,22 @@ struct Candidate {
   std::filesystem::path path;
 };
 
-/// Checkpoints to read, newest step first; one that is being replaced counts where the new one is
-/// missing. None if the folder does not exist. Throws FileError if it cannot be read.
+/// Checkpoints to read, newest step first, including an .old one whose successor is missing. Empty
+/// if the folder does not exist. Throws FileError if it cannot be read.
 std::vector<Candidate> candidates(const std::filesystem::path& directory);
 
-/// Puts a replaced checkpoint back whose successor never came, and removes the leftovers of earlier
-/// crashes.
+/// Restores .old checkpoints whose successor is missing and removes leftovers of crashes.
 void recover(const std::filesystem::path& directory);
 
-/// Makes `temporary` visible as `step`, in place of an earlier one of that step. Throws FileError.
+/// Renames `temporary` into place as `step`, replacing an earlier one. Throws FileError.
 void publish(const std::filesystem::path& directory, const std::filesystem::path& temporary,
              std::int64_t step);
 
-/// Removes all visible ones up to `newest` but the last `keep` of them and the best one. Later
-/// steps, which a run left that went back, stay. Each is renamed before its files go.
+/// Removes visible checkpoints up to step `newest` except the last `keep` and the best one. Steps
+/// beyond `newest` (the run was resumed from an earlier one) stay. Each is renamed before removal.
 void retain(const std::filesystem::path& directory, std::int64_t newest, int keep);
 
-/// The step that best.txt names.
+/// The step in best.txt.
 std::optional<std::int64_t> best_step(const std::filesystem::path& directory);
 void write_best(const std::filesystem::path& directory, std::int64_t step);
 

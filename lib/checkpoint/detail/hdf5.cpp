@@ -36,7 +36,7 @@ Handle text_type() {
 }  // namespace
 
 Hdf5Lock::Hdf5Lock() : guard_(hdf5_mutex()) {
-  // The setting is per thread in thread-safe builds, so each lock makes it.
+  // Per thread in thread-safe builds, hence set with each lock.
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
 

@@ -1,6 +1,6 @@
-/// HDF5's C API with owners and exceptions. Serial builds of HDF5 (Debian's) are not thread-safe,
-/// so every call in this process, readers' and writers', is made under one recursive mutex: hold an
-/// Hdf5Lock around each group of calls. Long writes hold it for one chunk at a time.
+/// RAII and exceptions over HDF5's C API. Serial builds of HDF5 (Debian's) are not thread-safe, so
+/// all HDF5 calls of the process hold one recursive mutex: take an Hdf5Lock around each group of
+/// calls. Long writes hold it for one chunk at a time.
 #pragma once
 #include <hdf5.h>
 
@@ -13,7 +13,7 @@
 
 namespace tern::checkpoint::detail {
 
-/// Also turns HDF5's printing of its error stack off.
+/// Also turns off HDF5's printing of its error stack.
 class Hdf5Lock {
  public:
   Hdf5Lock();
@@ -27,9 +27,9 @@ class Hdf5Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Throws Hdf5Error: `what` and the innermost message of HDF5's error stack.
+/// Throws Hdf5Error with `what` and the innermost message of HDF5's error stack.
 [[noreturn]] void hdf5_failed(const std::string& what);
-/// Passes a nonnegative result on, throws otherwise.
+/// Returns a nonnegative result, throws otherwise.
 template <class Result>
 Result hdf5_check(Result result, const std::string& what) {
   if (result < 0) hdf5_failed(what);
@@ -46,7 +46,7 @@ class Handle {
   ~Handle() { reset(); }
   Handle(Handle&& other) noexcept;
   Handle& operator=(Handle&& other) noexcept;
-  operator hid_t() const { return id_; }  // NOLINT: used as one
+  operator hid_t() const { return id_; }  // NOLINT: implicit
   void reset();
 
  private:
@@ -55,8 +55,8 @@ class Handle {
 };
 
 Handle simple_space(const Shape& shape);
-/// Memory that holds one box and nothing else. It has the box's own shape: where the shapes of
-/// memory and file differ, HDF5 goes through the elements one by one, many times slower.
+/// Memory space of exactly one box, in the box's own shape: if memory and file shapes differ, HDF5
+/// copies element by element, many times slower.
 Handle box_space(const Box& box);
 void select_box(hid_t space, const Box& box);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t chunk_elements = std::size_t{1} << 19;
 
-/// Box of `size` elements along axis `axis` from `start`, whole in the axes behind it.
+/// Box of `size` elements along `axis` from `start`, full extent along later axes.
 Box box_at(const Shape& shape, std::size_t axis, Shape start, std::size_t size, std::size_t inner) {
   Shape extent(shape.size(), 1);
   extent[axis] = size;
@@ -31,7 +31,7 @@ Shape chunk_shape(const Shape& shape) {
   for (std::size_t& extent : chunk) {
     const std::size_t inner = rest / extent;
     const std::size_t most = std::max<std::size_t>(1, chunk_elements / inner);
-    // Chunks of equal size: the last one is stored whole, however little of it is used.
+    // Equal chunks: the last one is stored in full, however little of it is used.
     const std::size_t chunks = (extent + most - 1) / most;
     extent = (extent + chunks - 1) / chunks;
     if (inner <= chunk_elements) break;
@@ -43,7 +43,7 @@ Shape chunk_shape(const Shape& shape) {
 std::vector<Box> boxes_of_range(const Shape& shape, std::size_t first, std::size_t count) {
   if (shape.empty()) return {Box{{}, {}, 1}};
   std::vector<Box> boxes;
-  // Greedy: at each place the largest box that starts there, fits and stays inside its row.
+  // Greedy: at each position the largest box that starts there, fits and stays within its row.
   while (count > 0) {
     Shape start(shape.size());
     std::size_t rest = first;
@@ -82,7 +82,7 @@ std::vector<Extent> cover(const std::vector<Tensor>& tensors, std::vector<Extent
 
 std::vector<Band> bands(const Shape& shape, const std::vector<Extent>& extents) {
   std::vector<Band> result;
-  std::map<int, std::size_t> open;  // by rank: the band that may go on
+  std::map<int, std::size_t> open;  // by rank: the band that may continue
   const std::size_t width = shape.empty() ? 0 : shape.back();
   for (const Extent& e : extents) {
     if (const auto found = open.find(e.rank); found != open.end()) {

@@ -55,7 +55,7 @@ herr_t collect_attribute(hid_t file, const char* name, const H5A_info_t*, void* 
     else
       header.numbers[key] = read_number(attribute);
     return 0;
-  } catch (...) {  // HDF5 is C: no exception may pass through it
+  } catch (...) {  // no exception may pass through HDF5's C code
     return -1;
   }
 }
@@ -86,7 +86,7 @@ Header read_header(hid_t file) {
   return header;
 }
 
-/// The tensor of a dataset of floats; empty for groups and anything else.
+/// The tensor stored in a dataset of floats; empty for groups and other objects.
 std::optional<Tensor> describe(hid_t file, const std::string& name) {
   const Handle object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose, "open " + name);
   if (H5Iget_type(object) != H5I_DATASET) return std::nullopt;
@@ -151,8 +151,7 @@ void Reader::Impl::read(const Tensor& tensor, std::size_t first, std::size_t cou
     shards->read(ranges, first, count, to);
 }
 
-/// A file that came without its checkpoint.sum: reads all once, so that HDF5 compares its
-/// Fletcher32 sums.
+/// For a file without checkpoint.sum: reads everything once, so that HDF5 checks Fletcher32.
 void Reader::Impl::verify_data() {
   constexpr std::size_t step = std::size_t{1} << 22;
   std::vector<float> buffer;
@@ -214,7 +213,7 @@ std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& l
   for (const Candidate& candidate : all) {
     try {
       return Reader(candidate.path);
-    } catch (const std::runtime_error& error) {  // the file system's errors too
+    } catch (const std::runtime_error& error) {  // includes errors of the file system
       failures += fmt::format("\n  {}", error.what());
       if (&candidate != &all.back())
         log.warning("checkpoint of step {} is not usable, trying the one before: {}",

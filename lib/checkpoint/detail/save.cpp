@@ -36,7 +36,7 @@ class Leader : public Saver {
   }
 
   bool save(const Snapshot& snapshot) override {
-    // The other ranks write into "TOKEN-SAVE"; they leave a plain save's folder alone.
+    // The other ranks write into "TOKEN-SAVE" only, not into the folder of a plain save.
     auto folder = temporary_folder(directory_, snapshot.header.step, token_, ++saves_);
     if (snapshot.complete) folder += "-plain";
     try {
@@ -80,7 +80,7 @@ class Leader : public Saver {
     return sums;
   }
 
-  /// Waits for the notices of all other ranks about this save.
+  /// Waits for the other ranks' notices about this save.
   void collect(std::vector<Sum>& sums) {
     const Timer timer;
     for (int rank = 1; rank < ranks_; pause()) {
@@ -92,7 +92,7 @@ class Leader : public Saver {
         ++rank;
         continue;
       }
-      // A rank not yet met waits for its nonce on the board, whatever the order.
+      // Ranks not yet seen wait for their nonce on the board, whatever their order.
       for (int other = rank + 1; other < ranks_; ++other) board_->look(other, saves_);
       if (timer.seconds() > patience_)
         throw std::runtime_error(
@@ -103,7 +103,7 @@ class Leader : public Saver {
   void finish(bool good) noexcept {
     try {
       if (board_) board_->finish(saves_, good);
-    } catch (const std::exception&) {  // the other ranks learn by their own time limit
+    } catch (const std::exception&) {  // the other ranks run into their own timeout
     }
   }
 
@@ -127,13 +127,13 @@ class Follower : public Saver {
   bool save(const Snapshot& snapshot) override {
     ++saves_;
     bool written = false;
-    // Rank 0 gives up first; then there is its outcome to read.
+    // Twice the patience of rank 0: it times out first and posts its outcome.
     for (const Timer timer; timer.seconds() < 2 * patience_; pause()) {
       if (!member_.refresh()) continue;
       const auto folder =
           temporary_folder(directory_, snapshot.header.step, member_.token(), saves_);
       if (const auto outcome = member_.outcome(saves_)) {
-        remove_quietly(folder);  // rank 0 may have found it not empty
+        remove_quietly(folder);  // rank 0 may have failed to, it was not empty
         return *outcome;
       }
       if (written || !fs::exists(folder)) continue;
@@ -188,7 +188,7 @@ void Snapshot::take(const Header& header_, const std::vector<Tensor>& tensors_,
     TERN_REQUIRE(ranks > 1, "{}", gap.what());
     complete = false;
   }
-  if (complete) {  // in the tensors' order, whatever the pieces'
+  if (complete) {  // in the order of tensors, not of pieces
     std::vector<std::size_t> starts;
     elements = 0;
     for (const Tensor& tensor : tensors) {

@@ -1,4 +1,4 @@
-/// One save: the copy in host memory, and who writes what of it.
+/// One save: the copy in host memory and its distribution over writing ranks.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -8,26 +8,26 @@
 
 namespace tern::checkpoint::detail {
 
-/// A rank's copy of its pieces. The buffer is kept for the next save.
+/// A rank's copy of its pieces. The buffer is reused by the next save.
 struct Snapshot {
   Header header;
   std::vector<Tensor> tensors;
   std::vector<Extent> extents;
-  bool complete = false;  // this rank holds everything, tensor after tensor
+  bool complete = false;  // this is rank 0 and holds everything, tensor after tensor
   std::unique_ptr<float[]> buffer;
   std::size_t elements = 0, capacity = 0;
 
-  /// Throws InternalError for pieces that do not fit the tensors, and with one rank for gaps.
+  /// Throws InternalError for pieces that do not fit the tensors and, with one rank, for gaps.
   void take(const Header& header, const std::vector<Tensor>& tensors,
             const std::vector<Piece>& pieces, int rank, int ranks);
 };
 
-/// Puts snapshots on disk, for one rank of a run.
+/// Writes one rank's snapshots to disk.
 class Saver {
  public:
   virtual ~Saver() = default;
-  /// Returns when the checkpoint is visible. Rank 0 throws if it failed; the other ranks, which
-  /// rank 0 speaks for, return false. Nothing half-written is left.
+  /// Returns when the checkpoint is visible. On failure rank 0 throws and the other ranks return
+  /// false; no partial checkpoint is left.
   virtual bool save(const Snapshot& snapshot) = 0;
 };
 

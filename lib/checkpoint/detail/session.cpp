@@ -27,8 +27,7 @@ std::string hash_of(std::string_view text) {
   return fmt::format("{:016x}", hash.value());
 }
 
-/// One line of a fixed size, with its hash in front: a reader that comes in between sees that it
-/// did.
+/// A line of fixed size, preceded by its hash: readers detect a partial rewrite.
 std::string line_of(std::string text, std::size_t size) {
   text.resize(size, ' ');
   return hash_of(text) + text + "\n";
@@ -99,7 +98,7 @@ std::optional<Notice> Board::look(int rank, std::uint64_t save) {
 }
 
 void Board::finish(std::uint64_t save, bool good) {
-  // Ranks that no shard was awaited from must find their nonces, too.
+  // Ranks that wrote no shard must also find their nonces.
   for (int rank = 1; rank < static_cast<int>(nonces_.size()); ++rank) look(rank, save);
   finished_ = save;
   outcomes_ = outcomes_ << 1 | (good ? 1 : 0);

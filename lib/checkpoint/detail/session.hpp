@@ -1,15 +1,14 @@
-/// How the ranks of a run agree about a save through the file system alone, in DIR/.session (the
-/// writers are background threads, which must not call MPI). Each rank has one small file there:
+/// Agreement of the ranks on a save through the file system only, in DIR/.session: the writers are
+/// background threads, which must not call MPI. Each rank has one small file there:
 ///
-///   board         rank 0: the session's token, the number of the last finished save, the outcomes
-///   of the
-///                 last 64, and the nonces of the ranks it has seen
-///   rank_0003     rank 3: its nonce, and what became of its shard
+///   board       rank 0: the session's token, the number of the last finished save, the outcomes
+///               of the last 64, and the nonces of the ranks seen so far
+///   rank_0003   rank 3: its nonce and the result of writing its shard
 ///
-/// Tokens and nonces are new with each Store. A rank believes a board only once it shows the rank's
-/// own nonce; rank 0 counts only notices that show its own token. So nothing that an earlier,
-/// killed run has left is ever taken for news. The files keep their size and are rewritten in
-/// place, which works on a full disk.
+/// Each Store makes a new token or nonce. A rank trusts a board only if it shows the rank's own
+/// nonce; rank 0 accepts only notices with its own token. Files left by an earlier, killed run are
+/// therefore never mistaken for current ones. Files keep their size and are rewritten in place,
+/// which works on a full disk.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -21,7 +20,7 @@
 
 namespace tern::checkpoint::detail {
 
-/// What a rank says about its shard of one save.
+/// A rank's report on its shard of one save.
 struct Notice {
   std::uint64_t save = 0;
   Sum sum;
@@ -33,7 +32,7 @@ class Board {
  public:
   Board(const std::filesystem::path& directory, int ranks);
   const std::string& token() const { return token_; }
-  /// The notice of `rank` about `save`, once there is one.
+  /// The notice of `rank` about `save`; empty until it is there.
   std::optional<Notice> look(int rank, std::uint64_t save);
   void finish(std::uint64_t save, bool good);
 
@@ -49,10 +48,10 @@ class Board {
 class Member {
  public:
   Member(const std::filesystem::path& directory, int rank);
-  /// Reads the board; false as long as it is not this run's.
+  /// Reads the board; false while it is not this run's.
   bool refresh();
-  const std::string& token() const { return token_; }  // of the session, after a good refresh()
-  /// The outcome of `save`, once rank 0 has finished it.
+  const std::string& token() const { return token_; }  // valid once refresh() returned true
+  /// The outcome of `save`; empty until rank 0 has finished it.
   std::optional<bool> outcome(std::uint64_t save) const;
   void post(const Notice& notice);
 

@@ -5,8 +5,8 @@
 namespace tern::checkpoint::detail {
 namespace {
 
-/// The elements between two corners, as `rows` flat ranges of `count`, `stride` from one to the
-/// next: one range, or a part of each row of a matrix.
+/// Bounding box of a selection as `rows` flat ranges of `count` elements, `stride` apart: one
+/// range, or a part of each row of a matrix.
 struct Region {
   std::size_t first = 0, count = 1, rows = 1, stride = 0;
 };
@@ -72,7 +72,7 @@ void read_range(hid_t dataset, const Shape& shape, std::size_t first, std::size_
 void Shards::read(const std::vector<MappedRange>& ranges, std::size_t first, std::size_t count,
                   float* to) {
   const Hdf5Lock lock;
-  std::vector<Piece> pieces;  // that follow each other in one shard
+  std::vector<Piece> pieces;  // consecutive in one shard
   std::size_t found = 0;
   for (const MappedRange& range : ranges) {
     const std::size_t begin = std::max(first, range.first);
@@ -95,7 +95,7 @@ bool Shards::Piece::follows(const std::vector<Piece>& before) const {
          offset + count - before.front().offset <= most;
 }
 
-/// All of them at once: to read a row of a divided matrix, HDF5 reads and checks a whole chunk.
+/// In one read: for each row of a divided matrix HDF5 would read and check a whole chunk.
 void Shards::read(std::vector<Piece>& pieces) {
   if (pieces.empty()) return;
   const Piece first = pieces.front(), last = pieces.back();

@@ -1,5 +1,5 @@
-/// Reading a sharded checkpoint straight from its shards. HDF5 reads a virtual dataset, too, but
-/// element by element where source and target differ in shape: over ten times slower.
+/// Reads a sharded checkpoint directly from its shards. HDF5 can read the virtual datasets, but
+/// element by element if source and target shapes differ: over ten times slower.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -10,24 +10,24 @@
 
 namespace tern::checkpoint::detail {
 
-/// A flat range of a virtual dataset and the place of its first element in the shard's "data".
+/// A flat range of a virtual dataset and the offset of its first element in the shard's "data".
 struct MappedRange {
   std::size_t first, count, offset;
   std::string file;
 };
 
-/// The ranges of a virtual dataset as write_virtual maps them; none if the dataset is not virtual.
+/// Ranges of a virtual dataset as mapped by write_virtual; empty if the dataset is not virtual.
 std::vector<MappedRange> mapped_ranges(hid_t dataset, const Shape& shape);
 
-/// Reads boxes of a flat range, [first, first + count), of a dataset that is not virtual.
+/// Reads the flat range [first, first + count) of a non-virtual dataset, box by box.
 void read_range(hid_t dataset, const Shape& shape, std::size_t first, std::size_t count, float* to);
 
-/// The opened shards of one checkpoint.
+/// Open shards of one checkpoint.
 class Shards {
  public:
   Shards(std::filesystem::path folder, hid_t access)
       : folder_(std::move(folder)), access_(access) {}
-  /// Reads [first, first + count) of the dataset that `ranges` make up.
+  /// Reads [first, first + count) of the dataset composed of `ranges`.
   void read(const std::vector<MappedRange>& ranges, std::size_t first, std::size_t count,
             float* to);
 
@@ -36,7 +36,7 @@ class Shards {
     Handle file, data;
     std::size_t size;
   };
-  /// Elements wanted of one shard, and where they go.
+  /// Elements to read from one shard, and their destination.
   struct Piece {
     const std::string* file;
     std::size_t offset, count;

@@ -14,8 +14,7 @@ namespace {
 
 std::vector<hsize_t> dims_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
-/// A file being written. HDF5 sees no failure of the disk (file_driver.hpp), so check() asks for
-/// it.
+/// A file being written. HDF5 does not see I/O errors (file_driver.hpp); check() throws them.
 class Output {
  public:
   explicit Output(const std::filesystem::path& path) : path_(path) {
@@ -63,7 +62,7 @@ Handle make_groups() {
 
 Handle creation_properties(const Shape& shape) {
   Handle create(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, "dataset properties");
-  // Every element is written, so filling first would only write everything twice.
+  // Every element is written; filling first would write everything twice.
   hdf5_check(H5Pset_fill_time(create, H5D_FILL_TIME_NEVER), "fill time");
   const Shape chunk = chunk_shape(shape);
   if (!chunk.empty()) {
@@ -80,7 +79,7 @@ Handle create_dataset(hid_t file, const std::string& path, hid_t space, hid_t cr
       H5Dclose, "create dataset " + path);
 }
 
-/// Writes one box of a chunk's size after the other: the lock is free in between.
+/// Writes in boxes of at most a chunk and releases the lock in between.
 void write_dataset(const Output& output, const std::string& path, const Shape& shape,
                    const float* data) {
   Handle space, dataset;

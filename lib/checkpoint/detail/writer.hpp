@@ -1,6 +1,6 @@
-/// The HDF5 files of a checkpoint. Each function creates its file anew and fsyncs it; on failure it
-/// throws std::runtime_error (FileError with errno where the disk refused) and leaves the broken
-/// file to the caller.
+/// HDF5 files of a checkpoint. Each function creates (truncates) its file and fsyncs it; on failure
+/// it throws std::runtime_error (FileError with errno for I/O errors) and leaves the broken file to
+/// the caller.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -18,19 +18,19 @@ constexpr std::int64_t format_version = 1;
 /// "shard_0003.h5"
 std::string shard_file(int rank);
 
-/// All tensors one after the other in `data`.
+/// `data`: all tensors, contiguous.
 void write_plain(const std::filesystem::path& file, const Header& header,
                  const std::vector<Tensor>& tensors, const float* data);
 
-/// One rank's part: dataset "data", (total), and "extents", (n, 4): tensor, first, count, offset in
+/// One rank's shard: datasets "data" (total) and "extents" (n, 4): tensor, first, count, offset in
 /// data.
 void write_shard(const std::filesystem::path& file, const std::vector<Extent>& extents,
                  const float* data, std::size_t total);
-/// The extents of a shard written by `rank`, checked against the tensors' sizes.
+/// Extents of the shard written by `rank`, checked against the tensors' sizes.
 std::vector<Extent> read_extents(const std::filesystem::path& file, int rank,
                                  const std::vector<Tensor>& tensors);
 
-/// Virtual datasets over the shards beside the file, by relative names. `extents` cover all
+/// Virtual datasets over the shards in the same folder, by relative names. `extents` cover all
 /// tensors.
 void write_virtual(const std::filesystem::path& file, const Header& header,
                    const std::vector<Tensor>& tensors, const std::vector<Extent>& extents,

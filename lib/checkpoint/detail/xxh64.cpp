@@ -28,7 +28,7 @@ std::uint64_t merge(std::uint64_t hash, std::uint64_t lane) {
   return (hash ^ round(0, lane)) * prime1 + prime4;
 }
 
-// The last up to 31 bytes, then the avalanche.
+// The last bytes (at most 31), then the avalanche.
 std::uint64_t finish(std::uint64_t hash, const unsigned char* rest, std::size_t bytes) {
   for (; bytes >= 8; rest += 8, bytes -= 8)
     hash = std::rotl(hash ^ round(0, load<std::uint64_t>(rest)), 27) * prime1 + prime4;

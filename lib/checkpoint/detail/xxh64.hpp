@@ -1,6 +1,5 @@
 /// XXH64, Y. Collet's 64-bit hash of a byte stream (specification: xxHash repository,
-/// doc/xxhash_spec.md). Fast enough to check every byte of a checkpoint at the speed of memory;
-/// `xxhsum` prints the same values.
+/// doc/xxhash_spec.md). Runs near memory bandwidth; `xxhsum -H64` prints the same values.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +10,7 @@ class Xxh64 {
  public:
   explicit Xxh64(std::uint64_t seed = 0);
   void add(const void* data, std::size_t bytes);
-  /// Hash of all added so far; more may be added afterwards.
+  /// Hash of all bytes added so far; more may be added afterwards.
   std::uint64_t value() const;
 
  private:
