@@ -13,7 +13,7 @@
 namespace tern::transformers {
 namespace {
 
-/// GPT-2 files of the first kind lack the prefix.
+/// Early GPT-2 files lack the prefix.
 std::string stored_name(const SafetensorsReader& weights, const std::string& name) {
   constexpr std::string_view prefix = "transformer.";
   if (!weights.has(name) && name.rfind(prefix, 0) == 0) {
@@ -23,7 +23,7 @@ std::string stored_name(const SafetensorsReader& weights, const std::string& nam
   return name;
 }
 
-/// What is wrong with the stored tensor; empty: nothing.
+/// The fault of the stored tensor; empty: none.
 std::string mismatch(const SafetensorsReader& weights, const detail::Place& place) {
   if (!weights.has(place.tensor))
     return fmt::format("has no tensor '{}', which its config.json asks for", place.tensor);
@@ -33,15 +33,15 @@ std::string mismatch(const SafetensorsReader& weights, const detail::Place& plac
                      fmt::join(shape, ", "), fmt::join(place.shape, ", "));
 }
 
-/// Tensors that files hold though Transformers makes them itself: the head of tied embeddings,
-/// rotary frequencies, the causal mask of old GPT-2 files.
+/// Tensors in files that Transformers itself recomputes: the head of tied embeddings, rotary
+/// frequencies, the causal mask of old GPT-2 files.
 bool is_surplus(const std::string& name, bool tied) {
   return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq") ||
          name.ends_with(".attn.masked_bias") || name.ends_with(".attn.bias");
 }
 
-/// Whether config.json ties the head to the embeddings, but the files hold a head that is another.
-/// Transformers 5 keeps such a head; it ties one that is equal.
+/// Whether config.json ties the head to the embeddings although the files hold a different head.
+/// Transformers 5 keeps a head that differs and ties one that is equal.
 bool holds_own_head(const SafetensorsReader& weights, const detail::Config& config) {
   const std::string head = "lm_head.weight";
   if (!config.model.tie_embeddings || !weights.has(head)) return false;
@@ -62,7 +62,7 @@ bool holds_own_head(const SafetensorsReader& weights, const detail::Config& conf
   return false;
 }
 
-/// The first few of a list of faults, and how many there are.
+/// The first few faults of a list, and their number.
 struct Faults {
   std::size_t count = 0;
   std::string shown = {};
@@ -81,7 +81,7 @@ struct Wish {
   const char* wanted;
 };
 
-/// "name = value (needs wanted)" of each wish that is not met; empty if all are.
+/// "name = value (needs wanted)" for each unmet wish; empty if all are met.
 std::string unmet(const std::vector<Wish>& wishes) {
   std::string text;
   for (const Wish& wish : wishes)
@@ -137,7 +137,7 @@ deck::Model transformers_model(const std::filesystem::path& directory) {
   std::optional<SafetensorsReader> weights;
   try {
     if (config.model.tie_embeddings) weights.emplace(directory);
-  } catch (const UserError&) {  // a plan needs none; whoever does says what is wrong with them
+  } catch (const UserError&) {  // optional here; reported by TransformersReader when needed
     return config.model;
   }
   if (weights && holds_own_head(*weights, config)) config.model.tie_embeddings = false;
@@ -157,7 +157,7 @@ TransformersReader::TransformersReader(const std::filesystem::path& directory,
   if (own_head_) model_.tie_embeddings = false;
 }
 
-/// Where the files have the parameter, or should have it.
+/// Actual or expected place of the parameter in the files.
 detail::Place TransformersReader::place(const std::string& name,
                                         const std::vector<std::size_t>& shape) const {
   detail::Place place = detail::place_of(architecture_, name, shape);

@@ -1,9 +1,9 @@
-/// Models of Hugging Face Transformers: a directory with config.json and safetensors, in and out.
-/// Architectures: LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM, GPT2LMHeadModel. Weights
-/// go by Tern's parameter names ("model/layers/0/self_attn/q_proj/weight") and shapes (out, in),
-/// whatever the architecture keeps: GPT-2's transposed Conv1D matrices and fused c_attn, and
-/// experts that share a tensor, are taken apart here; experts are written one by one, as the hub's
-/// files have them.
+/// Import and export of Hugging Face Transformers models: a directory with config.json and
+/// safetensors. Architectures: LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM,
+/// GPT2LMHeadModel. Weights have Tern's parameter names ("model/layers/0/self_attn/q_proj/weight")
+/// and shapes (out, in) in every architecture: GPT-2's transposed Conv1D matrices and fused c_attn
+/// and experts fused in one tensor are converted here. Experts are written one tensor each, as in
+/// the hub's files.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -21,17 +21,17 @@ struct Config;
 struct Place;
 }  // namespace detail
 
-/// Whether a path is such a directory: it holds a config.json.
+/// Whether the directory holds a config.json.
 bool is_transformers(const std::filesystem::path& directory);
 
-/// The model that config.json describes. Of the weights, if they are there, only a head beside tied
-/// embeddings is looked at: see TransformersReader::has_own_head(). Resolved; dropout is a choice
-/// of training and stays 0; `context` is max_position_embeddings or n_positions; router_loss is 0
-/// unless output_router_logits is set. Throws UserError that names every setting Tern does not
-/// have, with its value.
+/// The model described by config.json, resolved. Weights are optional and read only to detect a
+/// separate head despite tied embeddings: see TransformersReader::has_own_head(). Dropout, a choice
+/// of training, stays 0; `context` is max_position_embeddings or n_positions; router_loss is 0
+/// unless output_router_logits is set. Throws UserError naming every unsupported setting with its
+/// value.
 deck::Model transformers_model(const std::filesystem::path& directory);
 
-/// A whole parameter's name and shape in Tern.
+/// Name and shape of a whole parameter in Tern.
 struct Described {
   std::string name;
   std::vector<std::size_t> shape;
@@ -39,29 +39,29 @@ struct Described {
 
 class TransformersReader {
  public:
-  /// Reads config.json (throws as transformers_model does) and opens the weights.
+  /// Reads config.json and opens the weights. Throws like transformers_model().
   explicit TransformersReader(const std::filesystem::path& directory);
 
   const deck::Model& model() const { return model_; }
   const std::string& architecture() const { return architecture_; }
-  /// Whether the files hold a head that differs from the embeddings though config.json ties them:
-  /// the model's are then untied, as Transformers 5 has it.
+  /// Whether the files hold a head that differs from the embeddings although config.json ties them:
+  /// the model is then untied, as in Transformers 5.
   bool has_own_head() const { return own_head_; }
 
-  /// Throws one UserError with what is missing, of another shape, or there but in none of the
-  /// model's `parameters`, which are all of them.
+  /// Throws one UserError listing tensors that are missing, of another shape, or not part of the
+  /// model. `parameters`: all of the model.
   void require(const std::vector<Described>& parameters) const;
 
-  /// Reads a part of a parameter, row after row (a vector is one row), as float or bf16. `shape` is
-  /// the whole parameter's. Throws UserError if the files lack it or have another shape. Several
-  /// threads may read at once; what is stored transposed takes as much memory again as the part.
+  /// Reads a part of a parameter, row-major (a vector is one row), as float or bf16. `shape`: of
+  /// the whole parameter. Throws UserError if it is missing or has another shape. Thread-safe.
+  /// Transposed tensors need a temporary of the part's size.
   template <class V>
   void read(const std::string& name, const std::vector<std::size_t>& shape, const Part& part,
             V* to) const;
   /// A whole parameter in float32.
   std::vector<float> read(const std::string& name, const std::vector<std::size_t>& shape) const;
 
-  /// How the parameter is stored, "BF16" for instance, and where: file and byte.
+  /// Stored type, e.g. "BF16", and position: file and byte.
   const std::string& dtype(const Described& parameter) const;
   std::pair<std::size_t, std::size_t> position(const Described& parameter) const;
 
@@ -77,16 +77,16 @@ class TransformersReader {
   bool own_head_;
 };
 
-/// The architecture of Transformers that computes what this model computes. Throws UserError that
-/// names each value which stands in the way if there is none.
+/// The Transformers architecture that computes the same as this model. If there is none, throws
+/// UserError naming each setting that prevents it.
 std::string transformers_architecture(const deck::Model& model);
 
 struct TransformersTokens {
-  std::int64_t beginning = -1, end = -1;  // of text; -1: none
+  std::int64_t beginning = -1, end = -1;  // BOS, EOS; -1: none
 };
 
-/// A parameter to be exported, whole. `read` gives a flat range of it and is called in order of
-/// increasing ranges; where the architecture stores it transposed or fused, once for all of it.
+/// A whole parameter to export. `read` fills flat ranges and is called in increasing order, or once
+/// for everything if the architecture stores it transposed or fused.
 struct ExportedParameter {
   std::string name;
   std::vector<std::size_t> shape;
@@ -94,22 +94,23 @@ struct ExportedParameter {
 };
 
 struct ExportOptions {
-  /// A Transformers directory of the same model: each tensor gets the type that it has there (F16
-  /// and F64 become F32, and then config.json says so), and config.json, generation_config.json,
-  /// the tokenizer's files and the chat template are copied from it. Empty: there is none.
+  /// A Transformers directory of the same model: tensors keep their types (F16 and F64 become F32,
+  /// also in config.json); config.json, generation_config.json, tokenizer files and chat template
+  /// are copied. Empty: none.
   std::filesystem::path like;
   Dtype dtype = Dtype::f32;   // without `like`
   TransformersTokens tokens;  // without `like`
   std::size_t shard_bytes = 5'000'000'000;
 };
 
-/// Writes weights, config.json and generation_config.json into `directory`, made if missing. The
-/// parameters: all, in any order; of the weights a few MiB at a time are held, or the one tensor
-/// that is stored transposed or fused. Each file appears whole, config.json last.
+/// Writes weights, config.json and generation_config.json into `directory`, created if missing.
+/// `parameters`: all, in any order. Holds a few MiB of weights at a time, or one tensor that is
+/// stored transposed or fused. Weights and config.json are renamed into place, config.json last.
+/// Throws UserError.
 void export_transformers(const std::filesystem::path& directory, const deck::Model& model,
                          const std::vector<ExportedParameter>& parameters,
                          const ExportOptions& options);
-/// Parameters in memory.
+/// The same with parameters in memory.
 void export_transformers(const std::filesystem::path& directory, const deck::Model& model,
                          const std::vector<NamedArray>& arrays, Dtype dtype = Dtype::f32,
                          const TransformersTokens& tokens = {});

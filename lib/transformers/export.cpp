@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A tensor of Transformers and the parameters that it is made of.
+/// A Transformers tensor and the parameters it consists of.
 struct Recipe {
-  detail::Place place;  // of the first
+  detail::Place place;  // of the first part
   std::vector<std::pair<detail::Place, const ExportedParameter*>> parts = {};
 };
 
-/// Puts a whole parameter where it stands in its tensor.
+/// Copies a whole parameter to its place in the tensor.
 void insert(const detail::Place& place, const ExportedParameter& p, std::vector<float>& tensor) {
   const std::size_t columns = p.shape.back(), rows = p.shape.size() > 1 ? p.shape[0] : 1;
   std::vector<float> values(rows * columns);
@@ -34,8 +34,7 @@ void insert(const detail::Place& place, const ExportedParameter& p, std::vector<
           place.transposed ? values[c * columns + r] : values[r * columns + c];
 }
 
-/// A parameter that is a tensor as it stands is streamed; any other tensor is put together when its
-/// first values are asked for.
+/// A parameter stored unchanged is streamed; any other tensor is assembled at the first read.
 StreamedArray streamed(const std::string& name, const Recipe& recipe, Dtype dtype) {
   const detail::Place& place = recipe.place;
   if (recipe.parts.size() == 1 && !place.transposed)
@@ -72,7 +71,7 @@ std::vector<StreamedArray> tensors_of(const std::string& architecture,
   return tensors;
 }
 
-/// What a model's folder holds beside weights and config.json.
+/// Files of a model's folder next to weights and config.json.
 constexpr const char* companions[] = {"generation_config.json",
                                       "tokenizer.json",
                                       "tokenizer_config.json",

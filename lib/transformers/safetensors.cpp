@@ -24,15 +24,15 @@ struct OpenFile {
   std::map<std::string, StoredArray> arrays;
 };
 
-constexpr std::size_t chunk = std::size_t{4} << 20;  // bytes that are converted at a time
-constexpr std::size_t wide = std::size_t{32} << 10;  // bytes of a row that are worth a read alone
+constexpr std::size_t chunk = std::size_t{4} << 20;  // bytes converted at a time
+constexpr std::size_t wide = std::size_t{32} << 10;  // bytes of a row worth a separate read
 
 void read_bytes(const File& file, void* to, std::size_t count, std::size_t offset) {
   if (file.read(to, count, offset) != count)
     user_error("it ended before byte {} while it was read", offset + count);
 }
 
-/// `count` values that lie one after the other from byte `offset` on.
+/// `count` contiguous values from byte `offset`.
 template <class Stored, class V>
 void read_run(const File& file, std::size_t offset, std::size_t count, V* to) {
   if constexpr (std::is_same_v<Stored, V>) return read_bytes(file, to, count * sizeof(V), offset);
@@ -46,8 +46,8 @@ void read_run(const File& file, std::size_t offset, std::size_t count, V* to) {
   }
 }
 
-/// Some columns of rows that are `width` long and start at byte `offset`: narrow ones are taken out
-/// of whole rows, since a read costs as much as thousands of bytes.
+/// Columns of a matrix with rows of `width` values that starts at byte `offset`. Narrow parts are
+/// extracted from whole rows, since a read costs as much as thousands of bytes.
 template <class Stored, class V>
 void read_columns(const File& file, std::size_t offset, std::size_t width, const Part& part,
                   V* to) {
@@ -106,7 +106,7 @@ struct SafetensorsReader::Impl {
     return *files.back();
   }
 
-  /// Only what the index names, each from the file it names.
+  /// Only tensors that the index lists, each from the file listed for it.
   void open_index(const fs::path& index) {
     std::map<std::string, const OpenFile*> opened;
     std::map<std::string, Place> named;

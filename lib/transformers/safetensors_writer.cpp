@@ -22,7 +22,7 @@ std::size_t bytes_of(const StreamedArray& array) {
   return element_count(array.shape) * width_of(array.dtype);
 }
 
-/// Length and JSON, padded with spaces so that the data starts at a multiple of 8.
+/// Length and JSON, padded with spaces so that the data is aligned to 8 bytes.
 std::string header_of(const std::vector<StreamedArray>& arrays,
                       const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
@@ -61,7 +61,7 @@ void write_array(File& file, std::size_t offset, const StreamedArray& array) {
   }
 }
 
-/// Whether a file holds a model's weights, by its name.
+/// Whether the name is that of a weight file or its index.
 bool is_weights(const std::string& name) {
   return name == "model.safetensors" || name == "model.safetensors.index.json" ||
          (name.starts_with("model-") && name.ends_with(".safetensors"));
@@ -76,7 +76,7 @@ void remove_others(const fs::path& directory, const std::set<std::string>& keep)
   for (const fs::path& path : stale) fs::remove(path);
 }
 
-/// Numbers of the files that the arrays go to, in order.
+/// File number of each array.
 std::vector<std::size_t> divide(const std::vector<StreamedArray>& arrays, std::size_t shard_bytes) {
   std::vector<std::size_t> shard_of;
   std::size_t shard = 0, filled = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Settings of a config by name, with everything that is wrong with them collected.
+/// Settings of a config by name; collects all complaints about them.
 class Settings {
  public:
   Settings(Json values, std::filesystem::path file)
@@ -25,7 +25,7 @@ class Settings {
   }
   bool has(const std::string& name) const { return !at(name).is_null(); }
 
-  /// Whether it is there, be it null.
+  /// Whether the setting is present, even as null.
   bool given(const std::string& name) const { return values_.contains(name); }
 
   std::int64_t count(const char* name) { return positive(name, at(name)); }
@@ -37,7 +37,7 @@ class Settings {
     if (!at(name).is_number()) return complain(name, "is not a number"), otherwise;
     return at(name).get<double>();
   }
-  /// The names below an object are then those of settings too, as "name.below".
+  /// Also makes members of the object `name` available as "name.member".
   void flatten(const char* name) {
     const Json object = at(name);
     for (const auto& [below, value] : object.items())
@@ -48,7 +48,7 @@ class Settings {
     if (!at(name).is_boolean()) return complain(name, "is not true or false"), otherwise;
     return at(name).get<bool>();
   }
-  /// The setting may be missing, or one of these.
+  /// Complains unless the setting is missing or one of `allowed`.
   void allow(const std::string& name, const std::vector<Json>& allowed) {
     if (!has(name)) return;
     for (const Json& value : allowed)
@@ -78,7 +78,7 @@ class Settings {
   std::string complaints_;
 };
 
-/// What is said of rotary angles in the object of that name, flattened: only their base may be.
+/// Complains about any rotary setting in the flattened object `name` other than the base.
 void require_plain_rope(Settings& settings, const std::string& name) {
   for (const char* type : {"rope_type", "type"}) {
     const std::string full = fmt::format("{}.{}", name, type);
@@ -92,10 +92,10 @@ void require_plain_rope(Settings& settings, const std::string& name) {
   settings.allow(name + ".partial_rotary_factor", {1.0, 1});
 }
 
-/// Base of the rotary angles: Transformers 5 keeps it in rope_parameters, older ones in rope_theta.
+/// Base of the rotary angles: rope_parameters in Transformers 5, rope_theta in older versions.
 double rope_base(Settings& settings) {
   std::string base = "rope_theta";
-  settings.number(base, 0);  // looked at, though another counts
+  settings.number(base, 0);  // checked, even if overridden below
   for (const std::string name : {"rope_parameters", "rope_scaling"}) {
     if (!settings.has(name)) continue;
     if (!settings.at(name).is_object()) {
@@ -112,15 +112,15 @@ double rope_base(Settings& settings) {
   return value;
 }
 
-/// What all layers of Qwen3-MoE have in place of one feed-forward layer.
+/// Settings of the MoE layers of Qwen3-MoE.
 void read_experts(Settings& settings, deck::Model& m) {
-  // Transformers 5 writes num_local_experts, the hub's files have num_experts.
+  // num_local_experts in Transformers 5, num_experts in the hub's files.
   m.experts =
       settings.count(settings.has("num_local_experts") ? "num_local_experts" : "num_experts");
   m.experts_per_token = settings.count("num_experts_per_tok");
   m.expert_hidden = settings.count("moe_intermediate_size");
   m.renormalise_experts = settings.flag("norm_topk_prob", false);
-  // Transformers adds it where it gives the router's logits out, and nowhere else.
+  // Transformers adds this loss only if it returns the router's logits.
   const double weight = settings.number("router_aux_loss_coef", 0.001);
   m.router_loss = settings.flag("output_router_logits", false) ? weight : 0;
   if (weight < 0) settings.complain("router_aux_loss_coef", "is below 0");
@@ -182,14 +182,14 @@ deck::Model read_gpt2(Settings& settings) {
   return m;
 }
 
-/// The architectures that Tern has, and Transformers' types of their settings.
+/// Supported architectures and their model_type.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> known{
     {{"LlamaForCausalLM", "llama"},
      {"Qwen3ForCausalLM", "qwen3"},
      {"Qwen3MoeForCausalLM", "qwen3_moe"},
      {"GPT2LMHeadModel", "gpt2"}}};
 
-/// Transformers goes by model_type, people by architectures: they must not contradict each other.
+/// Transformers uses model_type, people read architectures: the two must agree.
 std::string architecture_in(const Json& config, const std::filesystem::path& file) {
   const Json listed = config.value("architectures", Json());
   const Json type = config.value("model_type", Json());
@@ -267,7 +267,7 @@ Json llama_config(const deck::Model& m) {
                  {"num_key_value_heads", m.kv_heads},
                  {"rms_norm_eps", m.norm_eps},
                  {"rope_parameters", {{"rope_theta", m.rope_base}, {"rope_type", "default"}}},
-                 {"rope_theta", m.rope_base}};  // what Transformers before 5 read
+                 {"rope_theta", m.rope_base}};  // read by Transformers before 5
   if (m.qk_norm)
     config["use_sliding_window"] = false;
   else

@@ -1,4 +1,4 @@
-/// config.json of Transformers to and from &model.
+/// Conversion between Transformers' config.json and &model.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -12,13 +12,13 @@ struct Config {
   deck::Model model;
 };
 
-/// Throws UserError naming the file and every setting that is missing or not supported.
+/// Throws UserError naming the file and every missing or unsupported setting.
 Config read_config(const std::filesystem::path& file);
 
 std::string config_text(const std::string& architecture, const deck::Model& model, Dtype dtype,
                         const TransformersTokens& tokens);
-/// `original`, the config.json of the directory that a model came from, but for what is not as it
-/// says: own_head: the model has a head beside its embeddings; float32: all weights are.
+/// The config.json of the directory that the model came from, corrected if `own_head` (embeddings
+/// not tied) or `float32` (all weights are float32).
 std::string config_like(const std::string& original, bool own_head, bool float32);
 std::string generation_config_text(const TransformersTokens& tokens);
 

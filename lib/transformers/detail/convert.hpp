@@ -1,4 +1,4 @@
-/// Stored numbers as the program's.
+/// Conversion of stored numbers to float or bf16.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Half {
   }
 };
 
-/// Calls body(Stored()) with the type of that name; false if there is none.
+/// Calls body(Stored()) with the type named `dtype`; false if it is unknown.
 template <class Body>
 bool with_stored_type(std::string_view dtype, const Body& body) {
   if (dtype == "F32") return body(float()), true;
@@ -37,7 +37,7 @@ bool with_stored_type(std::string_view dtype, const Body& body) {
   return false;
 }
 
-/// `Stored` values at any address.
+/// `from`: `count` values of type Stored, unaligned.
 template <class Stored, class V>
 void convert(const unsigned char* from, std::size_t count, V* to) {
   if constexpr (std::is_same_v<Stored, V>) {

@@ -13,10 +13,10 @@ const std::string layers = "model/layers/";
 struct Gpt2Name {
   const char* name;
   bool transposed = false;
-  std::size_t part = 0, parts = 1;  // which of equal parts along the outputs
+  std::size_t part = 0, parts = 1;  // number and count of equal parts along the outputs
 };
 
-/// The tensor of `shape` = (outputs, inputs) or (outputs) that holds `parts` such parameters.
+/// Place of a parameter of `shape` = (outputs, inputs) or (outputs) in its tensor of `parts` such.
 Place gpt2_place(const std::string& tensor, const Gpt2Name& kept, std::vector<std::size_t> shape) {
   Place place{tensor, {}, kept.transposed && shape.size() > 1, kept.part * shape[0]};
   shape[0] *= kept.parts;

@@ -13,9 +13,9 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t length_bytes = 8;
-constexpr std::size_t longest_header = 100'000'000;  // the limit of the reference implementation
+constexpr std::size_t longest_header = 100'000'000;  // limit of the reference implementation
 
-/// Bits of an element; 0 for an unknown type.
+/// Bits per element; 0 for an unknown type.
 std::size_t bits_of(const std::string& dtype) {
   static const std::map<std::string, std::size_t> bits{
       {"BOOL", 8},    {"U8", 8},   {"I8", 8},   {"F8_E5M2", 8}, {"F8_E4M3", 8},
@@ -26,8 +26,7 @@ std::size_t bits_of(const std::string& dtype) {
   return found == bits.end() ? 0 : found->second;
 }
 
-/// The JSON text as a value; a key that stands twice in an object is an error, not the last one's
-/// win.
+/// Parses JSON; duplicate keys in an object are an error.
 json parse_json(std::string_view text) {
   std::vector<std::set<std::string>> keys;
   const auto watch = [&](int, json::parse_event_t event, json& parsed) {
@@ -61,7 +60,7 @@ std::size_t product(std::size_t a, std::size_t b, const std::string& name) {
   return result;
 }
 
-/// Offsets still count from the end of the header.
+/// Offsets are still relative to the end of the header.
 StoredArray parse_array(const json& entry, const std::string& name) {
   if (!entry.is_object()) user_error("tensor '{}' is not described by an object", name);
   const json& dtype = member(entry, name, "dtype");

@@ -1,6 +1,6 @@
-/// The JSON header of a safetensors file, checked against the rules of the format (README of the
-/// safetensors repository, "Format"): in bounds, no overlap, no holes, sizes that match, no name
-/// twice.
+/// JSON header of a safetensors file, validated against the format's rules (README of the
+/// safetensors repository, "Format"): in bounds, no overlaps, no holes, matching sizes, unique
+/// names.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -16,10 +16,10 @@ struct StoredArray {
   std::string dtype;  // "F32"
   std::vector<std::size_t> shape;
   std::size_t elements = 0;
-  std::size_t begin = 0, end = 0;  // bytes, from the start of the file
+  std::size_t begin = 0, end = 0;  // bytes from the start of the file
 };
 
-/// Throws UserError saying what is wrong with the file.
+/// Throws UserError naming the fault, but not the file.
 std::map<std::string, StoredArray> parse_safetensors(const File& file);
 
 }  // namespace tern::transformers::detail
