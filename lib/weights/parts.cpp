@@ -15,7 +15,7 @@ std::size_t product(const std::vector<std::size_t>& shape, std::size_t from) {
   return elements;
 }
 
-/// One line a tensor: its path, and its shape.
+/// One line per tensor: path and shape.
 std::string to_text(const std::vector<checkpoint::Tensor>& tensors) {
   std::string text;
   for (const checkpoint::Tensor& t : tensors)
@@ -38,7 +38,7 @@ std::vector<checkpoint::Tensor> from_text(const std::string& text) {
 
 }  // namespace
 
-/// Only the dimension that is divided breaks the order, and what stands before it.
+/// Runs break at the innermost divided dimension.
 std::size_t run_length(const model::Parameter& p) {
   std::size_t divided = 0;
   for (std::size_t i = 0; i < p.shape.size(); ++i)
@@ -58,8 +58,7 @@ std::size_t place_in_whole(const model::Parameter& p, std::size_t element) {
 void read_part(const checkpoint::Reader& reader, const std::string& path, const model::Parameter& p,
                std::size_t begin, std::size_t count, float* to) {
   constexpr std::size_t most = std::size_t{1} << 24;  // elements read at a time
-  // Neighbouring runs are read together with what lies between them: a file is read in large
-  // pieces.
+  // Neighbouring runs are read together with the gaps between them, in large reads.
   struct Run {
     std::size_t first, count, offset;
   };

@@ -1,4 +1,4 @@
-/// Between a rank's part of a parameter and the whole that files hold.
+/// Mapping between a rank's part of a parameter and the whole parameter in files.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace tern::weights {
 
-/// Elements of the part that stand side by side in the whole: all of it, or a row's.
+/// Elements of the part that are contiguous in the whole: all of it, or one row.
 std::size_t run_length(const model::Parameter& parameter);
 
-/// Where the part's element stands in the whole.
+/// Flat index in the whole of the part's `element`.
 std::size_t place_in_whole(const model::Parameter& parameter, std::size_t element);
 
-/// body(first in the whole, count, offset from `begin`) for the flat ranges of the whole that the
-/// part's elements [begin, begin + count) are.
+/// Calls body(first in the whole, count, offset from `begin`) for each flat range of the whole that
+/// the part's elements [begin, begin + count) map to.
 template <class Body>
 void for_each_run(const model::Parameter& parameter, std::size_t begin, std::size_t count,
                   const Body& body) {
@@ -28,12 +28,12 @@ void for_each_run(const model::Parameter& parameter, std::size_t begin, std::siz
   }
 }
 
-/// Elements [begin, begin + count) of the part, from the dataset of the whole.
+/// Reads elements [begin, begin + count) of the part from the dataset of the whole.
 void read_part(const checkpoint::Reader& reader, const std::string& path,
                const model::Parameter& parameter, std::size_t begin, std::size_t count, float* to);
 
-/// What the stages of a pipeline list together, each tensor once, alike on all of them. Collective
-/// over the replica.
+/// Union of the tensors of all pipeline stages, each once, identical on all stages. Collective over
+/// the replica.
 std::vector<checkpoint::Tensor> of_all_stages(const std::vector<checkpoint::Tensor>& tensors,
                                               const model::Share& share);
 

@@ -56,7 +56,7 @@ Snapshot<T>::Snapshot(const model::ParameterTree& tree, const model::Parameters<
   for (std::size_t i = 0; i < tensors_.size(); ++i) numbers_[tensors_[i].path] = i;
 }
 
-/// body(array, parameter, first element within this rank's part, count, offset within the array)
+/// Calls body(array, parameter, first element in this rank's part, count, offset in the array).
 template <class T>
 template <class Body>
 void Snapshot<T>::for_each_piece(Body body) {
@@ -81,7 +81,7 @@ void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
     context.fence("checkpoint");
     for_each_piece([&](const Array& array, const model::Parameter& p, std::size_t begin,
                        std::size_t count, std::size_t offset) {
-      if (!p.counted) return;  // another rank's to save
+      if (!p.counted) return;  // saved by another rank
       const std::size_t tensor = numbers_.at(array.prefix + "/" + p.name);
       for_each_run(p, begin, count, [&](std::size_t first, std::size_t n, std::size_t from) {
         pieces.push_back({tensor, first, n, array.host.data() + offset + from});

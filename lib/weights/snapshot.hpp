@@ -1,4 +1,4 @@
-/// Between the device's arrays and a checkpoint: names, shapes, and who holds which part.
+/// Mapping between device arrays and a checkpoint: names, shapes, distribution over ranks.
 #pragma once
 #include <map>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace tern::weights {
 
-/// Throws UserError unless the file holds all `wanted` and of /model nothing more. States of an
-/// optimizer that are not wanted may be in it.
+/// Throws UserError unless the file holds all of `wanted` and, except for optimizer states, nothing
+/// else.
 void require_same_model(const checkpoint::Reader& reader,
                         const std::vector<checkpoint::Tensor>& wanted);
 
@@ -20,27 +20,27 @@ class Snapshot {
   using A = Accumulate<T>;
 
  public:
-  /// Lists /model and /optimizer of the whole model. `owned` is the part of its arrays this rank
-  /// answers for, `states` the optimizer's; `writes`: this rank's part goes into checkpoints (with
-  /// shard = 'none' the first data rank alone writes). Collective over the replica.
+  /// Lists /model and /optimizer of the whole model. `owned`: range of the arrays that this rank
+  /// updates; `states`: the optimizer's; `writes`: whether this rank's part goes into checkpoints
+  /// (with shard = 'none' only the first data rank writes). Collective over the replica.
   Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
            optimizer::Range owned, const std::vector<optimizer::State<T>>& states, bool writes);
 
-  /// Copies what this rank holds to the host and hands it to the store, which copies it again and
-  /// returns. Local; called by all ranks.
+  /// Copies this rank's part to the host and passes it to the store, which copies it again and
+  /// writes in the background. Not collective, but called by all ranks.
   void save(const ops::Context&, checkpoint::Store& store, const checkpoint::Header& header);
 
-  /// Fills parameters and states from a checkpoint of any layout. Throws UserError if it is of
-  /// another model or another kind of optimizer.
+  /// Fills parameters and states from a checkpoint written with any layout of ranks. Throws
+  /// UserError if it is of another model or another kind of optimizer.
   void load(const ops::Context&, const checkpoint::Reader& reader);
 
  private:
-  /// One array parallel to a range of the span, stored below `prefix`.
+  /// An array parallel to a range of the span, stored under `prefix`.
   struct Array {
     std::string prefix;  // "" for the parameters, "/optimizer/exp_avg"
     Vector<A> values;
-    optimizer::Range range;    // of this rank's arrays
-    optimizer::Range covered;  // of the span, all ranks together
+    optimizer::Range range;    // within this rank's arrays
+    optimizer::Range covered;  // within the span, over all ranks
     HostVector<A> host;
 
     bool covers(const model::Parameter& p) const {
@@ -55,7 +55,7 @@ class Snapshot {
   bool writes_;
   std::vector<Array> arrays_;
   std::vector<checkpoint::Tensor> tensors_;
-  std::map<std::string, std::size_t> numbers_;  // of the tensors, by path
+  std::map<std::string, std::size_t> numbers_;  // index of each tensor, by path
 };
 
 }  // namespace tern::weights

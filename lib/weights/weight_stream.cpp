@@ -27,7 +27,7 @@ struct Piece {
   std::size_t count() const { return part.rows * part.columns; }
 };
 
-/// Pieces of at most `limit` elements: whole rows of the rank's part, or stretches of one row.
+/// Splits into pieces of at most `limit` elements: whole rows of the rank's part, or parts of one.
 void cut(const Holding& held, std::size_t limit, std::vector<Piece>& pieces) {
   const model::Parameter& p = *held.parameter;
   const std::size_t columns = p.shape.back();
@@ -43,7 +43,7 @@ void cut(const Holding& held, std::size_t limit, std::vector<Piece>& pieces) {
   }
 }
 
-/// Says how far a long transfer is: at each tenth, but not more often than every two seconds.
+/// Logs the progress of a long transfer every 10%, at most every two seconds.
 class Progress {
  public:
   Progress(double total, Log& log) : total_(total), log_(log) {}
@@ -64,7 +64,7 @@ class Progress {
   double last_ = 0, next_ = 0;
 };
 
-/// The threads that read, and what they hand to the one that copies to the device.
+/// Reader threads and their queue to the thread that copies to the device.
 template <class V>
 class Crew {
  public:
@@ -90,7 +90,7 @@ class Crew {
     std::size_t buffer;
   };
 
-  /// The next piece that was read; null after a second without one. Throws what a thread threw.
+  /// The next piece read; empty after a second without one. Rethrows a thread's exception.
   std::optional<Filled> next() {
     std::unique_lock lock(mutex_);
     filled_changed_.wait_for(lock, std::chrono::seconds(1),
@@ -102,7 +102,7 @@ class Crew {
     return first;
   }
 
-  /// Copies a staged piece to its place and gives the buffer back.
+  /// Copies a staged piece to the device and releases its buffer.
   void deliver(const ops::Context& context, const Filled& filled) {
     if (!staged_) return;
     const Vector<V> to(array_.data() + filled.piece->local, filled.piece->count());

@@ -1,4 +1,4 @@
-/// Weights from files to the device, a few MiB at a time.
+/// Streams weights from files to the device, a few MiB at a time.
 #pragma once
 #include <functional>
 #include <vector>
@@ -9,20 +9,20 @@
 
 namespace tern::weights {
 
-/// Reads a part of a parameter, given in the rows and columns of the whole, to the host, row after
-/// row. Called by several threads at once.
+/// Reads a part of a parameter, in rows and columns of the whole, to the host, row-major. Called
+/// concurrently by several threads.
 template <class V>
 using ReadPart =
     std::function<void(const model::Parameter& parameter, const transformers::Part& part, V* to)>;
 
-/// What a rank's arrays hold of a parameter: elements [first, first + count) of its part, from
-/// `local` on.
+/// Elements [first, first + count) of this rank's part of a parameter, stored from `local` on in
+/// its arrays.
 struct Holding {
   const model::Parameter* parameter;
   std::size_t local, first, count;
 };
 
-/// All that `parameters` hold, in the order of `order`.
+/// All holdings of `parameters`, in the order of `order`.
 template <class T>
 std::vector<Holding> holdings(const model::Parameters<T>& parameters,
                               const std::vector<const model::Parameter*>& order) {
@@ -37,8 +37,8 @@ std::vector<Holding> holdings(const model::Parameters<T>& parameters,
 struct StreamOptions {
   std::size_t threads = 1;
   std::size_t piece_bytes = std::size_t{8} << 20;
-  /// Through two page-locked buffers a thread; else straight into the array, which the host must be
-  /// able to write.
+  /// Through two page-locked buffers per thread; otherwise directly into the array, which must be
+  /// host-accessible.
   bool staged = !Kokkos::SpaceAccessibility<Kokkos::HostSpace, DeviceMemory>::accessible;
 };
 
@@ -48,9 +48,9 @@ struct Transfer {
   double rate() const { return seconds > 0 ? gigabytes() / seconds : 0; }  // GB/s
 };
 
-/// Fills `array` with what it holds, in the order given. Ends with the data on the device. What
-/// takes longer than two seconds is shown in the log as it goes on. An exception of `read` ends all
-/// threads and is thrown here.
+/// Fills the holdings of `array` in the given order. Fences: data is on the device on return. Logs
+/// progress if it takes longer than two seconds. An exception of `read` ends all threads and is
+/// rethrown.
 template <class V>
 Transfer stream_in(const ops::Context&, const std::vector<Holding>& held, const Vector<V>& array,
                    const ReadPart<V>& read, Log& log, const StreamOptions& options = {});

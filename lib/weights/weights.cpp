@@ -26,7 +26,7 @@ std::vector<Described> describe(const model::ParameterTree& tree) {
   return all;
 }
 
-/// What weights are loaded into.
+/// Destination of loaded weights.
 template <class T>
 struct Target {
   const ops::Context& context;
@@ -34,7 +34,8 @@ struct Target {
   model::Parameters<T>& parameters;
 };
 
-/// Fills masters, or compute where there are none. read(parameter, part, to) for float and bf16.
+/// Fills the master weights, or the compute weights if there are none. read(parameter, part, to)
+/// takes float and bf16.
 template <class T, class Read>
 Transfer fill(Target<T>& w, const std::vector<const model::Parameter*>& order, const Read& read,
               std::size_t threads, Log& log) {
@@ -63,7 +64,7 @@ std::vector<const model::Parameter*> in_order_of_files(const model::ParameterTre
   return order;
 }
 
-/// A directory of another model than the tree's is the user's mistake.
+/// Throws UserError if the directory holds another model than the tree's.
 void require_shapes(const model::ParameterTree& tree, const model::ParameterTree& stored,
                     const fs::path& directory) {
   for (const model::Parameter& p : tree.parameters()) {
@@ -110,7 +111,7 @@ checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   return std::move(*newest);
 }
 
-/// Shapes alone do not make the same model.
+/// Throws UserError if the checkpoint's &model differs, which equal shapes do not rule out.
 void require_same_meaning(const checkpoint::Reader& reader, const deck::Model& model) {
   deck::Deck deck;
   deck.model = model;
@@ -121,7 +122,7 @@ void require_same_meaning(const checkpoint::Reader& reader, const deck::Model& m
                deck::text_of(changes));
 }
 
-/// Which of a run's checkpoints it is, where one is marked best.
+/// Note whether the checkpoint is the run's best one.
 std::string rank_of(const checkpoint::Reader& reader) {
   const fs::path folder = fs::path(reader.path()).parent_path();
   const auto best = checkpoint::best_checkpoint(folder.parent_path());
@@ -131,8 +132,7 @@ std::string rank_of(const checkpoint::Reader& reader) {
              : fmt::format("; the best is {}", best->filename().string());
 }
 
-/// The weights of a checkpoint: their moving average, if the run kept one, for it is what training
-/// evaluates.
+/// The weights of a checkpoint; their EMA if the run kept one, as in the evaluations of training.
 struct StoredWeights {
   StoredWeights(const fs::path& from, const model::ParameterTree& tree, const deck::Model& model,
                 Log& log)
@@ -144,7 +144,7 @@ struct StoredWeights {
     if (reader.has("/optimizer/ema/" + tree.parameters().front().name)) prefix = "/optimizer/ema/";
   }
 
-  /// A part of a parameter of `width` columns.
+  /// Reads a part of a parameter of `width` columns.
   template <class V>
   void read(const std::string& name, std::size_t width, const transformers::Part& part,
             V* to) const {
@@ -176,21 +176,21 @@ Transfer load_checkpoint(Target<T>& w, const StoredWeights& stored, Log& log) {
   return fill(w, in_order(w.tree), read, 1, log);  // HDF5 reads in one thread
 }
 
-/// How fast it went, where that tells something.
+/// Size, time and rate of transfers large enough to matter.
 std::string speed(const Transfer& transfer) {
   if (transfer.bytes < 1e7) return "";
   return fmt::format(" ({:.2f} GB a rank in {:.1f} s, {:.2f} GB/s)", transfer.gigabytes(),
                      transfer.seconds, transfer.rate());
 }
 
-/// All parameters, read through `read(parameter, part, to)` with float values.
+/// All parameters, read as float with `read(parameter, part, to)`.
 template <class Read>
 std::vector<transformers::ExportedParameter> exported(const model::ParameterTree& tree,
                                                       const Read& read) {
   std::vector<transformers::ExportedParameter> all;
   for (const model::Parameter& p : tree.parameters())
     all.push_back({p.name, p.whole, [&read, &p](std::size_t first, std::size_t count, float* to) {
-                     // Whole rows of `columns`, and the parts of rows before and after them.
+                     // Whole rows, and the partial rows before and after them.
                      const std::size_t columns = p.whole.back();
                      while (count > 0) {
                        const std::size_t row = first / columns, column = first % columns;

@@ -1,4 +1,4 @@
-/// Parameters from and to files, outside of training.
+/// Loading and exporting parameters, outside of training.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -11,27 +11,26 @@
 
 namespace tern::weights {
 
-/// What a Transformers directory at `load` says of its model, for deck::read(), and the directory
-/// as its tokenizer if it holds a tokenizer.json; nothing where there is none.
+/// Model of the Transformers directory at `load`, for deck::read(), and the directory as tokenizer
+/// if it holds a tokenizer.json. Empty if `load` is no such directory.
 std::optional<deck::LoadedModel> model_at(const std::string& load);
 
-/// Where the weights of an evaluation, a generation or an export come from: &generation checkpoint,
-/// else the run's own checkpoints, else &model load.
+/// Source of weights for evaluation, generation and export: &generation checkpoint, else the run's
+/// own checkpoints, else &model load. Throws UserError if there is none.
 std::string weights_source(const deck::Deck& deck);
 
-/// Fills the parameters from a Transformers directory (one with config.json), a checkpoint.h5 or
-/// its folder, or the newest checkpoint below a run's folder: this rank's part of each, through a
-/// few MiB of host memory. Collective over a replica. Throws UserError if it is of another model:
-/// of other shapes, or, where the deck is stored with it, of another &model but for its context.
+/// Fills this rank's part of the parameters from a Transformers directory (with config.json), a
+/// checkpoint.h5 or its folder, or the newest checkpoint below a run's folder, through a few MiB of
+/// host memory. Collective over a replica. Throws UserError for another model: other shapes or, in
+/// a checkpoint, another &model except for its context.
 template <class T>
 void load_weights(const ops::Context& context, const model::ParameterTree& tree,
                   const deck::Model& model, model::Parameters<T>& parameters,
                   const std::filesystem::path& from, Log& log);
 
-/// Copies the weights at `from` (as for load_weights) to a Transformers directory, on the host,
-/// through a few MiB of memory. If `from` is such a directory, or the deck's &model load is, the
-/// types of the tensors and the files beside them are kept; else weights are float32 and the config
-/// names `tokens`.
+/// Copies the weights at `from` (as in load_weights) to a Transformers directory, on the host,
+/// through a few MiB of memory. If `from` or &model load is such a directory, its tensor types and
+/// other files are kept; otherwise weights are float32 and config.json names `tokens`.
 void export_weights(const deck::Deck& deck, const std::filesystem::path& from,
                     const std::filesystem::path& directory,
                     const transformers::TransformersTokens& tokens, Log& log);
