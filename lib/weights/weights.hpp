@@ -21,8 +21,8 @@ std::string weights_source(const deck::Deck& deck);
 
 /// Fills this rank's part of the parameters from a Transformers directory (with config.json), a
 /// checkpoint.h5 or its folder, or the newest checkpoint below a run's folder, through a few MiB of
-/// host memory. Collective over a replica. Throws UserError for another model: other shapes or, in
-/// a checkpoint, another &model except for its context.
+/// host memory. Collective over a replica. Throws UserError for another model: other shapes or, if
+/// the checkpoint stores its deck, another &model except for its context.
 template <class T>
 void load_weights(const ops::Context& context, const model::ParameterTree& tree,
                   const deck::Model& model, model::Parameters<T>& parameters,
