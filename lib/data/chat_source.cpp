@@ -10,7 +10,7 @@
 namespace tern::data {
 namespace {
 
-/// Tokens with something before them that a model shall learn to write.
+/// Number of learned tokens, without the first of the conversation.
 std::size_t learned_tokens(const text::ChatTokens& chat) {
   if (chat.learned.empty()) return 0;
   return static_cast<std::size_t>(
@@ -23,7 +23,7 @@ void resize(text::ChatTokens& chat, std::size_t tokens) {
   chat.roles.resize(tokens);
 }
 
-/// Conversations whose prefix is compared.
+/// Number of conversations whose prefix is checked.
 constexpr std::size_t compared = 64;
 
 std::string spelled(const std::vector<std::int32_t>& tokens, std::size_t at,
@@ -79,7 +79,7 @@ ChatSource::ChatSource(std::vector<text::ChatTokens> conversations, const ChatRo
   make_rows();
 }
 
-/// Cuts or empties what is too long, and empties what teaches nothing.
+/// Truncates or empties conversations that are too long, and empties those without learned tokens.
 void ChatSource::fit() {
   for (text::ChatTokens& chat : conversations_) {
     const std::size_t length = chat.tokens.size();

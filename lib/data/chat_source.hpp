@@ -1,4 +1,4 @@
-/// Conversations as rows of supervised training, several conversations in a row.
+/// Conversations as rows for supervised training, several per row.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,60 +9,59 @@
 
 namespace tern::data {
 
-/// Conversations to learn from as tokens, by `threads` threads. Of the first few, what stands
-/// before the last answer must be what generation is prompted with: see require_prefix().
+/// Tokenizes conversations for training, with `threads` threads. Checks in the first 64 that the
+/// tokens before the last answer equal generation's prompt: see require_prefix().
 std::vector<text::ChatTokens> training_tokens(const std::vector<text::Conversation>& conversations,
                                               const text::ChatRules& rules,
                                               const text::Tokenizer& tokenizer,
                                               std::size_t threads = 1);
 
-/// That a conversation is learned right behind `prompt`, token for token; InternalError names
-/// `place` and the first token that differs.
+/// Requires that the conversation begins with `prompt`, token for token, and that the next token is
+/// learned. Throws InternalError naming `place` and the first token that differs.
 void require_prefix(const text::ChatTokens& learned, const std::vector<std::int32_t>& prompt,
                     const std::string& place, const text::Tokenizer& tokenizer);
 
 struct ChatRowRules {
-  std::size_t positions = 1024;  // T of a row, and the most tokens of a conversation
-  bool packing = true;           // several conversations in a row; false: row r is the r-th one
-  bool cut = false;              // what is too long keeps its first tokens; false: it is left out
-  std::uint64_t seed = 0;        // of the packing
+  std::size_t positions = 1024;  // T of a row, and the maximum length of a conversation
+  bool packing = true;           // several conversations per row; false: row r is the r-th one
+  bool cut = false;              // truncate long conversations; false: leave them out
+  std::uint64_t seed = 0;        // for packing
 };
 
-/// What did not fit.
+/// Conversations that were cut or left out.
 struct ChatTruncation {
   std::size_t conversations = 0;
-  std::size_t too_long = 0, longest = 0;  // tokens of the longest
-  std::size_t cut = 0;                    // of those too long; the others are left out
-  std::size_t silent = 0;  // left out since nothing in what is left of them is to be learned
+  std::size_t too_long = 0, longest = 0;  // `longest` in tokens
+  std::size_t cut = 0;                    // among the too long ones; the others are left out
+  std::size_t silent = 0;                 // left out: no token to learn (after truncation)
   std::size_t left_out() const { return too_long - cut + silent; }
 };
 
-/// A row holds whole conversations one after another (Batch::documents); what is left of it is
-/// padding. A position's target is the next token of its conversation where that is to be learned;
-/// the last token of a conversation has none, nor has anything a target in another one. The first
-/// token of a conversation has nothing to be predicted from and is never learned.
+/// A row holds whole conversations (Batch::documents), then padding. The target of a position is
+/// the next token of the same conversation if that is to be learned, otherwise none (-1). The first
+/// token of a conversation is never learned.
 class ChatSource : public Source {
  public:
-  /// Packs the conversations: the longer ones first, each into the fullest row that it fits into.
-  /// The rows, numbered in a pseudo-random order, are a function of conversations and rules
-  /// alone, and the same in each epoch. Throws UserError if none is left.
+  /// Packs the conversations by best fit decreasing (detail/packing.hpp). Rows are in pseudo-random
+  /// order, a function of conversations and rules only, and the same in each epoch. Throws
+  /// UserError if no conversation is left.
   ChatSource(std::vector<text::ChatTokens> conversations, const ChatRowRules& rules);
 
   std::size_t rows() const override { return rows_.size(); }
   void start(Batch& batch) const override;
   void append(std::size_t row, std::size_t at, Batch& batch) const override;
-  /// tokens[execution_level]: those learned; data_tokens: all of the conversations.
+  /// tokens[execution_level]: learned tokens; data_tokens: all tokens of the conversations.
   Counts counts(std::size_t row) const override;
 
   std::size_t positions() const { return rules_.positions; }
-  /// Share of all rows' positions that conversations stand on.
+  /// Fraction of all rows' positions that hold conversations.
   double fill() const;
-  /// Share of the conversations' tokens that is learned.
+  /// Fraction of the conversations' tokens that is learned.
   double learned() const;
   const ChatTruncation& truncation() const { return truncation_; }
-  /// In the order of the constructor's list, cut as they stand in rows.
+  /// In the order of the constructor's list, truncated as in the rows; empty if left out.
   const std::vector<text::ChatTokens>& conversations() const { return conversations_; }
-  /// The numbers of a row's conversations, in their order in the row.
+  /// Numbers of a row's conversations, in their order in the row.
   const std::vector<std::size_t>& conversations_of(std::size_t row) const;
 
  private:
@@ -70,10 +69,10 @@ class ChatSource : public Source {
   void make_rows();
 
   ChatRowRules rules_;
-  std::vector<text::ChatTokens> conversations_;  // none of those left out has tokens
+  std::vector<text::ChatTokens> conversations_;  // without tokens if left out
   std::vector<std::vector<std::size_t>> rows_;
   ChatTruncation truncation_;
-  std::size_t tokens_ = 0, learned_ = 0;  // of all rows
+  std::size_t tokens_ = 0, learned_ = 0;  // over all rows
 };
 
 }  // namespace tern::data

@@ -11,8 +11,8 @@
 
 namespace tern::data {
 
-/// A ring of `depth` slots. Threads take micro-steps in order, at most `depth` ahead of the
-/// consumer, so that a slot is free when its micro-step is taken.
+/// A ring of `depth` slots. Threads take micro-batches in order, at most `depth` ahead of the
+/// consumer, so that the slot of a micro-batch is free when it is taken.
 struct Reader::Impl {
   struct Slot {
     bool ready = false;
@@ -27,7 +27,7 @@ struct Reader::Impl {
   std::mutex mutex;
   std::condition_variable filled, freed;
   std::vector<Slot> slots;
-  std::uint64_t taken, consumed;  // micro-steps: the next to be made, the next to be handed out
+  std::uint64_t taken, consumed;  // next micro-batch to make, next to return
   bool stopping = false;
   std::vector<std::thread> threads;
 
@@ -118,7 +118,7 @@ struct Reader::Impl {
     std::unique_lock lock(mutex);
     Slot& slot = slots[consumed % slots.size()];
     filled.wait(lock, [&] { return slot.ready; });
-    if (slot.error) std::rethrow_exception(slot.error);  // stays: every later call fails alike
+    if (slot.error) std::rethrow_exception(slot.error);  // not cleared: later calls fail as well
     Batch batch = std::move(slot.batch);
     slot = {};
     ++consumed;

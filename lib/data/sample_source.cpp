@@ -20,14 +20,14 @@ std::array<std::size_t, segments> maxima(const SampleRules& rules) {
 
 bool has_prefix(const SampleRules& rules) { return rules.hierarchical || rules.conditioned; }
 
-/// Most tokens of each level.
+/// Maximum tokens per level.
 std::array<std::size_t, levels> level_maxima(const SampleRules& rules) {
   if (rules.hierarchical) return {rules.plan_tokens, rules.execution_tokens};
   return {0, (rules.conditioned ? 0 : rules.question_tokens) + rules.plan_tokens +
                  rules.execution_tokens};
 }
 
-/// Tokens of a block of each level.
+/// Tokens per block, by level.
 std::array<std::size_t, levels> level_blocks(const SampleRules& rules) {
   const auto most = level_maxima(rules);
   std::array<std::size_t, levels> blocks = {rules.plan_block, rules.execution_block};
@@ -48,8 +48,8 @@ void check(const SampleRules& rules, const text::Tokenizer& tokenizer) {
         rules.question_tokens, rules.plan_tokens, rules.execution_tokens);
 }
 
-/// A segment's tokens with its end token, appended, and cut to `most`: a question keeps its last
-/// tokens, the others their first. Returns how many there were before.
+/// Appends a segment's tokens and end token, truncated to `most`: a question keeps its last tokens,
+/// other segments their first. Returns the number before truncation.
 std::size_t add_segment(std::size_t segment, const std::string& text,
                         const text::Tokenizer& tokenizer, std::size_t most,
                         std::vector<std::int32_t>& tokens) {
@@ -66,7 +66,7 @@ std::size_t add_segment(std::size_t segment, const std::string& text,
   return count;
 }
 
-/// One sample's tokens, its prefix and levels one after the other without filling.
+/// One sample's tokens: prefix and levels, contiguous, without padding.
 struct Entry {
   std::size_t first = 0;
   std::array<std::uint32_t, segments> segment = {};  // tokens; all 0: left out
@@ -81,7 +81,7 @@ struct Chunk {
   Truncation truncation;
 };
 
-/// Counts what is too long in one sample; `length` as tokenised. True if anything is.
+/// Counts the segments of a sample that are too long; `length`: before truncation. True if any is.
 bool count_long(const std::array<std::size_t, segments>& length, const SampleRules& rules,
                 Truncation& t) {
   const auto most = maxima(rules);
@@ -189,7 +189,7 @@ struct SampleSource::Impl {
 
   bool left_out(const Entry& entry) const { return entry.segment[execution_segment] == 0; }
 
-  /// The sample as a piece; row and first are not set.
+  /// The sample as a piece, without row and first.
   SamplePiece piece(const Entry& entry) const {
     SamplePiece p;
     p.prefix = entry.prefix;

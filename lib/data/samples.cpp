@@ -19,7 +19,7 @@ constexpr std::string_view answer_mark = "####", socratic_mark = " ** ";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// One record and where it stands, for messages.
+/// One record and its place, for messages.
 struct Record {
   const json& object;
   std::string place;
@@ -46,7 +46,7 @@ struct Record {
   }
 };
 
-/// A solution in parts: its steps, and the answer if it has one.
+/// A solution split into its steps and, if present, its answer.
 struct Solution {
   std::vector<std::string> steps;
   std::optional<std::string> answer;
@@ -73,7 +73,7 @@ bool is_socratic(const Solution& solution) {
   return true;
 }
 
-/// Takes the sub-questions out of the steps.
+/// Moves the sub-questions from the steps into a plan.
 std::string take_sub_questions(Solution& solution) {
   std::string plan;
   for (std::string& step : solution.steps) {
@@ -97,7 +97,7 @@ std::string number_field(const Record& record) {
   return *answer;
 }
 
-/// Of a record with an execution of its own.
+/// Solution of a record with an "execution".
 Solution execution_of(const Record& record) {
   Solution solution = split_solution(record.text("execution"), record);
   if (solution.answer && !record.object.contains("answer")) return solution;

@@ -19,7 +19,7 @@ std::set<fs::path> folders_of(const std::vector<std::string>& patterns) {
   try {
     for (const fs::path& file : expand_wildcards(patterns, "token shard", ""))
       folders.insert(file.parent_path());
-  } catch (const UserError&) {  // whoever opens them says it better
+  } catch (const UserError&) {  // reported when the shards are opened
   }
   return folders;
 }
@@ -28,7 +28,7 @@ std::string bytes_of(const text::Tokenizer& tokenizer, std::int32_t token) {
   try {
     return tokenizer.decode({token});
   } catch (const UserError&) {
-    return {};  // a number that no token has
+    return {};  // an unused number
   }
 }
 
@@ -40,7 +40,7 @@ std::string fingerprint(const text::Tokenizer& tokenizer) {
   const auto tokens = static_cast<std::int32_t>(tokenizer.vocabulary());
   for (std::int32_t token = 0; token < tokens; ++token) {
     const std::string bytes = bytes_of(tokenizer, token);
-    extend(static_cast<unsigned char>(bytes.size()));  // where one token ends
+    extend(static_cast<unsigned char>(bytes.size()));  // separates tokens
     for (const char c : bytes) extend(static_cast<unsigned char>(c));
   }
   return fmt::format("{:016x}", hash);
@@ -60,7 +60,7 @@ std::vector<ShardOrigin> shard_origins(const std::vector<std::string>& patterns)
     try {
       origins.push_back({file, meta.at("tokenizer"), meta.at("vocabulary"), meta.at("end_of_text"),
                          meta.value("tokenizer_hash", "")});
-    } catch (const nlohmann::json::exception&) {  // of another program
+    } catch (const nlohmann::json::exception&) {  // written by another program
     }
   }
   return origins;

@@ -52,7 +52,7 @@ void ShardWriter::open() {
   write(header, sizeof header);
 }
 
-/// The header is written last: until then the file has no valid magic number.
+/// Writes the header last: until then the file has no valid magic number.
 void ShardWriter::close() {
   if (file_ == nullptr) return;
   const bool wide = vocabulary_ > detail::shard_vocabulary_16;

@@ -1,4 +1,4 @@
-/// Writes token shards (see reader.hpp for the format).
+/// Writes token shards (format: shards.hpp).
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -9,10 +9,9 @@
 namespace tern::data {
 
 /// Appends tokens to folder/NAME_00000.bin, folder/NAME_00001.bin, ... of at most `shard_tokens`
-/// tokens each; uint16 where the vocabulary allows it, else uint32. Files carry a temporary name (a
-/// leading dot and the ending .partial) until finish() has written all of them to the disk: a
-/// reader never sees a part. Shards not finished are removed by the destructor. Errors of the disk
-/// throw UserError.
+/// tokens each; uint16 if the vocabulary allows it, else uint32. Files have temporary names
+/// (.NAME_00000.bin.partial) until finish() renames them into place, once all are on disk; the
+/// destructor removes unfinished shards. I/O errors throw UserError.
 class ShardWriter {
  public:
   ShardWriter(std::filesystem::path folder, std::string name, std::size_t vocabulary,

@@ -12,9 +12,9 @@
 namespace tern::data {
 namespace {
 
-constexpr std::size_t scan_chunk = std::size_t{1} << 22;  // tokens one thread checks at a time
+constexpr std::size_t scan_chunk = std::size_t{1} << 22;  // tokens checked per thread at a time
 
-/// One opened shard: where its tokens start and how wide they are.
+/// One open shard: offset (bytes), width (bytes per token) and number of its tokens.
 struct Shard {
   MappedFile file;
   std::size_t offset = 0, width = 2, count = 0;
@@ -27,7 +27,7 @@ struct Shard {
   }
 };
 
-/// Widths follow the header; a file without the magic number is plain uint16.
+/// The width follows from the header; a file without the magic number is plain uint16.
 Shard open_shard(const std::filesystem::path& path) {
   Shard shard{MappedFile(path)};
   const std::string name = path.string();
@@ -65,7 +65,7 @@ Shard open_shard(const std::filesystem::path& path) {
   return shard;
 }
 
-/// The largest token of a part of a shard.
+/// Largest token of a part of a shard. Throws UserError if it is outside the vocabulary.
 template <class Token>
 std::size_t check_vocabulary(const Shard& shard, std::size_t first, std::size_t last,
                              std::size_t vocabulary) {
@@ -81,7 +81,7 @@ std::size_t check_vocabulary(const Shard& shard, std::size_t first, std::size_t 
       shard.file.path().string(), *bad, bad - tokens, vocabulary);
 }
 
-/// Scans all shards in chunks, for their largest token; the error names the first bad token of some
+/// Largest token of all shards, scanned in chunks; the error names the first bad token of some
 /// chunk.
 std::size_t check_vocabulary(const std::vector<Shard>& shards, std::size_t vocabulary,
                              std::size_t threads) {

@@ -1,8 +1,10 @@
-/// Token shards: the llm.c format (256 int32 header: magic 20240520, version 1, count; then uint16
-/// tokens; version 2: uint32 tokens, for vocabularies beyond 65,536) and plain nanoGPT .bin
-/// (uint16). Memory-mapped: a shard is never read into memory as a whole.
+/// Token shards, memory-mapped, in two formats:
 ///
-/// Window s is the s-th window of T+1 tokens (windows overlap by one token, none spans two shards).
+///   llm.c         header of 256 int32 (magic 20240520, version, count), then tokens: uint16 in
+///                 version 1, uint32 in version 2, for vocabularies beyond 65,536
+///   nanoGPT .bin  uint16 tokens, no header
+///
+/// Read in windows of T+1 tokens, which overlap by one token; none spans two shards.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,12 +13,12 @@
 
 namespace tern::data {
 
-/// A set of shards, opened and checked. Throws UserError for a pattern that matches nothing, and
-/// for an empty, truncated or unreadable file, naming it.
+/// A set of shards, opened and checked. Throws UserError for a pattern without matches and, naming
+/// the file, for empty, truncated or unreadable files.
 class Shards {
  public:
-  /// `patterns`: paths with wildcards. `vocabulary`: tokens at or above it are an error; every
-  /// shard is scanned for them, in parallel, when opened.
+  /// `patterns`: paths with wildcards. Tokens not below `vocabulary` are an error; all shards are
+  /// scanned for them, with `threads` threads.
   Shards(const std::vector<std::string>& patterns, std::size_t vocabulary, std::size_t threads);
   ~Shards();
   Shards(Shards&&) noexcept;
@@ -25,7 +27,7 @@ class Shards {
   std::size_t largest_token() const;
   /// Number of windows of `length` + 1 tokens.
   std::size_t windows(std::size_t length) const;
-  /// Copies window `w`: length + 1 tokens.
+  /// Copies the length + 1 tokens of a window.
   void read(std::size_t window, std::size_t length, std::int32_t* tokens) const;
 
  private:

@@ -8,7 +8,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-/// Where the number that starts at `i` ends.
+/// End of the number that starts at `i`.
 std::size_t number_end(std::string_view text, std::size_t i) {
   const auto digit_at = [&](std::size_t at) { return at < text.size() && is_digit(text[at]); };
   while (digit_at(i) || (i < text.size() && (text[i] == ',' || text[i] == '.') && digit_at(i + 1)))
@@ -16,7 +16,7 @@ std::size_t number_end(std::string_view text, std::size_t i) {
   return i;
 }
 
-/// A line, trimmed, with its numbers blanked out and its blanks squeezed.
+/// The line with `_` for numbers and runs of blanks squeezed to one space.
 std::string blanked(std::string_view line) {
   std::string plan;
   for (std::size_t i = 0; i < line.size();) {

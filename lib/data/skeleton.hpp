@@ -1,19 +1,19 @@
-/// A plan made from a solution, for training data that have none.
+/// Plans made from solutions, for training data without plans.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace tern::data {
 
-/// The skeleton of a training solution: its steps, one a line, without their numbers. At test time
-/// a plan is never given: the model writes it from the question.
+/// The skeleton of a training solution: its steps, one per line, without numbers. At test time no
+/// plan is given: the model writes it from the question.
 ///
 /// The rule, in this order:
-///   1. calculator notes `<<...>>` are dropped, and so are lines that start with `####`;
-///   2. each number (ASCII digits, with commas or points between digits) becomes `_`; signs around
-///      it, as of a currency or percent, stay, and so do numbers in words;
-///   3. runs of blanks become one space, those at the ends of lines and empty lines go.
-/// So the plan is never longer than the solution, and tells which steps to take but no result.
+///   1. drop calculator notes `<<...>>` and lines that start with `####`;
+///   2. replace each number (ASCII digits, with commas or points between digits) by `_`; signs
+///      around it (currency, percent) and numbers in words stay;
+///   3. squeeze runs of blanks to one space, trim lines, drop empty ones.
+/// The plan is never longer than the solution and names the steps but no result.
 ///
 /// Two examples, solution and plan:
 ///
@@ -30,7 +30,7 @@ namespace tern::data {
 ///     So _% are $_.
 std::string skeleton(std::string_view solution);
 
-/// The text without calculator notes `<<...>>`; an unclosed one stays.
+/// The text without calculator notes `<<...>>`; unclosed ones stay.
 std::string without_notes(std::string_view text);
 
 }  // namespace tern::data

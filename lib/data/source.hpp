@@ -1,5 +1,5 @@
-/// What batches are made of: rows of a fixed number of positions, numbered from 0. A row is a
-/// window of tokens, or holds one or several samples.
+/// Sources of batches: rows of a fixed number of positions, numbered from 0. A row is a window of
+/// tokens or holds one or several samples.
 #pragma once
 #include "data/batch.hpp"
 #include "data/shards.hpp"
@@ -10,9 +10,10 @@ class Source {
  public:
   virtual ~Source() = default;
   virtual std::size_t rows() const = 0;
-  /// Makes room in a batch of which B and T are set; rows that nothing is added to hold nothing.
+  /// Allocates a batch whose B and T are set, with all rows empty.
   virtual void start(Batch&) const {}
-  /// Adds row `row` of the source to a batch as its row `at`. Called by several threads at once.
+  /// Adds row `row` of the source as row `at` of the batch. Called concurrently by several threads,
+  /// each with its own batch.
   virtual void append(std::size_t row, std::size_t at, Batch& batch) const = 0;
   virtual Counts counts(std::size_t row) const = 0;
 };

@@ -10,7 +10,7 @@
 namespace tern::data::detail {
 namespace {
 
-/// Open rows by the room they have left.
+/// Open rows, by remaining room.
 class OpenRows {
  public:
   explicit OpenRows(std::size_t capacity) : rows_(capacity + 1), bits_(capacity / 64 + 1) {}
@@ -20,7 +20,7 @@ class OpenRows {
     bits_[room / 64] |= std::uint64_t{1} << room % 64;
   }
 
-  /// The least room of at least `size` that a row has; the number of rooms if none has.
+  /// Smallest remaining room >= `size` of any open row; capacity + 1 if there is none.
   std::size_t least_room(std::size_t size) const {
     std::size_t word = size / 64;
     std::uint64_t bits = bits_[word] & ~std::uint64_t{0} << size % 64;
@@ -39,11 +39,10 @@ class OpenRows {
 
  private:
   std::vector<std::vector<std::size_t>> rows_;  // by room
-  std::vector<std::uint64_t> bits_;             // whether some row has this room
+  std::vector<std::uint64_t> bits_;             // one per room: whether any row has it
 };
 
-/// The things that have a size: the larger before the smaller, those of one size in a
-/// pseudo-random order.
+/// Items of nonzero size by decreasing size, equal sizes in pseudo-random order.
 std::vector<std::size_t> packing_order(const std::vector<std::uint32_t>& sizes,
                                        std::uint64_t seed) {
   std::vector<std::size_t> order;
@@ -56,7 +55,7 @@ std::vector<std::size_t> packing_order(const std::vector<std::uint32_t>& sizes,
   return order;
 }
 
-/// Rows in a pseudo-random order, so that no part of them is one of long or of short samples.
+/// Rows in pseudo-random order, so that long and short samples are spread evenly.
 std::vector<std::vector<std::size_t>> shuffled(std::vector<std::vector<std::size_t>> rows,
                                                std::uint64_t seed) {
   std::vector<std::vector<std::size_t>> result(rows.size());
