@@ -36,8 +36,8 @@ struct SampleRules {
   std::size_t longest_positions() const;
 };
 
-/// Numbers of samples left out and of segments too long, and the longest segments in tokens, end
-/// token included.
+/// Numbers of all samples, of those left out and of segments too long; longest segments in tokens,
+/// end token included.
 struct Truncation {
   std::size_t samples = 0, left_out = 0;
   std::size_t questions = 0, plans = 0, executions = 0;  // too long ones
