@@ -6,22 +6,23 @@
 namespace tern::plan {
 namespace {
 
-// Bytes a second and rank, typical of nodes with local disks: the copy that training waits for, and
-// the file, which is written beside it but for the last one.
+// Bytes/s per rank, typical of nodes with local disks: the host copy, for which training waits, and
+// the file, written while training continues, except the last one.
 constexpr double copied = 5e9, written = 1e9;
 
-/// How often something is done in so many steps.
+/// Occurrences in `steps` steps of what is done every `every` steps.
 double times(std::int64_t steps, std::int64_t every) {
   return every > 0 ? std::floor(static_cast<double>(steps) / static_cast<double>(every)) : 0;
 }
 
 struct Pace {
-  double step, evaluation, checkpoint, last;  // seconds of one
+  double step, evaluation, checkpoint, last;  // seconds each
 };
 
 Course after(std::int64_t steps, const deck::Deck& deck, const Pace& pace) {
   const std::int64_t every = deck.evaluation.every;
-  // Before the first step, then regularly, and at the end; a checkpoint before each but the first.
+  // Evaluations before the first step, at intervals, and at the end; a checkpoint before each but
+  // the first.
   const double between = times(steps, every);
   const double last = every > 0 && steps % every == 0 ? 0 : 1;
   Course course;
@@ -50,7 +51,7 @@ Course course(const Plan& plan, double rate, int writers) {
   const double limit = 3600 * deck.campaign.max_hours;
   Course reached = whole;
   if (limit > 0 && whole.seconds() > limit) {
-    // The most steps that fit; what is done between them makes their times uneven.
+    // Bisection for the most steps that fit: evaluations and checkpoints make step times uneven.
     std::int64_t fits = 0, too_many = plan.steps;
     while (too_many - fits > 1) {
       const std::int64_t middle = fits + (too_many - fits) / 2;

@@ -1,4 +1,4 @@
-/// The device that a plan is for.
+/// Device of a plan: this rank's, or an imagined one.
 #pragma once
 #include <string>
 
@@ -10,22 +10,22 @@ namespace detail {
 struct KnownDevice;
 }
 
-/// This rank's device, or another GPU that a dry run plans for. A value.
+/// This rank's device, or the imagined device of a dry run. A value type.
 class PlannedDevice {
  public:
-  /// This rank's.
+  /// This rank's device.
   PlannedDevice() = default;
-  /// A GPU of this name ('h100', 'h200', 'a100', 'a100-40gb'); empty: this rank's. UserError for a
-  /// name that is not known.
+  /// GPU of this name ('h100', 'h200', 'a100', 'a100-40gb'); empty: this rank's device. Throws
+  /// UserError for an unknown name.
   explicit PlannedDevice(const std::string& name);
 
   bool is_gpu() const;
-  /// The name of a known GPU ('H200'), another's as its driver has it, or the host's threads
+  /// Name of a known GPU ('H200'), else the driver's name of the GPU, or the host backend
   /// ('OpenMP, 2 threads').
   std::string name() const;
-  /// Of a GPU that is not here: with nothing on it but what the driver and the libraries take.
+  /// An imagined GPU is empty but for the memory of driver and libraries.
   DeviceCapacity capacity() const;
-  /// Its data sheet; null on the host and for GPUs that are not known.
+  /// Data sheet; null on the host and for unknown GPUs.
   const detail::KnownDevice* data_sheet() const;
 
  private:

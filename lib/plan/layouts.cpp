@@ -26,7 +26,7 @@ std::string dollars(double amount, int digits) {
   return amount > 0 ? fmt::format("${:.{}f}", amount, digits) : "-";
 }
 
-/// Of rate_columns, where a file is answered by `there`.
+/// Cells of rate_columns for a file answered on the ranks `there`.
 std::string rate_cells(const deck::Deck& deck, const Throughput& throughput,
                        const generate::EngineOptions& options, const comm::Extents& there) {
   const auto rate = throughput.rate(deck, options, there);
@@ -66,7 +66,7 @@ class TrainingLayouts {
   }
 
  private:
-  /// Of rank 0, or an open cell if the deck cannot be run so.
+  /// Memory of rank 0; an empty cell if the layout is impossible.
   std::string memory(const comm::Extents& there, const std::string& shard) const {
     deck::Deck deck = at(there);
     deck.parallel.shard = shard;
@@ -93,7 +93,7 @@ class TrainingLayouts {
     }
   }
 
-  /// As the estimate changes from the deck's own ranks to those, or by their number alone.
+  /// The plan's rate times the ratio of estimates, or without estimates the ratio of rank counts.
   std::string rate(const comm::Extents& there) const {
     if (!plan_.rate) return {};
     const auto estimated = estimate(there);

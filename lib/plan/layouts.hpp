@@ -1,4 +1,4 @@
-/// What a deck would take on other numbers of ranks.
+/// Memory, time and cost of a deck on other numbers of ranks.
 #pragma once
 #include <string>
 
@@ -8,15 +8,15 @@
 
 namespace tern::plan {
 
-/// Training on 1, 2, 4 and 8 data ranks of the deck's tensor x pipeline: memory of rank 0 with each
-/// way of sharding; and with the deck's own, throughput, the steps that max_hours lets be done,
-/// time and cost. `plan`: of the deck, its batch resolved; its rate is scaled as the estimate is,
-/// or where there is none by the ranks. A layout that cannot be is left open. Local.
+/// Table of training on 1, 2, 4 and 8 data ranks at the deck's tensor x pipeline: memory of rank 0
+/// for each kind of sharding; for the deck's own kind throughput, steps within max_hours, time and
+/// cost. `plan`: the deck's, batch resolved; its rate is scaled in proportion to the estimate, or
+/// without an estimate to the number of ranks. Cells of impossible layouts are empty. Local.
 std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents);
 
-/// Answering with 1, 2, 4 and 8 tensor ranks: memory of rank 0 but for the cache, and the tokens of
-/// cache that the rest of `usable_bytes` holds; and with as many data ranks. Where `throughput`
-/// tells, both with requests a second of all ranks, time and cost. Local.
+/// Table of answering with 1, 2, 4 and 8 tensor ranks: memory of rank 0 without the cache, and
+/// cache tokens that fit the rest of `usable_bytes`; then with as many data ranks. Both with
+/// requests/s over all ranks, time and cost where `throughput` has a rate. Local.
 std::string layouts(const deck::Deck& deck, const generate::EngineOptions& options,
                     std::size_t usable_bytes, const Throughput& throughput);
 

@@ -61,7 +61,7 @@ std::optional<RememberedRate> remembered_rate(const fs::path& directory,
     const bool same =
         entry.at("of").get<std::string>() == circumstances && rate.tokens_per_second > 0;
     return same ? std::optional(rate) : std::nullopt;
-  } catch (const nlohmann::json::exception&) {  // not there, or somebody else's
+  } catch (const nlohmann::json::exception&) {  // missing, or not of this format
     return std::nullopt;
   }
 }

@@ -22,7 +22,7 @@ namespace {
 constexpr std::array terms{Term::parameters, Term::gradients, Term::optimizer, Term::activations,
                            Term::workspace,  Term::data,      Term::cache};
 
-/// A preset's per_rank is divided where there are more ranks than its batch has micro-steps.
+/// A preset's per_rank is divided if there are more ranks than micro-batches in its global batch.
 deck::Deck with_batch(deck::Deck deck, const workload::Layout& layout) {
   const auto per_rank = static_cast<std::int64_t>(layout.per_rank);
   if (per_rank < deck.batch.per_rank) deck.batch.preset = "none";
@@ -44,7 +44,7 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
   for (const Term term : terms)
     if (const std::size_t bytes = arena.bytes(term); bytes > 0)
       plan.memory.emplace_back(term, bytes);
-  std::int64_t counts[2] = {0, 0};  // of this rank's share: parameters, and with their states
+  std::int64_t counts[2] = {0, 0};  // of this rank: parameters; parameters and states
   const auto states =
       workload.optimizer ? workload.optimizer->states() : std::vector<optimizer::State<T>>();
   for (const model::Parameter& p : workload.tree.parameters()) {
@@ -65,8 +65,8 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
   workload::with_storage(deck, [&](auto zero) { measure<decltype(zero)>(deck, mesh, plan); });
 }
 
-/// The largest per_rank that fits the least free device of all ranks. With &batch global given it
-/// must divide global / data ranks; else powers of two are tried.
+/// The largest per_rank that fits the device with least free memory over all ranks. Given &batch
+/// global, it divides global / data ranks; else powers of two are tried.
 std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const PlannedDevice& device) {
   const std::size_t free = detail::least(device.capacity().free_bytes, mesh.world());
   const auto room = static_cast<std::size_t>(0.94 * static_cast<double>(free));
@@ -77,7 +77,7 @@ std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const Planne
     deck.batch.per_rank = candidate;
     Plan plan;
     measure(deck, mesh, plan);
-    if (plan.largest_bytes > room) break;  // ranks may hold other states
+    if (plan.largest_bytes > room) break;  // ranks hold different states
     best = candidate;
   }
   if (best == 0)
@@ -88,14 +88,14 @@ std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const Planne
   return best;
 }
 
-/// Of a deck that counts epochs, nothing before its data are opened.
+/// Zero steps and tokens for a deck that counts epochs, until its data are opened.
 void count_tokens(Plan& plan) {
   plan.steps = plan.deck.campaign.epochs == 0 ? plan.deck.campaign.max_steps : 0;
   plan.tokens = static_cast<double>(plan.steps) * static_cast<double>(plan.layout.global) *
                 plan.contents.tokens();
 }
 
-/// By the plan's contents, of a deck that trains.
+/// Rate from the plan's row contents, for decks that train.
 void estimate(Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
   if (deck.campaign.task != "train") return;

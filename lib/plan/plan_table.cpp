@@ -1,4 +1,4 @@
-// The plan for people.
+// The plan as a table and as a summary.
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
 #include "plan/plan.hpp"
@@ -31,7 +31,7 @@ std::string memory_rows(const Plan& plan) {
          row("checkpoint", size_text(plan.checkpoint_bytes));
 }
 
-/// How far max_hours gets.
+/// Steps within max_hours.
 std::string limit(const Course& c, const Plan& plan) {
   if (!c.cut) return {};
   return remark(fmt::format("max_hours = {} ends it at step {} of {}; all would take {}",

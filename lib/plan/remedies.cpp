@@ -13,7 +13,7 @@ class Trials {
   Trials(const comm::Mesh& mesh, const PlannedDevice& device, std::size_t room)
       : mesh_(mesh), device_(device), room_(room) {}
 
-  /// Plans `deck` and notes it under `change`; whether it fits.
+  /// Plans `deck` and records it under `change`; returns whether it fits.
   bool add(const deck::Deck& deck, const std::string& change) {
     const std::size_t needed = plan_memory(deck, mesh_, device_).largest_bytes;
     const bool fits = needed <= room_;
@@ -26,7 +26,7 @@ class Trials {
     const std::int64_t share = deck.batch.global / mesh_.data().size();
     const std::int64_t from = deck.batch.per_rank;
     deck.batch.preset = "none";
-    deck.batch.accumulation = 0;  // follows
+    deck.batch.accumulation = 0;  // follows from per_rank
     for (std::int64_t per_rank = from - 1; per_rank > 0; --per_rank) {
       const bool halves = from % per_rank == 0 && (from / per_rank & (from / per_rank - 1)) == 0;
       if (share % per_rank != 0 || !halves) continue;
@@ -45,7 +45,7 @@ class Trials {
   std::string text_;
 };
 
-/// The changes tried, as a table. Collective.
+/// Table of the changes tried. Collective.
 std::string remedies(const Plan& plan, const comm::Mesh& mesh, std::size_t room) {
   const deck::Deck& deck = plan.deck;
   Trials trials(mesh, plan.device, room);

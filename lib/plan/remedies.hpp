@@ -1,4 +1,4 @@
-/// What to do when a run does not fit its device.
+/// Remedies for a run that does not fit its device.
 #pragma once
 #include <string>
 
@@ -6,9 +6,9 @@
 
 namespace tern::plan {
 
-/// Empty if the plan fits the least free device of all ranks. Else what is missing, and the changes
-/// that would make it fit (a smaller per-rank batch at the same global one, recomputation,
-/// sharding), each with its planned memory; of those that are not enough, that too. Collective.
+/// Empty if the plan fits the device with least free memory over all ranks. Else the missing
+/// memory, and the changes tried (a smaller micro-batch at the same global batch, recomputation,
+/// sharding), each with its planned memory and whether it suffices. Collective.
 std::string shortage(const Plan& plan, const comm::Mesh& mesh);
 
 }  // namespace tern::plan

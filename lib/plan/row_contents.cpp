@@ -47,8 +47,8 @@ double scored_positions(const deck::Deck& deck, const RowContents& row) {
 double seen_keys(const deck::Deck& deck, const RowContents& row) {
   const auto positions = static_cast<double>(objective::row_positions(deck));
   if (!deck::kind_of(deck).diffuses) return (row.tokens() / row.samples + 1) / 2;
-  // Of each sample a prefix that sees itself, and two copies of the rest, which see it and, on
-  // average, half of the rest.
+  // Each sample: a prefix that attends to itself, and two copies of the rest, which attend to the
+  // prefix and, on average, to half of the rest.
   const deck::Objective& o = deck.objective;
   const double prefix = row.prefix / row.samples;
   const double rest = (row.learned + row.others) / row.samples;

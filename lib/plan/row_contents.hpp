@@ -1,32 +1,32 @@
-/// What a row of the data holds on average: how much of its work is for tokens of the data.
+/// Mean contents of a row of the data: which of its positions hold tokens of the data.
 #pragma once
 #include "data/source.hpp"
 #include "deck/deck.hpp"
 
 namespace tern::plan {
 
-/// Means of a row.
+/// Means per row.
 struct RowContents {
-  double samples = 1;  // that share it, none of which sees another
-  double prefix = 0;   // tokens given clean, and not doubled
-  double learned = 0;  // tokens that losses are of, masked or not
-  double others = 0;   // tokens of the data that are neither
+  double samples = 1;  // packed in the row, without attention across them
+  double prefix = 0;   // tokens given clean, not doubled
+  double learned = 0;  // tokens with a loss, masked or not
+  double others = 0;   // tokens of the data that are neither of these
   bool assumed = true;
 
-  /// As train/throughput counts them.
+  /// Tokens as train/throughput counts them.
   double tokens() const { return prefix + learned + others; }
 };
 
-/// Of rows without padding; of samples, each as long as the deck allows. Exact for token shards.
+/// Rows without padding, samples as long as the deck allows. Exact for token shards.
 RowContents full_rows(const deck::Deck& deck);
 
-/// Of the first rows of the training data.
+/// Means over the first rows of the training data.
 RowContents mean_row(const deck::Deck& deck, const data::Source& source);
 
-/// Positions of a row that the head is given, on average of the noise.
+/// Positions per row that enter the head, averaged over the noise.
 double scored_positions(const deck::Deck& deck, const RowContents& contents);
 
-/// Keys that a position sees, on average of a row.
+/// Mean number of keys that a position of a row attends to.
 double seen_keys(const deck::Deck& deck, const RowContents& contents);
 
 }  // namespace tern::plan

@@ -13,8 +13,8 @@
 namespace tern::plan {
 namespace {
 
-/// Bytes of the planned device that the arena may have. Others on a GPU, and the libraries, keep
-/// theirs.
+/// Bytes of the planned device available to the arena. Memory of libraries and of other processes
+/// on a GPU is subtracted.
 std::size_t usable(double utilization, const PlannedDevice& device) {
   const DeviceCapacity bytes = device.capacity();
   if (!device.is_gpu())
@@ -24,7 +24,7 @@ std::size_t usable(double utilization, const PlannedDevice& device) {
   return share > taken ? share - taken : 0;
 }
 
-/// What the arena of a run with so many pages holds.
+/// Arena memory of a run with `pages` pages.
 template <class T>
 ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, const comm::Mesh& mesh,
                     std::size_t pages) {
@@ -44,10 +44,10 @@ ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, con
   return plan;
 }
 
-/// Pages that fit this rank's device; 0 if not even those of the plan do.
+/// Pages that fit this rank's device; 0 if those of the plan do not.
 std::size_t fitting(const ServingPlan& least, const deck::Model& model) {
   const std::size_t alignment =
-      2 * static_cast<std::size_t>(model.layers) * Arena::alignment;  // of each layer's arrays
+      2 * static_cast<std::size_t>(model.layers) * Arena::alignment;  // per layer: keys and values
   if (least.total_bytes > least.usable_bytes) return 0;
   const std::size_t left = least.usable_bytes - least.total_bytes;
   return least.options.pages + (left > alignment ? (left - alignment) / least.page_bytes : 0);

@@ -1,4 +1,4 @@
-/// Sizes of memory for people.
+/// Memory sizes as text.
 #pragma once
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ struct SizeUnit {
   double of(std::size_t size) const { return static_cast<double>(size) / bytes; }
 };
 
-/// The largest of GiB, MiB and KiB that `size` has one of.
+/// GiB, MiB or KiB: the largest not above `size`.
 inline SizeUnit unit_of(std::size_t size) {
   constexpr double kib = 1024;
   if (size >= std::size_t{1} << 30) return {"GiB", kib * kib * kib};
@@ -21,7 +21,7 @@ inline SizeUnit unit_of(std::size_t size) {
   return {"KiB", kib};
 }
 
-/// As 31.250 GiB, 5.6 MiB, 12.0 KiB.
+/// E.g. 31.250 GiB, 5.6 MiB, 12.0 KiB.
 inline std::string size_text(std::size_t size) {
   const SizeUnit unit = unit_of(size);
   return fmt::format("{:.{}f} {}", unit.of(size), unit.name[0] == 'G' ? 3 : 1, unit.name);

@@ -10,25 +10,25 @@
 namespace tern::plan {
 namespace {
 
-// Shares of the data sheet's rates, from bench_engine on H200s with Qwen3's shapes in bf16, random
-// weights, 2026-11-22.
+// Fractions of the data sheet's rates, from bench_engine on H200s with Qwen3's shapes in bf16,
+// random weights, 2026-11-22.
 constexpr double of_products = 0.55;  // 4B, prompts of 512: 73,800 tokens/s
-constexpr double of_experts = 0.24;   // 30B-A3B, prompts of 940 without prefix cache: 50.7 a second
-constexpr double of_weights = 0.70;   // the same with it, 900 of them in common: 537 a second
+constexpr double of_experts = 0.24;   // 30B-A3B, prompts of 940, no prefix cache: 50.7 requests/s
+constexpr double of_weights = 0.70;   // the same with it, 900 in common: 537 requests/s
 constexpr double of_cache = 0.30;     // 4B, decoding 64 requests of 544 tokens: 10,370 tokens/s
-// Sums over two ranks linked by NVLink: 30B-A3B with tensor = 2, 76.8 and 683 a second.
+// All-reduce over two ranks with NVLink: 30B-A3B with tensor = 2, 76.8 and 683 requests/s.
 constexpr double exchange_latency = 50e-6;  // s
-constexpr double exchange_bytes = 135e9;    // a second, if each of two ranks sends all
-// What a request took through the trainer, of 939 tokens, 874 in common, 333 a second, and not in
-// bench_engine. Tokenising it is a sixth; of what the rest is made has not been measured.
+constexpr double exchange_bytes = 135e9;    // per second, each of two ranks sending all
+// Time per request in the trainer (939 tokens, 874 in common, 333 requests/s) less that in
+// bench_engine. Tokenization is a sixth; the rest has not been broken down.
 constexpr double beside_seconds = 0.55e-3;
 
 struct Shape {
-  double blocks, experts, head;  // parameters: of all layers but experts, of those, of the head
-  double active_experts;         // parameters of experts that a token meets
-  double bytes;                  // of a number
-  double cache_bytes;            // of a token in the cache of a rank
-  double attention;              // FLOPs of a token and a key, in all layers
+  double blocks, experts, head;  // parameters: layers without experts; experts; head
+  double active_experts;         // expert parameters used per token
+  double bytes;                  // per number
+  double cache_bytes;            // per token in a rank's cache
+  double attention;              // FLOPs per token and key, over all layers
 };
 
 Shape shape_of(const deck::Deck& deck, int tensor) {
@@ -47,13 +47,13 @@ Shape shape_of(const deck::Deck& deck, int tensor) {
   return s;
 }
 
-/// Tokens of a request's prompt that are found in the cache: whole pages.
+/// Tokens of a prompt found in the prefix cache: whole pages.
 double found_tokens(const generate::EngineOptions& options, const Requests& r) {
   constexpr auto P = static_cast<double>(generate::Engine<bf16>::page_tokens);
   return options.prefix_cache ? std::floor(r.common_tokens / P) * P : 0;
 }
 
-/// Requests at work at once, on average at most.
+/// Upper bound of the mean number of running requests.
 double running(const generate::EngineOptions& options, const Requests& r) {
   const double most = std::min(static_cast<double>(options.batch), r.count);
   if (options.pages == 0) return most;
@@ -78,7 +78,8 @@ std::optional<double> estimate(const Throughput& t, const deck::Deck& deck,
 std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDevice& device) {
   const detail::KnownDevice* known = device.data_sheet();
   if (!known) return std::nullopt;
-  const std::string compute = deck.precision.compute == "fp32" ? "fp32" : "bf16";  // fp8 trains
+  // fp8 is for training only.
+  const std::string compute = deck.precision.compute == "fp32" ? "fp32" : "bf16";
   const double given = deck.cost.peak_tflops;
   return DeviceRates{1e12 * (given > 0 ? given : known->tflops(compute)), 1e12 * known->terabytes};
 }
@@ -89,14 +90,14 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
   const double at_once = running(options, r), found = found_tokens(options, r);
   const double own = r.prompt_tokens - found, computed = own + found / r.count;
 
-  // Arithmetic: of a prompt's token by the mean length before it, of a drawn one with the head.
+  // Compute: a prompt token attends to the mean length before it; a sampled one needs the head.
   const double products = 2 / (of_products * rates.flops), experts = 2 / (of_experts * rates.flops);
   const double row = (s.blocks * products + s.active_experts * experts) / tensor;
   const double before = found + own / 2;
   const double attention = s.attention * before / (of_products * rates.flops) / tensor;
   const double drawn = row + s.head * products / tensor;
 
-  // Memory, of a pass of so many rows.
+  // Weight traffic of a pass with `rows` rows.
   const auto weights = [&](double rows) {
     const double idle = s.experts > 0 ? std::pow(1 - s.active_experts / s.experts, rows) : 0;
     return (s.blocks + s.head + s.experts * (1 - idle)) * s.bytes / tensor /
@@ -104,18 +105,18 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
   };
   const double keys = s.cache_bytes / (of_cache * rates.bytes);
 
-  // Passes a request. Prompts that come after the first requests are computed beside new tokens.
+  // Passes per request. Later prompts are prefilled in the passes that decode earlier requests.
   const auto chunk = static_cast<double>(options.prefill_tokens);
   const double prompt_passes = computed / chunk;
   const double beside = prompt_passes * (1 - std::min(1.0, at_once / r.count));
-  const double drawing = std::max(0.0, r.new_tokens - 1) / at_once;  // the prompt's draws the first
+  const double drawing = std::max(0.0, r.new_tokens - 1) / at_once;  // prefill samples the first
   const double own_passes = std::max(0.0, drawing - beside);
 
   AnswerTime time;
   time.prompt = std::max(computed * (row + attention), prompt_passes * weights(chunk));
   time.new_tokens = own_passes * std::max(weights(at_once), at_once * drawn) +
                     std::max(0.0, r.new_tokens - 1) * keys *
-                        (own + r.new_tokens / 2 + found / at_once);  // what is shared is read once
+                        (own + r.new_tokens / 2 + found / at_once);  // shared pages are read once
   if (tensor > 1) {
     const auto layers = static_cast<double>(deck.model.layers);
     const double bytes =

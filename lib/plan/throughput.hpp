@@ -1,14 +1,14 @@
-/// How fast a file of requests will be answered, before it ever was.
+/// Estimated throughput of answering a file of requests, before a first run.
 ///
-/// A request's time on a replica is that of its prompt, bound by arithmetic: 2 FLOPs an active
-/// parameter and token, and attention; that of its new tokens, bound by memory: the weights that a
-/// pass reads (of experts, those that its rows are sent to), shared by the requests of the pass,
-/// and each one's keys and values; that of two sums over the tensor ranks a layer; and what the
-/// trainer does beside the model. What all prompts begin with is computed once if prefix_cache is
-/// on. Stages of a pipeline work one after another, and save no time.
+/// The time of a request on a replica has four parts: its prompt, compute-bound (2 FLOPs per active
+/// parameter and token, and attention); its new tokens, memory-bound (weights read per pass, of
+/// experts only those its rows are routed to, shared by the requests of the pass; and the request's
+/// own keys and values); two all-reduces per layer over the tensor ranks; and the trainer's work
+/// outside the model. The common beginning of all prompts is computed once if prefix_cache is on.
+/// Pipeline stages work one after another and save no time.
 ///
-/// Each at a share of the data sheet's rate that was reached elsewhere (throughput.cpp says where):
-/// an estimate of what is typical, not a bound.
+/// Each part runs at a fraction of the data sheet's rate, measured elsewhere (see throughput.cpp):
+/// a typical value, not a bound.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,50 +21,50 @@
 
 namespace tern::plan {
 
-/// Of one device, a second: dense FLOPs at the precision of answering, and bytes of its memory.
+/// Per device: dense FLOP/s at the precision of answering, and memory bytes/s.
 struct DeviceRates {
   double flops, bytes;
 };
-/// By the data sheet, FLOPs by &cost peak_tflops if that is given; nothing on the host and for
-/// other devices.
+/// From the data sheet, FLOP/s from &cost peak_tflops if given; nothing on the host and on unknown
+/// devices.
 std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDevice& device = {});
 
-/// Means of a request, and how many there are.
+/// Number of requests, and means per request.
 struct Requests {
   double count = 0;
   double prompt_tokens = 0;
-  double common_tokens = 0;  // of the prompt: those that all begin with
+  double common_tokens = 0;  // common beginning of all prompts
   double new_tokens = 0;
 };
 
-/// Seconds of one replica a request, while it is busy.
+/// Seconds per request of a busy replica.
 struct AnswerTime {
   double prompt = 0, new_tokens = 0, exchange = 0, beside = 0;
   double total() const { return prompt + new_tokens + exchange + beside; }
 };
-/// `requests`: those of the replica. options.pages 0: the cache holds what batch asks for.
+/// `requests`: those of one replica. options.pages = 0: a cache for the whole batch.
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,
                        const Requests& requests, int tensor, const DeviceRates& rates);
 
-/// What is known about answering a file on the deck's own ranks, and so on others.
+/// Throughput of answering a file on the deck's own ranks, and scaled to others.
 struct Throughput {
   Requests requests;
-  std::vector<std::string> assumed;     // of them, in words
-  comm::Extents own;                    // the deck's ranks,
-  generate::EngineOptions own_options;  // and there the options with pages
+  std::vector<std::string> assumed;     // about the requests, in words
+  comm::Extents own;                    // the deck's ranks
+  generate::EngineOptions own_options;  // with the pages of these ranks
   std::optional<DeviceRates> rates;     // nothing: no estimate
-  std::optional<double> measured;       // requests/s of a device in the last run of the deck
+  std::optional<double> measured;       // requests/s per device in the deck's last run
 
-  /// Requests a second of all replicas of `there`, where `options` have the pages that fit: the
-  /// measured rate, scaled as the estimate changes from the deck's own ranks to those, or without
-  /// an estimate with the replicas alone; else the estimate. Nothing where neither tells.
+  /// Requests/s over all replicas of `there`; `options` with the pages that fit there. The measured
+  /// rate, scaled by the ratio of estimates, or without estimates by the number of replicas; else
+  /// the estimate; nothing without either.
   std::optional<double> rate(const deck::Deck& deck, const generate::EngineOptions& options,
                              const comm::Extents& there) const;
-  /// Which of them rate() is, in words.
+  /// Source of rate(), in words.
   std::string kind(const deck::Deck& deck) const;
 };
 
-/// Requests, throughput, time and cost on the deck's own ranks as a table for people.
+/// Printable table of requests, throughput, time and cost on the deck's own ranks.
 std::string table(const Throughput& throughput, const deck::Deck& deck);
 
 }  // namespace tern::plan

@@ -15,18 +15,18 @@ namespace {
 
 using detail::Map, detail::Operations;
 
-/// Collectives beside other work hinder it for so much of their time (fully sharded: two H200,
-/// 2026-11-22, 350M GPT and Qwen3-4B).
+/// Fraction of an overlapped collective's time that slows the work it overlaps (fully sharded, two
+/// H200, 2026-11-22, 350M GPT and Qwen3-4B).
 constexpr double exposed = 0.55;
-/// What the host does between two steps, s.
+/// Host time between two steps, s.
 constexpr double host = 0.17e-3;
-/// The share of a step that ranks wait for the slowest of them (two H200, 2026-11-22).
+/// Fraction of a step that ranks wait for the slowest one (two H200, 2026-11-22).
 constexpr double uneven = 0.015;
 
 double number(std::size_t value) { return static_cast<double>(value); }
 double number(std::int64_t value) { return static_cast<double>(value); }
 
-/// What a stage of a replica does.
+/// Work of one pipeline stage.
 class Stage {
  public:
   Stage(const deck::Deck& deck, const Operations& operations, const workload::Layout& layout,
@@ -61,13 +61,13 @@ class Stage {
     StepTime time = steps * inner * pass;
     if (share_.last()) time.head += steps * head();
     if (share_.first()) time.passes += embedding();
-    time.passes += op_.pass(0, 10);  // what the batch brings is copied to the device
+    time.passes += op_.pass(0, 10);  // copies of the batch to the device
     if (full_) time.exchange += gather_and_sum(inner * steps);
     if (extents_.pipeline > 1) time.exchange += op_.exchange(stream(), 2, 2);
     return time;
   }
 
-  /// What comes once a step.
+  /// Work done once per step.
   StepTime update() const {
     StepTime time;
     const double all = parameters(), owned = deck_.parallel.shard == "none" ? all : all / ranks();
@@ -91,7 +91,7 @@ class Stage {
   }
   std::vector<Map> ffn_maps() const { return {{width(), up_}, {ffn_, width()}}; }
 
-  double of_matrices() const {  // parameters of a layer
+  double of_matrices() const {  // parameters per layer
     double sum = 0;
     for (const Map& map : attention_maps()) sum += map.in * map.out;
     const double each = m_.experts > 0 ? number(m_.experts) / number(m_.experts_per_token) : 1;
@@ -122,14 +122,14 @@ class Stage {
     for (const Map& map : attention_maps()) time.products += op_.forward(map, rows_);
     time.products += ffn([&](const Map& map) { return op_.forward(map, rows_); }, 1);
     time.attention = op_.forward(attention_);
-    // Two norms, and what a branch is added to is copied and read by the product.
+    // Two norms; the residual stream is copied, and read by the product that adds a branch to it.
     time.passes = op_.pass(10 * stream(), 4) + heads(2, 3) + op_.pass(gate(3, 2), 1);
     if (deck_.model.dropout > 0)
       time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(3 * stream()));
     return time;
   }
 
-  /// Backward needs what the last product of a block is given, not what it makes.
+  /// Recomputed forward: backward needs the input of a block's last product, not its output.
   StepTime again() const {
     StepTime time = forward();
     if (m_.experts == 0) time.products -= op_.forward(ffn_maps().back(), rows_);
@@ -155,18 +155,18 @@ class Stage {
                              : product(map);
     return time;
   }
-  /// Rotation and norms of heads, each `rotated` and `normed` times over queries and keys.
+  /// RoPE and norms of heads: `rotated` and `normed` passes over queries and keys.
   double heads(double rotated, double normed) const {
     const double bytes = rows_ * (heads_ + kv_heads_) * number(m_.head_dim) * op_.bytes();
     return (deck::position_of(m_) == deck::Position::rope ? op_.pass(rotated * bytes) : 0) +
            (m_.qk_norm ? op_.pass(normed * bytes, 3) : 0);
   }
-  /// Bytes of the activation, of which gated ones read or write twice as much on one side.
+  /// Bytes of the activation; gated ones read or write twice as much on one side.
   double gate(double with_gate, double plain) const {
     return (gated(deck::activation_of(m_)) ? with_gate : plain) * rows_ * ffn_ * op_.bytes();
   }
 
-  /// Logits are made in chunks, read for the loss, and become gradients in place.
+  /// Logits are computed in chunks, read for the loss, and replaced with gradients in place.
   double head() const {
     const double flops = 2 * scored_ * width() * vocabulary();
     double time =
@@ -181,8 +181,8 @@ class Stage {
     return op_.pass(6 * stream(), 6) + drop;
   }
 
-  /// Layers are gathered twice a pass, and their gradients summed, beside other work; windows of
-  /// gradients are zeroed, and read into the rank's part.
+  /// Per pass, two all-gathers of each layer and a reduce-scatter of its gradients, overlapped;
+  /// gradient windows are zeroed, and added to the rank's part.
   double gather_and_sum(double passes) const {
     const double part = of_matrices() * (ranks() - 1) / ranks();
     const double collectives =
@@ -197,8 +197,8 @@ class Stage {
     return op_.exchange(4 * part, extents_.data) + op_.exchange(op_.bytes() * part, extents_.data);
   }
 
-  /// AdamW reads and writes master, both moments, and reads the gradient; Muon has one moment, and
-  /// makes each matrix orthogonal.
+  /// AdamW reads and writes master weights and both moments, and reads the gradient; Muon has one
+  /// moment, and orthogonalizes each matrix.
   double change(double owned) const {
     const double adamw = 28 + (op_.bytes() < 4 ? op_.bytes() : 0);
     if (deck_.optimizer.kind != "muon") return op_.pass(adamw * owned, 2);
@@ -254,7 +254,7 @@ std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout
   if (!known) return std::nullopt;
   const Operations operations(deck, *known);
   StepTime slowest, update;
-  double through = 0;  // all stages, a micro-step's way
+  double through = 0;  // one micro-batch through all stages
   for (int stage = 0; stage < extents.pipeline; ++stage) {
     const Stage one(deck, operations, layout, extents, contents, stage);
     const StepTime micro = one.micro_step(), after = one.update();

@@ -1,6 +1,6 @@
-/// How fast a deck trains, before it ever did: what each operation of a step takes of a known
-/// device, by its FLOPs or by its bytes, at shares of the data sheet's rates that were reached
-/// (detail/operations.cpp says where and when). An estimate of what is typical, not a bound.
+/// Estimated training rate before a first run: the time of each operation of a step on a known
+/// device, from its FLOPs or bytes at measured fractions of the data sheet's rates (see
+/// detail/operations.cpp). A typical value, not a bound.
 #pragma once
 #include <optional>
 
@@ -12,14 +12,14 @@
 
 namespace tern::plan {
 
-/// Seconds of a step on one rank, by what they are spent on.
+/// Seconds per step on one rank, by kind of work.
 struct StepTime {
-  double products = 0;   // of the blocks, with what rounding to 8 bits takes
-  double attention = 0;  // scores and their use
+  double products = 0;   // of the blocks, rounding to 8 bits included
+  double attention = 0;  // scores and weighted values
   double passes = 0;     // over activations: norms, rotation, gates, sums, dropout, embedding
   double head = 0;       // with the loss
   double optimizer = 0;
-  double exchange = 0;  // between ranks, where nothing else is done
+  double exchange = 0;  // between ranks, not overlapped
   double waiting = 0;   // for other stages of a pipeline
 
   double total() const {
@@ -29,13 +29,12 @@ struct StepTime {
 };
 StepTime operator*(double factor, StepTime time);
 
-/// Of the device that is planned for; nothing where its data sheet is not known. `layout` is of
-/// `extents`. Local.
+/// Time on the planned device; nothing without a data sheet. `layout` belongs to `extents`. Local.
 std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout& layout,
                                   const comm::Extents& extents, const RowContents& contents,
                                   const PlannedDevice& device = {});
 
-/// Tokens of the data a second, of all ranks.
+/// Tokens/s of the data over all ranks.
 std::optional<double> estimated_rate(const deck::Deck& deck, const workload::Layout& layout,
                                      const comm::Extents& extents, const RowContents& contents,
                                      const PlannedDevice& device = {});

@@ -12,7 +12,7 @@ namespace tern::plan {
 namespace detail {
 namespace {
 
-// The A100's memory of 80 GB is 2.04 TB/s fast; which one it is, the driver's name tells.
+// The driver's name tells the 40 GB A100 from the 80 GB one (2.04 TB/s).
 constexpr KnownDevice known[] = {
     {"H200", "H200", 989.4, 1978.9, 66.9, 4.8, 140.4, 450},
     {"H100", "H100", 989.4, 1978.9, 66.9, 3.35, 79.6, 450},
@@ -20,7 +20,7 @@ constexpr KnownDevice known[] = {
     {"A100-40GB", "A100-PCIE-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300},
     {"A100", "A100", 312.0, 312.0, 19.5, 2.039, 79.2, 300}};
 
-/// The driver's name of this rank's GPU; empty on the host.
+/// Driver's name of this rank's GPU; empty on the host.
 std::string driver_name() {
 #if defined(KOKKOS_ENABLE_CUDA)
   int device = 0;
@@ -32,7 +32,7 @@ std::string driver_name() {
   return {};
 }
 
-/// Of this rank.
+/// Data sheet of this rank's GPU; null if unknown.
 const KnownDevice* this_device() {
   const std::string name = driver_name();
   for (const KnownDevice& one : known)
@@ -81,7 +81,7 @@ bool PlannedDevice::is_gpu() const {
 
 DeviceCapacity PlannedDevice::capacity() const {
   if (!elsewhere_) return device_capacity();
-  constexpr double gib = 1024.0 * 1024.0 * 1024.0, taken = 1.1;  // seen on an H200 before a run
+  constexpr double gib = 1024.0 * 1024.0 * 1024.0, taken = 1.1;  // measured on an H200 before a run
   return {static_cast<std::size_t>((elsewhere_->gib - taken) * gib),
           static_cast<std::size_t>(elsewhere_->gib * gib)};
 }

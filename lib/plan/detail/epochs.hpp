@@ -1,6 +1,6 @@
-/// &campaign epochs as optimizer steps. Rows flow on from one pass over the data into the next, so
-/// that each step has its `global` rows: a step may end one pass and begin the next, and the last
-/// step is filled up with the first rows of the pass that would follow.
+/// &campaign epochs as optimizer steps. Epochs follow each other without a gap, so that each step
+/// has its `global` rows: a step may span two epochs, and the last step is filled up with the first
+/// rows of a further epoch.
 #pragma once
 #include <cstddef>
 
@@ -11,8 +11,8 @@ namespace tern::plan::detail {
 /// ceil(epochs x rows / global).
 std::int64_t steps_of_epochs(std::int64_t epochs, std::size_t rows, std::int64_t global);
 
-/// The deck with max_steps instead of its epochs. Throws UserError where what the deck says of
-/// steps (warmup, decay) contradicts their number.
+/// The deck with max_steps instead of epochs. Throws UserError if its schedule (warmup, decay)
+/// contradicts the number of steps.
 deck::Deck with_steps(deck::Deck deck, std::size_t rows, std::int64_t global);
 
 }  // namespace tern::plan::detail

@@ -4,16 +4,16 @@
 
 namespace tern::plan::detail {
 
-// Shares of the data sheet's rates, and least times, from H200s. bf16 and fp8: where the 160 and
-// 147 ms of 32 x 1024 tokens of the 350M GPT go. fp32, which has portable kernels alone: fitted to
+// Fractions of the data sheet's rates, and minimum times, from H200s. bf16 and fp8: breakdown of
+// the 160 and 147 ms of 32 x 1024 tokens of the 350M GPT. fp32, with portable kernels: fitted to
 // the four small decks, whose kernels are short. 2026-11-22.
 struct Operations::Shares {
   double products;
-  double causal_forward, causal_backward;  // attention's FLOPs, of the pairs that are allowed
-  double spans_forward, spans_backward;    // of the tiles that are met
+  double causal_forward, causal_backward;  // attention's FLOPs, of pairs allowed by the mask
+  double spans_forward, spans_backward;    // of tiles that the mask touches
   double memory;
   double newton_schulz;  // bf16: 12 layers of 768 on an H100, 2026-11-21: 4.4 ms
-  double kernel;         // s, the least that one takes
+  double kernel;         // s, minimum per kernel
 };
 
 namespace {
@@ -21,17 +21,17 @@ namespace {
 constexpr Operations::Shares bf16_shares{0.68, 0.335, 0.174, 0.22, 0.20, 0.85, 0.4, 5e-6};
 constexpr Operations::Shares fp32_shares{0.18, 0.10, 0.05, 0.10, 0.05, 0.36, 0.0094, 13e-6};
 constexpr double fp8_products = 0.55;
-constexpr double expert_products = 0.29;  // of experts' 512 rows or so, as bench_engine's
-constexpr double narrow = 48;  // bf16: numbers by which a product's least size is as if smaller
+constexpr double expert_products = 0.29;  // about 512 rows per expert, as in bench_engine
+constexpr double narrow = 48;  // bf16: loss of efficiency with the smallest size of a product
 constexpr double tile = 128;   // keys
-// Causal attention of heads of 128 beside those of 64: cuDNN alone, 2026-11-21.
+// Causal attention with heads of 128 compared with 64: cuDNN, 2026-11-21.
 constexpr double of_wide_heads = 1.3;
-// In fp32 a team goes through the keys of a row one tile after another, and there are few teams:
-// seconds a key of heads of 64, of which half is for the scores.
+// In fp32 a team loops over the key tiles of a row, and there are few teams: seconds per key with
+// heads of 64, half of it for the scores.
 constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
-constexpr double dropped = 120e9;  // numbers a second: a draw of Philox for every four
-// Of NVLink's rate: of two ranks, and of more.
-constexpr double of_two = 0.49, of_more = 0.80, collective = 50e-6;  // s besides
+constexpr double dropped = 120e9;  // numbers/s: one Philox draw per four
+// Fractions of NVLink's rate with two ranks, and with more.
+constexpr double of_two = 0.49, of_more = 0.80, collective = 50e-6;  // s per collective
 
 double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
 
@@ -61,7 +61,7 @@ double Operations::newton_schulz(double flops, double groups) const {
 
 double Operations::rounding(double bytes) const { return pass(bytes, 4); }
 
-// Rounding an operand to 8 bits reads it twice, for its largest magnitude and to write it, and
+// Rounding an operand to 8 bits reads it twice, for its largest magnitude and for the rounding, and
 // writes it as stored, transposed, or both.
 double Operations::forward(const Map& map, double rows) const {
   const double flops = 2 * rows * map.in * map.out;

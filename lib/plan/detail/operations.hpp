@@ -1,50 +1,50 @@
-/// Seconds of single operations on a known device.
+/// Estimated seconds of single operations on a known device.
 #pragma once
 #include "deck/deck.hpp"
 #include "plan/detail/devices.hpp"
 
 namespace tern::plan::detail {
 
-/// The linear map from `in` to `out` numbers a row.
+/// Linear map from `in` to `out` numbers per row.
 struct Map {
   double in, out;
 };
 
-/// Of all heads of a micro-step.
+/// Attention of all heads of a micro-batch.
 struct Attention {
-  double queries, keys, tokens;  // keys: that a query sees, on average; tokens: of a row
+  double queries, keys, tokens;  // keys: mean per query; tokens: per row
   double head_dim;
-  bool spans;  // seen by tiles, else causally
+  bool spans;  // a mask skipped by tiles, else causal
 };
 
 class Operations {
  public:
   struct Shares;
 
-  /// In the deck's precision.
+  /// In the deck's precision. Keeps a reference to `device`.
   Operations(const deck::Deck& deck, const KnownDevice& device);
 
-  /// Bytes of a number of an activation.
+  /// Bytes per number of an activation.
   double bytes() const { return bytes_; }
 
-  /// Products of a block's map with `rows` rows; backward: gradients of input and weight.
+  /// Products of a block's linear map with `rows` rows; backward: gradients of input and weight.
   double forward(const Map& map, double rows) const;
   double backward(const Map& map, double rows) const;
-  /// One product of `flops` in full precision of the deck, the least of its sizes `least`.
+  /// One product of `flops` that is not in fp8; `least`: the smallest of its sizes.
   double product(double flops, double least) const;
-  /// Products of experts, of few rows each.
+  /// Products of experts, few rows each.
   double expert_product(double flops) const;
-  /// Matrices made orthogonal, in groups of one shape.
+  /// Orthogonalization of matrices, in groups of one shape.
   double newton_schulz(double flops, double groups) const;
 
   double forward(const Attention& a) const;
   double backward(const Attention& a) const;
 
-  /// A kernel, or several, bound by memory.
+  /// Memory-bound kernels.
   double pass(double bytes, double kernels = 1) const;
   double dropout(double numbers) const;
 
-  /// Collectives of `ranks` ranks, each of which sends `bytes` in each.
+  /// `count` collectives over `ranks` ranks, each rank sending `bytes` in each.
   double exchange(double bytes, int ranks, double count = 1) const;
 
  private:

@@ -1,4 +1,4 @@
-/// Bytes that differ from rank to rank, seen by all: what one rank decides by them, all must.
+/// Agreement on bytes that differ between ranks, so that all ranks decide alike.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,7 @@
 
 namespace tern::plan::detail {
 
-/// The least or the largest of the ranks' numbers. Collective.
+/// Minimum or maximum over the ranks. Collective.
 inline std::size_t over_ranks(std::size_t bytes, comm::Sum which, comm::Group& group) {
   auto agreed = static_cast<std::int64_t>(bytes);
   group.all_reduce(&agreed, 1, which);

@@ -10,7 +10,7 @@ inline std::string row(const char* name, const std::string& value) {
   return fmt::format("  {:<18} {:>22}\n", name, value);
 }
 
-/// Below a row, what it means.
+/// Explanation below a row.
 inline std::string remark(const std::string& text) { return fmt::format("{:21}({})\n", "", text); }
 
 inline std::string duration(double seconds) {
