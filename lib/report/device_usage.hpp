@@ -1,4 +1,4 @@
-/// Memory and energy of this rank's device while a run goes on.
+/// Memory and energy of this rank's device during a run.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -9,16 +9,15 @@
 namespace tern::report {
 
 struct DeviceUsage {
-  /// In use on the device, by anybody (CUDA builds); else the resident memory of this process.
+  /// In use on the device by all processes (CUDA builds); else resident memory of this process.
   std::size_t memory_bytes = 0;
-  /// Joules since the meter was made, by this rank's GPU (NVML), or by the processors of the host
-  /// (RAPL). Absent where neither reports it.
+  /// Joules since construction of the meter, from this rank's GPU (NVML) or the host's processors
+  /// (RAPL). Absent if neither reports it.
   std::optional<double> energy_joules;
 };
 
-/// RAPL counts the whole host, so only the rank with `local_rank` 0 reads it, and the energies of
-/// all ranks may be added up. Its counters wrap (after about an hour at full load): call read()
-/// more often.
+/// RAPL counts the whole host, so only the rank with `local_rank` 0 reads it, and energies of all
+/// ranks add up. Its counters wrap after about an hour at full load: call read() more often.
 class DeviceMeter {
  public:
   explicit DeviceMeter(int local_rank);
@@ -26,7 +25,7 @@ class DeviceMeter {
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;
 
-  /// Local; some microseconds.
+  /// Local; takes microseconds.
   DeviceUsage read();
 
  private:

@@ -10,7 +10,7 @@
 namespace tern::report {
 namespace {
 
-// Whether a line of metrics.jsonl is of what is done by `last_step`.
+// Whether a line of metrics.jsonl belongs to the run up to `last_step`.
 bool is_kept(std::string_view line, std::int64_t last_step, bool evaluated) {
   const auto entry = try_json(line);
   if (!entry.is_object() || !entry.contains("step") || !entry["step"].is_number_integer())

@@ -72,7 +72,7 @@ std::string Phases::table(comm::Group& group) const {
   for (std::size_t i = 0; i < phase_count; ++i)
     phases_sum += mine[i] = seconds(static_cast<Phase>(i));
   mine[phase_count + 1] = total_seconds();
-  // Scaled samples may add up to a little more than the total.
+  // Scaled samples may exceed the total slightly.
   mine[phase_count] = std::max(0.0, mine[phase_count + 1] - phases_sum);
   auto low = mine, mean = mine, high = mine;
   group.all_reduce(low.data(), low.size(), comm::Sum::min);

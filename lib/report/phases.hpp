@@ -1,4 +1,4 @@
-/// Where the time of a run went: the table at its end.
+/// Time of a run by phase: the table at its end.
 #pragma once
 #include <array>
 #include <chrono>
@@ -11,12 +11,12 @@
 namespace tern::report {
 
 enum class Phase {
-  // of the device: counted in sampled steps only
+  // device: counted in sampled steps only
   forward,
   backward,
   optimizer,
   communication,
-  // of the host: always counted
+  // host: always counted
   data,
   output,
   evaluation,
@@ -25,15 +25,15 @@ enum class Phase {
 constexpr std::size_t phase_count = 8;
 const char* phase_name(Phase phase);
 
-/// Seconds by phase, measured by scopes:
+/// Seconds by phase, measured with scopes:
 ///
-///     phases.begin_step(step % 10 == 0);               // with fences in one step of ten
+///     phases.begin_step(step % 10 == 0);               // fences in one step of ten
 ///     { auto timed = phases.scope(Phase::forward); model.forward(...); }
 ///
-/// Device work is asynchronous: a device phase is timed between two calls of `fence`, and only in
-/// sampled steps; in the others its scope does nothing. The table scales these phases by steps /
-/// sampled steps. On the host, sample all steps. Scopes may nest: a phase is charged the time of
-/// its scope less that of the scopes within it. One thread.
+/// Device work is asynchronous: a device phase is timed between two calls of `fence`, in sampled
+/// steps only; in other steps its scope does nothing. The table scales device phases with steps /
+/// sampled steps. Host builds sample all steps. Scopes may nest: a phase is charged the time of its
+/// scope less that of inner scopes. One thread.
 class Phases {
  public:
   using Fence = std::function<void()>;
@@ -58,13 +58,13 @@ class Phases {
   void begin_step(bool sampled);
   [[nodiscard]] Scope scope(Phase phase);
 
-  /// This rank's seconds of a phase, scaled as in the table.
+  /// This rank's seconds in a phase, scaled as in the table.
   double seconds(Phase phase) const;
   /// Seconds since construction.
   double total_seconds() const;
 
-  /// Collective. A line a phase: minimum, mean and maximum over ranks, and the mean's share of the
-  /// total.
+  /// One line per phase: minimum, mean and maximum over ranks, and the mean's fraction of the
+  /// total. Collective.
   ///
   ///     phase          minimum s     mean s  maximum s   share
   ///     forward            10.20      10.31      10.42   31.2%

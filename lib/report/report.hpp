@@ -1,6 +1,6 @@
-/// report.html and *.svg of a run directory: the verdict of verdict.json if there, curves of
-/// metrics.jsonl drawn by gnuplot, a table of the last values, the deck, and the samples of
-/// samples.txt if there. One file, no network, light and dark.
+/// report.html and *.svg of a run directory: the verdict (verdict.json, if any), curves of
+/// metrics.jsonl drawn with gnuplot, a table of the last values, the deck, the samples
+/// (samples.txt, if any) and the end of the log. Self-contained HTML, light and dark.
 #pragma once
 #include <filesystem>
 
@@ -8,14 +8,14 @@
 
 namespace tern::report {
 
-/// Made once a run by rank 0 and kept, so that a missing gnuplot is said once.
+/// Constructed once per run by rank 0 and kept, so that a missing gnuplot is reported once.
 class Report {
  public:
   Report(std::filesystem::path run_directory, Log& log);
 
-  /// Makes the files anew from what the directory holds now; each becomes visible by a rename.
-  /// Never throws: what is missing (gnuplot, disk, metrics) is a warning, and the report has less
-  /// in it. Takes about a second; gnuplot is ended after 30 seconds.
+  /// Rebuilds the files from the directory's current contents; each is renamed into place. Never
+  /// throws: a missing part (gnuplot, disk space, metrics) is a warning, and the report lacks it.
+  /// Takes about a second; gnuplot is killed after 30 s.
   void make();
 
  private:
@@ -24,9 +24,9 @@ class Report {
   bool warned_ = false;
 };
 
-/// The same once, for a run directory found later.
+/// Report::make once, for an existing run directory.
 void make_report(const std::filesystem::path& run_directory, Log& log);
-/// The same with warnings to the console.
+/// Likewise, with warnings to the console.
 void make_report(const std::filesystem::path& run_directory);
 
 }  // namespace tern::report

@@ -24,7 +24,7 @@ std::vector<std::filesystem::path> event_files(const std::filesystem::path& dire
   return files;
 }
 
-// What was cut off or damaged at the file's end goes as well.
+// Also drops a truncated or damaged end of the file.
 void drop_events_beyond(const std::filesystem::path& file, std::int64_t last_step, bool evaluated) {
   const std::string all = read_text_or_empty(file);
   std::string kept;
@@ -90,7 +90,7 @@ bool EventWriter::write(double unix_seconds, std::int64_t step,
 
 bool EventWriter::write_text(double unix_seconds, std::int64_t step, std::string_view tag,
                              std::string_view text) {
-  std::string shown;  // Markdown shows lines with four spaces before them as they are
+  std::string shown;  // Markdown shows lines indented by four spaces verbatim
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     shown.append("    ").append(text.substr(at, end - at)).append("\n");

@@ -1,6 +1,6 @@
-/// Scalars, histograms and texts for TensorBoard, without TensorFlow: TFRecord framing (length and
-/// data, each with a masked CRC32C) around Event messages of the protocol buffers in
-/// tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto.
+/// Scalars, histograms and texts for TensorBoard, without TensorFlow: Event messages of
+/// tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto in TFRecord framing
+/// (length and data, each with a masked CRC32C).
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -15,22 +15,22 @@ namespace tern::report {
 
 class EventWriter {
  public:
-  /// Opens a new events.out.tfevents.TIME.tern in `directory`; its name sorts after those that are
-  /// there, which is the order TensorBoard reads them in. Events of older files with a step beyond
-  /// `resume_step` are removed, and unless that step was `evaluated`, its evaluation's; a running
-  /// TensorBoard is told to forget them. Throws UserError if the directory cannot be written.
+  /// Opens a new events.out.tfevents.TIME.tern in `directory`; its name sorts after the existing
+  /// ones, the order in which TensorBoard reads them. Events of older files beyond `resume_step`
+  /// are removed, and unless `evaluated`, those of that step's evaluation; a running TensorBoard is
+  /// told to drop them. Throws UserError if the directory cannot be written.
   EventWriter(const std::filesystem::path& directory, std::int64_t resume_step,
               bool evaluated = true);
 
-  /// One event with all values (stored as float); those named NAME/x, where x is a number, are one
-  /// histogram NAME whose bars stand at x. False if the disk refuses it.
+  /// One event with all values (stored as float); those named NAME/x with a number x form one
+  /// histogram NAME with bars at x. False if writing fails.
   bool write(double unix_seconds, std::int64_t step,
              const std::vector<std::pair<std::string, double>>& values);
-  /// A text, shown as it is.
+  /// A text, shown verbatim.
   bool write_text(double unix_seconds, std::int64_t step, std::string_view tag,
                   std::string_view text);
 
-  /// Puts what was written on the disk; false if that fails.
+  /// Flushes to disk (fsync); false if that fails.
   bool sync() { return file_.sync(); }
 
  private:

@@ -79,7 +79,7 @@ Verdict from_json(const ordered_json& all) {
   for (const auto& f : all.at("findings")) {
     const auto name =
         std::find(std::begin(grade_names), std::end(grade_names), f.at("grade").get<std::string>());
-    // A grade that is not known is none of the good ones.
+    // An unknown grade counts as failure.
     const auto grade = std::min<std::ptrdiff_t>(name - std::begin(grade_names), 3);
     verdict.findings.push_back({f.at("name"), static_cast<Grade>(grade), f.at("found"),
                                 f.at("expected"), number_of(f.at("figure")), f.at("advice")});

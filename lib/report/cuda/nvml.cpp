@@ -1,5 +1,5 @@
-// Energy of the current GPU. NVML comes with the driver, not with the toolkit: it is opened at run
-// time, and the four functions used are declared here as in nvml.h.
+// Energy of the current GPU. NVML comes with the driver, not the toolkit: it is opened at run time,
+// and the functions used are declared here as in nvml.h.
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
@@ -13,7 +13,7 @@ constexpr int nvml_success = 0;
 
 class Nvml : public detail::EnergyCounter {
  public:
-  // False where the library, the device or the count is missing.
+  // False if library, device or counter is missing.
   bool open() {
     library_ = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library_) return false;
@@ -23,7 +23,7 @@ class Nvml : public detail::EnergyCounter {
     energy_ = function<EnergyFunction>("nvmlDeviceGetTotalEnergyConsumption");
     if (!init || !by_bus || !energy_ || init() != nvml_success) return false;
     shutdown_ = function<int (*)()>("nvmlShutdown");
-    // By bus and not by number: CUDA_VISIBLE_DEVICES renumbers CUDA's devices, not NVML's.
+    // By PCI bus id: CUDA_VISIBLE_DEVICES renumbers CUDA's devices, not NVML's.
     int device = 0;
     char bus[32] = {};
     return cudaGetDevice(&device) == cudaSuccess &&

@@ -1,4 +1,4 @@
-/// What to change in a deck of recursive refinement, in words: clauses in the imperative.
+/// Advice on the deck of a recursive-refinement run, as clauses in the imperative.
 #pragma once
 #include <string>
 
@@ -7,14 +7,14 @@
 namespace tern::report::detail {
 
 std::string raise_reward(const deck::Deck& deck);
-/// The learning rate where there is no reward to lower.
+/// Lowers the learning rate if there is no reward.
 std::string lower_reward(const deck::Deck& deck);
 std::string lower_rate(const deck::Deck& deck);
-/// After losses or gradients that are not finite: the gentlest preset, or else a lower rate.
+/// After losses or gradients that are not finite: the gentlest preset, else a lower learning rate.
 std::string calm(const deck::Deck& deck);
-/// So that verdict_bars::least_logged steps are logged after the warmup.
+/// Logs at least verdict_bars::least_logged steps after warmup.
 std::string log_more(const deck::Deck& deck);
-/// So that there is a first evaluation and a last.
+/// At least a first and a last evaluation.
 std::string evaluate_more(const deck::Deck& deck);
 
 }  // namespace tern::report::detail

@@ -14,7 +14,7 @@ std::optional<std::uint64_t> read_number(const std::filesystem::path& file) {
   return in >> value ? std::optional(value) : std::nullopt;
 }
 
-// energy_uj counts microjoules and starts again at zero after max_energy_range_uj.
+// energy_uj counts microjoules and wraps to zero after max_energy_range_uj.
 class Rapl : public EnergyCounter {
  public:
   struct Package {

@@ -5,7 +5,7 @@
 namespace tern::report::detail {
 namespace {
 
-/// The least value of a curve after step 0, where nothing has been learned.
+/// Lowest value of a curve; step 0, before training, does not count.
 std::string best_of(const Curve& curve) {
   std::size_t best = curve.step.size();
   for (std::size_t i = 0; i < curve.step.size(); ++i)

@@ -1,4 +1,4 @@
-/// The head of a report: what ran, where, how far and how it ended.
+/// Head of a report: what ran, where, how far, and how it ended.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@ namespace tern::report::detail {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // name, text
 
-/// What a run without a record cannot say is left out.
+/// Facts that only the record knows are left out without it.
 Facts facts_of(const std::optional<job::RunRecord>& record, const History& history);
 
 /// "1.4 min"

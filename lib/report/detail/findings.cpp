@@ -15,7 +15,7 @@ struct Entry {
   double step, value;  // value: NaN where it was not finite
 };
 
-/// All that was logged of a metric, in order of the steps.
+/// All logged values of a metric, in step order.
 std::vector<Entry> entries_of(const History& history, const std::string& name) {
   std::vector<Entry> finite, lost, all;
   if (const auto at = history.curves.find(name); at != history.curves.end())
@@ -28,7 +28,7 @@ std::vector<Entry> entries_of(const History& history, const std::string& name) {
   return all;
 }
 
-/// The finite ones after the warmup.
+/// Finite entries after the warmup.
 std::vector<Entry> settled_entries(const History& history, const std::string& name,
                                    const deck::Deck& deck) {
   std::vector<Entry> entries = entries_of(history, name);
@@ -72,8 +72,8 @@ Finding missing(Finding finding, std::string what, std::string advice) {
 
 struct LastEvaluation {
   double step = 0;
-  std::vector<double> losses;  // of each answer
-  std::string missing;         // what is not there, if any
+  std::vector<double> losses;  // per answer
+  std::string missing;         // missing metric, if any
 };
 
 LastEvaluation last_evaluation(const History& history, const deck::Deck& deck) {
@@ -93,7 +93,7 @@ LastEvaluation last_evaluation(const History& history, const deck::Deck& deck) {
   return last;
 }
 
-/// Of a whole evaluation with a first loss above zero; else NaN.
+/// Refinement of a complete evaluation with a positive first loss; else NaN.
 double refinement_of(const LastEvaluation& last) {
   if (!last.missing.empty() || !(last.losses.front() > 0)) return unknown;
   return (last.losses.front() - last.losses.back()) / last.losses.front();
@@ -172,7 +172,7 @@ Finding finite_values(const History& history, const deck::Deck& deck) {
     count += steps.size();
     if (steps.front() < first) first = steps.front(), first_name = name;
   }
-  const auto skipped = entries_of(history, "train/skipped");  // also those not logged
+  const auto skipped = entries_of(history, "train/skipped");  // includes steps not logged
   const double skips = skipped.empty() ? 0 : skipped.back().value;
   finding.figure = std::max(double(count), skips);
   finding.found = "all";
@@ -205,7 +205,7 @@ Finding median_norm(const History& history, const LastEvaluation& last, const de
   finding.found = fmt::format("median {:.3g} of {}", finding.figure, norms.size());
   if (finding.figure >= range[0] && finding.figure <= range[1]) return finding;
   finding.grade = Grade::warning;
-  // The reward scales the gradient, but a run that refines too little needs it.
+  // The reward scales the gradient, but a run that refines too little still needs it.
   const bool spare = !(refinement_of(last) < deck.objective.refinement_range[0]);
   finding.advice = finding.figure < range[0] ? raise_reward(deck)
                    : spare                   ? lower_reward(deck)

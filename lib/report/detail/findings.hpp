@@ -4,7 +4,7 @@
 
 namespace tern::report::detail {
 
-/// The verdict without the runs beside.
+/// The verdict without the runs compared with.
 Verdict make_verdict(const History& history, const deck::Deck& deck);
 
 }  // namespace tern::report::detail

@@ -38,7 +38,7 @@ void collect_profiles(History& history) {
       continue;
     }
     Curve& profile = history.profiles[point->first];
-    profile.step.push_back(point->second);  // the map's order is that of x: all have as many digits
+    profile.step.push_back(point->second);  // the map is in order of x: equal numbers of digits
     profile.value.push_back(at->second.value.back());
     at = history.curves.erase(at);
   }
@@ -48,7 +48,7 @@ void collect_profiles(History& history) {
 
 std::optional<std::pair<std::string, double>> profile_point(const std::string& metric) {
   const auto slash = metric.rfind('/');
-  if (slash == metric.find('/')) return std::nullopt;  // one at most
+  if (slash == metric.find('/')) return std::nullopt;  // fewer than two slashes
   char* end = nullptr;
   const double x = std::strtod(metric.c_str() + slash + 1, &end);
   if (*end != '\0' || end == metric.c_str() + slash + 1) return std::nullopt;
@@ -86,12 +86,11 @@ Curve thinned(const Curve& curve, std::size_t points) {
 
 Curve smoothed(const Curve& curve, std::size_t width) {
   const std::size_t n = curve.value.size(), half = width / 2;
-  std::vector<double> sum(n + 1, 0.0);  // of the values before each point
+  std::vector<double> sum(n + 1, 0.0);  // prefix sums
   for (std::size_t i = 0; i < n; ++i) sum[i + 1] = sum[i] + curve.value[i];
   Curve out{curve.step, curve.value};
   for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t reach =
-        std::min(half, i);  // shorter at the steep start, so as not to bend it
+    const std::size_t reach = std::min(half, i);  // narrower at the ends: keeps the steep start
     const std::size_t first = i - reach, last = std::min(i + reach, n - 1);
     out.value[i] = (sum[last + 1] - sum[first]) / double(last + 1 - first);
   }

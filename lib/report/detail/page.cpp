@@ -12,8 +12,8 @@
 namespace tern::report::detail {
 namespace {
 
-// gnuplot writes colours as attributes, which any style rule overrides: the same picture then
-// follows the reader's light or dark setting.
+// gnuplot writes colours as attributes, which style rules override, so that pictures follow the
+// reader's light or dark setting.
 constexpr std::string_view svg_style = R"(
 :root { --paper: #ffffff; --ink: #1f2328; --grid: #d8dce2; --soft: #59636e;
   --c1: #0072b2; --c2: #d55e00; --c3: #009e73; --c4: #b5578a; --c5: #c98a00; --c6: #2f97d4; }
@@ -59,7 +59,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-// Removes the groups that gnuplot opens and closes with nothing in them.
+// Removes gnuplot's empty groups.
 std::string without_empty_groups(std::string svg) {
   constexpr std::string_view close = "</g>";
   for (std::size_t at = 0; (at = svg.find("<g ", at)) != std::string::npos;) {
@@ -138,7 +138,7 @@ std::string escaped(std::string_view text) {
 std::string inline_svg(std::string_view gnuplot_file, std::string_view title) {
   const std::size_t begin = gnuplot_file.find("<svg");
   if (begin == std::string_view::npos || gnuplot_file.find("</svg>") == std::string_view::npos)
-    return {};  // not there, or gnuplot was ended within it
+    return {};  // missing or truncated
   std::string svg(gnuplot_file.substr(begin));
   svg = replaced(std::move(svg), "<title>Gnuplot</title>", "");
   svg = replaced(std::move(svg), "<title></title>", "");

@@ -14,9 +14,9 @@ namespace tern::report::detail {
 namespace {
 
 constexpr std::size_t points_of_a_curve = 2000;
-constexpr double wide_ratio = 5;  // of the largest to the smallest value of a logarithmic axis
-constexpr std::size_t noisy_from = 100;  // a longer training curve gets a running mean over it
-// Okabe and Ito's colours, told apart by everyone; page.cpp brightens them on dark paper.
+constexpr double wide_ratio = 5;         // largest to smallest value, for a logarithmic axis
+constexpr std::size_t noisy_from = 100;  // points; longer training curves get a running mean
+// Okabe and Ito's colour-blind-safe palette; page.cpp brightens it on dark backgrounds.
 constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73",
                                    "#cc79a7", "#e69f00", "#56b4e9"};
 
@@ -85,8 +85,7 @@ std::string family(std::string name) {
   return name;
 }
 
-// Of the metrics that no rule knows: not those that never change, nor the straight line of a count,
-// nor shares that are nothing.
+// Metrics without a rule: no constants, no straight line of a count, no fractions near zero.
 bool worth_a_plot(const std::string& name, const Curve& curve) {
   const auto [low, high] = std::minmax_element(curve.value.begin(), curve.value.end());
   return *low < *high && name != "train/tokens" && (name != "data/wait_share" || *high > 0.01);
@@ -110,7 +109,7 @@ std::string data_block(const std::string& name, const Curve& curve, double scale
   return out + "END\n";
 }
 
-// A curve as one or two gnuplot lines: noisy ones faint, with their running mean over them.
+// A curve as one or two gnuplot lines: noisy curves are faint, with a running mean on top.
 struct Drawn {
   std::string data, lines;
 };
@@ -136,7 +135,7 @@ const Curve& curve_of(const History& history, const Plot& plot, const std::strin
   return plot.profile ? history.profiles.at(name) : history.curves.at(name);
 }
 
-/// gnuplot's logarithmic axis, with tics at 1, 2, 5, 10, ... where there are few decades.
+/// gnuplot's logarithmic axis, with tics at 1, 2, 5, 10, ... over few decades.
 std::string logarithmic(double low, double high) {
   std::string tics;
   const double decades = std::log10(high / low);
@@ -174,10 +173,10 @@ std::string program_of(const History& history, const Plot& plot, std::size_t num
     data += one.data;
     lines += (i ? ", " : "") + one.lines;
   }
-  // Losses fall: the corner above them is free.
+  // Losses fall: the top right corner is free.
   const char* key = plot.range == Range::wide ? "inside top right vertical nobox"
                                               : "outside top center horizontal";
-  // Small enough that its text can be read where a phone scales it down.
+  // Small enough that text stays readable when a phone scales it down.
   return fmt::format(
       "{}set key {}\nset terminal svg size 480,310 dynamic noenhanced font 'sans-serif,13'\n"
       "set output '{}.svg'\nset xlabel '{}'\nset title {}\nset ylabel {}\n{}plot {}\n",
@@ -203,7 +202,7 @@ set rmargin 4
 std::vector<Plot> choose_plots(const History& history) {
   std::vector<Plot> plots;
   std::set<const Curve*> taken;
-  // Of several parts, weighted: not what validation measures.
+  // Weighted sum of several parts: not what validation measures.
   const bool weighted = history.curves.contains("train/loss_per_token");
   for (const Rule& rule : rules()) {
     Plot plot = rule.plot;

@@ -1,4 +1,4 @@
-/// The curves of a run as gnuplot pictures.
+/// Curves of a run as gnuplot pictures.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace tern::report::detail {
 
-/// The y axis: as far as the values go; from zero; or logarithmic where values differ so much that
-/// the small ones would lie on the axis.
+/// Range of the y axis: that of the values; from zero; or logarithmic where small values would
+/// otherwise lie on the axis.
 enum class Range { values, from_zero, wide };
 
 struct Plot {
@@ -22,14 +22,15 @@ struct Plot {
   bool profile = false;            // of its profiles
 };
 
-/// Which plots a history gets: losses first, then the usual ones, then whatever else was logged,
-/// the members of a numbered family (loss_step_0, loss_step_1, ...) together.
+/// Plots of a history: losses first, then the usual metrics, then all others; members of a numbered
+/// family (loss_step_0, loss_step_1, ...) share a plot.
 std::vector<Plot> choose_plots(const History& history);
 
-/// The gnuplot program that writes PLOT.svg into the current directory of gnuplot for each plot.
+/// gnuplot program that writes PLOT.svg for each plot into gnuplot's current directory.
 std::string gnuplot_program(const History& history, const std::vector<Plot>& plots);
 
-/// Draws all in `folder`, which exists. At most `limit`; gnuplot's words are in folder/gnuplot.txt.
+/// Draws all plots in `folder`, which exists, within `limit`; gnuplot's output goes to
+/// folder/gnuplot.txt.
 Ending draw(const History& history, const std::vector<Plot>& plots,
             const std::filesystem::path& folder, std::chrono::seconds limit);
 

@@ -14,8 +14,8 @@ extern char** environ;
 namespace tern::report::detail {
 namespace {
 
-// posix_spawn and not fork: a process that holds a GPU and MPI must not be copied. The child starts
-// with no signal blocked or ignored, whatever the training loop does with its own.
+// posix_spawn, not fork: a process that holds a GPU and MPI must not be copied. The child starts
+// with default signal handling, whatever the training loop has set.
 int spawn(pid_t& child, const std::vector<std::string>& command, const std::string& output_file) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

@@ -3,16 +3,16 @@
 
 namespace tern::report::detail {
 
-/// How steadily a loss fell: rise and jitter of campaign/verdict.hpp.
+/// Rise and jitter of a loss, as defined in report/verdict.hpp.
 struct Steadiness {
   double rise = 0;
-  std::size_t at = 0;  // the index of the rise
+  std::size_t at = 0;  // index of the rise
   double jitter = 0;
 };
-/// Of more than verdict_bars::mean_over finite values.
+/// Requires more than verdict_bars::mean_over finite values.
 Steadiness steadiness_of(const std::vector<double>& losses);
 
-/// Of at least one value; the mean of the middle two of an even number.
+/// Requires at least one value; the mean of the middle two for even counts.
 double median(std::vector<double> values);
 
 }  // namespace tern::report::detail

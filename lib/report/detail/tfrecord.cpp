@@ -9,7 +9,7 @@
 namespace tern::report::detail {
 namespace {
 
-// TFRecord stores checksums rotated and shifted, so that a file of records can itself be a record.
+// TFRecord masks (rotates and offsets) checksums, so that a file of records can itself be a record.
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8u; }
 
 template <class Unsigned>
@@ -80,13 +80,12 @@ void put_double(std::string& out, double value) {
   put_little_endian(out, std::bit_cast<std::uint64_t>(value));
 }
 
-/// The upper ends of the bars' buckets, which touch where bars are neighbours: elsewhere an empty
-/// bucket lies between them.
+/// Upper limits of the bars' buckets; between bars that are not adjacent lies an empty bucket.
 struct Buckets {
   std::vector<double> limits, counts;
 };
 Buckets buckets_of(const Bars& bars) {
-  double half = 0.5;  // of the least distance between two bars
+  double half = 0.5;  // half the smallest distance between two bars
   for (std::size_t i = 1; i < bars.at.size(); ++i)
     half = std::min(half, (bars.at[i] - bars.at[i - 1]) / 2);
   Buckets buckets;

@@ -1,4 +1,4 @@
-/// TFRecord framing and the few protocol-buffer messages of TensorBoard that we write.
+/// TFRecord framing and TensorBoard's protocol-buffer messages.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,28 +13,28 @@ namespace tern::report::detail {
 /// Length, its masked CRC, data, its masked CRC; all little-endian.
 std::string frame_record(std::string_view data);
 
-/// Takes the next record off the front of `file`; nothing at the end, and where bytes are damaged
-/// or cut off.
+/// Takes the next record off the front of `file`; nothing at the end, or where bytes are damaged or
+/// truncated.
 std::optional<std::string_view> take_record(std::string_view& file);
 
 // Event messages.
 std::string version_event(double unix_seconds);
-/// SessionLog START: readers forget what they have with this step or a later one.
+/// SessionLog START: readers drop events with this step or a later one.
 std::string start_event(double unix_seconds, std::int64_t step);
 
-/// Bars over a line: `height` around each `at`, which rise.
+/// Bars of a histogram: `height` around each `at`, in ascending order.
 struct Bars {
   std::vector<double> at, height;
 };
-/// Scalars (stored as float), and histograms whose buckets hold the bars.
+/// Scalars (stored as float), and histograms with a bucket per bar.
 std::string summary_event(double unix_seconds, std::int64_t step,
                           const std::vector<std::pair<std::string, double>>& values,
                           const std::map<std::string, Bars>& histograms = {});
-/// A text of the text plugin; TensorBoard reads it as Markdown.
+/// A text for the text plugin; TensorBoard renders it as Markdown.
 std::string text_event(double unix_seconds, std::int64_t step, std::string_view tag,
                        std::string_view text);
 
-/// The step of an Event (0 if it has none), or nothing if the message is malformed.
+/// Step of an Event (0 if it has none); nothing if the message is malformed.
 std::optional<std::int64_t> event_step(std::string_view event);
 
 }  // namespace tern::report::detail

@@ -44,7 +44,7 @@ std::string spaced(std::string_view name) {
   return text;
 }
 
-/// "step_2" -> "answer 3": people count from one, and a step is the optimizer's.
+/// "step_2" -> "answer 3": counted from one, since a step is the optimizer's.
 std::string without_steps(std::string_view name) {
   constexpr std::string_view step = "step_";
   const bool one_digit = name.size() == step.size() + 1 && name.back() >= '0' && name.back() < '9';

@@ -1,14 +1,14 @@
-/// Names of metrics for people.
+/// Titles and legends of metrics.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace tern::report::detail {
 
-/// "val/loss" -> "Validation loss"; of a metric that is not known, its words.
+/// "val/loss" -> "Validation loss"; for an unknown metric, the words of its name.
 std::string title_of(std::string_view metric);
 
-/// What tells a curve from the others of its plot: "train/loss_plan" -> "plan, training".
+/// Legend of a curve within its plot: "train/loss_plan" -> "plan, training".
 std::string legend_of(std::string_view metric);
 
 }  // namespace tern::report::detail

@@ -5,7 +5,7 @@
 
 namespace tern::report::detail {
 
-/// The verdict as a section of the report's page; `last_step` is the run's, which may have gone on.
+/// The verdict as an HTML section; `last_step`: of the run, which may have continued since.
 std::string verdict_section(const Verdict& verdict, std::int64_t last_step);
 
 }  // namespace tern::report::detail
