@@ -35,11 +35,11 @@ struct AnswerReader::Pattern {
     match.reset(pcre2_match_data_create_from_pattern(code.get(), nullptr));
   }
 
-  /// The first group, or the whole text if the pattern has none; nothing if it does not match.
+  /// First group of the match, or the whole text if the pattern has none; nothing without a match.
   std::optional<std::string> kept(std::string_view text) const {
     const int found = pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
                                   text.size(), 0, 0, match.get(), nullptr);
-    if (found < 0) return std::nullopt;  // a match that takes too long is none, too
+    if (found < 0) return std::nullopt;  // includes PCRE2's match limit
     std::uint32_t groups = 0;
     pcre2_pattern_info(code.get(), PCRE2_INFO_CAPTURECOUNT, &groups);
     if (groups == 0) return std::string(text);

@@ -1,4 +1,4 @@
-/// From what a model wrote to the answer that is kept of it.
+/// Extracts the answer from a model's output.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,31 +12,31 @@ namespace tern::answer {
 struct AnswerRules {
   text::ChatRules chat;
   std::string pattern;            // PCRE2; empty: any answer is good
-  std::vector<std::string> stop;  // texts that end an answer
+  std::vector<std::string> stop;  // stop texts
 };
 
-/// An answer, or why there is none.
+/// An answer, or the reason why there is none.
 struct ReadAnswer {
-  std::string text;    // the answer, or all that was written
-  std::string reject;  // empty for a good answer, else its kind: "pattern", "cut", "thoughts", ...
+  std::string text;    // the answer, or the whole output if rejected
+  std::string reject;  // empty for a good answer, else the kind: "pattern", "cut", "thoughts", ...
   std::string reason;  // the same in a sentence
 };
 
 class AnswerReader {
  public:
-  /// UserError for a pattern that PCRE2 does not take and for an empty stop text.
+  /// Throws UserError for an invalid PCRE2 pattern and for an empty stop text.
   explicit AnswerReader(const AnswerRules& rules);
   ~AnswerReader();
 
-  /// Most bytes of a stop text; 0 if there are none.
+  /// Bytes of the longest stop text; 0 if there are none.
   std::size_t longest_stop() const { return longest_stop_; }
-  /// Whether a stop text stands in `text`.
+  /// Whether `text` contains a stop text.
   bool stops(std::string_view text) const;
 
-  /// Takes thoughts (with data.thinking: up to </think>), a stop text and what follows it, and the
-  /// blanks around it from what was written. If it then matches the pattern, the answer is the
-  /// pattern's first group, or all of it where the pattern has none. `cut`: the model would have
-  /// gone on; such an answer is good only if there is a pattern and it matches.
+  /// Strips thoughts (with data.thinking: up to </think>), the first stop text and all after it,
+  /// and surrounding blanks. If the rest matches the pattern, the answer is the pattern's first
+  /// group, or the whole rest if the pattern has none. `cut`: generation reached max_tokens; such
+  /// an answer is good only if there is a pattern and it matches.
   ReadAnswer read(std::string_view written, bool cut) const;
 
  private:

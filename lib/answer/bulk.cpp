@@ -24,7 +24,7 @@ void write(const fs::path& path, const std::string& text) {
         path.string());
 }
 
-/// Ready to be worked in, and locked. On rank 0.
+/// Prepares the run directory and locks it. Called by rank 0.
 job::RunLock open_directory(const deck::Deck& deck, const detail::BulkFiles& files,
                             const job::Options& options) {
   try {
@@ -116,7 +116,7 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Option
   remaining_ = static_cast<std::size_t>(std::count(answered_.begin(), answered_.end(), 0));
 }
 
-/// What earlier sessions left, read by rank 0 alone: others might already append to their parts.
+/// Reads the parts of earlier sessions. Rank 0 only: others might already append to theirs.
 void Bulk::take_up() {
   if (fs::exists(files_.answers) && !fs::exists(files_.parts()))
     user_error("{} is there, but not the parts that it was made of, {}; start anew by --fresh",
@@ -139,7 +139,7 @@ void Bulk::complete(generate::EngineOptions& options) const {
   options.vocabulary = tokenizer_.vocabulary();
   options.stop_tokens = text::answer_ends(chat_, tokenizer_);
   if (reader_.longest_stop() == 0) return;
-  // A stop text that the newest token ends lies in as many tokens as it has bytes, at most.
+  // A stop text completed by the newest token spans at most as many tokens as it has bytes.
   options.stopped = [this](const std::vector<std::int32_t>& tokens) {
     const std::size_t newest = std::min(tokens.size(), reader_.longest_stop());
     return reader_.stops(
@@ -171,7 +171,7 @@ detail::BulkRecord Bulk::judged(const generate::Answer& answer, std::size_t prom
 }
 
 bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
-  std::vector<std::size_t> mine;  // every count-th of what is left
+  std::vector<std::size_t> mine;  // every count-th remaining request
   for (std::size_t i = 0, left = 0; i < answered_.size(); ++i)
     if (answered_[i] == 0 && left++ % static_cast<std::size_t>(replica_.count) ==
                                  static_cast<std::size_t>(replica_.number))
@@ -181,7 +181,7 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
     part.emplace(files_.part(replica_.number), made_from_, session_);
 
   detail::BulkProgress progress(log_, replica_.number, replica_.count, mine.size());
-  std::unordered_map<std::uint64_t, std::size_t> prompt_tokens;  // of requests in work
+  std::unordered_map<std::uint64_t, std::size_t> prompt_tokens;  // of running requests
   const auto ahead = static_cast<std::size_t>(deck_.generation.batch);
   std::size_t next = 0, done = 0;
   while (true) {
@@ -208,7 +208,7 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
 
 std::optional<Bulk::Done> Bulk::finish() {
   const comm::LongWait files;
-  group_.barrier();  // every part is written
+  group_.barrier();  // all parts are written
   std::optional<Done> done;
   if (group_.rank() == 0) {
     done.emplace();

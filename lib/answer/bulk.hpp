@@ -1,18 +1,18 @@
 /// Answers to a file of requests: task = 'generate' or 'evaluate' with &generation input.
 ///
-/// A run leaves in its directory, or where &generation output says:
-///   answers.jsonl          in the order of the requests, {"messages": [{"role": "user", "content":
-///                          the request's text, without the prompt}, {"role": "assistant", ...}],
-///                          "id", "label"}: what a student learns from
-///   answers_rejects.jsonl  what has no good answer: "id", "label", "text", "written", "reject"
-///   (the
-///                          kind), "reason"
-///   generation.json        counts, rates, cost, and what the answers were made from
+/// Files of a run, in its directory (answers and rejects: at &generation output, if set):
 ///
-/// Each replica appends what it has answered to a part of its own, DIRECTORY/parts/, from which the
-/// files are made at the end. A run that is stopped or killed at any moment goes on from the parts,
-/// on any number of replicas; the files are the same as an uninterrupted run's wherever the
-/// engine's texts are (generate/engine.hpp). Parts of another deck or input are refused.
+///   answers.jsonl          training data for a student, in the order of the requests:
+///                          {"messages": [{"role": "user", "content": the request's text without
+///                          the prompt}, {"role": "assistant", ...}], "id", "label"}
+///   answers_rejects.jsonl  requests without a good answer: "id", "label", "text", "written",
+///                          "reject" (the kind), "reason"
+///   generation.json        counts, rates, cost, and the origin of the answers
+///
+/// Each replica appends its answers to its own part in DIRECTORY/parts/; the files are written from
+/// the parts at the end. A run stopped or killed at any moment resumes from the parts, on any
+/// number of replicas; its files equal those of an uninterrupted run wherever the engine's texts do
+/// (generate/engine.hpp). Parts of another deck or input are refused.
 #pragma once
 #include <functional>
 #include <optional>
@@ -29,16 +29,16 @@
 
 namespace tern::answer {
 
-/// Whether the deck asks for answers to a file.
+/// Whether the deck asks for answers to a file of requests.
 bool answers_a_file(const deck::Deck& deck);
 
-/// What the model is given for a request's text.
+/// Tokens of a request's text within prompt template and chat template.
 std::vector<std::int32_t> prompt_tokens(std::string_view text, const PromptTemplate& prompt,
                                         const text::ChatRules& chat,
                                         const text::Tokenizer& tokenizer);
 
-/// Ranks that hold one copy of the model. They are given the same requests in the same order; one
-/// of them speaks, that is, writes.
+/// Ranks that hold one copy of the model. All get the same requests in the same order; the one that
+/// `speaks` writes files and log.
 struct Replica {
   int number, count;
   bool speaks;
@@ -46,7 +46,7 @@ struct Replica {
 };
 Replica replica_of(const comm::Mesh& mesh);
 
-/// What answers requests: the engine, behind its precision.
+/// Type-erased engine: hides its precision.
 class Responder {
  public:
   virtual ~Responder() = default;
@@ -58,27 +58,27 @@ class Responder {
 
 class Bulk {
  public:
-  /// Reads the requests and what was answered before. `weights` names what the model's weights are
-  /// from, and changes with them. Throws UserError if there is an earlier run that is not to be
-  /// resumed, or that was made from something else. Collective.
+  /// Reads the requests and the answers of earlier sessions. `weights` identifies the model's
+  /// weights. Throws UserError if there is an earlier run without --resume, or one of other origin
+  /// (deck, input, weights). Collective.
   Bulk(const deck::Deck& deck, const std::string& weights, const job::Options& options,
        const text::Tokenizer& tokenizer, const comm::Mesh& mesh, Log& log);
 
   const std::vector<ChatRequest>& requests() const { return requests_; }
-  /// Requests that no replica has answered yet.
+  /// Requests not answered yet by any replica.
   std::size_t remaining() const { return remaining_; }
 
-  /// What the tokenizer, the template and the stop texts add to the engine's options.
+  /// Sets the engine options that follow from tokenizer, template and stop texts.
   void complete(generate::EngineOptions& options) const;
 
-  /// Answers this replica's share, until `stop` holds, which each of its ranks asks between passes.
-  /// False if it was stopped. Not collective over replicas.
+  /// Answers this replica's part of the requests; each rank calls `stop` between passes. False if
+  /// stopped. Collective over the replica only.
   bool run(Responder& responder, const std::function<bool()>& stop);
 
-  /// Once all is answered: writes the files. Rank 0 has the summary and the
-  /// results; nothing on the others. Collective.
+  /// Writes the files once all requests are answered. Returns summary and records on rank 0,
+  /// nothing on the others. Throws UserError if parts were lost. Collective.
   struct Done {
-    std::vector<detail::BulkRecord> records;  // by number of the request
+    std::vector<detail::BulkRecord> records;  // by request number
     detail::BulkSummary summary;
   };
   std::optional<Done> finish();
@@ -99,14 +99,14 @@ class Bulk {
   std::vector<ChatRequest> requests_;
   detail::BulkFiles files_;
   detail::MadeFrom made_from_;
-  std::vector<std::uint8_t> answered_;  // by number of the request
+  std::vector<std::uint8_t> answered_;  // by request number
   std::size_t remaining_ = 0;
   std::int64_t session_ = 1;
-  job::RunLock lock_;  // rank 0's
+  job::RunLock lock_;  // held by rank 0
 };
 
-/// The whole task, on any number of ranks; with task = 'evaluate' the answers are judged as well
-/// (answer/gap.hpp). Collective; the exit code.
+/// The whole task, on any number of ranks; task = 'evaluate' also judges the answers
+/// (answer/gap.hpp). Collective; returns the exit code.
 template <class T>
 int answer_file(const deck::Deck& deck, const job::Options& options, const comm::Mesh& mesh,
                 const comm::Session& session, Log& log);

@@ -13,19 +13,19 @@
 namespace tern::answer {
 namespace {
 
-constexpr std::size_t sample = 256;  // requests that are tokenised
-// Of a file that is not there yet.
+constexpr std::size_t sample = 256;  // requests that are tokenized
+// For a file that does not exist yet.
 constexpr std::size_t assumed_requests = 1000, assumed_tokens = 64;
 
 std::unique_ptr<text::Tokenizer> tokenizer_if_there(const deck::Deck& deck) {
   try {
     return text::open_tokenizer(deck);
-  } catch (const UserError&) {  // says at length what to do, which a run will
+  } catch (const UserError&) {  // the run reports it with the remedy
     return nullptr;
   }
 }
 
-/// Texts of the file, `sample` of them from its whole length.
+/// `sample` texts, evenly spaced over the file.
 std::vector<std::string> some(const std::vector<ChatRequest>& requests) {
   const std::size_t count = std::min(sample, requests.size());
   std::vector<std::string> texts;
@@ -34,7 +34,7 @@ std::vector<std::string> some(const std::vector<ChatRequest>& requests) {
   return texts;
 }
 
-/// Means of the prompts of some texts, and how far all are the same.
+/// Mean prompt length of some texts, and length of their common beginning.
 void count_tokens(plan::Requests& r, const std::vector<std::string>& texts, const deck::Deck& deck,
                   const text::Tokenizer& tokenizer) {
   const auto chat = text::chat_rules(deck.data.chat_template, deck.data.thinking);
@@ -62,8 +62,8 @@ ForeseenRequests foresee(const deck::Deck& deck) {
   ForeseenRequests seen;
   plan::Requests& r = seen.requests;
   r.new_tokens = static_cast<double>(g.max_tokens);
-  std::vector<std::string> texts{"0", "a"};  // to see what the prompt adds to a text
-  double more = 0;                           // tokens than those of these texts
+  std::vector<std::string> texts{"0", "a"};  // show what the prompt adds to a text
+  double more = 0;                           // tokens to add to those of these texts
   try {
     const auto requests = read_requests(g.input);
     r.count = static_cast<double>(requests.size());

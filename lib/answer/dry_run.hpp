@@ -1,4 +1,4 @@
-/// What a dry run says of a deck that answers a file.
+/// Dry run of a deck that answers a file.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,17 +9,16 @@
 
 namespace tern::answer {
 
-/// The file's requests as far as it, its template and the tokenizer can be opened: their number,
-/// and tokens by a sample of them; and in words what was assumed. New tokens are the most that the
-/// deck allows.
+/// Number of requests, and mean tokens from a sample of them, as far as file, template and
+/// tokenizer can be opened; assumptions in words. New tokens are the deck's max_tokens.
 struct ForeseenRequests {
   plan::Requests requests;
   std::vector<std::string> assumed;
 };
 ForeseenRequests foresee(const deck::Deck& deck);
 
-/// Memory, throughput, time and cost, on the deck's ranks and on others. Perhaps on another machine
-/// than that of the run: a shortage is no error. Collective; for rank 0 to print.
+/// Memory, throughput, time and cost, on the deck's ranks and on others. A shortage is no error:
+/// the run may be planned for another machine. Collective; rank 0 prints.
 std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& options,
                       const comm::Mesh& mesh, const plan::PlannedDevice& device);
 

@@ -1,5 +1,5 @@
-/// How good the answers to a file are: against its labels, against another model's answers, and
-/// beside other runs' evaluations of the same kind. What prompt distillation is judged by.
+/// Quality of the answers to a file: against its labels, against another model's answers, and
+/// compared with the evaluations of other runs. Prompt distillation is judged with it.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,28 +10,28 @@
 
 namespace tern::answer {
 
-/// A run's row of the table; evaluation.json holds the same.
+/// Row of a run in the table; also the contents of evaluation.json.
 struct Gap {
   std::string name;
   std::size_t requests = 0, good = 0;
-  std::size_t labelled = 0, correct = 0;   // requests with a label; of these answered so
-  std::size_t compared = 0, agreeing = 0;  // requests that the reference answers; answered alike
-  double requests_per_second = 0, tokens_per_second = 0;  // tokens: of prompts and answers
+  std::size_t labelled = 0, correct = 0;   // requests with a label; equal to it
+  std::size_t compared = 0, agreeing = 0;  // requests in the reference; equal answers
+  double requests_per_second = 0, tokens_per_second = 0;  // prompt tokens included
   double prompt_tokens_each = 0, dollars_per_1000 = 0;
-  std::string missing;  // why there is no evaluation; the rest is then empty
+  std::string missing;  // why there is no evaluation; then the rest is empty
 };
 
 /// Judges answers. `reference`: a file of answers, matched by id; empty: none. Throws UserError if
-/// it answers none of the requests, or another text under an id.
+/// it has none of the requests, or a different text for an id.
 Gap judge(const std::vector<ChatRequest>& requests, const std::vector<detail::BulkRecord>& records,
           const detail::BulkSummary& summary, const std::filesystem::path& reference);
 
 void write_evaluation(const Gap& gap, const std::filesystem::path& directory);
 
-/// The evaluation.json of a run's directory; its `missing` says what is wrong if there is none.
+/// Reads evaluation.json of a run's directory; `missing` gives the reason if there is none.
 Gap read_evaluation(const std::filesystem::path& directory);
 
-/// The rows as a table for people, with 95% confidence intervals (Wilson) of accuracies.
+/// Printable table of the rows, with 95% confidence intervals (Wilson) of accuracies.
 std::string gap_table(const std::vector<Gap>& rows);
 
 }  // namespace tern::answer

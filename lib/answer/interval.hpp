@@ -1,10 +1,10 @@
-/// How sure a share is.
+/// Confidence interval of a fraction.
 #pragma once
 #include <cstdint>
 
 namespace tern::answer {
 
-/// 95% confidence interval of a share (Wilson 1927).
+/// 95% confidence interval (Wilson 1927) of hits / of.
 struct Interval {
   double low, high;
 };

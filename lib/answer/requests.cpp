@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view text_place = "{text}";
 
-/// A field that may be missing.
+/// Optional field of an object.
 ordered_json field(const ordered_json& object, const char* name, const std::string& place) {
   const auto found = object.find(name);
   if (found == object.end() || found->is_null()) return nullptr;

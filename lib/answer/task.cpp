@@ -1,4 +1,4 @@
-/// The whole task of answering a file: plan, weights, engine, answers, judgement.
+/// Task of answering a file: plan, weights, engine, answers, evaluation.
 #include "answer/bulk.hpp"
 #include "answer/dry_run.hpp"
 #include "answer/gap.hpp"
@@ -20,7 +20,7 @@
 namespace tern::answer {
 namespace {
 
-constexpr double margin_seconds = 20;  // of a job's time, to finish a pass and end
+constexpr double margin_seconds = 20;  // of a job's time, to finish a pass and exit
 
 template <class T>
 class EngineResponder final : public Responder {

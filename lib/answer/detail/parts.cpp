@@ -39,20 +39,20 @@ BulkRecord from_json(const ordered_json& object) {
   return r;
 }
 
-/// A line that cannot be what was written; its text says why.
+/// Reason why a line is not as it was written.
 struct Damage {
   std::string why;
 };
 
-/// One replica's part as it is read: sessions follow each other in it.
+/// Reader of one replica's part: sessions in sequence.
 struct PartReader {
   Parts& parts;
   std::map<std::size_t, BulkRecord>& found;
-  std::map<std::int64_t, double>& seconds;  // of sessions: the slowest replica's
+  std::map<std::int64_t, double>& seconds;  // per session: of the slowest replica
   const MadeFrom& now;
   std::size_t requests;
   std::int64_t session = 0;
-  BulkRecord last = {};  // of the session
+  BulkRecord last = {};  // record of the session
 
   void end_session() {
     seconds[session] = std::max(seconds[session], last.seconds);
@@ -79,7 +79,7 @@ struct PartReader {
     found.emplace(record.number, record);
   }
 
-  /// Throws Damage, or UserError if it was made from something else.
+  /// Throws Damage, or UserError for a part of other origin.
   void take(std::string_view line, const std::string& place) {
     if (!intact(line)) throw Damage{"its checksum does not fit it"};
     const auto object = try_ordered_json(line);
@@ -89,7 +89,7 @@ struct PartReader {
         take_head(object, place);
       else
         take_record(object);
-    } catch (const nlohmann::json::exception& e) {  // a member is missing, or of another type
+    } catch (const nlohmann::json::exception& e) {  // missing member or wrong type
       throw Damage{e.what()};
     }
   }

@@ -1,6 +1,5 @@
-/// What replicas have answered so far, on disk: files of JSON lines to which each appends. A line
-/// ends in its own checksum. One that a kill cut off, or that was damaged since, does not count and
-/// is done again.
+/// Answers so far, on disk: one file of JSON lines per replica, append-only. Each line ends in its
+/// checksum. Truncated or damaged lines do not count; their requests are answered again.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -14,38 +13,38 @@
 
 namespace tern::answer::detail {
 
-/// A line of a file of JSON lines; what is not UTF-8 in it is replaced.
+/// A line of a JSON Lines file; invalid UTF-8 is replaced.
 std::string line_of(const nlohmann::ordered_json& object);
 
-/// The same with a last member "crc": the CRC-32C of the line up to it.
+/// line_of with a last member "crc": the CRC-32C of the line up to it.
 std::string checked_line(nlohmann::ordered_json object);
-/// Whether a line, given without its end, has its checksum.
+/// Whether a line, without its newline, matches its checksum.
 bool intact(std::string_view line);
 
-/// What answers follow from: hashes of files, and the deck's values.
+/// Origin of the answers: hashes of files, and the deck's values.
 using MadeFrom = nlohmann::ordered_json;
 MadeFrom made_from(const deck::Deck& deck, const std::string& weights);
 
-/// UserError that names the first difference, if there is one.
+/// Throws UserError with the first difference, if any.
 void require_same(const MadeFrom& before, const MadeFrom& now, const std::string& place);
 
-/// 64-bit FNV-1a of a file, in hexadecimal.
+/// 64-bit FNV-1a hash of a file, in hexadecimal.
 std::string hash_of(const std::filesystem::path& file);
 
-/// A request that was answered.
+/// An answered request.
 struct BulkRecord {
-  std::size_t number = 0;  // of the request, from 0
-  std::string text;        // the answer, or all that was written if it is no good
+  std::size_t number = 0;  // request number, from 0
+  std::string text;        // the answer, or the whole output if rejected
   std::string reject, reason;
   std::size_t prompt_tokens = 0, new_tokens = 0;
-  // Of its replica's session so far.
+  // Totals of the replica's session so far.
   double seconds = 0;
   std::size_t computed_tokens = 0, reused_tokens = 0;
 
   bool good() const { return reject.empty(); }
 };
 
-/// Where everything is.
+/// Paths of a run's files.
 struct BulkFiles {
   std::filesystem::path directory, answers;
 
@@ -58,23 +57,24 @@ struct BulkFiles {
 
 /// All parts of a run.
 struct Parts {
-  std::vector<BulkRecord> records;   // by number of the request; each once
-  std::size_t cut = 0;               // lines that a kill cut off
-  std::vector<std::string> damaged;  // "FILE:LINE: what is wrong", of other lines
-  std::int64_t sessions = 0;         // how often the run was started
-  double seconds = 0;                // of all sessions
+  std::vector<BulkRecord> records;   // by request number, each once
+  std::size_t cut = 0;               // truncated lines
+  std::vector<std::string> damaged;  // other bad lines: "FILE:LINE: reason"
+  std::int64_t sessions = 0;         // starts of the run
+  double seconds = 0;                // over all sessions
   std::size_t computed_tokens = 0, reused_tokens = 0;
 };
 
-/// Of `requests` requests. Throws UserError if a part was made from something else.
+/// Reads all parts of a run with `requests` requests. Throws UserError for a part of other origin.
 Parts read_parts(const BulkFiles& files, const MadeFrom& now, std::size_t requests);
 
-/// A replica's own part.
+/// Writer of a replica's part.
 class PartWriter {
  public:
-  /// Drops a line that was cut off, and begins a session.
+  /// Drops a truncated last line and begins a session.
   PartWriter(const std::filesystem::path& file, const MadeFrom& made_from, std::int64_t session);
-  /// In the file when it returns: a kill afterwards loses nothing. UserError if the disk is full.
+  /// The record is in the file on return: a later kill loses nothing. Throws UserError if the disk
+  /// is full.
   void append(const BulkRecord& record);
 
  private:

@@ -1,4 +1,4 @@
-/// The line that says every few seconds how far a replica is.
+/// Progress line of a replica, every few seconds.
 #pragma once
 #include "base/log.hpp"
 #include "base/timer.hpp"
@@ -11,7 +11,7 @@ class BulkProgress {
   BulkProgress(Log& log, int replica, int replicas, std::size_t requests)
       : log_(log), replica_(replica), replicas_(replicas), requests_(requests) {}
 
-  /// Rates are of the time since the last line.
+  /// Logs progress if the last line is old enough; rates are since that line.
   void at(std::size_t done, const generate::Figures& figures);
   double seconds() const { return timer_.seconds(); }
 

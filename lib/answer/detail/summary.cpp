@@ -79,7 +79,7 @@ std::optional<double> measured_rate(const BulkFiles& files, const std::string& d
     const double rate = object.at("requests_per_second");
     return rate > 0 ? std::optional(rate / devices) : std::nullopt;
   } catch (const nlohmann::json::exception&) {
-    return std::nullopt;  // not there, or an interrupted run's
+    return std::nullopt;  // missing, or of an interrupted run
   }
 }
 

@@ -1,4 +1,4 @@
-/// The figures of a run that answered a file, for people and for evaluations beside it.
+/// Summary of a run that answered a file, for the log and for other runs' evaluations.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,26 +13,26 @@ struct BulkSummary {
   std::size_t requests = 0, good = 0;
   std::map<std::string, std::size_t> rejects;  // by kind
   std::size_t prompt_tokens = 0, new_tokens = 0;
-  std::size_t computed_tokens = 0, reused_tokens = 0;  // of prompts
-  double seconds = 0;                                  // that replicas were at work
+  std::size_t computed_tokens = 0, reused_tokens = 0;  // prompt tokens
+  double seconds = 0;                                  // busy time of replicas
   std::int64_t sessions = 1;
   int devices = 1;
-  std::string device;  // what each of them is
+  std::string device;  // name of each device
   double dollars_per_gpu_hour = 0;
 
-  double rate(std::size_t count) const;  // a second; 0 if no time is known
-  double prompt_tokens_each() const;     // of a request
-  double reused_share() const;           // of prompts' tokens
-  double dollars_per_1000() const;       // answers, good or not; 0 without a price
+  double rate(std::size_t count) const;  // per second; 0 if the time is unknown
+  double prompt_tokens_each() const;     // per request
+  double reused_share() const;           // fraction of prompt tokens
+  double dollars_per_1000() const;       // per 1000 answers, good or not; 0 without a price
   nlohmann::ordered_json to_json() const;
 };
 
 BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices);
 
-/// Requests a second of a device in the run that left its figures, if one did on as many of these.
+/// Requests/s per device from generation.json of an earlier run on as many of the same devices.
 std::optional<double> measured_rate(const BulkFiles& files, const std::string& device, int devices);
 
-/// As lines for the log.
+/// Lines for the log.
 std::string table(const BulkSummary& summary, const BulkFiles& files);
 
 }  // namespace tern::answer::detail
