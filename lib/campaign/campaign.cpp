@@ -25,7 +25,7 @@
 namespace tern::campaign {
 namespace {
 
-/// Says what runs, and keeps it beside the metrics; `code`, once it has ended. On rank 0.
+/// Logs what runs and writes run.json; at the end, with the exit `code`, also the report. Rank 0.
 void record_run(const job::RunDirectory& directory, job::RunRecord& record, std::optional<int> code,
                 Log& log) {
   if (!log.speaks()) return;
@@ -38,7 +38,7 @@ void record_run(const job::RunDirectory& directory, job::RunRecord& record, std:
   if (code) report::make_report(directory.path, log);
 }
 
-/// Rank 0 prepares the directory while the others wait; its failure is everybody's.
+/// Rank 0 prepares the directory while the others wait; its failure ends all ranks. Collective.
 job::RunLock agree_on_directory(const job::RunDirectory& directory, const deck::Deck& deck,
                                 const job::Options& options, comm::Group& group) {
   job::RunLock lock;
@@ -48,7 +48,7 @@ job::RunLock agree_on_directory(const job::RunDirectory& directory, const deck::
   return lock;
 }
 
-/// Tells the plan what the training data hold.
+/// Completes the plan with rows and contents of the training data.
 void add_to(plan::Plan& plan, TrainingData& data, const comm::Mesh& mesh) {
   const data::Source& train = *data.train.source;
   const std::int64_t epochs = plan.deck.campaign.epochs;
@@ -56,8 +56,8 @@ void add_to(plan::Plan& plan, TrainingData& data, const comm::Mesh& mesh) {
   if (epochs > 0) data.train.summary += fmt::format("; epochs = {}: {} steps", epochs, plan.steps);
 }
 
-/// Opens the data of a deck whose plan depends on them: steps that follow from epochs, or how full
-/// the rows of samples are. A dry run may be where the data are not.
+/// Opens the data of a deck whose plan depends on them: steps from epochs, or the fill of packed
+/// rows. In a dry run the data may be missing.
 std::optional<TrainingData> open_planned_data(plan::Plan& plan, const job::Options& options,
                                               const comm::Mesh& mesh, Log& log) {
   const deck::Deck& deck = plan.deck;
@@ -77,7 +77,7 @@ std::optional<TrainingData> open_planned_data(plan::Plan& plan, const job::Optio
   return data;
 }
 
-/// The plan whole, or in short where a run is resumed.
+/// The plan as a table, or as a summary if a run is resumed.
 std::string table(const plan::Plan& plan, const comm::Mesh& mesh,
                   const job::RunDirectory& directory) {
   return directory.holds_a_run() ? plan::summary(plan, mesh.extents())
@@ -105,7 +105,7 @@ int train(const job::Options& options, plan::Plan plan, std::optional<TrainingDa
   return code;
 }
 
-/// Whether a signal may ask for a stop that --resume takes up.
+/// Whether a signal stops the task so that --resume can continue it.
 bool resumable(const deck::Deck& deck, const job::Options& options) {
   return (deck.campaign.task == "train" || answer::answers_a_file(deck)) &&
          options.export_to.empty() && !options.dry_run && !options.show_batch;
@@ -131,7 +131,7 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
   auto data = open_planned_data(plan, options, mesh, log);
   const std::string table = plan::table(plan, mesh.extents());
   const std::string shortage = plan::shortage(plan, at_work);
-  if (options.dry_run) {  // perhaps on another machine than that of the run: a shortage is no error
+  if (options.dry_run) {  // perhaps for another machine: a shortage is no error
     log.line("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
     if (deck.campaign.task == "train") log.line("{}", plan::layouts(deck, plan, mesh.extents()));
     return job::finished;
@@ -165,7 +165,7 @@ int run(const deck::Deck& deck, const job::Options& options, const comm::Session
                : session.size() > 1 ? "start one rank, or leave it out"
                                     : "add --dry-run, or start as many ranks by mpirun or srun");
   comm::limit_waits(deck.parallel.wait_minutes);
-  // A plan may be asked for where the ranks of its deck are not.
+  // A dry run on one rank may plan for many.
   const auto mesh = options.dry_run && session.size() == 1
                         ? workload::imagined_mesh(deck, options.ranks)
                         : workload::make_mesh(deck);

@@ -73,14 +73,14 @@ po::options_description describe(CommandLine& line) {
   return all;
 }
 
-/// A namelist string: in quotes, with quotes in it doubled.
+/// A namelist string: quoted, inner quotes doubled.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("''") : std::string(1, c);
   return result + "'";
 }
 
-/// The text itself, or of `@FILE` what the file holds, without the line end that closes it.
+/// The text itself, or for `@FILE` the file's contents without the final newline.
 std::string prompt_text(const std::string& given) {
   if (!given.starts_with('@')) return given;
   const fs::path file = given.substr(1);
@@ -91,14 +91,14 @@ std::string prompt_text(const std::string& given) {
         "--set campaign.task=generate --set generation.prompt=TEXT",
         given, file.string());
   std::string text(std::istreambuf_iterator<char>(stream), {});
-  std::string plain;  // lines as they end here
+  std::string plain;  // \r\n becomes \n
   for (std::size_t i = 0; i < text.size(); ++i)
     if (text.compare(i, 2, "\r\n") != 0) plain += text[i];
   if (plain.ends_with('\n')) plain.pop_back();
   return plain;
 }
 
-/// A prompt stands in place of what the deck's task would answer.
+/// --prompt replaces the deck's task and its requests.
 void set_prompt(CommandLine& line, const std::string& given) {
   const std::vector<std::string> instead{"generation.input=''", "generation.prompt_template=''",
                                          "generation.output=''", "generation.pattern=''",
@@ -127,7 +127,7 @@ void require_sense(const CommandLine& line, const po::variables_map& map) {
         "no deck given; try: trainer input/quickstart.in, trainer --list, or trainer --help");
 }
 
-/// What a deck says of itself in the first line.
+/// First line of a deck, if a comment.
 std::string headline(const fs::path& deck) {
   std::ifstream stream(deck);
   std::string line;
@@ -137,7 +137,7 @@ std::string headline(const fs::path& deck) {
   return line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
 }
 
-/// input/ of this folder, or of the one above the program: build/PRESET/trainer, and its link.
+/// input/ of the current folder, or of one above the program (build/PRESET/trainer and its link).
 fs::path folder_of_decks() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -190,8 +190,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 }
 
 std::vector<std::string> quick_overrides(const deck::Deck& deck, std::int64_t steps) {
-  // Epochs have as many steps as the data make them: what a deck says per step then counts against
-  // the longest interval that it names.
+  // The steps of epochs are unknown before the data: intervals then scale with the longest one.
   const auto& c = deck.campaign;
   const std::int64_t from = c.epochs == 0
                                 ? c.max_steps
@@ -215,7 +214,7 @@ deck::Deck read_deck(const CommandLine& line) {
   if (line.quick == 0) return deck::read(line.deck, line.set, weights::model_at);
   std::vector<std::string> set =
       quick_overrides(deck::read(line.deck, line.set, weights::model_at), line.quick);
-  set.insert(set.end(), line.set.begin(), line.set.end());  // what is given is not shrunk
+  set.insert(set.end(), line.set.begin(), line.set.end());  // explicit overrides are not scaled
   set.push_back("campaign.epochs=0");
   set.push_back(fmt::format("campaign.max_steps={}", line.quick));
   return deck::read(line.deck, set, weights::model_at);

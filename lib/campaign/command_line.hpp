@@ -1,4 +1,4 @@
-/// The options of ./trainer, and the deck that they name. Nothing here needs MPI or a device.
+/// Options of ./trainer, and their deck. Needs neither MPI nor a device.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -11,25 +11,25 @@ namespace tern::campaign {
 
 struct CommandLine {
   std::string deck;              // path of the deck
-  std::vector<std::string> set;  // overrides, in order; those that --prompt and others stand for
-  std::int64_t quick = 0;        // steps of a shortened run; 0: as the deck says
+  std::vector<std::string> set;  // overrides, in order; --prompt and others expand to some
+  std::int64_t quick = 0;        // steps of a shortened run; 0: as in the deck
   bool help = false, version = false, list = false, print_deck = false;
-  std::string usage;  // what --help prints
+  std::string usage;  // text of --help
   job::Options options;
 };
 
-/// Throws UserError for what is no option, and for options that contradict each other.
+/// Throws UserError for unknown and for contradictory options.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
 /// The deck of the command line with its overrides, resolved. Throws UserError.
 deck::Deck read_deck(const CommandLine& line);
 
-/// Does what needs no deck (help, version, list): true if that was asked for.
+/// Prints what needs no deck (help, version, list): true if one of them was asked for.
 bool shows_without_deck(const CommandLine& line, std::ostream& out);
 
-/// Overrides that make a deck one of `steps` steps: warmup and the intervals of evaluations,
-/// checkpoints and log lines shrink with max_steps; at most four evaluations are left. The rest of
-/// the schedule counts in shares of max_steps.
+/// Overrides that shorten a deck to `steps` steps: warmup and the intervals of evaluations,
+/// checkpoints and log lines shrink with max_steps; at most four evaluations remain. The rest of
+/// the schedule is in fractions of max_steps.
 std::vector<std::string> quick_overrides(const deck::Deck& deck, std::int64_t steps);
 
 }  // namespace tern::campaign

@@ -99,9 +99,9 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
   set.summary = fmt::format("{:.1f} M tokens", static_cast<double>(set.shards->tokens()) / 1e6);
 }
 
-/// Samples of text are a convenience: without a tokenizer the run goes on without them. Data that
-/// must be tokenised need one. The ranks that write together agree: those of the first replica, or
-/// where layers are gathered from all ranks, all.
+/// Data that must be tokenized need a tokenizer. Text samples are optional: without a tokenizer the
+/// run continues without them, as agreed among the ranks that generate them: the first replica, or
+/// if fully sharded, all ranks.
 std::unique_ptr<text::Tokenizer> optional_tokenizer(const deck::Deck& deck, const comm::Mesh& mesh,
                                                     Log& log) {
   if (deck::holds_samples(deck.data)) return text::open_tokenizer(deck);
@@ -175,7 +175,7 @@ void check_shards_alone(const deck::Deck& deck, const std::vector<std::string>& 
   std::unique_ptr<text::Tokenizer> tokenizer;
   try {
     tokenizer = text::open_tokenizer(deck);
-  } catch (const UserError&) {  // training needs none
+  } catch (const UserError&) {  // training does not need one
     if (first.tokenizer != deck.data.tokenizer)
       log.warning(
           "{}: these shards were made with the tokenizer '{}'; &data tokenizer = '{}' cannot be "
@@ -192,7 +192,7 @@ void check_shards(const deck::Deck& deck, const std::vector<std::string>& patter
                   const comm::Mesh& mesh, Log& log) {
   if (deck::holds_samples(deck.data)) return;
   if (mesh.world().rank() == 0) check_shards_alone(deck, patterns, log);
-  mesh.world().barrier();  // nobody goes on, and writes, where rank 0 refuses
+  mesh.world().barrier();  // no rank continues and writes if rank 0 refuses
 }
 
 TrainingData open_training_data(const deck::Deck& deck, const comm::Mesh& mesh, Log& log) {

@@ -7,7 +7,7 @@
 namespace tern::campaign {
 namespace {
 
-/// A device vector as host numbers of another type.
+/// Copy of a device vector on the host, converted.
 template <class To, class From>
 std::vector<To> on_host(const ops::Context& context, Vector<const From> values) {
   HostVector<From> host(Kokkos::view_alloc(Kokkos::WithoutInitializing, "values"),
@@ -32,12 +32,12 @@ std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::D
   const std::size_t together = layout.per_rank * static_cast<std::size_t>(group.size());
   data::ReaderOptions options{layout.per_rank, layout.tokens};
   options.shuffle = false;
-  options.limit = rows;  // the last micro-step may reach beyond the set
+  options.limit = rows;  // the last micro-batch may exceed the set
   options.accumulation = (rows + together - 1) / together;
   data::Reader reader(source, options, static_cast<std::size_t>(group.rank()),
                       static_cast<std::size_t>(group.size()), 0);
   ops::HeadOptions head = w.objective->head();
-  head.z_loss = 0;  // a regulariser, not part of the likelihood
+  head.z_loss = 0;  // a regularizer, not part of the likelihood
   std::vector<double> sums(w.objective->sums(), 0);
   for (std::size_t micro = 0; micro < options.accumulation; ++micro) {
     if (stop && stop()) return std::nullopt;

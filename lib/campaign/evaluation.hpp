@@ -1,4 +1,4 @@
-/// The loss over a validation set.
+/// Loss over a validation set.
 #pragma once
 #include <functional>
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace tern::campaign {
 
-/// Over the first `evaluation.batches x per_rank` rows of the source (fewer if it has fewer),
-/// whatever the number of ranks. `training`: the objective may adapt itself to what it finds.
-/// `group`: the ranks that take different data. Collective over all ranks. `stop`, if given, is
-/// asked before each micro-step and tells all ranks the same; once it holds, nothing is found and
-/// nothing has changed.
+/// Scores the first `evaluation.batches x per_rank` rows of the source (or all, if fewer),
+/// independently of the number of ranks. `training`: the objective may adapt to the result.
+/// `group`: the data ranks. `stop`, if given, is called before each micro-batch and returns the
+/// same on all ranks; if true, nothing is returned and nothing has changed. Collective over all
+/// ranks.
 template <class T>
 std::optional<objective::Score> evaluate(workload::Workload<T>& workload, const deck::Deck& deck,
                                          const workload::Layout& layout, const data::Source& source,

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where texts of the model begin, and what ends them: of a chat model, an answer.
+/// Tokens that begin and end the model's texts; for a chat model, that end an answer.
 transformers::TransformersTokens tokens_of(const deck::Deck& deck,
                                            const text::Tokenizer& tokenizer) {
   const std::int64_t end_of_text = tokenizer.end_of_text();
@@ -26,7 +26,7 @@ transformers::TransformersTokens tokens_of(const deck::Deck& deck,
   return {end_of_text, text::answer_ends(rules, tokenizer).front()};
 }
 
-/// Weights and tokenizer to a folder that gets its name when it is complete.
+/// Writes weights and tokenizer to a folder that is renamed into place when complete.
 void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   if (fs::exists(directory) && !(fs::is_directory(directory) && fs::is_empty(directory)))
     user_error("--export {}: exists and is not overwritten; name a new directory",
@@ -40,14 +40,14 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
     missing = e.what();
   }
   fs::path draft = fs::absolute(directory).lexically_normal();
-  if (!draft.has_filename()) draft = draft.parent_path();  // DIR/
+  if (!draft.has_filename()) draft = draft.parent_path();  // trailing slash
   draft += ".partial";
   fs::remove_all(draft);
   weights::export_weights(
       deck, source, draft,
       tokenizer ? tokens_of(deck, *tokenizer) : transformers::TransformersTokens{}, log);
   const bool answers = deck::kind_of(deck).answers;
-  // Beside weights in a Transformers directory stands its tokenizer, which has been copied.
+  // A Transformers directory has its tokenizer next to the weights; it has been copied.
   const fs::path like = transformers::is_transformers(source) ? source : deck.model.load;
   const bool theirs = transformers::is_transformers(like) && fs::exists(like / "tokenizer.json") &&
                       (!tokenizer || deck.data.tokenizer == like);
@@ -58,7 +58,7 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
                 : std::nullopt,
         deck.model.context, draft);
   if (!tokenizer && !theirs) log.warning("exported without a tokenizer: {}", missing);
-  if (fs::exists(directory)) fs::remove(directory);  // it is empty
+  if (fs::exists(directory)) fs::remove(directory);  // empty
   fs::rename(draft, directory);
   log.line("exported to {}", directory.string());
 }

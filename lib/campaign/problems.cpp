@@ -29,7 +29,7 @@ generate::BlockSampling sampling_of(const deck::Deck& deck, const text::Tokenize
   return options;
 }
 
-/// The texts of all levels of a sample that the model wrote, segment by segment.
+/// Texts of all levels of a generated sample, by segment.
 std::vector<std::string> segments(const std::vector<Tokens>& levels, const deck::Deck& deck,
                                   const text::Tokenizer& tokenizer) {
   if (deck.objective.hierarchy == "hdp")
@@ -56,7 +56,7 @@ Solution judge(const data::Sample& sample, const std::vector<Tokens>& levels,
 
 namespace {
 
-/// What the model wrote for samples [first, last), level by level.
+/// Generated tokens of samples [first, last), by level.
 template <class T>
 std::vector<std::vector<Tokens>> write_levels(workload::Workload<T>& w, const deck::Deck& deck,
                                               const std::vector<data::Sample>& samples,
@@ -95,7 +95,7 @@ std::optional<Accuracy> solve(workload::Workload<T>& w, const deck::Deck& deck,
 
   Accuracy accuracy;
   std::int64_t sums[3] = {static_cast<std::int64_t>(last - first), 0, 0};
-  for (std::size_t done = 0; done < largest_share; done += batch) {  // as often on every rank
+  for (std::size_t done = 0; done < largest_share; done += batch) {  // equally often on every rank
     if (stop && stop()) return std::nullopt;
     const std::size_t from = std::min(first + done, last), to = std::min(from + batch, last);
     const auto written = write_levels(w, deck, samples, from, to, tokenizer);
@@ -139,7 +139,7 @@ std::string page(const std::vector<Solution>& solutions) {
 
 namespace {
 
-/// The text behind the tokens that were given, without the end tokens that fill its last block.
+/// The text after the given tokens, without the end tokens that pad its last block.
 Continuation behind(const Tokens& given, Tokens written, const deck::Deck& deck,
                     const text::Tokenizer& tokenizer) {
   const auto shared = static_cast<std::ptrdiff_t>(std::min(given.size(), written.size()));

@@ -1,5 +1,5 @@
-/// Problems solved by a model of block diffusion: it is given the question alone, and writes plan
-/// and execution; the answer is the number after `####`.
+/// Problems solved by a block-diffusion model: given the question only, it generates plan and
+/// execution; the answer is the number after `####`.
 #pragma once
 #include <functional>
 #include <optional>
@@ -12,26 +12,26 @@
 
 namespace tern::campaign {
 
-/// What the model wrote for one problem.
+/// The model's solution of one problem.
 struct Solution {
-  std::string question, plan, execution, expected;  // plan: empty for a flat model
-  bool well_formed, correct;  // a number follows `####`; it is the expected one
+  std::string question, plan, execution, expected;  // plan: empty without hierarchy
+  bool well_formed, correct;  // a number follows `####`; it equals the expected one
 };
 
 struct Accuracy {
   std::int64_t problems = 0, correct = 0, well_formed = 0;
   double seconds = 0;
-  std::vector<Solution> solved;  // this rank's share of them, in order
-  std::vector<Solution> shown;   // the first problems' solutions; on rank 0 alone
+  std::vector<Solution> solved;  // on this rank, in order
+  std::vector<Solution> shown;   // the first solutions; on rank 0 only
 
   double exact_match() const {
     return static_cast<double>(correct) / static_cast<double>(problems);
   }
 };
 
-/// Solves the first `count` samples, divided among the ranks; the same solutions for any number of
-/// them, up to rounding. Collective. `stop`, if given, is asked before each batch and tells all
-/// ranks the same; once it holds, nothing is returned.
+/// Solves the first `count` samples, divided over the ranks; the same solutions for any number of
+/// ranks, up to rounding. `stop`, if given, is called before each batch and returns the same on all
+/// ranks; if true, nothing is returned. Collective.
 template <class T>
 std::optional<Accuracy> solve(workload::Workload<T>& workload, const deck::Deck& deck,
                               const std::vector<data::Sample>& samples, std::size_t count,
@@ -40,11 +40,11 @@ std::optional<Accuracy> solve(workload::Workload<T>& workload, const deck::Deck&
 
 /// "exact match 12.3% (162 of 1319; 95% interval 10.6 to 14.2%), well-formed 98.1%"
 std::string summary(const Accuracy& accuracy);
-/// The solutions as a page of text.
+/// The solutions as text.
 std::string page(const std::vector<Solution>& solutions);
 
-/// Texts of a model that was given `prompt` as its question, or, unconditional, as its beginning:
-/// then they go on from it, by at most &generation max_tokens.
+/// Texts generated with `prompt` as the question, or if &data holds no samples, as the beginning,
+/// continued with at most &generation max_tokens tokens.
 template <class T>
 std::vector<Continuation> write_freely(workload::Workload<T>& workload, const deck::Deck& deck,
                                        const text::Tokenizer& tokenizer, const std::string& prompt);

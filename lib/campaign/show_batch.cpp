@@ -10,7 +10,7 @@
 namespace tern::campaign {
 namespace {
 
-/// A token's text in quotes, on one line; its bytes where it is a part of a character.
+/// Text of a token in quotes, on one line; its bytes if it is part of a character.
 std::string piece_of(std::int32_t token, const text::Tokenizer& tokenizer) {
   const std::string bytes = tokenizer.decode({token});
   try {
@@ -30,7 +30,7 @@ data::Batch first_batch(const plan::Plan& plan, const data::Source& source, int 
   return reader.next();
 }
 
-/// A conversation as it stands in the batch: learned is what some position has as its target.
+/// Lines of a conversation in the batch; a token is learned if it is the target of a position.
 std::string lines_of(const data::Batch& batch, const data::Document& document,
                      std::size_t conversation, const text::ChatTokens& chat,
                      const text::Tokenizer& tokenizer) {

@@ -1,4 +1,4 @@
-/// --show-batch: what supervised training is about to learn, token by token.
+/// --show-batch: what supervised training learns, token by token.
 #pragma once
 #include "base/log.hpp"
 #include "campaign/data_set.hpp"
@@ -6,13 +6,13 @@
 
 namespace tern::campaign {
 
-/// The rows of the first micro-step of rank 0 of `ranks`: of each position its token, text, role,
-/// conversation, place in it, and whether it is learned.
+/// Rows of the first micro-batch of rank 0 of `ranks`: per position its token, text, role,
+/// conversation, index in it, and whether it is learned.
 std::string first_rows(const plan::Plan& plan, const DataSet& train,
                        const text::Tokenizer& tokenizer, int ranks);
 
-/// Opens &data train and logs them. Rank 0 works, the others wait. Throws UserError if the deck
-/// trains on no conversations.
+/// Opens &data train and logs its first rows. Rank 0 works, the others wait. Throws UserError if
+/// the deck does not train on conversations. Collective.
 int show_batch(const plan::Plan& plan, comm::Group& group, Log& log);
 
 }  // namespace tern::campaign

@@ -57,7 +57,7 @@ TrainState from_header(const checkpoint::Header& header) {
   s.skipped = count("skipped");
   s.skipped_in_row = count("skipped_in_row");
   s.seconds = number("seconds");
-  // Checkpoints of earlier versions lack these three: their last evaluation is repeated.
+  // Checkpoints of earlier versions lack these three: the last evaluation is repeated.
   const TrainState start;
   const auto or_start = [&](const char* name, double value) {
     return header.numbers.contains(name) ? header.numbers.at(name) : value;

@@ -14,17 +14,17 @@ Vector<Accumulate<T>> sum_of(const workload::Workload<T>& w, std::size_t part, s
   return Vector<Accumulate<T>>(w.loss_sums.data() + part * w.loss_sums.extent(1) + slot, 1);
 }
 
-/// Forward and backward of the micro-steps of a step, as they are called.
+/// Forward and backward of the micro-batches of a step.
 template <class T>
 class MicroSteps {
   using A = Accumulate<T>;
 
  public:
-  /// `balance`: what the balance of experts in a micro-step weighs in the loss.
+  /// `balance`: weight of a micro-batch's router loss.
   MicroSteps(workload::Workload<T>& w, double balance, report::Phases& phases)
       : w_(w), balance_(balance), phases_(phases) {}
 
-  /// Both, step by step of a recursive model; gradients are added up.
+  /// Forward and backward, for each step of a recursive model; gradients accumulate.
   void run(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
     model::MicroStep<T> given = prepare(batch, micro, dropout, 0);
     embed(given);
@@ -36,7 +36,7 @@ class MicroSteps {
     embed_backward(given);
   }
 
-  /// `slot`: of those that the stage has in flight.
+  /// `slot`: index among the micro-batches in flight on the stage.
   void forward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout,
                std::size_t slot) {
     const model::MicroStep<T> given = prepare(batch, micro, dropout, slot);
@@ -45,7 +45,7 @@ class MicroSteps {
   }
   void backward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout,
                 std::size_t slot) {
-    // Other micro-steps have been prepared since.
+    // Prepared again: later micro-batches have reused the buffers.
     model::MicroStep<T> given = prepare(batch, micro, dropout, slot);
     {
       const auto timed = phases_.scope(report::Phase::backward);
@@ -97,9 +97,9 @@ class MicroSteps {
   objective::Prepared<T> prepared_;
 };
 
-/// Forward and backward passes of a pipeline's stage in turns, after as many forward ones as it is
-/// stages away from the last ("1F1B"; Narayanan et al. 2021, section 2.2): no stage keeps more
-/// micro-steps than that and one, and with enough of them the stages work at the same time.
+/// 1F1B schedule (Narayanan et al. 2021, section 2.2): a stage k stages before the last runs k
+/// forward passes, then forward and backward in turns; it keeps at most k + 1 micro-batches in
+/// flight.
 template <class T, class Read, class DropoutOf>
 void run_pipeline(workload::Workload<T>& w, std::size_t count, MicroSteps<T>& micro_steps,
                   const Read& read, const DropoutOf& dropout_of) {
@@ -119,7 +119,7 @@ void run_pipeline(workload::Workload<T>& w, std::size_t count, MicroSteps<T>& mi
   w.model.settle(w.context);
 }
 
-/// Sums over the columns of a small device matrix, on the host.
+/// Row sums of a small device matrix, computed on the host.
 template <class A>
 std::vector<double> row_sums(const ops::Context& context, Matrix<const A> values) {
   std::vector<double> sums(values.extent(0), 0);

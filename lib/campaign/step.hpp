@@ -10,18 +10,18 @@
 namespace tern::campaign {
 
 struct StepResult {
-  double loss;                        // mean over the step's tokens, of all ranks
-  std::vector<double> parts;          // the same of the objective's parts
+  double loss;                        // mean over the step's tokens on all ranks
+  std::vector<double> parts;          // likewise, of the objective's parts
   double gradient_norm;               // before clipping
-  std::optional<double> router_loss;  // mean over micro-steps, without its weight; of experts
-  bool applied;                       // false: the gradient was not finite, nothing changed
-  double wait_seconds;                // this rank waited for data
+  std::optional<double> router_loss;  // MoE: mean over micro-batches, unweighted
+  bool applied;                       // false: gradient not finite, nothing changed
+  double wait_seconds;                // this rank's wait for data
   std::uint64_t samples_hash;         // of this rank's rows
-  data::Counts counts;                // of the step's rows, of all ranks
+  data::Counts counts;                // of the step's rows on all ranks
 };
 
-/// Forward and backward over the micro-steps, gradients summed over ranks, clip, update.
-/// Collective. `step` counts from 1; `updates`: applied so far; `rate`: the learning rate.
+/// Forward and backward over the micro-batches, gradients summed over ranks, clipping, update.
+/// `step` counts from 1; `updates`: applied so far; `rate`: the learning rate. Collective.
 template <class T>
 StepResult train_step(workload::Workload<T>& workload, const deck::Deck& deck,
                       const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,

@@ -44,7 +44,7 @@ struct Loaded {
   workload::Workload<T> workload;
 };
 
-/// What evaluation.json says of a loss.
+/// Contents of evaluation.json for a loss.
 nlohmann::ordered_json record_of(const deck::Deck& deck, const objective::Score& score,
                                  double seconds) {
   nlohmann::ordered_json record = {{"name", deck.campaign.name},
@@ -68,7 +68,7 @@ void add(nlohmann::ordered_json& record, const Accuracy& a) {
   record["exact_match_95"] = {interval.low, interval.high};
 }
 
-/// The solutions of all ranks as JSON lines, in the order of the problems. Collective.
+/// Solutions of all ranks as JSON lines, in the order of the problems. Collective.
 std::string lines_of(const std::vector<Solution>& own, comm::Group& group) {
   std::string mine, all;
   for (const Solution& s : own)
@@ -84,8 +84,8 @@ std::string lines_of(const std::vector<Solution>& own, comm::Group& group) {
   return all;
 }
 
-/// evaluation.json and, where problems were solved, predictions.jsonl in the run's directory: each
-/// whole or not at all. Collective.
+/// Writes evaluation.json and, if problems were solved, predictions.jsonl to the run directory,
+/// each renamed into place. Collective.
 void write_record(const deck::Deck& deck, const nlohmann::ordered_json& record,
                   const std::string& predictions, comm::Group& group) {
   const auto write = [](const std::filesystem::path& path, const std::string& text) {
@@ -108,7 +108,7 @@ void write_record(const deck::Deck& deck, const nlohmann::ordered_json& record,
 deck::Deck of_one_sequence(deck::Deck deck) {
   deck.campaign.task = "generate";
   deck.batch.per_rank = deck.batch.global = 1;
-  deck.batch.accumulation = 0;  // of training alone
+  deck.batch.accumulation = 0;  // training only
   deck.parallel.data = 1;
   return deck;
 }

@@ -1,4 +1,4 @@
-/// The tasks beside training: what is done with trained weights.
+/// Tasks other than training: use of trained weights.
 #pragma once
 #include "base/log.hpp"
 #include "campaign/campaign.hpp"
@@ -6,10 +6,10 @@
 
 namespace tern::campaign {
 
-/// The deck of a generation or an export: one data rank, one sequence.
+/// The deck with one data rank and one sequence, for generation and export.
 deck::Deck of_one_sequence(deck::Deck deck);
 
-/// task = 'evaluate': the validation loss of a checkpoint. Collective.
+/// task = 'evaluate': validation loss of a checkpoint. Collective.
 template <class T>
 int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log);
 
@@ -17,7 +17,8 @@ int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log);
 template <class T>
 void generate_text(const plan::Plan& plan, const comm::Mesh& replica, Log& log);
 
-/// --export: the weights as a Transformers directory. Rank 0 works, on the host; the others wait.
+/// --export: writes the weights as a Transformers directory. Rank 0 works on the host, the others
+/// wait. Collective.
 int export_model(const deck::Deck& deck, const std::string& directory, comm::Group& group,
                  Log& log);
 

@@ -18,9 +18,9 @@
 namespace tern::campaign {
 namespace {
 
-// Before Slurm ends the job, beside the time of steps and checkpoints.
+// Reserve before Slurm ends the job, in addition to the time of steps and checkpoints.
 constexpr double least_margin_seconds = 10;
-constexpr double assumed_write_rate = 5e8;  // bytes a second, until a checkpoint was written
+constexpr double assumed_write_rate = 5e8;  // bytes/s, until the first checkpoint is written
 
 std::size_t threads_of(const deck::Deck& deck) {
   return static_cast<std::size_t>(deck.data.threads);
@@ -66,7 +66,7 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
   }
 }
 
-/// Rank 0 looks for the newest good checkpoint and tells the others, so that all take the same.
+/// Newest good checkpoint, found by rank 0 and broadcast, so that all ranks open the same.
 template <class T>
 std::optional<checkpoint::Reader> Trainer<T>::open_agreed_checkpoint() {
   std::optional<checkpoint::Reader> newest;
@@ -114,7 +114,7 @@ void Trainer<T>::start_parameters(bool resume) {
   world_.barrier();
 }
 
-/// Shapes alone do not make the same model, nor the same run.
+/// Equal shapes do not make the same model, nor the same run.
 template <class T>
 void Trainer<T>::require_same_model(const checkpoint::Header& header) {
   const deck::DeckChanges changes = deck::changes_of(header.deck, deck_);
@@ -130,7 +130,7 @@ void Trainer<T>::require_same_model(const checkpoint::Header& header) {
               deck::text_of(changes.others));
 }
 
-/// A full disk is better known before the first step than at the last.
+/// Warns of a full disk before the first step rather than at the last.
 template <class T>
 void Trainer<T>::warn_of_space() const {
   std::error_code error;
@@ -164,7 +164,7 @@ int Trainer<T>::run() {
   log_.line("valid: {}", data_.valid.summary);
   warn_of_verdict();
   stop_ = reason_to_stop();
-  // Of step 0, or one that a kill has cut off.
+  // Evaluation of step 0, or one that a kill interrupted.
   if (stop_ == Stop::none && due(deck_.evaluation.every)) evaluate();
   if (stop_ == Stop::none) stop_ = reason_to_stop();
   while (stop_ == Stop::none) {
@@ -183,7 +183,7 @@ int Trainer<T>::run() {
 template <class T>
 void Trainer<T>::step() {
 #if defined(KOKKOS_ENABLE_CUDA)
-  phases_.begin_step(state_.step % 50 == 10);  // fences would slow every step down
+  phases_.begin_step(state_.step % 50 == 10);  // fences slow a step down
 #else
   phases_.begin_step(true);
 #endif
@@ -233,7 +233,7 @@ void Trainer<T>::watch(const StepResult& result) {
 template <class T>
 void Trainer<T>::evaluate() {
   if (state_.evaluated_step == state_.step) return;
-  if (state_.step > 0) save();  // a kill from here on costs this evaluation alone: it is repeated
+  if (state_.step > 0) save();  // a kill from here on repeats only this evaluation
   const auto timed = phases_.scope(report::Phase::evaluation);
   const Timer timer;
   const auto stop = [this] { return told_to_stop(); };
@@ -262,7 +262,7 @@ void Trainer<T>::evaluate() {
   workload_.optimizer->exchange_average(workload_.context);
   account();
   if (metrics_) metrics_->sync();
-  // Last: whoever finds it may rely on all of the above.
+  // Last: a checkpoint marked evaluated implies all of the above.
   std::map<std::string, double> numbers = to_numbers(state_);
   numbers.merge(workload_.objective->state());
   numbers.emplace("val/loss", result->loss);
@@ -270,7 +270,7 @@ void Trainer<T>::evaluate() {
   if (report_) report_->make();
 }
 
-/// What an evaluation changes in the state of the run; whether it is the best so far.
+/// Updates the state of the run with an evaluation; returns whether it is the best so far.
 template <class T>
 bool Trainer<T>::take_in(const objective::Score& result) {
   state_.evaluated_step = state_.step;
@@ -288,7 +288,7 @@ bool Trainer<T>::take_in(const objective::Score& result) {
   return better;
 }
 
-/// Exact match on the first problems of the validation set; nothing once the run is told to stop.
+/// Exact match on the first problems of the validation set; nothing if the run is told to stop.
 /// Collective.
 template <class T>
 std::optional<Accuracy> Trainer<T>::solve_problems() {
@@ -297,7 +297,7 @@ std::optional<Accuracy> Trainer<T>::solve_problems() {
                [this] { return told_to_stop(); });
 }
 
-/// Its figures, and a page of solutions.
+/// Records the accuracy as metrics, and writes a page of solutions.
 template <class T>
 void Trainer<T>::show(const Accuracy& accuracy, report::Values& values) {
   values.emplace_back("val/exact_match", accuracy.exact_match());
@@ -332,17 +332,17 @@ void Trainer<T>::save() {
   const auto timed = phases_.scope(report::Phase::checkpoint);
   const Timer timer;
   account();
-  if (metrics_) metrics_->sync();  // the checkpoint says that these steps are done
+  if (metrics_) metrics_->sync();  // the checkpoint implies that these steps are logged
   checkpoint::Header header = to_header(state_, deck::print(deck_, false));
   header.numbers.merge(workload_.objective->state());
   snapshot_.save(workload_.context, store_, header);
-  const comm::LongWait files;  // the checkpoint before may still be on its way to a slow disk
+  const comm::LongWait files;  // the previous checkpoint may still be written to a slow disk
   world_.barrier();
   saved_step_ = state_.step;
   longest_save_ = std::max(longest_save_, timer.seconds());
 }
 
-/// Brings wall time and energy up to date. Collective.
+/// Updates wall time and energy. Collective.
 template <class T>
 void Trainer<T>::account() {
   state_.seconds = earlier_seconds_ + clock_.seconds();
@@ -351,7 +351,7 @@ void Trainer<T>::account() {
   state_.joules = earlier_joules_ + joules;
 }
 
-/// Whether the last evaluation ends the run.
+/// Stop::target or Stop::patience if the last evaluation ends the run.
 template <class T>
 typename Trainer<T>::Stop Trainer<T>::satisfied() const {
   const auto& rules = deck_.evaluation;
@@ -372,14 +372,14 @@ typename Trainer<T>::Stop Trainer<T>::reason_to_stop() {
 }
 
 /// Whether a signal or the end of the job's time asks for a stop. Clocks and signals differ between
-/// ranks: one rank's word is all ranks' word. Collective.
+/// ranks: if one rank stops, all do. Collective.
 template <class T>
 bool Trainer<T>::told_to_stop() {
   const double margin = margin_seconds(), left = interrupt_.seconds_left();
   std::int64_t told[2] = {interrupt_.signalled() ? 1 : 0, left < margin ? 1 : 0};
   world_.all_reduce(told, 2, comm::Sum::max);
   if (told[0] == 0 && told[1] == 0) return false;
-  if (told[0] == 0 && !progressed_)  // queued again, it would come as far as now
+  if (told[0] == 0 && !progressed_)  // requeued, it would get no further
     user_error(
         "{:.0f} s of the job are left, and a step and a checkpoint of {:.3g} GiB may take {:.0f}: "
         "ask for more time (sbatch --time)",
@@ -389,8 +389,8 @@ bool Trainer<T>::told_to_stop() {
   return true;
 }
 
-/// Of a job's time, for what is in progress and the last checkpoint: the one being written must be
-/// finished first.
+/// Seconds of a job's time reserved for the work in progress and the last checkpoint, which waits
+/// for the one being written.
 template <class T>
 double Trainer<T>::margin_seconds() const {
   const double planned = static_cast<double>(plan_.checkpoint_bytes) / assumed_write_rate;

@@ -28,12 +28,12 @@ namespace tern::campaign {
 template <class T>
 class Trainer {
  public:
-  /// Allocates everything, and loads or draws the parameters. Collective. `deck` has per_rank
-  /// resolved by `plan`.
+  /// Allocates everything, and loads or initializes the parameters. `plan`: its deck has per_rank
+  /// resolved. Collective.
   Trainer(const job::Options& options, const plan::Plan& plan, const job::RunDirectory& directory,
           TrainingData data, const comm::Mesh& mesh, int local_rank, Log& log);
 
-  /// Trains until a reason to stop; returns the exit code. Collective.
+  /// Trains until there is a reason to stop; returns the exit code. Collective.
   int run();
 
  private:
@@ -101,11 +101,11 @@ class Trainer {
   std::string stop_reason_;
   std::int64_t saved_step_ = -1;
   bool resumed_ = false;
-  bool progressed_ = false;  // a step or an evaluation since the start, which a checkpoint holds
-  Timer clock_;              // of this start; earlier ones:
+  bool progressed_ = false;  // a step or evaluation since the start: worth saving
+  Timer clock_;              // of this start; earlier starts:
   double earlier_seconds_ = 0, earlier_joules_ = 0;
   double longest_step_ = 0, longest_save_ = 0;  // seconds
-  // Since the last logged step: seconds of steps alone, seconds waited for data, what was read.
+  // Since the last logged step: seconds in steps, seconds waited for data, counts of data read.
   double interval_seconds_ = 0, interval_wait_ = 0;
   data::Counts interval_;
   std::int64_t interval_steps_ = 0;

@@ -1,4 +1,4 @@
-// What the training loop says: a line a logged step, and the end.
+// Log of the training loop: a line per logged step, and the end of the run.
 #include <algorithm>
 #include <cmath>
 
@@ -83,7 +83,7 @@ double Trainer<T>::cost(double seconds) const {
   return seconds / 3600 * world_.size() * deck_.cost.dollars_per_gpu_hour;
 }
 
-/// Whether the last checkpoint has become whole.
+/// Waits for the last checkpoint; whether it is complete. Collective.
 template <class T>
 bool Trainer<T>::wait_for_checkpoint() {
   const auto timed = phases_.scope(report::Phase::checkpoint);
@@ -93,7 +93,8 @@ bool Trainer<T>::wait_for_checkpoint() {
   return whole;
 }
 
-/// The last checkpoint, tried twice; whether it is on the disk, as all ranks are told. Collective.
+/// Saves the last checkpoint, with one retry; whether it is on disk, the same on all ranks.
+/// Collective.
 template <class T>
 bool Trainer<T>::save_at_last() {
   save();
@@ -103,7 +104,7 @@ bool Trainer<T>::save_at_last() {
   return !world_.any(!wait_for_checkpoint());
 }
 
-/// Ends the run for this reason; whether its last state is saved. Collective.
+/// Ends the run; returns whether its last state is saved. Collective.
 template <class T>
 bool Trainer<T>::finish(Stop stop) {
   if (world_.rank() == 0)
@@ -170,7 +171,7 @@ std::string Trainer<T>::summary_of_end(Stop stop, bool saved) const {
                      spent);
 }
 
-/// What the verdict at the end will miss is better known at the beginning.
+/// Warns at the start if the verdict at the end will lack metrics.
 template <class T>
 void Trainer<T>::warn_of_verdict() const {
   if (!judged()) return;
@@ -187,7 +188,7 @@ void Trainer<T>::warn_of_verdict() const {
         "every = 0 makes one alone");
 }
 
-/// The verdict on what has been logged, written to the run's directory. Rank 0 only.
+/// Verdict on the metrics logged so far, written to the run directory. Rank 0 only.
 template <class T>
 report::Verdict Trainer<T>::judge_so_far() {
   const report::Verdict verdict = report::judge(directory_.path, deck_);
@@ -196,7 +197,7 @@ report::Verdict Trainer<T>::judge_so_far() {
   return verdict;
 }
 
-/// Whether what the run was for came out well, as all ranks are told. Collective.
+/// Whether the final verdict, if the run has one, is good; the same on all ranks. Collective.
 template <class T>
 bool Trainer<T>::conclude() {
   if (!judged()) return true;

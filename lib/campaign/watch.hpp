@@ -1,12 +1,12 @@
-/// What a run watches for in its losses: values that are not finite, and spikes.
+/// Detection of loss spikes.
 #pragma once
 #include <cmath>
 #include <cstdint>
 
 namespace tern::campaign {
 
-/// Exponential mean and deviation of the loss over about 100 steps; a loss more than `sigmas`
-/// deviations above the mean is a spike (and does not enter the mean).
+/// Exponential mean and standard deviation of the loss over about 100 steps; a loss more than
+/// `sigmas` deviations plus 1% above the mean is a spike, and does not enter the mean.
 class SpikeDetector {
  public:
   explicit SpikeDetector(double sigmas = 6) : sigmas_(sigmas) {}
@@ -16,7 +16,7 @@ class SpikeDetector {
     const double deviation = std::sqrt(variance_);
     if (seen_ >= 20 && loss > mean_ + sigmas_ * deviation + 0.01 * std::abs(mean_)) {
       if (++spikes_in_row_ < 10) return true;
-      seen_ = 0;  // a new level rather than a spike: learn it afresh
+      seen_ = 0;  // a new level rather than a spike: start over
     }
     spikes_in_row_ = 0;
     const double weight = seen_ < 100 ? 1.0 / static_cast<double>(seen_ + 1) : 0.01;

@@ -13,11 +13,11 @@ namespace {
 
 struct Prompt {
   std::vector<std::int32_t> tokens;
-  std::int32_t stop;      // ends what is written
-  std::string separator;  // between the prompt's text and that
+  std::int32_t stop;      // stop token
+  std::string separator;  // between prompt and generated text
 };
 
-/// Of a model that continues texts, or of one that learned to answer.
+/// Prompt of a model that continues texts, or of one that answers.
 Prompt prompt_of(const deck::Deck& deck, const text::Tokenizer& tokenizer,
                  const std::string& text) {
   if (deck::kind_of(deck).answers) {

@@ -1,4 +1,4 @@
-/// From a prompt to text: tokenizer and generator together.
+/// Text from a prompt: tokenizer and generator combined.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -11,16 +11,16 @@
 
 namespace tern::campaign {
 
-/// What a model wrote behind a prompt.
+/// Text generated after a prompt.
 struct Continuation {
   std::string text;
-  bool fills_context = false;  // it ends there: not of itself, nor by max_tokens
+  bool fills_context = false;  // ended by the context, not by a stop token or max_tokens
 };
-/// What a reader of it must know; empty: nothing.
+/// Remark on a continuation that fills the context; else empty.
 std::string note(const Continuation& continuation, const deck::Deck& deck);
 
-/// &generation samples continuations of `prompt` (an empty one starts after end of text), of at
-/// most max_tokens tokens each, prompt not included; of kind = 'supervised', answers to it.
+/// &generation samples continuations of `prompt` (empty: start after end of text) with at most
+/// max_tokens tokens each, prompt not included; for kind = 'supervised', answers to it.
 template <class T>
 std::vector<Continuation> write_samples(workload::Workload<T>& workload, const deck::Deck& deck,
                                         const text::Tokenizer& tokenizer,
