@@ -1,5 +1,4 @@
-// diagnose: what this machine is, what rates it gives, and whether the operations compute right on
-// it.
+// diagnose: describes this machine, measures its rates, and checks the operations on it.
 #include <Kokkos_Core.hpp>
 #include <boost/program_options.hpp>
 #include <iostream>
@@ -25,7 +24,7 @@ constexpr const char* exit_codes =
     "\nexit codes: 0 all operations pass; 1 one fails, or a wrong option; 70 an internal error.\n";
 
 struct CommandLine {
-  std::string help;  // what --help prints, if it is asked for
+  std::string help;  // text of --help if requested
   bool no_rates = false, no_checks = false;
   tern::checks::DiagnoseOptions options;
 };
@@ -55,7 +54,7 @@ CommandLine parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   tern::hold_standard_streams();
-  tern::choose_wait_policy();  // may start the program again: before anything slow
+  tern::choose_wait_policy();  // may re-execute the program: before anything slow
   CommandLine line;
   const tern::comm::Prologue prologue([&] {
     line = parse(argc, argv);

@@ -1,4 +1,4 @@
-/// ./prepare: data to train on.
+/// ./prepare: makes training data.
 #include <iostream>
 
 #include "base/error.hpp"
@@ -19,7 +19,7 @@ void make(prepare::PrepareCommand made) {
   const auto& output = shards ? made.text.output : made.arithmetic.output;
   const bool once = command != "text" && command != "arithmetic";
   if (once && !made.text.force && prepare::is_made(output, log))
-    return;  // scripts ask again and again
+    return;  // up to date; scripts may call this repeatedly
   if (shards)
     prepare::prepare_text(made.text, log);
   else if (command == "languages")

@@ -14,10 +14,10 @@ using namespace tern;
 
 int main(int argc, char** argv) {
   hold_standard_streams();
-  choose_wait_policy();  // may start the program again: before anything slow
+  choose_wait_policy();  // may re-execute the program: before anything slow
   const Timer clock;
   job::watch_signals();
-  // 1. Options and deck, and what is only to be shown: without MPI, by the first rank.
+  // 1. Options and deck; on rank 0, output that needs no MPI.
   campaign::CommandLine line;
   deck::Deck deck;
   const comm::Prologue prologue([&] {
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
     return done;
   });
   if (const auto code = prologue.exit_code()) return output_written() ? *code : 1;
-  // 2. MPI starts, and from here on all ranks end together.
+  // 2. MPI starts; from here on all ranks end together.
   const comm::Session session(&argc, &argv);
   job::release_signals();
   const int code = comm::run_ranks([&]() -> int {
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
     line.options.clock = clock;
     return campaign::run(deck, line.options, session);
   });
-  // 5. What was only said is lost if it was not read; a trained model is not.
+  // 5. Failed standard output is an error only if the task leaves no files.
   const bool said = output_written();
   return said || code != 0 || campaign::leaves_files(deck, line.options) ? code : 1;
 }

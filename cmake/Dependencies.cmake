@@ -1,5 +1,5 @@
-# Every library Tern uses. Found when installed; Kokkos and Kokkos Kernels are otherwise built once,
-# outside the source tree, in ${TERN_CACHE}.
+# Libraries of Tern, found where installed. Kokkos and Kokkos Kernels are otherwise built once, outside the source
+# tree, in ${TERN_CACHE}.
 find_package(Threads REQUIRED)
 find_package(MPI REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
@@ -33,7 +33,7 @@ else()
 endif()
 set(TERN_CACHE ${default_cache} CACHE PATH "Where Kokkos is built when none is installed")
 
-# The OpenMP build of OpenBLAS shares its threads with Kokkos; the pthreads build would compete with them.
+# The OpenMP build of OpenBLAS shares its threads with Kokkos; the pthreads build competes with them.
 find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-openmp openblas-pthread REQUIRED)
 set(BLAS_LIBRARIES ${OPENBLAS_LIBRARY} CACHE STRING "" FORCE)
 

@@ -1,9 +1,9 @@
-# Headers of libraries that most sources read, compiled once for each set of flags: a `flavour`, an object library
-# with no source of its own. No header of Tern is among them, so that the order of the rooms holds.
+# Precompiled headers: common headers of libraries, compiled once for each set of flags (a `flavour`: an object
+# library with an empty source). They include no header of Tern, so that the order of the rooms holds.
 # tern_flavour(NAME HEADERS <h>... [LINKS target...] [OPTIONS o...] [PROGRAM]): PROGRAM for executables.
-# tern_precompiled(TARGET NAME): TARGET, whose flags are the flavour's, reads them.
+# tern_precompiled(TARGET NAME): TARGET uses flavour NAME; its flags must be the flavour's.
 if(TERN_BACKEND STREQUAL "cuda" OR TERN_SANITIZE)
-  set(TERN_PRECOMPILED_DEFAULT OFF)  # nvcc cannot; the sanitized build shows what a source forgot to include
+  set(TERN_PRECOMPILED_DEFAULT OFF)  # nvcc cannot; the sanitized build finds missing includes
 else()
   set(TERN_PRECOMPILED_DEFAULT ON)
 endif()

@@ -1,7 +1,6 @@
-# tern_room(NAME [ROOMS r...] [LINKS target...] [KOKKOS] [FLAVOUR f]): the library of lib/NAME, all sources below it.
-# A room sees the headers of exactly the rooms it names (and of those they name): an include that goes
-# against the order of the house does not compile, since each room's headers stand under its own name.
-# FLAVOUR: what it reads precompiled (Precompiled.cmake), if not host or kokkos.
+# tern_room(NAME [ROOMS r...] [LINKS target...] [KOKKOS] [FLAVOUR f]): the library of lib/NAME, from all sources
+# below it. A room sees only the headers of the rooms it names (and of those they name): an include against the
+# order of the rooms does not compile. FLAVOUR: its precompiled headers (Precompiled.cmake), if not host or kokkos.
 # tern_app(NAME ...): app/NAME.cpp, linked as ./NAME at the root of the checkout.
 # tern_test(NAME ...): one GoogleTest program.
 
@@ -16,7 +15,7 @@ function(tern_compile_as_cuda target)
   endif()
 endfunction()
 
-# Each room's headers are seen through a folder that holds one link, named as the room.
+# Each room's headers are found through a folder that holds one link, named like the room.
 function(tern_expose_headers name)
   set(folder ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${folder})
@@ -71,14 +70,14 @@ function(tern_app name)
     COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:${name}> ${CMAKE_SOURCE_DIR}/${name})
 endfunction()
 
-# For programs that start MPI: OpenMPI unloads its modules before the leak check, which then cannot tell whose
-# leaks they are; and a request for too much memory must get an exception, not an abort. Without sanitizers unused.
+# Sanitizer options of programs that start MPI: OpenMPI unloads its modules before the leak check, which then cannot
+# attribute leaks; and allocations that are too large must throw, not abort. Without sanitizers unused.
 set(TERN_MPI_SANITIZER "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
 
 # tern_test(NAME SOURCES s... ROOMS r... [KOKKOS] [LABEL unit] [RANKS 1 2 4] [TIMEOUT seconds]
 #           [LINKS target...] [ENVIRONMENT k=v...])
-# With KOKKOS the program's main() also starts MPI and Kokkos (tests/main_kokkos.cpp). With RANKS the
-# test runs once for each count, under mpirun.
+# KOKKOS: main() also starts MPI and Kokkos (tests/main_kokkos.cpp). RANKS: the test runs under mpirun, once for
+# each count.
 function(tern_test name)
   cmake_parse_arguments(T "KOKKOS" "LABEL;TIMEOUT" "SOURCES;ROOMS;RANKS;LINKS;ENVIRONMENT" ${ARGN})
   if(NOT T_LABEL)
@@ -102,14 +101,14 @@ function(tern_test name)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
   set(flavour tests)
-  foreach(room ${T_ROOMS})  # each brings the flags of what it links
+  foreach(room ${T_ROOMS})  # rooms pass on the flags of their libraries
     get_target_property(libraries ${room} LINK_LIBRARIES)
     if(T_KOKKOS OR "Kokkos::kokkos" IN_LIST libraries)
       set(flavour kokkos_tests)
     endif()
   endforeach()
   tern_precompiled(${name} ${flavour})
-  # Threads that wait must not spin: several tests run at once.
+  # Waiting threads must not spin: several tests run at once.
   set(environment "OMP_PROC_BIND=false" "OMP_WAIT_POLICY=passive" ${T_ENVIRONMENT})
   if(NOT T_RANKS)
     add_test(NAME ${name} COMMAND ${name})

@@ -1,4 +1,4 @@
-# Language standard, warnings, sanitizers, compiler cache, and the version stamped into every run.
+# Language standard, warnings, sanitizers, compiler cache, and the version recorded in every run.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -10,8 +10,7 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths relative to the checkout, so that another clone finds what this one compiled; precompiled headers are
-  # told apart by their contents.
+  # Paths relative to the checkout, so that clones share the cache; precompiled headers are compared by contents.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
@@ -22,12 +21,12 @@ add_link_options(LINKER:--as-needed)
 add_library(tern_flags INTERFACE)
 target_compile_options(tern_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>)
 if(TERN_WERROR)
-  # g++ 13 sees array bounds overstepped within fmt 9's headers (Ubuntu 24.04). A precompiled header that a
-  # system's flags make unfit is read as text.
+  # g++ 13 reports false array-bounds errors in fmt 9's headers (Ubuntu 24.04). A precompiled header that does not
+  # match a system's flags is read as text.
   target_compile_options(tern_flags INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-Werror;-Wno-error=array-bounds;-Wno-error=invalid-pch>")
 endif()
-# What a test program computes itself is little; what it tests is optimised as ever.
+# Test programs compute little themselves; the libraries they test keep full optimization.
 set(TERN_TESTS_OPTIONS "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
 if(TERN_SANITIZE)
   target_compile_options(tern_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
@@ -40,7 +39,7 @@ if(TERN_BACKEND STREQUAL "cuda")
   endif()
   enable_language(CUDA)
   if("90a" IN_LIST CMAKE_CUDA_ARCHITECTURES)
-    add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:TERN_SM90A>")  # products of few rows by its own instructions
+    add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:TERN_SM90A>")  # skinny GEMM with sm_90a instructions
   endif()
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake < 3.26 does not know that nvcc >= 12 has it
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
@@ -49,11 +48,11 @@ if(TERN_BACKEND STREQUAL "cuda")
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_EXTENSIONS OFF)
-  # fmt 9 thinks that nvcc has no constexpr, and then its consteval constructor has nothing to call.
+  # fmt 9 assumes that nvcc has no constexpr, which its consteval constructor needs.
   add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>")
 endif()
 
-# version.hpp is remade at each build, so that a run names the commit it was built from.
+# version.cpp is updated at each build, so that a run records the commit it was built from.
 set(TERN_GENERATED ${CMAKE_BINARY_DIR}/generated)
 add_custom_target(tern_version ALL
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUTPUT=${TERN_GENERATED}/version.cpp

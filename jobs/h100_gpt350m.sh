@@ -5,7 +5,7 @@
 #   sbatch jobs/h100_gpt350m.sh
 #
 # On four GPUs of a node: sbatch --ntasks=4 --gpus-per-node=4 jobs/h100_gpt350m.sh
-# Each rank takes the GPU of its local rank, or the only one it sees. NCCL wants to see all of them: no --gpus-per-task.
+# Each rank takes the GPU of its local rank, or the only one visible. NCCL needs all GPUs visible: no --gpus-per-task.
 #SBATCH --job-name=h100_gpt350m
 #SBATCH --nodes=1 --ntasks=1 --gpus-per-node=1 --cpus-per-task=10
 #SBATCH --time=01:45:00

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# TRM in two phases on a node of eight H100 or H200. The second depends on the first and starts only if that ends with
-# a good verdict (exit code 0); else Slurm removes it. From the root of the project, after a build with
-# the cuda preset and with token shards in data/openwebtext (./prepare --help), on the login node:
+# TRM in two phases on a node of eight H100 or H200. The second starts only if the first ends with a good verdict
+# (exit code 0); else Slurm removes it. From the root of the project, after a build with the cuda preset and with
+# token shards in data/openwebtext (./prepare --help), on the login node:
 #
 #   jobs/h100x8_trm.sh                                submits both, prints their job ids
 #   jobs/h100x8_trm.sh FIRST.in SECOND.in             other decks
-#   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   options of sbatch, as --NAME=VALUE before the decks, go to both
+#   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   sbatch options for both, as --NAME=VALUE before the decks
 #
 # As a job (it submits itself, with --phase) it runs the given deck, and resumes from the newest checkpoint if the job
-# was stopped. Each rank takes the GPU of its local rank, or the only one it sees. NCCL wants to see all of them: no
+# was stopped. Each rank takes the GPU of its local rank, or the only one visible. NCCL needs all GPUs visible: no
 # --gpus-per-task.
 #SBATCH --job-name=h100x8_trm
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10

@@ -4,14 +4,14 @@
 #   jobs/install.sh            to build and run
 #   jobs/install.sh --tests    to test as well: a one-node Slurm, Python environments
 #
-# Prints what it does; does nothing when all is installed. On other systems it names the packages and exits with 1.
+# Prints what it does; does nothing if all is installed. On other systems it lists the packages and exits with 1.
 set -euo pipefail
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config git     # build
   python3 python3-pip                                         # fetches Kokkos' sources
-  libopenmpi-dev openmpi-bin                                  # processes
-  libopenblas-openmp-dev librandom123-dev                     # products, random numbers
+  libopenmpi-dev openmpi-bin                                  # MPI
+  libopenblas-openmp-dev librandom123-dev                     # BLAS, random numbers
   libhdf5-dev hdf5-tools                                      # checkpoints
   libboost-program-options-dev nlohmann-json3-dev libpcre2-dev libfmt-dev libgtest-dev
   gnuplot-nox                                                 # report
@@ -47,7 +47,7 @@ fi
 echo "installing ${#missing[@]} packages: ${missing[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# apt-get, once no other process (automatic upgrades, another shell) holds one of its locks; for 15 minutes.
+# apt-get, retried for 15 minutes while another process (automatic upgrades, another shell) holds one of its locks.
 # DPkg::Lock::Timeout does not wait for the locks of package lists and archives.
 apt() {
   for attempt in $(seq 180); do
@@ -60,6 +60,6 @@ apt() {
   return 1
 }
 install() { apt install --yes --no-install-recommends "${missing[@]}"; }
-# Package lists may be old or absent: they are fetched if the first attempt fails.
+# Package lists may be old or missing: they are fetched if the first attempt fails.
 install || { apt update && install; } ||
   { tail -n 20 "$log" >&2; echo "error: apt-get could not install them" >&2; exit 1; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a deck on this machine, from scratch: installs what is missing, builds, makes the data of the small decks, runs.
+# Runs a deck on this machine, from scratch: installs missing packages, builds, prepares data of small decks, runs.
 #
 #   jobs/local.sh                                   input/quickstart.in: a small HDP, some minutes
 #   jobs/local.sh DECK [trainer options]            as jobs/local.sh input/quickstart.in --resume
@@ -28,7 +28,7 @@ if [ $# = 0 ]; then
 fi
 case $1 in
   distill) exec jobs/distill_small.sh ;;
-  input/quickstart.in) ./prepare quickstart ;;      # nothing is done if it is there
+  input/quickstart.in) ./prepare quickstart ;;      # does nothing if the data exist
   input/laptop_gpt.in | input/trm_small.in) ./prepare cpp-headers ;;
   input/distill_small_*.in) ./prepare languages ;;
 esac
