@@ -181,7 +181,7 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
     part.emplace(files_.part(replica_.number), made_from_, session_);
 
   detail::BulkProgress progress(log_, replica_.number, replica_.count, mine.size());
-  std::unordered_map<std::uint64_t, std::size_t> prompt_tokens;  // of running requests
+  std::unordered_map<std::uint64_t, std::size_t> prompt_tokens;  // running requests, by number
   const auto ahead = static_cast<std::size_t>(deck_.generation.batch);
   std::size_t next = 0, done = 0;
   while (true) {

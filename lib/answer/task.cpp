@@ -20,7 +20,7 @@
 namespace tern::answer {
 namespace {
 
-constexpr double margin_seconds = 20;  // of a job's time, to finish a pass and exit
+constexpr double margin_seconds = 20;  // left of a job's time, to finish a pass and exit
 
 template <class T>
 class EngineResponder final : public Responder {

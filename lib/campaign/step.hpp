@@ -16,8 +16,8 @@ struct StepResult {
   std::optional<double> router_loss;  // MoE: mean over micro-batches, unweighted
   bool applied;                       // false: gradient not finite, nothing changed
   double wait_seconds;                // this rank's wait for data
-  std::uint64_t samples_hash;         // of this rank's rows
-  data::Counts counts;                // of the step's rows on all ranks
+  std::uint64_t samples_hash;         // this rank's rows
+  data::Counts counts;                // the step's rows on all ranks
 };
 
 /// Forward and backward over the micro-batches, gradients summed over ranks, clipping, update.

@@ -379,7 +379,7 @@ bool Trainer<T>::told_to_stop() {
   std::int64_t told[2] = {interrupt_.signalled() ? 1 : 0, left < margin ? 1 : 0};
   world_.all_reduce(told, 2, comm::Sum::max);
   if (told[0] == 0 && told[1] == 0) return false;
-  if (told[0] == 0 && !progressed_)  // requeued, it would get no further
+  if (told[0] == 0 && !progressed_)  // a requeued job would get no further
     user_error(
         "{:.0f} s of the job are left, and a step and a checkpoint of {:.3g} GiB may take {:.0f}: "
         "ask for more time (sbatch --time)",

@@ -102,14 +102,14 @@ class Trainer {
   std::int64_t saved_step_ = -1;
   bool resumed_ = false;
   bool progressed_ = false;  // a step or evaluation since the start: worth saving
-  Timer clock_;              // of this start; earlier starts:
+  Timer clock_;              // this start; earlier starts:
   double earlier_seconds_ = 0, earlier_joules_ = 0;
   double longest_step_ = 0, longest_save_ = 0;  // seconds
   // Since the last logged step: seconds in steps, seconds waited for data, counts of data read.
   double interval_seconds_ = 0, interval_wait_ = 0;
   data::Counts interval_;
   std::int64_t interval_steps_ = 0;
-  std::vector<double> rates_;  // of the logged steps, tokens/s
+  std::vector<double> rates_;  // tokens/s of the logged steps
 };
 
 }  // namespace tern::campaign

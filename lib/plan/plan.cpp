@@ -44,7 +44,7 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
   for (const Term term : terms)
     if (const std::size_t bytes = arena.bytes(term); bytes > 0)
       plan.memory.emplace_back(term, bytes);
-  std::int64_t counts[2] = {0, 0};  // of this rank: parameters; parameters and states
+  std::int64_t counts[2] = {0, 0};  // this rank's parameters; parameters and states
   const auto states =
       workload.optimizer ? workload.optimizer->states() : std::vector<optimizer::State<T>>();
   for (const model::Parameter& p : workload.tree.parameters()) {

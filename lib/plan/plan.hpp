@@ -18,8 +18,8 @@ namespace tern::plan {
 struct Plan {
   PlannedDevice device;                              // this rank's or imagined
   deck::Deck deck;                                   // resolved: its batch is the layout's
-  workload::Layout layout;                           // of a step over the ranks
-  std::size_t parameters = 0;                        // of the whole model
+  workload::Layout layout;                           // rows of a step over the ranks
+  std::size_t parameters = 0;                        // whole model
   std::size_t active_parameters = 0;                 // those used per token
   std::vector<std::pair<Term, std::size_t>> memory;  // bytes per rank, by term
   std::size_t total_bytes = 0;                       // what the run allocates on this rank's device
@@ -28,7 +28,7 @@ struct Plan {
   std::size_t checkpoint_bytes = 0;
   std::int64_t steps = 0;      // 0: unknown until the data are opened
   RowContents contents;        // means of the data's rows
-  double tokens = 0;           // of all steps
+  double tokens = 0;           // over all steps
   double flops_per_token = 0;  // forward and backward
   /// Tokens/s over all ranks, and the source of the figure.
   std::optional<std::pair<double, std::string>> rate;

@@ -16,7 +16,7 @@ struct ServingPlan {
   std::size_t page_bytes = 0;                        // per page, over all layers
   std::size_t cache_tokens = 0;                      // capacity of the pages
   std::vector<std::pair<Term, std::size_t>> memory;  // bytes per rank, by term
-  std::size_t total_bytes = 0;                       // of the arena, per rank
+  std::size_t total_bytes = 0;                       // arena per rank
   std::size_t device_bytes = 0;                      // free on this rank's device now
   std::size_t usable_bytes = 0;                      // memory_utilization of this rank's device
 };

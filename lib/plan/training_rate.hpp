@@ -14,10 +14,10 @@ namespace tern::plan {
 
 /// Seconds per step on one rank, by kind of work.
 struct StepTime {
-  double products = 0;   // of the blocks, rounding to 8 bits included
+  double products = 0;   // blocks' products, rounding to 8 bits included
   double attention = 0;  // scores and weighted values
   double passes = 0;     // over activations: norms, rotation, gates, sums, dropout, embedding
-  double head = 0;       // with the loss
+  double head = 0;       // head and loss
   double optimizer = 0;
   double exchange = 0;  // between ranks, not overlapped
   double waiting = 0;   // for other stages of a pipeline

@@ -62,7 +62,7 @@ struct Finding {
 /// compute or parameters is stated in their decks.
 struct Beside {
   std::string name, directory;  // name: the directory's last part
-  std::int64_t step = 0;        // of its last evaluation
+  std::int64_t step = 0;        // its last evaluation
   double loss = unknown;        // val/loss there
   double difference = unknown;  // this run's last answer less that
   std::string trouble;          // why there is no loss; empty if there is one
@@ -72,7 +72,7 @@ std::string in_words(const Beside& other);
 
 struct Verdict {
   std::string preset;
-  std::int64_t step = 0;  // of the last evaluation
+  std::int64_t step = 0;  // last evaluation
   double loss = unknown;  // val/loss of the last answer
   std::vector<Finding> findings;
   std::vector<Beside> beside;

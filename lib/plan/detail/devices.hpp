@@ -8,8 +8,8 @@ namespace tern::plan::detail {
 struct KnownDevice {
   const char *name, *driver;                        // ours; a part of the driver's name
   double tflops_bf16, tflops_fp8, tflops_fp32;      // without fp8: that of bf16
-  double terabytes;                                 // of memory, per second
-  double gib;                                       // of memory, as the driver reports
+  double terabytes;                                 // memory bandwidth, TB/s
+  double gib;                                       // memory, as the driver reports it
   double gigabytes_link;                            // NVLink, per second and direction
   double tflops(const std::string& compute) const;  // at &precision compute
 };

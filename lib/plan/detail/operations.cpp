@@ -9,8 +9,8 @@ namespace tern::plan::detail {
 // the four small decks, whose kernels are short. 2026-11-22.
 struct Operations::Shares {
   double products;
-  double causal_forward, causal_backward;  // attention's FLOPs, of pairs allowed by the mask
-  double spans_forward, spans_backward;    // of tiles that the mask touches
+  double causal_forward, causal_backward;  // attention FLOPs, per pair allowed by the mask
+  double spans_forward, spans_backward;    // per tile touched by the mask
   double memory;
   double newton_schulz;  // bf16: 12 layers of 768 on an H100, 2026-11-21: 4.4 ms
   double kernel;         // s, minimum per kernel

@@ -18,8 +18,8 @@ struct Plot {
   std::string title, unit;
   double scale = 1;  // from the metric's unit to `unit`
   Range range = Range::values;
-  std::vector<std::string> names;  // of the history's curves, or
-  bool profile = false;            // of its profiles
+  std::vector<std::string> names;  // keys of the history's curves, or
+  bool profile = false;            // keys of its profiles
 };
 
 /// Plots of a history: losses first, then the usual metrics, then all others; members of a numbered
