@@ -88,7 +88,7 @@ difference = {(s, name): abs(mine[s][name] - theirs[s][name]) for s in mine if s
 if a.steps <= 10 and not a.random:
     for s in mine:
         print(f"step {s}: " + "  ".join(f"{name[6:]} ours {mine[s][name]:.7f} peer {theirs[s][name]:.7f}" for name in names))
-print(re.search(r"memory a rank.*" if a.random else r"memory planned.*", text).group(0))
+print(re.search(r"memory per rank.*" if a.random else r"memory planned.*", text).group(0))
 print(f"RESULT tokens/s ours {statistics.median(ours):.0f} ({min(ours):.0f} to {max(ours):.0f})  peer {statistics.median(peers):.0f} "
       f"({min(peers):.0f} to {max(peers):.0f})  ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
 for name in [] if a.random else names:

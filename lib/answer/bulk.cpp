@@ -119,8 +119,9 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Option
 /// Reads the parts of earlier sessions. Rank 0 only: others might already append to theirs.
 void Bulk::take_up() {
   if (fs::exists(files_.answers) && !fs::exists(files_.parts()))
-    user_error("{} is there, but not the parts that it was made of, {}; start anew by --fresh",
-               files_.answers.string(), files_.parts().string());
+    user_error(
+        "{} is there, but not the parts that it was made of, {}; start from scratch with --fresh",
+        files_.answers.string(), files_.parts().string());
   const detail::Parts parts = detail::read_parts(files_, made_from_, requests_.size());
   for (const detail::BulkRecord& record : parts.records) answered_.at(record.number) = 1;
   constexpr std::size_t most_named = 20;

@@ -61,7 +61,7 @@ po::options_description describe(CommandLine& line) {
       "resume", po::bool_switch(&o.resume),
       "resume from the newest good checkpoint; start from nothing if there is none")(
       "fresh", po::bool_switch(&o.fresh),
-      "move an earlier run of the same name aside and start anew")(
+      "move an earlier run of the same name aside and start from scratch")(
       "prompt", po::value<std::string>()->value_name("TEXT"),
       "continue TEXT, or the text of a file (@FILE), with the run's best checkpoint (task = "
       "'generate'; generation.checkpoint names another)")(
@@ -114,7 +114,7 @@ void require_sense(const CommandLine& line, const po::variables_map& map) {
   };
   const bool prompt = map.count("prompt") > 0, exports = map.count("export") > 0;
   together("resume", line.options.resume, "fresh", line.options.fresh,
-           "the one goes on with an earlier run, the other moves it aside");
+           "the one resumes an earlier run, the other moves it aside");
   together("prompt", prompt, "export", exports, "each is a task of its own");
   for (const char* name : {"export", "device"})
     if (map.count(name) && map[name].as<std::string>().empty())

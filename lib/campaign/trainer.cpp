@@ -99,7 +99,8 @@ void Trainer<T>::start_parameters(bool resume) {
     saved_step_ = state_.step;
     resumed_ = true;
   } else {
-    if (resume) log_.line("nothing to resume in {}: starting anew", directory_.path.string());
+    if (resume)
+      log_.line("nothing to resume in {}: starting from scratch", directory_.path.string());
     if (deck_.model.load.empty())
       workload_.parameters.initialize(context, workload_.tree,
                                       static_cast<std::uint64_t>(deck_.campaign.seed));
@@ -157,7 +158,7 @@ void Trainer<T>::open_reader() {
 
 template <class T>
 int Trainer<T>::run() {
-  log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} positions a step",
+  log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} positions per step",
             static_cast<double>(plan_.parameters) / 1e6, world_.size(),
             world_.size() > 1 ? "s" : "", layout_.global, layout_.tokens);
   log_.line("train: {}", data_.train.summary);

@@ -137,7 +137,7 @@ bool Trainer<T>::finish(Stop stop) {
   log_.line("{}", summary_of_end(stop, saved));
   log_.line("{}", phases_.table(world_));
   if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);
-  log_.line("memory planned {} a rank; in use {}", plan::size_text(plan_.total_bytes),
+  log_.line("memory planned {} per rank; in use {}", plan::size_text(plan_.total_bytes),
             plan::size_text(meter_.read().memory_bytes));
   if (metrics_ && !metrics_->complete())
     log_.warning("the disk refused some lines of {}/metrics.jsonl: they are missing",
@@ -185,7 +185,7 @@ void Trainer<T>::warn_of_verdict() const {
   if (deck_.evaluation.every == 0)
     log_.warning(
         "the verdict will fail: it compares the last evaluation with the first, and &evaluation "
-        "every = 0 makes one alone");
+        "every = 0 makes only one");
 }
 
 /// Verdict on the metrics logged so far, written to the run directory. Rank 0 only.

@@ -66,7 +66,7 @@ void RunRecord::add(const deck::Deck& deck, std::size_t parameters, std::int64_t
                       static_cast<double>(parameters) / 1e6, deck::objective_name(deck),
                       plural(static_cast<int>(m.layers), "layer"), m.hidden,
                       plural(static_cast<int>(m.heads), "head"), m.context, m.vocabulary);
-  batch = fmt::format("{} sequences a step", global);
+  batch = fmt::format("{} sequences per step", global);
   precision = deck.precision.compute;
   steps = planned_steps > 0 ? planned_steps : deck.campaign.max_steps;
 }
@@ -78,7 +78,7 @@ void RunRecord::end(int code) {
 
 std::string RunRecord::place() const {
   std::string text = fmt::format("{} x {}", plural(ranks, "rank"), plural(threads, "thread"));
-  if (ranks_a_host < ranks) text += fmt::format(", {} a host", ranks_a_host);
+  if (ranks_a_host < ranks) text += fmt::format(", {} per host", ranks_a_host);
   return text + ", " + device;
 }
 

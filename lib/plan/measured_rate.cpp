@@ -36,7 +36,7 @@ std::string circumstances(const Plan& plan, const comm::Extents& extents) {
   const workload::Layout& layout = plan.layout;
   return fmt::format(
       "{}; {} x {} x {} ranks, shard {}; {} = {} x {} x {} sequences; {}, recompute {}; {}, "
-      "{:.4g} FLOP a token",
+      "{:.4g} FLOP per token",
       plan.device.name(), extents.data, extents.tensor, extents.pipeline, deck.parallel.shard,
       layout.global, layout.per_rank, extents.data, layout.accumulation, deck.precision.compute,
       deck.precision.recompute, deck.objective.kind, plan.flops_per_token);

@@ -24,7 +24,7 @@ std::string memory_rows(const Plan& plan) {
   std::string text;
   for (const auto& [term, bytes] : plan.memory)
     text += row(term == Term::parameters ? "parameter memory" : term_name(term), size_text(bytes));
-  text += row("memory a rank", size_text(plan.total_bytes));
+  text += row("memory per rank", size_text(plan.total_bytes));
   if (plan.largest_bytes != plan.total_bytes)
     text += row("largest rank", size_text(plan.largest_bytes));
   return text + row("free on device", size_text(plan.device_bytes)) +
@@ -66,24 +66,24 @@ std::string table(const Plan& plan, const comm::Extents& extents) {
         remark("data x tensor x pipeline");
   text += row("parameter count", many(plan.parameters));
   if (plan.active_parameters < plan.parameters)
-    text += row("active a token", many(plan.active_parameters));
+    text += row("active per token", many(plan.active_parameters));
   text += row("batch", fmt::format("{} = {} x {} x {}", plan.layout.global, plan.layout.per_rank,
                                    extents.data, plan.layout.accumulation));
-  text += remark(fmt::format("sequences a step = per rank x {}ranks x accumulation",
+  text += remark(fmt::format("sequences per step = per rank x {}ranks x accumulation",
                              extents.replica() > 1 ? "data " : ""));
   text += memory_rows(plan);
   if (deck.campaign.task != "train") return text;
   const bool known = plan.steps > 0;
   text += row("steps", known ? fmt::format("{}", plan.steps) : "unknown: no data yet");
   if (known) text += row("tokens", many(plan.tokens, 1));
-  text += row("FLOP a token", fmt::format("{:.3g}", plan.flops_per_token));
+  text += row("FLOP per token", fmt::format("{:.3g}", plan.flops_per_token));
   return text + time_rows(plan, extents);
 }
 
 std::string summary(const Plan& plan, const comm::Extents& extents) {
   const workload::Layout& layout = plan.layout;
   std::string text = fmt::format(
-      "plan of '{}': {} parameters, {} a rank of {} free, {} = {} x {} x {} sequences a step",
+      "plan of '{}': {} parameters, {} per rank of {} free, {} = {} x {} x {} sequences per step",
       plan.deck.campaign.name, many(plan.parameters), size_text(plan.total_bytes),
       size_text(plan.device_bytes), layout.global, layout.per_rank, extents.data,
       layout.accumulation);

@@ -79,7 +79,8 @@ std::string shortage(const Plan& plan, const comm::Mesh& mesh) {
   const std::size_t needed = plan.largest_bytes;
   if (needed <= room) return {};
   return fmt::format(
-      "The plan needs {} a rank, and a device has {} free. Changes, and what each would need:\n{}",
+      "The plan needs {} per rank, and a device has {} free. Changes, and what each would "
+      "need:\n{}",
       size_text(needed), size_text(room), remedies(plan, mesh, room));
 }
 

@@ -104,7 +104,7 @@ std::string table(const ServingPlan& plan) {
                                  o.batch, o.max_model_len);
   for (const auto& [term, bytes] : plan.memory)
     text += row(term == Term::parameters ? "parameter memory" : term_name(term), bytes);
-  text += row("memory a rank", plan.total_bytes);
+  text += row("memory per rank", plan.total_bytes);
   text += row("usable on device", plan.usable_bytes);
   text += row("free on device", plan.device_bytes);
   text += detail::row("pages", fmt::format("{} of {} KiB", o.pages, plan.page_bytes / 1024));

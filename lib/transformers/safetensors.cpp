@@ -114,7 +114,7 @@ struct SafetensorsReader::Impl {
     for (const auto& [name, value] : weight_map.items()) {
       const std::string file = value.is_string() ? value.get<std::string>() : "";
       if (file.empty() || fs::path(file).filename() != file || file == "..")
-        user_error("{}: '{}' is not in a file beside it", index.string(), name);
+        user_error("{}: '{}' is not in a file next to it", index.string(), name);
       if (!opened.contains(file)) opened[file] = &open_file(index.parent_path() / file);
       const auto found = opened[file]->arrays.find(name);
       if (found == opened[file]->arrays.end())

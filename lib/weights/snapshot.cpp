@@ -17,7 +17,7 @@ void require_same_model(const checkpoint::Reader& reader,
       user_error(
           "{} holds the states of another &optimizer: {} is missing; use that of the deck stored "
           "in "
-          "it, or start anew from its weights by &model load",
+          "it, or start a new run from its weights with &model load",
           reader.path().string(), wanted.path);
     if (found == stored.end() || found->shape != wanted.shape)
       user_error(

@@ -179,7 +179,7 @@ Transfer load_checkpoint(Target<T>& w, const StoredWeights& stored, Log& log) {
 /// Size, time and rate of transfers large enough to matter.
 std::string speed(const Transfer& transfer) {
   if (transfer.bytes < 1e7) return "";
-  return fmt::format(" ({:.2f} GB a rank in {:.1f} s, {:.2f} GB/s)", transfer.gigabytes(),
+  return fmt::format(" ({:.2f} GB per rank in {:.1f} s, {:.2f} GB/s)", transfer.gigabytes(),
                      transfer.seconds, transfer.rate());
 }
 

@@ -95,7 +95,7 @@ class Bulk(Campaign):
         child.send_signal(signal.SIGUSR1)
         text = child.communicate(timeout=60)[0]
         self.assertEqual(child.returncode, 75, text)
-        self.assertIn("go on by --resume", text)
+        self.assertIn("resume with --resume", text)
         self.assertIn("resumed: ", self.run_trainer(*options, "--resume"))
 
     def test_one_process_at_a_time(self):

@@ -228,8 +228,8 @@ class Plans(Divided):
         plan = self.run_trainer("--dry-run", *options, ranks=4)
         self.assertRegex(plan, r"mesh +1 x 2 x 2")
         self.assertRegex(plan, r"batch +8 = 2 x 1 x 4")
-        planned = re.search(r"memory a rank +([\d.]+ .iB)", plan).group(1)
-        self.assertIn(f"memory planned {planned} a rank", self.train("run", *options, ranks=4))
+        planned = re.search(r"memory per rank +([\d.]+ .iB)", plan).group(1)
+        self.assertIn(f"memory planned {planned} per rank", self.train("run", *options, ranks=4))
         whole = self.run_trainer("--dry-run")
         for line in ("parameter count", "checkpoint"):
             figure = re.compile(rf"  {line} +([\d.]+ \w+)")

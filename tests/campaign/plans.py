@@ -47,7 +47,7 @@ class Plans(Campaign):
         self.run_trainer("--resume")
         again = logged()[len(first):] if logged().startswith(first) else logged()
         self.assertNotIn("parameter memory", again)
-        self.assertRegex(again, r"plan of 'tiny': [\d.]+ K parameters, [\d.]+ .iB a rank of [\d.]+ GiB free, 8 = 2 x 1 x 4 sequences a step")
+        self.assertRegex(again, r"plan of 'tiny': [\d.]+ K parameters, [\d.]+ .iB per rank of [\d.]+ GiB free, 8 = 2 x 1 x 4 sequences per step")
         self.assertIn("parameter memory", self.run_trainer("--dry-run"))
 
     def test_samples_fill_their_rows_as_they_do(self):

@@ -147,7 +147,7 @@ class Refinement(Campaign):
             self.run_trainer(*FAILED, *here, *sets("model.dropout=0.1"), code=77)
             large = sets("model.layers=4", "model.hidden=128", "model.context=128", "batch.per_rank=8")
             plan = self.run_trainer(*FAILED, *here, *large, "--dry-run")
-            planned[recompute] = float(re.search(r"memory a rank +([\d.]+) MiB", plan).group(1))
+            planned[recompute] = float(re.search(r"memory per rank +([\d.]+) MiB", plan).group(1))
         for key in LOSSES + ["train/grad_norm"]:
             self.assertEqual(self.steps("none", key), self.steps("block", key), key)
         print(f"planned: {planned['none']} MiB, with recomputation {planned['block']} MiB")

@@ -362,28 +362,28 @@ class Diffusion(Campaign):
     def test_what_does_not_fit_is_refused_before_step_one_with_what_would(self):
         large = ("--set", "model.layers=400", "--set", "model.hidden=4096", "--set", "model.ffn_hidden=16384", "--set", "batch.per_rank=8")
         text = self.run_trainer(*large, code=1)
-        self.assertRegex(text, r"The plan needs [\d.]+ GiB a rank, and a device has [\d.]+ GiB free")
+        self.assertRegex(text, r"The plan needs [\d.]+ GiB per rank, and a device has [\d.]+ GiB free")
         self.assertRegex(text, r"recompute = 'block' +[\d.]+ GiB  too much")
         self.assertRegex(text, r"per_rank = 1  global = 8 +[\d.]+ GiB  too much")
         self.assertNotIn("step      1/", text)
         dry = self.run_trainer(*large, "--dry-run")
-        self.assertRegex(dry, r"The plan needs [\d.]+ GiB a rank")
-        self.assertEqual(dry.count("memory a rank"), 1)
+        self.assertRegex(dry, r"The plan needs [\d.]+ GiB per rank")
+        self.assertEqual(dry.count("memory per rank"), 1)
 
 
 class Tasks(Campaign):
     def test_plan_equals_run(self):
         plan = self.run_trainer("--dry-run")
-        planned = re.search(r"memory a rank +([\d.]+ .iB)", plan).group(1)
-        self.assertIn(f"memory planned {planned} a rank", self.run_trainer())
+        planned = re.search(r"memory per rank +([\d.]+ .iB)", plan).group(1)
+        self.assertIn(f"memory planned {planned} per rank", self.run_trainer())
 
     def test_plan_of_experts_equals_run(self):
         wide = EXPERTS + ("--set", "model.expert_hidden=4096")
         plan = self.run_trainer(*wide, "--dry-run")
         of = lambda name: float(re.search(rf"{name} +([\d.]+) M", plan).group(1))
-        self.assertAlmostEqual(of("parameter count") - of("active a token"), 2 * 2 * 3 * 32 * 4096 / 1e6, delta=0.011)
-        planned = re.search(r"memory a rank +([\d.]+ .iB)", plan).group(1)
-        self.assertIn(f"memory planned {planned} a rank", self.run_trainer(*wide))
+        self.assertAlmostEqual(of("parameter count") - of("active per token"), 2 * 2 * 3 * 32 * 4096 / 1e6, delta=0.011)
+        planned = re.search(r"memory per rank +([\d.]+ .iB)", plan).group(1)
+        self.assertIn(f"memory planned {planned} per rank", self.run_trainer(*wide))
 
     def test_largest_batch(self):
         text = self.run_trainer("--dry-run", "--set", "batch.per_rank=0", "--set", "batch.global=64")

@@ -116,7 +116,7 @@ class Supervised(Campaign):
 
     def test_a_warmup_longer_than_the_epochs_is_refused(self):
         text = self.run_trainer(*SUPERVISED, *EPOCHS, "campaign.epochs=1", *sets("optimizer.warmup_steps=500"), ranks=2, code=1)
-        self.assertRegex(text, r"epochs = 1 of \d+ rows, 8 a step.*optimizer.warmup_steps: 500 is more than campaign.max_steps = \d+")
+        self.assertRegex(text, r"epochs = 1 of \d+ rows, 8 per step.*optimizer.warmup_steps: 500 is more than campaign.max_steps = \d+")
         self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
 
     def test_epochs_of_block_diffusion(self):

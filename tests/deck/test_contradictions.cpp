@@ -259,7 +259,7 @@ TEST(DeckContradictions, Supervised) {
       "d:1:12: objective.kind: supervised training needs conversations; write a .jsonl file of "
       "{\"messages\": [...]}");
   one(kind + "\n&model position = 'learned' /",
-      "d:2:8: model.position: positions begin anew with each conversation, for which 'learned' is "
+      "d:2:8: model.position: positions restart with each conversation, for which 'learned' is "
       "not built; write 'rope'");
 }
 

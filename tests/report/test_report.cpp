@@ -203,7 +203,7 @@ TEST(Report, TheHeadSaysWhatRanWhereAndHowItEnded) {
   };
   shows("<tr><th>Ended<td>still running");
   shows("<tr><th>Model<td>124 M parameters</tr>");
-  shows("<tr><th>Where<td>16 ranks x 4 threads, 8 a host, NVIDIA H200, on node&lt;7&gt;</tr>");
+  shows("<tr><th>Where<td>16 ranks x 4 threads, 8 per host, NVIDIA H200, on node&lt;7&gt;</tr>");
   shows("<tr><th>Steps<td>300 of 300</tr>");
   shows("<tr><th>Tokens<td>614.4 thousand</tr>");
   shows("<tr><th>Best<td>validation loss 3.1000 at step 10</tr>");

@@ -223,7 +223,7 @@ std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& l
   if (!all.empty())
     user_error(
         "none of the {} checkpoints in {} can be read:{}\nWait until a copy or a file system is "
-        "whole again, restore one, or start anew with --fresh, which moves the run aside",
+        "whole again, restore one, or start from scratch with --fresh, which moves the run aside",
         all.size(), directory.string(), failures);
   return std::nullopt;
 }

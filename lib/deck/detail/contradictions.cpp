@@ -203,7 +203,7 @@ void check_supervised(const Deck& d, Contradictions& c) {
   c.check(files && !samples, {"objective.kind", "data.train", "data.valid"},
           "supervised training needs conversations; write a .jsonl file of {\"messages\": [...]}");
   c.check(d.model.position == "learned", {"model.position", "objective.kind"},
-          "positions begin anew with each conversation, for which 'learned' is not built; write "
+          "positions restart with each conversation, for which 'learned' is not built; write "
           "'rope'");
 }
 

@@ -23,7 +23,7 @@ void describe(Group& group, Campaign& c) {
 void describe(Group& group, Checkpoint& c) {
   group.add("every", c.every, "between checkpoints; 0: only at the end").unit("steps").at_least(0);
   group.add("keep", c.keep, "newest checkpoints kept").at_least(1);
-  group.add("keep_best", c.keep_best, "keep the one of the lowest validation loss besides");
+  group.add("keep_best", c.keep_best, "also keep the checkpoint with the lowest validation loss");
 }
 
 void describe(Group& group, Evaluation& e) {
@@ -67,7 +67,7 @@ void describe(Group& group, Generation& g) {
   group.add("top_k", g.top_k, "most candidates; 0: all").at_least(0).at_most(1 << 24);
   group
       .add("sampler", g.sampler,
-           "block_diffusion: first_hitting unmasks one token a step, ddpm some of them")
+           "block_diffusion: first_hitting unmasks one token per step, ddpm some of them")
       .one_of({"first_hitting", "ddpm"});
   group
       .add("denoising_steps", g.denoising_steps,
@@ -81,7 +81,7 @@ void describe(Group& group, Generation& g) {
       .at_most(1 << 16);
   group.add(
       "given_plan", g.given_plan,
-      "hdp: problems are solved under the plan in the data; the model writes the execution alone");
+      "hdp: problems are solved under the plan in the data; the model writes only the execution");
   group
       .add("refine", g.refine,
            "refinement: how often the first answer is refined; -1: as trained, supervision_steps - "
@@ -92,7 +92,7 @@ void describe(Group& group, Generation& g) {
             "file of requests to answer: one text a line, or JSON lines with \"text\"; empty: the "
             "prompt is continued");
   group.add("prompt_template", g.prompt_template,
-            "input: file in which {text} stands for a request's text; empty: the text alone");
+            "input: file in which {text} stands for a request's text; empty: only the text");
   group.add("output", g.output,
             "input: file of the answers, JSON lines of chat messages; empty: answers.jsonl in the "
             "run's directory");

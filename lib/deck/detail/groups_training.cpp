@@ -110,7 +110,7 @@ void describe(Group& group, Data& d) {
 }
 
 void describe(Group& group, Batch& b) {
-  group.add("per_rank", b.per_rank, "of one micro-step on a rank; 0: the most that memory allows")
+  group.add("per_rank", b.per_rank, "per rank and micro-step; 0: the most that memory allows")
       .unit("sequences")
       .at_least(0)
       .at_most(1 << 24);

@@ -11,7 +11,7 @@ std::int64_t steps_of_epochs(std::int64_t epochs, std::size_t rows, std::int64_t
 
 deck::Deck with_steps(deck::Deck deck, std::size_t rows, std::int64_t global) {
   const std::string name =
-      fmt::format("epochs = {} of {} rows, {} a step", deck.campaign.epochs, rows, global);
+      fmt::format("epochs = {} of {} rows, {} per step", deck.campaign.epochs, rows, global);
   deck.campaign.max_steps = steps_of_epochs(deck.campaign.epochs, rows, global);
   deck.campaign.epochs = 0;
   deck::check(deck, name);

@@ -33,7 +33,7 @@ OutputFolder::OutputFolder(fs::path final_path, bool replace, const std::vector<
   if (final_.filename().empty()) user_error("'{}' is no folder to write to", final_path.string());
   for (const fs::path& input : inputs)
     if (stands_in(final_, input))
-      user_error("{} stands in the output folder {}, which is made anew; give another --output",
+      user_error("{} stands in the output folder {}, which is rebuilt; give another --output",
                  input.string(), final_.string());
   if (fs::exists(final_)) {
     if (!replace)

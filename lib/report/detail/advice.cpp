@@ -46,14 +46,14 @@ std::string log_more(const deck::Deck& deck) {
                        deck.optimizer.warmup_steps + least);
   if (deck.output.log_every > steps / least)
     return fmt::format("lower &output log_every to at most {}", steps / least);
-  return "let the run end: go on with --resume";
+  return "let the run end: resume with --resume";
 }
 
 std::string evaluate_more(const deck::Deck& deck) {
   if (deck.evaluation.every == 0)
     return fmt::format("raise &evaluation every from 0, to {} or so",
                        std::max<std::int64_t>(1, deck.campaign.max_steps / 4));
-  return "let the run end, which evaluates: go on with --resume";
+  return "let the run end, which evaluates: resume with --resume";
 }
 
 }  // namespace tern::report::detail
