@@ -1,4 +1,4 @@
-/// Activations of feed-forward networks, and dropout. Conventions: ops.hpp.
+/// MLP activations, and dropout. Conventions: ops.hpp.
 #pragma once
 #include "base/activation.hpp"
 #include "ops/native.hpp"
@@ -9,15 +9,15 @@ using tern::Activation;  // base/activation.hpp
 /// x (N, 2F) = [gate | up] for swiglu, else (N, F); y (N, F).
 template <class T>
 void activation_forward(const Context&, Activation, Matrix<const T> x, Matrix<T> y);
-/// dx shaped as x, and may be x itself.
+/// dx is shaped as x and may alias it.
 template <class T>
 void activation_backward(const Context&, Activation, Matrix<const T> x, Matrix<const T> dy,
                          Matrix<T> dx);
 
 // ---- dropout (Srivastava et al. 2014)
 
-/// Which numbers a dropout draws: a function of these alone, so backward and recomputation redraw
-/// them.
+/// Key of a dropout's random numbers: they depend on nothing else, so backward and recomputation
+/// draw the same ones.
 struct DropoutKey {
   double probability = 0;
   std::uint64_t seed = 0, step = 0;

@@ -11,8 +11,8 @@ namespace tern::ops {
 template <class T>
 void rotary_table(const Context&, double base, Matrix<T> table);
 enum class Direction { forward, backward };  // backward rotates by the opposite angle
-/// Where the rows of a pass stand: row t of every sequence at `first + t`, or as `rows` (B*T) says.
-/// A position in `rows` must be one of the table's.
+/// Positions of the rows of a pass: `first + t` for row t of every sequence, or `rows` (B*T), which
+/// must be within the table.
 struct Positions {
   int first = 0;
   Vector<const std::int32_t> rows = {};
@@ -31,10 +31,10 @@ struct AttentionForward {
   Heads<const T> q;           // (B, Tq, H, E)
   Heads<const T> k, v;        // (B, Tk, K, E), H a multiple of K (grouped queries)
   Heads<T> out;               // (B, Tq, H, E)
-  Matrix<Accumulate<T>> lse;  // (B*H, Tq): log of the softmax's denominator, for backward
+  Matrix<Accumulate<T>> lse;  // (B*H, Tq): log-sum-exp of the scores, for backward
 };
-/// out = softmax(scale q k^T) v over the pairs that `pattern` allows; a query that may see nothing
-/// gives zeros. No Tq x Tk matrix is ever stored.
+/// out = softmax(scale q k^T) v over the pairs that `pattern` allows; a query that attends to
+/// nothing gives zeros. No Tq x Tk matrix is stored.
 template <class T>
 void attention_forward(const Context&, const AttentionForward<T>&);
 

@@ -10,7 +10,7 @@
 namespace tern::ops {
 
 namespace {
-/// Parts that a sum over a whole vector is made of: some for each multiprocessor of a large device.
+/// Partial sums of a sum over a whole vector: several per multiprocessor of a large device.
 constexpr std::size_t sum_parts = 1024;
 }  // namespace
 

@@ -1,5 +1,4 @@
-/// What every operation needs beside its views: the stream of work, and which implementation to
-/// take.
+/// Execution context of the operations: the stream, and the choice of implementations.
 #pragma once
 #include <memory>
 
@@ -11,20 +10,20 @@ namespace cuda {
 class Library;  // cuBLASLt and cuDNN handles, plans and their workspace
 }
 
-/// What an operation does to its result.
+/// Mode of writing a result.
 enum class Write { overwrite, add };
 
 struct Context {
   Device space;  // all work of a campaign goes in order through this stream
   std::shared_ptr<cuda::Library> library;  // null: no native twins
-  Vector<double> partial_sums;             // workspace of the sums over whole vectors
-  /// Portable products give a row of x the same bits whatever rows are beside it. Slower than the
-  /// BLAS, which may change kernels with the number of rows.
+  Vector<double> partial_sums;             // workspace of sums over whole vectors
+  /// Portable products are batch-invariant. Slower than the BLAS, which may choose kernels by the
+  /// number of rows.
   bool row_invariant = false;
-  /// No operation that is still in flight writes weights, so that products may read them early.
+  /// No operation in flight writes weights, so products may read them early.
   bool constant_weights = false;
 
-  /// The same without native twins: operations are their portable definitions.
+  /// Copy without native twins: operations run their portable definitions.
   Context portable() const {
     Context context = *this;
     context.library.reset();
@@ -42,8 +41,9 @@ struct Context {
   }
 };
 
-/// The context of this build: with `accelerated`, the CUDA libraries where they exist. Library
-/// workspace is requested from the arena. `attention` is &model attention: auto | portable | cudnn.
+/// Context of this build; `accelerated`: with the CUDA libraries, if built with CUDA. Library
+/// workspace comes from the arena. `attention` is &model attention: auto | portable | cudnn; throws
+/// UserError for anything else, and for cudnn where the build lacks it.
 Context make_context(Arena& arena, bool accelerated, const char* attention);
 
 }  // namespace tern::ops

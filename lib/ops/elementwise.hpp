@@ -7,7 +7,7 @@ namespace tern::ops {
 /// y += x.
 template <class T>
 void add(const Context&, Matrix<const T> x, Matrix<T> y);
-/// to (N, D) = a + b + c, where each has N rows, or one row, which is added to all, or none.
+/// to (N, D) = a + b + c, each of N rows, one row (broadcast) or none.
 template <class T>
 void sum(const Context&, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c, Matrix<T> to);
 /// to = from, with rounding.

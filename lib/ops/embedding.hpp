@@ -1,4 +1,4 @@
-/// Embedding of tokens. Conventions: ops.hpp.
+/// Token and position embeddings. Conventions: ops.hpp.
 #pragma once
 #include "ops/native.hpp"
 
@@ -14,8 +14,8 @@ void embedding_forward(const Context&, Vector<const std::int32_t> tokens, Matrix
 template <class T>
 void embedding_add(const Context&, Vector<const std::int32_t> rows, Matrix<const T> table,
                    Matrix<T> x);
-/// dtable, dpositions (empty unless learned) are added to, in an order fixed by the tokens alone.
-/// `order` (N): row numbers sorted by (token, row), made on the host while the batch is prepared.
+/// Adds to dtable and dpositions (empty unless learned), in an order that depends only on the
+/// tokens. `order` (N): row numbers sorted by (token, row), made on the host with the batch.
 template <class T>
 void embedding_backward(const Context&, Vector<const std::int32_t> tokens,
                         Vector<const std::int32_t> order, Matrix<const T> dx,

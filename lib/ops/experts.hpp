@@ -1,29 +1,27 @@
-/// Operations of expert layers (Shazeer et al. 2017; as Qwen3-MoE has them): a router chooses for
-/// each token some of the layer's feed-forward networks, and the token's result is the weighted sum
-/// of theirs. Conventions are those of ops.hpp: row-major views, sums in Accumulate<T>, results
-/// that repeat bit for bit. How many tokens an expert has is known on the device alone, so no
-/// operation here asks the host.
+/// Operations of MoE layers (Shazeer et al. 2017; as in Qwen3-MoE): a router chooses k experts per
+/// token, and the token's result is the weighted sum of theirs. Conventions: ops.hpp. The number of
+/// tokens per expert is known only on the device, so no operation here asks the host.
 ///
-/// Legend: X experts, k of them a token. A pair is a token and one of its experts: pair n k + j is
-/// the j-th of token n. R = N k rows, one a pair, sorted by expert and by pair within: the rows of
-/// expert e are [offsets(e), offsets(e + 1)).
+/// Legend: X experts, k per token. A pair is a token and one of its experts: pair n k + j is token
+/// n's j-th. R = N k rows, one per pair, sorted by expert, then by pair: expert e has rows
+/// [offsets(e), offsets(e + 1)).
 #pragma once
 #include "ops/native.hpp"
 
 namespace tern::ops {
 
-/// Which token goes where.
+/// Assignment of tokens to experts.
 struct Routing {
-  Matrix<std::int32_t> experts;  // (N, k) of each token, by falling probability
+  Matrix<std::int32_t> experts;  // (N, k) of each token, by decreasing probability
   Vector<std::int32_t> offsets;  // (X + 1)
-  Vector<std::int32_t> pairs;    // (R) the pair of each row
-  Vector<std::int32_t> tokens;   // (R) its token
-  Matrix<std::int32_t> rows;     // (N, k) the row of each pair
+  Vector<std::int32_t> pairs;    // (R) pair of each row
+  Vector<std::int32_t> tokens;   // (R) token of each row
+  Matrix<std::int32_t> rows;     // (N, k) row of each pair
 };
 
-/// probabilities (N, X) = softmax of the logits (N, X), and the k largest of each token: experts
-/// (N, k), and weights (N, k), their probabilities, with `renormalise` over their sum. Of equal
-/// logits the lowest expert comes first; NaN counts as the least, and what it touches is NaN.
+/// probabilities (N, X) = softmax of the logits (N, X); experts (N, k): the k largest per token;
+/// weights (N, k): their probabilities, with `renormalise` divided by their sum. Ties go to the
+/// lowest expert; NaN ranks lowest, and results computed from it are NaN.
 template <class T>
 void route(const Context&, bool renormalise, Matrix<const T> logits,
            Matrix<Accumulate<T>> probabilities, Matrix<Accumulate<T>> weights,
@@ -35,27 +33,26 @@ struct RouteBackward {
   Matrix<const std::int32_t> experts;         // (N, k)
   Matrix<const Accumulate<T>> weights;        // (N, k)
   Matrix<const Accumulate<T>> dweights;       // (N, k)
-  Vector<const Accumulate<T>> balance;        // (X), of each token's probabilities; or empty
+  Vector<const Accumulate<T>> balance;        // (X), same for every token's probabilities; or empty
   Matrix<T> dlogits;                          // (N, X)
 };
-/// The gradient of the logits from that of the weights and of the probabilities. Which experts are
-/// chosen has no gradient.
+/// Gradient of the logits from dweights and from `balance`, the gradient of the probabilities. The
+/// choice of experts has no gradient.
 template <class T>
 void route_backward(const Context&, const RouteBackward<T>&);
 
-/// Fills all of a routing but `experts`, which it reads.
+/// Fills a routing from its `experts`.
 void sort_pairs(const Context&, const Routing&);
 
-// ---- grouped products: each row by the matrix of its expert
-// ----------------------------------------------------------
+// ---- grouped products: each row with its expert's matrix
 
-/// X matrices of (rows, columns), `stride` elements from one to the next.
+/// X matrices of (rows, columns), `stride` elements apart.
 template <class T>
 struct Grouped {
   T* data = nullptr;
   std::size_t count = 0, rows = 0, columns = 0, stride = 0;
 };
-/// R rows: row r is row rows(r) of the values, or r where `rows` is empty.
+/// R rows: row r is row rows(r) of the values, or row r if `rows` is empty.
 template <class T>
 struct Gathered {
   Matrix<const T> values;  // (., width)
@@ -77,28 +74,26 @@ void grouped_backward_weight(const Context&, Vector<const std::int32_t> offsets,
                              const Grouped<Accumulate<T>>& dw);
 
 // ---- between the products
-// --------------------------------------------------------------------------------------------
 
 /// y (R, F) = weight silu(gate) up, x (R, 2F) = [gate | up], weights (N, k) by pair.
 template <class T>
 void weighted_swiglu(const Context&, Matrix<const T> x, Matrix<const Accumulate<T>> weights,
                      Vector<const std::int32_t> pairs, Matrix<T> y);
-/// dx (R, 2F), which may be x, and dweights (N, k).
+/// dx (R, 2F), which may alias x, and dweights (N, k).
 template <class T>
 void weighted_swiglu_backward(const Context&, Matrix<const T> x,
                               Matrix<const Accumulate<T>> weights, Vector<const std::int32_t> pairs,
                               Matrix<const T> dy, Matrix<T> dx, Matrix<Accumulate<T>> dweights);
 
-/// to (N, D) = added + the sum of each token's k rows of `values` (R, D), in their order. added
-/// (N, D) may be `to`, or empty.
+/// to (N, D) = added + the sum of each token's k rows of `values` (R, D), in order. added (N, D)
+/// may alias `to`, or be empty.
 template <class T>
 void combine(const Context&, Matrix<const T> values, Matrix<const std::int32_t> rows,
              Matrix<const T> added, Matrix<T> to);
 
 // ---- load balancing (Fedus et al. 2022, "Switch Transformers", equations 4 to 6)
-// ------------------------------------
 
-/// What a layer adds to the loss: counts (X) of pairs, and sums (X) of probabilities (N, X).
+/// A layer's terms of the balance loss: counts (X) of pairs, sums (X) of probabilities (N, X).
 template <class A>
 void tally_experts(const Context&, Vector<const std::int32_t> offsets,
                    Matrix<const A> probabilities, Vector<A> counts, Vector<A> sums);
@@ -107,12 +102,12 @@ struct ExpertBalance {
   double weight;
   std::size_t tokens;            // of all L layers
   Matrix<const A> counts, sums;  // (L, X), as tally_experts makes them
-  Vector<A> balance;             // (X): the gradient of `weight` times the loss, by a probability
+  Vector<A> balance;             // (X): gradient of weight * loss with respect to a probability
   Vector<A> shares;              // (X): workspace
   Vector<A> loss;                // (1)
 };
-/// loss = X times the sum over experts of (pairs / tokens)(mean probability), added up over layers,
-/// as Transformers' load_balancing_loss_func does. It is k where all experts are used alike.
+/// loss = X times the sum over experts of (pairs / tokens)(mean probability), over all layers
+/// together, as in Transformers' load_balancing_loss_func. It is k for uniformly used experts.
 template <class A>
 void balance_experts(const Context&, const ExpertBalance<A>&);
 

@@ -1,10 +1,11 @@
-/// Linear maps, y = x w^T + bias, and products of batches of equal matrices. Conventions: ops.hpp.
+/// Linear maps, y = x w^T + bias, and batched products of equal shapes. Conventions: ops.hpp.
 #pragma once
 #include "ops/native.hpp"
 
 namespace tern::ops {
 
-/// x (N, I), w (O, I) as in torch.nn.Linear, bias (O) or empty, y (N, O). `add`: y += (residual).
+/// x (N, I), w (O, I) as in torch.nn.Linear, bias (O) or empty, y (N, O). `add`: added to y (the
+/// residual).
 template <class T>
 void linear_forward(const Context&, Matrix<const T> x, Matrix<const T> w, Vector<const T> bias,
                     Matrix<T> y, Write = Write::overwrite);
@@ -20,7 +21,7 @@ void linear_backward_weight(const Context&, Matrix<const T> dy, Matrix<const T> 
 template <class T>
 void column_sums(const Context&, Matrix<const T> x, Vector<Accumulate<T>> sums);
 
-/// One factor of a product: each matrix as it is, or transposed.
+/// Operand of a batched product, optionally transposed.
 template <class T>
 struct Factor {
   Tensor3<const T> matrices;
@@ -31,8 +32,8 @@ struct Factor {
 };
 
 /// d (M, R, C) = alpha a b + beta c for each of M matrices. c (M, R, C), not read if beta is 0. d
-/// is none of the others. A matrix's result does not depend on the others, but for the CUDA twin,
-/// whose algorithm is chosen for the batch.
+/// aliases no operand. A matrix's result does not depend on the rest of the batch, except in the
+/// CUDA twin, whose algorithm is chosen by the batch's shape.
 template <class T>
 void batched_product(const Context&, double alpha, Factor<T> a, Factor<T> b, double beta,
                      Tensor3<const T> c, Tensor3<T> d);

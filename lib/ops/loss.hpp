@@ -1,13 +1,13 @@
-/// Head and loss, fused in chunks of rows. Conventions: ops.hpp.
+/// LM head and loss, fused in chunks of rows. Conventions: ops.hpp.
 #pragma once
 #include "ops/native.hpp"
 
 namespace tern::ops {
 
 struct HeadOptions {
-  double z_loss = 0;           // weight of logsumexp^2 (PaLM, section 5)
-  std::size_t vocabulary = 0;  // columns beyond it (padding) take no part; 0: all
-  double cap = 0;  // logits become cap tanh(logit / cap) (Gemma 2, section 2); 0: as they are
+  double z_loss = 0;           // weight of log-sum-exp^2 (PaLM, section 5)
+  std::size_t vocabulary = 0;  // columns beyond it (padding) are ignored; 0: no padding
+  double cap = 0;  // logits become cap tanh(logit / cap) (Gemma 2, section 2); 0: no cap
 };
 template <class T>
 struct HeadLossForward {
@@ -17,7 +17,7 @@ struct HeadLossForward {
   Vector<const std::int32_t> targets;  // (N), < 0: ignored
   Matrix<T> logits;                    // (C, V), workspace of one chunk of C rows
   Vector<Accumulate<T>> losses;        // (N), 0 where ignored
-  Vector<std::int32_t> best = {};      // (N) token of the largest logit, lowest of equals; or empty
+  Vector<std::int32_t> best = {};      // (N) argmax token, lowest on ties; or empty
 };
 /// Cross entropy of softmax(x w^T) against targets, without storing all logits.
 template <class T>
@@ -38,15 +38,15 @@ struct HeadLossBackward {
 template <class T>
 void head_loss_backward(const Context&, const HeadLossBackward<T>&);
 
-/// The M rows of `from` (M, D) into rows `rows` (M, all different) of `to` (N, D); zeros elsewhere.
+/// Copies the M rows of `from` (M, D) to rows `rows` (M, distinct) of `to` (N, D); zeros elsewhere.
 template <class T>
 void scatter_rows(const Context&, Vector<const std::int32_t> rows, Matrix<const T> from,
                   Matrix<T> to);
-/// best (N): the column of the largest of each row's first `vocabulary` logits, lowest of equals.
+/// best (N) = argmax of each row's first `vocabulary` logits (0: all), lowest on ties.
 template <class T>
 void argmax_rows(const Context&, Matrix<const T> logits, std::size_t vocabulary,
                  Vector<std::int32_t> best);
-/// In place: cap tanh(logit / cap); nothing where cap is 0.
+/// In place: cap tanh(logit / cap); no-op for cap 0.
 template <class T>
 void cap_logits(const Context&, double cap, Matrix<T> logits);
 
@@ -55,7 +55,7 @@ struct ImprovementWeights {
   double unit, base, reward;
   Vector<const A> losses;              // (N)
   Vector<const std::int32_t> targets;  // (N), < 0: none
-  std::size_t tokens;                  // rows of a sequence
+  std::size_t tokens;                  // rows per sequence
   Vector<A> weights;                   // (N)
 };
 /// weights = unit (base + reward / mean of the sequence's losses). The mean is over rows with a

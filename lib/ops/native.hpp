@@ -1,11 +1,11 @@
-/// How an operation finds its native twin.
+/// Dispatch of an operation to its native twin.
 ///
-/// An operation is its portable definition (portable/, for every Kokkos backend), which begins,
-/// once shapes are checked, by offering the work to the twin of the storage type:
+/// An operation is its portable definition (portable/, for every Kokkos backend). After checking
+/// shapes it offers the work to the twin of its storage type:
 ///
 ///     if (native<&add<T>>(context, x, y)) return;
 ///
-/// The header of the family announces the twin beside the operation's declaration,
+/// The family's header declares the twin,
 ///
 ///     Twin<&add<bf16>> native_add;
 ///     template <>
@@ -15,9 +15,9 @@
 ///
 ///     bool native_add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {...}
 ///
-/// A twin declines by returning false, before it has launched anything: a width that is no multiple
+/// A twin declines by returning false before it launches anything: a width that is not a multiple
 /// of 8, a misaligned view, a shape that a library refuses. The portable definition then runs, so
-/// that every valid call is served. A twin never calls a portable definition in its own place.
+/// every valid call is served. A twin never calls its own portable definition.
 #pragma once
 #include "ops/context.hpp"
 
@@ -35,14 +35,14 @@ template <class... A, void (*operation)(const Context&, A...)>
 struct TwinOf<operation> {
   using Function = bool(const Context&, A...);
 };
-/// The type of an operation's twin: whether it did the operation, from the same arguments.
+/// Type of an operation's twin: same arguments; returns whether it did the work.
 template <auto operation>
 using Twin = typename TwinOf<operation>::Function;
 
 template <class Function>
 struct Native {
-  const char* label = nullptr;  // the region that profilers show around the twin
-  Function* run = nullptr;      // null: the operation has none
+  const char* label = nullptr;  // profiler region around the twin
+  Function* run = nullptr;      // null: no twin
 };
 template <class Function>
 constexpr Native<Function> in_cuda(const char* label, Function* run) {
@@ -52,7 +52,7 @@ constexpr Native<Function> in_cuda(const char* label, Function* run) {
 template <auto operation>
 inline constexpr Native<Twin<operation>> twin = {};
 
-/// A region of Kokkos Tools, for kernels that they do not see launched. Free without a tool.
+/// Kokkos Tools region for kernels launched outside Kokkos. Free without a tool.
 class Region {
  public:
   explicit Region(const char* label) : open_(Kokkos::Tools::profileLibraryLoaded()) {
@@ -68,7 +68,8 @@ class Region {
   bool open_;
 };
 
-/// Whether the operation's twin did the work. A context without libraries has no twins.
+/// Runs the operation's twin; returns whether it did the work. A context without libraries has no
+/// twins.
 template <auto operation, class... A>
 bool native([[maybe_unused]] const Context& context, [[maybe_unused]] const A&... arguments) {
   if constexpr (twin<operation>.run != nullptr) {

@@ -1,4 +1,4 @@
-/// RMSNorm and LayerNorm of rows, and RMSNorm of each head. Conventions: ops.hpp.
+/// RMSNorm and LayerNorm per row, and RMSNorm per head. Conventions: ops.hpp.
 #pragma once
 #include "ops/native.hpp"
 
@@ -25,28 +25,27 @@ struct NormBackward {
   Norm kind;
   Matrix<const T> dy, x;                  // (N, D)
   Vector<const T> gain;                   // (D)
-  Vector<const Accumulate<T>> mean = {};  // (N), as forward left them
+  Vector<const Accumulate<T>> mean = {};  // (N), from forward
   Vector<const Accumulate<T>> rstd;
   Matrix<T> dx;                      // (N, D)
-  Write write;                       // `add`: the residual's gradient is in dx already
+  Write write;                       // `add`: dx holds the residual's gradient
   Vector<Accumulate<T>> dgain;       // (D), added to
   Vector<Accumulate<T>> dbias = {};  // (D), added to; empty for rmsnorm
-  Vector<Accumulate<T>> partial;     // workspace of norm_partials(D)
+  Vector<Accumulate<T>> partial;     // workspace, norm_partials(D) elements
 };
 template <class T>
 void norm_backward(const Context&, const NormBackward<T>&);
-/// Size of the workspace of norm_backward and head_norm_backward for rows of `width`.
+/// Workspace elements of norm_backward and head_norm_backward for rows of `width`.
 std::size_t norm_partials(std::size_t width);
 
-/// RMSNorm of each head's vector (Qwen3's q/k norm), in place. x (B, T, heads, E), gain (E),
-/// rstd (B*T*heads). The normalised, gained result is kept in x; backward recovers the rest from
-/// it. `saved` (B*T, heads*E) receives a copy of the input x. saved and rstd may be empty where
-/// no backward follows.
+/// RMSNorm per head (Qwen3's q/k norm), in place. x (B, T, heads, E), gain (E). For backward,
+/// `saved` (B*T, heads*E) receives a copy of the input and rstd (B*T*heads) its statistics; both
+/// are empty where no backward follows.
 template <class T>
 void head_norm_forward(const Context&, Heads<T> x, Vector<const T> gain, double eps,
                        Matrix<T> saved, Vector<Accumulate<T>> rstd);
-/// dx (B, T, heads, E) in place: gradient of the output in, of the input out. dgain (E) is added
-/// to.
+/// In place: dx (B, T, heads, E) is the output's gradient, then the input's. dgain (E) is added to.
+/// partial: workspace, norm_partials(E) elements.
 template <class T>
 void head_norm_backward(const Context&, Heads<T> dx, Matrix<const T> saved, Vector<const T> gain,
                         Vector<const Accumulate<T>> rstd, Vector<Accumulate<T>> dgain,

@@ -1,5 +1,5 @@
-/// Updates of AdamW and Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural
-/// networks"), averages, and the clipping factor. Conventions: ops.hpp.
+/// AdamW and Muon updates (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural
+/// networks"), EMA and gradient clipping. Conventions: ops.hpp.
 #pragma once
 #include "ops/native.hpp"
 
@@ -12,11 +12,11 @@ struct AdamW {  // Loshchilov & Hutter 2019, decoupled decay: w -= lr * decay * 
 template <class T>
 struct AdamWUpdate {
   AdamW rule;
-  Vector<Accumulate<T>> master;                // (n), updated, as m and v
+  Vector<Accumulate<T>> master;                // (n), updated like m and v
   Vector<const Accumulate<T>> gradient;        // (n)
-  Vector<const Accumulate<T>> gradient_scale;  // (1), the clipping factor; 0 or NaN: a skipped step
+  Vector<const Accumulate<T>> gradient_scale;  // (1), clipping factor; 0 or NaN skips the step
   Vector<Accumulate<T>> m, v;                  // (n)
-  Vector<T> copy = {};  // (n), the new master in storage type; empty, or the master for float
+  Vector<T> copy = {};  // (n), new master in storage type; empty, or the master itself for float
 };
 template <class T>
 void adamw_update(const Context&, const AdamWUpdate<T>&);
@@ -28,27 +28,26 @@ void clip_scale(const Context&, Vector<const A> squares, double limit, Vector<A>
 /// average (n) += (1 - decay) (values - average): an exponential moving average.
 template <class A>
 void move_average(const Context&, double decay, Vector<const A> values, Vector<A> average);
-/// Exchanges a (n) and b (n).
+/// Swaps a (n) and b (n).
 template <class A>
 void exchange(const Context&, Vector<A> a, Vector<A> b);
 
-// ---- Muon: M matrices of R rows and C columns at once; its products are batched_product's
-// (linear.hpp). A matrix of the parameters stands in a span, from element at(i) on: M matrices
-// anywhere in it, which do not overlap. What an operation gives for one matrix does not depend on
-// the others of its batch.
+// ---- Muon: batches of M matrices of R x C; its products are batched_product (linear.hpp).
+// Parameter matrix i begins at element at(i) of a span; matrices do not overlap. A matrix's result
+// does not depend on the rest of its batch.
 
-/// Nesterov's momentum over a range, all (n), gradient_scale (1): g = gradient_scale * gradient;
+/// Nesterov momentum, all (n) but gradient_scale (1): g = gradient_scale * gradient;
 /// buffer += (1 - momentum) (g - buffer); then gradient = g + momentum (buffer - g), as in
-/// torch.optim.Muon. A gradient_scale of 0 or NaN leaves everything as it is.
+/// torch.optim.Muon. A gradient_scale of 0 or NaN changes nothing.
 template <class A>
 void nesterov(const Context&, double momentum, Vector<A> gradient, Vector<const A> gradient_scale,
               Vector<A> buffer);
-/// squares (M) = the sum of squares of each matrix of `elements` elements of the span.
+/// squares (M) = sum of squares of each of the span's matrices, of `elements` elements each.
 template <class A>
 void sums_of_squares(const Context&, Vector<const A> span, Vector<const std::size_t> at,
                      std::size_t elements, Vector<A> squares);
 
-/// to (M, R, C) = the span's matrices, each over max(sqrt(its squares), eps); squares (M).
+/// to (M, R, C) = the span's matrices, each divided by max(sqrt(squares), eps); squares (M).
 template <class T>
 void normalize(const Context&, Vector<const Accumulate<T>> span, Vector<const std::size_t> at,
                Vector<const Accumulate<T>> squares, double eps, Tensor3<T> to);
@@ -58,11 +57,11 @@ struct Descent {
   double keep, step;
   Tensor3<const S> direction;                  // (M, R, C)
   Vector<const std::size_t> at;                // (M)
-  Vector<const Accumulate<T>> gradient_scale;  // (1); 0 or NaN: a skipped step
+  Vector<const Accumulate<T>> gradient_scale;  // (1); 0 or NaN skips the step
   Vector<Accumulate<T>> master;
-  Vector<T> copy = {};  // the new values in storage type; empty, or the master for float
+  Vector<T> copy = {};  // new master in storage type; empty, or the master itself for float
 };
-/// The matrices of the master span = keep * master - step * direction.
+/// Each matrix of the master span = keep * master - step * direction.
 template <class T, class S>
 void descend(const Context&, const Descent<T, S>&);
 

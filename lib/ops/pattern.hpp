@@ -1,11 +1,11 @@
-/// Who may attend to whom. A small value type, copied into kernels: it answers for a pair of
-/// positions whether attention is allowed, and for a tile of queries x keys whether none, all or
-/// some pairs are, so that kernels skip 'none' tiles and test pairs in 'mixed' ones only.
+/// Attention mask as a pattern. A small value type, copied into kernels: for a pair of positions it
+/// says whether attention is allowed, and for a tile of queries x keys whether none, all or some
+/// pairs are, so kernels skip 'none' tiles and test pairs only in 'mixed' ones.
 ///
-/// Kinds: `full`; `causal`; and `spans`, where each query of each sequence names the two ranges of
-/// keys that it sees. Two ranges say everything that block diffusion needs: a noisy token sees the
-/// clean context of its sample and its own noisy block, a clean one the context alone, padding
-/// nothing, and samples that share a row each name their own positions. A SpanTable makes them.
+/// Kinds: `full`; `causal`; and `spans`, where each query of each sequence names two ranges of keys
+/// it attends to. Two ranges suffice for block diffusion: a noisy token attends to the clean
+/// context of its sample and its own noisy block, a clean one to the context only, padding to
+/// nothing; samples packed in a row name their own positions. Made by SpanTable.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -22,12 +22,12 @@ struct Span {
 
   TERN_FUNCTION bool empty() const { return first >= last; }
   TERN_FUNCTION bool holds(int key) const { return key >= first && key < last; }
-  /// Whether it holds all of [k0, k1), or any.
+  /// Whether it holds all keys of [k0, k1) (covers), or any (meets).
   TERN_FUNCTION bool covers(int k0, int k1) const { return first <= k0 && k1 <= last; }
   TERN_FUNCTION bool meets(int k0, int k1) const { return !empty() && first < k1 && k0 < last; }
 };
 
-/// What one query sees.
+/// Keys that one query attends to.
 struct KeySpans {
   Span context, own;
 
@@ -40,18 +40,17 @@ struct KeySpans {
   }
 };
 
-/// Of a group of neighbouring queries: what any of them may see at most, and what all see.
+/// Bounds for a group of neighbouring queries: keys that any attends to, and keys that all do.
 struct SpanHull {
   KeySpans widest, common;
 };
 
 struct Pattern {
   enum class Kind { full, causal, spans };
-  static constexpr int group = 16;  // queries to a hull
+  static constexpr int group = 16;  // queries per hull
 
   Kind kind = Kind::causal;
-  /// causal: position of query 0 on the axis of the keys: 0 in training; the cached length in
-  /// generation.
+  /// causal: position of query 0 on the key axis: 0 in training, the cached length in generation.
   int query_offset = 0;
   // spans: arrays in device memory.
   int queries = 0;                  // Tq
@@ -60,19 +59,19 @@ struct Pattern {
 
   static TERN_FUNCTION int groups(int queries) { return (queries + group - 1) / group; }
 
-  /// Whether `query` of sequence b sees `key`.
+  /// Whether `query` of sequence b attends to `key`.
   TERN_FUNCTION bool allowed(int b, int query, int key) const {
     if (kind == Kind::spans) return spans[b * std::int64_t(queries) + query].holds(key);
     return kind == Kind::full || key <= query + query_offset;
   }
-  /// Queries [q0, q1) of sequence b against keys [k0, k1). 'none' and 'all' are certain; 'mixed'
-  /// may be said of a tile that is neither only where groups of queries differ among themselves.
+  /// Queries [q0, q1) of sequence b against keys [k0, k1). 'none' and 'all' are exact; 'mixed' may
+  /// be conservative.
   TERN_FUNCTION Tile tile(int b, int q0, int q1, int k0, int k1) const {
     if (kind == Kind::spans) return span_tile(b, q0, q1, k0, k1);
     if (kind == Kind::full || k1 - 1 <= q0 + query_offset) return Tile::all;
     return k0 > q1 - 1 + query_offset ? Tile::none : Tile::mixed;
   }
-  /// Allowed pairs of T queries and T keys, for FLOP counts; of causal and full.
+  /// Allowed pairs of T queries and T keys, for FLOP counts; causal and full only.
   double pairs(double tokens) const {
     return kind == Kind::full ? tokens * tokens : tokens * (tokens + 1) / 2;
   }
@@ -97,8 +96,7 @@ struct Pattern {
   }
 };
 
-/// The host's side of a spans pattern: spans of (B, T) queries, all seeing nothing at first, and
-/// their hulls.
+/// Host side of a spans pattern: spans of (B, T) queries, initially empty, and their hulls.
 class SpanTable {
  public:
   SpanTable(std::size_t batch, std::size_t tokens);

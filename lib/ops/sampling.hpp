@@ -5,21 +5,21 @@
 namespace tern::ops {
 
 struct Sampling {
-  double temperature = 1;  // 0: the largest logit, the lowest index of equals
+  double temperature = 1;  // 0: argmax, lowest index on ties
   double top_p = 1;
   int top_k = 0;  // 0: all
   std::uint64_t seed = 0;
 };
-/// token (B) drawn from each row of logits (B, V), columns below `vocabulary` only. Row b draws
-/// with (seed, request[b], position): independent of batch and order. Tokens are ordered by logit,
-/// equal ones by index; top_k keeps the first k of them, then top_p the shortest beginning of those
-/// that reaches it. NaN counts as -infinity; a row without any logit above that gives token -1,
-/// which the caller must check before it uses it as an index.
+/// Samples token (B) from the rows of logits (B, V), columns below `vocabulary` only. Row b draws
+/// with (seed, request[b], position), so the draw is batch-invariant. Tokens are ordered by logit,
+/// ties by index; top_k keeps the first k, then top_p the shortest prefix of those that reaches it.
+/// NaN counts as -infinity; a row without a greater logit gives -1, which the caller must check
+/// before using it as an index.
 template <class T>
 void sample(const Context&, const Sampling&, Matrix<const T> logits, std::size_t vocabulary,
             Vector<const std::int32_t> request, int position, Vector<std::int32_t> token);
-/// Like sample(), where row b draws with (seed, ids[b], numbers[b]). ids (2B): lower and
-/// upper halves of the requests' numbers by turns; below 2^32 they draw as sample() does.
+/// Like sample(), but row b draws with (seed, ids[b], numbers[b]). ids (2B): lower and upper halves
+/// of the request numbers, interleaved; numbers below 2^32 draw as in sample().
 template <class T>
 void sample_rows(const Context&, const Sampling&, Matrix<const T> logits, std::size_t vocabulary,
                  Vector<const std::int32_t> ids, Vector<const std::int32_t> numbers,

@@ -1,6 +1,5 @@
-/// A second stream of work beside a context's, for what may overlap with it, and marks that order
-/// the two. On the host both are one: kernels run in the order they are started in, and marks do
-/// nothing.
+/// A second stream whose work overlaps with a context's, and marks that order the two. On the host
+/// both are one: kernels run in launch order, and marks do nothing.
 #pragma once
 #include <memory>
 
@@ -11,7 +10,7 @@ namespace tern::ops {
 class SideStream {
  public:
   SideStream();
-  /// Kernels and collectives given this context run beside those of the main one.
+  /// Kernels and collectives given this context overlap with those of the main one.
   const Context& context() const { return context_; }
 
  private:
@@ -19,14 +18,13 @@ class SideStream {
   Context context_;
 };
 
-/// A place in a stream.
+/// A point in a stream.
 class Mark {
  public:
   Mark();
-  /// Stands behind all that the context's stream was given so far.
+  /// Marks the end of all work given to the context's stream so far.
   void set(const Context&);
-  /// What the context's stream is given from now on waits for the mark. Nothing if it was never
-  /// set.
+  /// Work given to the context's stream from now on waits for the mark. No-op if never set.
   void await(const Context&) const;
 
  private:

@@ -1,7 +1,6 @@
-/// Embedding, head and loss where ranks divide the vocabulary: each holds W of its V tokens, those
-/// from `first` on. Between these calls ranks exchange what their neighbours need; together they
-/// compute what embedding_* and head_loss_* of ops.hpp do. Legend and rules as there. Portable
-/// kernels on every backend.
+/// Embedding, LM head and loss with the vocabulary divided over ranks: each holds W of the V
+/// tokens, from `first` on. With exchanges between ranks after these calls they compute
+/// embedding_* (embedding.hpp) and head_loss_* (loss.hpp). Conventions: ops.hpp. No native twins.
 #pragma once
 #include "ops/loss.hpp"
 
@@ -12,7 +11,7 @@ struct EmbeddingPartForward {
   Vector<const std::int32_t> tokens;  // (N)
   std::size_t first;
   Matrix<const T> table;      // (W, D)
-  Matrix<const T> positions;  // as in embedding_forward, given by one rank only; or empty
+  Matrix<const T> positions;  // as in embedding_forward, passed on one rank only; or empty
   std::size_t tokens_per_sequence;
   int first_position;
   Matrix<T> x;  // (N, D)
@@ -30,24 +29,24 @@ struct EmbeddingPartBackward {
   std::size_t tokens_per_sequence;
   Matrix<Accumulate<T>> dtable, dpositions;
 };
-/// dtable (W, D), of the tokens that are here, and dpositions as in embedding_backward.
+/// Adds to dtable (W, D) for this rank's tokens, and to dpositions, as embedding_backward.
 template <class T>
 void embedding_part_backward(const Context&, const EmbeddingPartBackward<T>&);
 
-/// What a rank must tell of a row of its logits: the largest of them, the sum of the exponentials
-/// of their differences to it, the target's (NaN: not here), and the token of the largest.
+/// Figures of a row of a rank's logits: their maximum, the sum of exp(logit - maximum), the
+/// target's logit (NaN: on another rank), and the argmax token.
 constexpr std::size_t row_figures = 4;
-/// figures (C, row_figures) of logits (C, W), capped already; targets (C).
+/// figures (C, row_figures) of logits (C, W), already capped; targets (C).
 template <class T>
 void row_parts(const Context&, Matrix<const T> logits, std::size_t first, std::size_t vocabulary,
                Vector<const std::int32_t> targets, Matrix<Accumulate<T>> figures);
-/// From all ranks' figures (ranks, C, row_figures): losses (C), the log of the softmax's
-/// denominator lse (C), and best (C) unless empty, as in head_loss_forward.
+/// From all ranks' figures (ranks, C, row_figures): losses (C), log-sum-exp lse (C), and best (C)
+/// unless empty, as in head_loss_forward.
 template <class A>
 void combine_rows(const Context&, Tensor3<const A> figures, double z_loss,
                   Vector<const std::int32_t> targets, Vector<A> losses, Vector<A> lse,
                   Vector<std::int32_t> best);
-/// In place: logits (C, W) become the gradients of their rows' weighted losses; weights (C).
+/// In place: logits (C, W) become gradients of the weighted losses; weights (C).
 template <class T>
 void row_gradients(const Context&, const HeadOptions&, std::size_t first,
                    Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,

@@ -139,7 +139,7 @@ void dropout(const Context& context, const DropoutKey& key, Matrix<T> x) {
   if (key.probability <= 0) return;
   const A scale = static_cast<A>(1 / (1 - key.probability));
   const float threshold = static_cast<float>(key.probability);
-  const std::size_t width = x.extent(1), groups = (width + 3) / 4;  // four numbers a draw
+  const std::size_t width = x.extent(1), groups = (width + 3) / 4;  // four numbers per draw
   const DropoutKey k = key;
   detail::for_each(
       context, "tern::dropout", x.extent(0) * groups, KOKKOS_LAMBDA(const std::size_t i) {

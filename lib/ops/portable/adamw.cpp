@@ -8,7 +8,7 @@ namespace tern::ops {
 using namespace portable;
 namespace {
 
-/// One step for the elements of a block. As in torch.optim.AdamW: the decay first, then
+/// One step for a block of elements, as torch.optim.AdamW: weight decay first, then
 /// w -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps).
 template <class T>
 struct Update {
@@ -21,7 +21,7 @@ struct Update {
 
   KOKKOS_FUNCTION void operator()(const std::size_t begin, const std::size_t end) const {
     const A s = *scale;
-    if (!(s > 0)) return;  // a skipped step; NaN too
+    if (!(s > 0)) return;  // step skipped: 0 or NaN
     if (copy)
       run(begin, end, s, [this](const std::size_t i, const A w) { copy[i] = T(w); });
     else

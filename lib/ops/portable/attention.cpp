@@ -15,8 +15,9 @@ struct Softmax {
   A *largest, *total, *factor;  // (Own) each
 };
 
-/// Turns scores (keys, Own) into exp(score - largest); largest, total follow; factor rescales what
-/// was summed under the old maximum. A query that has seen nothing keeps largest = -inf, total = 0.
+/// Turns scores (keys, Own) into exp(score - largest) and updates largest and total; factor
+/// rescales sums under the old maximum. A query that attends to nothing keeps largest = -inf,
+/// total = 0.
 template <int Own, class A>
 KOKKOS_INLINE_FUNCTION void online_softmax(const Team& team, Softmax<A> state, A* scores, int keys,
                                            int stride) {

@@ -1,7 +1,7 @@
 /// Attention backward (Dao et al. 2022, appendix B.4) in two passes that recompute the weights
 /// p = exp(scale q k^T - lse): one team per tile of queries for dq, one per tile of keys for dk and
-/// dv. Each result is summed by one team in a fixed order, so there are no atomics.
-/// Where the host has heads for all its threads, the second pass does it all.
+/// dv. Each result is summed by one team in a fixed order, so there are no atomics. Where the host
+/// has enough heads for its threads, the second pass computes dq as well.
 ///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
 ///   dk = scale ds^T q.
 #include "ops/attention.hpp"
@@ -15,7 +15,7 @@ using namespace attention;
 template <class A>
 constexpr A infinity = Kokkos::Experimental::infinity_v<A>;
 
-/// What both passes read. Rows of lse and delta are (B*H, Tq).
+/// Inputs of both passes. lse and delta are (B*H, Tq).
 template <class T>
 struct Inputs {
   using A = Accumulate<T>;
@@ -29,7 +29,7 @@ struct Inputs {
   std::size_t bytes;
 };
 
-/// A query that saw nothing has lse = -inf; with +inf all its weights are exp(-inf) = 0.
+/// A query that attends to nothing has lse = -inf; with +inf all its weights are exp(-inf) = 0.
 template <class A>
 KOKKOS_INLINE_FUNCTION A usable_lse(A lse) {
   return lse == -infinity<A> ? infinity<A> : lse;
@@ -124,14 +124,14 @@ struct BackwardQuery {
 };
 
 /// dk and dv; on the host dq as well, where there are enough heads to keep all threads busy: then a
-/// team goes through all tiles of its keys, and the weights are recomputed once instead of twice.
+/// team takes all tiles of its key head, and the weights are recomputed once instead of twice.
 template <class T, int Own>
 struct BackwardKey {
   using A = Accumulate<T>;
   static constexpr int stride = tile_stride(place, Own);
   Inputs<T> in;
   Heads<T> dk, dv;
-  Heads<T> dq;  // empty unless this pass makes it
+  Heads<T> dq;  // empty unless this pass computes it
 
   struct Arrays {
     A *key, *value, *dkey, *dvalue;  // (E, Own); key scaled
@@ -165,7 +165,7 @@ struct BackwardKey {
     return static_cast<int>(in.q.extent(2)) / static_cast<int>(in.k.extent(2));
   }
 
-  /// dq = 0 and delta of the queries that look at one key head.
+  /// dq = 0, and delta, for the query heads of one key head.
   KOKKOS_FUNCTION void start_queries(const Team& team, int b, int kv) const {
     const int queries = static_cast<int>(in.q.extent(1)), size = static_cast<int>(in.q.extent(3));
     const int heads = static_cast<int>(in.q.extent(2));
@@ -195,7 +195,7 @@ struct BackwardKey {
     store_own(team, a.dvalue, stride, A(1), head_rows(dv, b, kv, k0), k1 - k0, size);
   }
 
-  /// Adds what the queries of one head send to the keys [k0, k1).
+  /// Adds the contributions of one query head to keys [k0, k1).
   KOKKOS_FUNCTION void add_head(const Team& team, const Arrays& a, int b, int h, int k0,
                                 int k1) const {
     const int queries = static_cast<int>(in.q.extent(1)), size = static_cast<int>(in.q.extent(3));
@@ -255,7 +255,7 @@ struct BackwardKey {
   }
 };
 
-/// Whether the pass over the keys makes dq, too: on the host, where it can add to dq in place.
+/// Whether the pass over the keys also computes dq: on the host, where it can add to dq in place.
 template <class T>
 bool keys_make_dq(const Heads<const T>& k) {
   using A = Accumulate<T>;
@@ -264,8 +264,7 @@ bool keys_make_dq(const Heads<const T>& k) {
   return k.extent(0) * k.extent(2) >= 2 * static_cast<std::size_t>(Device().concurrency());
 }
 
-/// One pass, a team for each tile of `length` rows, or one for all of them, of each of `heads`
-/// heads.
+/// Runs one pass, with one team per head and tile of `length` rows, or one per head.
 template <class T, template <class, int> class Kernel, class... Results>
 void run_pass(const Context& context, Pass pass, const char* name, Inputs<T> in, int length,
               int heads, bool team_per_tile, Results... results) {

@@ -7,7 +7,7 @@ namespace tern::ops {
 using namespace portable;
 namespace {
 
-/// Rows x (N, D), their tokens, and the table they are of.
+/// Checks the shapes of rows x (N, D), their tokens and their table.
 template <class I, class W, class X>
 void require_rows(const I& tokens, const W& table, const X& x) {
   TERN_REQUIRE(table.extent(1) == x.extent(1) && tokens.extent(0) >= x.extent(0),

@@ -9,7 +9,7 @@
 namespace tern::ops {
 
 namespace portable {
-/// Of one row; `weight` of its pair.
+/// Gate, up and pair's weight of one row.
 template <class T>
 struct SwigluRow {
   using A = Accumulate<T>;
@@ -35,14 +35,13 @@ struct Route {
   Matrix<A> probabilities, weights;
   Matrix<std::int32_t> experts;
 
-  /// NaN is above minus infinity, so that it can be chosen where nothing else is left.
+  /// NaN and -infinity rank above next()'s `none`, so they can be chosen if nothing else is left.
   KOKKOS_FUNCTION static A rank(const T logit) {
     const A value = A(logit), least = -Kokkos::Experimental::finite_max_v<A>;
     return value > least ? value : least;
   }
 
-  /// The largest of a row below (last, index `at`), in the order of falling logits and rising
-  /// indices.
+  /// Column that follows (last, index `at`) in the order of decreasing logits, ties by index.
   KOKKOS_FUNCTION int next(const Team& team, const T* row, int n, A last, int at) const {
     const A none = -Kokkos::Experimental::infinity_v<A>;
     const auto follows = [=](A value, int i) { return value < last || (value == last && i > at); };
@@ -98,7 +97,7 @@ struct RouteBackwardRows {
     const A *p = &probabilities(row, 0), *w = &weights(row, 0), *dw = &dweights(row, 0);
     const std::int32_t* chosen = &experts(row, 0);
     const A* even = balance.extent(0) > 0 ? balance.data() : nullptr;
-    // Of a chosen probability: (dw - shift) / sum.
+    // Gradient of a chosen probability: (dw - shift) / sum.
     A sum = 1, shift = 0;
     if (renormalise) {
       sum = 0;
@@ -116,8 +115,8 @@ struct RouteBackwardRows {
   }
 };
 
-/// A team takes an expert: where its rows begin is how many pairs have a lower one, and its pairs
-/// follow in their order.
+/// One team per expert: its rows begin at the number of pairs with lower experts; its pairs follow
+/// in order.
 struct SortPairs {
   Routing routing;
 
@@ -153,7 +152,7 @@ std::size_t rows_of(const Gathered<T>& g) {
   return g.rows.extent(0) > 0 ? g.rows.extent(0) : g.values.extent(0);
 }
 
-/// The shapes of a product of R rows of `in` by X matrices into rows of `out`.
+/// Checks the shapes of a product of R rows of `in` with X matrices into rows of `out`.
 template <class T, class W>
 void check_grouped(const Vector<const std::int32_t>& offsets, const Gathered<T>& in,
                    std::size_t width, const W& w, std::size_t rows, std::size_t out,

@@ -11,8 +11,8 @@ bool multiples_of_16(std::size_t N, std::size_t I, std::size_t O) {
   return N % 16 == 0 && I % 16 == 0 && O % 16 == 0;
 }
 
-/// magnitude (1) = the largest |x|, as float's bits, which are in the order of the numbers, with
-/// infinity and NaN above all.
+/// magnitude (1) = the largest |x| as float's bits, which order as the numbers do, with infinity
+/// and NaN above all.
 template <class T>
 void largest_magnitude(const Context& context, Matrix<const T> x,
                        Kokkos::View<std::uint32_t, DeviceMemory, Unmanaged> magnitude) {
@@ -27,7 +27,7 @@ void largest_magnitude(const Context& context, Matrix<const T> x,
       Kokkos::Max<std::uint32_t, DeviceMemory>(magnitude));
 }
 
-/// A copy of x in the workspace from element `at` on, rounded to the format under its scale.
+/// Copy of x in the workspace from element `at` on, rounded to Format under its scale.
 template <class Format, class T>
 Matrix<const T> quantised(const Context& context, const Fp8Workspace<T>& work, std::size_t at,
                           Matrix<const T> x) {

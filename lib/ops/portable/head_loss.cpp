@@ -16,9 +16,9 @@ Matrix<T> rows_of(const Matrix<T>& m, std::size_t first, std::size_t n) {
   return Matrix<T>(m.data() + first * m.extent(1), n, m.extent(1));
 }
 
-/// Losses of one chunk of rows, and, with `weights`, the logits replaced by their gradients:
-/// d loss / d logit_v = (p_v (1 + 2 z lse) - [v = target]) (1 - (logit_v / cap)^2); the last
-/// factor, of logits that are capped already, only with a cap.
+/// Losses of one chunk of rows; with `weights`, logits become their gradients:
+/// d loss / d logit_v = (p_v (1 + 2 z lse) - [v = target]) (1 - (logit_v / cap)^2), the last
+/// factor, of capped logits, only with a cap.
 template <class T>
 struct RowLoss {
   using A = Accumulate<T>;
@@ -38,8 +38,8 @@ struct RowLoss {
       if (weights.extent(0) > 0) detail::columns(team, width, [&](int i) { values[i] = T(A(0)); });
       return;
     }
-    // Read before any lane overwrites it. A target beyond the vocabulary is a mistake of the data;
-    // it must not look like a loss.
+    // Read before any lane overwrites it. A target beyond the vocabulary is a data error and must
+    // not look like a loss.
     const A correct =
         target < vocabulary ? A(values[target]) : Kokkos::Experimental::quiet_NaN_v<A>;
     const A largest = detail::row_max<A>(team, vocabulary, [&](int i) { return A(values[i]); });
@@ -70,7 +70,7 @@ void require_chunk(const HeadOptions& options, const L& logits, std::size_t colu
                options.vocabulary, columns);
 }
 
-/// chunk(first, rows, logits) for all chunks, after its logits are made and turned into losses.
+/// chunk(first, rows, logits) for all chunks, after each one's logits and losses are computed.
 template <class T, class Chunk>
 void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<const T> x,
                     Matrix<const T> w, Vector<const std::int32_t> targets,
@@ -131,7 +131,7 @@ void argmax_rows(const Context& context, Matrix<const T> logits, std::size_t voc
       KOKKOS_LAMBDA(const detail::Team& team, const int row) {
         const T* values = &logits(row, 0);
         const A largest = detail::row_max<A>(team, width, [&](int i) { return A(values[i]); });
-        // The lowest index of the largest is the largest of -index.
+        // Ties: the lowest index is the largest -index.
         best(row) = static_cast<std::int32_t>(-detail::row_max<A>(
             team, width, [&](int i) { return A(values[i]) == largest ? A(-i) : A(-width); }));
       });

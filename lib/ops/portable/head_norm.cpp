@@ -1,4 +1,4 @@
-/// RMSNorm of each head's vector (Zhang & Sennrich 2019; the q/k norm of Qwen3).
+/// RMSNorm per head (Zhang & Sennrich 2019; the q/k norm of Qwen3).
 #include "base/error.hpp"
 #include "ops/norm.hpp"
 #include "ops/portable/detail/loops.hpp"
@@ -15,7 +15,7 @@ KOKKOS_INLINE_FUNCTION T* head_vector(const Heads<T>& x, int row) {
   return &x(row / heads / tokens, row / heads % tokens, row % heads, 0);
 }
 
-/// dx of neighbouring rows, and their partial sum of dgain.
+/// dx of a group of rows, and their partial sum of dgain.
 template <class T>
 struct HeadNormBackward {
   using A = Accumulate<T>;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char normal[] = "N", transposed[] = "T";
 
-/// x (N, I), w (O, I) and y (N, O) of one linear map, or their gradients.
+/// Checks the shapes x (N, I), w (O, I) and y (N, O) of a linear map, or of their gradients.
 template <class X, class W, class Y>
 void require_map(const X& x, const W& w, const Y& y) {
   TERN_REQUIRE(
@@ -20,7 +20,7 @@ void require_map(const X& x, const W& w, const Y& y) {
       y.extent(0), y.extent(1));
 }
 
-/// c = op(a) op(b), or added to c. Float and double go to a BLAS.
+/// c = or += op(a) op(b). float and double use the BLAS.
 template <class T, class C>
 void gemm(const Context& context, const char* op_a, Matrix<const T> a, const char* op_b,
           Matrix<const T> b, Matrix<C> c, Write write) {
@@ -35,8 +35,8 @@ void gemm(const Context& context, const char* op_a, Matrix<const T> a, const cha
   }
 }
 
-/// y = or += x w^T, where a row's bits do not depend on the others: operands that BLAS would take
-/// are multiplied here, bf16 ones always are by tiles of fixed size.
+/// y = or += x w^T, batch-invariant: tiles of fixed size, or row_product on the host for the types
+/// that gemm() gives to the BLAS.
 template <class T>
 void product_of_rows(const Context& context, Matrix<const T> x, Matrix<const T> w, Matrix<T> y,
                      Write write) {

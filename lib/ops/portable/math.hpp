@@ -1,5 +1,5 @@
-/// Elementary functions that compilers turn into vector code inside simple loops: no branch, no
-/// table, no call. On the device, and in double, they are the library's own.
+/// Elementary functions that compilers vectorise in simple loops: no branch, no table, no call. On
+/// the device and in double they are the library's.
 #pragma once
 #include <Kokkos_Core.hpp>
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tern::ops::portable {
 /// e^x in float on the host: Cody-Waite reduction by ln 2 in two parts, a minimax polynomial of
 /// degree six on [-ln2/2, ln2/2], and an addition to the exponent bits. At most 1 ulp off for x in
 /// [-87.3, 88.72]; below that 0, above it infinity; NaN stays NaN. Safe under any floating-point
-/// compiler flags but those that drop infinities.
+/// compiler flags except those that drop infinities.
 KOKKOS_INLINE_FUNCTION float exp_polynomial(float x) {
   const float clamped = x < -87.3f ? -87.3f : (x > 88.72f ? 88.72f : x);
   const float n = rintf(clamped * 1.44269504088896341f);
@@ -23,7 +23,7 @@ KOKKOS_INLINE_FUNCTION float exp_polynomial(float x) {
   p = (p * r) * r + r + 1.0f;
   std::int32_t bits;
   memcpy(&bits, &p, sizeof bits);
-  // The mask turns the conversion of NaN, which no integer represents, into a harmless exponent.
+  // The select keeps NaN, which no integer represents, out of the conversion.
   bits += static_cast<std::int32_t>(n == n ? n : 0.0f) * (1 << 23);
   memcpy(&p, &bits, sizeof p);
   return x < -87.3f ? 0.0f : (x > 88.72f ? HUGE_VALF : p);

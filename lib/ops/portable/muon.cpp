@@ -14,13 +14,13 @@ template <class X>
 std::size_t stride(const Tensor3<X>& t) {
   return t.extent(1) * t.extent(2);
 }
-/// body.of(which)(i) for the elements of some matrices, independent of each other. A team takes a
-/// piece of one matrix.
+/// body.of(which)(i) for the elements of a batch of matrices, independent of each other. A team
+/// takes a piece of one matrix.
 template <class F>
 struct Pieces {
   F body;
   std::size_t elements;
-  int pieces;  // of a matrix
+  int pieces;  // per matrix
   static constexpr std::size_t size = 2048;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
@@ -113,7 +113,7 @@ struct Descend {
   };
   KOKKOS_FUNCTION One of(const std::size_t which) const {
     const std::size_t place = at[which];
-    const bool skips = !(scale[0] > 0);  // NaN too
+    const bool skips = !(scale[0] > 0);  // 0 or NaN
     return {skips,          keep,
             step,           direction + which * elements,
             master + place, copy ? copy + place : nullptr};
@@ -143,7 +143,7 @@ void sums_of_squares(const Context& context, Vector<const A> span, Vector<const 
                      std::size_t elements, Vector<A> squares) {
   const Vector<double> sums = context.partial_sums;
   TERN_REQUIRE(sums.size() > 0, "sums need a context of make_context()");
-  constexpr std::size_t part = 16384;  // elements, about
+  constexpr std::size_t part = 16384;  // elements, approximately
   const std::size_t parts = std::clamp<std::size_t>(elements / part, 1, sums.size());
   const std::size_t most = sums.size() / parts;
   for (std::size_t first = 0; first < at.size(); first += most) {

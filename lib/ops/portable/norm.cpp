@@ -12,7 +12,7 @@ using detail::Team;
 /// small.
 constexpr std::size_t partial_rows = detail::on_host ? 64 : 1024;
 
-/// Rows of x, those of `other`, their gain and what forward keeps of them.
+/// Checks the shapes of x, `other`, gain and rstd.
 template <class X, class Y, class G, class A>
 void require_rows(const X& x, const Y& other, const G& gain, const A& rstd) {
   TERN_REQUIRE(other.extent(0) == x.extent(0) && other.extent(1) == x.extent(1) &&
@@ -65,7 +65,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
 
 namespace {
 
-/// dx of the rows, and for each group of neighbouring rows the partial sums of dgain and dbias.
+/// dx of the rows, and partial sums of dgain and dbias per group of rows.
 template <class T>
 struct NormBackwardRows {
   using A = Accumulate<T>;
@@ -98,7 +98,7 @@ struct NormBackwardRows {
       const A xhat = (A(in[i]) - mu) * r;
       const A gradient = r * (A(dout[i]) * A(scale[i]) - g - xhat * g_xhat);
       dgain[i] += A(dout[i]) * xhat;
-      // A select, not a product: what is overwritten may be anything, NaN included.
+      // A select, not a product: what is overwritten may be NaN.
       out[i] = T(gradient + (keep != 0 ? A(out[i]) : A(0)));
     });
   }
@@ -113,7 +113,7 @@ struct NormBackwardRows {
   }
 };
 
-/// to (D) += the columns of one half of the partial sums.
+/// to (D) += column sums of one half of the partial sums.
 template <class A>
 void add_partials(const Context& context, Matrix<const A> partial, std::size_t first,
                   Vector<A> to) {

@@ -1,6 +1,5 @@
-/// Attention over pages, one team a row and head, with an online softmax in rounds of keys that
-/// begin at multiples of `step` in the sequence: the same sums however a sequence is cut into rows
-/// of passes and into pages.
+/// Paged attention, one team per row and head, with an online softmax in rounds of keys that begin
+/// at multiples of `step` in the sequence: sums do not depend on prefill chunks or pages.
 #include "base/error.hpp"
 #include "ops/attention.hpp"
 #include "ops/norm.hpp"
@@ -15,7 +14,7 @@ using detail::Team;
 template <class T>
 struct PagedAttention {
   using A = Accumulate<T>;
-  static constexpr int step = 64;  // keys to a round
+  static constexpr int step = 64;  // keys per round
 
   Vector<const std::int32_t> tables, positions, table_of;
   A scale;

@@ -8,9 +8,8 @@ namespace {
 
 using detail::Team;
 
-/// result (1) = sum of term(i) over [0, n): the sums of a fixed number of equal parts, in double,
-/// then the sum of those. So the result depends neither on the number of threads nor on their
-/// timing.
+/// result (1) = sum of term(i) over [0, n): a fixed number of equal partial sums in double, then
+/// their sum. Independent of the number of threads and their timing.
 template <class A, class F>
 struct PartSums {
   F term;

@@ -1,13 +1,12 @@
-/// Sampling of the next token, one team a row, without sorting and without workspace. Probabilities
-/// are unsigned integers (40 bits after the point, the largest being 1), so that sums do not depend
-/// on their order: the same draw for any team size. The k-th largest logit, and the one at which
-/// the nucleus (Holtzman et al. 2020) is full, are found by radix selection, eight bits of the
-/// logit at a time.
+/// Sampling of the next token, one team per row, without sorting and without workspace.
+/// Probabilities are fixed-point integers (40 fractional bits, the largest is 1), so sums do not
+/// depend on their order: the same draw for any team size. The k-th largest logit, and the one at
+/// which the nucleus (Holtzman et al. 2020) is full, are found by radix selection, eight bits of
+/// the logit at a time.
 ///
-/// Order of tokens: by logit, falling; equal ones by index, rising. top_k keeps the first k of it,
-/// then top_p the shortest beginning of those whose probability reaches top_p. A logit of -infinity
-/// or NaN has probability 0, +infinity takes all of it. A row without any logit above -infinity
-/// gives -1.
+/// Order of tokens: decreasing logit, ties by increasing index. top_k keeps the first k, then top_p
+/// the shortest prefix of those whose probability reaches top_p. A logit of -infinity or NaN has
+/// probability 0, +infinity takes all of it. A row without a logit above -infinity gives -1.
 #include "ops/sampling.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -22,7 +21,7 @@ using Weight = std::uint64_t;
 constexpr int digit_bits = 8, bins = 1 << digit_bits, segments = 256;
 constexpr std::size_t max_vocabulary = std::size_t{1} << 24;  // sums of weights stay below 2^64
 
-/// An unsigned integer that orders as the logit does; -0 is 0, NaN is -infinity.
+/// Unsigned integer that orders as the logit does; -0 is 0, NaN is -infinity.
 template <class A>
 struct Order {
   using Key = std::conditional_t<sizeof(A) == 8, std::uint64_t, std::uint32_t>;
@@ -44,7 +43,7 @@ struct Order {
   }
 };
 
-/// The tokens that take part: those above `last`, and the first `ties` of those equal to it.
+/// Candidate tokens: those above `last`, and the first `ties` of those equal to it.
 template <class Key>
 struct Kept {
   Key last;
@@ -86,7 +85,7 @@ struct Sample {
     KOKKOS_INLINE_FUNCTION Key key(int i) const { return Order<A>::key(static_cast<A>(logits[i])); }
     KOKKOS_INLINE_FUNCTION Weight weight(Key of) const {
       const A logit = Order<A>::value(of);
-      if (logit == largest) return Weight{1} << 40;  // also infinity, less itself no number
+      if (logit == largest) return Weight{1} << 40;  // also infinity, where the difference is NaN
       const double ratio =
           Kokkos::exp((static_cast<double>(logit) - static_cast<double>(largest)) / temperature);
       return static_cast<Weight>(ratio * 0x1p40 + 0.5);
@@ -145,12 +144,12 @@ struct Sample {
     return select(team, row, target, [&](Key key) { return row.weight(key); });
   }
 
-  /// The shortest beginning of the order whose weights reach target.
+  /// Shortest prefix of the order whose weights reach target.
   template <class F>
   KOKKOS_FUNCTION Kept<Key> select(const Team& team, const Row& row, Weight target,
                                    const F& weight) const {
     Key last = 0;      // the digits found so far
-    Weight above = 0;  // of all tokens above them
+    Weight above = 0;  // weight of all tokens above them
     for (int shift = Order<A>::bits - digit_bits; shift >= 0; shift -= digit_bits) {
       count_digits(team, row, last, shift, weight);
       Kept<Key> found{0, 0};
@@ -172,7 +171,7 @@ struct Sample {
     return {last, (target - above + each - 1) / each};
   }
 
-  /// bins[d] = weight of the tokens that agree with `last` above the digit at `shift`, which is d.
+  /// bins[d] = weight of the tokens with digit d at `shift` and the digits of `last` above it.
   template <class F>
   KOKKOS_FUNCTION void count_digits(const Team& team, const Row& row, Key last, int shift,
                                     const F& weight) const {
@@ -190,8 +189,8 @@ struct Sample {
     team.team_barrier();
   }
 
-  /// The first token, in the order of the vocabulary, up to which the kept weights exceed a uniform
-  /// number times their total.
+  /// First token, in vocabulary order, at which the cumulative kept weight exceeds a uniform number
+  /// times the total.
   KOKKOS_FUNCTION int draw(const Team& team, const Row& row, const Kept<Key>& keep, int b) const {
     const int length = (vocabulary + segments - 1) / segments;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, segments), [&](int s) {

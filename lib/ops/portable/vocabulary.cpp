@@ -24,7 +24,7 @@ struct RowFigures {
   Matrix<const T> logits;
   Vector<const std::int32_t> targets;
   Matrix<A> figures;
-  int first, here;  // columns that are tokens
+  int first, here;  // here: columns that are tokens, not padding
 
   KOKKOS_FUNCTION void operator()(const Team& team, const int row) const {
     const T* values = &logits(row, 0);
@@ -59,7 +59,7 @@ struct CombineRow {
         token = figures(r, row, best_at);
       }
       const A own = figures(r, row, target_at);
-      if (own == own) correct = own;  // NaN of a rank that has the target stays, as it should
+      if (own == own) correct = own;  // a target logit that is NaN stays NaN, as it should
     }
     A sum = 0;
     for (std::size_t r = 0; r < figures.extent(0); ++r)

@@ -1,25 +1,25 @@
 /// Attention of a few queries on the host, as in generation with a cache: one query at a time,
-/// packs along the head size, so that each key and value is read once and no lane is idle.
+/// packs along the head size, so each key and value is read once and no lane is idle.
 #pragma once
 #include "ops/portable/detail/attention_tiles.hpp"
 
 namespace tern::ops::portable::attention {
 
 constexpr int max_head_size = 256;
-/// Up to so many queries go row by row.
+/// Most queries for which attention runs row by row.
 constexpr int few_queries = 4;
 
 template <class T>
 struct RowForward {
   using A = Accumulate<T>;
-  static constexpr int step = 64;  // keys to a round of the online softmax
+  static constexpr int step = 64;  // keys per round of the online softmax
   Pattern pattern;
   A scale;
   Heads<const T> q, k, v;
   Heads<T> out;
   Matrix<A> lse;
 
-  /// The softmax so far.
+  /// Running softmax.
   struct State {
     A largest, total;
     alignas(64) A sum[max_head_size];
@@ -61,7 +61,7 @@ struct RowForward {
     for (int j = keys; j < step; ++j) state.weights[j] = -Kokkos::Experimental::infinity_v<A>;
   }
 
-  /// Scores become weights; what was summed is rescaled to the new maximum.
+  /// Scores become weights; earlier sums are rescaled to the new maximum.
   static void softmax(State& state, int size) {
     const A before = state.largest;
     for (const A score : state.weights)

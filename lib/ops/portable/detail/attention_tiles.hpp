@@ -1,4 +1,4 @@
-/// Tile sizes of the attention kernels, and how tiles come and go between views and scratch memory.
+/// Tile sizes of the attention kernels, and transfers of tiles between views and scratch memory.
 #pragma once
 #include <type_traits>
 
@@ -9,17 +9,16 @@
 
 namespace tern::ops::portable::attention {
 
-/// Where kernels run: on the host a team is one thread, its scratch lies in the caches, and packs
-/// do the work of a warp. Everything that follows from it is a function of it, so that the host's
-/// tests reach the GPU's choices as well.
+/// Where kernels run: on the host a team is one thread, its scratch is in the caches, and packs do
+/// the work of a warp. All choices are functions of Place, so tests on the host cover the GPU's.
 enum class Place { host, gpu };
 constexpr Place place = std::is_same_v<DeviceMemory, Kokkos::HostSpace> ? Place::host : Place::gpu;
 
 constexpr std::size_t scratch_alignment = 64;
-/// Shared memory a GPU team may count on (Kokkos grants 48 KiB and keeps some of it).
+/// Shared memory available to a GPU team (Kokkos provides 48 KiB and keeps some of it).
 constexpr std::size_t gpu_scratch_bytes = 40 * 1024;
 
-/// The shapes of forward and backward.
+/// Checks the shapes of forward and backward.
 template <class Q, class K>
 void require_shapes(const Pattern& pattern, const Q& q, const K& k) {
   TERN_REQUIRE(k.extent(2) > 0 && q.extent(2) % k.extent(2) == 0, "{} heads, {} key heads",
@@ -32,19 +31,19 @@ void require_shapes(const Pattern& pattern, const Q& q, const K& k) {
 /// The three passes. Own axis: queries in the first two, keys in the third.
 enum class Pass { forward, backward_query, backward_key };
 
-/// A team takes `own` rows of the own axis through the other axis in steps of `other`.
+/// A team holds `own` rows of the own axis and steps through the other axis by `other`.
 struct TileShape {
   int own, other;
 };
 
-/// Distance of the rows of a tile in scratch. On a GPU one more than their width, against bank
-/// conflicts.
+/// Row stride of a tile in scratch; on a GPU padded by one against bank conflicts.
 KOKKOS_INLINE_FUNCTION constexpr int tile_stride(Place at, int width) {
   return at == Place::host ? width : width + 1;
 }
 
-/// Arrays (E, own) of a pass: q, out; q, dout, dq; k, v, dk, dv. Arrays (other, own): the weights,
-/// their gradient. Rows (own): the softmax's largest, total and factor; lse and delta.
+/// Number of scratch arrays of a pass. tall (E, own): q, out; q, dout, dq; k, v, dk, dv. wide
+/// (other, own): weights, their gradient. rows (own): the softmax's largest, total and factor; lse
+/// and delta.
 struct Arrays {
   int tall, wide, rows;
 };
@@ -53,8 +52,7 @@ constexpr Arrays arrays(Pass pass) {
   return pass == Pass::backward_query ? Arrays{3, 2, 2} : Arrays{4, 2, 0};
 }
 
-/// Scratch of a team: the arrays, and a copy of one tile (other, E) of the other axis; each of them
-/// begins aligned.
+/// Scratch of a team: the arrays and a copy of one tile (other, E) of the other axis, each aligned.
 constexpr std::size_t scratch_bytes(Place at, Pass pass, TileShape tile, int head_size,
                                     std::size_t number_bytes) {
   const auto [tall, wide, rows] = arrays(pass);
@@ -66,9 +64,8 @@ constexpr std::size_t scratch_bytes(Place at, Pass pass, TileShape tile, int hea
          rows * bytes(1, tile.own) + bytes(tile.other, head_size) + scratch_alignment;
 }
 
-/// The tile of a pass over `length` own rows. Host: 64, or 16 for a few rows, as in generation.
-/// GPU: the widest whose scratch fits shared memory; 8 where none does (level 1 scratch is taken
-/// then).
+/// Tile of a pass over `length` own rows. Host: 16, 32 or 64 by length. GPU: the widest whose
+/// scratch fits shared memory; 8, with level 1 scratch, where none does.
 constexpr TileShape tile_shape(Place at, Pass pass, int length, int head_size,
                                std::size_t number_bytes) {
   if (at == Place::host) return {length <= 16 ? 16 : length < 512 ? 32 : 64, 128};
@@ -97,12 +94,12 @@ void with_own_width(int own, Run&& run) {
   }
 }
 
-/// The part of the other axis [first, last) that a tile's pairs lie in, and what they are.
+/// Range [first, last) of the other axis that holds a tile's allowed pairs, and its kind.
 struct Span {
   int first, last;
   Tile seen;
 };
-/// Cuts [first, last) down to where `tile(first, last)` is not none, by quarters of `step`.
+/// Shrinks [first, last) to where `tile(first, last)` is not none, in quarters of `step`.
 template <class F>
 KOKKOS_INLINE_FUNCTION Span seen_span(int first, int last, int step, const F& tile) {
   Tile seen = tile(first, last);
@@ -117,7 +114,7 @@ KOKKOS_INLINE_FUNCTION Span seen_span(int first, int last, int step, const F& ti
   return {first, last, first < last ? Tile::mixed : Tile::none};
 }
 
-/// Runs a kernel of `league` teams, taken up one by one: a causal pattern makes them unequal.
+/// Launches a kernel of `league` teams.
 template <class Kernel>
 void launch_teams(const Context& context, const char* name, int league, int level,
                   std::size_t bytes, const Kernel& kernel) {
@@ -145,7 +142,7 @@ class Scratch {
   char* next_;
 };
 
-/// Rows [first, first + rows) of one head, as a plain pointer with a row distance.
+/// Rows of one head, as a pointer with a row stride.
 template <class T>
 struct Rows {
   T* data;
@@ -183,7 +180,7 @@ KOKKOS_INLINE_FUNCTION void store_own(const Team& team, const A* tile, int strid
 
 /// The other axis as a broadcast operand (rows, E): in place where the host can compute with it,
 /// else copied to `staged`. Ends with a barrier if it copies; the caller's last use of `staged`
-/// must have ended with one, too.
+/// must also have ended with one.
 template <class T, class A>
 KOKKOS_INLINE_FUNCTION Operand<A> stage_other(const Team& team, Rows<const T> from, int rows,
                                               int head_size, A* staged) {
@@ -199,8 +196,7 @@ KOKKOS_INLINE_FUNCTION Operand<A> stage_other(const Team& team, Rows<const T> fr
     return {staged, stride, 1};
   }
 }
-/// Sum of x_e y_e. Sixteen partial sums, in a fixed order, so that the host can use its vector
-/// units.
+/// Dot product in sixteen partial sums, in a fixed order, so that the host can vectorise it.
 template <class T>
 KOKKOS_INLINE_FUNCTION Accumulate<T> row_dot(const T* x, const T* y, int size) {
   using A = Accumulate<T>;

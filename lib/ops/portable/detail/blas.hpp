@@ -1,12 +1,12 @@
-/// Products of the BLAS that Kokkos Kernels was built with. Its header is read, and the many
-/// kernels behind it compiled, in one source alone.
+/// GEMM of the BLAS that Kokkos Kernels was built with. Its header and the many kernels behind it
+/// are compiled in one source only.
 #pragma once
 #include "ops/context.hpp"
 
 namespace tern::ops::portable::detail {
 
-/// c (M, N) = alpha op(a) op(b) + beta c, where op is "N" (as it is) or "T" (transposed) and c is
-/// not read if beta is 0. T: float or double.
+/// c (M, N) = alpha op(a) op(b) + beta c, where op is "N" (none) or "T" (transposed) and c is not
+/// read if beta is 0. T: float or double.
 template <class T>
 void blas_gemm(const Context&, const char* op_a, const char* op_b, T alpha, Matrix<const T> a,
                Matrix<const T> b, T beta, Matrix<T> c);

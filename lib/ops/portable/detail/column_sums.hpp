@@ -4,8 +4,8 @@
 
 namespace tern::ops::portable::detail {
 
-/// sums (C) += the sum over the rows of matrix (R, C), in Accumulate<T>, in an order fixed by R
-/// alone: 32 slices of neighbouring rows, added up one after the other.
+/// sums (C) += the sum over the rows of matrix (R, C), in Accumulate<T>, in an order that depends
+/// only on R: 32 slices of consecutive rows, added in order.
 template <class T>
 struct ColumnSums {
   using A = Accumulate<T>;

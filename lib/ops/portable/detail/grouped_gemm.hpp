@@ -1,4 +1,4 @@
-/// Matrix products in groups, whose sizes are known on the device alone.
+/// Grouped GEMM, whose group sizes are known only on the device.
 #pragma once
 #include "ops/experts.hpp"
 #include "ops/portable/detail/tile_product.hpp"
@@ -8,12 +8,12 @@ namespace tern::ops::portable::detail {
 
 enum class GroupedKind { forward, backward_input, backward_weight };
 
-/// One operand as stored: rows of contiguous numbers.
+/// Operand as stored: rows of contiguous numbers.
 template <class T>
 struct StoredRows {
   const T* data;
   std::size_t width;
-  const std::int32_t* rows;  // null: as they are
+  const std::int32_t* rows;  // null: in order
 
   explicit StoredRows(const Gathered<T>& g)
       : data(g.values.data()),
@@ -24,9 +24,9 @@ struct StoredRows {
   }
 };
 
-/// The products of experts.hpp. A team makes one tile of a group's result from tiles in scratch, as
-/// TiledGemm does. Where the groups share the result's rows, the teams are as many as tiles there
-/// can be, and each finds its group by the offsets.
+/// Grouped products of experts.hpp. A team computes one tile of a group's result from tiles in
+/// scratch, as TiledGemm does. Where groups divide the result's rows, there are as many teams as
+/// there can be tiles, and each finds its group from the offsets.
 template <class T, class C>
 struct GroupedGemm {
   using A = Accumulate<T>;
@@ -37,7 +37,7 @@ struct GroupedGemm {
   const std::int32_t* offsets;
   int groups;
   StoredRows<T> a, b;
-  std::size_t group_b, group_c;  // elements from one group's matrix to the next one's
+  std::size_t group_b, group_c;  // element strides between the groups' matrices
   C* c;
   int m, n, k;  // m or k is the group's number of rows
 
@@ -71,8 +71,8 @@ struct GroupedGemm {
     return p;
   }
 
-  /// to(k, i) from stored rows that are i's and run over k (`turned`), or the other way round;
-  /// row_at: a pointer, or null for zeros; `width` numbers of a row exist.
+  /// to(k, i) from stored rows, one per i along k (`turned`) or one per k along i. row_at: pointer
+  /// to a row, null for zeros; `width`: valid numbers per row.
   template <class RowAt>
   KOKKOS_FUNCTION static void load(const Team& team, const typename Gemm::Tile& to, bool turned,
                                    int width, const RowAt& row_at) {
@@ -128,12 +128,12 @@ struct GroupedGemm {
       });
   }
 
-  /// sums += ta^T tb, of the first `rows` rows at least.
+  /// sums += ta^T tb, for at least the first `rows` rows.
   KOKKOS_FUNCTION static void multiply(const Team& team, const typename Gemm::Tile& ta,
                                        const typename Gemm::Tile& tb,
                                        const typename Gemm::Sums& sums, int rows) {
     if constexpr (on_host) {
-      // Whole blocks of rows, so that a row's bits do not depend on those beside it.
+      // Whole blocks of rows, for batch invariance.
       constexpr int height = 8, across = tile + 1;
       const int whole = Kokkos::min(+tile, (rows + height - 1) / height * height);
       attention::add_product<A>(whole, depth, tile, {&ta(0, 0), 1, across}, {&tb(0, 0), across},
@@ -188,7 +188,7 @@ struct GroupedGemm {
   }
 };
 
-/// `rows`: of all groups together.
+/// `rows`: sum over all groups.
 template <class T, class C>
 void grouped_gemm(const Context& context, const GroupedGemm<T, C>& gemm, std::size_t rows) {
   using G = GroupedGemm<T, C>;

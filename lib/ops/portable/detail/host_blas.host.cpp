@@ -10,8 +10,8 @@ namespace tern::ops::portable::detail {
 #if defined(__x86_64__)
 namespace {
 
-/// The newest kernels of any OpenBLAS since 2018 that this processor can run; null if those of
-/// Prescott are all there is.
+/// Newest kernels that this processor can run among those of every OpenBLAS since 2018; null if
+/// only Prescott's.
 const char* fitting_core() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
@@ -30,7 +30,7 @@ Function* find(const char* name) {
 bool choose_host_blas_kernels() {
   constexpr const char* variable = "OPENBLAS_CORETYPE";
   const auto core_name = find<char*()>("openblas_get_corename");
-  // What OpenBLAS runs as it is loaded, which reads the variable.
+  // OpenBLAS's initialisation at load time, which reads the variable.
   const auto quit = find<void()>("gotoblas_dynamic_quit"),
              init = find<void()>("gotoblas_dynamic_init");
   const char* core = fitting_core();

@@ -1,6 +1,5 @@
-/// The loops that every kernel here is made of, shaped by the execution space: on the host a team
-/// is one thread that takes some rows and runs over the columns in vector code; on a device a row
-/// belongs to one warp, or to a whole team where rows are long.
+/// Loops of the portable kernels, shaped by the execution space: on the host a team is one thread
+/// that takes some rows and vectorises over the columns; on a device a row belongs to one warp.
 #pragma once
 #include <Kokkos_Core.hpp>
 
@@ -25,8 +24,8 @@ constexpr bool on_host = std::is_same_v<Device, Kokkos::DefaultHostExecutionSpac
 using Team = Kokkos::TeamPolicy<Device>::member_type;
 
 // ---- elementwise
-// -------------------------------------------------------------------------------------
-/// Elements that one work item takes: a block of vectors on the host, one element on a device.
+
+/// Elements per work item: a block of vectors on the host, one element on a device.
 constexpr std::size_t block_size = on_host ? 2048 : 1;
 
 template <class F>
@@ -40,7 +39,7 @@ struct Blocks {
   }
 };
 
-/// body(begin, end) for the blocks of [0, n): for kernels that do something once a block.
+/// body(begin, end) for the blocks of [0, n): for kernels that do something once per block.
 template <class F>
 void for_each_block(const Context& context, const char* label, std::size_t n, const F& body) {
   Kokkos::RangePolicy<Device, Kokkos::IndexType<std::size_t>> policy(
@@ -65,7 +64,7 @@ void for_each(const Context& context, const char* label, std::size_t n, const F&
 }
 
 // ---- rows
-// --------------------------------------------------------------------------------------------
+
 template <class F>
 struct Rows {
   F body;
@@ -101,7 +100,7 @@ KOKKOS_INLINE_FUNCTION void columns(const Team& team, int n, const F& f) {
   }
 }
 
-/// Sum over the columns of f(i), known to all lanes. The order depends on n alone.
+/// Sum of f(i) over the columns, on all lanes. The order depends only on n.
 template <class A, class F>
 KOKKOS_INLINE_FUNCTION A row_sum(const Team& team, int n, const F& f) {
   A sum = 0;

@@ -1,6 +1,6 @@
-/// A few numbers side by side: one vector register of the host, one number of a GPU thread. Tile
-/// kernels are written in packs, so that the same source fills the host's vector units without
-/// depending on what a compiler chooses to vectorise.
+/// SIMD pack: one vector register on the host, one number per GPU thread. Tile kernels are written
+/// in packs, so the same source fills the host's vector units without relying on
+/// auto-vectorisation.
 #pragma once
 #include <Kokkos_Core.hpp>
 
@@ -29,7 +29,7 @@ template <class A>
 using Pack = A;
 #endif
 
-/// Numbers in a pack.
+/// Numbers per pack.
 template <class A>
 constexpr int pack_lanes = static_cast<int>(sizeof(Pack<A>) / sizeof(A));
 
@@ -52,9 +52,8 @@ KOKKOS_INLINE_FUNCTION P max_pack(P a, P b) {
   return a > b ? a : b;
 }
 
-/// exp of every number; exactly 0 at -infinity. float on the host: reduction by n ln 2 and a
-/// polynomial of degree 6, relative error below 3e-7 (2 units in the last place); results below
-/// 2^-126 are 0.
+/// exp of every lane; exactly 0 at -infinity. float on the host: reduction by n ln 2 and a
+/// polynomial of degree 6, relative error below 3e-7 (2 ulp); results below 2^-126 are 0.
 template <class A>
 KOKKOS_INLINE_FUNCTION Pack<A> exp_pack(Pack<A> x) {
   if constexpr (pack_lanes<A> == 1) {

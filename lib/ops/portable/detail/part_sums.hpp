@@ -1,11 +1,11 @@
-/// Sums over long ranges, cut into parts of which each team makes one.
+/// Sums over long ranges, in parts, one per team.
 #pragma once
 #include "ops/portable/detail/loops.hpp"
 
 namespace tern::ops::portable::detail {
 
-/// Sum of term(i) over [begin, end), in double, by one team; it depends neither on the number of
-/// threads nor on their timing.
+/// Sum of term(i) over [begin, end), in double, by one team; independent of the number of threads
+/// and their timing.
 template <class A, class F>
 KOKKOS_INLINE_FUNCTION double sum_of(const Team& team, std::size_t begin, std::size_t end,
                                      const F& term) {

@@ -1,7 +1,7 @@
-/// y (N, O) = or += x (N, I) w (O, I)^T on the host, where every number of y is made by the same
-/// operations on its own row of x and of w: packs along I, summed lane by lane, then the lanes,
-/// then what is left of I. So a row of y has the same bits whatever N is and wherever the row
-/// stands, which no BLAS promises.
+/// y (N, O) = or += x (N, I) w (O, I)^T on the host, batch-invariant: every element of y takes the
+/// same operations on its own row of x and of w: packs along I summed lane by lane, then the lanes,
+/// then the remainder of I. A row of y has the same bits for any N and row index, which no BLAS
+/// promises.
 #pragma once
 #include <algorithm>
 
@@ -13,9 +13,9 @@ namespace tern::ops::portable::detail {
 template <class A>
 struct RowProduct {
   static constexpr int lanes = attention::pack_lanes<A>;
-  /// A thread's part in registers: of 32 of them with packs of 64 bytes, else of 16.
+  /// Register block of a thread: 32 registers exist for packs of 64 bytes, else 16.
   static constexpr int rows = 4, columns = sizeof(attention::Pack<A>) == 64 ? 6 : 3;
-  /// Rows and columns of y that one work item makes: what they need of x and w stays in the caches.
+  /// Rows and columns of y per work item; their parts of x and w stay in the caches.
   static constexpr int tall = 16, wide = 48;
 
   const A *x, *w;

@@ -4,11 +4,11 @@
 
 namespace tern::ops::portable::detail {
 
-/// Columns that one work item of the backward pass sums at a time: a vector of them on the host,
-/// one on a device, where neighbouring threads take neighbouring columns.
+/// Columns per work item of the backward pass: a vector on the host, one on a device, where
+/// neighbouring threads take neighbouring columns.
 constexpr int strip = on_host ? 64 : 1;
 
-/// sum[0, n) += the rows' strips at `first`, rows named by next(0), next(1), ...
+/// to[0, n) += columns [first, first + n) of the rows next(0), next(1), ... of dx.
 template <class T, class Next>
 KOKKOS_INLINE_FUNCTION void add_rows(const Matrix<const T>& dx, std::size_t count, int first, int n,
                                      const Next& next, Accumulate<T>* to) {
@@ -40,21 +40,21 @@ template <class F>
 void for_each_strip(const Context& context, const char* label, std::size_t items, std::size_t width,
                     const F& body) {
   const std::size_t strips = (width + strip - 1) / strip;
-  // Tokens are far from equally frequent, so the host's threads take small portions as they go.
+  // Token frequencies are skewed, so the host schedules small chunks dynamically.
   Kokkos::RangePolicy<Device, Kokkos::IndexType<std::size_t>, Kokkos::Schedule<Kokkos::Dynamic>>
       policy(context.space, 0, items * strips);
   if (on_host) policy.set_chunk_size(64);
   Kokkos::parallel_for(label, policy, Strips<F>{body, width, strips});
 }
 
-/// dtable (W, D) += the rows of dx (N, D) whose token less `first` is one of its rows.
+/// dtable (W, D) += the rows of dx (N, D) whose token is in [first, first + W).
 template <class T>
 void add_tokens(const Context& context, Vector<const std::int32_t> tokens, std::size_t first,
                 Vector<const std::int32_t> order, Matrix<const T> dx,
                 Matrix<Accumulate<T>> dtable) {
   const std::size_t rows = dx.extent(0), width = dx.extent(1);
   const int from = static_cast<int>(first), here = static_cast<int>(dtable.extent(0));
-  // The first row of each token in `order` sums for all of its rows, one after the other.
+  // The first row of each token in `order` sums all of its rows, in order.
   for_each_strip(
       context, "tern::embedding_backward", rows, width,
       KOKKOS_LAMBDA(const std::size_t i, const int column, const int n) {

@@ -1,6 +1,6 @@
-/// Products of small tiles, the inner loops of attention. Every tile has an `own` axis (queries of
-/// the output, or keys), contiguous and Own wide, along which packs lie; the other operand is read
-/// number by number and broadcast. So nothing but a team's own tile is ever transposed.
+/// Products of small tiles, the inner loops of attention. Packs lie along a tile's `own` axis
+/// (queries, or keys), contiguous and Own wide; the other operand is read element by element and
+/// broadcast. So only a team's own tile is ever transposed.
 #pragma once
 #include "memory/views.hpp"
 #include "ops/portable/detail/pack.hpp"
@@ -9,7 +9,7 @@ namespace tern::ops::portable::attention {
 
 using Team = Kokkos::TeamPolicy<Device>::member_type;
 
-/// The broadcast operand a(m, k), anywhere, with any strides.
+/// Broadcast operand a(m, k) with any strides.
 template <class A>
 struct Operand {
   const A* data;
@@ -43,7 +43,7 @@ KOKKOS_INLINE_FUNCTION void micro_product(int inner, Operand<A> a, const A* b,
     for (int j = 0; j < Packs; ++j) store_pack(c + i * stride + j * lanes, total[i][j]);
 }
 
-/// c (rows, Own) = or += a (rows, inner) b (inner, Own), shared out over the team; b and c have
+/// c (rows, Own) = or += a (rows, inner) b (inner, Own), divided over the team; b and c have
 /// `stride`. Ends with a barrier.
 template <int Own, class A>
 KOKKOS_INLINE_FUNCTION void tile_product(const Team& team, int rows, int inner, Operand<A> a,
@@ -67,15 +67,15 @@ KOKKOS_INLINE_FUNCTION void tile_product(const Team& team, int rows, int inner, 
   team.team_barrier();
 }
 
-/// A row-major matrix anywhere.
+/// Row-major matrix with a row stride.
 template <class A>
 struct Block {
   A* data;
   std::ptrdiff_t stride;
 };
 
-/// c (rows, columns) += a (rows, inner) b (inner, columns) by one thread; columns a multiple of a
-/// pack.
+/// c (rows, columns) += a (rows, inner) b (inner, columns) by one thread; columns is a multiple of
+/// pack_lanes.
 template <class A>
 KOKKOS_INLINE_FUNCTION void add_product(int rows, int inner, int columns, Operand<A> a,
                                         Block<const A> b, Block<A> c) {

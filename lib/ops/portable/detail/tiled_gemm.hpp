@@ -1,12 +1,12 @@
-/// Matrix product for storage types that BLAS does not know: tiles are widened to Accumulate<T> in
-/// team scratch and multiplied there.
+/// Matrix product for storage types that BLAS lacks: tiles are widened to Accumulate<T> in team
+/// scratch and multiplied there.
 #pragma once
 #include "ops/context.hpp"
 #include "ops/portable/detail/loops.hpp"
 
 namespace tern::ops::portable::detail {
 
-/// One operand, read as (i, k): a row or a column index along the result, and the summed one.
+/// Operand read as (i, k): i is the result's row or column, k the summed index.
 template <class T>
 struct Operand {
   const T* data;
@@ -20,20 +20,20 @@ struct Scaling {
   const C* added;  // shaped as c
 };
 
-/// Products of equal shapes: elements from each operand to the next one's.
+/// Batch of products of equal shapes: element strides between matrices.
 struct Strides {
   int count;
   std::size_t a, b, c;
 };
 
-/// c (M, N) = a (M, K) b (N, K)^T, scaled, for each of a batch. A team makes one tile of a c; each
-/// thread a small part of it in registers.
+/// c (M, N) = a (M, K) b (N, K)^T, scaled, for each product of a batch. A team computes one tile of
+/// a c, each thread a register block of it.
 template <class T, class C>
 struct TiledGemm {
   using A = Accumulate<T>;
   // 48 KiB of a GPU's scratch hold the tiles and their sums.
   static constexpr int tile = !on_host && sizeof(A) == 8 ? 32 : 64, depth = 32;
-  static constexpr int rows = 4, cols = on_host ? 64 : 4;  // of a thread's part
+  static constexpr int rows = 4, cols = on_host ? 64 : 4;  // of a thread's register block
   static constexpr int parts = tile / rows * (tile / cols);
   using Tile = Kokkos::View<A[depth][tile + 1], Kokkos::LayoutRight, Device::scratch_memory_space,
                             Unmanaged>;
@@ -50,7 +50,7 @@ struct TiledGemm {
 
   KOKKOS_FUNCTION void load(const Team& team, const Tile& to, const Operand<T>& from, int first,
                             int extent, int k0) const {
-    // Neighbouring lanes read neighbouring numbers, whichever index is contiguous.
+    // Coalesced reads, whichever index is contiguous.
     const bool k_fast = from.stride_k == 1;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * depth), [&](const int e) {
       const int kk = k_fast ? e % depth : e / tile, i = k_fast ? e / depth : e % tile;
@@ -130,7 +130,7 @@ void tiled_gemm(const Context& context, Operand<T> a, Operand<T> b, Matrix<C> c,
                        Gemm{a, b, c.data(), m, n, static_cast<int>(k), scaling, strides});
 }
 
-/// One product, overwriting or added to c.
+/// One product, written or added to c.
 template <class T, class C>
 void tiled_gemm(const Context& context, Operand<T> a, Operand<T> b, Matrix<C> c, std::size_t k,
                 Write write) {
