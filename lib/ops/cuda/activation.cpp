@@ -25,7 +25,7 @@ struct Relu2 {
   __device__ static float derivative(float x) { return x > 0 ? 2 * x : 0.0f; }
 };
 
-// One thread, one pack of each view.
+// One thread per pack.
 template <class F>
 __global__ void activation_packs(const bf16* x, bf16* y, std::size_t packs) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
@@ -77,7 +77,7 @@ __global__ void swiglu_backward(const bf16* x, const bf16* dy, bf16* dx, std::si
   up.store(dx + start + width);
 }
 
-/// Rows stand in y and z, since either has at most 65535 blocks; false if they do not divide up.
+/// Rows are in y and z, since either has at most 65535 blocks; false if they do not factor.
 bool row_grid(std::size_t rows, std::size_t width, dim3& grid) {
   std::size_t y = rows;
   unsigned z = 1;

@@ -30,7 +30,7 @@ __device__ void update_one(const Update& a, float scale, float gradient, float& 
 
 __global__ void adamw_packs(Update a) {
   const float scale = *a.scale;
-  if (!(scale > 0)) return;  // a skipped step: 0 or NaN
+  if (!(scale > 0)) return;  // step skipped: 0 or NaN
   const std::size_t at = (std::size_t(blockIdx.x) * block_threads + threadIdx.x) * group;
   if (at + group <= a.n) {
     float4 w = *reinterpret_cast<float4*>(a.master + at), m = *reinterpret_cast<float4*>(a.m + at),

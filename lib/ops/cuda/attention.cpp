@@ -27,8 +27,8 @@ bool suit(const V&... views) {
   return (suits(views) && ...);
 }
 
-/// cuDNN serves whole sequences: in generation, where the number of keys changes from token to
-/// token, each length would need a plan of its own.
+/// cuDNN serves whole sequences: in decoding, where the number of keys changes with every token,
+/// each length would need its own plan.
 bool whole_sequences(const Pattern& pattern, const Heads<const bf16>& q,
                      const Heads<const bf16>& k) {
   const bool known = pattern.kind == Pattern::Kind::causal || pattern.kind == Pattern::Kind::full;

@@ -18,7 +18,7 @@ __global__ void add_packs(const bf16* x, bf16* y, std::size_t packs) {
   sum.store(y + at * pack_size);
 }
 
-/// Rows of the terms are `stride` packs apart: 0 repeats one row. A null term is none.
+/// Rows are `stride` packs apart: 0 repeats one row. Null data: no term.
 struct Term {
   const bf16* data;
   std::size_t stride;
@@ -36,7 +36,7 @@ __global__ void sum_packs(Term a, Term b, Term c, bf16* to, std::size_t width, s
   total.store(to + at * pack_size);
 }
 
-/// The last thread takes what is left over after whole packs.
+/// The last thread takes the remainder after whole packs.
 template <class From, class To>
 __global__ void convert_packs(const From* from, To* to, std::size_t n) {
   const std::size_t at = (std::size_t(blockIdx.x) * block_threads + threadIdx.x) * pack_size;

@@ -32,11 +32,11 @@ __global__ void embedding_rows(Gather a) {
   value.store(a.x + row * a.width + column);
 }
 
-// The rows, sorted by token, are cut into segments of equal length. A block sums the runs of equal
-// tokens of its segment. A run belongs to the segment where it begins, which adds to the table;
-// what later segments hold of it goes to their row of `carried`, and the second kernel adds those
-// in order. So no run is too long for one block, nothing is added twice at once, and the order
-// depends on the tokens alone.
+// Rows sorted by token are divided into segments of equal length. A block sums the runs of equal
+// tokens of its segment. The segment where a run begins adds to the table; later segments store
+// their part of it in their row of `carried`, and the second kernel adds those in order. So no run
+// is too long for one block, no two blocks add to a row at once, and the order depends only on the
+// tokens.
 constexpr int segment_rows = 32;
 
 struct Scatter {
@@ -46,7 +46,7 @@ struct Scatter {
   int rows, width;
 
   __device__ int token(int i) const { return tokens[order[i]]; }
-  /// Row i begins no run: its token is that of the row before.
+  /// Whether row i continues a run: its token is that of the row before.
   __device__ bool continues(int i) const { return i > 0 && token(i) == token(i - 1); }
 };
 
@@ -75,7 +75,7 @@ __global__ void embedding_segments(Scatter a) {
   }
 }
 
-/// Where a run is first carried into segment s, adds what it left in s and the segments after.
+/// For the first segment into which a run is carried: adds its parts in that and later segments.
 __global__ void embedding_carried(Scatter a) {
   const int column = (blockIdx.y * block_threads + threadIdx.x) * pack_size;
   const int begin = blockIdx.x * segment_rows;

@@ -7,7 +7,7 @@ namespace {
 
 using namespace detail;
 
-constexpr int row_warps = 4;          // rows of a block, a warp each
+constexpr int row_warps = 4;          // rows per block, one warp each
 constexpr int most_experts = 8 * 32;  // that a warp keeps in registers
 constexpr unsigned all_lanes = 0xffffffffu;
 
@@ -21,13 +21,13 @@ __device__ float warp_max(float value) {
   return value;
 }
 
-/// The row of this warp; lanes take columns lane, lane + 32, ...
+/// Row of this warp; lanes take columns lane, lane + 32, ...
 struct WarpRow {
   int lane = static_cast<int>(threadIdx.x) % warp_size;
   std::size_t row = std::size_t(blockIdx.x) * row_warps + threadIdx.x / warp_size;
 };
 
-/// A lane's share of a row of logits.
+/// One warp per row of logits, `shares` of them per lane.
 template <int shares>
 __global__ void route_rows(const bf16* logits, std::size_t rows, int experts, int k,
                            bool renormalise, float* probabilities, float* weights,
@@ -54,7 +54,8 @@ __global__ void route_rows(const bf16* logits, std::size_t rows, int experts, in
       probabilities[at.row * experts + at.lane + s * warp_size] = expf(value[s] - top) / total;
   float sum = 0;
   for (int j = 0; j < k; ++j) {
-    // NaN is above minus infinity, so that it can be chosen where nothing else is left.
+    // NaN and -infinity rank above the initial `best`, so they can be chosen if nothing else is
+    // left.
     constexpr float least = -3.402823466e38f;
     float best = minus_infinity();
     int where = experts;
@@ -86,7 +87,7 @@ __global__ void route_rows(const bf16* logits, std::size_t rows, int experts, in
 
 constexpr int sort_threads = 512;
 
-/// Sum over the block of counts, and of those of the warps before this one. Two barriers.
+/// Sum of the warps' counts over the block, and over the warps before this one. Two barriers.
 struct BlockCount {
   int all, before;
   __device__ BlockCount(int of_warp, int* shared) : all(0), before(0) {
@@ -101,8 +102,8 @@ struct BlockCount {
   }
 };
 
-/// A block takes an expert: where its rows begin is how many pairs have a lower one, and its pairs
-/// follow in their order.
+/// One block per expert: its rows begin at the number of pairs with lower experts; its pairs follow
+/// in order.
 __global__ void __launch_bounds__(sort_threads) sort_by_expert(Routing to, int pairs, int k) {
   __shared__ int shared[sort_threads / warp_size];
   const std::int32_t* of = to.experts.data();
@@ -173,7 +174,7 @@ __global__ void swiglu_rows_backward(const bf16* x, const float* weights, const 
 
 constexpr int combine_threads = 256;
 
-/// A thread, a pack of a token.
+/// One thread per pack of a token.
 __global__ void combine_packs(const bf16* values, const std::int32_t* rows, int k,
                               const bf16* added, bf16* to, std::size_t packs, int width) {
   const std::size_t at = std::size_t(blockIdx.x) * combine_threads + threadIdx.x;

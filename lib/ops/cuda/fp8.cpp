@@ -1,7 +1,6 @@
-/// Linear maps through cuBLASLt's 8-bit products. These want both operands with the summed index
-/// fastest, so the backward products take transposed copies; the kernel that rounds an operand
-/// writes the copy as stored, the transposed one or both. The largest magnitude of an operand is
-/// found before, in a pass of its own.
+/// Linear maps through cuBLASLt's fp8 products. These need both operands contiguous along the
+/// summed index, so backward takes transposed copies; the kernel that rounds an operand writes the
+/// straight copy, the transposed one or both. A separate pass first finds the largest magnitude.
 
 #include <cuda_fp8.h>
 
@@ -25,8 +24,8 @@ constexpr int chunks = tile / chunk;
 template <class Format>
 constexpr cudaDataType type_of = std::is_same_v<Format, E4M3> ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
 
-/// magnitude = the larger of it and the largest |x|, as float's bits: in the order of the numbers,
-/// NaN above all. A maximum is the same in any order.
+/// magnitude = max(magnitude, largest |x|) as float's bits, which order as the numbers do, NaN
+/// above all. A maximum does not depend on the order of atomics.
 __global__ void largest_magnitude(const uint4* x, std::size_t packs, std::uint32_t* magnitude) {
   __shared__ std::uint32_t of_block;
   if (threadIdx.x == 0) of_block = 0;
@@ -77,8 +76,8 @@ __device__ void transpose_bytes(const std::uint32_t* rows, std::uint32_t* column
 }
 
 /// straight (rows, columns) and transposed (columns, rows), each unless null: `from` under its
-/// scale. undo: its reciprocal. A block takes a tile; rows and columns are multiples of 16. In
-/// shared memory a row's chunks are permuted by the row's group of 16, so that no banks collide.
+/// scale. undo: the scale's reciprocal. A block takes a tile; rows and columns are multiples of 16.
+/// In shared memory a row's chunks are swizzled by its group of 16 rows, against bank conflicts.
 template <class Format>
 __global__ void __launch_bounds__(block_threads)
     quantise(const bf16* from, std::size_t rows, std::size_t columns,
@@ -87,7 +86,7 @@ __global__ void __launch_bounds__(block_threads)
   __shared__ uint4 staged[tile * chunks];
   const float scale = scale_for<Format>(float_of_bits(*magnitude));
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *undo = undo_scale(scale);
-  // From the end, which the pass for the magnitude has left in the cache.
+  // From the end, which the magnitude pass left in the cache.
   const std::size_t first_row = std::size_t(gridDim.y - 1 - blockIdx.y) * tile;
   const std::size_t first_column = std::size_t(blockIdx.x) * tile;
   const int across = threadIdx.x % chunks, down = threadIdx.x / chunks;
@@ -102,7 +101,7 @@ __global__ void __launch_bounds__(block_threads)
   }
   if (!transposed) return;
   __syncthreads();
-  // Each thread turns 16 rows of 4 columns: the 8 groups of rows across, the 32 words down.
+  // Each thread transposes 16 rows of 4 columns: the 8 groups of rows across, the 32 words down.
   const std::size_t row = first_row + across * chunk, first = first_column + down * 4;
   if (row >= rows || first >= columns) return;
   const auto* words = reinterpret_cast<const std::uint32_t*>(staged);

@@ -1,5 +1,5 @@
-/// The host's side of grouped products: which tiles, and their launches. Shapes of numbers that do
-/// not come in whole 16 bytes are declined.
+/// Host side of grouped products: choice of tiles, and launches. Extents that are not multiples of
+/// 16 bytes are declined.
 
 #include <limits>
 
@@ -42,7 +42,7 @@ void launch(const Context& context, const char* name, const Arguments& args, std
   detail::check_launch(name);
 }
 
-/// A product whose rows are the groups'; false where its shapes are not served.
+/// forward or backward_input; false where the shapes are not served.
 template <Kind kind>
 bool multiply_rows(const Context& context, const char* name, Vector<const std::int32_t> offsets,
                    const Gathered<bf16>& x, const Grouped<const bf16>& w, Matrix<bf16> y) {

@@ -1,5 +1,5 @@
-/// Head and cross entropy in chunks of rows: the products through cuBLASLt, and between them one
-/// kernel that turns a chunk's logits into losses and, in place, into their gradients.
+/// LM head and cross entropy in chunks of rows: products through cuBLASLt, and between them one
+/// kernel that turns a chunk's logits into losses and, in place, gradients.
 #include <math_constants.h>
 
 #include "ops/cuda/detail/kernels.hpp"
@@ -23,7 +23,7 @@ struct Rows {
   float z_loss, cap;  // cap 0: none
 };
 
-/// The largest of some numbers, and the sum of 2^(number - largest).
+/// Partial log-sum-exp in base 2: the largest number, and the sum of 2^(number - largest).
 struct LogSum {
   float largest, sum;
 
@@ -47,7 +47,7 @@ __device__ LogSum block_sum(LogSum mine) {
   return total;
 }
 
-/// By the hardware's tanh, whose error of 2^-11 is below the rounding of a bf16 logit.
+/// With the hardware's tanh, whose error of 2^-11 is below the rounding of a bf16 logit.
 __device__ float capped(float logit, float cap) {
   if (cap == 0) return logit;
   float share;
@@ -55,7 +55,7 @@ __device__ float capped(float logit, float cap) {
   return cap * share;
 }
 
-/// Capped numbers of a row in units of log 2, those beyond the vocabulary -infinity.
+/// Capped logits of a row in units of log 2; -infinity beyond the vocabulary.
 __device__ Pack load_scaled(const bf16* row, int column, const Rows& a) {
   Pack pack = Pack::load(row + column);
   for (int i = 0; i < pack_size; ++i)
@@ -84,7 +84,7 @@ __device__ void fill_zero(bf16* row, int width) {
     Pack{}.store(row + column);
 }
 
-// A block a row. The second reading comes from the L2 cache, where the first has left the row.
+// One block per row. The second read of the row hits the L2 cache.
 __global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
   bf16* row = a.logits + std::size_t(blockIdx.x) * a.width;
   const int target = a.targets[blockIdx.x];
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
     if (a.weights) fill_zero(row, a.width);
     return;
   }
-  // A target beyond the vocabulary is a mistake of the data; it must not look like a loss.
+  // A target beyond the vocabulary is a data error and must not look like a loss.
   const float correct = target < a.vocabulary ? capped(float(row[target]), a.cap) : CUDART_NAN_F;
   const LogSum total = log_sum(row, a);  // a barrier: `correct` is read before any write
   const float lse2 = total.largest + log2f(total.sum), lse = lse2 / log2_e;
@@ -119,8 +119,8 @@ Matrix<T> rows_of(const Matrix<T>& m, std::size_t first, std::size_t n) {
   return Matrix<T>(m.data() + first * m.extent(1), n, m.extent(1));
 }
 
-/// after(first, rows, logits) for all chunks, once its losses (and gradients, with weights) are
-/// made.
+/// after(first, rows, logits) for all chunks, after each one's losses (and, with weights,
+/// gradients) are computed.
 template <class After>
 void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<const bf16> x,
                     Matrix<const bf16> w, Vector<const std::int32_t> targets, const float* weights,

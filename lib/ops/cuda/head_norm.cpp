@@ -1,5 +1,4 @@
-/// RMSNorm of each head's vector: a thread has eight of its numbers, neighbouring lanes of a warp
-/// the rest.
+/// RMSNorm per head: a thread holds eight numbers of a head, neighbouring lanes of a warp the rest.
 #include "ops/cuda/detail/add_columns.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
@@ -13,7 +12,7 @@ using namespace detail;
 
 constexpr int block_threads = 256, blocks_a_multiprocessor = 8;
 
-/// The vectors of (B, T, heads, E), counted (b T + t) heads + h.
+/// Vectors of (B, T, heads, E), numbered (b T + t) heads + h.
 struct Vectors {
   bf16* data;
   std::int64_t sequence_stride, token_stride, head_stride;
@@ -26,7 +25,7 @@ struct Vectors {
   }
 };
 
-/// Sum over `lanes` neighbouring lanes, a power of two, known to all of them.
+/// Sum over `lanes` neighbouring lanes, a power of two, on all of them.
 template <int lanes>
 __device__ float lanes_sum(float value) {
   for (int offset = lanes / 2; offset > 0; offset /= 2)
@@ -68,7 +67,7 @@ __global__ void __launch_bounds__(block_threads)
   const Pack factor = Pack::load(gain + column);
   float dgain[pack_size] = {};
   const int stride = gridDim.x * groups;
-  // The number of turns is that of the whole warp.
+  // All lanes of a warp make the same number of iterations.
   for (int first = blockIdx.x * groups; first < dx.count; first += stride) {
     const int n = first + group;
     const bool inside = n < dx.count;

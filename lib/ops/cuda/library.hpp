@@ -1,4 +1,4 @@
-/// What the accelerated operations share: library handles, plans and their workspace.
+/// Library handles, plans and workspace shared by all native twins.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -8,27 +8,27 @@
 namespace tern::ops::cuda {
 
 class MatrixProduct;   // cuBLASLt: detail/matrix_product.hpp
-class NarrowProduct;   // for few rows: detail/narrow_product.hpp
+class NarrowProduct;   // skinny GEMM: detail/narrow_product.hpp
 class Fp8Product;      // cuBLASLt: detail/fp8_product.hpp
 class CudnnAttention;  // cuDNN: detail/cudnn_attention.hpp
 
-/// Made once a campaign by make_context. Everything below is used from one host thread and one
-/// stream; operations run in the order of that stream, so all of them share one workspace.
+/// Made once per campaign by make_context. Used from one host thread and one stream; operations run
+/// in the order of that stream, so all of them share one workspace.
 class Library {
  public:
   /// `attention` is 'auto' (cuDNN where it serves, else our own kernels), 'portable' or 'cudnn'.
   /// Requests the workspace from the arena. A measuring arena touches no device. Throws UserError
-  /// for 'cudnn' in a build without it and for an unknown value.
+  /// for 'cudnn' in a build without it.
   Library(Arena& arena, const char* attention);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  /// The largest scratch that any operation may use.
+  /// Largest scratch of any operation.
   static constexpr std::size_t workspace_bytes = std::size_t{256} << 20;
   /// Aligned to 256 bytes, as cuBLASLt demands; null while measuring.
   void* workspace() const;
-  /// `n` numbers at the start of the workspace: valid until the next operation is launched.
+  /// `n` floats at the start of the workspace, valid until the next operation is launched.
   float* scratch(std::size_t n) const;
 
   MatrixProduct& products();
@@ -44,7 +44,7 @@ class Library {
  private:
   Vector<char> workspace_;
   bool use_cudnn_ = false, cudnn_required_ = false, own_attention_ = true;
-  std::unique_ptr<MatrixProduct> products_;  // made at the first use, as the others
+  std::unique_ptr<MatrixProduct> products_;  // made at first use, like the others
   std::unique_ptr<NarrowProduct> narrow_products_;
   std::unique_ptr<Fp8Product> fp8_products_;
   std::unique_ptr<CudnnAttention> attention_;

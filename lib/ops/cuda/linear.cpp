@@ -1,6 +1,5 @@
-/// linear through cuBLASLt, for few rows by a kernel of our own. The residual (Write::add) is the
-/// product's own beta = 1, the bias its epilogue, weight gradients are summed in float where they
-/// lie.
+/// Linear maps through cuBLASLt, skinny GEMM through our own kernel. The residual (Write::add) is
+/// beta = 1, the bias an epilogue; weight gradients accumulate in float in place.
 #include "ops/linear.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"

@@ -22,7 +22,7 @@ struct Forward {
   float eps;
 };
 
-/// `threads` threads a row, which keep up to `packs` packs each.
+/// `threads` threads per row, with up to `packs` packs each.
 template <int threads, int packs>
 constexpr int rows_a_block = threads < least_block ? least_block / threads : 1;
 
@@ -82,7 +82,7 @@ struct Backward {
   int rows, width;
 };
 
-/// Adds the block's sums over its groups of threads to one row of `partial`.
+/// Writes the block's sums over its groups of threads to one row of `partial`.
 template <int threads, int packs>
 __device__ void write_partial(const float (&sum)[packs][pack_size], float* shared, float* partial,
                               int width) {
@@ -102,7 +102,7 @@ __device__ void write_partial(const float (&sum)[packs][pack_size], float* share
   }
 }
 
-/// A row's numbers as they lie in memory: half the registers of a Pack.
+/// A pack as stored: half the registers of a Pack.
 struct RawPack {
   uint4 words;
   __device__ static RawPack load(const bf16* from) {
@@ -112,7 +112,7 @@ struct RawPack {
 };
 
 // With n = (x - mean) rstd and g = dy * gain: dx = rstd (g - n avg(g n) - avg(g)), the last term
-// for LayerNorm only. All loads of a row are under way before the first sum.
+// for LayerNorm only. All loads of a row are issued before the first sum.
 template <Norm norm, int threads, int packs>
 __global__ void __launch_bounds__(threads* rows_a_block<threads, packs>)
     norm_rows_backward(Backward a) {

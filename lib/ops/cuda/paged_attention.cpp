@@ -1,4 +1,4 @@
-/// The host's side of attention over pages: what the kernels serve, and their launches.
+/// Host side of paged attention: shapes served, and launches.
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/paged_attention_decode.hpp"
 #include "ops/cuda/detail/paged_attention_prefill.hpp"

@@ -1,5 +1,5 @@
-/// Norm and rotation of q and k and the way of k and v into their pages, in one kernel: a thread
-/// has eight pairs of a head, neighbouring lanes of a warp the rest.
+/// Norm and rotation of q and k, and storage of k and v in their pages, in one kernel: a thread
+/// holds eight pairs of a head, neighbouring lanes of a warp the rest.
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/paged_cache.hpp"
 
@@ -41,7 +41,7 @@ __device__ void scale(Pack& x, float factor, const bf16* gain) {
   for (int j = 0; j < pack_size; ++j) x.value[j] *= factor * by.value[j];
 }
 
-/// 1 / the root mean square of a head, whose numbers `lanes` neighbouring lanes have, a power of 2.
+/// 1 / RMS of a head held by `lanes` neighbouring lanes, a power of 2.
 __device__ float reciprocal_norm(const Pack& low, const Pack& high, int lanes, float eps) {
   float squares = 0;
   for (int j = 0; j < pack_size; ++j)
@@ -51,8 +51,7 @@ __device__ float reciprocal_norm(const Pack& low, const Pack& high, int lanes, f
   return rsqrtf(squares / (2 * lanes * pack_size) + eps);
 }
 
-// blockIdx.y: the row. Units of the row: half a head's packs for each head of q and k, then the
-// same number for each of v.
+// blockIdx.y: the row. Units of a row: half a head's packs, for each head of q, k and v.
 __global__ void paged_store_rows(Store a) {
   const int half = a.size / 2, units = half / pack_size;
   const int at = blockIdx.x * block_threads + threadIdx.x;

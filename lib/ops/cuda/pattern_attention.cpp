@@ -1,4 +1,4 @@
-/// The host's side of pattern attention: views, sizes, launches.
+/// Host side of pattern attention: views, sizes, launches.
 #include "ops/cuda/detail/pattern_attention.hpp"
 
 #include <limits>
@@ -39,7 +39,7 @@ void with_head_size(std::size_t size, const Body& body) {
     body(std::integral_constant<int, 128>());
 }
 
-/// One block for each tile of `length` positions, each head and each sequence.
+/// One block per tile of `length` positions, head and sequence.
 template <class Arguments>
 void launch(const Context& context, const char* name, Pass pass, int head_size,
             void (*kernel)(Arguments), int length, int heads, const Arguments& arguments) {

@@ -18,7 +18,7 @@ struct Rotation {
   const std::int32_t* positions;  // (B*T), or null: first + token
 };
 
-// blockIdx.y: the token, blockIdx.z: the sequence; a thread turns eight pairs of one head.
+// blockIdx.y: the token, blockIdx.z: the sequence; a thread rotates eight pairs of one head.
 __global__ void rotary_pairs(Rotation a) {
   const int packs = a.half / pack_size;
   const int at = blockIdx.x * block_threads + threadIdx.x;

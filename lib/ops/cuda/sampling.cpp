@@ -1,8 +1,7 @@
-/// Sampling of the next token, one block a row: the portable sampling's rules, with what bf16
-/// logits allow. They have 16 bits, so the k-th largest and the one that fills the nucleus are
-/// found in four passes of four bits, in bins that each thread has for itself: no atomics. Weights
-/// are integers with 40 bits after the point, made from a float exponential; their sums depend on
-/// no order.
+/// Sampling of the next token, one block per row, with the rules of the portable sampling. bf16
+/// logits have 16 bits, so the k-th largest and the one that fills the nucleus are found in four
+/// passes of four bits, in bins private to each thread: no atomics. Weights are fixed-point
+/// integers with 40 fractional bits from a float exponential; their sums do not depend on order.
 #include "ops/sampling.hpp"
 #include "base/random.hpp"
 #include "ops/cuda/detail/kernels.hpp"
@@ -18,7 +17,7 @@ constexpr int block_threads = 1024, block_warps = block_threads / warp_size;
 constexpr int digit_bits = 4, bins = 1 << digit_bits, segments = 256;
 constexpr unsigned whole_warp = 0xffffffffu;
 
-/// An integer that orders as the logit does; -0 is 0, NaN is -infinity.
+/// Integer that orders as the logit does; -0 is 0, NaN is -infinity.
 __device__ unsigned key_of(unsigned bits) {
   if ((bits & 0x7fffu) > 0x7f80u) bits = 0xff80u;
   if (bits == 0x8000u) bits = 0;
@@ -40,7 +39,7 @@ struct Rows {
   std::int32_t* token;
 };
 
-/// The tokens that take part: those above `last`, and the first `ties` of those equal to it.
+/// Candidate tokens: those above `last`, and the first `ties` of those equal to it.
 struct Kept {
   unsigned last;
   Weight ties;
@@ -53,7 +52,7 @@ struct Row {
 
   __device__ Weight weight(unsigned key) const {
     const float logit = value_of(key);
-    if (logit == largest) return Weight{1} << 40;  // also infinity, less itself no number
+    if (logit == largest) return Weight{1} << 40;  // also infinity, where the difference is NaN
     return static_cast<Weight>(exp2f((logit - largest) * factor) * 0x1p40f + 0.5f);
   }
   /// f(key, token) for this thread's tokens.
@@ -76,7 +75,7 @@ __device__ Weight block_reduce(Weight value, const Join& join) {
   const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
   for (int offset = warp_size / 2; offset > 0; offset /= 2)
     value = join(value, __shfl_xor_sync(whole_warp, value, offset));
-  __syncthreads();  // `shared` may still be read for the one before
+  __syncthreads();  // `shared` may still be read for the previous call
   if (lane == 0) shared[warp] = value;
   __syncthreads();
   value = shared[lane];
@@ -88,7 +87,7 @@ __device__ Weight block_sum(Weight value) {
   return block_reduce(value, [](Weight a, Weight b) { return a + b; });
 }
 
-/// The shortest beginning of the order whose weights reach target. own: (bins, threads).
+/// Shortest prefix of the order whose weights reach target. own: (bins, threads).
 template <class F>
 __device__ Kept select(const Row& row, Weight target, const F& weight, Weight* own) {
   __shared__ Weight sums[bins];
@@ -110,7 +109,7 @@ __device__ Kept select(const Row& row, Weight target, const F& weight, Weight* o
       if (lane == 0) sums[warp] = sum;
     }
     __syncthreads();
-    int digit = bins - 1;  // found by every thread alike
+    int digit = bins - 1;  // the same in every thread
     for (; digit > 0 && above + sums[digit] < target; --digit) above += sums[digit];
     last |= static_cast<unsigned>(digit) << shift;
   }
@@ -136,7 +135,7 @@ __device__ Kept kept(const Row& row, const Sampling& options, Weight* own) {
       row, target, [&](unsigned key) { return row.weight(key); }, own);
 }
 
-/// What segments of the vocabulary weigh, each by a warp; above and equal as in Kept.
+/// Weights of the vocabulary's segments, one warp each: tokens above Kept::last, and equal to it.
 struct Segments {
   Weight above[segments];
   unsigned equal[segments];
@@ -187,7 +186,7 @@ struct Draw {
       if (lane == 0) all.above[s] = above, all.equal[s] = static_cast<unsigned>(equal);
     }
   }
-  /// The first token up to which the kept weights exceed `uniform` times their total. One warp.
+  /// First token at which the cumulative kept weight exceeds `uniform` times the total. One warp.
   __device__ int walk(const Segments& all, double uniform) const {
     Weight above = 0, equal = 0;
     for (int s = 0; s < segments; ++s) above += all.above[s], equal += all.equal[s];
@@ -216,7 +215,7 @@ __global__ void __launch_bounds__(block_threads) sample_row_draws(const Rows arg
   __shared__ Segments all;
   const int b = blockIdx.x;
   Row row{args.logits + b * args.columns, args.vocabulary, args.factor, 0};
-  Weight top = 0;  // key, then the lowest index of equals
+  Weight top = 0;  // key, then the lowest index on ties
   row.each([&](unsigned key, int token) {
     top = max(top, Weight{key} << 32 | (0xffffffffu - static_cast<unsigned>(token)));
   });

@@ -1,4 +1,4 @@
-/// The second half of a sum over rows: the blocks' partial sums, in a fixed order.
+/// Second step of a sum over rows: adds the blocks' partial sums, in a fixed order.
 #pragma once
 #include "ops/cuda/detail/kernels.hpp"
 

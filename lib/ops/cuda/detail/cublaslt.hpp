@@ -1,4 +1,4 @@
-/// cuBLASLt's calls, checked.
+/// Checked cuBLASLt calls.
 #pragma once
 #include <cublasLt.h>
 

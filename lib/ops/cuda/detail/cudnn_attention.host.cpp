@@ -124,7 +124,7 @@ Plan build(cudnnHandle_t handle, std::unique_ptr<fe::graph::Graph> graph) {
   return plan;
 }
 
-/// The tensor from sequence `first` on.
+/// Address of sequence `first`.
 void* from(const HeadTensor& t, std::int64_t first) {
   constexpr std::int64_t element = 2;
   return static_cast<char*>(const_cast<void*>(t.data)) + first * t.batch * element;

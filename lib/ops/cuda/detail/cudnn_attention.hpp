@@ -1,6 +1,6 @@
 /// Attention through cuDNN's graph interface (SDPA with a flash-attention kernel underneath). The
-/// sources behind this header are host C++ (the frontend's headers need no CUDA compiler), so
-/// nothing of Kokkos stands here.
+/// sources behind this header are host C++ (the frontend's headers need no CUDA compiler), so it
+/// includes nothing of Kokkos.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace tern::ops::cuda {
 
-/// A bf16 tensor (B, heads, T, E) with any strides, in elements, but a unit one in E.
+/// bf16 tensor (B, heads, T, E) with any strides, in elements, but unit stride in E.
 struct HeadTensor {
   const void* data;
   std::int64_t batch, head, token;  // strides
 };
 
-/// What a plan is made for. Sequences of queries and keys are equally long.
+/// Shape that a plan is made for. Queries and keys have equal length.
 struct AttentionShape {
   std::int64_t batch, heads, kv_heads, tokens, head_size;
   bool causal;
@@ -23,7 +23,7 @@ struct AttentionShape {
 
 class CudnnAttention {
  public:
-  /// Whether this program has cuDNN's frontend in it.
+  /// Whether this program is built with cuDNN's frontend.
   static bool built();
   /// Throws InternalError if cuDNN's library does not start.
   CudnnAttention();
@@ -43,8 +43,8 @@ class CudnnAttention {
     const float* lse;
   };
   /// False if cuDNN refuses the shape, with its reason in refusal(); then nothing was done. A batch
-  /// whose plan needs more workspace than there is goes through in parts. A plan is made at the
-  /// first use of a shape (some 0.1 s).
+  /// whose plan needs more workspace than there is runs in parts. A plan is made at the first use
+  /// of a shape (about 0.1 s).
   bool forward(const Work&, const AttentionShape&, const Forward&);
   /// Deterministic: no atomic sums.
   bool backward(const Work&, const AttentionShape&, const Backward&);

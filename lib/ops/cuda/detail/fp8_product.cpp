@@ -11,7 +11,7 @@ constexpr std::uint32_t least_alignment = 16;
 using detail::check;
 using detail::set;
 
-/// A row-major matrix, which cuBLASLt sees as its transpose.
+/// Layout of a row-major matrix, which cuBLASLt sees as its transpose.
 cublasLtMatrixLayout_t layout(cudaDataType type, std::size_t rows, std::size_t columns) {
   cublasLtMatrixLayout_t made = nullptr;
   check(cublasLtMatrixLayoutCreate(&made, type, columns, rows, static_cast<std::int64_t>(columns)),
@@ -51,7 +51,7 @@ void Fp8Product::multiply(const Work& work, const Fp8Operand& a, const Fp8Operan
   run(work, a, b, sums, c, CUDA_R_32F, beta, nullptr);
 }
 
-// In cuBLASLt's columns: c^T = (b^T)^T a^T, so b comes first and is transposed.
+// Column-major, as cuBLASLt sees it: c^T = (b^T)^T a^T, so b comes first and is transposed.
 Fp8Product::Plan Fp8Product::make_plan(const Key& key, std::size_t workspace_bytes) {
   Plan plan;
   check(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),

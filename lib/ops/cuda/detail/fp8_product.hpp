@@ -1,4 +1,4 @@
-/// Products of 8-bit matrices through cuBLASLt: float sums, bf16 or float results.
+/// fp8 matrix products through cuBLASLt: float sums, bf16 or float results.
 #pragma once
 #include <cublasLt.h>
 
@@ -8,8 +8,7 @@
 
 namespace tern::ops::cuda {
 
-/// A row-major matrix of E4M3 or E5M2 numbers (CUDA_R_8F_*), each to be multiplied by the device
-/// scalar `undo`.
+/// Row-major matrix of E4M3 or E5M2 numbers (CUDA_R_8F_*), scaled by the device scalar `undo`.
 struct Fp8Operand {
   const std::uint8_t* data;
   std::size_t rows, columns;
@@ -32,13 +31,13 @@ class Fp8Product {
     void* workspace;
     std::size_t workspace_bytes;
   };
-  /// Sums within the tensor cores alone (about 14 bits on Hopper: DeepSeek-V3, section 3.3.2), or
-  /// now and then promoted to float.
+  /// Sums only within the tensor cores (about 14 bits on Hopper: DeepSeek-V3, section 3.3.2), or
+  /// periodically promoted to float.
   enum class Sums { fast, promoted };
 
-  /// c (a.rows, b.rows) = a b^T + beta c + bias (b.rows, or null): the layout of which alone Hopper
-  /// has 8-bit products. All sizes are multiples of 16, all pointers, to scales too, of 16 bytes.
-  /// The algorithm is the first of cuBLASLt's heuristics, as in MatrixProduct.
+  /// c (a.rows, b.rows) = a b^T + beta c + bias (b.rows, or null), the only layout of Hopper's fp8
+  /// products. All sizes are multiples of 16; all pointers, scales included, of 16 bytes. The
+  /// algorithm is the first of cuBLASLt's heuristics, as in MatrixProduct.
   void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, bf16* c, float beta,
                 const bf16* bias = nullptr);
   void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, float* c, float beta);

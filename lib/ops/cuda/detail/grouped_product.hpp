@@ -1,8 +1,8 @@
 /// Grouped products on tensor cores: the kernel.
 ///
-/// A block makes one tile of one group's result. Both operands pass by in steps of 64 of the summed
-/// index, several of them on their way into shared memory. Where the groups share the result's
-/// rows, there are as many blocks as tiles there can be, and each finds its group by the offsets.
+/// A block computes one tile of one group's result. Both operands stream through shared memory in
+/// steps of 64 of the summed index, several in flight. Where groups divide the result's rows, there
+/// are as many blocks as there can be tiles, and each finds its group from the offsets.
 #pragma once
 #include "ops/cuda/detail/grouped_product_tiles.hpp"
 #include "ops/cuda/detail/tensor_core.hpp"
@@ -22,17 +22,16 @@ struct Arguments {
   const std::int32_t* offsets;  // (groups + 1)
   int groups;
   Stored a, b;
-  std::int64_t group_b, group_c;  // elements from one group's matrix to the next one's
+  std::int64_t group_b, group_c;  // element strides between the groups' matrices
   void* c;                        // bf16, or float for the gradient of weights
   int m, n, k;                    // of a group's product; m or k is its number of rows
 };
 
-/// How an operand's tile lies in shared memory, and in which order its numbers are stored: along
-/// the summed index, or along the result's.
+/// Order of an operand's numbers, in memory and in its tile: along the summed index, or along the
+/// result's.
 enum class Order { along_depth, along_result };
 
-/// One operand's tile of Extent x depth. Its 16-byte pieces are exchanged within a row such that
-/// one piece of eight neighbouring rows never meets a bank twice.
+/// One operand's tile of Extent x depth, swizzled by piece_offset().
 template <Order order, int Extent>
 struct OperandTile {
   static constexpr int rows = order == Order::along_depth ? Extent : depth;
@@ -42,8 +41,8 @@ struct OperandTile {
   __device__ static std::uint32_t address(std::uint32_t tile, int row, int piece) {
     return tile + piece_offset(row, piece, pieces);
   }
-  /// Starts the copy; row_at(row): where the row's part of the tile begins, or null for zeros;
-  /// `width` numbers of it exist.
+  /// Starts the copy. row_at(row): start of the row's part of the tile, null for zeros; `width`:
+  /// its valid numbers.
   template <class RowAt>
   __device__ static void copy(std::uint32_t tile, const bf16* anywhere, int width,
                               const RowAt& row_at) {
@@ -74,13 +73,14 @@ struct OperandTile {
   }
 };
 
-/// Where a block's tile stands.
+/// Position of a block's tile.
 struct Place {
   int group = -1, first = 0, rows = 0;  // the group's rows: [first, first + rows)
   int i0 = 0;                           // the tile's first row of the group's result
 };
 
-/// The `number`-th tile of `height` rows of all groups. Every warp looks at 32 groups at a time.
+/// Finds tile `number` among the tiles of `height` rows of all groups. Every warp scans 32 groups
+/// at a time.
 __device__ inline Place find_tile(const std::int32_t* offsets, int groups, int height, int number) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   Place place;
@@ -89,7 +89,7 @@ __device__ inline Place find_tile(const std::int32_t* offsets, int groups, int h
     const int first = group < groups ? offsets[group] : 0;
     const int rows = group < groups ? offsets[group + 1] - first : 0;
     const int tiles = (rows + height - 1) / height;
-    int end = tiles;  // tiles up to and with this group
+    int end = tiles;  // tiles up to and including this group
     for (int step = 1; step < 32; step *= 2) {
       const int before = __shfl_up_sync(0xffffffffu, end, step);
       if (lane >= step) end += before;
@@ -200,7 +200,7 @@ struct Block {
     }
     for (int s = 0; s < steps; ++s) {
       wait_for_copies_but<T::stages - 2>();
-      __syncthreads();  // this step has come, and nobody reads the one before any more
+      __syncthreads();  // this step has arrived, and the one before is free
       if (s + T::stages - 1 < steps) copy(s + T::stages - 1);
       end_copies();
       multiply_step(s);
@@ -211,10 +211,10 @@ struct Block {
       write_results();
   }
 
-  /// Through shared memory, so that rows are written in 16 bytes a thread.
+  /// Through shared memory, so that each thread writes 16 bytes at once.
   __device__ void write_results() const {
     constexpr int pieces = T::columns / piece_size;
-    __syncthreads();  // nobody reads the last step any more
+    __syncthreads();  // the last step is free
 #pragma unroll
     for (int i = 0; i < down; ++i)
 #pragma unroll
@@ -259,8 +259,8 @@ struct Block {
   }
 };
 
-/// blockIdx.x: tiles along the columns; y: tiles along the rows, of all groups together, or of one,
-/// which is then z.
+/// blockIdx.x: tiles along the columns; y: tiles along the rows, of all groups, or of group z for
+/// backward_weight.
 template <Kind kind, class T>
 __global__ void __launch_bounds__(threads, T::resident) product(const Arguments args) {
   extern __shared__ __align__(128) char shared[];

@@ -1,9 +1,8 @@
-/// Instructions of sm_90a (PTX ISA: "mbarrier", "cp.async.bulk.tensor", "wgmma", "mapa",
-/// "griddepcontrol"): tiles that the copy engine brings to shared memory, products of four warps
-/// out of it, sums over the blocks of a cluster.
+/// Instructions of sm_90a (PTX ISA: "mbarrier", "cp.async.bulk.tensor", "wgmma", "mapa"): TMA
+/// copies of tiles to shared memory, warpgroup products from there, reads across a cluster.
 ///
-/// Tiles are rows of 64 bf16 numbers, 128 bytes each, swizzled as the copy engine and wgmma agree
-/// on; a tile begins at a multiple of 1024 bytes.
+/// Tiles are rows of 64 bf16 numbers, 128 bytes each, with the 128-byte swizzle of TMA and wgmma; a
+/// tile begins at a multiple of 1024 bytes.
 #pragma once
 #include <cuda.h>
 
@@ -11,7 +10,7 @@
 
 namespace tern::ops::cuda::hopper {
 
-constexpr int tile_width = 64;             // numbers of a tile's row
+constexpr int tile_width = 64;             // numbers per row of a tile
 constexpr int row_bytes = 2 * tile_width;  // of a tile
 constexpr int product_rows = 64;           // of either operand of multiply()
 constexpr int operand_bytes = product_rows * row_bytes;
@@ -22,7 +21,7 @@ __device__ inline void init_barrier(std::uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(arrivals)
                : "memory");
 }
-/// After the last init_barrier, before the barriers are used by anyone.
+/// After the last init_barrier, before any use of the barriers.
 __device__ inline void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async;\n" ::: "memory");
 }
@@ -34,7 +33,7 @@ __device__ inline void arrive_expecting(std::uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
-/// Until the phase of this parity is over: 0 for the first one, then 1, 0, ...
+/// Waits for the end of the phase of this parity: 0 for the first one, then 1, 0, ...
 __device__ inline void await(std::uint32_t barrier, int parity) {
   asm volatile(
       "{\n.reg .pred over;\n"
@@ -46,11 +45,11 @@ __device__ inline void await(std::uint32_t barrier, int parity) {
 
 // ---- copies ----
 
-/// How long the L2 cache should keep what is copied.
+/// L2 cache hint of a copy.
 enum class Keep : std::uint64_t { little = 0x12F0000000000000, long_ = 0x14F0000000000000 };
 
-/// By one thread: the tile at (row, column) of the matrix, zeros beyond its edges; counted by
-/// `barrier`.
+/// From one thread: copies the tile at (row, column) of the matrix, zeros beyond its edges;
+/// `barrier` counts the bytes.
 __device__ inline void copy_tile(std::uint32_t to, const CUtensorMap& matrix, int row, int column,
                                  std::uint32_t barrier, Keep keep) {
   asm volatile(
@@ -68,9 +67,9 @@ __device__ inline std::uint64_t operand(std::uint32_t address) {
   return (address & 0x3FFFF) >> 4 | std::uint64_t{1} << 16 | eight_rows << 32 | swizzle_128 << 62;
 }
 
-/// 64 x 64. Thread t of the four warps has, with g = t % 32 / 4 and p = t % 4, of the rows
-/// 16 (t / 32) + g and 8 below it the columns 8 q + 2 p and 8 q + 2 p + 1: numbers 4 q, 4 q + 1 and
-/// 4 q + 2, 4 q + 3.
+/// 64 x 64 result of four warps. With g = t % 32 / 4 and p = t % 4, thread t holds columns
+/// 8 q + 2 p and 8 q + 2 p + 1 of row 16 (t / 32) + g as numbers 4 q, 4 q + 1, and of the row 8
+/// below it as 4 q + 2, 4 q + 3.
 using Square = float[32];
 
 /// c += a b^T over 16 numbers of each row. Between begin_products() and end_products().
@@ -90,19 +89,19 @@ __device__ inline void multiply(Square& c, std::uint64_t a, std::uint64_t b) {
 __device__ inline void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
 }
-/// Waits for them.
+/// Waits for the products.
 __device__ inline void end_products() {
   asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n" ::: "memory");
 }
 
 // ---- clusters ----
 
-/// All threads of all blocks of the cluster; what was written before is seen after.
+/// Barrier of all threads of the cluster; writes before it are visible after it.
 __device__ inline void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n" ::
                    : "memory");
 }
-/// From the same address in shared memory of the cluster's block `rank`.
+/// Loads from the same address in the shared memory of the cluster's block `rank`.
 __device__ inline float4 load_from(int rank, std::uint32_t address) {
   std::uint32_t there;
   float4 value;

@@ -1,4 +1,4 @@
-/// What the kernels of this folder share: 16-byte packs of bf16, sums over warps and blocks,
+/// Shared by the kernels of this folder: 16-byte packs of bf16, sums over warps and blocks,
 /// launches.
 #pragma once
 #include <cuda_bf16.h>
@@ -56,13 +56,13 @@ __device__ inline float warp_sum(float value) {
   return value;
 }
 
-/// Sum over a group of `threads` neighbouring threads, known to all: a warp, or else the whole
-/// block (then `shared` has a float for each warp, and the call is a barrier).
+/// Sum over a group of `threads` neighbouring threads, on all of them: a warp, or else the whole
+/// block (then `shared` has one float per warp, and the call is a barrier).
 template <int threads>
 __device__ float group_sum(float value, float* shared) {
   value = warp_sum(value);
   if constexpr (threads > warp_size) {
-    __syncthreads();  // `shared` may still be read for the sum before
+    __syncthreads();  // `shared` may still be read for the previous sum
     if (threadIdx.x % warp_size == 0) shared[threadIdx.x / warp_size] = value;
     __syncthreads();
     value = 0;
@@ -78,29 +78,29 @@ inline void check_launch(const char* kernel) {
   TERN_REQUIRE(error == cudaSuccess, "{}: {}", kernel, cudaGetErrorString(error));
 }
 
-// Programmatic dependent launch (CUDA programming guide): a kernel that launch_early() starts may
-// begin while the one ahead of it still runs, and reads nothing of others before await_previous().
-// In kernels started otherwise both calls do nothing.
+// Programmatic dependent launch (CUDA programming guide): a kernel started with launch_early() may
+// begin while its predecessor still runs, and reads no other kernel's results before
+// await_previous(). In kernels started otherwise both calls do nothing.
 __device__ inline void await_previous() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n" ::: "memory");
 #endif
 }
-/// From here on the next kernel may begin.
+/// The next kernel may begin from here on.
 __device__ inline void release_next() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
 #endif
 }
 
-/// Of the current device.
+/// Attribute of the current device.
 inline int device_attribute(cudaDeviceAttr attribute) {
   int device = 0, value = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&value, attribute, device);
   return value;
 }
-/// Major number of the current device's; asked once.
+/// Major compute capability of the current device; queried once.
 inline int compute_capability() {
   static const int major = device_attribute(cudaDevAttrComputeCapabilityMajor);
   return major;
@@ -148,7 +148,7 @@ bool all_aligned(const P*... pointers) {
   return (aligned_16(pointers) && ...);
 }
 
-/// Multiprocessors of the current device; asked once.
+/// Multiprocessors of the current device; queried once.
 inline int multiprocessors() {
   static const int count = device_attribute(cudaDevAttrMultiProcessorCount);
   return count;

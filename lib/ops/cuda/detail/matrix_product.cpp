@@ -26,7 +26,7 @@ void set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribut
         "cublasLtMatrixLayoutSetAttribute");
 }
 
-/// The largest power of two up to 256 that divides all of the addresses and distances.
+/// Largest power of two up to 256 that divides all addresses and strides.
 int common_alignment(std::initializer_list<const void*> pointers,
                      std::initializer_list<std::size_t> distances) {
   std::uintptr_t bits = 256;
@@ -125,7 +125,7 @@ bool MatrixProduct::run(const Work& work, const Task& task) {
   const std::size_t inner = a.transposed ? a.rows : a.columns;
   TERN_REQUIRE(inner == (b.transposed ? b.columns : b.rows), "{} against {}", inner,
                b.transposed ? b.columns : b.rows);
-  const std::size_t apart = count > 1 ? sizeof(bf16) : 0;  // one matrix has no next
+  const std::size_t apart = count > 1 ? sizeof(bf16) : 0;  // a single matrix has no stride
   const Key key{
       columns,
       rows,

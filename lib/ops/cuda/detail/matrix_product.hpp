@@ -8,7 +8,7 @@
 
 namespace tern::ops::cuda {
 
-/// A row-major operand, transposed before it is multiplied if `transposed`.
+/// Row-major operand, multiplied as its transpose if `transposed`.
 struct Operand {
   const bf16* data;
   std::size_t rows, columns;  // as stored
@@ -27,16 +27,16 @@ class MatrixProduct {
     void* workspace;
     std::size_t workspace_bytes;
   };
-  /// c (row-major, rows of op(a) x columns of op(b)) = op(a) op(b) + beta c + bias (a number for
-  /// each column of c, or null). False if cuBLASLt has no algorithm; then nothing was done. The
-  /// algorithm is the first of cuBLASLt's heuristics: a function of the shape alone, so results
-  /// repeat.
+  /// c (row-major, rows of op(a) x columns of op(b)) = op(a) op(b) + beta c + bias (one number per
+  /// column of c, or null). False if cuBLASLt has no algorithm; then nothing was done. The
+  /// algorithm is the first of cuBLASLt's heuristics: a function of shape and alignment only, so
+  /// results repeat.
   bool multiply(const Work&, const Operand& a, const Operand& b, bf16* c, float beta,
                 const bf16* bias = nullptr);
   bool multiply(const Work&, const Operand& a, const Operand& b, float* c, float beta);
 
-  /// Products of equal shapes, their operands one behind another: c = alpha op(a) op(b) + beta
-  /// added for each, `added` shaped as c and not read if beta is 0. On the same terms.
+  /// Batch of equal shapes with contiguous operands: c = alpha op(a) op(b) + beta added for each,
+  /// `added` shaped as c and not read if beta is 0. Otherwise as above.
   struct Batch {
     std::size_t count;
     float alpha, beta;
@@ -44,8 +44,8 @@ class MatrixProduct {
   };
   bool multiply(const Work&, const Batch&, const Operand& a, const Operand& b, bf16* c);
 
-  /// Takes the algorithm of this rank in the heuristics' order from now on (modulo their number)
-  /// and forgets all plans. For measurements.
+  /// From now on takes the algorithm of this rank in the heuristics' order (modulo their number);
+  /// drops all plans. For measurements.
   void take_candidate(int rank);
 
  private:

@@ -12,10 +12,10 @@ namespace {
 
 using namespace narrow;
 
-constexpr int most_parts = 8;  // the largest cluster that every device takes
+constexpr int most_parts = 8;  // largest cluster that every device supports
 
-/// For products of more and more columns: blocks that have a multiprocessor for themselves, broader
-/// ones, then two that share a multiprocessor.
+/// For increasing numbers of columns: one block per multiprocessor, one broader block, two blocks
+/// per multiprocessor.
 template <int squares>
 using Deep = Shape<squares, 2, squares == 1 ? 8 : 6, 1>;
 template <int squares>
@@ -50,7 +50,7 @@ bool served_device() {
 #endif
 }
 
-/// Clusters of 1 to most_parts blocks that the device holds at once.
+/// Clusters of 1 to most_parts blocks that are resident on the device at once.
 template <class S>
 const std::array<int, most_parts>& resident_clusters() {
   static const auto counts = [] {
@@ -68,7 +68,7 @@ const std::array<int, most_parts>& resident_clusters() {
   return counts;
 }
 
-/// The most parts for which all of `tiles` clusters are in work at once; 0: not even one.
+/// Most parts for which all `tiles` clusters are resident at once; 0: none.
 template <class S>
 int parts_for(int tiles, int steps) {
   const auto& resident = resident_clusters<S>();

@@ -1,4 +1,4 @@
-/// Products with weights for the few rows of a decoding pass, on sm_90a: narrow_product_kernel.hpp.
+/// Skinny GEMM with weights, as in decoding, on sm_90a: narrow_product_kernel.hpp.
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -13,9 +13,9 @@ class NarrowProduct {
  public:
   static constexpr std::size_t most_rows = 128;
 
-  /// y (N, O) = x (N, I) w (O, I)^T in float, rounded once; with `added`, + y. `early`: w is not
-  /// written by what runs on the stream, so it may be read before that has ended. False if the
-  /// shape, the addresses or the device are not served; then nothing was done.
+  /// y (N, O) = x (N, I) w (O, I)^T in float, rounded once; with `added`, + y. `early`: no work in
+  /// flight on the stream writes w, so it may be read before that work ends. False if the shape,
+  /// the addresses or the device are not served; then nothing was done.
   bool multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<const bf16> w, Matrix<bf16> y,
                 bool added, bool early);
 

@@ -1,9 +1,9 @@
-/// y (N, O) = x (N, I) w (O, I)^T for few rows, where the time goes into reading w: the kernel.
+/// Skinny GEMM kernel: y (N, O) = x (N, I) w (O, I)^T for few rows, bound by reading w.
 ///
-/// A cluster of blocks makes 128 or 192 columns of y; each block sums its part of I, then the parts
-/// are added up in their order through the cluster's shared memory, so a row's bits depend on w and
-/// its own x alone. One warp keeps as many steps of w as fit on their way to shared memory, the
-/// first of them before the kernels ahead have ended; the other warps multiply.
+/// A cluster computes 128 or 192 columns of y; each block sums its part of I, then the parts are
+/// added in order through the cluster's shared memory, so a row's bits depend only on w and its own
+/// x. One warp keeps as many steps of w in flight to shared memory as fit, the first of them before
+/// earlier kernels have ended; the other warps multiply.
 #pragma once
 #include "ops/cuda/detail/hopper.hpp"
 #include "ops/cuda/detail/kernels.hpp"
@@ -13,8 +13,8 @@ namespace tern::ops::cuda::narrow {
 
 constexpr int group_threads = 128;
 
-/// `squares` x 64 rows at most; warpgroups, each with 64 columns; steps of 64 numbers held in
-/// shared memory; blocks that a multiprocessor holds.
+/// At most Squares x 64 rows; Groups warpgroups of 64 columns each; Stages steps of 64 numbers in
+/// shared memory; Resident blocks per multiprocessor.
 template <int Squares, int Groups, int Stages, int Resident>
 struct Shape {
   static constexpr int squares = Squares, groups = Groups, stages = Stages, resident = Resident;
@@ -23,7 +23,7 @@ struct Shape {
   static constexpr int rows = squares * hopper::product_rows;
   static constexpr int w_bytes = columns * hopper::row_bytes;
   static constexpr int stage_bytes = w_bytes + rows * hopper::row_bytes;
-  static constexpr int pitch = columns + 4;  // floats of a row of sums: no bank is met twice
+  static constexpr int pitch = columns + 4;  // floats per row of sums, against bank conflicts
   static constexpr int sums_bytes = rows * pitch * 4;
   static constexpr int alignment = 1024;
   static constexpr int shared_bytes = alignment + stages * stage_bytes;
@@ -34,7 +34,7 @@ struct Result {
   bf16* y;
   int rows, columns;  // N, O
   int steps;          // of I, 64 numbers each
-  bool added;         // to what y is
+  bool added;         // to y
 };
 
 template <class S>
@@ -91,7 +91,7 @@ struct Block {
     }
   }
 
-  /// To shared memory, by rows of y.
+  /// Stores the sums to shared memory, by rows of y.
   __device__ void keep(int group, const hopper::Square (&sum)[S::squares], float* sums) const {
     const int thread = static_cast<int>(threadIdx.x) % group_threads, lane = thread % 32;
     const int column = group * hopper::product_rows + thread / 32 * 16 + lane / 4;
@@ -104,7 +104,7 @@ struct Block {
       }
   }
 
-  /// This block's share of the cluster's rows.
+  /// Adds the parts of this block's rows of the cluster and writes them.
   __device__ void write() const {
     constexpr int units = S::columns / 4;
     const int begin = result.rows * part / parts, end = result.rows * (part + 1) / parts;
@@ -129,7 +129,7 @@ struct Block {
   }
 };
 
-// blockIdx.x: columns of y; y: the part of I, all of which are a cluster.
+// blockIdx.x: columns of y; blockIdx.y: part of I; all parts form a cluster.
 template <class S>
 __global__ void __launch_bounds__(S::threads, S::resident)
     product(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(S::threads, S::resident)
   } else {
     hopper::Square sum[S::squares] = {};
     block.multiply(group, sum);
-    // All groups are behind their last step, so the stages are free.
+    // All groups have finished their last step, so the stages are free.
     asm volatile("bar.sync 1, %0;\n" ::"n"(S::groups * group_threads) : "memory");
     block.keep(group, sum, reinterpret_cast<float*>(shared + (base - own)));
   }
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(S::threads, S::resident)
   detail::release_next();
   detail::await_previous();
   block.write();
-  hopper::cluster_barrier();  // the sums are read by the other blocks until then
+  hopper::cluster_barrier();  // other blocks read the sums until here
 #endif
 }
 

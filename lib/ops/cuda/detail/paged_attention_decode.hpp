@@ -1,8 +1,7 @@
-/// Attention of single rows over pages, split over the keys (as in Flash-Decoding, Dao et al.
-/// 2023): a block has the up to 16 query heads that share a key head, as the rows of one
-/// tensor-core operand, and split_keys keys; its warps take 16 keys of each tile. A second kernel
-/// adds the parts up. Where a part begins depends on the position alone, so a row's bits depend on
-/// no other row.
+/// Paged attention of single rows, split over the keys (as in Flash-Decoding, Dao et al. 2023): a
+/// block has up to 16 query heads that share a key head, as the rows of one tensor-core operand,
+/// and split_keys keys; its warps take 16 keys of each tile. A second kernel adds the parts. Parts
+/// begin at fixed positions, so results are batch-invariant.
 #pragma once
 #include "ops/cuda/detail/paged_attention_parts.hpp"
 
@@ -31,7 +30,7 @@ TERN_FUNCTION constexpr int decode_bytes(int head_size) {
   return stages * 2 * tile_bytes(head_size) + group_rows * head_size * 2;
 }
 
-/// What the warps have found, rescaled to their common maximum and summed.
+/// Sums the warps' results, rescaled to their common maximum.
 template <int E>
 __device__ void merge_warps(const Decode& args, int split, int kv, int group,
                             const Result (&sum)[E / 8], const RunningSoftmax& softmax,
@@ -39,7 +38,7 @@ __device__ void merge_warps(const Decode& args, int split, int kv, int group,
   const Lane lane;
   auto* sums = reinterpret_cast<float*>(shared);  // (warps, 16, E)
   float* state = sums + warps * group_rows * E;   // (warps, 16, 2)
-  __syncthreads();                                // nobody reads the tiles any more
+  __syncthreads();                                // the tiles are free
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int at = lane.warp * group_rows + lane.row + 8 * half;
@@ -104,7 +103,7 @@ __global__ void __launch_bounds__(threads, 3) decode(const Decode args) {
   int stage = 0;
   for (int k0 = begin; k0 < end; k0 += tile_rows, stage ^= 1) {
     wait_for_copies();
-    __syncthreads();  // this stage has come, and nobody reads the other any more
+    __syncthreads();  // this stage has arrived, and the other is free
     if (k0 == begin) q.take(first, own, 0);
     if (k0 + tile_rows < end) staged.copy(stage ^ 1, p, pages, kv, k0 + tile_rows, end);
     const int key = k0 + lane.warp * chunk_rows;
@@ -124,7 +123,7 @@ __global__ void __launch_bounds__(threads, 3) decode(const Decode args) {
   merge_warps<E>(args, static_cast<int>(blockIdx.x), kv, group, sum, softmax, shared);
 }
 
-/// The parts of a row, added up in their order: one warp a head, for the first part of each row.
+/// Adds the parts of a row in order: one warp per head, in the block of the row's first part.
 template <int E>
 __global__ void __launch_bounds__(threads) combine(const Decode args) {
   detail::release_next();

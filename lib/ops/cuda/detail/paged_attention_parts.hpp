@@ -1,6 +1,6 @@
-/// What the kernels of attention over pages share. Both are FlashAttention-2 (Dao 2023) by blocks
-/// of four warps over tiles of 64 keys, two of them in flight, with the tiles of
-/// pattern_attention_tiles.hpp, gathered from pages.
+/// Shared by the kernels of paged attention. Both are FlashAttention-2 (Dao 2023) with blocks of
+/// four warps over tiles of 64 keys, two in flight; tiles as in pattern_attention_tiles.hpp,
+/// gathered from pages.
 #pragma once
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/pattern_attention_forward.hpp"
@@ -54,7 +54,8 @@ struct Stages {
   }
 };
 
-/// Scores of keys `column`, + 1, + 8 and + 9 become -inf from `ends` on, by row g and g + 8.
+/// Scores of keys `column`, + 1, + 8 and + 9 become -inf from `end` on in row g, from `end_8` on in
+/// row g + 8.
 __device__ inline void mask_from(Result (&scores)[2], int column, int end, int end_8) {
 #pragma unroll
   for (int n = 0; n < 2; ++n)

@@ -1,6 +1,5 @@
-/// Attention of pieces of prompts over pages, the piece's own rows included: one block per head and
-/// 64 positions that begin at a multiple of 64, so a row's sums do not depend on how its prompt was
-/// cut.
+/// Paged attention of prefill chunks, including their own rows: one block per head and 64 positions
+/// that begin at a multiple of 64, so a row's sums do not depend on the chunks.
 #pragma once
 #include "ops/cuda/detail/paged_attention_parts.hpp"
 
@@ -12,7 +11,7 @@ struct Prefill {
   bf16* out;  // (N, H E)
 };
 
-/// The rows of a segment that a block has: of its 64 positions those in [first, last).
+/// Rows of a segment in a block: of its 64 positions those in [first, last).
 struct OwnRows {
   int position, first, last, row;  // row: of `position`, which may lie before the segment
 
@@ -94,9 +93,9 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
   for (int tile = 0; tile <= piece.part; ++tile) {
     const int stage = tile % 2, k0 = tile * tile_rows;
     wait_for_copies();
-    __syncthreads();  // this stage has come, and nobody reads the other any more
+    __syncthreads();  // this stage has arrived, and the other is free
     if (tile < piece.part) staged.copy(stage ^ 1, p, pages, kv, k0 + tile_rows, own.last);
-    // On the diagonal a warp sees the chunks up to its own.
+    // On the diagonal a warp needs the chunks up to its own.
     const int chunks = tile < piece.part ? tile_chunks : lane.warp + 1;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; chunk += 2) {

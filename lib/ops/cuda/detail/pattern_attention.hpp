@@ -1,13 +1,13 @@
-/// Attention by our own tensor-core kernels, under any pattern; contracts as attention_forward and
-/// attention_backward in ops/attention.hpp. What the pattern forbids costs next to nothing, at a
-/// granularity of 16 queries x 16 keys.
+/// Attention with our own tensor-core kernels, under any pattern; contracts as attention_forward
+/// and attention_backward in ops/attention.hpp. Masked pairs cost next to nothing, at a granularity
+/// of 16 queries x 16 keys.
 #pragma once
 #include "ops/attention.hpp"
 
 namespace tern::ops::cuda {
 
-/// Whether the kernels serve head size, scale and pattern. The views must be aligned besides: 16
-/// bytes, strides of whole 16 bytes, numbers of a head side by side.
+/// Whether the kernels serve head size, scale and pattern. Views must also be aligned: addresses
+/// and strides in multiples of 16 bytes, heads contiguous.
 bool pattern_attention_serves(const Pattern&, double scale, std::size_t head_size);
 
 void pattern_attention_forward(const Context&, const AttentionForward<bf16>&);

@@ -19,7 +19,7 @@ struct Backward {
   HeadsView<bf16> dq, dk, dv;
 };
 
-/// Sums of the products of rows g and g + 8.
+/// Dot products of rows g and g + 8.
 template <int E, class X, class Y>
 __device__ void row_products(const X& x, const Y& y, float (&result)[2]) {
   result[0] = result[1] = 0;
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
   const int kv = h / (p.heads / p.kv_heads);
   const int q0 = tile * tile_rows, row0 = q0 + lane.warp * chunk_rows;
 
-  // q passes through the second stage into registers, out is used up there for delta.
+  // q goes through the second stage into registers; out is needed only there, for delta.
   const std::uint32_t own = shared_address(shared), staged = own + tile_bytes(E);
   const std::uint32_t second = staged + 2 * tile_bytes(E);
   const auto copy_stage = [&](int stage, int key_tile) {
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
   for (int stage = 0; next >= 0; stage ^= 1) {
     const int k0 = next * tile_rows;
     wait_for_copies();
-    __syncthreads();  // this stage has come, and nobody reads the other any more
+    __syncthreads();  // this stage has arrived, and the other is free
     next = walk.next();
     if (next >= 0) copy_stage(stage ^ 1, next);
     const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);
@@ -125,14 +125,14 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
   write_rows<E>(lane, sum, p.scale, p.scale, shared, args.dq, b, h, row0, p.extent.queries);
 }
 
-/// What a stage holds of its 64 queries beside q and dout.
+/// Data of a stage's 64 queries next to q and dout.
 struct Statistics {
   KeySpans seen[tile_rows];
   float lse[tile_rows], delta[tile_rows];
 };
 static_assert(sizeof(Statistics) == statistics_bytes);
 
-/// The copies of a tile of queries. Thread i of the first 64 brings query i's statistics.
+/// Starts the copy of a tile's statistics: thread i of the first 64 copies query i's.
 __device__ inline void copy_statistics(Statistics& to, const Backward& args, int b, int h, int q0) {
   const Problem& p = args.problem;
   const int i = static_cast<int>(threadIdx.x), query = q0 + i;
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
   Statistics* statistics = reinterpret_cast<Statistics*>(shared);
   char* stage_data = shared + stages * sizeof(Statistics);
   const std::uint32_t staged = shared_address(stage_data);
-  // k and v pass through the second stage into registers, or have tiles of their own.
+  // k and v go through the second stage into registers, or have their own tiles.
   const std::uint32_t own = staged + (keeps_rows(E) ? 2 : 4) * tile_bytes(E);
   const auto copy_stage = [&](int stage, int head, int query_tile) {
     const std::uint32_t to = staged + stage * 2 * tile_bytes(E);
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
   const float scale = p.scale * log2_of_e;
   for (int stage = 0; next >= 0; stage ^= 1) {
     wait_for_copies();
-    __syncthreads();  // this stage has come, and nobody reads the other any more
+    __syncthreads();  // this stage has arrived, and the other is free
     const ChunkStates states(lane.lane, hull, row0);
     advance();
     if (next >= 0) copy_stage(stage ^ 1, head, next), hull = next_hull();

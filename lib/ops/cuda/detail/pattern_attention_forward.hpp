@@ -1,5 +1,5 @@
-/// Attention forward under any pattern (FlashAttention-2, Dao 2023, with the pattern's empty tiles
-/// left out): one block per (sequence, head, 64 queries).
+/// Attention forward under any pattern (FlashAttention-2, Dao 2023, skipping the pattern's empty
+/// tiles): one block per (sequence, head, 64 queries).
 #pragma once
 #include "ops/cuda/detail/pattern_attention_parts.hpp"
 
@@ -12,12 +12,12 @@ struct Forward {
   float* lse;  // (B*H, Tq)
 };
 
-/// The running softmax of the rows g and g + 8 of a lane; `largest` in units of the scores, `total`
-/// over the lane's own columns.
+/// Running softmax of rows g and g + 8 of a lane; `largest` in units of the scores, `total` over
+/// the lane's own columns.
 struct RunningSoftmax {
   float largest[2] = {minus_infinity(), minus_infinity()}, total[2] = {0, 0};
 
-  /// Scores become weights; returns in `factor` what older sums must be scaled by.
+  /// Scores become weights; `factor` returns the scale of older sums.
   __device__ void update(Result (&scores)[2][2], float scale, float (&factor)[2]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -46,7 +46,7 @@ struct RunningSoftmax {
   }
 };
 
-/// Scores of keys `column`, `column` + 1, + 8 and + 9 become -inf where they are not seen.
+/// Scores of keys `column`, `column` + 1, + 8 and + 9 become -inf where masked.
 __device__ inline void mask(Result (&scores)[2], const Seen (&seen)[2], int column) {
 #pragma unroll
   for (int n = 0; n < 2; ++n)
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
   for (int stage = 0; next >= 0; stage ^= 1) {
     const int k0 = next * tile_rows;
     wait_for_copies();
-    __syncthreads();  // this stage has come, and nobody reads the other any more
+    __syncthreads();  // this stage has arrived, and the other is free
     next = walk.next();
     if (next >= 0) copy_stage(stage ^ 1, next);
     const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);

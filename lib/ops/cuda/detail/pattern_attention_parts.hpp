@@ -1,5 +1,5 @@
-/// What the three kernels of pattern attention share: views, copies of tiles into shared memory,
-/// the two products, the walk over the tiles that a block must see.
+/// Shared by the three kernels of pattern attention: views, copies of tiles into shared memory, the
+/// two products, the walk over the tiles that a block needs.
 #pragma once
 #include "ops/cuda/detail/pattern_attention_tiles.hpp"
 #include "ops/cuda/detail/tensor_core.hpp"
@@ -83,7 +83,7 @@ struct KeptRows {
     for (int r = 0; r < 4; ++r) to[r] = part[i][r];
   }
 };
-/// The same, read from shared memory whenever they are used.
+/// The same, read from shared memory at every use.
 template <int E>
 struct SharedRows {
   Parts<E> parts = Parts<E>::rows_first(0);
@@ -124,7 +124,7 @@ __device__ void add_product(Result (&sum)[E / 8], const Left& a, const Parts<E>&
   }
 }
 
-/// What a lane's rows see, for quick tests.
+/// Keys that a row attends to, for fast tests.
 struct Seen {
   struct Range {
     int first;
@@ -142,8 +142,8 @@ struct Seen {
   }
 };
 
-/// Rows `first` on (16 of them, those below `rows`) of a head = factor * sum, through the warp's
-/// chunk of a tile in shared memory, which nobody else uses. factor: of rows g and g + 8.
+/// 16 rows of a head from `first` on (those below `rows`) = factor * sum, through the warp's own
+/// chunk of a tile in shared memory. factor, factor_8: of rows g and g + 8.
 template <int E>
 __device__ void write_rows(const Lane& lane, const Result (&sum)[E / 8], float factor,
                            float factor_8, char* tile, const HeadsView<bf16>& to, int b, int h,
@@ -171,15 +171,15 @@ __device__ void write_rows(const Lane& lane, const Result (&sum)[E / 8], float f
   __syncwarp();
 }
 
-/// Takes the lowest bit out of a set that is not empty.
+/// Removes and returns the lowest bit of a non-empty set.
 __device__ inline int take_lowest(unsigned& set) {
   const int lowest = __ffs(static_cast<int>(set)) - 1;
   set &= set - 1;
   return lowest;
 }
 
-/// Goes through the tiles [0, count) that meet the block's own: every warp tests 32 at a time, one
-/// by each lane, and all warps find the same.
+/// Iterates over the tiles of [0, count) that meet the block's own: every warp tests 32 at a time,
+/// one per lane, and all warps find the same.
 template <class Meets>
 class TileWalk {
  public:
@@ -202,11 +202,11 @@ class TileWalk {
   unsigned left_;
 };
 
-/// For a warp's own 16 rows and a tile of the other axis: bit i says of chunk i whether any pair is
-/// allowed, and whether all are.
+/// For a warp's own 16 rows and a tile of the other axis: bit i says whether some, or all, pairs
+/// with chunk i are allowed.
 struct ChunkStates {
   unsigned some, all;
-  /// Lane i tells of chunk i.
+  /// Lane i tests chunk i.
   __device__ ChunkStates(int lane, const SpanHull& hull, int first_key)
       : some(__ballot_sync(0xffffffffu, lane < tile_chunks &&
                                             hull.widest.meets(first_key, first_key + chunk_rows))),

@@ -1,11 +1,10 @@
-/// Tiles of the pattern attention kernels: sizes, shared memory, and who sees whom. Pure functions,
-/// tested on the host.
+/// Tiles of the pattern attention kernels: sizes, shared memory, and the attention mask. Pure
+/// functions, tested on the host.
 ///
 /// A block of 4 warps owns 64 rows (queries; keys in the pass for dk and dv), a warp 16 of them:
-/// one group of Pattern. The other axis passes by in tiles of 64 rows, two of them in flight, and a
-/// warp takes them up in chunks of 16 rows: what the pattern forbids is skipped by blocks of 64 x
-/// 64 and by warps of 16 x 16, so that short blocks and packed samples cost little more than their
-/// pairs.
+/// one group of Pattern. The other axis streams by in tiles of 64 rows, two in flight, and a warp
+/// takes them in chunks of 16 rows. Masked parts are skipped by blocks at 64 x 64 and by warps at
+/// 16 x 16, so short blocks and packed samples cost little more than their pairs.
 #pragma once
 #include <cstddef>
 
@@ -28,8 +27,8 @@ TERN_FUNCTION constexpr int tiles_of(int rows) { return (rows + tile_rows - 1) /
 
 /// Bytes of a tile: 64 rows of E bf16 numbers.
 TERN_FUNCTION constexpr int tile_bytes(int head_size) { return tile_rows * head_size * 2; }
-/// Where a 16-byte piece of a row stands within a tile, in bytes: pieces are exchanged within a row
-/// such that one piece of eight neighbouring rows never meets a bank of shared memory twice.
+/// Byte offset of a 16-byte piece of a row within a tile, swizzled so that the same piece of eight
+/// neighbouring rows has no bank conflict.
 TERN_FUNCTION constexpr int swizzle(int row, int head_size) {
   return head_size == 32 ? row / 2 % 4 : row % 8;
 }
@@ -41,28 +40,28 @@ TERN_FUNCTION constexpr int piece_offset(int row, int piece, int head_size) {
 TERN_FUNCTION constexpr bool keeps_rows(int head_size) { return head_size <= 64; }
 /// The pass for dq keeps q in registers, and dout where that costs no resident block.
 TERN_FUNCTION constexpr bool keeps_dout(int head_size) { return head_size != 64; }
-/// What a tile of queries brings beside q and dout in that pass: spans, lse and delta.
+/// Statistics of a tile of queries in the pass for dk and dv: spans, lse and delta.
 constexpr int statistics_bytes = tile_rows * static_cast<int>(sizeof(KeySpans) + 2 * sizeof(float));
-/// Shared memory of a block: two stages of two tiles, and one for its own rows; there, two unless
-/// they stay in registers, and statistics.
+/// Shared memory of a block: two stages of two tiles, and a tile of its own rows; for dk and dv two
+/// of them, unless they stay in registers, and statistics.
 TERN_FUNCTION constexpr int shared_bytes(Pass pass, int head_size) {
   const int staged = stages * 2 * tile_bytes(head_size);
   if (pass != Pass::backward_key) return staged + tile_bytes(head_size);
   return staged + stages * statistics_bytes +
          (keeps_rows(head_size) ? 0 : 2 * tile_bytes(head_size));
 }
-/// Blocks that a multiprocessor should hold at least: bounds the registers of a thread.
+/// Least resident blocks per multiprocessor: bounds the registers per thread.
 TERN_FUNCTION constexpr int resident_blocks(Pass pass, int head_size) {
   if (head_size > 64) return 2;
   return pass == Pass::backward_key ? 3 : 4;
 }
 
-/// Sizes of a problem that say who sees whom.
+/// Extents of the attention mask.
 struct Extent {
   int queries, keys;
 };
 
-/// One 16-byte load each; the arrays are aligned.
+/// Loads in 16-byte accesses; the arrays are aligned.
 template <class S>
 TERN_FUNCTION S load_aligned(const S* from) {
   S value;
@@ -70,7 +69,7 @@ TERN_FUNCTION S load_aligned(const S* from) {
   return value;
 }
 
-/// What a query of sequence b sees, within the keys; nothing for one beyond the last.
+/// Keys that a query of sequence b attends to; none for a query beyond the last.
 TERN_FUNCTION KeySpans spans_of(const Pattern& pattern, const Extent& extent, int b, int query) {
   if (query >= extent.queries) return {};
   if (pattern.kind == Pattern::Kind::spans)
@@ -93,7 +92,7 @@ TERN_FUNCTION SpanHull hull_of(const Pattern& pattern, const Extent& extent, int
   return {spans_of(pattern, extent, b, last - 1), spans_of(pattern, extent, b, first)};
 }
 
-/// Whether any query of a tile sees any key of a tile (by the hulls of the groups).
+/// Whether any query of a tile attends to any key of a tile (by the hulls of the groups).
 TERN_FUNCTION bool tiles_meet(const Pattern& pattern, const Extent& extent, int b, int query_tile,
                               int key_tile) {
   bool meet = false;

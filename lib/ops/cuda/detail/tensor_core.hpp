@@ -1,10 +1,10 @@
-/// Warp-wide instructions of NVIDIA GPUs from sm_80 on, and the fragments they work on: copies from
-/// device to shared memory behind the computation, 8 x 8 matrices out of shared memory, products of
-/// 16 x 16 by 16 x 8 (PTX ISA, "Matrix fragments for mma.m16n8k16").
+/// Warp-wide instructions of NVIDIA GPUs from sm_80 on, and their fragments: asynchronous copies
+/// from device to shared memory, loads of 8 x 8 matrices from shared memory, products of 16 x 16
+/// with 16 x 8 (PTX ISA, "Matrix fragments for mma.m16n8k16").
 ///
-/// Lane l of a warp has row g = l / 4 and column pair t = l % 4: of a 16 x 8 result c0, c1 at (g,
-/// 2t and 2t + 1), c2, c3 at (g + 8, same). Two neighbouring results, rounded, are at once the left
-/// operand (16 x 16) of the next product.
+/// Lane l of a warp has row g = l / 4 and column pair t = l % 4: of a 16 x 8 result, c0, c1 at (g,
+/// 2t and 2t + 1), c2, c3 at (g + 8, same). Two neighbouring results, rounded, are the left operand
+/// (16 x 16) of the next product.
 #pragma once
 #include <cuda_bf16.h>
 
@@ -19,7 +19,7 @@ __device__ inline std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// 16 bytes; zeros unless `valid`, and then nothing is read.
+/// Copies 16 bytes; unless `valid`, writes zeros and reads nothing.
 __device__ inline void copy_16(std::uint32_t to, const void* from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
                "r"(valid ? 16 : 0));
@@ -83,7 +83,7 @@ __device__ inline float exp2_fast(float x) {
   return result;
 }
 
-/// Over the four lanes that share a row.
+/// Reductions over the four lanes that share a row.
 __device__ inline float row_sum(float x) {
   x += __shfl_xor_sync(0xffffffffu, x, 1);
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
