@@ -12,7 +12,7 @@
 namespace tern::checks {
 namespace {
 
-constexpr int wait_minutes = 10;  // that a rank waits for another
+constexpr int wait_minutes = 10;  // limit of a rank's wait for another
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
@@ -24,7 +24,7 @@ using Checked = float;
 constexpr const char* what_is_checked = "portable in float against double";
 #endif
 
-/// Plain bytes, so that ranks can send it.
+/// Trivially copyable, so that ranks can send it.
 struct Place {
   char host[64], device[96];
   double free_gib, total_gib;
@@ -70,7 +70,7 @@ void print_machine(const comm::Session& session, comm::Group& group, Log& log) {
   }
 }
 
-/// Smallest and largest over the ranks.
+/// Prints the smallest and largest rate over the ranks. Collective.
 void print_rate(const char* name, double rate, const char* unit, double scale, comm::Group& group,
                 Log& log) {
   double least = rate, most = rate;
@@ -100,7 +100,7 @@ void print_rates(const ops::Context& context, comm::Group& group, Log& log) {
   }
 }
 
-/// True if all checks pass on this rank.
+/// Returns whether all checks pass on this rank.
 bool print_checks(const ops::Context& context, const DiagnoseOptions& options, Log& log) {
   log.line("operations, {}; error = ||out - ref|| / ||ref||:", what_is_checked);
   log.line("  {:<30} {:<28} {:>9} {:>9} {:>9}  {}", "operation", "shape", "error", "portable",

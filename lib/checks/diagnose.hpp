@@ -1,5 +1,5 @@
-/// What this machine gives: its devices and versions, the rates a campaign lives on, and whether
-/// the operations compute right here.
+/// Diagnosis of this machine: devices and versions, the rates a campaign depends on, and whether
+/// the operations compute correctly.
 #pragma once
 #include <cstdint>
 
@@ -13,8 +13,8 @@ struct DiagnoseOptions {
   std::uint64_t seed = 1;  // of the checks' inputs
 };
 
-/// Prints a table a part on the first rank. Collective over all ranks of `group`; every rank runs
-/// the checks on its own device. Returns the program's exit code: 0, or 1 where a check fails on
+/// Prints one table per part on the first rank. Collective over all ranks of `group`; every rank
+/// runs the checks on its own device. Returns the program's exit code: 0, or 1 if a check fails on
 /// any rank.
 int diagnose(const DiagnoseOptions& options, const comm::Session& session, comm::Group& group,
              Log& log);

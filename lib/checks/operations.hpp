@@ -1,5 +1,5 @@
-/// Checks of the operations on the machine at hand: what a context would run, against the portable
-/// operations in double on the same inputs. `diagnose` and the device tests print and judge them.
+/// Checks of a context's operations on this machine against the portable operations in double on
+/// the same inputs. `diagnose` and the device tests print and judge them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace tern::checks {
 struct CheckResult {
   std::string operation, shape;
   double error;      // the worst output's ||out - ref|| / ||ref||, ref: portable in double
-  double reference;  // the same of the portable operation in the storage type that was checked
+  double reference;  // the same for the portable operation in the checked storage type
   double bar;     // bf16: 2 reference + 1e-6 (float sums in another order; 8-bit products: 2^-10),
                   // at most 2e-2, so that a broken reference excuses nothing; float: 1e-5
   bool complete;  // every element was written (outputs start as NaN)
@@ -20,10 +20,9 @@ struct CheckResult {
   bool passed() const { return complete && repeats && error <= bar; }
 };
 
-/// Runs every operation that has an accelerated twin, forward and backward, on fresh random inputs
-/// drawn from `seed`, at odd and at typical sizes, with T = bf16 (accelerated) or float (portable
-/// alone). Allocates a few hundred MiB for the time of each check, and synchronises; some ten
-/// seconds.
+/// Runs every operation that has a native twin, forward and backward, on random inputs drawn from
+/// `seed`, at odd and typical sizes, with T = bf16 (native) or float (portable only). Allocates a
+/// few hundred MiB during each check, and synchronises; about ten seconds.
 template <class T>
 std::vector<CheckResult> check_operations(const ops::Context& context, std::uint64_t seed);
 

@@ -27,8 +27,8 @@ struct Heading {
   std::size_t past = 0;  // keys before the first query's own
 };
 
-/// Rows of samples, each clean and noisy, one after another; noisy blocks of 1, 4, 16 positions or
-/// the whole see the clean blocks before them and themselves. The rest of a row is padding.
+/// Rows of packed samples, each clean then noisy; noisy blocks of 1, 4, 16 or all positions attend
+/// to the clean blocks before them and to themselves. The rest of a row is padding.
 SpanTable packed_samples(std::size_t B, std::size_t T) {
   SpanTable table(B, T);
   for (std::size_t b = 0; b < B; ++b) {

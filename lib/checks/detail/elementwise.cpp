@@ -12,7 +12,7 @@ void check_shape(Checker& checker, std::size_t N, std::size_t D) {
     auto x = r.input(N, D);
     add<T>(r.context, x, r.inout(N, D));
   });
-  // Terms of all rows, of one for all, and none.
+  // Terms of N rows, of one row, and empty ones.
   checker.check("sum", shape, [=]<class T>(Run<T>& r) {
     auto x = r.input(N, D), y = r.input(N, D), z = r.input(N, D);
     auto row = r.input(1, D);

@@ -9,7 +9,7 @@ namespace tern::checks {
 using namespace ops;
 namespace {
 
-/// The rows in the order that embedding_backward asks for.
+/// Row order for embedding_backward.
 std::vector<std::int32_t> sorted_rows(const std::vector<std::int32_t>& tokens) {
   std::vector<std::int32_t> order(tokens.size());
   std::iota(order.begin(), order.end(), 0);

@@ -8,15 +8,15 @@ namespace tern::checks {
 using namespace ops;
 namespace {
 
-/// A layer of experts: N tokens, k of X experts each, D inputs, F hidden.
+/// MoE layer: N tokens, k of X experts each, D inputs, F hidden.
 struct ExpertShape {
   std::size_t N, k, X, D, F;
   std::size_t rows() const { return N * k; }
   std::string text() const { return fmt::format("N {} k {} of {} D {} F {}", N, k, X, D, F); }
 };
 
-/// Drawn experts, two of them chosen by a third of the pairs, and what sort_pairs makes of them in
-/// outputs that held something else before.
+/// Routing of random experts, a third of the pairs to the first two, with sort_pairs's results over
+/// old contents.
 template <class T>
 Routing draw_routing(Run<T>& r, const ExpertShape& s) {
   using Index = std::int32_t;
@@ -125,7 +125,7 @@ void check_experts(Checker& checker) {
   check_routing(checker, 37, 2, 6);
   check_routing(checker, 131, 8, 128);
   check_routing(checker, 5, 9, 300);
-  // Tiles for few rows of an expert, for more, for many; numbers that are no multiples of 8.
+  // Tiles for few, more and many rows per expert; extents that are not multiples of 8.
   for (const ExpertShape& s : {ExpertShape{13, 2, 9, 72, 40}, ExpertShape{64, 8, 128, 128, 24},
                                ExpertShape{40, 3, 5, 136, 72}, ExpertShape{300, 4, 6, 264, 192},
                                ExpertShape{21, 2, 4, 37, 21}}) {

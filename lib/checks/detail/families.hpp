@@ -1,4 +1,4 @@
-/// The cases of each family of operations, a source each. A new operation with a native twin is
+/// Cases of each family of operations, one source per family. A new operation with a native twin is
 /// checked on the device by a case here.
 #pragma once
 #include "base/error.hpp"

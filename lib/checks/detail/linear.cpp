@@ -40,8 +40,7 @@ void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   });
 }
 
-/// Few rows, as a decoding pass has them: x is still being written when the weights, which are at
-/// rest, may already be read.
+/// Skinny GEMM, as in decoding: constant weights may be read while x is still being written.
 void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
@@ -64,7 +63,7 @@ void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::size_t 
         });
 }
 
-/// Products of M matrices: x x^T, a polynomial's and its application, as Muon makes them.
+/// Products of M matrices, as in Muon: x x^T, a polynomial's and its application.
 void check_batched(Checker& checker, std::size_t M, std::size_t R, std::size_t K) {
   const std::string shape = fmt::format("M {} R {} K {}", M, R, K);
   checker.check("batched_product", shape, [=]<class T>(Run<T>& r) {
@@ -82,9 +81,9 @@ void check_batched(Checker& checker, std::size_t M, std::size_t R, std::size_t K
   });
 }
 
-/// Against the 8-bit numbers multiplied in double, so only the sums differ. Hopper's tensor cores
-/// keep some 14 bits of a sum of 8-bit products (DeepSeek-V3, section 3.3.2) at each of its steps;
-/// a single operand rounded otherwise is off by 2^-4.
+/// The reference multiplies the same fp8 numbers in double, so only the sums differ. Hopper's
+/// tensor cores keep about 14 bits of a sum of fp8 products (DeepSeek-V3, section 3.3.2) at each
+/// step; a single operand rounded differently is off by 2^-4.
 void check_fp8_linear(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   constexpr double sums = 1.0 / (1 << 10);
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
@@ -107,7 +106,8 @@ void check_fp8_linear(Checker& checker, std::size_t N, std::size_t I, std::size_
           fp8_linear_forward<T>(r.context, workspace(r), x, w, bias, y, write);
         },
         sums);
-  // The gradients of weights, in float, would not show beside those of inputs, in bf16.
+  // Separate checks: errors of weight gradients, in float, would hide in the bar of input
+  // gradients, in bf16.
   for (const bool weights : {false, true})
     checker.check(
         weights ? "fp8_linear_backward, weights" : "fp8_linear_backward, input", shape,
@@ -143,12 +143,12 @@ void check_linear(Checker& checker, bool fp8) {
   check_map(checker, 512, 1024, 688);
   for (const std::size_t N : {1, 16, 64, 65, 128}) check_few_rows(checker, N, 1288, 328);
   check_few_rows(checker, 7, 40, 2056);
-  check_few_rows(checker, 64, 72, 17000);  // more columns than a block a multiprocessor makes
+  check_few_rows(checker, 64, 72, 17000);  // more columns than one block per multiprocessor takes
   check_few_rows(checker, 100, 200, 20008);
   check_few_rows(checker, 3, 72, 30000);
   if (fp8) {
     check_fp8_linear(checker, 48, 16, 80);
-    check_fp8_linear(checker, 37, 24, 40);  // no multiples of 16: products in bf16
+    check_fp8_linear(checker, 37, 24, 40);  // not multiples of 16: products in bf16
     check_fp8_linear(checker, 400, 144, 272);
     check_fp8_linear(checker, 512, 1024, 688);
   }

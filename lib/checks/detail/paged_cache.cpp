@@ -52,7 +52,7 @@ void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
 }  // namespace
 
 void check_paged_cache(Checker& checker) {
-  // Decoding rows, pieces from a beginning, from behind one, over several tiles, of two rows.
+  // Decoding rows; prefill chunks from position 0, from later ones, over many tiles, of two rows.
   const std::vector<std::pair<int, int>> mixed{{0, 1},  {255, 1}, {256, 1}, {700, 1},
                                                {0, 77}, {63, 2},  {70, 60}, {100, 157}};
   for (const std::size_t E : {32, 64, 128}) check_paged(checker, 8, 2, E, 16, mixed);

@@ -1,4 +1,4 @@
-/// Rows of a pass over pages, for checks, tests and benchmarks of paged attention.
+/// Rows of a pass with a paged cache, for checks, tests and benchmarks of paged attention.
 #pragma once
 #include <cstring>
 #include <numeric>
@@ -10,7 +10,7 @@
 
 namespace tern::checks {
 
-/// Rows of several sequences, with pages that lie anywhere.
+/// Rows of several sequences with scattered pages.
 struct CheckedRows {
   std::vector<ops::Segment> segments;
   std::vector<ops::Piece> splits, tiles;

@@ -15,7 +15,7 @@ constexpr bool on_host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
 
 double median_seconds(const ops::Context& context, const std::function<void()>& run) {
   std::array<double, 5> seconds;
-  run();  // starts libraries, makes plans
+  run();  // warm-up: starts libraries, makes plans
   for (double& s : seconds) {
     context.fence("rate");
     const Timer timer;

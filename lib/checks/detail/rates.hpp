@@ -1,4 +1,4 @@
-/// Rates of this machine, measured: each the median of several runs, in units a second.
+/// Measured rates of this machine: each the median of several runs, per second.
 #pragma once
 #include "comm/comm.hpp"
 #include "ops/context.hpp"
@@ -10,7 +10,7 @@ double copy_rate(const ops::Context& context);
 /// Floating-point operations of a matrix product with storage T.
 template <class T>
 double matrix_rate(const ops::Context& context);
-/// Bytes of float summed over the ranks of the group (collective), by the length of the vector.
+/// All-reduce of float over the ranks of the group (collective): bytes of the vector, not traffic.
 double all_reduce_rate(const ops::Context& context, comm::Group& group);
 
 }  // namespace tern::checks::detail

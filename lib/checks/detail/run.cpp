@@ -33,8 +33,8 @@ void copy_to_device(const S* from, S* to, std::size_t n) {
   Kokkos::deep_copy(Vector<S>(to, n), HostNumbers<const S>(from, n));
 }
 
-/// The worst of the outputs' relative errors; infinity for NaN, where the reference has none.
-/// Infinities (the lse of a query that sees nothing) must be the same in both.
+/// Worst relative error of the outputs; infinity if any is NaN. Infinities (the lse of a query that
+/// attends to nothing) must be the same in both.
 double worst_error(const Outputs& found, const Outputs& exact) {
   double worst = 0;
   for (std::size_t k = 0; k < exact.size(); ++k) {

@@ -1,5 +1,5 @@
-/// One execution of an operation for operations.hpp (it draws inputs, poisons outputs, reads
-/// results), and the judgement of several.
+/// One execution of an operation for operations.hpp (draws inputs, poisons outputs, reads results),
+/// and the judgement of several.
 #pragma once
 #include <functional>
 #include <limits>
@@ -11,7 +11,7 @@
 
 namespace tern::checks {
 
-/// What a Run keeps, whatever it runs in. S: float, double, bf16 or std::int32_t.
+/// Memory of a Run of any storage type. S: float, double, bf16 or std::int32_t.
 class RunMemory {
  public:
   explicit RunMemory(std::uint64_t seed) : seed_(seed) {}
@@ -24,10 +24,10 @@ class RunMemory {
   std::vector<double> draw(std::size_t n, double scale);
   template <class S>
   Matrix<S> upload(const std::vector<double>& values, std::size_t rows, std::size_t columns);
-  /// Makes it a result.
+  /// Registers m as a result.
   template <class S>
   void record(const Matrix<S>& m);
-  /// Device memory for as long as the run lasts.
+  /// Device memory for the lifetime of the run.
   void* block(std::size_t bytes);
   std::vector<std::vector<double>> read_results() const;
 
@@ -39,8 +39,8 @@ class RunMemory {
   std::vector<std::function<std::vector<double>()>> outputs_;
 };
 
-/// Runs of the same seed get the same numbers for the same sequence of calls, whatever T is: all
-/// inputs are multiples of what bf16 can hold.
+/// Runs with the same seed get the same numbers for the same sequence of calls, for any T: all
+/// inputs are representable in bf16.
 template <class T>
 class Run : public RunMemory {
  public:
@@ -69,7 +69,7 @@ class Run : public RunMemory {
   Vector<S> output(std::size_t n) {
     return Vector<S>(output<S>(1, n).data(), n);
   }
-  /// A result that has numbers already, to be changed or added to.
+  /// A result with initial numbers, to be changed or added to.
   template <class S = T>
   Matrix<S> inout(std::size_t rows, std::size_t columns, double scale = 1) {
     const Matrix<S> m = input<S>(rows, columns, scale);
@@ -80,13 +80,13 @@ class Run : public RunMemory {
   Vector<S> inout(std::size_t n, double scale = 1) {
     return Vector<S>(inout<S>(1, n, scale).data(), n);
   }
-  /// Not a result.
+  /// Uninitialised; not a result.
   template <class S>
   Vector<S> workspace(std::size_t n) {
     return Vector<S>(static_cast<S*>(block(n * sizeof(S))), n);
   }
 
-  /// The outputs, in the order in which they were asked for.
+  /// Outputs, in the order of their requests.
   std::vector<std::vector<double>> results() const {
     context.fence("check");
     return read_results();
@@ -95,7 +95,7 @@ class Run : public RunMemory {
 
 using Outputs = std::vector<std::vector<double>>;
 
-/// Runs operations and judges what they give.
+/// Runs operations and judges their results.
 class Checker {
  public:
   enum class Storage { bf16, single };
@@ -103,7 +103,7 @@ class Checker {
       : fast_(context), plain_(context.portable()), storage_(storage), seed_(seed) {}
 
   /// `body` asks a Run for inputs and outputs and calls the operation, for any storage type.
-  /// `sums`: what the accelerated operation's sums may add to the bar.
+  /// `sums`: allowance in the bar for the native operation's sums.
   template <class Body>
   void check(const char* operation, std::string shape, const Body& body, double sums = 1e-6) {
     judge(operation, std::move(shape), {body, body, body}, sums);
