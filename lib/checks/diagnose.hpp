@@ -10,7 +10,7 @@ namespace tern::checks {
 
 struct DiagnoseOptions {
   bool rates = true, checks = true;
-  std::uint64_t seed = 1;  // of the checks' inputs
+  std::uint64_t seed = 1;  // for the checks' inputs
 };
 
 /// Prints one table per part on the first rank. Collective over all ranks of `group`; every rank

@@ -100,7 +100,7 @@ void tally_experts(const Context&, Vector<const std::int32_t> offsets,
 template <class A>
 struct ExpertBalance {
   double weight;
-  std::size_t tokens;            // of all L layers
+  std::size_t tokens;            // sum over all L layers
   Matrix<const A> counts, sums;  // (L, X), as tally_experts makes them
   Vector<A> balance;             // (X): gradient of weight * loss with respect to a probability
   Vector<A> shares;              // (X): workspace

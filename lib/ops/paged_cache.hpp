@@ -17,7 +17,7 @@ struct PagedCache {
 
 struct Segment {
   std::int32_t row, rows;  // first row in the pass, and count
-  std::int32_t position;   // of the first row in its sequence
+  std::int32_t position;   // first row's position in its sequence
   std::int32_t table;      // start of its pages in the tables
 };
 /// Part of a segment: of its keys in PagedRows::splits, of its rows in PagedRows::tiles.
@@ -46,7 +46,7 @@ struct PagedRows {
 template <class T>
 struct HeadStage {
   Vector<const T> q_gain, k_gain;     // (E) of RMSNorm per head; empty: no norm
-  double eps;                         // of the norm
+  double eps;                         // the norm's
   Matrix<const Accumulate<T>> table;  // (positions, E) of rotation; empty: no rotation
 };
 

@@ -80,7 +80,7 @@ class Run : public RunMemory {
   Vector<S> inout(std::size_t n, double scale = 1) {
     return Vector<S>(inout<S>(1, n, scale).data(), n);
   }
-  /// Uninitialised; not a result.
+  /// Scratch, not a result.
   template <class S>
   Vector<S> workspace(std::size_t n) {
     return Vector<S>(static_cast<S*>(block(n * sizeof(S))), n);

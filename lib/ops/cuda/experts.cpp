@@ -8,7 +8,7 @@ namespace {
 using namespace detail;
 
 constexpr int row_warps = 4;          // rows per block, one warp each
-constexpr int most_experts = 8 * 32;  // that a warp keeps in registers
+constexpr int most_experts = 8 * 32;  // limit of a warp's registers
 constexpr unsigned all_lanes = 0xffffffffu;
 
 __device__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }

@@ -32,7 +32,7 @@ bool whole_packs(std::initializer_list<std::size_t> extents) {
 template <Kind kind, class T>
 void launch(const Context& context, const char* name, const Arguments& args, std::size_t down,
             std::size_t groups) {
-  constexpr std::size_t limit = 65535;  // of a grid's second and third extent
+  constexpr std::size_t limit = 65535;  // grid limit in y and z
   TERN_REQUIRE(down <= limit && groups <= limit, "{}: {} tiles, {} groups", name, down, groups);
   const dim3 grid(detail::blocks_for(args.n, T::columns), static_cast<unsigned>(down),
                   static_cast<unsigned>(groups));

@@ -16,7 +16,7 @@ class CudnnAttention;  // cuDNN: detail/cudnn_attention.hpp
 /// in the order of that stream, so all of them share one workspace.
 class Library {
  public:
-  /// `attention` is 'auto' (cuDNN where it serves, else our own kernels), 'portable' or 'cudnn'.
+  /// `attention`: 'auto' (cuDNN where it serves, else our own kernels), 'portable' or 'cudnn'.
   /// Requests the workspace from the arena. A measuring arena touches no device. Throws UserError
   /// for 'cudnn' in a build without it.
   Library(Arena& arena, const char* attention);

@@ -12,7 +12,7 @@ namespace {
 using namespace detail;
 
 constexpr int least_block = 128;
-constexpr int blocks_a_multiprocessor = 6;  // of the backward kernel
+constexpr int blocks_a_multiprocessor = 6;  // for the backward kernel
 
 struct Forward {
   const bf16 *x, *gain, *bias;

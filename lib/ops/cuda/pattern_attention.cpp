@@ -43,7 +43,7 @@ void with_head_size(std::size_t size, const Body& body) {
 template <class Arguments>
 void launch(const Context& context, const char* name, Pass pass, int head_size,
             void (*kernel)(Arguments), int length, int heads, const Arguments& arguments) {
-  constexpr int limit = 65535;  // of a grid's second and third extent
+  constexpr int limit = 65535;  // grid limit in y and z
   const int batch = arguments.problem.batch;
   TERN_REQUIRE(heads <= limit && batch <= limit, "{}: {} heads, {} sequences", name, heads, batch);
   if (length == 0 || heads == 0 || batch == 0) return;

@@ -158,7 +158,7 @@ struct Draw {
   const Row& row;
   Kept keep;
   Weight tie;
-  int length;  // of a segment
+  int length;  // tokens per segment
 
   __device__ Draw(const Row& of, const Kept& k)
       : row(of),

@@ -24,7 +24,7 @@ struct Arguments {
   Stored a, b;
   std::int64_t group_b, group_c;  // element strides between the groups' matrices
   void* c;                        // bf16, or float for the gradient of weights
-  int m, n, k;                    // of a group's product; m or k is its number of rows
+  int m, n, k;                    // shape of a group's product; m or k is its number of rows
 };
 
 /// Order of an operand's numbers, in memory and in its tile: along the summed index, or along the
@@ -121,7 +121,7 @@ struct Block {
   Place place;
   int j0;
   char* shared;
-  std::int32_t* ids;  // of a's rows, -1 beyond the group
+  std::int32_t* ids;  // ids of a's rows, -1 beyond the group
   int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   int row0 = warp / (T::columns / T::warp_columns) * T::warp_rows;
   int column0 = warp % (T::columns / T::warp_columns) * T::warp_columns;

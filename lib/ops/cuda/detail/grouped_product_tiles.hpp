@@ -10,7 +10,7 @@ namespace tern::ops::cuda::grouped {
 /// y = x w^T and dx = dy w for the rows of each group; dw += dy^T x per group.
 enum class Kind { forward, backward_input, backward_weight };
 
-constexpr int depth = 64;      // of a step
+constexpr int depth = 64;      // summed indices per step
 constexpr int piece_size = 8;  // bf16 numbers in 16 bytes, the unit of copies
 constexpr int warps = 4, threads = 32 * warps;
 

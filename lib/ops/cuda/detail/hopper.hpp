@@ -11,8 +11,8 @@
 namespace tern::ops::cuda::hopper {
 
 constexpr int tile_width = 64;             // numbers per row of a tile
-constexpr int row_bytes = 2 * tile_width;  // of a tile
-constexpr int product_rows = 64;           // of either operand of multiply()
+constexpr int row_bytes = 2 * tile_width;  // bytes per row of a tile
+constexpr int product_rows = 64;           // rows of either operand of multiply()
 constexpr int operand_bytes = product_rows * row_bytes;
 
 // ---- barriers in shared memory ----

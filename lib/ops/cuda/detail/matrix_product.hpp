@@ -64,7 +64,7 @@ class MatrixProduct {
   struct Task {
     Operand a, b;
     void* c;
-    cudaDataType type;  // of c and added
+    cudaDataType type;  // type of c and added
     float beta;
     const void* added;
     const bf16* bias = nullptr;

@@ -33,7 +33,7 @@ struct Shape {
 struct Result {
   bf16* y;
   int rows, columns;  // N, O
-  int steps;          // of I, 64 numbers each
+  int steps;          // steps of I, 64 numbers each
   bool added;         // to y
 };
 

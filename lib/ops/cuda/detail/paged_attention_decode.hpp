@@ -12,7 +12,7 @@ constexpr int group_rows = 16;
 struct Decode {
   Problem problem;
   const Piece* splits;
-  int count;       // of splits
+  int count;       // number of splits
   float* partial;  // (splits, H, E) sums, then (splits, H, 2) largest score and total
   bf16* out;       // (N, H E)
 

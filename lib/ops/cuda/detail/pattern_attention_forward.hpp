@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
     const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);
     const std::uint32_t keys = staged + stage * 2 * tile_bytes(E), values = keys + tile_bytes(E);
 #pragma unroll 1
-    for (unsigned left = states.some; left;) {  // by pairs of chunks
+    for (unsigned left = states.some; left;) {  // in pairs of chunks
       const int chunk = take_lowest(left);
       const bool two = left != 0;
       const int other = two ? take_lowest(left) : chunk;

@@ -33,7 +33,7 @@ struct TiledGemm {
   using A = Accumulate<T>;
   // 48 KiB of a GPU's scratch hold the tiles and their sums.
   static constexpr int tile = !on_host && sizeof(A) == 8 ? 32 : 64, depth = 32;
-  static constexpr int rows = 4, cols = on_host ? 64 : 4;  // of a thread's register block
+  static constexpr int rows = 4, cols = on_host ? 64 : 4;  // register block of a thread
   static constexpr int parts = tile / rows * (tile / cols);
   using Tile = Kokkos::View<A[depth][tile + 1], Kokkos::LayoutRight, Device::scratch_memory_space,
                             Unmanaged>;
