@@ -6,13 +6,20 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 
 namespace tern::test {
+
+inline std::filesystem::path write_file(const std::filesystem::path& file, std::string_view text) {
+  std::ofstream(file, std::ios::binary) << text;
+  return file;
+}
+
+inline std::string read_file(const std::filesystem::path& file) { return read_text_or_empty(file); }
 
 class Scratch {
  public:
@@ -30,26 +37,13 @@ class Scratch {
 
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name, std::ios::binary) << text;
+    write_file(path_ / name, text);
   }
-  std::string read(const std::string& name) const {
-    std::ifstream in(path_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string read(const std::string& name) const { return read_file(path_ / name); }
 
  private:
   std::filesystem::path path_;
 };
-
-inline std::filesystem::path write_file(const std::filesystem::path& file, std::string_view text) {
-  std::ofstream(file, std::ios::binary) << text;
-  return file;
-}
-
-inline std::string read_file(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 /// Sorted.
 inline std::vector<std::string> names_in(const std::filesystem::path& folder) {

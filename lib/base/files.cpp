@@ -11,6 +11,8 @@
 #include <iterator>
 #include <random>
 
+#include "base/error.hpp"
+
 namespace tern {
 
 FileError::FileError(std::string_view action, const std::filesystem::path& path, int error)
@@ -88,6 +90,14 @@ bool replace_file(const std::filesystem::path& path, std::string_view text) {
     return false;
   }
   return true;
+}
+
+void write_file(const std::filesystem::path& path,
+                const std::function<void(std::ostream&)>& write) {
+  std::ofstream stream(path, std::ios::binary);
+  write(stream);
+  stream.close();
+  if (!stream) user_error("{}: cannot be written", path.string());
 }
 
 std::string read_text(const std::filesystem::path& path) {

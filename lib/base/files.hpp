@@ -5,6 +5,8 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <iosfwd>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -46,6 +48,9 @@ void write_durably(const std::filesystem::path& path, std::string_view text);
 /// The same without fsync, for files that a run can do without. On failure returns false and leaves
 /// nothing behind.
 bool replace_file(const std::filesystem::path& path, std::string_view text);
+/// Fills a new file in place by write(stream), for folders that are renamed into place as a whole.
+/// Throws UserError if the disk refuses.
+void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 std::string read_text(const std::filesystem::path& path);
 /// Empty if the file cannot be read.
 std::string read_text_or_empty(const std::filesystem::path& path);

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/timer.hpp"
 #include "deck/rules.hpp"
+#include "workload/serving.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -18,8 +19,7 @@ using Tokens = std::vector<std::int32_t>;
 generate::BlockSampling sampling_of(const deck::Deck& deck, const text::Tokenizer& tokenizer) {
   const deck::Generation& g = deck.generation;
   generate::BlockSampling options;
-  options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
-                      static_cast<std::uint64_t>(deck.campaign.seed)};
+  options.sampling = workload::sampling_of(deck);
   options.method = g.sampler == "ddpm" ? generate::BlockSampling::Method::ddpm
                                        : generate::BlockSampling::Method::first_hitting;
   options.steps = static_cast<std::size_t>(g.denoising_steps);

@@ -1,11 +1,10 @@
 #include "campaign/writer.hpp"
 
-#include <filesystem>
-
 #include "base/error.hpp"
 #include "deck/objective_kind.hpp"
 #include "generate/texts.hpp"
 #include "text/chat.hpp"
+#include "workload/serving.hpp"
 
 namespace tern::campaign {
 
@@ -46,8 +45,7 @@ std::vector<Continuation> write_samples(workload::Workload<T>& w, const deck::De
   const Prompt start = prompt_of(deck, tokenizer, prompt);
   const auto& g = deck.generation;
   generate::Drawing drawing;
-  drawing.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
-                      static_cast<std::uint64_t>(deck.campaign.seed)};
+  drawing.sampling = workload::sampling_of(deck);
   drawing.vocabulary = tokenizer.vocabulary();
   if (start.stop >= 0) drawing.stop_tokens = {start.stop};
   w.writer->draw_as(drawing);

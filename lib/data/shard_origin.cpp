@@ -1,7 +1,5 @@
 #include "data/shard_origin.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "base/error.hpp"

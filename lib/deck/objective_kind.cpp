@@ -5,19 +5,22 @@ namespace {
 
 using Samples = ObjectiveKind::Samples;
 
-const ObjectiveKind kinds[] = {
-    {.name = "causal", .samples = Samples::none, .exportable = true},
-    {.name = "block_diffusion", .samples = Samples::segments, .diffuses = true},
-    {.name = "refinement", .samples = Samples::none, .refines = true, .judged = true},
-    {.name = "supervised", .samples = Samples::conversations, .answers = true, .exportable = true}};
-
 /// Row used while a deck with an unknown kind is checked.
 const ObjectiveKind unknown{.name = "", .samples = Samples::none};
 
 }  // namespace
 
+const std::array<ObjectiveKind, 4> objective_kinds = {
+    {{.name = "causal", .samples = Samples::none, .exportable = true},
+     {.name = "block_diffusion", .samples = Samples::segments, .diffuses = true},
+     {.name = "refinement", .samples = Samples::none, .refines = true, .judged = true},
+     {.name = "supervised",
+      .samples = Samples::conversations,
+      .answers = true,
+      .exportable = true}}};
+
 const ObjectiveKind& kind_of(const Deck& deck) {
-  for (const ObjectiveKind& kind : kinds)
+  for (const ObjectiveKind& kind : objective_kinds)
     if (deck.objective.kind == kind.name) return kind;
   return unknown;
 }

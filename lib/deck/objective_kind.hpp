@@ -1,5 +1,6 @@
 /// Properties of objectives used outside of their classes: one row per &objective kind.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -25,6 +26,9 @@ struct ObjectiveKind {
   /// A run ends with a verdict.
   bool judged = false;
 };
+
+/// All rows; the choices of &objective kind.
+extern const std::array<ObjectiveKind, 4> objective_kinds;
 
 /// The row of &objective kind; all properties false for an unknown kind.
 const ObjectiveKind& kind_of(const Deck& deck);

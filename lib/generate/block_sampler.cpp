@@ -248,15 +248,13 @@ Matrix<const T> BlockSampler<T>::run(const ops::Context& context, const detail::
     decoder_.attention().place_heads(context, parameters, of, {S, R}, {0, part(rows.positions_at)});
     cache_.store(context, layer, of.qkv.data() + H * E, size_.qkv, part(rows.places_at));
     ops::attention_forward<T>(context,
-                              {
-                                  .pattern = pattern,
-                                  .scale = scale_,
-                                  .q = heads_of(of.qkv, 0, S, R, H, E),
-                                  .k = cache_.keys(layer, rows.first_slot(), S, rows.keys()),
-                                  .v = cache_.values(layer, rows.first_slot(), S, rows.keys()),
-                                  .out = heads_of(of.result, 0, S, R, H, E),
-                                  .lse = of.lse,
-                              });
+                              {.pattern = pattern,
+                               .scale = scale_,
+                               .q = heads_of(of.qkv, 0, S, R, H, E),
+                               .k = cache_.keys(layer, rows.first_slot(), S, rows.keys()),
+                               .v = cache_.values(layer, rows.first_slot(), S, rows.keys()),
+                               .out = heads_of(of.result, 0, S, R, H, E),
+                               .lse = of.lse});
   };
   ++work_.passes;
   work_.rows += N;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
-#include <sstream>
 
 #include "base/files.hpp"
 #include "base/json.hpp"

@@ -166,8 +166,7 @@ Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevi
 
 void set_data(Plan& plan, const comm::Extents& extents, std::size_t rows,
               const RowContents& contents) {
-  if (plan.deck.campaign.epochs > 0 && rows > 0)
-    plan.deck = detail::with_steps(plan.deck, rows, plan.deck.batch.global);
+  if (plan.deck.campaign.epochs > 0 && rows > 0) plan.deck = detail::with_steps(plan.deck, rows);
   plan.contents = contents;
   count_tokens(plan);
   if (!plan.measured) estimate(plan, extents);

@@ -1,9 +1,10 @@
 #include "prepare/arithmetic.hpp"
 
-#include <fstream>
+#include <ostream>
 #include <unordered_set>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "data/samples.hpp"
@@ -58,14 +59,6 @@ std::string json_line(const ArithmeticProblem& problem, bool socratic) {
   }
   answer += fmt::format("#### {}", problem.answer);
   return json_text(nlohmann::ordered_json{{"question", problem.question}, {"answer", answer}});
-}
-
-template <class Write>
-void write_file(const fs::path& file, const Write& write) {
-  std::ofstream stream(file, std::ios::binary);
-  write(stream);
-  stream.close();
-  if (!stream) user_error("{}: cannot be written", file.string());
 }
 
 void write_problems(const fs::path& folder, const std::string& name,

@@ -66,14 +66,6 @@ std::string draw_sentence(const detail::Language& language, Draw& draw) {
   return text + '.';
 }
 
-template <class Write>
-void write_file(const fs::path& file, const Write& write) {
-  std::ofstream stream(file, std::ios::binary);
-  write(stream);
-  stream.close();
-  if (!stream) user_error("{}: cannot be written", file.string());
-}
-
 void write_requests(const fs::path& file, const std::vector<LabelledSentence>& sentences,
                     const Codes& codes) {
   write_file(file, [&](std::ostream& out) {

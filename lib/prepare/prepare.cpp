@@ -1,10 +1,11 @@
 #include "prepare/prepare.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <future>
+#include <ostream>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/parallel.hpp"
 #include "base/timer.hpp"
@@ -164,10 +165,8 @@ void write_meta(const PrepareOptions& options, const text::Tokenizer& tokenizer,
       {"train", split(summary.train)},
       {"valid", split(summary.valid)},
       {"made_by", fmt::format("tern {} ({})", version(), commit())}};
-  std::ofstream stream(file);
-  stream << json_text(meta, 2, InvalidUtf8::replaced) << '\n';
-  stream.close();
-  if (!stream) user_error("{}: cannot be written", file.string());
+  write_file(file,
+             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
 }
 
 void check(const PrepareOptions& options) {

@@ -1,6 +1,5 @@
 #include "text/tokenizer.hpp"
 
-#include <fstream>
 #include <optional>
 
 #include "base/error.hpp"

@@ -1,6 +1,6 @@
 #include "text/tokenizer_export.hpp"
 
-#include <fstream>
+#include <ostream>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
@@ -59,10 +59,7 @@ constexpr const char* qwen3_template = R"({%- set ns = namespace(question=messag
 )";
 
 void write(const fs::path& file, const std::string& text) {
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) user_error("{}: cannot be written", file.string());
+  write_file(file, [&](std::ostream& out) { out << text; });
 }
 
 bool copy_if_there(const fs::path& from, const fs::path& to) {

@@ -11,6 +11,12 @@ std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value)
 
 }  // namespace
 
+ops::Sampling sampling_of(const deck::Deck& deck) {
+  const deck::Generation& g = deck.generation;
+  return {g.temperature, g.top_p, static_cast<int>(g.top_k),
+          static_cast<std::uint64_t>(deck.campaign.seed)};
+}
+
 generate::EngineOptions engine_options(const deck::Deck& deck) {
   const deck::Generation& g = deck.generation;
   generate::EngineOptions options;
@@ -20,8 +26,7 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
     options.max_model_len = std::min(options.max_model_len, size_of(deck.model.context));
   options.prefill_tokens = size_of(g.prefill_tokens);
   options.prefix_cache = g.prefix_cache;
-  options.sampling = {g.temperature, g.top_p, static_cast<int>(g.top_k),
-                      static_cast<std::uint64_t>(deck.campaign.seed)};
+  options.sampling = sampling_of(deck);
   return options;
 }
 

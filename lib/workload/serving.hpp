@@ -7,6 +7,9 @@
 
 namespace tern::workload {
 
+/// Temperature, top-p, top-k and seed of the deck.
+ops::Sampling sampling_of(const deck::Deck& deck);
+
 /// Engine options from the deck, with pages 0. The caller adds what the tokenizer knows (stop
 /// tokens, vocabulary).
 generate::EngineOptions engine_options(const deck::Deck& deck);

@@ -15,10 +15,10 @@ namespace tern::workload {
 
 /// Distribution of a step's sequences over ranks and micro-batches.
 struct Layout {
-  std::size_t per_rank;      // sequences per micro-batch and rank
-  std::size_t global;        // sequences per optimizer step
-  std::size_t accumulation;  // micro-batches: global = per_rank * data ranks * accumulation
-  std::size_t tokens;        // positions per sequence
+  std::size_t per_rank = 0;      // sequences per micro-batch and rank
+  std::size_t global = 0;        // sequences per optimizer step
+  std::size_t accumulation = 0;  // micro-batches: global = per_rank * data ranks * accumulation
+  std::size_t tokens = 0;        // positions per sequence
 };
 
 /// Throws UserError, naming the nearest values that work, if global is not a multiple of per_rank x

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "base/shape.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "scratch.hpp"
 
@@ -21,12 +22,6 @@ using test::names_in;
 using test::read_file;
 using test::Scratch;
 using test::write_file;
-
-inline std::size_t size_of(const Tensor& tensor) {
-  std::size_t count = 1;
-  for (const std::size_t extent : tensor.shape) count *= extent;
-  return count;
-}
 
 /// Odd sizes, a matrix of several chunks, a vector, a scalar.
 inline std::vector<Tensor> sample_tensors() {
@@ -54,7 +49,7 @@ inline std::vector<std::vector<float>> values_of(const std::vector<Tensor>& tens
                                                  std::int64_t step) {
   std::vector<std::vector<float>> values;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
-    values.emplace_back(size_of(tensors[t]));
+    values.emplace_back(element_count(tensors[t].shape));
     for (std::size_t i = 0; i < values[t].size(); ++i) values[t][i] = value_at(step, t, i);
   }
   return values;

@@ -1,12 +1,12 @@
 #include "deck/choices.hpp"
 #include "deck/detail/table.hpp"
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::deck::detail {
 
 void describe(Group& group, Objective& o) {
-  group.add("kind", o.kind, "what is predicted")
-      .one_of({"causal", "block_diffusion", "refinement", "supervised"});
+  group.add("kind", o.kind, "what is predicted").one_of(objective_kinds);
   group.add("z_loss", o.z_loss, "weight of the squared log of the softmax's denominator; 0: off")
       .at_least(0);
   group

@@ -33,7 +33,7 @@ class Field {
   Field& one_of(std::initializer_list<const char*> list) {
     return choices.assign(list.begin(), list.end()), *this;
   }
-  /// Names from a list of choices (deck/choices.hpp).
+  /// Names from a list of choices (deck/choices.hpp, deck/objective_kind.hpp).
   template <class Choices>
   Field& one_of(const Choices& list) {
     for (const auto& choice : list) choices.emplace_back(choice.name);

@@ -123,15 +123,13 @@ void Attention<T>::attend(const ops::Context& context, const Parameters& p, cons
     return part(fused, first, heads, mask.sequences);
   };
   place_heads(context, p, s, mask.sequences, {0, mask.positions});
-  ops::attention_forward<T>(context, {
-                                         .pattern = mask.pattern,
-                                         .scale = scale_,
-                                         .q = part_of(s.qkv, 0, H),
-                                         .k = part_of(s.qkv, H, K),
-                                         .v = part_of(s.qkv, H + K, K),
-                                         .out = part_of(s.result, 0, H),
-                                         .lse = s.lse,
-                                     });
+  ops::attention_forward<T>(context, {.pattern = mask.pattern,
+                                      .scale = scale_,
+                                      .q = part_of(s.qkv, 0, H),
+                                      .k = part_of(s.qkv, H, K),
+                                      .v = part_of(s.qkv, H + K, K),
+                                      .out = part_of(s.result, 0, H),
+                                      .lse = s.lse});
 }
 
 template <class T>
@@ -164,20 +162,18 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
     return part(fused, first, heads, mask.sequences);
   };
   common_.multiply_backward(context, p.output, dbranch, s.result, dresult_);
-  ops::attention_backward<T>(context, {
-                                          .pattern = mask.pattern,
-                                          .scale = scale_,
-                                          .q = part_of(s.qkv, 0, H),
-                                          .k = part_of(s.qkv, H, K),
-                                          .v = part_of(s.qkv, H + K, K),
-                                          .out = part_of(s.result, 0, H),
-                                          .dout = part_of(dresult_, 0, H),
-                                          .lse = s.lse,
-                                          .delta = delta_,
-                                          .dq = part_of(dqkv_, 0, H),
-                                          .dk = part_of(dqkv_, H, K),
-                                          .dv = part_of(dqkv_, H + K, K),
-                                      });
+  ops::attention_backward<T>(context, {.pattern = mask.pattern,
+                                       .scale = scale_,
+                                       .q = part_of(s.qkv, 0, H),
+                                       .k = part_of(s.qkv, H, K),
+                                       .v = part_of(s.qkv, H + K, K),
+                                       .out = part_of(s.result, 0, H),
+                                       .dout = part_of(dresult_, 0, H),
+                                       .lse = s.lse,
+                                       .delta = delta_,
+                                       .dq = part_of(dqkv_, 0, H),
+                                       .dk = part_of(dqkv_, H, K),
+                                       .dv = part_of(dqkv_, H + K, K)});
   rotate(context, dqkv_, mask.sequences, {0, mask.positions}, ops::Direction::backward);
   if (qk_norm_) {
     ops::head_norm_backward<T>(context, part_of(dqkv_, 0, H), s.q_saved, p.norm_q.gain, s.rstd_q,

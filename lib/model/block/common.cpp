@@ -22,15 +22,13 @@ template <class T>
 void Common<T>::multiply_backward(const ops::Context& context, const Linear<T>& map,
                                   Matrix<const T> dy, Matrix<const T> x, Matrix<T> dx) const {
   if (fp8.operands.extent(0) > 0)
-    return ops::fp8_linear_backward<T>(context, {
-                                                    .work = fp8,
-                                                    .dy = dy,
-                                                    .x = x,
-                                                    .w = map.weight,
-                                                    .dx = dx,
-                                                    .dw = map.dweight,
-                                                    .dbias = map.dbias,
-                                                });
+    return ops::fp8_linear_backward<T>(context, {.work = fp8,
+                                                 .dy = dy,
+                                                 .x = x,
+                                                 .w = map.weight,
+                                                 .dx = dx,
+                                                 .dw = map.dweight,
+                                                 .dbias = map.dbias});
   ops::linear_backward_weight<T>(context, dy, x, map.dweight, map.dbias);
   ops::linear_backward_input<T>(context, dy, map.weight, dx);
 }

@@ -134,15 +134,13 @@ void Experts<T>::backward(const ops::Context& context, const Parameters& p, cons
   ops::grouped_backward_weight<T>(context, to.offsets, {dup}, in, p.up.dweight);
   ops::grouped_backward_input<T>(context, to.offsets, {dup}, p.up.weight, values(s));
   common_.links.sum(context, dweights_);
-  ops::route_backward<T>(context, {
-                                      .renormalise = renormalise_,
-                                      .probabilities = s.probabilities,
-                                      .experts = to.experts,
-                                      .weights = s.weights,
-                                      .dweights = dweights_,
-                                      .balance = balanced,
-                                      .dlogits = logits_,
-                                  });
+  ops::route_backward<T>(context, {.renormalise = renormalise_,
+                                   .probabilities = s.probabilities,
+                                   .experts = to.experts,
+                                   .weights = s.weights,
+                                   .dweights = dweights_,
+                                   .balance = balanced,
+                                   .dlogits = logits_});
   ops::linear_backward_weight<T>(context, logits_, x, p.router.dweight, {});
   ops::combine<T>(context, values(s), to.rows, {}, dx);
   common_.links.sum(context, dx);
@@ -164,15 +162,13 @@ template <class T>
 Vector<const Accumulate<T>> Experts<T>::balance(const ops::Context& context, double weight,
                                                 std::size_t rows, Vector<A> loss) const {
   TERN_REQUIRE(counts_.extent(0) > 0, "balance of a model without experts, or in evaluation");
-  ops::balance_experts<A>(context, {
-                                       .weight = weight,
-                                       .tokens = rows * counts_.extent(0),
-                                       .counts = counts_,
-                                       .sums = sums_,
-                                       .balance = even_,
-                                       .shares = shares_,
-                                       .loss = loss,
-                                   });
+  ops::balance_experts<A>(context, {.weight = weight,
+                                    .tokens = rows * counts_.extent(0),
+                                    .counts = counts_,
+                                    .sums = sums_,
+                                    .balance = even_,
+                                    .shares = shares_,
+                                    .loss = loss});
   return weight != 0 ? even_ : Vector<A>();
 }
 

@@ -40,35 +40,31 @@ typename Norm<T>::Saved Norm<T>::narrow(const Saved& whole, std::size_t rows) {
 template <class T>
 void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
                       Matrix<const T> x, Matrix<T> y) const {
-  ops::norm_forward<T>(context, {
-                                    .kind = kind_,
-                                    .x = x,
-                                    .gain = p.gain,
-                                    .bias = p.bias,
-                                    .eps = eps_,
-                                    .y = y,
-                                    .mean = saved.mean,
-                                    .rstd = saved.rstd,
-                                });
+  ops::norm_forward<T>(context, {.kind = kind_,
+                                 .x = x,
+                                 .gain = p.gain,
+                                 .bias = p.bias,
+                                 .eps = eps_,
+                                 .y = y,
+                                 .mean = saved.mean,
+                                 .rstd = saved.rstd});
 }
 
 template <class T>
 void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
                        Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx,
                        ops::Write write) const {
-  ops::norm_backward<T>(context, {
-                                     .kind = kind_,
-                                     .dy = dy,
-                                     .x = x,
-                                     .gain = p.gain,
-                                     .mean = saved.mean,
-                                     .rstd = saved.rstd,
-                                     .dx = dx,
-                                     .write = write,
-                                     .dgain = p.dgain,
-                                     .dbias = p.dbias,
-                                     .partial = common_.partial,
-                                 });
+  ops::norm_backward<T>(context, {.kind = kind_,
+                                  .dy = dy,
+                                  .x = x,
+                                  .gain = p.gain,
+                                  .mean = saved.mean,
+                                  .rstd = saved.rstd,
+                                  .dx = dx,
+                                  .write = write,
+                                  .dgain = p.dgain,
+                                  .dbias = p.dbias,
+                                  .partial = common_.partial});
 }
 
 template class Norm<float>;

@@ -39,15 +39,13 @@ void Embedding<T>::forward(const ops::Context& context, const Links<T>& links,
   } else {
     const bool adds_positions = share.tensor == 0;
     ops::embedding_part_forward<T>(
-        context, {
-                     .tokens = numbers,
-                     .first = first,
-                     .table = tokens.weight,
-                     .positions = adds_positions ? positions.weight : Matrix<const T>(),
-                     .tokens_per_sequence = period,
-                     .first_position = at,
-                     .x = to,
-                 });
+        context, {.tokens = numbers,
+                  .first = first,
+                  .table = tokens.weight,
+                  .positions = adds_positions ? positions.weight : Matrix<const T>(),
+                  .tokens_per_sequence = period,
+                  .first_position = at,
+                  .x = to});
     links.sum(context, to);
   }
   if (of_levels.extent(0) > 0) ops::embedding_add<T>(context, of_levels, levels.weight, to);
@@ -60,15 +58,13 @@ void Embedding<T>::backward(const ops::Context& context, const Links<T>& links, 
     ops::embedding_backward<T>(context, rows.tokens, rows.order, dstream, period, tokens.dweight,
                                positions.dweight);
   else
-    ops::embedding_part_backward<T>(context, {
-                                                 .tokens = rows.tokens,
-                                                 .first = first,
-                                                 .order = rows.order,
-                                                 .dx = dstream,
-                                                 .tokens_per_sequence = period,
-                                                 .dtable = tokens.dweight,
-                                                 .dpositions = positions.dweight,
-                                             });
+    ops::embedding_part_backward<T>(context, {.tokens = rows.tokens,
+                                              .first = first,
+                                              .order = rows.order,
+                                              .dx = dstream,
+                                              .tokens_per_sequence = period,
+                                              .dtable = tokens.dweight,
+                                              .dpositions = positions.dweight});
   if (rows.levels.extent(0) > 0)
     ops::embedding_backward<T>(context, rows.levels, rows.level_order, dstream, period,
                                levels.dweight, {});

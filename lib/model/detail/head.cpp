@@ -74,15 +74,13 @@ void Head<T>::loss(const ops::Context& context, const Links<T>& links,
       for_each_chunk(context, links, options, x, targets, losses, best,
                      [](std::size_t, std::size_t, const Matrix<T>&) {});
     else
-      ops::head_loss_forward<T>(context, {
-                                             .options = options,
-                                             .x = x,
-                                             .w = map.weight,
-                                             .targets = targets,
-                                             .logits = logits,
-                                             .losses = losses,
-                                             .best = best,
-                                         });
+      ops::head_loss_forward<T>(context, {.options = options,
+                                          .x = x,
+                                          .w = map.weight,
+                                          .targets = targets,
+                                          .logits = logits,
+                                          .losses = losses,
+                                          .best = best});
   }
   links.from_last(context, losses.data(), losses.size() * sizeof(A));
   if (best.extent(0) > 0) links.from_last(context, best.data(), best.size() * sizeof(std::int32_t));
@@ -94,17 +92,15 @@ void Head<T>::loss_backward(const ops::Context& context, const Links<T>& links,
                             Vector<const std::int32_t> targets, Vector<const A> weights,
                             Vector<A> losses, Matrix<T> dx) const {
   if (!divided(links))
-    return ops::head_loss_backward<T>(context, {
-                                                   .options = options,
-                                                   .x = x,
-                                                   .w = map.weight,
-                                                   .targets = targets,
-                                                   .weights = weights,
-                                                   .logits = logits,
-                                                   .losses = losses,
-                                                   .dx = dx,
-                                                   .dw = map.dweight,
-                                               });
+    return ops::head_loss_backward<T>(context, {.options = options,
+                                                .x = x,
+                                                .w = map.weight,
+                                                .targets = targets,
+                                                .weights = weights,
+                                                .logits = logits,
+                                                .losses = losses,
+                                                .dx = dx,
+                                                .dw = map.dweight});
   for_each_chunk(context, links, options, x, targets, losses, {},
                  [&](std::size_t row, std::size_t n, const Matrix<T>& chunk) {
                    ops::row_gradients<T>(context, options, first, part_of(targets, row, n),

@@ -11,8 +11,8 @@ namespace tern::plan::detail {
 /// ceil(epochs x rows / global).
 std::int64_t steps_of_epochs(std::int64_t epochs, std::size_t rows, std::int64_t global);
 
-/// The deck with max_steps instead of epochs. Throws UserError if its schedule (warmup, decay)
+/// The deck, its batch resolved, with max_steps instead of epochs. Throws UserError if its schedule (warmup, decay)
 /// contradicts the number of steps.
-deck::Deck with_steps(deck::Deck deck, std::size_t rows, std::int64_t global);
+deck::Deck with_steps(deck::Deck deck, std::size_t rows);
 
 }  // namespace tern::plan::detail

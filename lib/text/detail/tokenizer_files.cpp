@@ -1,10 +1,11 @@
 #include "text/detail/tokenizer_files.hpp"
 
-#include <fstream>
+#include <ostream>
 #include <sstream>
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/mapped_file.hpp"
 #include "text/detail/byte_alphabet.hpp"
@@ -225,10 +226,7 @@ void write_tokenizer_json(const std::filesystem::path& file, const std::vector<s
   for (const Merge& merge : merges)
     model["merges"].push_back(to_byte_alphabet(tokens[merge.left]) + " " +
                               to_byte_alphabet(tokens[merge.right]));
-  std::ofstream stream(file);
-  stream << json_text(root, 1) << '\n';
-  stream.close();
-  if (!stream) user_error("{}: cannot be written", file.string());
+  write_file(file, [&](std::ostream& out) { out << json_text(root, 1) << '\n'; });
 }
 
 }  // namespace tern::text::detail
