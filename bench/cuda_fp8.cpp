@@ -78,7 +78,7 @@ double product_rate(const Views& v, std::size_t m, std::size_t n, std::size_t k,
   const ops::cuda::Fp8Operand a{bytes, m, k, gradient ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3,
                                 v.work.undo.data()};
   const ops::cuda::Fp8Operand b{bytes + m * k, n, k, CUDA_R_8F_E4M3, v.work.undo.data() + 4};
-  const ops::cuda::Fp8Product::Work work{static_cast<cudaStream_t>(v.context.stream()),
+  const ops::cuda::Fp8Product::Work work{static_cast<cudaStream_t>(v.context.handle()),
                                          library.workspace(), std::size_t{64} << 20};
   const float beta = std::is_same_v<C, float> ? 1 : 0;
   const double seconds = time_of(

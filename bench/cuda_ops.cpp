@@ -255,7 +255,7 @@ void add_rest(std::vector<Line>& lines, const Step& s) {
   lines.push_back({"device copy", 0, 4 * n * 2, 0, [&s] {
                      cudaMemcpyAsync(s.m.data(), s.gradient.data(), 4 * parameters,
                                      cudaMemcpyDeviceToDevice,
-                                     static_cast<cudaStream_t>(s.context.stream()));
+                                     static_cast<cudaStream_t>(s.context.handle()));
                    }});
 }
 

@@ -14,7 +14,7 @@ namespace tern::bench {
 /// Median seconds of `run`, by events on the stream.
 inline double time_of(const ops::Context& context, const std::function<void()>& run,
                       int repeats = 15) {
-  const auto stream = static_cast<cudaStream_t>(context.stream());
+  const auto stream = static_cast<cudaStream_t>(context.handle());
   cudaEvent_t begin, end;
   cudaEventCreate(&begin), cudaEventCreate(&end);
   for (int i = 0; i < 3; ++i) run();

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/device_stream.hpp"
 #include "base/types.hpp"
 
 namespace tern::comm {
@@ -54,19 +55,20 @@ class Group {
   /// True on all ranks if `flag` is true on any.
   bool any(bool flag);
 
-  // Device data, enqueued on `stream` (a cudaStream_t; ignored on the host, where the caller has
-  // fenced). The order of float sums depends only on the layout.
-  virtual void all_reduce(float* data, std::size_t n, void* stream) = 0;
-  virtual void all_reduce(double* data, std::size_t n, void* stream) = 0;
+  // Device data, after all work on `stream`: NCCL enqueues there, MPI waits for it first. The order
+  // of float sums depends only on the layout.
+  virtual void all_reduce(float* data, std::size_t n, const DeviceStream& stream) = 0;
+  virtual void all_reduce(double* data, std::size_t n, const DeviceStream& stream) = 0;
   /// `data` has size() parts of n elements; rank r gets the sum of part r, in place.
-  virtual void reduce_scatter(float* data, std::size_t n, void* stream) = 0;
-  virtual void reduce_scatter(double* data, std::size_t n, void* stream) = 0;
+  virtual void reduce_scatter(float* data, std::size_t n, const DeviceStream& stream) = 0;
+  virtual void reduce_scatter(double* data, std::size_t n, const DeviceStream& stream) = 0;
   /// `data` has size() parts of `bytes`; rank r's part r goes to all ranks, in place.
-  virtual void all_gather(void* data, std::size_t bytes, void* stream) = 0;
-  virtual void broadcast_device(void* data, std::size_t bytes, int root, void* stream) = 0;
+  virtual void all_gather(void* data, std::size_t bytes, const DeviceStream& stream) = 0;
+  virtual void broadcast_device(void* data, std::size_t bytes, int root,
+                                const DeviceStream& stream) = 0;
   /// bf16: on the host summed in float and rounded once; on a device as in NCCL (rounded at each
   /// partial sum).
-  virtual void all_reduce(bf16* data, std::size_t n, void* stream) = 0;
+  virtual void all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) = 0;
   /// Exchange between pipeline stages: sends to one rank and receives from one, concurrently;
   /// nobody: omits that half. Not collective: the peer's call is the other half.
   struct Message {
@@ -79,7 +81,8 @@ class Group {
   /// exchange(). NCCL connects both directions together, which fails in an exchange() where one
   /// side only sends.
   virtual void connect(const std::vector<int>& ranks) = 0;
-  virtual void exchange(const Message& sent, const Message& received, void* stream) = 0;
+  virtual void exchange(const Message& sent, const Message& received,
+                        const DeviceStream& stream) = 0;
 
   /// Group of the ranks with the same `color`, in the order of this group. `name`: for messages.
   /// Collective.

@@ -14,15 +14,15 @@ class ImaginedGroup : public Group {
   void all_reduce(std::int64_t*, std::size_t, Sum) override {}
   void broadcast(void*, std::size_t, int) override {}
   void barrier() override {}
-  void all_reduce(float*, std::size_t, void*) override {}
-  void all_reduce(double*, std::size_t, void*) override {}
-  void all_reduce(bf16*, std::size_t, void*) override {}
-  void reduce_scatter(float*, std::size_t, void*) override {}
-  void reduce_scatter(double*, std::size_t, void*) override {}
-  void all_gather(void*, std::size_t, void*) override {}
-  void broadcast_device(void*, std::size_t, int, void*) override {}
+  void all_reduce(float*, std::size_t, const DeviceStream&) override {}
+  void all_reduce(double*, std::size_t, const DeviceStream&) override {}
+  void all_reduce(bf16*, std::size_t, const DeviceStream&) override {}
+  void reduce_scatter(float*, std::size_t, const DeviceStream&) override {}
+  void reduce_scatter(double*, std::size_t, const DeviceStream&) override {}
+  void all_gather(void*, std::size_t, const DeviceStream&) override {}
+  void broadcast_device(void*, std::size_t, int, const DeviceStream&) override {}
   void connect(const std::vector<int>&) override {}
-  void exchange(const Message&, const Message&, void*) override {}
+  void exchange(const Message&, const Message&, const DeviceStream&) override {}
   std::unique_ptr<Group> split(int, const std::string&) override {
     return std::make_unique<ImaginedGroup>(size_);
   }

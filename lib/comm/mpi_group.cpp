@@ -10,6 +10,7 @@ namespace detail {
 namespace {
 
 constexpr std::size_t largest_count = std::size_t{1} << 30;  // MPI counts are int
+constexpr const char* before_mpi = "before MPI";             // which reads memory at once
 
 MPI_Op mpi_op(Sum op) { return op == Sum::sum ? MPI_SUM : op == Sum::max ? MPI_MAX : MPI_MIN; }
 
@@ -93,28 +94,33 @@ void MpiGroup::barrier() {
   check(MPI_Barrier(comm_), "MPI_Barrier");
 }
 
-void MpiGroup::all_reduce(float* data, std::size_t n, void*) {
+void MpiGroup::all_reduce(float* data, std::size_t n, const DeviceStream& stream) {
   if (size_ == 1) return;
+  stream.fence(before_mpi);
   const Wait wait(operation("all_reduce", n * sizeof(float)));
   sum_over_ranks(data, n, MPI_FLOAT, MPI_SUM, comm_);
 }
-void MpiGroup::all_reduce(double* data, std::size_t n, void*) {
+void MpiGroup::all_reduce(double* data, std::size_t n, const DeviceStream& stream) {
   if (size_ == 1) return;
+  stream.fence(before_mpi);
   const Wait wait(operation("all_reduce", n * sizeof(double)));
   sum_over_ranks(data, n, MPI_DOUBLE, MPI_SUM, comm_);
 }
-void MpiGroup::reduce_scatter(float* data, std::size_t n, void*) {
+void MpiGroup::reduce_scatter(float* data, std::size_t n, const DeviceStream& stream) {
   if (size_ == 1) return;
+  stream.fence(before_mpi);
   const Wait wait(operation("reduce_scatter", n * sizeof(float)));
   scatter_sums(data, n, MPI_FLOAT, rank_, size_, comm_);
 }
-void MpiGroup::reduce_scatter(double* data, std::size_t n, void*) {
+void MpiGroup::reduce_scatter(double* data, std::size_t n, const DeviceStream& stream) {
   if (size_ == 1) return;
+  stream.fence(before_mpi);
   const Wait wait(operation("reduce_scatter", n * sizeof(double)));
   scatter_sums(data, n, MPI_DOUBLE, rank_, size_, comm_);
 }
-void MpiGroup::all_gather(void* data, std::size_t bytes, void*) {
+void MpiGroup::all_gather(void* data, std::size_t bytes, const DeviceStream& stream) {
   if (size_ == 1) return;
+  stream.fence(before_mpi);
   const Wait wait(operation("all_gather", bytes));
   if (bytes <= largest_count) {
     check(MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, data, static_cast<int>(bytes), MPI_BYTE, comm_),
@@ -124,13 +130,16 @@ void MpiGroup::all_gather(void* data, std::size_t bytes, void*) {
   for (int owner = 0; owner < size_; ++owner)
     broadcast(static_cast<char*>(data) + owner * bytes, bytes, owner);
 }
-void MpiGroup::broadcast_device(void* data, std::size_t bytes, int root, void*) {
+void MpiGroup::broadcast_device(void* data, std::size_t bytes, int root,
+                                const DeviceStream& stream) {
   if (size_ == 1) return;  // device pointers must not reach MPI in a CUDA build
+  stream.fence(before_mpi);
   broadcast(data, bytes, root);
 }
 
-void MpiGroup::all_reduce(bf16* data, std::size_t n, void* stream) {
+void MpiGroup::all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) {
   if (size_ == 1) return;
+  stream.fence(before_mpi);
   wide_.resize(n);
   std::transform(data, data + n, wide_.begin(), [](bf16 x) { return static_cast<float>(x); });
   MpiGroup::all_reduce(wide_.data(), n, stream);
@@ -143,7 +152,8 @@ Operation MpiGroup::with_ranks(Operation operation, const Message& sent, const M
   return operation;
 }
 
-void MpiGroup::exchange(const Message& sent, const Message& received, void*) {
+void MpiGroup::exchange(const Message& sent, const Message& received, const DeviceStream& stream) {
+  stream.fence(before_mpi);
   const Wait wait(with_ranks(operation("exchange", sent.bytes + received.bytes), sent, received));
   std::vector<MPI_Request> requests;
   const auto all = [&](const Message& message, const auto& start) {

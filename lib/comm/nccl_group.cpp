@@ -54,31 +54,31 @@ class NcclGroup : public MpiGroup {
     return make_group(comm, name);
   }
 
-  void all_reduce(float* data, std::size_t n, void* stream) override {
+  void all_reduce(float* data, std::size_t n, const DeviceStream& stream) override {
     sum(data, n, ncclFloat, stream);
   }
-  void all_reduce(double* data, std::size_t n, void* stream) override {
+  void all_reduce(double* data, std::size_t n, const DeviceStream& stream) override {
     sum(data, n, ncclDouble, stream);
   }
-  void reduce_scatter(float* data, std::size_t n, void* stream) override {
+  void reduce_scatter(float* data, std::size_t n, const DeviceStream& stream) override {
     scatter(data, data + rank() * n, n, ncclFloat, stream);
   }
-  void reduce_scatter(double* data, std::size_t n, void* stream) override {
+  void reduce_scatter(double* data, std::size_t n, const DeviceStream& stream) override {
     scatter(data, data + rank() * n, n, ncclDouble, stream);
   }
-  void all_gather(void* data, std::size_t bytes, void* stream) override {
+  void all_gather(void* data, std::size_t bytes, const DeviceStream& stream) override {
     nccl_check(ncclAllGather(static_cast<char*>(data) + rank() * bytes, data, bytes, ncclInt8,
-                             nccl_, static_cast<cudaStream_t>(stream)),
+                             nccl_, queue(stream)),
                "ncclAllGather");
-    work_->follow(operation("all_gather", bytes), stream);
+    work_->follow(operation("all_gather", bytes), stream.handle());
   }
-  void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override {
-    nccl_check(
-        ncclBroadcast(data, data, bytes, ncclInt8, root, nccl_, static_cast<cudaStream_t>(stream)),
-        "ncclBroadcast");
-    work_->follow(operation("broadcast", bytes), stream);
+  void broadcast_device(void* data, std::size_t bytes, int root,
+                        const DeviceStream& stream) override {
+    nccl_check(ncclBroadcast(data, data, bytes, ncclInt8, root, nccl_, queue(stream)),
+               "ncclBroadcast");
+    work_->follow(operation("broadcast", bytes), stream.handle());
   }
-  void all_reduce(bf16* data, std::size_t n, void* stream) override {
+  void all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) override {
     sum(data, n, ncclBfloat16, stream);
   }
   void connect(const std::vector<int>& ranks) override {
@@ -96,8 +96,8 @@ class NcclGroup : public MpiGroup {
     nccl_check(ncclGroupEnd(), "ncclGroupEnd");
     cuda_check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
-  void exchange(const Message& sent, const Message& received, void* stream) override {
-    const auto on = static_cast<cudaStream_t>(stream);
+  void exchange(const Message& sent, const Message& received, const DeviceStream& stream) override {
+    const auto on = queue(stream);
     nccl_check(ncclGroupStart(), "ncclGroupStart");
     if (sent.rank != nobody)
       nccl_check(ncclSend(sent.data, sent.bytes, ncclInt8, sent.rank, nccl_, on), "ncclSend");
@@ -106,25 +106,26 @@ class NcclGroup : public MpiGroup {
                  "ncclRecv");
     nccl_check(ncclGroupEnd(), "ncclGroupEnd");
     work_->follow(with_ranks(operation("exchange", sent.bytes + received.bytes), sent, received),
-                  stream);
+                  stream.handle());
   }
   using MpiGroup::all_reduce;
 
  private:
+  static cudaStream_t queue(const DeviceStream& stream) {
+    return static_cast<cudaStream_t>(stream.handle());
+  }
   static std::size_t bytes_of(ncclDataType_t type) {
     return type == ncclBfloat16 ? sizeof(bf16) : type == ncclFloat ? sizeof(float) : sizeof(double);
   }
-  void sum(void* data, std::size_t n, ncclDataType_t type, void* stream) {
-    nccl_check(
-        ncclAllReduce(data, data, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
-        "ncclAllReduce");
-    work_->follow(operation("all_reduce", n * bytes_of(type)), stream);
+  void sum(void* data, std::size_t n, ncclDataType_t type, const DeviceStream& stream) {
+    nccl_check(ncclAllReduce(data, data, n, type, ncclSum, nccl_, queue(stream)), "ncclAllReduce");
+    work_->follow(operation("all_reduce", n * bytes_of(type)), stream.handle());
   }
-  void scatter(void* data, void* own, std::size_t n, ncclDataType_t type, void* stream) {
-    nccl_check(
-        ncclReduceScatter(data, own, n, type, ncclSum, nccl_, static_cast<cudaStream_t>(stream)),
-        "ncclReduceScatter");
-    work_->follow(operation("reduce_scatter", n * bytes_of(type)), stream);
+  void scatter(void* data, void* own, std::size_t n, ncclDataType_t type,
+               const DeviceStream& stream) {
+    nccl_check(ncclReduceScatter(data, own, n, type, ncclSum, nccl_, queue(stream)),
+               "ncclReduceScatter");
+    work_->follow(operation("reduce_scatter", n * bytes_of(type)), stream.handle());
   }
   std::shared_ptr<ncclComm> owner_;
   std::shared_ptr<DeviceWork> work_;  // shared by all groups of the communicator

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "base/device_stream.hpp"
 #include "memory/arena.hpp"
 
 namespace tern::ops {
@@ -13,7 +14,7 @@ class Library;  // cuBLASLt and cuDNN handles, plans and their workspace
 /// Mode of writing a result.
 enum class Write { overwrite, add };
 
-struct Context {
+struct Context : DeviceStream {
   Device space;  // all work of a campaign goes in order through this stream
   std::shared_ptr<cuda::Library> library;  // null: no native twins
   Vector<double> partial_sums;             // workspace of sums over whole vectors
@@ -30,9 +31,8 @@ struct Context {
     return context;
   }
 
-  void fence(const char* where) const { space.fence(where); }
-  /// The stream as a cudaStream_t for comm; null on the host.
-  void* stream() const {
+  void fence(const char* where) const override { space.fence(where); }
+  void* handle() const override {
 #if defined(KOKKOS_ENABLE_CUDA)
     return space.cuda_stream();
 #else

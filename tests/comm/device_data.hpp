@@ -3,7 +3,16 @@
 #include <Kokkos_Core.hpp>
 #include <vector>
 
+#include "base/device_stream.hpp"
+
 namespace tern::test {
+
+/// The device's default stream, on which DeviceData is copied.
+class DefaultStream : public DeviceStream {
+ public:
+  void* handle() const override { return nullptr; }
+  void fence(const char* where) const override { Kokkos::fence(where); }
+};
 
 template <class T>
 class DeviceData {

@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
       TERN_REQUIRE(session.size() < 0, "size {}", session.size());
     }
     const tern::test::DeviceData<float> ones(std::vector<float>(1000, 1));
-    group->all_reduce(ones.data(), ones.size(), nullptr);
+    group->all_reduce(ones.data(), ones.size(), tern::test::DefaultStream());
     return ones.read().back() == static_cast<float>(session.size()) ? 0 : 2;
   });
 }

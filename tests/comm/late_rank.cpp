@@ -18,11 +18,13 @@ void take_part(const std::string& operation, const tern::comm::Mesh& mesh) {
   const tern::test::DeviceData<float> data(std::vector<float>(1024, 1));
   if (operation == "barrier" || operation == "long") world.barrier();
   if (operation == "host") world.any(true);
-  if (operation == "device") world.all_reduce(data.data(), data.size(), nullptr);
+  if (operation == "device")
+    world.all_reduce(data.data(), data.size(), tern::test::DefaultStream());
   if (operation == "exchange") {
     const Group::Message message{data.data(), data.bytes(), 1 - mesh.pipeline().rank()};
     mesh.pipeline().exchange(mesh.pipeline().rank() == 0 ? message : Group::Message{},
-                             mesh.pipeline().rank() == 0 ? Group::Message{} : message, nullptr);
+                             mesh.pipeline().rank() == 0 ? Group::Message{} : message,
+                             tern::test::DefaultStream());
   }
   data.read();
 }

@@ -60,7 +60,7 @@ float summed(int size, std::size_t i) {
 
 TEST_F(Collectives, AllReduce) {
   const auto data = numbered(rank, 101);
-  group->all_reduce(data.data(), data.size(), nullptr);
+  group->all_reduce(data.data(), data.size(), test::DefaultStream());
   const auto sums = data.read();
   for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(sums[i], summed(size, i));
 }
@@ -68,7 +68,7 @@ TEST_F(Collectives, AllReduce) {
 TEST_F(Collectives, ReduceScatterLeavesTheSumInTheOwnPart) {
   const std::size_t part = 33, first = part * static_cast<std::size_t>(rank);
   const auto data = numbered(rank, part * static_cast<std::size_t>(size));
-  group->reduce_scatter(data.data(), part, nullptr);
+  group->reduce_scatter(data.data(), part, test::DefaultStream());
   const auto sums = data.read();
   for (std::size_t i = first; i < first + part; ++i) EXPECT_EQ(sums[i], summed(size, i));
 }
@@ -79,7 +79,7 @@ TEST_F(Collectives, AllGatherInPlace) {
   for (std::size_t i = 0; i < part; ++i)
     values[static_cast<std::size_t>(rank) * part + i] = rank * 100 + static_cast<int>(i);
   const DeviceData<std::int64_t> data(values);
-  group->all_gather(data.data(), part * sizeof(std::int64_t), nullptr);
+  group->all_gather(data.data(), part * sizeof(std::int64_t), test::DefaultStream());
   const auto gathered = data.read();
   for (std::size_t i = 0; i < gathered.size(); ++i)
     EXPECT_EQ(gathered[i], static_cast<std::int64_t>(i / part * 100 + i % part));
@@ -88,14 +88,14 @@ TEST_F(Collectives, AllGatherInPlace) {
 TEST_F(Collectives, BroadcastOfTheDevice) {
   const int root = size - 1;
   const DeviceData<float> data(std::vector<float>(19, static_cast<float>(rank)));
-  group->broadcast_device(data.data(), data.bytes(), root, nullptr);
+  group->broadcast_device(data.data(), data.bytes(), root, test::DefaultStream());
   EXPECT_EQ(data.read(), std::vector<float>(19, static_cast<float>(root)));
 }
 
 /// 256 + 3 x 0.75 = 258.25: rounded one by one, each 0.75 would be lost or become 2.
 TEST_F(Collectives, Bf16IsRoundedOnceOnTheHost) {
   const DeviceData<bf16> data(std::vector<bf16>(33, bf16(rank == 0 ? 256.0f : 0.75f)));
-  group->all_reduce(data.data(), data.size(), nullptr);
+  group->all_reduce(data.data(), data.size(), test::DefaultStream());
   const float sum = 256.0f + 0.75f * static_cast<float>(size - 1);
 #if defined(TERN_WITH_CUDA)
   const float slack = 2.0f * static_cast<float>(size - 1);  // NCCL rounds where ranks meet

@@ -102,9 +102,10 @@ TEST(Exchange, StagesSendWhenTheyReceive) {
   const auto message = [](const Data& data, int with) {
     return Group::Message{data.data(), data.bytes(), with};
   };
-  if (rank > 0) stages.exchange({}, message(previous, rank - 1), nullptr);
-  if (rank + 1 < size) stages.exchange(message(own, rank + 1), message(next, rank + 1), nullptr);
-  if (rank > 0) stages.exchange(message(own, rank - 1), {}, nullptr);
+  if (rank > 0) stages.exchange({}, message(previous, rank - 1), test::DefaultStream());
+  if (rank + 1 < size)
+    stages.exchange(message(own, rank + 1), message(next, rank + 1), test::DefaultStream());
+  if (rank > 0) stages.exchange(message(own, rank - 1), {}, test::DefaultStream());
   EXPECT_EQ(previous.read(), filled(rank - 1));
   EXPECT_EQ(next.read(), filled(rank + 1 < size ? rank + 1 : -1));
 }

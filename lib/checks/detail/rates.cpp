@@ -70,7 +70,7 @@ double all_reduce_rate(const ops::Context& context, comm::Group& group) {
   const auto values = arena.vector<float>("values", Term::data, n);
   const double seconds = median_seconds(context, [&] {
     group.barrier();
-    group.all_reduce(values.data(), n, context.stream());
+    group.all_reduce(values.data(), n, context);
   });
   return n * sizeof(float) / seconds;
 }

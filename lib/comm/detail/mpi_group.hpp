@@ -1,4 +1,4 @@
-/// Group over an MPI communicator; device data must be in host memory.
+/// Group over an MPI communicator; device data must be in host memory, and is read after a fence.
 #pragma once
 #include <mpi.h>
 
@@ -22,15 +22,16 @@ class MpiGroup : public Group {
   void broadcast(void* bytes, std::size_t n, int root) override;
   void barrier() override;
 
-  void all_reduce(float* data, std::size_t n, void* stream) override;
-  void all_reduce(double* data, std::size_t n, void* stream) override;
-  void reduce_scatter(float* data, std::size_t n, void* stream) override;
-  void reduce_scatter(double* data, std::size_t n, void* stream) override;
-  void all_gather(void* data, std::size_t bytes, void* stream) override;
-  void broadcast_device(void* data, std::size_t bytes, int root, void* stream) override;
-  void all_reduce(bf16* data, std::size_t n, void* stream) override;
+  void all_reduce(float* data, std::size_t n, const DeviceStream& stream) override;
+  void all_reduce(double* data, std::size_t n, const DeviceStream& stream) override;
+  void reduce_scatter(float* data, std::size_t n, const DeviceStream& stream) override;
+  void reduce_scatter(double* data, std::size_t n, const DeviceStream& stream) override;
+  void all_gather(void* data, std::size_t bytes, const DeviceStream& stream) override;
+  void broadcast_device(void* data, std::size_t bytes, int root,
+                        const DeviceStream& stream) override;
+  void all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) override;
   void connect(const std::vector<int>&) override {}  // MPI connects by itself
-  void exchange(const Message& sent, const Message& received, void* stream) override;
+  void exchange(const Message& sent, const Message& received, const DeviceStream& stream) override;
   std::unique_ptr<Group> split(int color, const std::string& name) override {
     return make_group(part(color), name);
   }

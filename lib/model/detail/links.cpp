@@ -3,19 +3,6 @@
 #include "base/error.hpp"
 
 namespace tern::model::detail {
-namespace {
-
-/// MPI reads memory immediately; NCCL is ordered by the stream.
-void before_exchange(const ops::Context& context) {
-#if !defined(KOKKOS_ENABLE_CUDA)
-  context.fence("before MPI");
-#else
-  static_cast<void>(context);
-#endif
-}
-
-}  // namespace
-
 template <class T>
 const comm::Mesh& Links<T>::mesh() const {
   TERN_REQUIRE(share_.mesh, "a share of a model without the ranks that hold the rest");
@@ -26,15 +13,13 @@ template <class T>
 template <class V>
 void Links<T>::sum(const ops::Context& context, Matrix<V> values) const {
   if (share_.tensors == 1) return;
-  before_exchange(context);
-  mesh().tensor().all_reduce(values.data(), values.size(), context.stream());
+  mesh().tensor().all_reduce(values.data(), values.size(), context);
 }
 
 template <class T>
 void Links<T>::gather(const ops::Context& context, void* values, std::size_t bytes_of_part) const {
   if (share_.tensors == 1) return;
-  before_exchange(context);
-  mesh().tensor().all_gather(values, bytes_of_part, context.stream());
+  mesh().tensor().all_gather(values, bytes_of_part, context);
 }
 
 template <class T>
@@ -64,17 +49,14 @@ void Links<T>::send(const ops::Context& context, Matrix<T> values, int stage) co
 template <class T>
 void Links<T>::receive(const ops::Context& context, Matrix<T> values, int stage) const {
   if (waiting_.data == values.data()) settle(context);
-  before_exchange(context);
-  mesh().pipeline().exchange(waiting_, {values.data(), values.size() * sizeof(T), stage},
-                             context.stream());
+  mesh().pipeline().exchange(waiting_, {values.data(), values.size() * sizeof(T), stage}, context);
   waiting_ = {};
 }
 
 template <class T>
 void Links<T>::settle(const ops::Context& context) const {
   if (waiting_.rank == comm::Group::nobody) return;
-  before_exchange(context);
-  mesh().pipeline().exchange(waiting_, {}, context.stream());
+  mesh().pipeline().exchange(waiting_, {}, context);
   waiting_ = {};
 }
 
@@ -82,9 +64,7 @@ template <class T>
 void Links<T>::from_last(const ops::Context& context, void* values, std::size_t bytes) const {
   if (share_.stages == 1) return;
   settle(context);
-  before_exchange(context);
-  mesh().pipeline().broadcast_device(values, bytes, static_cast<int>(share_.stages) - 1,
-                                     context.stream());
+  mesh().pipeline().broadcast_device(values, bytes, static_cast<int>(share_.stages) - 1, context);
 }
 
 template class Links<float>;

@@ -48,7 +48,7 @@ AttentionShape shape_of(const Pattern& pattern, double scale, const Heads<const 
 }
 
 CudnnAttention::Work work_of(const Context& context) {
-  return {context.stream(), context.library->workspace(), Library::workspace_bytes};
+  return {context.handle(), context.library->workspace(), Library::workspace_bytes};
 }
 
 /// After a refusal: an error if the deck demands cuDNN.
