@@ -139,9 +139,9 @@ Store::Store(std::filesystem::path directory, int rank, int ranks, int keep, Log
 Store::~Store() { wait(); }
 
 void Store::save(const Header& header, const std::vector<Tensor>& tensors,
-                 const std::vector<Piece>& pieces) {
+                 const std::vector<Piece>& pieces, const CopyPieces& copy) {
   wait();
-  impl_->snapshot.take(header, tensors, pieces, impl_->rank, impl_->ranks);
+  copy(impl_->snapshot.take(header, tensors, pieces, impl_->rank, impl_->ranks));
   {
     const std::lock_guard guard(impl_->mutex);
     impl_->writing = header.step;

@@ -9,6 +9,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,8 +31,10 @@ struct Tensor {
 struct Piece {
   std::size_t tensor;  // index into the list of tensors
   std::size_t first, count;
-  const float* data;
 };
+
+/// Copies the values of each piece i to `to[i]` and returns when they are there.
+using CopyPieces = std::function<void(const std::vector<float*>& to)>;
 
 /// Root attributes of the file.
 struct Header {
@@ -51,11 +54,11 @@ class Store {
         double patience = 600);
   ~Store();  // waits for the write in progress
 
-  /// Waits for the previous write, copies the pieces and returns; the write continues in the
-  /// background. Not collective, but called by all ranks with the same header and tensors. The
+  /// Waits for the previous write, has the pieces copied to its buffer and returns; the write
+  /// continues in the background. Not collective, but called by all ranks with the same header and tensors. The
   /// file is plain if rank 0 holds everything; otherwise each rank writes a shard.
   void save(const Header& header, const std::vector<Tensor>& tensors,
-            const std::vector<Piece>& pieces);
+            const std::vector<Piece>& pieces, const CopyPieces& copy);
   /// Writes `numbers` to the evaluation.json of the checkpoint of `step` as soon as that is
   /// visible; if `best`, best.txt is written first and retention keeps the checkpoint. Writes
   /// nothing if the checkpoint failed. Local; no effect on ranks other than 0.

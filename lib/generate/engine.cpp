@@ -46,8 +46,8 @@ std::size_t Engine<T>::most_pages(const EngineOptions& options) {
 template <class T>
 std::size_t Engine<T>::page_bytes(const deck::Model& model, const model::Share& share) {
   const model::Dimensions size(model, share);
-  const model::Layers layers = model::layers_of(model, share);
-  return 2 * (layers.end - layers.first) * size.K * page_tokens * size.E * sizeof(T);
+  const Range layers = model::layers_of(model, share);
+  return 2 * layers.count * size.K * page_tokens * size.E * sizeof(T);
 }
 
 template <class T>

@@ -53,9 +53,8 @@ void Parameters<T>::initialize(const ops::Context& context, const ParameterTree&
     using V = typename std::decay_t<decltype(array)>::value_type;
     Kokkos::deep_copy(context.space, array, V(0.0f));
     for (const Parameter& p : tree.parameters())
-      for_each_piece(p, [&](std::size_t local, std::size_t begin, std::size_t count) {
-        draw<V>(context, p, seed, Vector<V>(array.data() + local, count), begin);
-      });
+      for (const Slice& held : slices_of(p))
+        draw<V>(context, p, seed, Vector<V>(array.data() + held.local, held.count), held.first);
   };
   if (has_master())
     draw_all(master);

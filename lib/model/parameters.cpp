@@ -71,7 +71,7 @@ void ParameterTree::lay_out(const Declaration& part, bool matrices) {
 void ParameterTree::begin_unit(std::int64_t layer) {
   span_ = round_up(span_, unit_line_);
   if (!units_.empty()) units_.back().count = span_ - units_.back().first;
-  units_.push_back({layer, span_, 0});
+  units_.push_back({{span_, 0}, layer});
 }
 
 void ParameterTree::align() { span_ = round_up(span_, alignment); }
@@ -132,7 +132,7 @@ void ParameterTree::add(const Declared& whole, Stages stages, std::int64_t layer
 bool ParameterTree::holds(Stages stages, std::int64_t layer) const {
   switch (stages) {
     case Stages::of_layer:
-      return size(layer) >= layers_.first && size(layer) < layers_.end;
+      return layers_.contains(size(layer));
     case Stages::first:
       return share_.first();
     case Stages::last:
@@ -159,33 +159,34 @@ std::size_t ParameterTree::count() const {
   return sum;
 }
 
-std::vector<Section> ParameterTree::sections(std::size_t part, std::size_t parts) const {
-  std::vector<Section> result;
+std::vector<Slice> ParameterTree::sections(std::size_t part, std::size_t parts) const {
+  std::vector<Slice> result;
   std::size_t local = 0;
   for (const Unit& unit : units_) {
     const std::size_t count = unit.count / parts;
     TERN_REQUIRE(count * parts == unit.count, "a unit of {} in {} parts", unit.count, parts);
-    result.push_back({local, unit.first + part * count, count});
+    result.push_back({{unit.first + part * count, count}, local});
     local += count;
   }
   return result;
 }
 
-std::vector<ParameterTree::Stretch> ParameterTree::counted() const {
-  std::vector<Stretch> stretches;
-  bool going_on = false;
+std::vector<Range> ParameterTree::counted() const {
+  std::vector<Range> ranges;
+  const auto close = [&](std::size_t end) { ranges.back().count = end - ranges.back().first; };
+  bool open = false;
   for (const Parameter& p : parameters_) {
-    if (p.counted && !going_on) stretches.push_back({p.offset, 0});
-    if (!p.counted && going_on) stretches.back().end = p.offset;
-    going_on = p.counted;
+    if (p.counted && !open) ranges.push_back({p.offset, 0});
+    if (!p.counted && open) close(p.offset);
+    open = p.counted;
   }
-  if (going_on) stretches.back().end = span_;
-  return stretches;
+  if (open) close(span_);
+  return ranges;
 }
 
 template <class T>
 Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, Arena& arena)
-    : Parameters(holds, {{0, 0, tree.span()}}, arena) {}
+    : Parameters(holds, {{{0, tree.span()}, 0}}, arena) {}
 
 template <class T>
 Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, comm::Group& group, Arena& arena)
@@ -197,7 +198,7 @@ Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, comm::Group& g
 }
 
 template <class T>
-Parameters<T>::Parameters(Holds holds, std::vector<Section> where, Arena& arena)
+Parameters<T>::Parameters(Holds holds, std::vector<Slice> where, Arena& arena)
     : sections(std::move(where)) {
   const std::size_t count = sections.back().local + sections.back().count;
   const bool training = holds == Holds::training;
@@ -206,6 +207,17 @@ Parameters<T>::Parameters(Holds holds, std::vector<Section> where, Arena& arena)
   compute = arena.vector<T>("compute parameters", Term::parameters, count);
   if constexpr (std::is_same_v<T, Accumulate<T>>) master = compute;
   if (training) gradient = arena.vector<Accumulate<T>>("gradients", Term::gradients, count);
+}
+
+template <class T>
+std::vector<Slice> Parameters<T>::slices_of(const Parameter& p) const {
+  std::vector<Slice> slices;
+  for (const Slice& section : sections) {
+    const Range held = common({p.offset, p.count}, section);
+    if (held.count > 0)
+      slices.push_back({{held.first - p.offset, held.count}, section.local_of(held.first)});
+  }
+  return slices;
 }
 
 template <class T>
@@ -220,14 +232,11 @@ void Parameters<T>::complete_gradients(const ops::Context& context,
                                        const ParameterTree& tree) const {
   const comm::Mesh* mesh = tree.share().mesh;
   if (!mesh || mesh->replica().size() == 1) return;
-#if !defined(KOKKOS_ENABLE_CUDA)
-  context.fence("gradients before MPI");
-#endif
   for (const Parameter& p : tree.parameters()) {
     Accumulate<T>* values = gradient.data() + p.offset;
-    if (p.summed == Summed::tensor) mesh->tensor().all_reduce(values, p.count, context.stream());
-    if (p.summed == Summed::sharers) mesh->sharers().all_reduce(values, p.count, context.stream());
-    if (p.summed == Summed::ends) mesh->ends().all_reduce(values, p.count, context.stream());
+    if (p.summed == Summed::tensor) mesh->tensor().all_reduce(values, p.count, context);
+    if (p.summed == Summed::sharers) mesh->sharers().all_reduce(values, p.count, context);
+    if (p.summed == Summed::ends) mesh->ends().all_reduce(values, p.count, context);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/range.hpp"
 #include "base/types.hpp"
 #include "comm/comm.hpp"
 #include "deck/deck.hpp"
@@ -54,15 +55,9 @@ enum class Division {
   units,           // each unit is cut into equal parts, one per rank
 };
 
-/// A part of the span. `layer` < 0: embedding, head or vectors, used by all passes.
-struct Unit {
+/// A range of the span. `layer` < 0: embedding, head or vectors, used by all passes.
+struct Unit : Range {
   std::int64_t layer;
-  std::size_t first, count;  // elements
-};
-
-/// [local, local + count) of a rank's arrays holds [first, first + count) of the span.
-struct Section {
-  std::size_t local, first, count;
 };
 
 class ParameterTree {
@@ -88,14 +83,11 @@ class ParameterTree {
   /// In span order, without gaps. With Division::units each divides into `parts`.
   const std::vector<Unit>& units() const { return units_; }
   /// Sections of the span that rank `part` of `parts` holds; with one part, the whole span.
-  std::vector<Section> sections(std::size_t part, std::size_t parts) const;
+  std::vector<Slice> sections(std::size_t part, std::size_t parts) const;
   const Share& share() const { return share_; }
   /// Ranges of the span that this rank counts: over all ranks of a replica, each parameter once.
   /// The whole span on a single rank.
-  struct Stretch {
-    std::size_t first, end;
-  };
-  std::vector<Stretch> counted() const;
+  std::vector<Range> counted() const;
 
  private:
   void lay_out(const std::vector<Declaration>& declared, std::size_t parts);
@@ -109,7 +101,7 @@ class ParameterTree {
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string, std::size_t> index_;
   Share share_;
-  Layers layers_;  // on this stage
+  Range layers_;  // on this stage
   std::size_t kv_heads_;
   std::uint64_t place_ = 0;  // index of the next parameter
   std::size_t span_ = 0, decayed_ = 0;
@@ -132,7 +124,7 @@ struct Parameters {
   Vector<Accumulate<T>> master;    // (n); empty in bf16 inference
   Vector<T> compute;               // (n), read by kernels
   Vector<Accumulate<T>> gradient;  // (n), empty if not training
-  std::vector<Section> sections;   // location of the arrays in the span
+  std::vector<Slice> sections;     // location of the arrays in the span
   /// If fully sharded: windows that layers are gathered into and kernels use. Else null.
   std::shared_ptr<Residence<T>> residence;
 
@@ -149,19 +141,11 @@ struct Parameters {
   void complete_gradients(const ops::Context&, const ParameterTree& tree) const;
   bool has_master() const { return master.extent(0) == compute.extent(0); }
 
-  /// visit(first element in the arrays, first element of the parameter, elements) for each piece of
-  /// a parameter that this rank holds.
-  template <class Visit>
-  void for_each_piece(const Parameter& p, Visit visit) const {
-    for (const Section& h : sections) {
-      const std::size_t begin = std::max(p.offset, h.first);
-      const std::size_t end = std::min(p.offset + p.count, h.first + h.count);
-      if (begin < end) visit(h.local + begin - h.first, begin - p.offset, end - begin);
-    }
-  }
+  /// The slices of a parameter in the arrays.
+  std::vector<Slice> slices_of(const Parameter& p) const;
 
  private:
-  Parameters(Holds holds, std::vector<Section> sections, Arena& arena);
+  Parameters(Holds holds, std::vector<Slice> sections, Arena& arena);
 };
 
 }  // namespace tern::model

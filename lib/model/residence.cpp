@@ -35,61 +35,54 @@ Residence<T>::Residence(const ParameterTree& tree, Vector<T> compute, Vector<A> 
     windows_.push_back(window);
   };
   for (std::size_t i = 0; i < layer_windows; ++i) add_window(fmt::format("layer {}", i), longest);
-  for (const Place& place : kept_)
-    add_window(fmt::format("unit at {}", place.unit.first), place.unit.count);
+  for (const Resident& resident : kept_)
+    add_window(fmt::format("unit at {}", resident.unit.first), resident.unit.count);
   if (!arena.measuring()) side_.emplace();
 }
 
 template <class T>
-const typename Residence<T>::Place& Residence<T>::place_of(const Parameter& p) const {
-  for (const std::vector<Place>* places : {&layers_, &kept_})
-    for (const Place& place : *places)
-      if (p.offset >= place.unit.first && p.offset < place.unit.first + place.unit.count)
-        return place;
+const typename Residence<T>::Resident& Residence<T>::resident_of(const Parameter& p) const {
+  for (const std::vector<Resident>* residents : {&layers_, &kept_})
+    for (const Resident& resident : *residents)
+      if (resident.unit.contains(p.offset)) return resident;
   TERN_REQUIRE(false, "'{}' is in no unit", p.name);
 }
 
 template <class T>
 T* Residence<T>::compute_of(const Parameter& p) const {
-  const Place& place = place_of(p);
-  T* data = windows_[place.window].values.data();
-  return data ? data + (p.offset - place.unit.first) : nullptr;
+  const Resident& resident = resident_of(p);
+  T* data = windows_[resident.window].values.data();
+  return data ? data + (p.offset - resident.unit.first) : nullptr;
 }
 
 template <class T>
 typename Residence<T>::A* Residence<T>::gradient_of(const Parameter& p) const {
-  const Place& place = place_of(p);
-  A* data = windows_[place.window].gradients.data();
-  return data ? data + (p.offset - place.unit.first) : nullptr;
+  const Resident& resident = resident_of(p);
+  A* data = windows_[resident.window].gradients.data();
+  return data ? data + (p.offset - resident.unit.first) : nullptr;
 }
 
 /// Gathers all parts into the unit's window, in the side stream.
 template <class T>
-void Residence<T>::gather(const Place& place) {
+void Residence<T>::gather(const Resident& resident) {
   const ops::Context& side = side_->context();
-  const std::size_t count = place.unit.count / static_cast<std::size_t>(group_.size());
-  T* values = windows_[place.window].values.data();
+  const std::size_t count = resident.unit.count / static_cast<std::size_t>(group_.size());
+  T* values = windows_[resident.window].values.data();
   const Vector<T> own(values + static_cast<std::size_t>(group_.rank()) * count, count);
-  Kokkos::deep_copy(side.space, own, Vector<const T>(compute_.data() + place.local, count));
-#if !defined(KOKKOS_ENABLE_CUDA)
-  side.fence("part before MPI");
-#endif
-  group_.all_gather(values, count * sizeof(T), side.stream());
+  Kokkos::deep_copy(side.space, own, Vector<const T>(compute_.data() + resident.local, count));
+  group_.all_gather(values, count * sizeof(T), side);
 }
 
 /// Adds the window's gradients, summed over ranks, to this rank's part.
 template <class T>
-void Residence<T>::sum(const Place& place) {
+void Residence<T>::sum(const Resident& resident) {
   const ops::Context& side = side_->context();
-  const std::size_t count = place.unit.count / static_cast<std::size_t>(group_.size());
-  A* gradients = windows_[place.window].gradients.data();
-#if !defined(KOKKOS_ENABLE_CUDA)
-  side.fence("gradients before MPI");
-#endif
-  group_.reduce_scatter(gradients, count, side.stream());
+  const std::size_t count = resident.unit.count / static_cast<std::size_t>(group_.size());
+  A* gradients = windows_[resident.window].gradients.data();
+  group_.reduce_scatter(gradients, count, side);
   const A* own = gradients + static_cast<std::size_t>(group_.rank()) * count;
   ops::add<A>(side, Matrix<const A>(own, 1, count),
-              as_matrix(gradient_.data() + place.local, 1, count));
+              as_matrix(gradient_.data() + resident.local, 1, count));
 }
 
 template <class T>
@@ -98,7 +91,7 @@ void Residence<T>::renew(const ops::Context& context) {
   last_ = -1;
   used_.set(context);
   used_.await(side_->context());
-  for (const Place& place : kept_) gather(place);
+  for (const Resident& resident : kept_) gather(resident);
   finished_.set(side_->context());
   finished_.await(context);
 }
@@ -130,8 +123,8 @@ void Residence<T>::need(const ops::Context& context, std::size_t layer) {
 template <class T>
 void Residence<T>::zero_gradients(const ops::Context& context) const {
   Kokkos::deep_copy(context.space, gradient_, A(0));
-  for (const Place& place : kept_)
-    Kokkos::deep_copy(context.space, windows_[place.window].gradients, A(0));
+  for (const Resident& resident : kept_)
+    Kokkos::deep_copy(context.space, windows_[resident.window].gradients, A(0));
 }
 
 template <class T>
@@ -153,7 +146,7 @@ template <class T>
 void Residence<T>::finish_gradients(const ops::Context& context) {
   used_.set(context);
   used_.await(side_->context());
-  for (const Place& place : kept_) sum(place);
+  for (const Resident& resident : kept_) sum(resident);
   finished_.set(side_->context());
   finished_.await(context);
 }

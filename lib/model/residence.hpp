@@ -54,22 +54,22 @@ class Residence {
     std::int64_t layer = -1;
     ops::Mark gathered, summed;
   };
-  struct Place {
+  struct Resident {
     Unit unit;
     std::size_t local, window;
   };
 
-  const Place& place_of(const Parameter& p) const;
+  const Resident& resident_of(const Parameter& p) const;
   Window& window_of(std::size_t layer) { return windows_[layers_[layer].window]; }
-  void gather(const Place& place);
-  void sum(const Place& place);
+  void gather(const Resident& resident);
+  void sum(const Resident& resident);
   void gather_layer(const ops::Context&, std::size_t layer);
 
   comm::Group& group_;
   Vector<T> compute_;
   Vector<A> gradient_;
-  std::vector<Place> layers_, kept_;  // kept_: what all passes need
-  std::vector<Window> windows_;       // two for layers, then one per unit in kept_
+  std::vector<Resident> layers_, kept_;  // kept_: what all passes need
+  std::vector<Window> windows_;          // two for layers, then one per unit in kept_
   std::optional<ops::SideStream> side_;
   ops::Mark used_, finished_;
   std::int64_t last_ = -1;  // the last one passed to need()

@@ -39,9 +39,9 @@ Share share_of(const comm::Mesh& mesh) {
           size(mesh.extents().pipeline), &mesh};
 }
 
-Layers layers_of(const deck::Model& model, const Share& share) {
-  const std::size_t layers = size(model.layers);
-  return {share.stage * layers / share.stages, (share.stage + 1) * layers / share.stages};
+Range layers_of(const deck::Model& model, const Share& share) {
+  const std::size_t layers = size(model.layers), first = share.stage * layers / share.stages;
+  return {first, (share.stage + 1) * layers / share.stages - first};
 }
 
 std::size_t sharers(const deck::Model& model, std::size_t tensors) {

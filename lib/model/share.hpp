@@ -9,6 +9,7 @@
 #pragma once
 #include <cstddef>
 
+#include "base/range.hpp"
 #include "comm/mesh.hpp"
 #include "deck/deck.hpp"
 
@@ -28,11 +29,8 @@ struct Share {
 /// The share of this rank of `mesh`.
 Share share_of(const comm::Mesh& mesh);
 
-/// A stage's layers [first, end).
-struct Layers {
-  std::size_t first, end;
-};
-Layers layers_of(const deck::Model& model, const Share& share);
+/// A stage's layers.
+Range layers_of(const deck::Model& model, const Share& share);
 
 /// Tensor ranks per key-value head; 1 if there are enough heads.
 std::size_t sharers(const deck::Model& model, std::size_t tensors);

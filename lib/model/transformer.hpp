@@ -29,6 +29,8 @@ class Transformer {
 
   const Share& share() const { return core_.share(); }
   std::size_t passes() const { return core_.passes(); }  // over the blocks per step
+  /// Micro-batches that may be between their forward and their backward.
+  std::size_t in_flight() const { return core_.options.in_flight; }
 
   // Forward, in this order. A recursive model (detail/recursion.hpp) takes steps, counted from 0.
   void embed(const ops::Context&, const MicroStep<T>&) const;

@@ -33,9 +33,8 @@ Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree
       squares_(arena.vector<A>("gradient squares", Term::workspace, 1)),
       scale_(arena.vector<A>("gradient scale", Term::workspace, 1)),
       norm_(arena.vector<A>("gradient norm", Term::workspace, 1)) {
-  for (const auto& [first, end] : tree.counted())
-    if (const Range held = common({first, end - first}, owned_); held.count > 0)
-      counted_.push_back(held);
+  for (const Range& counted : tree.counted())
+    if (const Range held = common(counted, owned_); held.count > 0) counted_.push_back(held);
 }
 
 template <class T>
@@ -49,13 +48,10 @@ void Optimizer<T>::reduce_gradients(const ops::Context& context) const {
   parameters_.complete_gradients(context, tree_);
   if (group_.size() == 1) return;
   if (parameters_.residence) return parameters_.residence->finish_gradients(context);
-#if !defined(KOKKOS_ENABLE_CUDA)
-  context.fence("gradients before MPI");
-#endif
   if (sharded())
-    group_.reduce_scatter(parameters_.gradient.data(), owned_.count, context.stream());
+    group_.reduce_scatter(parameters_.gradient.data(), owned_.count, context);
   else
-    group_.all_reduce(parameters_.gradient.data(), owned_.count, context.stream());
+    group_.all_reduce(parameters_.gradient.data(), owned_.count, context);
 }
 
 template <class T>
@@ -87,11 +83,8 @@ void Optimizer<T>::sum_squares(const ops::Context& context) const {
   const comm::Mesh* mesh = tree_.share().mesh;
   const bool divided = mesh && mesh->replica().size() > 1;
   if (!sharded() && !divided) return;
-#if !defined(KOKKOS_ENABLE_CUDA)
-  context.fence("gradient norm before MPI");
-#endif
-  if (sharded()) group_.all_reduce(squares_.data(), 1, context.stream());
-  if (divided) mesh->replica().all_reduce(squares_.data(), 1, context.stream());
+  if (sharded()) group_.all_reduce(squares_.data(), 1, context);
+  if (divided) mesh->replica().all_reduce(squares_.data(), 1, context);
 }
 
 /// The owned range of the masters.
@@ -113,9 +106,6 @@ void Optimizer<T>::exchange_average(const ops::Context& context) const {
   if constexpr (!std::is_same_v<T, A>)
     ops::convert<A, T>(context, weights(),
                        Vector<T>(parameters_.compute.data() + owned_.first, owned_.count));
-#if !defined(KOKKOS_ENABLE_CUDA)
-  context.fence("average before MPI");
-#endif
   gather_parameters(context);
 }
 
@@ -130,7 +120,7 @@ template <class T>
 void Optimizer<T>::gather_parameters(const ops::Context& context) const {
   if (parameters_.residence) return parameters_.residence->renew(context);
   if (!sharded()) return;
-  group_.all_gather(parameters_.compute.data(), owned_.count * sizeof(T), context.stream());
+  group_.all_gather(parameters_.compute.data(), owned_.count * sizeof(T), context);
 }
 
 template class Optimizer<float>;

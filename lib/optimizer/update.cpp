@@ -8,11 +8,6 @@
 
 namespace tern::optimizer {
 
-Range common(Range a, Range b) {
-  const std::size_t first = std::max(a.first, b.first), end = std::min(a.end(), b.end());
-  return {first, end > first ? end - first : 0};
-}
-
 bool fully_sharded(const deck::Deck& deck, int ranks) {
   return deck.parallel.shard == "full" && ranks > 1;
 }

@@ -9,14 +9,8 @@
 
 namespace tern::optimizer {
 
-/// A contiguous range of the parameter span, or of a rank's arrays, which are the span unless fully
-/// sharded (model::Parameters::sections).
-struct Range {
-  std::size_t first, count;
-  std::size_t end() const { return first + count; }
-};
-/// Intersection of a and b; may be empty.
-Range common(Range a, Range b);
+// A Range is of the parameter span, or of a rank's arrays, which are the span unless fully sharded
+// (model::Parameters::sections).
 
 /// One array of optimizer state. The parameters in `covered` (of the span) have this state over all
 /// ranks; this rank holds its part `held` (of its arrays). Several states may share a name if they

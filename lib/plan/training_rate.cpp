@@ -40,8 +40,8 @@ class Stage {
         rows_(number(layout.per_rank) * number(layout.tokens)),
         scored_(number(layout.per_rank) * scored_positions(deck, contents)),
         full_(optimizer::fully_sharded(deck, extents.data)) {
-    const model::Layers held = model::layers_of(m_, share_);
-    layers_ = number(held.end - held.first);
+    const Range held = model::layers_of(m_, share_);
+    layers_ = number(held.count);
     heads_ = number(m_.heads) / extents.tensor;
     kv_heads_ = std::max(1.0, number(m_.kv_heads) / extents.tensor);
     ffn_ = number(m_.experts > 0 ? m_.experts_per_token * m_.expert_hidden : m_.ffn_hidden) /

@@ -59,27 +59,24 @@ void read_part(const checkpoint::Reader& reader, const std::string& path, const 
                std::size_t begin, std::size_t count, float* to) {
   constexpr std::size_t most = std::size_t{1} << 24;  // elements read at a time
   // Neighbouring runs are read together with the gaps between them, in large reads.
-  struct Run {
-    std::size_t first, count, offset;
-  };
-  std::vector<Run> runs;
+  std::vector<Slice> runs;  // of the whole, in `to`
   std::vector<float> between;
   const auto read = [&] {
     if (runs.empty()) return;
-    const std::size_t first = runs.front().first, end = runs.back().first + runs.back().count;
+    const std::size_t first = runs.front().first, end = runs.back().end();
     if (runs.size() == 1) {
-      reader.read(path, first, end - first, to + runs.front().offset);
+      reader.read(path, first, end - first, to + runs.front().local);
     } else {
       between.resize(end - first);
       reader.read(path, first, end - first, between.data());
-      for (const Run& run : runs)
-        std::copy_n(between.data() + (run.first - first), run.count, to + run.offset);
+      for (const Slice& run : runs)
+        std::copy_n(between.data() + (run.first - first), run.count, to + run.local);
     }
     runs.clear();
   };
   for_each_run(p, begin, count, [&](std::size_t first, std::size_t n, std::size_t offset) {
     if (!runs.empty() && first + n - runs.front().first > most) read();
-    runs.push_back({first, n, offset});
+    runs.push_back({{first, n}, offset});
   });
   read();
 }

@@ -39,36 +39,35 @@ void require_same_model(const checkpoint::Reader& reader,
 
 template <class T>
 Snapshot<T>::Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
-                      optimizer::Range owned, const std::vector<optimizer::State<T>>& states,
-                      bool writes)
+                      Range owned, const std::vector<optimizer::State<T>>& states, bool writes)
     : tree_(tree), parameters_(parameters), writes_(writes) {
   const auto range = Kokkos::make_pair(owned.first, owned.first + owned.count);
-  const optimizer::Range span{0, tree.span()};
-  arrays_.push_back({"", Kokkos::subview(parameters.master, range), owned, span, {}});
+  const Range span{0, tree.span()};
+  arrays_.push_back({"", Kokkos::subview(parameters.master, range), owned, span});
   for (const auto& state : states)
-    arrays_.push_back({"/optimizer/" + state.name, state.values, state.held, state.covered, {}});
-  for (Array& array : arrays_) {
-    array.host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, array.values);
+    arrays_.push_back({"/optimizer/" + state.name, state.values, state.held, state.covered});
+  for (const Array& array : arrays_)
     for (const model::Parameter& p : tree.parameters())
-      if (array.covers(p)) tensors_.push_back({array.prefix + "/" + p.name, p.whole});
-  }
+      if (array.covered.contains(p.offset))
+        tensors_.push_back({array.prefix + "/" + p.name, p.whole});
   tensors_ = of_all_stages(tensors_, tree.share());
   for (std::size_t i = 0; i < tensors_.size(); ++i) numbers_[tensors_[i].path] = i;
 }
 
-/// Calls body(array, parameter, first element in this rank's part, count, offset in the array).
+/// Calls body(array, parameter, slice) for each slice of this rank's part in the array.
 template <class T>
 template <class Body>
-void Snapshot<T>::for_each_piece(Body body) {
-  for (Array& array : arrays_)
+void Snapshot<T>::for_each_slice(Body body) const {
+  for (const Array& array : arrays_)
     for (const model::Parameter& p : tree_.parameters()) {
-      if (!array.covers(p)) continue;
-      parameters_.for_each_piece(p, [&](std::size_t local, std::size_t first, std::size_t count) {
-        const std::size_t begin = std::max(local, array.range.first);
-        const std::size_t end = std::min(local + count, array.range.end());
-        if (begin < end)
-          body(array, p, first + begin - local, end - begin, begin - array.range.first);
-      });
+      if (!array.covered.contains(p.offset)) continue;
+      for (const Slice& slice : parameters_.slices_of(p)) {
+        const Range held = common({slice.local, slice.count}, array.range);
+        if (held.count > 0)
+          body(array, p,
+               Slice{{slice.first + held.first - slice.local, held.count},
+                     held.first - array.range.first});
+      }
     }
 }
 
@@ -76,30 +75,37 @@ template <class T>
 void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
                        const checkpoint::Header& header) {
   std::vector<checkpoint::Piece> pieces;
-  if (writes_) {
-    for (Array& array : arrays_) Kokkos::deep_copy(context.space, array.host, array.values);
-    context.fence("checkpoint");
-    for_each_piece([&](const Array& array, const model::Parameter& p, std::size_t begin,
-                       std::size_t count, std::size_t offset) {
+  std::vector<std::pair<const Array*, std::size_t>> sources;  // of the pieces: array, offset in it
+  if (writes_)
+    for_each_slice([&](const Array& array, const model::Parameter& p, const Slice& slice) {
       if (!p.counted) return;  // saved by another rank
       const std::size_t tensor = numbers_.at(array.prefix + "/" + p.name);
-      for_each_run(p, begin, count, [&](std::size_t first, std::size_t n, std::size_t from) {
-        pieces.push_back({tensor, first, n, array.host.data() + offset + from});
-      });
+      for_each_run(p, slice.first, slice.count,
+                   [&](std::size_t first, std::size_t n, std::size_t from) {
+                     pieces.push_back({tensor, first, n});
+                     sources.emplace_back(&array, slice.local + from);
+                   });
     });
-  }
-  store.save(header, tensors_, pieces);
+  store.save(header, tensors_, pieces, [&](const std::vector<float*>& to) {
+    for (const Array& array : arrays_) {
+      std::vector<Run> runs;
+      for (std::size_t i = 0; i < pieces.size(); ++i)
+        if (sources[i].first == &array) runs.push_back({sources[i].second, pieces[i].count, to[i]});
+      host_copy_.copy(context, array.values, std::move(runs));
+    }
+  });
 }
 
 template <class T>
 void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& reader) {
   require_same_model(reader, tensors_);
-  for_each_piece([&](const Array& array, const model::Parameter& p, std::size_t begin,
-                     std::size_t count, std::size_t offset) {
-    read_part(reader, array.prefix + "/" + p.name, p, begin, count, array.host.data() + offset);
+  for_each_slice([&](const Array& array, const model::Parameter& p, const Slice& slice) {
+    const Vector<A> values(array.values.data() + slice.local, slice.count);
+    const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace{}, values);
+    read_part(reader, array.prefix + "/" + p.name, p, slice.first, slice.count, host.data());
+    Kokkos::deep_copy(context.space, values, host);
+    context.fence("checkpoint loaded");
   });
-  for (Array& array : arrays_) Kokkos::deep_copy(context.space, array.values, array.host);
-  context.fence("checkpoint loaded");
 }
 
 template class Snapshot<float>;

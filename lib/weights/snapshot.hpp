@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "model/parameters.hpp"
 #include "optimizer/optimizer.hpp"
+#include "weights/host_copy.hpp"
 
 namespace tern::weights {
 
@@ -23,11 +24,11 @@ class Snapshot {
   /// Lists /model and /optimizer of the whole model. `owned`: range of the arrays that this rank
   /// updates; `states`: the optimizer's; `writes`: whether this rank's part goes into checkpoints
   /// (with shard = 'none' only the first data rank writes). Collective over the replica.
-  Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters,
-           optimizer::Range owned, const std::vector<optimizer::State<T>>& states, bool writes);
+  Snapshot(const model::ParameterTree& tree, const model::Parameters<T>& parameters, Range owned,
+           const std::vector<optimizer::State<T>>& states, bool writes);
 
-  /// Copies this rank's part to the host and passes it to the store, which copies it again and
-  /// writes in the background. Not collective, but called by all ranks.
+  /// Copies this rank's part to the store's buffer in host memory, from which it is written in the
+  /// background. Not collective, but called by all ranks.
   void save(const ops::Context&, checkpoint::Store& store, const checkpoint::Header& header);
 
   /// Fills parameters and states from a checkpoint written with any layout of ranks. Throws
@@ -39,21 +40,17 @@ class Snapshot {
   struct Array {
     std::string prefix;  // "" for the parameters, "/optimizer/exp_avg"
     Vector<A> values;
-    optimizer::Range range;    // within this rank's arrays
-    optimizer::Range covered;  // within the span, over all ranks
-    HostVector<A> host;
-
-    bool covers(const model::Parameter& p) const {
-      return p.offset >= covered.first && p.offset < covered.end();
-    }
+    Range range;    // within this rank's arrays
+    Range covered;  // within the span, over all ranks
   };
   template <class Body>
-  void for_each_piece(Body body);
+  void for_each_slice(Body body) const;
 
   const model::ParameterTree& tree_;
   const model::Parameters<T>& parameters_;
   bool writes_;
   std::vector<Array> arrays_;
+  HostCopy host_copy_;
   std::vector<checkpoint::Tensor> tensors_;
   std::map<std::string, std::size_t> numbers_;  // index of each tensor, by path
 };

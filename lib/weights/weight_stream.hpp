@@ -15,11 +15,9 @@ template <class V>
 using ReadPart =
     std::function<void(const model::Parameter& parameter, const transformers::Part& part, V* to)>;
 
-/// Elements [first, first + count) of this rank's part of a parameter, stored from `local` on in
-/// its arrays.
-struct Holding {
+/// A slice, in this rank's arrays, of its part of a parameter.
+struct Holding : Slice {
   const model::Parameter* parameter;
-  std::size_t local, first, count;
 };
 
 /// All holdings of `parameters`, in the order of `order`.
@@ -28,9 +26,7 @@ std::vector<Holding> holdings(const model::Parameters<T>& parameters,
                               const std::vector<const model::Parameter*>& order) {
   std::vector<Holding> all;
   for (const model::Parameter* p : order)
-    parameters.for_each_piece(*p, [&](std::size_t local, std::size_t first, std::size_t count) {
-      all.push_back({p, local, first, count});
-    });
+    for (const Slice& slice : parameters.slices_of(*p)) all.push_back({slice, p});
   return all;
 }
 

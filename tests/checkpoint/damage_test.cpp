@@ -17,8 +17,8 @@ class Damage : public ::testing::TestWithParam<int> {
     for (const std::int64_t step : {10, 20}) {
       const auto values = values_of(tensors_, step);
       for (int rank = 0; rank < GetParam(); ++rank)
-        stores[static_cast<std::size_t>(rank)]->save(header_of(step), tensors_,
-                                                     pieces_of(values, rank, GetParam()));
+        save(*stores[static_cast<std::size_t>(rank)], header_of(step), tensors_,
+             pieces_of(values, rank, GetParam()));
       for (auto& store : stores) EXPECT_TRUE(store->wait());
     }
   }

@@ -90,7 +90,7 @@ TEST(Removed, DirectoriesAreNotTakenForAFullDisk) {
       const auto values = values_of(tensors, step);
       std::optional<FullDisk> full;
       if (step == 2) full.emplace(100'000);
-      store.save(header_of(step), tensors, pieces_of(values, 1, 2));
+      save(store, header_of(step), tensors, pieces_of(values, 1, 2));
       good = good && store.wait() == (step != 2);
     }
   }
@@ -109,7 +109,7 @@ TEST(DiskFull, OfOneRankIsReportedByTheFirst) {
   Store store(runs, 0, 2, 2, log, 30.0);
   for (const std::int64_t step : {1, 2, 3}) {
     const auto values = values_of(tensors, step);
-    store.save(header_of(step), tensors, pieces_of(values, 0, 2));
+    save(store, header_of(step), tensors, pieces_of(values, 0, 2));
     EXPECT_EQ(store.wait(), step != 2) << step;
   }
   int status = -1;

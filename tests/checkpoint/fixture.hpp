@@ -56,23 +56,28 @@ inline std::vector<std::vector<float>> values_of(const std::vector<Tensor>& tens
 }
 
 /// The part of each tensor that `rank` of `ranks` holds: cuts fall inside rows.
-inline std::vector<Piece> pieces_of(const std::vector<std::vector<float>>& values, int rank = 0,
-                                    int ranks = 1) {
-  std::vector<Piece> pieces;
+/// A piece and its values, in host memory.
+struct HeldPiece : Piece {
+  const float* data;
+};
+
+inline std::vector<HeldPiece> pieces_of(const std::vector<std::vector<float>>& values, int rank = 0,
+                                        int ranks = 1) {
+  std::vector<HeldPiece> pieces;
   for (std::size_t t = 0; t < values.size(); ++t) {
     const auto cut = [&](int r) { return values[t].size() * r / ranks; };
     const std::size_t first = cut(rank), count = cut(rank + 1) - first;
-    if (count > 0) pieces.push_back({t, first, count, values[t].data() + first});
+    if (count > 0) pieces.push_back({{t, first, count}, values[t].data() + first});
   }
   return pieces;
 }
 
 /// The same where matrices are divided by columns, as tensor ranks hold some. Of each matrix rank 0
 /// holds the last third in two pieces a row, as where data ranks cut it there.
-inline std::vector<Piece> columns_of(const std::vector<Tensor>& tensors,
-                                     const std::vector<std::vector<float>>& values, int rank,
-                                     int ranks) {
-  std::vector<Piece> pieces;
+inline std::vector<HeldPiece> columns_of(const std::vector<Tensor>& tensors,
+                                         const std::vector<std::vector<float>>& values, int rank,
+                                         int ranks) {
+  std::vector<HeldPiece> pieces;
   for (std::size_t t = 0; t < values.size(); ++t) {
     if (tensors[t].shape.size() != 2) continue;
     const std::size_t rows = tensors[t].shape[0], width = tensors[t].shape[1];
@@ -82,14 +87,14 @@ inline std::vector<Piece> columns_of(const std::vector<Tensor>& tensors,
       const std::size_t at = row * width + first, half = count / 2;
       const float* data = values[t].data() + at;
       if (rank > 0 || row < 2 * rows / 3) {
-        pieces.push_back({t, at, count, data});
+        pieces.push_back({{t, at, count}, data});
       } else {
-        pieces.push_back({t, at, half, data});
-        pieces.push_back({t, at + half, count - half, data + half});
+        pieces.push_back({{t, at, half}, data});
+        pieces.push_back({{t, at + half, count - half}, data + half});
       }
     }
   }
-  for (const Piece& piece : pieces_of(values, rank, ranks))
+  for (const HeldPiece& piece : pieces_of(values, rank, ranks))
     if (tensors[piece.tensor].shape.size() != 2) pieces.push_back(piece);
   return pieces;
 }
@@ -102,9 +107,17 @@ inline Header header_of(std::int64_t step) {
           {{"note", "größer"}}};
 }
 
+inline void save(Store& store, const Header& header, const std::vector<Tensor>& tensors,
+                 const std::vector<HeldPiece>& pieces) {
+  store.save(header, tensors, {pieces.begin(), pieces.end()}, [&](const std::vector<float*>& to) {
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+      std::copy_n(pieces[i].data, pieces[i].count, to[i]);
+  });
+}
+
 inline void save(Store& store, const std::vector<Tensor>& tensors, std::int64_t step) {
   const auto values = values_of(tensors, step);
-  store.save(header_of(step), tensors, pieces_of(values));
+  save(store, header_of(step), tensors, pieces_of(values));
 }
 
 /// Whether every value is the one of the reader's own step, bit for bit.

@@ -24,7 +24,7 @@ constexpr std::int64_t forever = 1'000'000;
     for (std::int64_t half = 2 * step + 1; half < forever; ++half) {
       const std::int64_t now = (half + 1) / 2;
       const auto values = values_of(tensors, now);
-      store.save(header_of(now), tensors, pieces_of(values, rank, ranks));
+      save(store, header_of(now), tensors, pieces_of(values, rank, ranks));
       if (!store.wait()) ::_exit(2);
       if (now % 5 == 0) store.evaluated(now, {{"loss", 1.0 / static_cast<double>(now)}}, true);
     }

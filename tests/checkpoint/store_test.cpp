@@ -40,7 +40,7 @@ TEST(Store, KeepsTheHeader) {
   Header header = header_of(12);
   header.deck.assign(200'000, 'x');  // longer than an attribute in an object header may be
   const auto values = values_of(small_tensors(), 12);
-  store.save(header, small_tensors(), pieces_of(values));
+  save(store, header, small_tensors(), pieces_of(values));
   ASSERT_TRUE(store.wait());
   const Reader reader(folder.path() / "step_00000012" / "checkpoint.h5");
   EXPECT_EQ(reader.header().step, 12);
@@ -83,8 +83,8 @@ void save_all(std::vector<std::unique_ptr<Store>>& stores, const std::vector<Ten
   const int ranks = static_cast<int>(stores.size());
   const auto values = values_of(tensors, step);
   for (int rank = 0; rank < ranks; ++rank)
-    stores[static_cast<std::size_t>(rank)]->save(header_of(step), tensors,
-                                                 pieces_of(values, rank, ranks));
+    save(*stores[static_cast<std::size_t>(rank)], header_of(step), tensors,
+         pieces_of(values, rank, ranks));
   for (auto& store : stores) EXPECT_TRUE(store->wait());
 }
 
@@ -125,8 +125,8 @@ TEST(Store, ColumnsOfRanksReadAsOneFile) {
     auto stores = open_stores(folder, ranks, log);
     const auto values = values_of(tensors, 3);
     for (int rank = 0; rank < ranks; ++rank)
-      stores[static_cast<std::size_t>(rank)]->save(header_of(3), tensors,
-                                                   columns_of(tensors, values, rank, ranks));
+      save(*stores[static_cast<std::size_t>(rank)], header_of(3), tensors,
+           columns_of(tensors, values, rank, ranks));
     for (auto& store : stores) EXPECT_TRUE(store->wait());
     const Reader reader(folder.path() / "step_00000003");
     EXPECT_TRUE(consistent(reader, tensors)) << ranks;
@@ -183,7 +183,7 @@ TEST(Store, ReplacesACheckpointOfTheSameStep) {
   Header header = header_of(3);
   header.tokens = 77;
   const auto values = values_of(small_tensors(), 3);
-  store.save(header, small_tensors(), pieces_of(values));
+  save(store, header, small_tensors(), pieces_of(values));
   ASSERT_TRUE(store.wait());
   EXPECT_EQ(visible(folder), Names{"step_00000003"});
   EXPECT_EQ(open_newest(folder, log)->header().tokens, 77);
@@ -293,11 +293,11 @@ TEST(Store, RefusesPiecesThatDoNotFit) {
   const auto values = values_of(tensors, 1);
   auto pieces = pieces_of(values);
   pieces[1].count -= 1;
-  EXPECT_THROW(store.save(header_of(1), tensors, pieces), InternalError);  // a gap
+  EXPECT_THROW(save(store, header_of(1), tensors, pieces), InternalError);  // a gap
   pieces[1].count += 2;
-  EXPECT_THROW(store.save(header_of(1), tensors, pieces), InternalError);
+  EXPECT_THROW(save(store, header_of(1), tensors, pieces), InternalError);
   pieces[1].tensor = 9;
-  EXPECT_THROW(store.save(header_of(1), tensors, pieces), InternalError);
+  EXPECT_THROW(save(store, header_of(1), tensors, pieces), InternalError);
   EXPECT_TRUE(store.wait());
   EXPECT_EQ(visible(folder), Names{});
 }
@@ -308,14 +308,14 @@ TEST(Store, IsPlainWhereRankZeroHoldsAll) {
   const auto tensors = small_tensors();
   auto stores = open_stores(folder, 2, log);
   const auto values = values_of(tensors, 1);
-  stores[0]->save(header_of(1), tensors, pieces_of(values));
-  stores[1]->save(header_of(1), tensors, {});
+  save(*stores[0], header_of(1), tensors, pieces_of(values));
+  save(*stores[1], header_of(1), tensors, {});
   for (auto& store : stores) EXPECT_TRUE(store->wait());
   EXPECT_EQ(names_in(folder.path() / "step_00000001"), (Names{"checkpoint.h5", "checkpoint.sum"}));
   // Ranks that hold parts in turn, one of them none; overlaps count once.
-  stores[0]->save(header_of(2), tensors, pieces_of(values_of(tensors, 2), 0, 2));
+  save(*stores[0], header_of(2), tensors, pieces_of(values_of(tensors, 2), 0, 2));
   const auto second = values_of(tensors, 2);
-  stores[1]->save(header_of(2), tensors, pieces_of(second));
+  save(*stores[1], header_of(2), tensors, pieces_of(second));
   for (auto& store : stores) EXPECT_TRUE(store->wait());
   EXPECT_TRUE(consistent(*open_newest(folder, log), tensors));
 }
@@ -327,7 +327,7 @@ TEST(Store, GivesUpOnARankThatNeverComes) {
   const auto tensors = small_tensors();
   const auto values = values_of(tensors, 1);
   Store store(folder.path() / "checkpoints", 0, 2, 2, log, 0.2);
-  store.save(header_of(1), tensors, pieces_of(values, 0, 2));
+  save(store, header_of(1), tensors, pieces_of(values, 0, 2));
   EXPECT_FALSE(store.wait());
   EXPECT_EQ(visible(folder.path() / "checkpoints"), Names{});
   EXPECT_NE(read_file(folder.path() / "log.txt").find("rank 1 did not deliver"), std::string::npos);
@@ -340,7 +340,8 @@ TEST(Store, ReportsGapsBetweenRanksToAll) {
   const auto values = values_of(tensors, 1);
   auto stores = open_stores(folder, 2, log);
   for (int rank = 0; rank < 2; ++rank)
-    stores[static_cast<std::size_t>(rank)]->save(header_of(1), tensors, pieces_of(values, rank, 3));
+    save(*stores[static_cast<std::size_t>(rank)], header_of(1), tensors,
+         pieces_of(values, rank, 3));
   for (auto& store : stores) EXPECT_FALSE(store->wait());
   EXPECT_EQ(visible(folder), Names{});
 }

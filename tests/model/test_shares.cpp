@@ -212,10 +212,10 @@ TEST(Shares, StagesHoldAllLayersInOrder) {
   m.layers = 7;
   std::size_t next = 0;
   for (std::size_t stage = 0; stage < 3; ++stage) {
-    const model::Layers held = model::layers_of(m, {0, 1, stage, 3, nullptr});
+    const Range held = model::layers_of(m, {0, 1, stage, 3, nullptr});
     EXPECT_EQ(held.first, next);
-    EXPECT_GE(held.end - held.first, 2u);
-    next = held.end;
+    EXPECT_GE(held.count, 2u);
+    next = held.end();
   }
   EXPECT_EQ(next, 7u);
 }

@@ -46,8 +46,8 @@ std::vector<Holding> two_parts(const std::vector<const Parameter*>& order) {
   std::vector<Holding> held;
   for (const Parameter* p : order) {
     const std::size_t cut = p->count * 2 / 5;
-    held.push_back({p, p->offset + cut, cut, p->count - cut});
-    held.push_back({p, p->offset, 0, cut});
+    held.push_back({{{cut, p->count - cut}, p->offset + cut}, p});
+    held.push_back({{{0, cut}, p->offset}, p});
   }
   return held;
 }

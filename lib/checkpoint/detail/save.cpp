@@ -165,8 +165,8 @@ class Follower : public Saver {
 
 }  // namespace
 
-void Snapshot::take(const Header& header_, const std::vector<Tensor>& tensors_,
-                    const std::vector<Piece>& pieces, int rank, int ranks) {
+std::vector<float*> Snapshot::take(const Header& header_, const std::vector<Tensor>& tensors_,
+                                   const std::vector<Piece>& pieces, int rank, int ranks) {
   header = header_;
   tensors = tensors_;
   extents.clear();
@@ -202,8 +202,9 @@ void Snapshot::take(const Header& header_, const std::vector<Tensor>& tensors_,
     buffer = std::make_unique_for_overwrite<float[]>(elements);
     capacity = elements;
   }
-  for (std::size_t i = 0; i < pieces.size(); ++i)
-    std::copy_n(pieces[i].data, pieces[i].count, buffer.get() + extents[i].offset);
+  std::vector<float*> places;
+  for (const Extent& extent : extents) places.push_back(buffer.get() + extent.offset);
+  return places;
 }
 
 std::unique_ptr<Saver> make_saver(const fs::path& directory, int rank, int ranks, double patience) {

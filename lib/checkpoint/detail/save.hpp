@@ -17,9 +17,10 @@ struct Snapshot {
   std::unique_ptr<float[]> buffer;
   std::size_t elements = 0, capacity = 0;
 
-  /// Throws InternalError for pieces that do not fit the tensors and, with one rank, for gaps.
-  void take(const Header& header, const std::vector<Tensor>& tensors,
-            const std::vector<Piece>& pieces, int rank, int ranks);
+  /// Lays out the pieces and returns where each goes. Throws InternalError for pieces that do not
+  /// fit the tensors and, with one rank, for gaps.
+  std::vector<float*> take(const Header& header, const std::vector<Tensor>& tensors,
+                           const std::vector<Piece>& pieces, int rank, int ranks);
 };
 
 /// Writes one rank's snapshots to disk.

@@ -24,8 +24,8 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
   TERN_REQUIRE(!asked.training || parameters.gradient.extent(0) > 0, "training without gradients");
   const Binder<T> binder(tree, parameters);
   embedding = Embedding<T>::bind(model, binder, share());
-  const Layers held = layers_of(model, share());
-  for (std::size_t l = held.first; l < held.end; ++l)
+  const Range held = layers_of(model, share());
+  for (std::size_t l = held.first; l < held.end(); ++l)
     layers_.push_back(block.bind(binder, block_name(static_cast<std::int64_t>(l))));
   final_norm = binder.gain("model/norm");
   if (share().last()) head.map = Head<T>::bind(model, binder);
