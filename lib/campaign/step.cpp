@@ -22,79 +22,81 @@ class MicroSteps {
  public:
   /// `balance`: weight of a micro-batch's router loss.
   MicroSteps(workload::Workload<T>& w, double balance, report::Phases& phases)
-      : w_(w), balance_(balance), phases_(phases) {}
+      : w_(w), balance_(balance), phases_(phases), in_flight_(w.model.in_flight()) {}
 
   /// Forward and backward, for each step of a recursive model; gradients accumulate.
   void run(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
-    model::MicroStep<T> given = prepare(batch, micro, dropout, 0);
-    embed(given);
+    start(batch, micro, dropout);
     for (std::size_t step = 0; step < w_.objective->steps(); ++step) {
-      advance(given, step);
+      advance(micro, step);
       const auto timed = phases_.scope(report::Phase::backward);
-      backward(given, micro, step);
+      backward(micro, step);
     }
-    embed_backward(given);
+    embed_backward(micro);
   }
 
-  /// `slot`: index among the micro-batches in flight on the stage.
-  void forward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout,
-               std::size_t slot) {
-    const model::MicroStep<T> given = prepare(batch, micro, dropout, slot);
-    embed(given);
-    advance(given, 0);
+  // The two halves of run() for a model of one step. At most TransformerOptions::in_flight
+  // micro-batches are between them, in order.
+  void forward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
+    start(batch, micro, dropout);
+    advance(micro, 0);
   }
-  void backward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout,
-                std::size_t slot) {
-    // Prepared again: later micro-batches have reused the buffers.
-    model::MicroStep<T> given = prepare(batch, micro, dropout, slot);
+  void backward(std::size_t micro) {
     {
       const auto timed = phases_.scope(report::Phase::backward);
-      backward(given, micro, 0);
+      backward(micro, 0);
     }
-    embed_backward(given);
+    embed_backward(micro);
   }
 
  private:
-  model::MicroStep<T> prepare(const data::Batch& batch, std::size_t micro,
-                              const ops::DropoutKey& dropout, std::size_t slot) {
-    const auto timed = phases_.scope(report::Phase::data);
-    prepared_ = w_.objective->prepare(w_.context, batch, micro, false);
-    return {prepared_.rows, prepared_.pattern, dropout, slot};
-  }
-  void embed(const model::MicroStep<T>& given) {
+  struct InFlight {
+    objective::Prepared<T> prepared;
+    model::MicroStep<T> given;
+  };
+  InFlight& at(std::size_t micro) { return in_flight_[micro % in_flight_.size()]; }
+
+  void start(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
+    InFlight& now = at(micro);
+    {
+      const auto timed = phases_.scope(report::Phase::data);
+      now.prepared = w_.objective->prepare(w_.context, batch, micro, false);
+      now.given = {now.prepared.rows, now.prepared.pattern, dropout, micro % in_flight_.size()};
+    }
     const auto timed = phases_.scope(report::Phase::forward);
-    w_.model.embed(w_.context, given);
+    w_.model.embed(w_.context, now.given);
   }
-  void advance(const model::MicroStep<T>& given, std::size_t step) {
+  void advance(std::size_t micro, std::size_t step) {
     const auto timed = phases_.scope(report::Phase::forward);
-    w_.model.advance(w_.context, given, step);
+    w_.model.advance(w_.context, at(micro).given, step);
   }
-  void backward(model::MicroStep<T>& given, std::size_t micro, std::size_t step) {
+  void backward(std::size_t micro, std::size_t step) {
     const ops::Context& context = w_.context;
-    const Vector<A> losses(w_.losses.data(), prepared_.scored.targets.extent(0));
+    auto& [prepared, given] = at(micro);
+    const Vector<A> losses(w_.losses.data(), prepared.scored.targets.extent(0));
     const Vector<const A> weights =
-        step == 0 ? prepared_.weights : w_.objective->weights_of(context, step, prepared_, losses);
+        step == 0 ? prepared.weights : w_.objective->weights_of(context, step, prepared, losses);
     if (w_.balances.extent(0) > 0)
       given.balanced =
           w_.model.balance(context, balance_, Vector<A>(w_.balances.data() + micro, 1));
-    w_.model.loss_backward(context, given, w_.objective->head(), prepared_.scored, weights, losses);
+    w_.model.loss_backward(context, given, w_.objective->head(), prepared.scored, weights, losses);
     const std::size_t slot = micro * w_.objective->steps() + step;
     ops::weighted_sum<A>(context, losses, weights, sum_of(w_, 0, slot));
-    for (std::size_t part = 0; part < prepared_.parts.size(); ++part)
-      if (prepared_.parts[part].step == step)
-        ops::weighted_sum<A>(context, losses, prepared_.parts[part].weights,
+    for (std::size_t part = 0; part < prepared.parts.size(); ++part)
+      if (prepared.parts[part].step == step)
+        ops::weighted_sum<A>(context, losses, prepared.parts[part].weights,
                              sum_of(w_, 1 + part, slot));
     w_.model.backward(context, given, step);
   }
-  void embed_backward(const model::MicroStep<T>& given) {
+  void embed_backward(std::size_t micro) {
     const auto timed = phases_.scope(report::Phase::backward);
-    w_.model.embed_backward(w_.context, given);
+    w_.model.embed_backward(w_.context, at(micro).given);
   }
 
   workload::Workload<T>& w_;
   double balance_;
   report::Phases& phases_;
-  objective::Prepared<T> prepared_;
+  std::vector<InFlight> in_flight_;
 };
 
 /// 1F1B schedule (Narayanan et al. 2021, section 2.2): a stage k stages before the last runs k
@@ -105,17 +107,11 @@ void run_pipeline(workload::Workload<T>& w, std::size_t count, MicroSteps<T>& mi
                   const Read& read, const DropoutOf& dropout_of) {
   const model::Share& share = w.model.share();
   const std::size_t ahead = std::min(count, share.stages - 1 - share.stage);
-  const std::size_t slots = std::min(count, share.stages - share.stage);
-  std::vector<data::Batch> kept(slots);
-  const auto backward = [&](std::size_t micro) {
-    micro_steps.backward(kept[micro % slots], micro, dropout_of(micro), micro % slots);
-  };
   for (std::size_t micro = 0; micro < count; ++micro) {
-    kept[micro % slots] = read();
-    micro_steps.forward(kept[micro % slots], micro, dropout_of(micro), micro % slots);
-    if (micro >= ahead) backward(micro - ahead);
+    micro_steps.forward(read(), micro, dropout_of(micro));
+    if (micro >= ahead) micro_steps.backward(micro - ahead);
   }
-  for (std::size_t micro = count - ahead; micro < count; ++micro) backward(micro);
+  for (std::size_t micro = count - ahead; micro < count; ++micro) micro_steps.backward(micro);
   w.model.settle(w.context);
 }
 

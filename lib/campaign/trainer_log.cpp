@@ -39,10 +39,8 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     values.emplace_back("train/samples_per_second",
                         static_cast<double>(interval_.samples) / slowest[0]);
     values.emplace_back("data/fill", data_.train.fill);
-    values.emplace_back("train/learned_tokens",
-                        static_cast<double>(interval_.tokens[data::plan_level] +
-                                            interval_.tokens[data::execution_level]) /
-                            static_cast<double>(interval_.data_tokens));
+    values.emplace_back("train/learned_tokens", static_cast<double>(interval_.predicted()) /
+                                                    static_cast<double>(interval_.data_tokens));
   }
   std::string parts;
   const std::vector<std::string> names = workload_.objective->parts();

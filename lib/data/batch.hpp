@@ -10,6 +10,8 @@ namespace tern::data {
 /// has the execution only.
 constexpr std::size_t levels = 2;
 enum Level : std::size_t { plan_level = 0, execution_level = 1 };
+/// The level that holds all predicted tokens of data without a hierarchy.
+constexpr Level only_level = execution_level;
 
 /// Predicted tokens, blocks and samples of some rows: for means over a step, and for noise spread
 /// evenly over it.
@@ -19,6 +21,7 @@ struct Counts {
   std::int64_t samples = 0;
   std::int64_t data_tokens = 0;  // tokens of the samples, prefixes included
 
+  std::int64_t predicted() const { return tokens[plan_level] + tokens[execution_level]; }
   Counts& operator+=(const Counts& other) {
     for (std::size_t l = 0; l < levels; ++l) {
       tokens[l] += other.tokens[l];

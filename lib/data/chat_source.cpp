@@ -137,8 +137,7 @@ void ChatSource::append(std::size_t row, std::size_t at, Batch& batch) const {
 Counts ChatSource::counts(std::size_t row) const {
   Counts counts;
   for (const std::size_t number : conversations_of(row)) {
-    counts.tokens[execution_level] +=
-        static_cast<std::int64_t>(learned_tokens(conversations_[number]));
+    counts.tokens[only_level] += static_cast<std::int64_t>(learned_tokens(conversations_[number]));
     counts.data_tokens += static_cast<std::int64_t>(conversations_[number].tokens.size());
     ++counts.samples;
   }

@@ -50,7 +50,7 @@ class ChatSource : public Source {
   std::size_t rows() const override { return rows_.size(); }
   void start(Batch& batch) const override;
   void append(std::size_t row, std::size_t at, Batch& batch) const override;
-  /// tokens[execution_level]: learned tokens; data_tokens: all tokens of the conversations.
+  /// tokens[only_level]: learned tokens; data_tokens: all tokens of the conversations.
   Counts counts(std::size_t row) const override;
 
   std::size_t positions() const { return rules_.positions; }

@@ -18,7 +18,7 @@ void NextTokenSource::append(std::size_t row, std::size_t at, Batch& batch) cons
 
 Counts NextTokenSource::counts(std::size_t) const {
   Counts counts;
-  counts.tokens[execution_level] = counts.data_tokens = static_cast<std::int64_t>(length_);
+  counts.tokens[only_level] = counts.data_tokens = static_cast<std::int64_t>(length_);
   counts.samples = 1;
   return counts;
 }
@@ -29,16 +29,16 @@ void BlockSource::append(std::size_t row, std::size_t at, Batch& batch) const {
   SamplePiece piece;
   piece.row = static_cast<std::uint32_t>(at);
   piece.first = batch.tokens.size();
-  piece.length[execution_level] = static_cast<std::uint32_t>(length_);
-  piece.block[execution_level] = static_cast<std::uint32_t>(block_);
+  piece.length[only_level] = static_cast<std::uint32_t>(length_);
+  piece.block[only_level] = static_cast<std::uint32_t>(block_);
   batch.pieces.push_back(piece);
   batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
 }
 
 Counts BlockSource::counts(std::size_t) const {
   Counts counts;
-  counts.tokens[execution_level] = counts.data_tokens = static_cast<std::int64_t>(length_);
-  counts.blocks[execution_level] = static_cast<std::int64_t>((length_ + block_ - 1) / block_);
+  counts.tokens[only_level] = counts.data_tokens = static_cast<std::int64_t>(length_);
+  counts.blocks[only_level] = static_cast<std::int64_t>((length_ + block_ - 1) / block_);
   counts.samples = 1;
   return counts;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/error.hpp"
@@ -15,21 +14,29 @@ using data::levels;
 /// Equal intervals of time that evaluation distinguishes.
 constexpr std::size_t bins = 20;
 
-/// Sums per level.
-struct Sums {
-  double loss = 0, tokens = 0;
-  struct Bin {
-    double blocks = 0, loss = 0, squares = 0;  // per block: mean loss per token, and its square
-    double masked = 0, correct = 0;
-  } bin[bins];
-};
-constexpr std::size_t sums_of_level = sizeof(Sums) / sizeof(double);
+/// What is counted in a bin: blocks, sum over them of the mean loss per token and of its square;
+/// masked tokens, and those predicted correctly.
+enum class Count : std::size_t { blocks, loss, squares, masked, correct };
+constexpr std::size_t counts = 5;
 
-std::array<Sums, levels> levels_of(const std::vector<double>& sums) {
-  std::array<Sums, levels> result;
-  std::memcpy(static_cast<void*>(result.data()), sums.data(), sizeof result);
-  return result;
-}
+/// A level's part of an evaluation's sums. D: double or const double.
+template <class D>
+class LevelSums {
+ public:
+  static constexpr std::size_t size = 2 + bins * counts;
+  template <class Sums>
+  LevelSums(Sums& sums, std::size_t level) : at_(sums.data() + level * size) {}
+
+  D& loss() const { return at_[0]; }
+  D& tokens() const { return at_[1]; }
+  D& bin(std::size_t b, Count count) const {
+    return at_[2 + b * counts + static_cast<std::size_t>(count)];
+  }
+
+ private:
+  D* at_;
+};
+using Sums = LevelSums<const double>;
 
 std::size_t bin_of(double t) {
   return std::min(bins - 1, static_cast<std::size_t>(t * static_cast<double>(bins)));
@@ -37,15 +44,15 @@ std::size_t bin_of(double t) {
 
 /// Variance of the losses of blocks with times in bins [first, last).
 double variance(const Sums& sums, std::size_t first, std::size_t last) {
-  double blocks = 0, loss = 0, squares = 0;
-  for (std::size_t b = first; b < last; ++b) {
-    blocks += sums.bin[b].blocks;
-    loss += sums.bin[b].loss;
-    squares += sums.bin[b].squares;
-  }
+  const auto total = [&](Count count) {
+    double sum = 0;
+    for (std::size_t b = first; b < last; ++b) sum += sums.bin(b, count);
+    return sum;
+  };
+  const double blocks = total(Count::blocks);
   if (blocks < 2) return std::numeric_limits<double>::infinity();
-  const double mean = loss / blocks;
-  return squares / blocks - mean * mean;
+  const double mean = total(Count::loss) / blocks;
+  return total(Count::squares) / blocks - mean * mean;
 }
 
 /// The window of width 0.5 to 0.9 of least variance.
@@ -75,25 +82,24 @@ BlockDiffusion<T>::BlockDiffusion(const deck::Deck& deck, const Shape& shape, Ar
       head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary) - 1},
       rows_(arena.measuring() ? 0 : shape.batch, shape.tokens,
             static_cast<std::int32_t>(deck.model.vocabulary) - 1),
-      tokens_("inputs", shape.slots, rows_of(shape), arena),
-      order_("token order", shape.slots, rows_of(shape), arena),
-      positions_("positions", shape.slots, rows_of(shape), arena),
-      masked_("masked rows", shape.slots, rows_of(shape) / 2, arena),
-      targets_("targets", shape.slots, rows_of(shape) / 2, arena),
-      spans_("key spans", shape.slots, rows_of(shape), arena),
-      hulls_("span hulls", shape.slots,
+      tokens_("inputs", shape, rows_of(shape), arena),
+      order_("token order", shape, rows_of(shape), arena),
+      positions_("positions", shape, rows_of(shape), arena),
+      masked_("masked rows", shape, rows_of(shape) / 2, arena),
+      targets_("targets", shape, rows_of(shape) / 2, arena),
+      spans_("key spans", shape, rows_of(shape), arena),
+      hulls_("span hulls", shape,
              shape.batch *
                  static_cast<std::size_t>(ops::Pattern::groups(static_cast<int>(shape.tokens))),
              arena),
-      weights_("loss weights", shape.slots, rows_of(shape) / 2, arena) {
+      weights_("loss weights", shape, rows_of(shape) / 2, arena) {
   clip_.fill({options_.clip_low, options_.clip_high});
   if (!hierarchical_) return;
-  levels_ = std::make_unique<Staging<std::int32_t>>("levels", shape.slots, rows_of(shape), arena);
+  levels_ = std::make_unique<Staging<std::int32_t>>("levels", shape, rows_of(shape), arena);
   level_order_ =
-      std::make_unique<Staging<std::int32_t>>("level order", shape.slots, rows_of(shape), arena);
+      std::make_unique<Staging<std::int32_t>>("level order", shape, rows_of(shape), arena);
   for (std::size_t level = 0; level < levels; ++level)
-    part_weights_.emplace_back("weights of " + label(level), shape.slots, rows_of(shape) / 2,
-                               arena);
+    part_weights_.emplace_back("weights of " + label(level), shape, rows_of(shape) / 2, arena);
 }
 
 template <class T>
@@ -168,56 +174,56 @@ Prepared<T> BlockDiffusion<T>::prepare(const ops::Context& context, const data::
 
 template <class T>
 std::size_t BlockDiffusion<T>::sums() const {
-  return levels * sums_of_level;
+  return levels * Sums::size;
 }
 
 template <class T>
 void BlockDiffusion<T>::tally(std::size_t, const std::vector<double>& losses,
                               const std::vector<std::int32_t>& best, std::vector<double>& sums) {
   TERN_REQUIRE(losses.size() == rows_.masked().size() && sums.size() == this->sums());
-  std::array<Sums, levels> level = levels_of(sums);
+  const auto of_level = [&](std::size_t level) { return LevelSums<double>(sums, level); };
   const std::vector<detail::NoisyBlock>& blocks = rows_.blocks();
   std::vector<double> of_block(blocks.size(), 0);
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const detail::NoisyBlock& block = blocks[rows_.block_of()[i]];
     of_block[rows_.block_of()[i]] += block.weight * losses[i];
-    Sums::Bin& bin = level[block.level].bin[bin_of(block.t)];
-    bin.masked += 1;
-    bin.correct += best[i] == rows_.targets()[i] ? 1 : 0;
+    const auto level = of_level(block.level);
+    level.bin(bin_of(block.t), Count::masked) += 1;
+    level.bin(bin_of(block.t), Count::correct) += best[i] == rows_.targets()[i] ? 1 : 0;
   }
   for (std::size_t b = 0; b < blocks.size(); ++b) {
-    Sums& of_level = level[blocks[b].level];
-    of_level.loss += of_block[b];
-    Sums::Bin& bin = of_level.bin[bin_of(blocks[b].t)];
+    const auto level = of_level(blocks[b].level);
+    const std::size_t bin = bin_of(blocks[b].t);
     const double mean = of_block[b] / blocks[b].tokens;
-    bin.blocks += 1;
-    bin.loss += mean;
-    bin.squares += mean * mean;
+    level.loss() += of_block[b];
+    level.bin(bin, Count::blocks) += 1;
+    level.bin(bin, Count::loss) += mean;
+    level.bin(bin, Count::squares) += mean * mean;
   }
-  for (std::size_t l = 0; l < levels; ++l) level[l].tokens += static_cast<double>(own_.tokens[l]);
-  std::memcpy(sums.data(), level.data(), sizeof level);
+  for (std::size_t l = 0; l < levels; ++l)
+    of_level(l).tokens() += static_cast<double>(own_.tokens[l]);
 }
 
 template <class T>
 Score BlockDiffusion<T>::conclude(const std::vector<double>& sums, bool training) {
-  const std::array<Sums, levels> level = levels_of(sums);
   Score score;
   double masked = 0, correct = 0;
   for (std::size_t l = 0; l < levels; ++l) {
-    if (level[l].tokens == 0) continue;
-    score.loss += level[l].loss;
-    score.tokens += static_cast<std::int64_t>(level[l].tokens);
+    const Sums level(sums, l);
+    if (level.tokens() == 0) continue;
+    score.loss += level.loss();
+    score.tokens += static_cast<std::int64_t>(level.tokens());
     const std::string suffix = hierarchical_ ? "_" + label(l) : std::string();
-    if (hierarchical_) score.metrics["val/loss" + suffix] = level[l].loss / level[l].tokens;
+    if (hierarchical_) score.metrics["val/loss" + suffix] = level.loss() / level.tokens();
     for (std::size_t b = 0; b < bins; ++b) {
-      const Sums::Bin& bin = level[l].bin[b];
+      const double of_bin = level.bin(b, Count::masked), right = level.bin(b, Count::correct);
       const double t = (static_cast<double>(b) + 0.5) / bins;
-      if (bin.masked > 0)
-        score.metrics[fmt::format("val/accuracy_t{}/{:.3f}", suffix, t)] = bin.correct / bin.masked;
-      masked += bin.masked;
-      correct += bin.correct;
+      if (of_bin > 0)
+        score.metrics[fmt::format("val/accuracy_t{}/{:.3f}", suffix, t)] = right / of_bin;
+      masked += of_bin;
+      correct += right;
     }
-    if (training && options_.clip_search) clip_[l] = search(level[l], clip_[l]);
+    if (training && options_.clip_search) clip_[l] = search(level, clip_[l]);
     score.metrics["train/clip_low" + suffix] = clip_[l].low;
     score.metrics["train/clip_high" + suffix] = clip_[l].high;
   }

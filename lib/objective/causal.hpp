@@ -13,15 +13,15 @@ class Causal : public Objective<T> {
   Causal(const deck::Deck& deck, const Shape& shape, Arena& arena)
       : head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary),
               deck.model.logit_cap},
-        inputs_("inputs", shape.slots, shape.batch * shape.tokens, arena),
-        targets_("targets", shape.slots, shape.batch * shape.tokens, arena),
-        order_("token order", shape.slots, shape.batch * shape.tokens, arena),
+        inputs_("inputs", shape, shape.batch * shape.tokens, arena),
+        targets_("targets", shape, shape.batch * shape.tokens, arena),
+        order_("token order", shape, shape.batch * shape.tokens, arena),
         weights_(arena.vector<A>("loss weights", Term::data, shape.batch * shape.tokens)) {}
 
   Prepared<T> prepare(const ops::Context& context, const data::Batch& batch, std::size_t slot,
                       bool evaluating) override {
     data::sort_rows_by_token(batch.inputs, sorted_);
-    const double tokens = static_cast<double>(batch.step.tokens[data::execution_level]);
+    const double tokens = static_cast<double>(batch.step.predicted());
     Kokkos::deep_copy(context.space, weights_, evaluating ? A(1) : static_cast<A>(1 / tokens));
     scored_ = std::count_if(batch.targets.begin(), batch.targets.end(),
                             [](std::int32_t target) { return target >= 0; });

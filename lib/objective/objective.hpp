@@ -46,8 +46,9 @@ template <class T>
 class Objective {
  public:
   virtual ~Objective() = default;
-  /// Copies a micro-batch to the device, asynchronously: `slot` numbers the micro-batches in flight
-  /// since the last fence. In evaluation every scored token has weight 1.
+  /// Copies a micro-batch to the device, asynchronously. `slot` numbers the micro-batches since the
+  /// last fence; the result stays valid for Shape::in_flight of them. In evaluation every scored
+  /// token has weight 1.
   virtual Prepared<T> prepare(const ops::Context&, const data::Batch&, std::size_t slot,
                               bool evaluating) = 0;
   virtual ops::HeadOptions head() const = 0;
@@ -98,10 +99,11 @@ class Objective {
   virtual void restore(const std::map<std::string, double>&) {}
 };
 
-/// Shape of an objective's micro-batches: `batch` rows of `tokens` positions; `slots` of them
-/// between fences.
+/// Shape of an objective's micro-batches.
 struct Shape {
-  std::size_t batch, tokens, slots;
+  std::size_t batch, tokens;  // rows, positions per row
+  std::size_t slots;          // micro-batches between fences
+  std::size_t in_flight = 1;  // between a forward pass and its backward pass (pipelines)
 };
 
 /// Makes the objective of &objective kind.

@@ -47,7 +47,7 @@ Prepared<T> Refinement<T>::prepare(const ops::Context& context, const data::Batc
   for (std::size_t step = 0; step < steps(); ++step)
     prepared.parts.push_back({prepared.weights, step});
   if (evaluating) return prepared;
-  unit_ = 1 / static_cast<double>(batch.step.tokens[data::execution_level]);
+  unit_ = 1 / static_cast<double>(batch.step.predicted());
   Kokkos::deep_copy(context.space, weights_, static_cast<A>(shares_[0] * unit_));
   prepared.weights = weights_;
   return prepared;

@@ -21,13 +21,13 @@ Supervised<T>::Supervised(const deck::Deck& deck, const Shape& shape, Arena& are
     : head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary),
             deck.model.logit_cap},
       table_(arena.measuring() ? 0 : shape.batch, shape.tokens),
-      inputs_("inputs", shape.slots, rows_of(shape), arena),
-      order_("token order", shape.slots, rows_of(shape), arena),
-      positions_("positions", shape.slots, rows_of(shape), arena),
-      rows_("learned rows", shape.slots, scored_of(shape), arena),
-      targets_("targets", shape.slots, scored_of(shape), arena),
-      spans_("key spans", shape.slots, rows_of(shape), arena),
-      hulls_("span hulls", shape.slots,
+      inputs_("inputs", shape, rows_of(shape), arena),
+      order_("token order", shape, rows_of(shape), arena),
+      positions_("positions", shape, rows_of(shape), arena),
+      rows_("learned rows", shape, scored_of(shape), arena),
+      targets_("targets", shape, scored_of(shape), arena),
+      spans_("key spans", shape, rows_of(shape), arena),
+      hulls_("span hulls", shape,
              shape.batch *
                  static_cast<std::size_t>(ops::Pattern::groups(static_cast<int>(shape.tokens))),
              arena),
@@ -74,7 +74,7 @@ Prepared<T> Supervised<T>::prepare(const ops::Context& context, const data::Batc
   data::sort_rows_by_token(batch.inputs, sorted_);
   const Device& space = context.space;
   const Vector<A> weights(weights_.data(), wanted_.size());
-  const double tokens = static_cast<double>(batch.step.tokens[data::execution_level]);
+  const double tokens = static_cast<double>(batch.step.predicted());
   TERN_REQUIRE(evaluating || tokens >= static_cast<double>(wanted_.size()),
                "{} learned tokens in a step of {}", wanted_.size(), tokens);
   Kokkos::deep_copy(space, weights, evaluating ? A(1) : static_cast<A>(1 / tokens));

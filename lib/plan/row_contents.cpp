@@ -32,7 +32,7 @@ RowContents mean_row(const deck::Deck& deck, const data::Source& source) {
   };
   RowContents row;
   row.samples = std::max(1.0, mean(sum.samples));
-  row.learned = mean(sum.tokens[data::plan_level] + sum.tokens[data::execution_level]);
+  row.learned = mean(sum.predicted());
   const double rest = mean(sum.data_tokens) - row.learned;
   (deck::conditioned(deck) ? row.prefix : row.others) = rest;
   row.assumed = false;

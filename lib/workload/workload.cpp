@@ -147,7 +147,7 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
       parameters(make_parameters<T>(deck, tree, mesh.data(), arena)),
       model(deck.model, tree, parameters, transformer_options(deck, layout, tree.share()), arena),
       objective(objective::make_objective<T>(
-          deck, {layout.per_rank, layout.tokens, layout.accumulation}, arena)),
+          deck, {layout.per_rank, layout.tokens, layout.accumulation, model.in_flight()}, arena)),
       losses(arena.vector<A>("losses", Term::workspace, scored_rows(deck, layout))),
       best(arena.vector<std::int32_t>("likeliest tokens", Term::workspace,
                                       objective->wants_best() ? scored_rows(deck, layout) : 0)),

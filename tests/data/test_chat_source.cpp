@@ -65,7 +65,7 @@ TEST(ChatSource, NoConversationPredictsAnother) {
   EXPECT_EQ(batch.inputs, (Tokens{'a', 'b', '\n', 'x', 'y', E, 'p', 'q'}));
   EXPECT_EQ(batch.targets, (Tokens{-1, -1, 'x', 'y', E, -1, 'q', -1}));
   EXPECT_EQ(batch.documents, (std::vector<Document>{{0, 0, 6}, {0, 6, 2}}));
-  EXPECT_EQ(source.counts(0).tokens[execution_level], 4);  // not 'p': nothing predicts it
+  EXPECT_EQ(source.counts(0).tokens[only_level], 4);  // not 'p': nothing predicts it
 }
 
 TEST(ChatSource, WhatIsTooLongIsLeftOutOrCut) {
@@ -158,7 +158,7 @@ TEST(ChatSource, CountsAreThoseOfTheTargets) {
     const Counts counts = source.counts(row);
     EXPECT_EQ(
         std::count_if(batch.targets.begin(), batch.targets.end(), [](auto t) { return t >= 0; }),
-        counts.tokens[execution_level]);
+        counts.tokens[only_level]);
     std::int64_t tokens = 0;
     for (const Document& document : batch.documents) tokens += document.tokens;
     EXPECT_EQ(tokens, counts.data_tokens);

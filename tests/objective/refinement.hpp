@@ -22,7 +22,7 @@ inline data::Batch causal_batch(std::size_t sequences, std::size_t length,
   for (std::size_t row = 0; row < sequences; ++row) batch.samples.push_back(row);
   batch.inputs = inputs;
   batch.targets = targets;
-  batch.step.tokens[data::execution_level] = batch.step.data_tokens =
+  batch.step.tokens[data::only_level] = batch.step.data_tokens =
       static_cast<std::int64_t>(sequences * length);
   return batch;
 }

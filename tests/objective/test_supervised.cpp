@@ -168,7 +168,7 @@ TEST(SupervisedScore, IsOfTheLearnedTokens) {
   pass.randomize(3);
   const data::Batch batch = test::batch_of(source, 0, rows);
   const objective::Score score = pass.evaluate({batch});
-  EXPECT_EQ(score.tokens, batch.step.tokens[data::execution_level]);
+  EXPECT_EQ(score.tokens, batch.step.predicted());
   EXPECT_NEAR(score.loss, pass.loss(batch), 1e-13);
   // Beyond the set's end there are empty micro-steps.
   data::Batch empty;
