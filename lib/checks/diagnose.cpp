@@ -25,14 +25,14 @@ constexpr const char* what_is_checked = "portable in float against double";
 #endif
 
 /// Trivially copyable, so that ranks can send it.
-struct Place {
+struct Machine {
   char host[64], device[96];
   double free_gib, total_gib;
 };
 
-Place describe_place() {
-  Place place{};
-  gethostname(place.host, sizeof place.host - 1);
+Machine describe_machine() {
+  Machine machine{};
+  gethostname(machine.host, sizeof machine.host - 1);
 #if defined(KOKKOS_ENABLE_CUDA)
   int device = 0;
   cudaDeviceProp properties;
@@ -44,11 +44,11 @@ Place describe_place() {
 #else
   const std::string text = fmt::format("{} threads, {}", Device().concurrency(), Device::name());
 #endif
-  std::strncpy(place.device, text.c_str(), sizeof place.device - 1);
+  std::strncpy(machine.device, text.c_str(), sizeof machine.device - 1);
   const DeviceCapacity capacity = device_capacity();
-  place.free_gib = static_cast<double>(capacity.free_bytes) / gib;
-  place.total_gib = static_cast<double>(capacity.total_bytes) / gib;
-  return place;
+  machine.free_gib = static_cast<double>(capacity.free_bytes) / gib;
+  machine.total_gib = static_cast<double>(capacity.total_bytes) / gib;
+  return machine;
 }
 
 void print_machine(const comm::Session& session, comm::Group& group, Log& log) {
@@ -63,10 +63,10 @@ void print_machine(const comm::Session& session, comm::Group& group, Log& log) {
 #endif
   log.line("{} rank(s), {} on this host", session.size(), session.local_size());
   for (int rank = 0; rank < group.size(); ++rank) {
-    Place place = describe_place();
-    group.broadcast(&place, sizeof place, rank);
-    log.line("  rank {}: {}, {}, {:.1f} of {:.1f} GiB free", rank, place.host, place.device,
-             place.free_gib, place.total_gib);
+    Machine machine = describe_machine();
+    group.broadcast(&machine, sizeof machine, rank);
+    log.line("  rank {}: {}, {}, {:.1f} of {:.1f} GiB free", rank, machine.host, machine.device,
+             machine.free_gib, machine.total_gib);
   }
 }
 

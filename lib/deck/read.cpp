@@ -38,35 +38,36 @@ void unknown_name(Table& table, const Group& group, const Assignment& assignment
       break;
     }
   if (remedy.empty()) remedy = suggestion(assignment.name, names_of(group));
-  errors.add(assignment.place, fmt::format("{}.{}: no such name in &{}{}", group.name,
-                                           assignment.name, group.name, remedy));
+  errors.add(assignment.location, fmt::format("{}.{}: no such name in &{}{}", group.name,
+                                              assignment.name, group.name, remedy));
 }
 
 /// Groups must be known and occur once; fields of unknown groups are not checked.
 void check_groups(const ParsedDeck& parsed, Table& table, Errors& errors) {
-  std::map<std::string, Place> seen;
+  std::map<std::string, Location> seen;
   for (const GroupUse& use : parsed.groups) {
     if (!table.find(use.name))
-      errors.add(use.place, fmt::format("{}: no such group{}", use.name,
-                                        suggestion(use.name, names_of(table))));
-    else if (const auto [first, fresh] = seen.emplace(use.name, use.place); !fresh)
-      errors.add(use.place, fmt::format("{}: the group was given on line {} already; merge the two",
-                                        use.name, first->second.line));
+      errors.add(use.location, fmt::format("{}: no such group{}", use.name,
+                                           suggestion(use.name, names_of(table))));
+    else if (const auto [first, fresh] = seen.emplace(use.name, use.location); !fresh)
+      errors.add(use.location,
+                 fmt::format("{}: the group was given on line {} already; merge the two", use.name,
+                             first->second.line));
   }
 }
 
 /// A name may be assigned once as a whole and then once per element.
 void check_repetition(const Assignment& assignment,
-                      std::map<std::string, std::map<int, Place>>& seen, Errors& errors) {
+                      std::map<std::string, std::map<int, Location>>& seen, Errors& errors) {
   const std::string full = assignment.group + "." + assignment.name;
-  auto& places = seen[full];
-  auto earlier = places.find(assignment.index);
-  if (earlier == places.end() && assignment.index == 0) earlier = places.begin();
-  if (earlier != places.end())
-    errors.add(assignment.place,
+  auto& locations = seen[full];
+  auto earlier = locations.find(assignment.index);
+  if (earlier == locations.end() && assignment.index == 0) earlier = locations.begin();
+  if (earlier != locations.end())
+    errors.add(assignment.location,
                fmt::format("{}: was given on line {} already; remove one of the two", full,
                            earlier->second.line));
-  places.emplace(assignment.index, assignment.place);
+  locations.emplace(assignment.index, assignment.location);
 }
 
 void apply(const Assignment& assignment, Table& table, Errors& errors) {
@@ -79,15 +80,15 @@ void apply(const Assignment& assignment, Table& table, Errors& errors) {
 
 void apply_overrides(const std::vector<std::string>& overrides, Table& table, Errors& errors) {
   for (std::size_t i = 0; i < overrides.size(); ++i) {
-    const Place place{0, 0, static_cast<int>(i)};
+    const Location location{0, 0, static_cast<int>(i)};
     Errors unclean(overrides[i], {});
     Assignment assignment;
     if (clean(overrides[i], unclean) != overrides[i]) {
-      errors.add(place, "control characters or bytes that are not UTF-8; remove them");
-    } else if (parse_override(overrides[i], place.override_index, table, assignment, errors)) {
+      errors.add(location, "control characters or bytes that are not UTF-8; remove them");
+    } else if (parse_override(overrides[i], location.override_index, table, assignment, errors)) {
       if (!table.find(assignment.group))
-        errors.add(place, fmt::format("{}: no such group{}", assignment.group,
-                                      suggestion(assignment.group, names_of(table))));
+        errors.add(location, fmt::format("{}: no such group{}", assignment.group,
+                                         suggestion(assignment.group, names_of(table))));
       apply(assignment, table, errors);
     } else if (Field* field = table.find(assignment.group, assignment.name)) {
       field->invalid = true;
@@ -144,7 +145,7 @@ Deck parse_and_check(const std::string& text, const std::string& name,
 
   const ParsedDeck parsed = parse_deck(clean(text, errors), may_hold_lines, errors);
   check_groups(parsed, table, errors);
-  std::map<std::string, std::map<int, Place>> seen;
+  std::map<std::string, std::map<int, Location>> seen;
   for (const Assignment& assignment : parsed.assignments) {
     check_repetition(assignment, seen, errors);
     apply(assignment, table, errors);

@@ -24,13 +24,13 @@ std::string stored_name(const SafetensorsReader& weights, const std::string& nam
 }
 
 /// The fault of the stored tensor; empty: none.
-std::string mismatch(const SafetensorsReader& weights, const detail::Place& place) {
-  if (!weights.has(place.tensor))
-    return fmt::format("has no tensor '{}', which its config.json asks for", place.tensor);
-  const std::vector<std::size_t> shape = weights.shape(place.tensor);
-  if (shape == place.shape) return "";
-  return fmt::format("tensor '{}' has shape ({}), config.json asks for ({})", place.tensor,
-                     fmt::join(shape, ", "), fmt::join(place.shape, ", "));
+std::string mismatch(const SafetensorsReader& weights, const detail::TensorLocation& location) {
+  if (!weights.has(location.tensor))
+    return fmt::format("has no tensor '{}', which its config.json asks for", location.tensor);
+  const std::vector<std::size_t> shape = weights.shape(location.tensor);
+  if (shape == location.shape) return "";
+  return fmt::format("tensor '{}' has shape ({}), config.json asks for ({})", location.tensor,
+                     fmt::join(shape, ", "), fmt::join(location.shape, ", "));
 }
 
 /// Tensors in files that Transformers itself recomputes: the head of tied embeddings, rotary
@@ -46,7 +46,8 @@ bool holds_own_head(const SafetensorsReader& weights, const detail::Config& conf
   const std::string head = "lm_head.weight";
   if (!config.model.tie_embeddings || !weights.has(head)) return false;
   const std::string embeddings = stored_name(
-      weights, detail::place_of(config.architecture, "model/embed_tokens/weight", {1, 1}).tensor);
+      weights,
+      detail::location_of(config.architecture, "model/embed_tokens/weight", {1, 1}).tensor);
   if (!weights.has(embeddings)) return false;
   const std::vector<std::size_t> shape = weights.shape(head);
   if (shape.size() != 2 || shape != weights.shape(embeddings)) return true;
@@ -157,19 +158,19 @@ TransformersReader::TransformersReader(const std::filesystem::path& directory,
   if (own_head_) model_.tie_embeddings = false;
 }
 
-/// Actual or expected place of the parameter in the files.
-detail::Place TransformersReader::place(const std::string& name,
-                                        const std::vector<std::size_t>& shape) const {
-  detail::Place place = detail::place_of(architecture_, name, shape);
-  place.tensor = stored_name(weights_, place.tensor);
-  if (weights_.has(place.tensor)) return place;
-  const auto fused = detail::fused_place(name, shape, static_cast<std::size_t>(model_.experts));
-  return fused && weights_.has(fused->tensor) ? *fused : place;
+/// Actual or expected location of the parameter in the files.
+detail::TensorLocation TransformersReader::location(const std::string& name,
+                                                    const std::vector<std::size_t>& shape) const {
+  detail::TensorLocation location = detail::location_of(architecture_, name, shape);
+  location.tensor = stored_name(weights_, location.tensor);
+  if (weights_.has(location.tensor)) return location;
+  const auto fused = detail::fused_location(name, shape, static_cast<std::size_t>(model_.experts));
+  return fused && weights_.has(fused->tensor) ? *fused : location;
 }
 
-detail::Place TransformersReader::stored_place(const std::string& name,
-                                               const std::vector<std::size_t>& shape) const {
-  detail::Place found = place(name, shape);
+detail::TensorLocation TransformersReader::stored_location(
+    const std::string& name, const std::vector<std::size_t>& shape) const {
+  detail::TensorLocation found = location(name, shape);
   if (const std::string wrong = mismatch(weights_, found); !wrong.empty())
     user_error("{}: {}", directory_.string(), wrong);
   return found;
@@ -179,7 +180,7 @@ void TransformersReader::require(const std::vector<Described>& parameters) const
   Faults faults;
   std::set<std::string> known;
   for (const Described& p : parameters) {
-    const detail::Place found = place(p.name, p.shape);
+    const detail::TensorLocation found = location(p.name, p.shape);
     if (!known.insert(found.tensor).second) continue;
     if (const std::string wrong = mismatch(weights_, found); !wrong.empty()) faults.add(wrong);
   }
@@ -194,7 +195,7 @@ void TransformersReader::require(const std::vector<Described>& parameters) const
 template <class V>
 void TransformersReader::read(const std::string& name, const std::vector<std::size_t>& shape,
                               const Part& part, V* to) const {
-  const detail::Place found = stored_place(name, shape);
+  const detail::TensorLocation found = stored_location(name, shape);
   const Part stored = detail::part_in_tensor(found, part);
   if (!found.transposed) return weights_.read(found.tensor, stored, to);
   std::vector<V> turned(part.rows * part.columns);
@@ -214,11 +215,11 @@ std::vector<float> TransformersReader::read(const std::string& name,
 }
 
 const std::string& TransformersReader::dtype(const Described& p) const {
-  return weights_.dtype(stored_place(p.name, p.shape).tensor);
+  return weights_.dtype(stored_location(p.name, p.shape).tensor);
 }
 
 std::pair<std::size_t, std::size_t> TransformersReader::position(const Described& p) const {
-  const detail::Place found = stored_place(p.name, p.shape);
+  const detail::TensorLocation found = stored_location(p.name, p.shape);
   auto [file, byte] = weights_.position(found.tensor);
   return {file, byte + found.first};
 }

@@ -18,7 +18,7 @@ namespace tern::transformers {
 
 namespace detail {
 struct Config;
-struct Place;
+struct TensorLocation;
 }  // namespace detail
 
 /// Whether the directory holds a config.json.
@@ -67,8 +67,10 @@ class TransformersReader {
 
  private:
   TransformersReader(const std::filesystem::path& directory, const detail::Config& config);
-  detail::Place place(const std::string& name, const std::vector<std::size_t>& shape) const;
-  detail::Place stored_place(const std::string& name, const std::vector<std::size_t>& shape) const;
+  detail::TensorLocation location(const std::string& name,
+                                  const std::vector<std::size_t>& shape) const;
+  detail::TensorLocation stored_location(const std::string& name,
+                                         const std::vector<std::size_t>& shape) const;
 
   std::filesystem::path directory_;
   deck::Model model_;

@@ -17,32 +17,33 @@ namespace fs = std::filesystem;
 
 /// A Transformers tensor and the parameters it consists of.
 struct Recipe {
-  detail::Place place;  // of the first part
-  std::vector<std::pair<detail::Place, const ExportedParameter*>> parts = {};
+  detail::TensorLocation location;  // of the first part
+  std::vector<std::pair<detail::TensorLocation, const ExportedParameter*>> parts = {};
 };
 
-/// Copies a whole parameter to its place in the tensor.
-void insert(const detail::Place& place, const ExportedParameter& p, std::vector<float>& tensor) {
+/// Copies a whole parameter to its location in the tensor.
+void insert(const detail::TensorLocation& location, const ExportedParameter& p,
+            std::vector<float>& tensor) {
   const std::size_t columns = p.shape.back(), rows = p.shape.size() > 1 ? p.shape[0] : 1;
   std::vector<float> values(rows * columns);
   p.read(0, values.size(), values.data());
-  const Part at = detail::part_in_tensor(place, {0, rows, 0, columns});
-  const std::size_t width = place.shape.back();
+  const Part at = detail::part_in_tensor(location, {0, rows, 0, columns});
+  const std::size_t width = location.shape.back();
   for (std::size_t r = 0; r < at.rows; ++r)
     for (std::size_t c = 0; c < at.columns; ++c)
       tensor[(at.row + r) * width + at.column + c] =
-          place.transposed ? values[c * columns + r] : values[r * columns + c];
+          location.transposed ? values[c * columns + r] : values[r * columns + c];
 }
 
 /// A parameter stored unchanged is streamed; any other tensor is assembled at the first read.
 StreamedArray streamed(const std::string& name, const Recipe& recipe, Dtype dtype) {
-  const detail::Place& place = recipe.place;
-  if (recipe.parts.size() == 1 && !place.transposed)
-    return {name, place.shape, dtype, recipe.parts.front().second->read};
+  const detail::TensorLocation& location = recipe.location;
+  if (recipe.parts.size() == 1 && !location.transposed)
+    return {name, location.shape, dtype, recipe.parts.front().second->read};
   const auto whole = std::make_shared<std::vector<float>>();
-  return {name, place.shape, dtype, [=](std::size_t first, std::size_t count, float* to) {
+  return {name, location.shape, dtype, [=](std::size_t first, std::size_t count, float* to) {
             if (whole->empty()) {
-              whole->resize(element_count(recipe.place.shape));
+              whole->resize(element_count(recipe.location.shape));
               for (const auto& [at, p] : recipe.parts) insert(at, *p, *whole);
             }
             std::copy_n(whole->data() + first, count, to);
@@ -61,9 +62,9 @@ std::vector<StreamedArray> tensors_of(const std::string& architecture,
                                       const std::optional<TransformersReader>& like, Dtype dtype) {
   std::map<std::string, Recipe> recipes;
   for (const ExportedParameter& p : parameters) {
-    detail::Place place = detail::place_of(architecture, p.name, p.shape);
-    auto& recipe = recipes.try_emplace(place.tensor, Recipe{place}).first->second;
-    recipe.parts.emplace_back(std::move(place), &p);
+    detail::TensorLocation location = detail::location_of(architecture, p.name, p.shape);
+    auto& recipe = recipes.try_emplace(location.tensor, Recipe{location}).first->second;
+    recipe.parts.emplace_back(std::move(location), &p);
   }
   std::vector<StreamedArray> tensors;
   for (const auto& [name, recipe] : recipes)

@@ -102,14 +102,14 @@ struct SafetensorsReader::Impl {
       user_error("{}: {}", file.string(), error.what());
     }
     for (const auto& [name, array] : files.back()->arrays)
-      places[name] = {files.back().get(), &array};
+      locations[name] = {files.back().get(), &array};
     return *files.back();
   }
 
   /// Only tensors that the index lists, each from the file listed for it.
   void open_index(const fs::path& index) {
     std::map<std::string, const OpenFile*> opened;
-    std::map<std::string, Place> named;
+    std::map<std::string, TensorLocation> named;
     const nlohmann::json weight_map = read_index(index);
     for (const auto& [name, value] : weight_map.items()) {
       const std::string file = value.is_string() ? value.get<std::string>() : "";
@@ -121,34 +121,36 @@ struct SafetensorsReader::Impl {
         user_error("{}: {} has no tensor '{}'", index.string(), file, name);
       named[name] = {opened[file], &found->second};
     }
-    places = std::move(named);
+    locations = std::move(named);
   }
 
-  struct Place {
+  struct TensorLocation {
     const OpenFile* file;
     const StoredArray* array;
   };
 
-  const Place& at(const std::string& name) const {
-    const auto found = places.find(name);
-    if (found == places.end()) user_error("{}: has no tensor '{}'", path.string(), name);
+  const TensorLocation& at(const std::string& name) const {
+    const auto found = locations.find(name);
+    if (found == locations.end()) user_error("{}: has no tensor '{}'", path.string(), name);
     return found->second;
   }
 
   fs::path path;
   std::vector<std::unique_ptr<OpenFile>> files;
-  std::map<std::string, Place> places;
+  std::map<std::string, TensorLocation> locations;
 };
 
 SafetensorsReader::SafetensorsReader(const fs::path& path) : impl_(std::make_unique<Impl>(path)) {}
 SafetensorsReader::~SafetensorsReader() = default;
 SafetensorsReader::SafetensorsReader(SafetensorsReader&&) noexcept = default;
 
-bool SafetensorsReader::has(const std::string& name) const { return impl_->places.contains(name); }
+bool SafetensorsReader::has(const std::string& name) const {
+  return impl_->locations.contains(name);
+}
 
 std::vector<std::string> SafetensorsReader::names() const {
   std::vector<std::string> names;
-  for (const auto& [name, place] : impl_->places) names.push_back(name);
+  for (const auto& [name, location] : impl_->locations) names.push_back(name);
   return names;
 }
 

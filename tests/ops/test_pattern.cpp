@@ -132,16 +132,16 @@ using namespace portable::attention;
 TEST(AttentionTiles, FitTheGpu) {
   for (Pass pass : {Pass::forward, Pass::backward_query, Pass::backward_key})
     for (int size = 1; size <= 256; ++size) {
-      const TileShape tile = tile_shape(Place::gpu, pass, 1000, size, 4);
-      const std::size_t bytes = scratch_bytes(Place::gpu, pass, tile, size, 4);
+      const TileShape tile = tile_shape(Processor::gpu, pass, 1000, size, 4);
+      const std::size_t bytes = scratch_bytes(Processor::gpu, pass, tile, size, 4);
       EXPECT_TRUE(tile.own == 8 || tile.own == 16 || tile.own == 32);
       if (size <= 128) {
-        EXPECT_EQ(scratch_level(Place::gpu, bytes), 0) << size;
+        EXPECT_EQ(scratch_level(Processor::gpu, bytes), 0) << size;
       }
       if (size <= 64 && pass == Pass::forward) {
         EXPECT_EQ(tile.own, 32);
       }
-      if (scratch_level(Place::gpu, bytes) == 0) {  // what Kokkos adds fits, too
+      if (scratch_level(Processor::gpu, bytes) == 0) {  // what Kokkos adds fits, too
         EXPECT_LE(bytes, std::size_t{42 * 1024});
       }
     }
@@ -150,9 +150,9 @@ TEST(AttentionTiles, FitTheGpu) {
 TEST(AttentionTiles, OfTheHostStayInItsCache) {
   for (Pass pass : {Pass::forward, Pass::backward_query, Pass::backward_key})
     for (int length : {1, 16, 17, 1000}) {
-      const TileShape tile = tile_shape(Place::host, pass, length, 256, 4);
+      const TileShape tile = tile_shape(Processor::host, pass, length, 256, 4);
       EXPECT_EQ(tile.own, length <= 16 ? 16 : length < 512 ? 32 : 64);
-      EXPECT_LE(scratch_bytes(Place::host, pass, tile, 256, 4), std::size_t{1024 * 1024});
+      EXPECT_LE(scratch_bytes(Processor::host, pass, tile, 256, 4), std::size_t{1024 * 1024});
     }
 }
 

@@ -103,26 +103,26 @@ struct Assigner {
   const Assignment& assignment;
   Errors& errors;
 
-  bool fail(const Place& place, const std::string& text) const {
-    errors.add(place, name + ": " + text);
+  bool fail(const Location& location, const std::string& text) const {
+    errors.add(location, name + ": " + text);
     return false;
   }
 
   bool one(T* target) const {
     if (assignment.index != 0)
-      return fail(assignment.place, "not a list; write it without an index");
+      return fail(assignment.location, "not a list; write it without an index");
     if (assignment.values.size() != 1)
       return fail(
-          assignment.values[1].place,
+          assignment.values[1].location,
           fmt::format("takes one value, not {}; remove the others or separate the next name "
                       "from its value with '='",
                       assignment.values.size()));
     T result{};
     const std::string wrong = convert(assignment.values[0], result);
-    if (!wrong.empty()) return fail(assignment.values[0].place, wrong);
+    if (!wrong.empty()) return fail(assignment.values[0].location, wrong);
     if constexpr (std::is_same_v<T, std::string>)
       if (!field.lines && result.find('\n') != std::string::npos)
-        return fail(assignment.values[0].place,
+        return fail(assignment.values[0].location,
                     "the string holds a line end; write it on one line");
     *target = std::move(result);
     return true;
@@ -134,10 +134,10 @@ struct Assigner {
     for (const Value& value : assignment.values) {
       T result{};
       const std::string wrong = convert(value, result);
-      if (!wrong.empty()) valid = fail(value.place, wrong);
+      if (!wrong.empty()) valid = fail(value.location, wrong);
       if constexpr (std::is_same_v<T, std::string>)
         if (result.find('\n') != std::string::npos)
-          valid = fail(value.place, "the string holds a line end; write it on one line");
+          valid = fail(value.location, "the string holds a line end; write it on one line");
       values.push_back(std::move(result));
     }
     if (!valid) return false;
@@ -151,11 +151,12 @@ struct Assigner {
   bool element(std::vector<T>& target, const std::vector<T>& values) const {
     const auto index = static_cast<std::size_t>(assignment.index);
     if (values.size() != 1)
-      return fail(assignment.values[1].place,
+      return fail(assignment.values[1].location,
                   "an element takes one value; write the whole list without an index");
     if (index > target.size() + 1)
-      return fail(assignment.place, fmt::format("element {} of a list of {}; give element {} first",
-                                                index, target.size(), target.size() + 1));
+      return fail(assignment.location,
+                  fmt::format("element {} of a list of {}; give element {} first", index,
+                              target.size(), target.size() + 1));
     if (index > target.size()) target.push_back({});
     target[index - 1] = values[0];
     return true;
@@ -223,7 +224,7 @@ struct RangeVisitor {
 void assign(const std::string& full_name, Field& field, const Assignment& assignment,
             Errors& errors) {
   field.given = true;
-  field.place = assignment.place;
+  field.location = assignment.location;
   field.invalid = !std::visit(AssignVisitor{full_name, field, assignment, errors}, field.target);
 }
 
@@ -234,7 +235,7 @@ void check_ranges(Table& table, Errors& errors) {
       const std::string wrong = std::visit(RangeVisitor{field}, field.target);
       if (wrong.empty()) continue;
       field.invalid = true;
-      errors.add(field.place, fmt::format("{}.{}: {}", group.name, field.name, wrong));
+      errors.add(field.location, fmt::format("{}.{}: {}", group.name, field.name, wrong));
     }
 }
 

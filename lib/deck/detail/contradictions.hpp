@@ -12,7 +12,7 @@
 namespace tern::deck::detail {
 
 /// Adds mistakes that involve several fields. Skips a mistake if one of its fields is already
-/// invalid; its place is that of the first field that the user wrote.
+/// invalid; its location is that of the first field that the user wrote.
 class Contradictions {
  public:
   Contradictions(Table& table, Errors& errors) : table_(table), errors_(errors) {}
@@ -27,7 +27,7 @@ class Contradictions {
       if (field.invalid) return;
       if (!blamed && field.given) blamed = &field;
     }
-    errors_.add(blamed ? blamed->place : Place{}, fmt::format("{}: {}", names.front(), text));
+    errors_.add(blamed ? blamed->location : Location{}, fmt::format("{}: {}", names.front(), text));
   }
 
   bool given(std::string_view name) {

@@ -20,21 +20,21 @@ std::string shown(const std::string& text) {
 
 }  // namespace
 
-std::string Errors::where(const Place& place) const {
-  if (place.override_index >= 0)
-    return "--set " + shown(overrides_[static_cast<std::size_t>(place.override_index)]);
-  if (place.line == 0) return file_;
-  return fmt::format("{}:{}:{}", file_, place.line, place.column);
+std::string Errors::where(const Location& location) const {
+  if (location.override_index >= 0)
+    return "--set " + shown(overrides_[static_cast<std::size_t>(location.override_index)]);
+  if (location.line == 0) return file_;
+  return fmt::format("{}:{}:{}", file_, location.line, location.column);
 }
 
 void Errors::throw_if_any() {
   if (list_.empty()) return;
   std::stable_sort(list_.begin(), list_.end(),
-                   [](const Error& a, const Error& b) { return a.place < b.place; });
+                   [](const Error& a, const Error& b) { return a.location < b.location; });
   std::string all;
   for (const Error& error : list_) {
     if (!all.empty()) all += '\n';
-    all += where(error.place) + ": " + error.text;
+    all += where(error.location) + ": " + error.text;
   }
   throw UserError(all);
 }

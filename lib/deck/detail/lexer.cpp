@@ -91,7 +91,7 @@ void Lexer::read_string(Token& token) {
     if (current() == quote) {
       advance();
       if (current() != quote) {
-        token.spans_lines = line_ != token.place.line;
+        token.spans_lines = line_ != token.location.line;
         return;
       }
     }
@@ -118,7 +118,7 @@ void Lexer::read_word(Token& token) {
 Token Lexer::next() {
   const bool blanks = skip_blanks();
   Token token;
-  token.place = {line_, column_};
+  token.location = {line_, column_};
   token.offset = at_;
   token.glued = !blanks && !first_;
   first_ = false;
@@ -148,8 +148,8 @@ Token Lexer::next() {
 
 void Lexer::resume_after_line_of(const Token& token) {
   at_ = token.offset;
-  line_ = token.place.line;
-  while (at_ < text_.size() && line_ == token.place.line) advance();
+  line_ = token.location.line;
+  while (at_ < text_.size() && line_ == token.location.line) advance();
 }
 
 }  // namespace tern::deck::detail

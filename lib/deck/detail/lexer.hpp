@@ -13,7 +13,7 @@ struct Token {
   enum Kind { group, word, string, repeat, equals, comma, left, right, slash, unknown, end };
   Kind kind = end;
   std::string text;          // group: its name; string: its value; unknown: the character
-  Place place;               // first character
+  Location location;         // first character
   std::size_t offset = 0;    // first byte
   bool glued = false;        // directly follows the previous token
   bool spans_lines = false;  // a string closed on a later line

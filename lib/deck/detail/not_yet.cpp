@@ -34,7 +34,7 @@ void check_built(Table& table, Errors& errors) {
     if (field.invalid || !refused(entry, field)) continue;
     const bool string = std::holds_alternative<std::string*>(field.target);
     field.invalid = true;
-    errors.add(field.place,
+    errors.add(field.location,
                fmt::format("{}.{}: {} asks for {}, which this version does not build yet; use {}",
                            entry.group, entry.name, text_of(field), entry.what,
                            string ? fmt::format("'{}'", entry.instead) : entry.instead));

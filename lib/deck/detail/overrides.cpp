@@ -16,11 +16,11 @@ bool starts_quoted(std::string_view text) {
 }
 
 /// Unquoted strings, separated by commas and blanks.
-std::vector<Value> bare_strings(std::string_view text, const Place& place) {
+std::vector<Value> bare_strings(std::string_view text, const Location& location) {
   std::vector<Value> values;
   while (!text.empty()) {
     const auto end = std::min(text.find_first_of(", \t"), text.size());
-    if (end > 0) values.push_back({std::string(text.substr(0, end)), true, place});
+    if (end > 0) values.push_back({std::string(text.substr(0, end)), true, location});
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return values;
@@ -44,9 +44,9 @@ bool split_index(std::string& name, int& index) {
 
 bool parse_override(const std::string& text, int index, Table& table, Assignment& assignment,
                     Errors& errors) {
-  const Place place{0, 0, index};
+  const Location location{0, 0, index};
   const auto fail = [&](const std::string& message) {
-    errors.add(place, message);
+    errors.add(location, message);
     return false;
   };
   const auto equals = text.find('=');
@@ -54,7 +54,7 @@ bool parse_override(const std::string& text, int index, Table& table, Assignment
   const auto dot = full.find('.');
   if (equals == std::string::npos || dot == std::string::npos)
     return fail(full + ": not an override; write group.name=value");
-  assignment.place = place;
+  assignment.location = location;
   assignment.group = full.substr(0, dot);
   assignment.name = full.substr(dot + 1);
   if (!split_index(assignment.name, assignment.index))
@@ -65,11 +65,11 @@ bool parse_override(const std::string& text, int index, Table& table, Assignment
   const std::string_view value = trim(std::string_view(text).substr(equals + 1));
   const bool bare = !starts_quoted(value);
   if (bare && std::holds_alternative<std::string*>(field->target)) {
-    assignment.values = {{std::string(value), true, place}};
+    assignment.values = {{std::string(value), true, location}};
     return true;
   }
   if (bare && std::holds_alternative<Strings*>(field->target)) {
-    assignment.values = bare_strings(value, place);
+    assignment.values = bare_strings(value, location);
     if (assignment.index == 0 || !assignment.values.empty()) return true;
   }
   return parse_values(value, full, field->lines, index, assignment.values, errors);

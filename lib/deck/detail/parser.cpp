@@ -102,7 +102,7 @@ class Parser {
  private:
   void advance() {
     token_ = lexer_.next();
-    token_.place.override_index = override_;
+    token_.location.override_index = override_;
   }
   Token peek() const {
     Lexer ahead = lexer_;
@@ -116,12 +116,12 @@ class Parser {
 
   /// Reports a mistake at the current token; returns false, for callers to return.
   bool fail(const std::string& name, const std::string& text) {
-    errors_.add(token_.place, name + ": " + text);
+    errors_.add(token_.location, name + ": " + text);
     return false;
   }
 
   void stray() {
-    errors_.add(token_.place,
+    errors_.add(token_.location,
                 fmt::format("{} stands outside of a group; {}", describe(token_),
                             remedy(token_, "open one with '&name' and close it with '/'")));
     while (token_.kind != Token::group && token_.kind != Token::end) skip_token();
@@ -135,11 +135,11 @@ class Parser {
   }
 
   void group() {
-    const Place place = token_.place;
+    const Location location = token_.location;
     const std::string name = lower(token_.text);
     const bool named = is_name(name);
     if (named)
-      result_.groups.push_back({name, place});
+      result_.groups.push_back({name, location});
     else
       fail("&" + token_.text, "not the name of a group; letters must follow the '&'");
     advance();
@@ -147,8 +147,8 @@ class Parser {
     for (;;) {
       if (token_.kind == Token::slash) return advance();
       if (token_.kind == Token::end || token_.kind == Token::group) {
-        errors_.add(place, fmt::format("{}: the group is not closed before {}; end it with '/'",
-                                       name, describe(token_)));
+        errors_.add(location, fmt::format("{}: the group is not closed before {}; end it with '/'",
+                                          name, describe(token_)));
         return;
       }
       if (!assignment(name)) skip_to_assignment();
@@ -164,7 +164,7 @@ class Parser {
   bool assignment(const std::string& group_name) {
     Assignment result;
     result.group = group_name;
-    result.place = token_.place;
+    result.location = token_.location;
     const std::string text = token_.text;
     if (token_.kind != Token::word) {
       const bool failed =
@@ -253,7 +253,7 @@ class Parser {
     if (result.values.size() + count > most_values)
       return fail(full, fmt::format("more than {} values", most_values));
     result.values.insert(result.values.end(), count,
-                         {token_.text, token_.kind == Token::string, token_.place});
+                         {token_.text, token_.kind == Token::string, token_.location});
     advance();
     return true;
   }

@@ -13,19 +13,19 @@ namespace tern::deck::detail {
 struct Value {
   std::string text;
   bool quoted = false;
-  Place place;
+  Location location;
 };
 
 struct Assignment {
   std::string group, name;    // lower case
-  Place place;                // of the name
+  Location location;          // of the name
   int index = 0;              // name(index), from 1; 0: the whole value
   std::vector<Value> values;  // repeats expanded
 };
 
 struct GroupUse {
-  std::string name;  // lower case
-  Place place;       // of the '&'
+  std::string name;   // lower case
+  Location location;  // of the '&'
 };
 
 struct ParsedDeck {

@@ -49,7 +49,7 @@ class Field {
   bool lines = false;                // strings may contain line ends
 
   // Set while reading a deck.
-  Place place;           // last assignment
+  Location location;     // last assignment
   bool given = false;    // in the deck or an override
   bool invalid = false;  // reported already; other checks ignore the value
 };

@@ -65,7 +65,7 @@ void take_model(Deck& deck, Table& table, const ModelAt& model_at, Errors& error
     } else if (!agrees(field, theirs, model)) {
       field.invalid = true;
       errors.add(
-          field.place,
+          field.location,
           fmt::format("model.{}: {}, but {} has {}{}; write that, or leave it out", field.name,
                       text_of(field), (std::filesystem::path(path) / "config.json").string(),
                       shortens(field, model) ? "at most " : "", text_of(theirs)));

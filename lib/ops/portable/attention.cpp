@@ -77,14 +77,14 @@ struct Forward {
     const int b = bh / heads, h = bh % heads;
     const int kv = h / (heads / static_cast<int>(k.extent(2)));
     const int q1 = q0 + Own < queries ? q0 + Own : queries;
-    constexpr int stride = tile_stride(place, Own);
+    constexpr int stride = tile_stride(processor, Own);
 
     Scratch<A> scratch(team, level, bytes);
     A* own = scratch.take(size * stride);           // (E, Own) scaled queries
     A* sum = scratch.take(size * stride);           // (E, Own) weighted values
     A* scores = scratch.take(tile.other * stride);  // (other, Own)
     const Softmax<A> state{scratch.take(stride), scratch.take(stride), scratch.take(stride)};
-    A* staged = scratch.take(tile.other * tile_stride(place, size));
+    A* staged = scratch.take(tile.other * tile_stride(processor, size));
 
     load_own<Own>(team, head_rows(q, b, h, q0), q1 - q0, size, scale, own, stride);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, Own), [&](int n) {
@@ -114,7 +114,7 @@ struct Forward {
 
   KOKKOS_FUNCTION void mask(const Team& team, A* scores, int b, int q0, int q1, int k0,
                             int k1) const {
-    constexpr int stride = tile_stride(place, Own);
+    constexpr int stride = tile_stride(processor, Own);
     const int width = q1 - q0;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, k1 - k0), [&](int key) {
       for (int n = 0; n < width; ++n)
@@ -126,7 +126,7 @@ struct Forward {
 
   KOKKOS_FUNCTION void finish(const Team& team, const Softmax<A>& state, A* sum, int b, int h,
                               int q0, int rows) const {
-    constexpr int stride = tile_stride(place, Own);
+    constexpr int stride = tile_stride(processor, Own);
     const int size = static_cast<int>(q.extent(3)), heads = static_cast<int>(q.extent(2));
     const Rows<T> to = head_rows(out, b, h, q0);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int n) {
@@ -147,7 +147,7 @@ void attention_forward(const Context& context, const AttentionForward<T>& call) 
   require_shapes(call.pattern, call.q, call.k);
   if (native<&attention_forward<T>>(context, call)) return;
   const int size = static_cast<int>(call.q.extent(3)), queries = static_cast<int>(call.q.extent(1));
-  if constexpr (place == Place::host) {
+  if constexpr (processor == Processor::host) {
     if (queries <= few_queries && size <= max_head_size) {
       const int rows = static_cast<int>(call.q.extent(0) * call.q.extent(2)) * queries;
       Kokkos::parallel_for("tern::attention_rows",
@@ -157,9 +157,9 @@ void attention_forward(const Context& context, const AttentionForward<T>& call) 
       return;
     }
   }
-  const TileShape tile = tile_shape(place, Pass::forward, queries, size, sizeof(A));
-  const std::size_t bytes = scratch_bytes(place, Pass::forward, tile, size, sizeof(A));
-  const int level = scratch_level(place, bytes);
+  const TileShape tile = tile_shape(processor, Pass::forward, queries, size, sizeof(A));
+  const std::size_t bytes = scratch_bytes(processor, Pass::forward, tile, size, sizeof(A));
+  const int level = scratch_level(processor, bytes);
   const int tiles = (queries + tile.own - 1) / tile.own;
   const int league = static_cast<int>(call.q.extent(0) * call.q.extent(2)) * tiles;
   if (league == 0) return;

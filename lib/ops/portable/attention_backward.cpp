@@ -38,7 +38,7 @@ KOKKOS_INLINE_FUNCTION A usable_lse(A lse) {
 template <class T, int Own>
 struct BackwardQuery {
   using A = Accumulate<T>;
-  static constexpr int stride = tile_stride(place, Own);
+  static constexpr int stride = tile_stride(processor, Own);
   Inputs<T> in;
   Heads<T> dq;
 
@@ -59,7 +59,7 @@ struct BackwardQuery {
     A* dweights = scratch.take(in.tile.other * stride);
     A* lse = scratch.take(stride);
     A* delta = scratch.take(stride);
-    A* staged = scratch.take(in.tile.other * tile_stride(place, size));
+    A* staged = scratch.take(in.tile.other * tile_stride(processor, size));
 
     load_own<Own>(team, head_rows(in.q, b, h, q0), q1 - q0, size, in.scale, q, stride);
     load_own<Own>(team, head_rows(in.dout, b, h, q0), q1 - q0, size, A(1), dout, stride);
@@ -128,7 +128,7 @@ struct BackwardQuery {
 template <class T, int Own>
 struct BackwardKey {
   using A = Accumulate<T>;
-  static constexpr int stride = tile_stride(place, Own);
+  static constexpr int stride = tile_stride(processor, Own);
   Inputs<T> in;
   Heads<T> dk, dv;
   Heads<T> dq;  // empty unless this pass computes it
@@ -150,7 +150,7 @@ struct BackwardKey {
     a.dvalue = scratch.take(size * stride);
     a.weights = scratch.take(in.tile.other * stride);
     a.dweights = scratch.take(in.tile.other * stride);
-    a.staged = scratch.take(in.tile.other * tile_stride(place, size));
+    a.staged = scratch.take(in.tile.other * tile_stride(processor, size));
     if (dq.data() == nullptr) {
       const int head = team.league_rank() / tiles;
       key_tile(team, a, head / kv_heads, head % kv_heads, team.league_rank() % tiles * Own);
@@ -215,7 +215,7 @@ struct BackwardKey {
       tile_product<Own>(team, size, rows, transposed(dout), a.weights, a.dvalue, stride, Sum::onto);
       query = stage_other<T, A>(team, head_rows(in.q, b, h, q0), rows, size, a.staged);
       tile_product<Own>(team, size, rows, transposed(query), a.dweights, a.dkey, stride, Sum::onto);
-      if constexpr (place == Place::host && std::is_same_v<T, A>) {
+      if constexpr (processor == Processor::host && std::is_same_v<T, A>) {
         if (dq.data()) add_query_gradient(a, b, h, q0, rows, k0, k1 - k0);
       }
     }
@@ -259,7 +259,7 @@ struct BackwardKey {
 template <class T>
 bool keys_make_dq(const Heads<const T>& k) {
   using A = Accumulate<T>;
-  if (place != Place::host || !std::is_same_v<T, A> || k.extent(3) % pack_lanes<A> != 0)
+  if (processor != Processor::host || !std::is_same_v<T, A> || k.extent(3) % pack_lanes<A> != 0)
     return false;
   return k.extent(0) * k.extent(2) >= 2 * static_cast<std::size_t>(Device().concurrency());
 }
@@ -270,9 +270,9 @@ void run_pass(const Context& context, Pass pass, const char* name, Inputs<T> in,
               int heads, bool team_per_tile, Results... results) {
   using A = Accumulate<T>;
   const int size = static_cast<int>(in.q.extent(3));
-  in.tile = tile_shape(place, pass, length, size, sizeof(A));
-  in.bytes = scratch_bytes(place, pass, in.tile, size, sizeof(A));
-  in.level = scratch_level(place, in.bytes);
+  in.tile = tile_shape(processor, pass, length, size, sizeof(A));
+  in.bytes = scratch_bytes(processor, pass, in.tile, size, sizeof(A));
+  in.level = scratch_level(processor, in.bytes);
   const int tiles = team_per_tile ? (length + in.tile.own - 1) / in.tile.own : 1;
   const int league = static_cast<int>(in.q.extent(0)) * heads * tiles;
   if (league == 0) return;

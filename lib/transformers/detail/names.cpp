@@ -16,16 +16,17 @@ struct Gpt2Name {
   std::size_t part = 0, parts = 1;  // number and count of equal parts along the outputs
 };
 
-/// Place of a parameter of `shape` = (outputs, inputs) or (outputs) in its tensor of `parts` such.
-Place gpt2_place(const std::string& tensor, const Gpt2Name& kept, std::vector<std::size_t> shape) {
-  Place place{tensor, {}, kept.transposed && shape.size() > 1, kept.part * shape[0]};
+/// Location of a parameter of `shape` = (outputs, inputs) or (outputs) in its tensor of `parts` such.
+TensorLocation gpt2_location(const std::string& tensor, const Gpt2Name& kept,
+                             std::vector<std::size_t> shape) {
+  TensorLocation location{tensor, {}, kept.transposed && shape.size() > 1, kept.part * shape[0]};
   shape[0] *= kept.parts;
-  if (place.transposed) std::reverse(shape.begin(), shape.end());
-  place.shape = std::move(shape);
-  return place;
+  if (location.transposed) std::reverse(shape.begin(), shape.end());
+  location.shape = std::move(shape);
+  return location;
 }
 
-Place gpt2_place(const std::string& name, const std::vector<std::size_t>& shape) {
+TensorLocation gpt2_location(const std::string& name, const std::vector<std::size_t>& shape) {
   static const std::map<std::string, std::string> top = {
       {"model/embed_tokens/weight", "transformer.wte.weight"},
       {"model/embed_positions/weight", "transformer.wpe.weight"},
@@ -47,9 +48,9 @@ Place gpt2_place(const std::string& name, const std::vector<std::size_t>& shape)
                "GPT-2 has no '{}'", name);
   const auto found = inner.find(name.substr(after + 1, leaf - after - 1));
   TERN_REQUIRE(found != inner.end(), "GPT-2 has no '{}'", name);
-  return gpt2_place(fmt::format("transformer.h.{}.{}.{}", name.substr(start, after - start),
-                                found->second.name, name.substr(leaf + 1)),
-                    found->second, shape);
+  return gpt2_location(fmt::format("transformer.h.{}.{}.{}", name.substr(start, after - start),
+                                   found->second.name, name.substr(leaf + 1)),
+                       found->second, shape);
 }
 
 std::string dotted(std::string name) {
@@ -59,14 +60,15 @@ std::string dotted(std::string name) {
 
 }  // namespace
 
-Place place_of(const std::string& architecture, const std::string& name,
-               const std::vector<std::size_t>& shape) {
-  if (architecture == "GPT2LMHeadModel") return gpt2_place(name, shape);
+TensorLocation location_of(const std::string& architecture, const std::string& name,
+                           const std::vector<std::size_t>& shape) {
+  if (architecture == "GPT2LMHeadModel") return gpt2_location(name, shape);
   return {dotted(name), shape};
 }
 
-std::optional<Place> fused_place(const std::string& name, const std::vector<std::size_t>& shape,
-                                 std::size_t experts) {
+std::optional<TensorLocation> fused_location(const std::string& name,
+                                             const std::vector<std::size_t>& shape,
+                                             std::size_t experts) {
   const std::string marker = "/mlp/experts/";
   const std::size_t at = name.find(marker);
   if (at == std::string::npos) return std::nullopt;
@@ -75,17 +77,17 @@ std::optional<Place> fused_place(const std::string& name, const std::vector<std:
   const auto expert = static_cast<std::size_t>(std::stoull(name.substr(number, slash - number)));
   const bool down = kind == "down_proj";
   const std::size_t outputs = shape[0], together = down ? outputs : 2 * outputs;
-  return Place{dotted(name.substr(0, number)) + (down ? "down_proj" : "gate_up_proj"),
-               {experts, together, shape[1]},
-               false,
-               expert * together + (kind == "up_proj" ? outputs : 0)};
+  return TensorLocation{dotted(name.substr(0, number)) + (down ? "down_proj" : "gate_up_proj"),
+                        {experts, together, shape[1]},
+                        false,
+                        expert * together + (kind == "up_proj" ? outputs : 0)};
 }
 
-Part part_in_tensor(const Place& place, const Part& part) {
-  if (place.transposed) return {part.column, part.columns, place.first + part.row, part.rows};
-  if (place.shape.size() == 1)
-    return {part.row, part.rows, place.first + part.column, part.columns};
-  return {place.first + part.row, part.rows, part.column, part.columns};
+Part part_in_tensor(const TensorLocation& location, const Part& part) {
+  if (location.transposed) return {part.column, part.columns, location.first + part.row, part.rows};
+  if (location.shape.size() == 1)
+    return {part.row, part.rows, location.first + part.column, part.columns};
+  return {location.first + part.row, part.rows, part.column, part.columns};
 }
 
 }  // namespace tern::transformers::detail

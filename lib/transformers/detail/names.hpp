@@ -8,7 +8,7 @@
 
 namespace tern::transformers::detail {
 
-struct Place {
+struct TensorLocation {
   std::string tensor;              // Transformers' name
   std::vector<std::size_t> shape;  // of that tensor
   bool transposed = false;         // stored as (inputs, outputs)
@@ -16,16 +16,17 @@ struct Place {
 };
 
 /// `shape`: of the whole parameter. Throws InternalError if the architecture has no such parameter.
-Place place_of(const std::string& architecture, const std::string& name,
-               const std::vector<std::size_t>& shape);
+TensorLocation location_of(const std::string& architecture, const std::string& name,
+                           const std::vector<std::size_t>& shape);
 
-/// The place of an expert's matrix in files that fuse all experts of a layer:
+/// The location of an expert's matrix in files that fuse all experts of a layer:
 /// mlp.experts.gate_up_proj (experts, 2 F, D) and mlp.experts.down_proj (experts, D, F). Empty for
 /// other parameters.
-std::optional<Place> fused_place(const std::string& name, const std::vector<std::size_t>& shape,
-                                 std::size_t experts);
+std::optional<TensorLocation> fused_location(const std::string& name,
+                                             const std::vector<std::size_t>& shape,
+                                             std::size_t experts);
 
 /// The part of the (possibly transposed) tensor that corresponds to a part of the parameter.
-Part part_in_tensor(const Place& place, const Part& part);
+Part part_in_tensor(const TensorLocation& location, const Part& part);
 
 }  // namespace tern::transformers::detail

@@ -74,16 +74,17 @@ struct OperandTile {
 };
 
 /// Position of a block's tile.
-struct Place {
+struct GroupTile {
   int group = -1, first = 0, rows = 0;  // the group's rows: [first, first + rows)
   int i0 = 0;                           // the tile's first row of the group's result
 };
 
 /// Finds tile `number` among the tiles of `height` rows of all groups. Every warp scans 32 groups
 /// at a time.
-__device__ inline Place find_tile(const std::int32_t* offsets, int groups, int height, int number) {
+__device__ inline GroupTile find_tile(const std::int32_t* offsets, int groups, int height,
+                                      int number) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  Place place;
+  GroupTile place;
   for (int base = 0; base < groups; base += 32) {
     const int group = base + lane;
     const int first = group < groups ? offsets[group] : 0;
@@ -118,7 +119,7 @@ struct Block {
   static constexpr int down = T::warp_rows / 16, across = T::warp_columns / 16;
 
   const Arguments& args;
-  Place place;
+  GroupTile place;
   int j0;
   char* shared;
   std::int32_t* ids;  // ids of a's rows, -1 beyond the group
@@ -265,7 +266,7 @@ template <Kind kind, class T>
 __global__ void __launch_bounds__(threads, T::resident) product(const Arguments args) {
   extern __shared__ __align__(128) char shared[];
   const int number = static_cast<int>(blockIdx.y);
-  Place place;
+  GroupTile place;
   if constexpr (kind == Kind::backward_weight) {
     const int group = static_cast<int>(blockIdx.z), first = args.offsets[group];
     place = {group, first, args.offsets[group + 1] - first, number * T::rows};

@@ -10,9 +10,10 @@
 namespace tern::ops::portable::attention {
 
 /// Where kernels run: on the host a team is one thread, its scratch is in the caches, and packs do
-/// the work of a warp. All choices are functions of Place, so tests on the host cover the GPU's.
-enum class Place { host, gpu };
-constexpr Place place = std::is_same_v<DeviceMemory, Kokkos::HostSpace> ? Place::host : Place::gpu;
+/// the work of a warp. All choices are functions of Processor, so tests on the host cover the GPU's.
+enum class Processor { host, gpu };
+constexpr Processor processor =
+    std::is_same_v<DeviceMemory, Kokkos::HostSpace> ? Processor::host : Processor::gpu;
 
 constexpr std::size_t scratch_alignment = 64;
 /// Shared memory available to a GPU team (Kokkos provides 48 KiB and keeps some of it).
@@ -37,8 +38,8 @@ struct TileShape {
 };
 
 /// Row stride of a tile in scratch; on a GPU padded by one against bank conflicts.
-KOKKOS_INLINE_FUNCTION constexpr int tile_stride(Place at, int width) {
-  return at == Place::host ? width : width + 1;
+KOKKOS_INLINE_FUNCTION constexpr int tile_stride(Processor at, int width) {
+  return at == Processor::host ? width : width + 1;
 }
 
 /// Number of scratch arrays of a pass. tall (E, own): q, out; q, dout, dq; k, v, dk, dv. wide
@@ -53,7 +54,7 @@ constexpr Arrays arrays(Pass pass) {
 }
 
 /// Scratch of a team: the arrays and a copy of one tile (other, E) of the other axis, each aligned.
-constexpr std::size_t scratch_bytes(Place at, Pass pass, TileShape tile, int head_size,
+constexpr std::size_t scratch_bytes(Processor at, Pass pass, TileShape tile, int head_size,
                                     std::size_t number_bytes) {
   const auto [tall, wide, rows] = arrays(pass);
   const auto bytes = [&](int height, int width) {
@@ -66,24 +67,24 @@ constexpr std::size_t scratch_bytes(Place at, Pass pass, TileShape tile, int hea
 
 /// Tile of a pass over `length` own rows. Host: 16, 32 or 64 by length. GPU: the widest whose
 /// scratch fits shared memory; 8, with level 1 scratch, where none does.
-constexpr TileShape tile_shape(Place at, Pass pass, int length, int head_size,
+constexpr TileShape tile_shape(Processor at, Pass pass, int length, int head_size,
                                std::size_t number_bytes) {
-  if (at == Place::host) return {length <= 16 ? 16 : length < 512 ? 32 : 64, 128};
+  if (at == Processor::host) return {length <= 16 ? 16 : length < 512 ? 32 : 64, 128};
   for (int own = 32; own > 8; own /= 2)
     if (scratch_bytes(at, pass, {own, 16}, head_size, number_bytes) <= gpu_scratch_bytes)
       return {own, 16};
   return {8, 8};
 }
 /// Level 0 is a GPU's shared memory, level 1 its global memory; on the host both are the same.
-constexpr int scratch_level(Place at, std::size_t bytes) {
-  return at == Place::host || bytes <= gpu_scratch_bytes ? 0 : 1;
+constexpr int scratch_level(Processor at, std::size_t bytes) {
+  return at == Processor::host || bytes <= gpu_scratch_bytes ? 0 : 1;
 }
-constexpr int team_size(Place at) { return at == Place::host ? 1 : 128; }
+constexpr int team_size(Processor at) { return at == Processor::host ? 1 : 128; }
 
 /// Calls run(std::integral_constant<int, own>) for the widths that tile_shape may give.
 template <class Run>
 void with_own_width(int own, Run&& run) {
-  if constexpr (place == Place::host) {
+  if constexpr (processor == Processor::host) {
     if (own == 64) return run(std::integral_constant<int, 64>{});
     if (own == 32) return run(std::integral_constant<int, 32>{});
     run(std::integral_constant<int, 16>{});
@@ -119,7 +120,7 @@ template <class Kernel>
 void launch_teams(const Context& context, const char* name, int league, int level,
                   std::size_t bytes, const Kernel& kernel) {
   using Policy = Kokkos::TeamPolicy<Device>;
-  Policy policy(context.space, league, team_size(place));
+  Policy policy(context.space, league, team_size(processor));
   policy.set_scratch_size(level, Kokkos::PerTeam(static_cast<int>(bytes)));
   Kokkos::parallel_for(name, policy, kernel);
 }
@@ -184,10 +185,10 @@ KOKKOS_INLINE_FUNCTION void store_own(const Team& team, const A* tile, int strid
 template <class T, class A>
 KOKKOS_INLINE_FUNCTION Operand<A> stage_other(const Team& team, Rows<const T> from, int rows,
                                               int head_size, A* staged) {
-  if constexpr (place == Place::host && std::is_same_v<T, A>) {
+  if constexpr (processor == Processor::host && std::is_same_v<T, A>) {
     return {from.data, from.stride, 1};
   } else {
-    const int stride = tile_stride(place, head_size);
+    const int stride = tile_stride(processor, head_size);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
       for (int e = 0; e < head_size; ++e)
         staged[row * stride + e] = static_cast<A>(from.data[row * from.stride + e]);

@@ -42,12 +42,12 @@ struct GroupedGemm {
   int m, n, k;  // m or k is the group's number of rows
 
   /// A tile of the result: rows from i0, columns from j0.
-  struct Place {
+  struct GroupTile {
     int group = -1, first = 0, i0 = 0, j0 = 0, m = 0, k = 0;
   };
 
-  KOKKOS_FUNCTION Place place(int team) const {
-    Place p;
+  KOKKOS_FUNCTION GroupTile place(int team) const {
+    GroupTile p;
     const int across = (n + tile - 1) / tile;
     p.j0 = team % across * tile;
     int down = team / across;
@@ -105,7 +105,7 @@ struct GroupedGemm {
   }
 
   KOKKOS_FUNCTION void load_both(const Team& team, const typename Gemm::Tile& ta,
-                                 const typename Gemm::Tile& tb, const Place& p, int k0) const {
+                                 const typename Gemm::Tile& tb, const GroupTile& p, int k0) const {
     const int left = p.k - k0;
     const T* w = b.data + p.group * group_b;
     if (kind == GroupedKind::backward_weight) {
@@ -145,7 +145,7 @@ struct GroupedGemm {
   }
 
   KOKKOS_FUNCTION void store(const Team& team, const typename Gemm::Sums& sums,
-                             const Place& p) const {
+                             const GroupTile& p) const {
     const bool adds = kind == GroupedKind::backward_weight;
     C* to = adds ? c + p.group * group_c : c + static_cast<std::size_t>(p.first) * n;
     const int rows = Kokkos::min(+tile, p.m - p.i0), width = Kokkos::min(+tile, n - p.j0);
@@ -173,7 +173,7 @@ struct GroupedGemm {
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const typename Gemm::Tile ta(team.team_scratch(0)), tb(team.team_scratch(0));
     const typename Gemm::Sums sums(team.team_scratch(0));
-    const Place p = place(team.league_rank());
+    const GroupTile p = place(team.league_rank());
     if (p.group < 0 || p.k == 0) return;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tile * tile),
                          [&](const int e) { sums(e / tile, e % tile) = 0; });
