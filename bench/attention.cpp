@@ -1,5 +1,9 @@
-// Time of attention_forward and attention_backward, and what share of the host's floating-point
-// peak that is:  attention [repetitions] bench/attention.py times PyTorch at the same shapes.
+// Times attention_forward and attention_backward, with the fraction of the host's floating-point
+// peak that they reach:
+//
+//   attention [repetitions]
+//
+// bench/attention.py times PyTorch at the same shapes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -91,7 +95,7 @@ class Attention {
   ops::Context context_;
 };
 
-/// The shortest of several runs, in seconds: other work on the machine only ever adds.
+/// Shortest of several runs, in seconds: other work on the machine only adds to it.
 template <class F>
 double shortest(int repetitions, const F& run) {
   run();

@@ -1,6 +1,6 @@
-"""Time of PyTorch's scaled_dot_product_attention at the shapes of bench/attention.cpp, causal, the
-shortest of many runs:  python bench/attention.py [repetitions [threads]]
-One thread: processor time, which other work on the machine does not add to. The default is two."""
+"""Times PyTorch's scaled_dot_product_attention at the shapes of bench/attention.cpp, causal; the shortest
+of many runs:  python bench/attention.py [repetitions [threads]]
+With one thread: processor time, which other work on the machine does not add to. The default is two."""
 import sys
 import time
 

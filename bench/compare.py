@@ -1,12 +1,12 @@
-"""Sets the trainer beside PyTorch: same deck, device, initial weights and batches, in one run.
+"""Compares the trainer with PyTorch: same deck, device, initial weights and batches, in one run.
 
     python3 bench/compare.py DECK [--trainer ./trainer] [--steps 100] [--repeat 3] [--threads 2] [--set group.name=value ...]
 
-Serves kind = 'causal', 'refinement' and 'supervised' (bench/peer_deck.py says what else). Prints tokens/s of both sides, repeated
-in turn, with medians and the median of the ratios pair by pair, and the largest difference of the two loss curves, each
-supervision step's losses included; --out DIR keeps them (ours/metrics.jsonl, peer.jsonl). --steps is also the schedule's
-length, so a deck's warmup may need --set optimizer.warmup_steps. With --random each side draws weights of its own and no
-losses are compared: for models whose checkpoint would not fit here, since none is written (the trainer is ended once it
+Serves kind = 'causal', 'refinement' and 'supervised' (bench/peer_deck.py says what else). Prints tokens/s of both sides, run in
+turn, with medians and the median of the pairwise ratios, and the largest difference of the two loss curves, including
+the losses of each supervision step; --out DIR keeps them (ours/metrics.jsonl, peer.jsonl). --steps is also the schedule's
+length, so a deck's warmup may need --set optimizer.warmup_steps. With --random each side draws its own weights and no
+losses are compared: for models whose checkpoint would not fit here; none is written (the trainer is ended once it
 has logged its steps). Needs torch 2.11, numpy, h5py, and transformers for kind = 'supervised'. Nothing else should run on
 the device.
 """
@@ -38,11 +38,11 @@ def run(command, ends=(0,)):
 
 def train(directory, *more):
     command = [a.trainer, a.deck, "--fresh", *sets(*a.set, *quiet, f"output.directory={directory}", *more)]
-    return run(command, ends=(0, 77))  # 77: a refinement run with a bad verdict, as one so short must have
+    return run(command, ends=(0, 77))  # 77: a refinement run with a bad verdict, expected of so short a run
 
 
 def train_without_end(directory):
-    """Ends the trainer at its last step but one, before it writes a checkpoint."""
+    """Ends the trainer one step before its last, before it writes a checkpoint."""
     command = [a.trainer, a.deck, "--fresh", *sets(*a.set, *quiet, f"output.directory={directory}", f"campaign.max_steps={a.steps + 1}")]
     text, process = "", subprocess.Popen(command, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     for line in process.stdout:
@@ -62,7 +62,7 @@ quiet = ["evaluation.every=0", "evaluation.target_loss=0", "evaluation.batches=1
 length = f"campaign.max_steps={a.steps}"
 with open(f"{out}/deck.in", "w") as f: f.write(run([a.trainer, a.deck, *sets(*a.set, length), "--print-deck"]))
 read_deck(f"{out}/deck.in")  # refuses what the peer does not serve
-# The weights both start from: one step at a rate too small to change any.
+# Weights that both start from: one step at a rate too small to change any.
 weights = None
 if not a.random:
     train(f"{out}/start", "campaign.max_steps=1", "optimizer.warmup_steps=0", "optimizer.min_lr=0", "optimizer.lr=1e-30",

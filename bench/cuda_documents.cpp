@@ -1,5 +1,5 @@
-// Times the attention of supervised training on one GPU: rows of several conversations, by our own
-// kernels, beside plain causal rows by cuDNN and by our own. The shape is Qwen3-4B's.
+// Times the attention of supervised training on one GPU: rows of several conversations with our own
+// kernels, compared with plain causal rows with cuDNN and with our own. The shape is Qwen3-4B's.
 //
 //   cuda_documents [sequences [tokens]]        16 rows of 512 unless given
 #include <cstdio>
@@ -97,7 +97,7 @@ void upload(const void* from, const Matrix<std::int32_t>& to) {
                         static_cast<const std::int32_t*>(from), to.size()));
 }
 
-/// Rows that are plainly causal, said by spans: our own kernels serve these.
+/// Plain causal rows, stated as spans: our own kernels serve these.
 ops::SpanTable whole_rows(std::size_t B, std::size_t T) {
   ops::SpanTable table(B, T);
   for (std::size_t b = 0; b < B; ++b)

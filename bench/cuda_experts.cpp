@@ -1,10 +1,10 @@
-// Times the operations of one expert layer of Qwen3-30B-A3B on one GPU: 128 experts of 768, 8 of
-// them a token, hidden 2048. The experts are drawn, nearly evenly, as a trained router uses them.
+// Times the operations of one MoE layer of Qwen3-30B-A3B on one GPU: 128 experts of 768, 8 per
+// token, hidden 2048. The experts are drawn nearly evenly, as a trained router uses them.
 //
 //   cuda_experts [tokens...]                   64, 512 and 8192 unless given
 //
-// TFLOP/s counts the products; GB/s what must be moved at least: the matrices of all experts that
-// have a token, once, and each operand's rows. A gradient of weights is read and written in float.
+// TFLOP/s counts the products; GB/s the least traffic: the matrices of all experts that have a
+// token, once, and each operand's rows. A gradient of weights is read and written in float.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -22,7 +22,7 @@ using Index = std::int32_t;
 
 constexpr std::size_t X = 128, k = 8, D = 2048, F = 768;
 
-/// All views of a layer of N tokens; asked for twice, measuring and allocating.
+/// All views of a layer of N tokens; requested twice, measuring and allocating.
 struct Layer {
   const ops::Context& context;
   std::size_t N, R;

@@ -1,6 +1,6 @@
-// Times the linear maps of a block on one GPU with products in bf16 and in 8 bits, the rounding of
-// operands included, for models of several widths; and the 8-bit products alone. A product that is
-// `fast` sums within the tensor cores.
+// Times the linear maps of a block on one GPU with products in bf16 and in 8 bits, including the
+// rounding of operands, for models of several widths; and the 8-bit products only. A product marked
+// `fast` accumulates within the tensor cores.
 //
 //   cuda_fp8 [rows]
 #include <cstdio>
@@ -22,11 +22,11 @@ struct Map {
   const char* name;
   std::size_t I, O;
 };
-/// Hidden sizes and those of a SwiGLU's halves that go with them.
+/// Hidden sizes, each with the width of a SwiGLU's halves.
 constexpr std::size_t models[][2] = {{768, 2048}, {1024, 2752}, {2048, 5504}};
 constexpr std::size_t widest = 2048, widest_ffn = 5504;
 
-/// All views of the largest map; asked for twice, measuring and allocating.
+/// All views of the largest map; requested twice, measuring and allocating.
 struct Views {
   const ops::Context& context;
   std::size_t N;
@@ -69,7 +69,7 @@ Times time_map(const Views& v, const Map& map) {
   return t;
 }
 
-/// TFLOP/s of one 8-bit product a (m, k) b (n, k)^T of what the operand's workspace holds.
+/// TFLOP/s of one 8-bit product a (m, k) b (n, k)^T on the contents of the operand workspace.
 template <class C>
 double product_rate(const Views& v, std::size_t m, std::size_t n, std::size_t k, bool gradient,
                     Sums sums, C* to) {

@@ -1,6 +1,6 @@
-// Times the operations of one training step of the 350M GPT on one GPU, each beside its floor: the
-// bytes it must move at the copy bandwidth, or its floating-point operations at the matrix rate,
-// both given.
+// Times the operations of one training step of the 350M GPT on one GPU, each compared with its
+// floor: the bytes it must move at the copy bandwidth, or its floating-point operations at the
+// matrix rate; both are arguments.
 //
 //   cuda_ops [accelerated|portable] [candidates]
 //
@@ -27,9 +27,9 @@ constexpr double copy_rate = 4.27e12, matrix_rate = 650e12;  // bytes/s, operati
 constexpr std::size_t B = 32, T = 1024, N = B * T, D = 1024, H = 16, E = 64, F = 2752, V = 50304;
 constexpr std::size_t L = 24, chunk = 4096;
 constexpr std::size_t parameters = V * D + L * (4 * D * D + 3 * D * F);
-constexpr int accumulation = 16;  // micro-steps an optimizer step
+constexpr int accumulation = 16;  // micro-batches per optimizer step
 
-/// One line of the table; times a step: `count`.
+/// One line of the table; `count` times per step.
 struct Line {
   std::string name;
   double count, bytes, flops;
@@ -44,7 +44,7 @@ struct Product {
 const Product products[] = {
     {"qkv", L, D, 3 * D}, {"out", L, D, D}, {"up", L, D, 2 * F}, {"down", L, F, D}};
 
-/// All views of a step; asked for twice, measuring and allocating.
+/// All views of a step; requested twice, measuring and allocating.
 struct Step {
   const ops::Context& context;
   Matrix<bf16> x, y, z, wide, wide2, narrow, qkv, dqkv, logits, w;
@@ -90,7 +90,7 @@ struct Step {
   Vector<const std::int32_t> integers(std::size_t row) const {
     return Vector<const std::int32_t>(numbers.data() + row * N, N);
   }
-  /// Tokens with a natural text's skew (rank ~ exp of a uniform number), sorted rows, targets.
+  /// Tokens with the skew of natural text (rank ~ exp of a uniform number), sorted rows, targets.
   void prepare() {
     Kokkos::deep_copy(one, 1.0f);
     std::vector<std::int32_t> host(3 * N);

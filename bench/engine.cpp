@@ -1,12 +1,12 @@
-// Times the generation engine with random weights: prompts alone, and prompts with new tokens.
+// Times the generation engine with random weights: prompts only, and prompts with new tokens.
 //
 //   [mpirun -n RANKS] engine [name=value ...]     ranks divide the model (tensor parallelism)
 //   (names and defaults: Settings below; the model is Qwen3-4B)
 //
 // prefill: requests x prompt tokens over the time until each has its first token. decode: requests
 // x (new - 1) tokens over the time that they take beyond that. requests = 0: as many as streams,
-// which are answered at once. Prompts are random, all different, and made anew for each repeat, so
-// nothing is found in the prefix cache but the first `shared` tokens, which all have in common.
+// which are served at once. Prompts are random, all different, and redrawn for each repeat, so the
+// prefix cache finds only the first `shared` tokens, which all have in common.
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -129,7 +129,7 @@ class Bench {
   Bench(const Settings& settings, Program& program) : s_(settings), program_(program) {}
 
   /// Seconds until every stream has `count` new tokens. Passes that only decode, all streams at
-  /// once, are timed besides.
+  /// once, are also timed separately.
   double run(std::size_t count) {
     for (std::size_t i = 0; i < requests_a_run(s_); ++i) {
       std::vector<std::int32_t> prompt(s_("prompt"));
@@ -171,7 +171,7 @@ class Bench {
   std::uint64_t requests_ = 0;
 };
 
-/// All ranks divide the model.
+/// Mesh whose ranks all divide the model.
 std::unique_ptr<comm::Mesh> tensor_mesh(const deck::Model& model) {
   auto world = comm::world();
   const int ranks = world->size();
@@ -238,7 +238,7 @@ int main(int argc, char** argv) {
   return comm::run_ranks([&] {
     const Kokkos::ScopeGuard guard(
         Kokkos::InitializationSettings().set_device_id(session.device()));
-    // Ranks say the same: the first one's word is enough.
+    // All ranks print the same: rank 0's output suffices.
     if (session.rank() > 0 && !std::freopen("/dev/null", "w", stdout)) return 1;
     measure(Settings(argc, argv));
     return 0;

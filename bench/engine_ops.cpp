@@ -1,6 +1,6 @@
-// Times the operations of one decoding pass of Qwen3-4B on one GPU, each beside its floor: the
-// bytes it must move at the memory's rate. Weights and caches are many times the size of the
-// device's caches, and taken by turns.
+// Times the operations of one decoding pass of Qwen3-4B on one GPU, each compared with its floor:
+// the bytes it must move at the memory's rate. Weights and caches are many times the size of the
+// device's caches, and used in rotation.
 //
 //   engine_ops [rows, default 64] [tokens in the cache of each, default 544] [candidates]
 //
@@ -65,7 +65,7 @@ struct Views {
   }
 };
 
-/// A product with weights (O, I), another copy of them at each call.
+/// Product with weights (O, I), another copy of them at each call.
 Line product(const ops::Context& context, const Views& v, const char* name, double count,
              const Matrix<bf16>& from, const Matrix<bf16>& to, ops::Write write) {
   const std::size_t I = from.extent(1), O = to.extent(1), rows = from.extent(0);

@@ -1,4 +1,4 @@
-"""Sets the generation engine beside Transformers' generate(): same model shape, device and requests, in one run.
+"""Compares the generation engine with Transformers' generate(): same model shape, device and requests, in one run.
 
     python3 bench/engine_peer.py [--engine build/cuda/bench/bench_engine] [--peer dynamic,static] [--repeat 5] [name=value ...]
 
@@ -6,7 +6,7 @@ name=value as bench/engine.cpp takes them (default: Qwen3-4B, 64 streams, prompt
 random weights in bf16 (float32 on the host), random prompts, greedy decoding and no end token. Both are timed until each
 stream has one token (t1) and until each has `new` (tN): prefill = streams x prompt / t1, decode = streams x (new - 1) /
 (tN - t1). --peer: caches of generate(): dynamic, static, compiled (static, with torch.compile; minutes). The engine runs
-first and has ended, with its memory, when the peer begins. --engine '' leaves it out. Needs torch and transformers.
+first and has ended, with its memory freed, when the peer begins. --engine '' leaves it out. Needs torch and transformers.
 Nothing else should run on the device.
 """
 import argparse, re, statistics, subprocess, sys, time
@@ -31,7 +31,7 @@ if a.engine:
     for name in ("prefill", "decode"):
         ours[name] = float(re.search(rf"^RESULT {name} +([\d.]+) tokens/s", done.stdout, re.M).group(1))
 
-import torch, transformers  # after the engine: a context of CUDA's takes memory
+import torch, transformers  # after the engine: a CUDA context takes memory
 
 device = a.device or ("cuda" if torch.cuda.is_available() else "cpu")
 kind = torch.bfloat16 if device == "cuda" else torch.float32

@@ -1,4 +1,4 @@
-/// What the programs that time operations on a GPU share: events, random matrices.
+/// Shared by the programs that time operations on a GPU: events, random matrices.
 #pragma once
 #include <Kokkos_Core.hpp>
 
@@ -11,7 +11,7 @@
 
 namespace tern::bench {
 
-/// Median seconds of `run`, by events on the stream.
+/// Median seconds of `run`, from events on the stream.
 inline double time_of(const ops::Context& context, const std::function<void()>& run,
                       int repeats = 15) {
   const auto stream = static_cast<cudaStream_t>(context.handle());

@@ -1,8 +1,8 @@
-// Times Muon's update of models' matrices on one device (of the laptop GPT's on the host), alone
-// and in groups of several bounds, and the operations that a group's update is made of. The
+// Times Muon's update of models' matrices on one device (on the host: the laptop GPT's), one by one
+// and in groups of several bounds, and the operations that a group's update consists of. The
 // vocabularies are small, so that AdamW, which updates the rest, takes no time.
 //
-//   bench_muon [portable] [MiB of a group...]
+//   bench_muon [portable] [MiB per group...]
 #include <fmt/format.h>
 
 #include <Kokkos_Core.hpp>
@@ -47,7 +47,7 @@ std::vector<Named> models() {
   return on_host ? std::vector{laptop} : std::vector{small, large};
 }
 
-/// Median seconds of `run`, of several with one fence.
+/// Median seconds of `run`, from several with one fence.
 double time_of(const ops::Context& context, const std::function<void()>& run, int together = 1) {
   std::vector<double> times;
   for (int i = 0; i < 2; ++i) run();
@@ -85,7 +85,7 @@ double operations(std::size_t rows, std::size_t columns) {
   return 5 * (4 * cube(m, m, n) + 2 * cube(m, m, m));
 }
 
-/// All that an update needs; made twice, measuring and allocating.
+/// Everything an update needs; made twice, measuring and allocating.
 struct World {
   World(Arena& arena, bool accelerated, const model::ParameterTree& tree, std::size_t group_bytes)
       : context(ops::make_context(arena, accelerated, "portable")),

@@ -1,5 +1,5 @@
-// Times each portable operation at the laptop GPT's shapes in float: the least of many calls, with
-// the rate of memory traffic or arithmetic that it means. Usage: OMP_NUM_THREADS=2 bench_ops
+// Times each portable operation at the laptop GPT's shapes in float: the shortest of many calls,
+// with the corresponding rate of memory traffic or arithmetic. Usage: OMP_NUM_THREADS=2 bench_ops
 // [filter]
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ constexpr std::size_t parameters = 4 * (4 * D * D + 3 * D * F) + V * D;
 
 const char* filter = "";
 
-/// `work` in bytes or floating-point operations of one call.
+/// `work`: bytes or floating-point operations of one call.
 void report(const char* name, double work, const char* unit, const std::function<void()>& call) {
   if (!std::strstr(name, filter)) return;
   call();
@@ -142,7 +142,7 @@ void embedding(Data& d) {
   const auto tokens = d.arena.vector<std::int32_t>("tokens", Term::data, N);
   const auto order = d.arena.vector<std::int32_t>("order", Term::data, N);
   std::vector<std::int32_t> host(N), sorted(N);
-  for (std::size_t i = 0; i < N; ++i)  // few tokens often, many seldom
+  for (std::size_t i = 0; i < N; ++i)  // few tokens often, many rarely
     host[i] = static_cast<std::int32_t>((i * i * 31 % 1009) * (i * 17 % 1013) / 1013);
   std::iota(sorted.begin(), sorted.end(), 0);
   std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) { return host[a] < host[b]; });

@@ -24,7 +24,7 @@ def read_chats(patterns):
 
 
 def pack(sizes, capacity, seed):
-    """Best fit decreasing; the numbers of each row's things."""
+    """Best fit decreasing; returns the numbers of each row's items."""
     order = [shuffled_window(i, len(sizes), seed) for i in range(len(sizes))]
     rows, open_rows = [], [[] for _ in range(capacity + 1)]  # open rows by the room they have left
     for thing in sorted((thing for thing in order if sizes[thing]), key=lambda thing: -sizes[thing]):
@@ -61,7 +61,7 @@ class ChatBatches:
         return tokens, targets, positions, np.int64(at)
 
     def step(self, step, sequences):
-        """Of optimizer step 1, 2, ...: tokens, targets, positions (sequences, length), and each row's tokens."""
+        """Batch of optimizer step 1, 2, ...: tokens, targets, positions (sequences, length), and each row's tokens."""
         rows = [self.row(shuffled_window((step - 1) * sequences + i, len(self.rows), self.seed)) for i in range(sequences)]
         return tuple(np.stack(part) for part in zip(*rows))
 

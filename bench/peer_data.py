@@ -1,4 +1,4 @@
-"""The deck's own batches: the shards, cut into windows and visited in the order of lib/data/shuffle.cpp."""
+"""The deck's batches: the shards, split into windows and visited in the order of lib/data/shuffle.cpp."""
 import glob, struct
 import numpy as np
 
@@ -48,6 +48,6 @@ class Batches:
             w -= count
 
     def step(self, step, sequences):
-        """Of optimizer step 1, 2, ...: tokens and targets (sequences, length)."""
+        """Batch of optimizer step 1, 2, ...: tokens and targets (sequences, length)."""
         windows = np.stack([self.sample((step - 1) * sequences + i) for i in range(sequences)])
         return np.ascontiguousarray(windows[:, :-1]), np.ascontiguousarray(windows[:, 1:])

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 TOKEN = re.compile(r"!.*|'(?P<text>(?:[^']|'')*)'|&(?P<group>\w+)|(?P<name>\w+)\s*=|/|(?P<word>[^\s,/!']+)")
 
-# What the peer implements; another value is refused, for it would be left out in silence.
+# What the peer implements; another value is refused, since it would be ignored silently.
 SERVED = {
     "model": {"activation": ["swiglu", "relu2"], "norm": ["rmsnorm"], "position": ["rope"], "levels": [0],
               "attention_bias": [False], "ffn_bias": [False], "dropout": [0]},
@@ -13,7 +13,7 @@ SERVED = {
     "optimizer": {"kind": ["adamw", "muon"], "lr_rule": ["none"], "ema": [0]},
     "precision": {"compute": ["fp32", "bf16"]},
 }
-# And of kind = 'supervised', whose model is Transformers' Qwen3.
+# The same for kind = 'supervised', whose model is Transformers' Qwen3.
 SUPERVISED = {
     "model": {"activation": ["swiglu"], "qk_norm": [True], "inner_steps": [0], "logit_cap": [0], "experts": [0]},
     "data": {"tokenizer": ["bytes"], "chat_template": ["plain"]},
@@ -28,7 +28,7 @@ def typed(word):
 
 
 def read_deck(path):
-    """deck.group.name: a value, or a list where several stand."""
+    """deck.group.name: a value, or a list if there are several."""
     deck, group, name = {}, None, None
     for token in TOKEN.finditer(open(path).read()):
         if token["group"]: group = deck.setdefault(token["group"], {})

@@ -1,11 +1,11 @@
-"""The peer: the deck's GPT in PyTorch with torch.compile, on the same device, weights and batches. Of kind =
+"""The peer: the deck's GPT in PyTorch with torch.compile, on the same device, weights and batches. For kind =
 'supervised' the model is Transformers' Qwen3ForCausalLM.
 
     ./trainer DECK --set campaign.max_steps=100 --print-deck > deck.in
     python3 bench/peer_gpt.py deck.in [--weights checkpoint.h5] [--losses FILE] [--device cpu|cuda] [--threads 2]
 
 Runs the deck's max_steps and prints one RESULT line: tokens/s (median of the steps after the first five), spread,
-memory. With --weights it starts from a checkpoint of Tern, else from random values; with --losses it writes the
+memory. With --weights it starts from a Tern checkpoint, otherwise from random values; with --losses it writes the
 losses of each step. Needs torch 2.11, numpy, h5py for --weights, and transformers for kind = 'supervised'.
 bench/compare.py runs both sides.
 """

@@ -17,7 +17,7 @@ class Block(nn.Module):
         if self.qk_norm: self.q_norm, self.k_norm = nn.Parameter(torch.ones(self.E)), nn.Parameter(torch.ones(self.E))
 
     def projections(self):
-        """Each matrix with Tern's names, and rows, of the projections that stand in it."""
+        """Each matrix with Tern's names, and rows, of the projections it holds."""
         H, K, E, ffn, D = self.H, self.K, self.E, self.down.in_features, self.down.out_features
         yield self.qkv.weight, {"self_attn/q_proj": H * E, "self_attn/k_proj": K * E, "self_attn/v_proj": K * E}
         yield self.o.weight, {"self_attn/o_proj": D}
@@ -74,7 +74,7 @@ class GPT(nn.Module):
         return rms_norm(x, self.norm, self.eps)
 
     def advance(self, x, y=None, z=None):
-        """One step of a recursive model from answer y and latent z; the first from the learned vectors."""
+        """One step of a recursive model from answer y and latent z; the first starts from the learned vectors."""
         if y is None: y, z = self.answer.to(x.dtype), self.latent.to(x.dtype)
         for _ in range(self.inner_steps): z = self.stack(x + y + z)
         return self.stack(y + z), z
@@ -91,7 +91,7 @@ class GPT(nn.Module):
 
     @torch.no_grad()
     def load(self, checkpoint):
-        """The weights of Tern's checkpoint.h5."""
+        """Loads the weights of Tern's checkpoint.h5."""
         import h5py
         with h5py.File(checkpoint) as f:
             read = lambda name: torch.from_numpy(f[name][()])

@@ -1,10 +1,10 @@
-"""What the peer trains on: forward and backward of one micro-step, and its share of the step's losses."""
+"""The peer's objectives: forward and backward of one micro-batch, and its part of the step's losses."""
 import torch
 
 
 class Objective:
     def total(self, batch):
-        """What an optimizer step's means are over: its sequences."""
+        """Number that the means of an optimizer step are taken over: its sequences."""
         return len(batch[0])
 
     def tokens(self, batch):
@@ -18,7 +18,7 @@ class Causal(Objective):
         self.model, self.autocast = compiled(model), autocast
 
     def micro_step(self, tokens, targets, total):
-        """tokens, targets (B, T); total: sequences of the optimizer step. The losses' sums over names."""
+        """tokens, targets (B, T); total: sequences of the optimizer step. Returns the sums of the losses in `names`."""
         with self.autocast(): loss = self.model(tokens, targets) * (len(tokens) / total)
         loss.backward()
         return loss.detach()[None]
@@ -26,7 +26,7 @@ class Causal(Objective):
 
 class Refinement(Objective):
     """As lib/objective/refinement.hpp states it. A supervision step is one compiled function, whose backward follows
-    at once: what is kept for backward is one step's. The embedding's waits for all steps' gradients of x."""
+    immediately: only one step's activations are kept. The embedding's waits for the gradients of x from all steps."""
 
     def __init__(self, deck, model, autocast, compiled):
         o = deck.objective
@@ -37,7 +37,7 @@ class Refinement(Objective):
         self.names = ["train/loss"] + [f"train/loss_step_{s}" for s in range(self.S)]
 
     def supervision_step(self, x, y, z, targets, weights):
-        """weights (B); the loss, each sequence's (B), and the states of the next step, which are constants to it."""
+        """weights (B); returns the loss, each sequence's (B), and the states of the next step, constants for the gradient."""
         y, z = self.model.advance(x, y, z)
         losses = self.model.token_losses(y, targets).mean(1)
         return (weights * losses).sum(), losses.detach(), y.detach(), z.detach()
@@ -52,14 +52,14 @@ class Refinement(Objective):
             loss.backward()
             sums[0] = sums[0] + loss.detach()
             sums.append(losses.sum() / total)
-            # Of the improvement (before - after) / before, sequence by sequence, only -after is differentiated.
+            # In the improvement (before - after) / before, per sequence, only -after is differentiated.
             if s + 1 < self.S: weights = (self.shares[s + 1] + self.reward / (self.S - 1) / losses) / total
         embedded.backward(x.grad)
         return torch.stack(sums)
 
 
 class Supervised(Objective):
-    """As lib/objective/supervised.hpp states it; batches as of peer_chat.ChatBatches."""
+    """As lib/objective/supervised.hpp states it; batches are those of peer_chat.ChatBatches."""
     names = ["train/loss"]
 
     def __init__(self, deck, model, autocast, compiled):

@@ -1,4 +1,4 @@
-"""The deck's optimizer in PyTorch's: AdamW, or Muon for the blocks' matrices beside it; with the deck's schedule."""
+"""The deck's optimizer in PyTorch: AdamW, or Muon for the blocks' matrices with AdamW for the rest; with the deck's schedule."""
 import math
 import torch, torch.nn as nn
 
@@ -15,7 +15,7 @@ def learning_rate(o, step, max_steps):
 
 
 def orthogonal_float32(grad, coefficients, steps, eps):
-    """Newton and Schulz's iteration of torch.optim.Muon, which makes its products in bf16, in float32."""
+    """Newton-Schulz iteration of torch.optim.Muon, which computes its products in bf16, in float32."""
     a, b, c = coefficients
     x = grad.T if grad.size(0) > grad.size(1) else grad
     x = x / x.norm().clamp(min=eps)
@@ -39,12 +39,12 @@ class Optimizer:
         decay = [{"params": [p for p in others if (p.dim() > 1) == matrices], "weight_decay": o.weight_decay if matrices else 0}
                  for matrices in (True, False)]
         self.adamw = torch.optim.AdamW(decay, lr=o.lr, betas=tuple(o.betas), eps=o.eps, fused=True)
-        # The model multiplies by q, k and v in one; Muon orthogonalises each alone, as views of the one.
+        # The model multiplies by q, k and v in one product; Muon orthogonalizes each separately, as views of the one.
         self.views = [(matrix, list(rows.values()), [nn.Parameter(view) for view in matrix.detach().split(list(rows.values()))])
                       for matrix, rows in fused]
         self.muon = None
         if not muon: return
-        # Tern's products are in the storage type: bf16, as PyTorch's always are, or float32, as these then must be.
+        # Tern's products are in the storage type: bf16, as PyTorch's always are, or float32, which PyTorch's then must use.
         if dtype == torch.float32: torch.optim._muon._zeropower_via_newtonschulz = orthogonal_float32
         self.muon = torch.optim.Muon([view for *_, views in self.views for view in views], lr=o.lr, weight_decay=o.weight_decay,
                                      momentum=o.momentum, nesterov=True, adjust_lr_fn=o.muon_scale)

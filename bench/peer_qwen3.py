@@ -1,5 +1,5 @@
-"""The deck's model as Transformers has it: Qwen3ForCausalLM. Several conversations of a row are told apart by their
-positions, as Transformers does for packed rows; rows of one conversation are plainly causal."""
+"""The deck's model as Transformers has it: Qwen3ForCausalLM. Several conversations of a row are distinguished by their
+positions, as Transformers does for packed rows; rows of one conversation are plain causal."""
 import torch, torch.nn as nn
 
 
@@ -14,15 +14,15 @@ class Qwen3(nn.Module):
             use_cache=False, bos_token_id=None, eos_token_id=None, pad_token_id=None)
         config._attn_implementation = attention
         with torch.device(device): self.model = Qwen3ForCausalLM(config)
-        self.blocks = []  # of Muon alone
+        self.blocks = []  # used by Muon only
 
     def forward(self, tokens, targets, positions, count):
-        """Sum of the losses over `count`."""
+        """Sum of the losses divided by `count`."""
         return self.model(input_ids=tokens, position_ids=positions, labels=targets, shift_labels=targets, num_items_in_batch=count).loss
 
     @torch.no_grad()
     def load(self, checkpoint):
-        """The weights of Tern's checkpoint.h5."""
+        """Loads the weights of Tern's checkpoint.h5."""
         import h5py
         with h5py.File(checkpoint) as f:
             for name, p in self.model.named_parameters(): p.copy_(torch.from_numpy(f[name.replace(".", "/")][()]))

@@ -1,8 +1,8 @@
-"""Writes a Transformers directory of a Qwen3 model with random weights, for measurements without published ones.
+"""Writes a Transformers directory of a Qwen3 model with random weights, for measurements that need no trained ones.
 
     python3 bench/random_model.py models/random30b [--device cuda] [name=value ...]
 
-names and values are those of config.json; the default is Qwen3-30B-A3B. Weights are normal with deviation
+Names and values are those of config.json; the default is Qwen3-30B-A3B. Weights are normal with standard deviation
 initializer_range, norms are 1, all bf16, in shards of 4 GB. It has no tokenizer: give the deck one of at most vocab_size
 tokens. Needs torch.
 """
@@ -28,7 +28,7 @@ os.makedirs(a.directory, exist_ok=True)
 
 
 def tensors():
-    """Name and shape of each."""
+    """Name and shape of each tensor."""
     D, E, V = c["hidden_size"], c["head_dim"], c["vocab_size"]
     H, K = c["num_attention_heads"] * E, c["num_key_value_heads"] * E
 
@@ -54,7 +54,7 @@ def count(shape): return shape[0] * (shape[1] if len(shape) > 1 else 1)
 
 
 def write(path, shard):
-    """A file of safetensors: the length of its header, the header, the numbers one behind another."""
+    """A safetensors file: the length of its header, the header, the numbers in sequence."""
     numbers = torch.empty(sum(count(s) for _, s in shard), dtype=torch.bfloat16, device=a.device).normal_(0, c["initializer_range"])
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name, shape in shard:

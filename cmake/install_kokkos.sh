@@ -20,7 +20,7 @@ work=$(mktemp -d "$(dirname "$prefix")/build.XXXXXX"); trap 'rm -rf "$work"' EXI
 fetch() {
   local cached; cached=$(dirname "$prefix")/$archive
   if [ ! -f "$cached" ]; then
-    # pip asks the package for its metadata before it hands the archive over, which takes two Python packages.
+    # pip asks the package for its metadata before it returns the archive, which takes two Python packages.
     { python3 -m pip install --quiet --disable-pip-version-check --target "$work/python" packaging setuptools &&
       PYTHONPATH=$work/python python3 -m pip download --quiet --disable-pip-version-check --no-deps \
         --no-build-isolation --no-binary pycompadre pycompadre==1.7.6 --dest "$work"; } >"$work/pip.log" 2>&1 || true
@@ -38,7 +38,7 @@ command -v ccache >/dev/null && common+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 case $backend in
   serial) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ARCH_NATIVE=ON) ;;
   openmp) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DKokkos_ARCH_NATIVE=ON) ;;
-  # CUDA 13 removed signatures that Kokkos 4.5 calls; the forced header gives them back (Kokkos >= 4.7.1 needs none of it).
+  # CUDA 13 removed signatures that Kokkos 4.5 calls; the forced header restores them (Kokkos >= 4.7.1 needs none of it).
   cuda)   backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
                     -DKokkos_ARCH_HOPPER90=ON -DKokkos_ENABLE_IMPL_MDSPAN=OFF)
           common+=(-DCMAKE_CUDA_STANDARD=20 -DCMAKE_CUDA_ARCHITECTURES="$architecture"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # TRM in two phases on a node of eight H100 or H200. The second starts only if the first ends with a good verdict
-# (exit code 0); else Slurm removes it. From the root of the project, after a build with the cuda preset and with
+# (exit code 0); otherwise Slurm removes it. From the root of the project, after a build with the cuda preset and with
 # token shards in data/openwebtext (./prepare --help), on the login node:
 #
 #   jobs/h100x8_trm.sh                                submits both, prints their job ids
