@@ -1,6 +1,6 @@
-// main() of test programs that run kernels: MPI, then Kokkos, then GoogleTest. Under several ranks
-// rank 0 reports and the others only their failures; a failure on any rank fails the program, and
-// an exception ends all ranks: the others may be waiting for that one.
+// main() of test programs that run kernels: MPI, then Kokkos, then GoogleTest. With several ranks
+// rank 0 reports everything and the others only failures; a failure on any rank fails the program,
+// and an exception ends all ranks, since the others may be waiting for that one.
 #include <gtest/gtest.h>
 #include <mpi.h>
 

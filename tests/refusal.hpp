@@ -1,4 +1,4 @@
-/// What a UserError says.
+/// Text of a UserError.
 #pragma once
 #include <functional>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tern::test {
 
-/// What `action` is refused with; "taken" if it is not.
+/// Message that `action` is refused with; "taken" if it is not.
 inline std::string refusal(const std::function<void()>& action) {
   try {
     action();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds with warnings as errors and runs the tests, from nothing.
+# Builds with warnings as errors and runs the tests, from scratch.
 #
 #   tests/run.sh                        all of them
 #   tests/run.sh -L unit                ctest's options: one label
@@ -33,7 +33,7 @@ export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja} CCACHE_DIR=${CCACHE_DIR:-$TERN_
 cmake --preset $preset
 cmake --build $build
 
-# 3. Test. Threads that wait must not spin: several tests run at once. Leaks of MPI's and Python's own are not ours.
+# 3. Test. Waiting threads must not spin: several tests run at once. Leaks of MPI's and Python's own are not ours.
 export OMP_WAIT_POLICY=passive GTEST_COLOR=no
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks.supp:print_suppressions=0}

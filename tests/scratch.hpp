@@ -1,4 +1,4 @@
-/// A folder of a test's own, gone at its end, and what tests do to files in it.
+/// A test's own folder, removed at its end, and operations on the files in it.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Answers to a file of requests, with an engine that is known: order, kill, resume, ranks,
+// Answers to a file of requests, with an engine of known output: order, kill, resume, ranks,
 // refusals.
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@ std::string code_of(const std::string& prompt) {
   return fmt::format("{:03x}", hash >> 20);
 }
 
-/// Answers as a function of the request alone, in an order that depends on `disorder`, some at
-/// once. Tokens are bytes.
+/// Answers as a function of the request only, in an order that depends on `disorder`, some in the
+/// same pass. Tokens are bytes.
 class KnownResponder final : public Responder {
  public:
   KnownResponder(generate::EngineOptions options, std::int64_t seed, std::uint32_t disorder)
@@ -106,7 +106,7 @@ class BulkTest : public ::testing::Test {
     use("run");
   }
 
-  /// The folder is rank 0's, and goes with its test.
+  /// The folder is rank 0's, and is removed with its test.
   void TearDown() override { group_->barrier(); }
 
   static comm::Mesh of_replicas() {
@@ -118,7 +118,7 @@ class BulkTest : public ::testing::Test {
 
   void use(const std::string& name) { deck_.output.directory = (shared_ / name).string(); }
 
-  /// Runs to the end, or for `passes` passes; what was finished is on rank 0.
+  /// Runs to the end, or for `passes` passes; the finished answers are on rank 0.
   std::optional<Bulk::Done> run(const comm::Mesh& mesh, const job::Options& options = {},
                                 std::uint32_t disorder = 1, int passes = 1 << 30,
                                 const fs::path& said = "/dev/null") {
@@ -164,7 +164,7 @@ std::vector<json> lines(const std::string& text) {
   return all;
 }
 
-/// The files are those of one rank, whatever the number of ranks and the order of their answers.
+/// The files equal those of one rank, whatever the number of ranks and the order of their answers.
 TEST_F(BulkTest, FilesDoNotDependOnRanks) {
   run(mesh_);
   const auto many = files();
@@ -209,7 +209,7 @@ TEST_F(BulkTest, FilesDoNotDependOnRanks) {
   group_->barrier();
 }
 
-/// A kill leaves any beginning of what is appended. Runs that go on from it give the same files.
+/// A kill leaves any prefix of what was appended. Runs resumed from it give the same files.
 TEST_F(BulkTest, ResumesFromAnyBeginningOfItsParts) {
   run(mesh_);
   const auto whole = files();
@@ -231,7 +231,7 @@ TEST_F(BulkTest, ResumesFromAnyBeginningOfItsParts) {
   }
 }
 
-/// Whatever a disk makes of a line, it is named and done again, and the files are the same.
+/// However a disk damages a line, the line is named and answered again, and the files are the same.
 TEST_F(BulkTest, DamagedLinesAreNamedAndDoneAgain) {
   const auto alone = comm::lonely_mesh();
   use(fmt::format("sound{}", group_->rank()));
@@ -262,7 +262,7 @@ TEST_F(BulkTest, DamagedLinesAreNamedAndDoneAgain) {
   }
 }
 
-/// As a program with a mistake would write them: whole, but without what they should hold.
+/// Lines as a faulty program would write them: complete, but without required members.
 TEST_F(BulkTest, LinesThatLackMembersAreDoneAgain) {
   const auto alone = comm::lonely_mesh();
   use(fmt::format("lacking{}", group_->rank()));
@@ -288,7 +288,7 @@ TEST_F(BulkTest, LinesThatLackMembersAreDoneAgain) {
     EXPECT_NE(test::read_file(said).find(place), std::string::npos) << place;
 }
 
-/// Weights are what they hold, wherever and since whenever it stands there.
+/// Weights are identified by their contents, not by path or time.
 TEST(WeightsIdentity, FollowsContentsNotTimesNorPlaces) {
   const test::Scratch folder;
   const fs::path a = folder.path() / "a", b = folder.path() / "b";
@@ -304,7 +304,7 @@ TEST(WeightsIdentity, FollowsContentsNotTimesNorPlaces) {
   std::ofstream(b / "tokenizer.json") << "{1}";
   EXPECT_EQ(weights::weights_identity(b), before);
   for (const std::size_t at : {std::size_t{0}, large.size() / 2, large.size() - 1}) {
-    std::string other = large;  // as training does: many weights
+    std::string other = large;  // as training does: changes many weights
     for (std::size_t i = 0; i < 64 << 10; ++i) other[(at + i) % large.size()] = 'y';
     std::ofstream(b / "model.safetensors") << other;
     EXPECT_NE(weights::weights_identity(b), before) << at;
@@ -325,7 +325,7 @@ TEST_F(BulkTest, AFinishedRunIsNotDoneAgain) {
   EXPECT_EQ(files(), whole);
 }
 
-/// Mistakes of a run; rank 0 alone finds them, so one rank makes them here.
+/// Mistakes of a run; only rank 0 finds them, so they are made on one rank here.
 TEST_F(BulkTest, RefusesToMixRuns) {
   const auto alone = comm::lonely_mesh();
   use(fmt::format("own{}", group_->rank()));
@@ -368,7 +368,7 @@ TEST_F(BulkTest, WritesWhereItIsTold) {
   group_->barrier();
 }
 
-/// The student's own reader takes what is written, and learns behind no prompt.
+/// The student's reader accepts what is written, and learns without a prompt.
 TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
   const auto alone = comm::lonely_mesh();
   use(fmt::format("judged{}", group_->rank()));

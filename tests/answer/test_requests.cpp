@@ -50,7 +50,7 @@ TEST(Answer, EndsAtTheFirstStop) {
   EXPECT_FALSE(stopping.stops("a##\nb"));
   EXPECT_EQ(good(stopping, "one\n\ntwo###three"), "one");
   EXPECT_EQ(good(stopping, "###"), "reject: empty");
-  // What stands behind the stop may be half a character.
+  // The text after the stop may be half a character.
   EXPECT_EQ(good(stopping, "one###\xe2\x82"), "one");
   EXPECT_EQ(good(stopping, "one\xe2\x82"), "reject: not UTF-8");
 }

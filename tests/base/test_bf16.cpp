@@ -40,7 +40,7 @@ TEST(Bf16, OverflowAndSpecialValues) {
   EXPECT_EQ(static_cast<float>(bf16(infinity)), infinity);
   EXPECT_EQ(static_cast<float>(bf16(-infinity)), -infinity);
   EXPECT_EQ(static_cast<float>(bf16(std::numeric_limits<float>::max())), infinity);
-  // A NaN whose payload stands in the lower half alone must not become an infinity.
+  // A NaN whose payload is in the lower half only must not become an infinity.
   EXPECT_TRUE(std::isnan(static_cast<float>(bf16(std::bit_cast<float>(0x7f800001u)))));
 }
 

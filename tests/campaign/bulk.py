@@ -1,6 +1,6 @@
 """Answers to a file of requests through the real trainer: batches, ranks, kills, refusals, the gap table.
 
-    bulk.py TRAINER MPIRUN [unittest arguments]        TERN_KILLS=50 kills a run so often
+    bulk.py TRAINER MPIRUN [unittest arguments]        TERN_KILLS=50: number of kills of a run
 """
 import json, os, random, re, signal, subprocess, time
 
@@ -55,7 +55,7 @@ class Bulk(Campaign):
             self.assertEqual(self.answers(f"other{i}"), whole, f"batch {batch}, {ranks} ranks, tensor = {tensor}")
 
     def kill_once(self, rng, directory, ranks):
-        """Starts or resumes the run and ends it at a random moment; whether it was quicker."""
+        """Starts or resumes the run and ends it at a random moment; returns whether the run ended first."""
         env = dict(os.environ, OMP_NUM_THREADS="1")
         child = subprocess.Popen(self.command(*self.options(directory), "--resume", ranks=ranks), cwd=self.path, env=env,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
@@ -116,7 +116,7 @@ class Bulk(Campaign):
         self.assertIn("is of an earlier run", self.run_trainer(*self.options("run"), code=1))
         text = self.run_trainer(*self.options("run", ("generation.temperature", "0.5")), "--resume", code=1)
         self.assertRegex(text, r"&generation temperature was 1(\.0)? and is 0.5 now")
-        for folder, _, names in os.walk(self.file("model")):  # a copy, say: other times, the same weights
+        for folder, _, names in os.walk(self.file("model")):  # for example a copy: other times, the same weights
             for name in names:
                 os.utime(os.path.join(folder, name), (1e9, 1e9))
         self.run_trainer(*self.options("run"), "--resume")
@@ -154,7 +154,7 @@ class Bulk(Campaign):
         self.assertRegex(before, rf"\n  requests +{REQUESTS}\n")
         self.assertRegex(before, r"\n  in common +%d tokens\n" % len("one prompt before all of them: "))
         self.assertRegex(before, r"\n  time +unknown: no rate yet\n")
-        self.assertNotIn("requests/s", before)  # nothing is known of a host
+        self.assertNotIn("requests/s", before)  # no rates are known for a host
         self.run_trainer(*priced)
         with open(self.file("run/generation.json")) as f:
             made = json.load(f)
@@ -162,16 +162,16 @@ class Bulk(Campaign):
         self.assertRegex(after, rf"\n  prompt tokens +{made['prompt_tokens_each']:.1f} each\n")
         rate = made["requests_per_second"]
         self.assertRegex(after, rf"\n  rate +{rate:.1f} requests/s\n +\(as the last run in run measured\)")
-        for data in (1, 2, 4, 8):  # tensor ranks are not foretold without a device that is known
+        for data in (1, 2, 4, 8):  # no forecast for tensor ranks without a device of known rates
             self.assertRegex(after, rf"\n +{data} +{data} +{data * rate:.1f} .*\${made['dollars_per_1000']:.4f}\n")
-        # Of another device, and of other ranks, it says nothing.
+        # For another device or other ranks the rate is not quoted.
         self.assertIn("estimated, typical", self.run_trainer(*priced, "--dry-run", "--device", "h200"))
         self.assertNotIn("as the last run", self.run_trainer(*priced, "--dry-run", "--ranks", "2"))
 
     def test_a_dry_run_says_what_it_assumed(self):
         text = self.run_trainer(*self.options("run", ("generation.input", "'later.jsonl'")), "--dry-run")
         self.assertRegex(text, r"assumed: 1000 requests, texts of 64 tokens: later.jsonl")
-        self.assertRegex(text, r"\n  prompt tokens +%d.0 each\n" % (len("one prompt before all of them: ") + 64 + len("\n")))  # 'plain' ends a message so
+        self.assertRegex(text, r"\n  prompt tokens +%d.0 each\n" % (len("one prompt before all of them: ") + 64 + len("\n")))  # how 'plain' ends a message
         text = self.run_trainer(*self.options("run", ("data.tokenizer", "'nowhere'")), "--dry-run")
         self.assertRegex(text, r"assumed: prompts as long as max_model_len allows: .*nowhere")
         self.assertRegex(text, r"\n  prompt tokens +80.0 each\n")

@@ -1,4 +1,4 @@
-"""Checkpoints of real runs, read as docs/checkpoint.md says. Needs h5py.
+"""Checkpoints of real runs, read as docs/checkpoint.md describes. Needs h5py.
 
     checkpoints.py TRAINER MPIRUN DOCUMENT [unittest arguments]        DOCUMENT: docs/checkpoint.md
 """
@@ -32,7 +32,7 @@ class Checkpoints(Campaign):
         return h5py.File(self.file(f"{directory}/checkpoints/step_{step:08}/checkpoint.h5"))
 
     def check_paths(self, directory, step, states):
-        """Each parameter has the states that the optimizer keeps of it, in its shape, and nothing else is there."""
+        """Each parameter has its optimizer states, in its shape, and there is nothing else."""
         with self.open(directory, step) as f:
             self.assertEqual(set(f["optimizer"]), states)
             self.assertLessEqual(states, described(self.text))

@@ -50,7 +50,7 @@ class Shown(Campaign):
 
     def test_the_list_names_each_deck_with_its_first_line(self):
         names = sorted(n for n in os.listdir(os.path.join(SOURCE, "input")) if n.endswith(".in"))
-        lines = self.run_words("--list").splitlines()  # from elsewhere: the decks above the program
+        lines = self.run_words("--list").splitlines()  # from another folder: the decks next to the program
         self.assertEqual([os.path.basename(line.split()[0]) for line in lines], names)
         self.assertRegex(lines[names.index("quickstart.in")], r"quickstart\.in +Quickstart: a small HDP")
         os.mkdir(self.file("input"))
@@ -81,7 +81,7 @@ class Shown(Campaign):
 
 
 class Refused(Campaign):
-    """Options and values that contradict each other, and what is not there."""
+    """Options and values that contradict each other, and missing files."""
 
     def refused(self, *options, parts):
         text = self.run_trainer(*options, code=1)
@@ -190,9 +190,9 @@ class Quick(Campaign):
         values, text = self.printed("--quick", "20")
         self.assertEqual((values["max_steps"], values["warmup_steps"], values["log_every"]), (20, 2, 1))
         self.assertEqual(self.every(text), [5, 5])
-        values, text = self.printed("--quick", "20", "--set", "evaluation.every=3")  # what is given stays
+        values, text = self.printed("--quick", "20", "--set", "evaluation.every=3")  # explicit settings are kept
         self.assertEqual(self.every(text), [5, 3])
-        values, text = self.printed("--quick", "2000")  # longer than the deck: nothing shrinks
+        values, text = self.printed("--quick", "2000")  # longer than the deck: nothing is shortened
         self.assertEqual((values["max_steps"], values["warmup_steps"]), (2000, 100))
 
     def test_every_deck_shrinks_to_any_length(self):
@@ -272,7 +272,7 @@ class Exports(Campaign):
 
 
 class Readme(Campaign):
-    """README.md and docs/: commands run, links lead somewhere, messages are the program's."""
+    """README.md and docs/: commands run, links resolve, messages are the program's."""
 
     DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(f"docs/{n}" for n in os.listdir(os.path.join(SOURCE, "docs")) if n.endswith(".md"))
 

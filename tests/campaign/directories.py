@@ -75,7 +75,7 @@ class Directories(Campaign):
         self.assertGreater(len(changed), len(before) // 2)
         self.same_files("config.json")
         self.same_files("chat_template.jinja")
-        # What was exported evaluates to what the run reached, in whatever way it is held.
+        # The export evaluates to what the run reached, in every precision.
         for options in ((), ("--set", "precision.compute='bf16'")):
             text = self.run_trainer("--set", "campaign.task='evaluate'", "--set", "generation.checkpoint='out'", *options)
             loss = float(text.split("validation loss ")[1].split()[0])
@@ -92,7 +92,7 @@ class Directories(Campaign):
         self.assertEqual(losses[0], losses[1])
         self.run_trainer("--set", "precision.compute='bf16'", *options)
         self.run_trainer("--export", "out", *options)
-        self.take("moe_shards")  # trained, the same tensors hold other values
+        self.take("moe_shards")  # trained: the same tensors hold other values
         before, after = tensors(self.file("model")), tensors(self.file("out"))
         self.assertEqual({n: t[:2] for n, t in before.items()}, {n: t[:2] for n, t in after.items()})
         self.assertGreater(sum(before[n] != after[n] for n in before), len(before) // 2)

@@ -1,9 +1,9 @@
-"""Runs that are killed at any moment and resumed end as if they never had been: the same metrics, samples, verdict and
-final weights, bit for bit. (Of bulk answers: bulk.py.)
+"""Runs that are killed at any moment and resumed end as if never interrupted: the same metrics, samples, verdict and
+final weights, bit for bit. (Bulk answers: bulk.py.)
 
-    kills.py TRAINER MPIRUN CLASS -k test_killed        TERN_KILLS=200: so many kills of each campaign
+    kills.py TRAINER MPIRUN CLASS -k test_killed        TERN_KILLS=200: number of kills of each campaign
 
-Each campaign runs once without interruption. Then it is started with --resume again and again, and all of its
+Each campaign runs once without interruption. Then it is started with --resume repeatedly, and all of its
 processes are killed (SIGKILL), or told to stop (SIGTERM, SIGUSR1), at a random moment: after a random time, at a log line (an evaluation, a checkpoint's
 step), or while a checkpoint's temporary folder is there. Needs h5py.
 """
@@ -17,12 +17,12 @@ from supervised import SUPERVISED, Supervised
 from tiny import Campaign, main
 
 KILLS = int(os.environ.get("TERN_KILLS", "8"))
-# What no two runs share: clocks and rates.
+# Differs between any two runs: clocks and rates.
 VARIES = ("time", "train/throughput", "data/wait_share", "train/mfu", "train/samples_per_second", "system/gpu_memory_allocated")
 
 
 def of_session(leader):
-    """Processes that `leader` started, in whatever process group, itself first."""
+    """Processes that `leader` started, in any process group, itself first."""
     found = [leader]
     for name in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -42,13 +42,13 @@ def send(process, number):
 
 
 class Killer:
-    """Starts commands and kills them; counts by what it aimed at."""
+    """Starts commands and kills them; counts kills by target."""
 
     def __init__(self, seed):
         self.rng, self.counts, self.quicker = random.Random(seed), {}, 0
 
     def aim(self, child, folder):
-        """Waits for the moment; its name, and the thread that reads the output."""
+        """Waits for the moment; returns its name, and the thread that reads the output."""
         what = self.rng.choice(("time", "time", "evaluation", "step", "checkpoint"))
         deadline = time.monotonic() + self.rng.uniform(0.05, 2.5)
         pattern = {"evaluation": "validation loss", "step": rf"step +\d*{self.rng.randint(0, 9)}/"}.get(what)
@@ -98,14 +98,14 @@ class Killer:
 
 
 class Kills(Campaign):
-    """Mixed into the classes below, which say what their campaign is."""
+    """Mixed into the classes below, each of which defines its campaign."""
 
     def file_of(self, directory, name):
         with open(self.file(f"{directory}/{name}"), "rb") as f:
             return f.read()
 
     def state(self, directory):
-        """All that a run leaves, but for clocks."""
+        """Everything a run leaves, except clocks."""
         lines = [{key: value for key, value in line.items() if key not in VARIES} for line in self.metrics(directory)]
         newest = sorted(glob.glob(self.file(f"{directory}/checkpoints/step_????????")))[-1]
         weights = {}

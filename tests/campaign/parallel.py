@@ -30,7 +30,7 @@ class Divided(Campaign):
         return self.run_trainer("--set", f"output.directory={name}", *options, ranks=ranks)
 
     def written(self, directory, *options, ranks=1):
-        """The texts of a generation, with neither times nor figures."""
+        """The texts of a generation, without times and figures."""
         text = self.run_trainer("--set", f"output.directory={directory}", "--prompt", "abc de", *options, ranks=ranks)
         return re.findall(r"---\n(abc de.*?)(?=\n---)", text, re.S)
 
@@ -89,7 +89,7 @@ class Layouts(Divided):
         self.check(experts, LAYOUTS[1:2] + LAYOUTS[4:])
         self.check(experts + ("model.router_loss=0",), LAYOUTS[2:4])
 
-    def test_supervised(self):  # several conversations a row, so that positions and pattern change with each micro-step
+    def test_supervised(self):  # several conversations per row, so that positions and pattern change with each micro-batch
         rng = random.Random(5)
         for name, n in (("train", 200), ("valid", 40)):
             with open(self.file(f"data/{name}.jsonl"), "w") as f:
@@ -103,7 +103,7 @@ class Layouts(Divided):
     def test_refinement(self):
         model = ("objective.kind='refinement'", "objective.supervision_steps=3", "objective.reward=4", "model.inner_steps=1")
         losses = []
-        for tensor, ranks in ((1, 1), (2, 2), (2, 4)):  # the verdict of so short a run fails, with a code of its own
+        for tensor, ranks in ((1, 1), (2, 2), (2, 4)):  # the verdict of so short a run fails, with an exit code of its own
             name = f"tensor{tensor}_of{ranks}"
             self.run_trainer("--set", f"output.directory={name}", *sets(*model), *layout(tensor, 1), ranks=ranks, code=77)
             losses.append(name)
@@ -127,7 +127,7 @@ class Layouts(Divided):
 
 
 class Texts(Divided):
-    """Greedy text of one model is the same on all layouts, and so are samples, whatever layout the model was saved on."""
+    """Greedy text of a model is the same on all layouts, and so are samples, whatever layout the model was saved on."""
 
     def check(self, model, saved_on):
         tensor, pipeline, ranks, settings = saved_on
@@ -164,7 +164,7 @@ class Texts(Divided):
 
 
 class Reload(Divided):
-    """A checkpoint holds the whole model, and a run goes on from it on another layout."""
+    """A checkpoint holds the whole model, and a run resumes from it on another layout."""
 
     def check(self, before, after, *model):
         self.train("one", *sets(*model))
@@ -204,7 +204,7 @@ class Reload(Divided):
 
 
 class Plans(Divided):
-    """Layouts that cannot be are refused in one message; the plan of a layout is what its run takes."""
+    """Impossible layouts are refused in one message; the plan of a layout is what its run takes."""
 
     def refused(self, ranks, *words, options):
         text = self.run_trainer(*options, ranks=ranks, code=1)

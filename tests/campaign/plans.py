@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What --dry-run says before a run, beside one and after one."""
+"""What --dry-run says before a run, during one and after one."""
 import json, os, re, unittest
 
 from tiny import Campaign, main
@@ -19,7 +19,7 @@ class Plans(Campaign):
         rate, source = self.rate(self.run_trainer("--dry-run"))
         self.assertAlmostEqual(int(rate), left["tokens_per_second"], delta=1)
         self.assertRegex(source, r"^measured by the run in run, \d{4}-\d\d-\d\d$")
-        # On another device, another number of ranks, with another batch or precision it says nothing.
+        # For another device, number of ranks, batch or precision the rate is not quoted.
         for device in ("h200", "h100", "a100"):
             self.assertRegex(self.rate(self.run_trainer("--dry-run", "--device", device))[1],
                              f"^estimated, typical of fp32 on {device.upper()}; no bound$")
@@ -41,7 +41,7 @@ class Plans(Campaign):
         def logged():
             with open(self.file("run/log.txt")) as f:
                 return f.read()
-        self.run_trainer("--resume", "--set", "campaign.max_steps=20")  # a first start, whatever it is called
+        self.run_trainer("--resume", "--set", "campaign.max_steps=20")  # a first start, despite --resume
         first = logged()
         self.assertIn("parameter memory", first)
         self.run_trainer("--resume")

@@ -1,4 +1,4 @@
-"""Prints what TensorBoard itself reads in a folder of event files, in order: a line "tag step value" for each scalar,
+"""Prints what TensorBoard itself reads from a folder of event files, in order: a line "tag step value" for each scalar,
 "histogram tag step [[left, right, count], ...]", "text tag step 'text'"."""
 import sys
 

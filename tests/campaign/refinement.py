@@ -51,14 +51,14 @@ class Refinement(Campaign):
             self.assertEqual(line["train/loss_per_token"], line[TRAINED[-1]])
             self.check_refinement("train", line, S - 1)
         for line in evaluated:
-            # Before training, as beside it, an evaluation goes on to 2 S refinements; in training it stops where that does.
+            # Before training, and in an evaluation task, an evaluation continues to 2 S refinements; during training it stops at S.
             answers = 2 * S + 1 if line["step"] == 0 else S
             self.assertEqual(sum(key.startswith("val/loss_step_") for key in line), answers)
             self.assertEqual(line["val/loss"], line[EVALUATED[-1]])
             self.check_refinement("val", line, S - 1)
 
     def test_the_loss_is_what_the_deck_says(self):
-        """One sequence a step, so that the mean over sequences is that of one."""
+        """One sequence per step, so that the mean over sequences is that of one."""
         options = sets("batch.per_rank=1", "batch.global=1", "campaign.max_steps=10", "objective.weight_base=3")
         shares = [3**s / 13 for s in range(S)]
         self.run_trainer(*FAILED, *options, code=77)
@@ -122,7 +122,7 @@ class Refinement(Campaign):
         self.assertIn(f"<tr><td>plain<td>{stated}", self.read("report.html"))
         self.assertIsNone(nowhere["loss"])
 
-    # ---- the same result whatever the layout
+    # ---- the same result on every layout
 
     def test_ranks_agree(self):
         for kind, options in (("adamw", ()), ("muon", MUON)):
@@ -170,7 +170,7 @@ class Refinement(Campaign):
         self.check_resumed(*MUON, *sets("precision.compute='bf16'", "parallel.shard='optimizer'"), ranks=2)
 
     def test_accumulation_that_contradicts_the_ranks_is_refused(self):
-        """Only at run time is the number of ranks known."""
+        """The number of ranks is known only at run time."""
         for ranks, product, remedy in ((1, "2 x 1 x 2 = 4", 4), (4, "2 x 4 x 2 = 16", 1)):
             text = self.run_trainer(*GOOD, *sets("batch.accumulation=2"), ranks=ranks, code=1)
             self.assertIn(f"global = 8 is not per_rank x ranks x accumulation = {product}", text)
@@ -207,13 +207,13 @@ class Refinement(Campaign):
         self.run_trainer(*GOOD)
         generate = GOOD + sets("campaign.task='generate'", "generation.prompt='abc'", "generation.samples=1",
                                "generation.max_tokens=12", "generation.temperature=1",
-                               "batch.accumulation=2")  # of training: it has no part in this
+                               "batch.accumulation=2")  # a training setting: no effect here
         trained = self.run_trainer(*generate).split("---")[1]
         written = {n: self.run_trainer(*generate, "--refine", str(n)).split("---")[1] for n in (0, S - 1, 2 * S)}
         self.assertEqual(written[S - 1], trained)
         for text in written.values():
             self.assertTrue(text.startswith("\nabc") and len(text) > 5, text)
-        self.assertNotEqual(written[0], trained)  # other logits, and twelve tokens drawn of them
+        self.assertNotEqual(written[0], trained)  # other logits, and twelve tokens sampled from them
 
     def test_export_is_refused(self):
         self.run_trainer(*GOOD)
@@ -222,7 +222,7 @@ class Refinement(Campaign):
         self.assertIn("checkpoint.h5", text)
 
     def test_a_recursive_model_is_no_other(self):
-        """Neither is read as the other, nor written as one of Transformers."""
+        """Neither is read as the other, nor exported as a Transformers model."""
         recursive = sets("model.inner_steps=1", "output.directory=recursive")
         for options in (recursive, sets("output.directory=plain")):
             self.run_trainer(*options)

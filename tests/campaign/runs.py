@@ -114,7 +114,7 @@ class Resume(Campaign):
     def test_a_killed_run_resumes_from_its_newest_checkpoint(self):
         self.deck(500)
         self.run_trainer("--set", "output.directory=whole")
-        self.interrupt_after(300, number=signal.SIGKILL)  # checkpoints are written every 20 steps, behind the loop
+        self.interrupt_after(300, number=signal.SIGKILL)  # checkpoints are written every 20 steps, asynchronously
         text = self.run_trainer("--resume")
         self.assertIn("resumed from", text)
         self.assertEqual(self.steps("whole"), self.steps("run"))
@@ -185,7 +185,7 @@ class Refusals(Campaign):
             for task in (evaluate, new):
                 text = self.run_trainer("--set", f"model.layers={layers}", *task, code=1)
                 self.assertRegex(text, rf"run/\S+ holds another model: {words}")
-        # Of the same shapes.
+        # Other models of the same shapes.
         for name, was, now in (("heads", "4", "2"), ("rope_base", "10000.0", "500.0"), ("logit_cap", "0.0", "30.0"), ("norm_eps", "1e-05", "0.001"),
                                ("layers", "2", "3")):
             shaped = ("--set", "model.head_dim=8", "--set", f"model.{name}={now}") if name == "heads" else ("--set", f"model.{name}={now}")
@@ -267,7 +267,7 @@ class Diffusion(Campaign):
         text = self.run_trainer(*self.HDP, "--set", "evaluation.problems=10")
         self.assertRegex(text, r"step +40  exact match [\d.]+% \(\d+ of 10; 95% interval [\d.]+ to [\d.]+%\), well-formed")
         self.assertLessEqual({"val/exact_match", "val/well_formed", "val/loss_plan", "train/loss_execution", "val/accuracy"}, self.keys())
-        for line in self.metrics():  # what the report draws beside val/loss: a mean over the tokens of both levels
+        for line in self.metrics():  # what the report draws together with val/loss: a mean over the tokens of both levels
             if "train/loss" in line:
                 parts = sorted((line["train/loss_plan"], line["train/loss_execution"]))
                 self.assertTrue(parts[0] < line["train/loss_per_token"] < parts[1], line)
@@ -294,7 +294,7 @@ class Diffusion(Campaign):
         self.assertIn("3 and 4\n", first)
 
     def check_predictions(self, text, told):
-        """A line a problem, in their order, and the record that counts them."""
+        """One line per problem, in their order, and the record that counts them."""
         lines = [json.loads(line) for line in text.splitlines()]
         with open(self.file("data/test.jsonl")) as f:
             self.assertEqual([line["question"] for line in lines], [json.loads(line)["question"] for line in f])

@@ -1,4 +1,4 @@
-"""Full sharding: parameters, gradients and states divided over ranks give the run that one rank gives.
+"""Full sharding: parameters, gradients and states divided over ranks give the same run as one rank.
 
     sharding.py TRAINER MPIRUN [unittest arguments]
 """
@@ -12,7 +12,7 @@ RECURSIVE = ("--set", "objective.kind='refinement'", "--set", "model.inner_steps
 
 class Full(Campaign):
     def check(self, ranks, *options, code=0):
-        """100 steps of `ranks` fully sharded beside one rank's."""
+        """100 steps of `ranks` fully sharded, compared with one rank's."""
         self.deck(100)
         self.run_trainer(*options, "--set", "output.directory=one", code=code)
         for n in ranks:

@@ -1,4 +1,4 @@
-"""How runs of a tiny model end: by their rules, by signals, at the end of a job's time, on a full disk, beside another process.
+"""How runs of a tiny model end: by their rules, by signals, at the end of a job's time, on a full disk, next to another process.
 
     stops.py TRAINER MPIRUN [unittest arguments]        each class is one ctest entry
 """
@@ -32,7 +32,7 @@ class Stops(Campaign):
         self.assertIn("last good checkpoint", text)
 
     def run_until(self, seconds, code):
-        """In a Slurm job that ends in so many seconds."""
+        """In a Slurm job that ends in this many seconds."""
         os.environ["SLURM_JOB_END_TIME"] = str(int(time.time()) + seconds)
         try:
             return self.run_trainer("--resume", code=code)
@@ -52,11 +52,11 @@ class Stops(Campaign):
         begin = time.monotonic()
         text = self.run_trainer("--set", "cost.dollars_per_gpu_hour=3600", "--set", "evaluation.batches=100")
         wall = time.monotonic() - begin
-        self.assertGreater(float(re.search(r"tokens, \$([\d.]+)\n", text).group(1)), 0.5 * wall)  # steps alone: a tenth
+        self.assertGreater(float(re.search(r"tokens, \$([\d.]+)\n", text).group(1)), 0.5 * wall)  # steps only: a tenth
 
 
 class Signals(Campaign):
-    """What else than the end of its steps stops a run."""
+    """Reasons to stop other than the last step."""
 
     def start(self, *options, **more):
         env = dict(os.environ, OMP_NUM_THREADS="1")
@@ -79,7 +79,7 @@ class Signals(Campaign):
         self.assertEqual(child.wait(), 0)
 
     def test_before_the_first_step(self):
-        """From when the handler stands: before anything slow."""
+        """As soon as the handler is installed: before anything slow."""
         child = self.start("--resume")
         while child.poll() is None:
             with open(f"/proc/{child.pid}/status") as f:
@@ -112,10 +112,10 @@ class Signals(Campaign):
 
 
 class Loss(Campaign):
-    """What a run must not lose, and must not lose silently."""
+    """What a run must never lose, or never lose silently."""
 
     def limited(self, bytes_of_a_file):
-        """A disk that takes no more: files end at so many bytes."""
+        """A full disk: files end at this many bytes."""
         return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_of_a_file, bytes_of_a_file))
 
     def run_limited(self, *options, bytes_of_a_file):
@@ -130,7 +130,7 @@ class Loss(Campaign):
         self.assertIn("COULD NOT BE WRITTEN", done.stdout)
         self.assertNotIn("finished", done.stdout)
         self.assertFalse(os.path.exists(self.file("run/checkpoints/best.txt")))
-        self.run_trainer(*large, "--resume")  # with space again: nothing was written, so from the start
+        self.run_trainer(*large, "--resume")  # with space again: nothing was written, so from scratch
         self.assertTrue(os.path.exists(self.file("run/checkpoints/step_00000040/checkpoint.h5")))
 
     def test_checkpoints_that_cannot_be_read_are_not_started_over(self):

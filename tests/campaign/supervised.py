@@ -1,4 +1,4 @@
-"""Supervised training of a tiny model through the real trainer: ranks, restart, epochs, packing, what it shows.
+"""Supervised training of a tiny model through the real trainer: ranks, restart, epochs, packing, results.
 
     supervised.py TRAINER MPIRUN [unittest arguments]
 """
@@ -16,7 +16,7 @@ def sets(*items):
 
 SUPERVISED = sets("objective.kind='supervised'", "data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'", "model.context=48",
                   "model.qk_norm=T")
-EPOCHS = ("--set", "campaign.max_steps=1000", "--set")  # what the deck says of steps is taken back
+EPOCHS = ("--set", "campaign.max_steps=1000", "--set")  # withdraws the deck's own number of steps
 
 
 def sample_hash(n):
@@ -56,7 +56,7 @@ class Supervised(Campaign):
             if name == "micro1": items.append("evaluation.batches=8")  # the same rows
             self.run_trainer(*SUPERVISED, *sets(f"output.directory={name}", *items), ranks=ranks)
             self.compare("one", name, 1e-4)
-            for step, accuracy in self.steps("one", "val/accuracy").items():  # of some hundred tokens
+            for step, accuracy in self.steps("one", "val/accuracy").items():  # over some hundred tokens
                 self.assertAlmostEqual(self.steps(name, "val/accuracy")[step], accuracy, delta=0.02)
 
     def check_resumed(self, *options, ranks=1):
@@ -88,7 +88,7 @@ class Supervised(Campaign):
         self.assertNotEqual(3 * rows % 8, 0)  # the last step is filled up
         self.assertIn(f"; epochs = 3: {steps} steps", text)
         self.assertEqual(sorted(self.steps()), list(range(1, steps + 1)))
-        self.assertEqual(self.steps(key="train/lr")[steps], 0)  # the schedule is that long
+        self.assertEqual(self.steps(key="train/lr")[steps], 0)  # the schedule has this length
         hashes = self.steps(key="samples_hash_total")
         for step in (1, rows // 8, steps):
             self.assertEqual(int(hashes[step], 16), sum(map(sample_hash, range(8 * step))) % 2**64)
@@ -179,7 +179,7 @@ class Supervised(Campaign):
         text = self.run_trainer("--show-batch", code=1)
         self.assertIn("--show-batch shows conversations", text)
 
-    # ---- what comes of it
+    # ---- results
 
     def test_answers_are_learned(self):
         self.deck(200)
@@ -196,7 +196,7 @@ class Supervised(Campaign):
             text = self.run_trainer(*SUPERVISED, *answer, "--prompt", question)
             self.assertEqual(text.count(f"---\n{question}\n{WORDS[question]}\n"), 2, text)
         self.run_trainer(*SUPERVISED, "--export", "hf")
-        # The export goes on where the run ended.
+        # A run from the export continues where the first one ended.
         text = self.run_trainer(*SUPERVISED, *sets("model.load='hf'", "output.directory=more"))
         self.assertAlmostEqual(self.steps("more", "val/loss")[0], self.steps(key="val/loss")[200], places=5)
 

@@ -1,4 +1,4 @@
-"""A model small enough that a step takes milliseconds, and the real trainer run on it: what the whole-campaign tests share.
+"""A model small enough that a step takes milliseconds, and the real trainer run on it: shared by the whole-campaign tests.
 
 Their command line is PROGRAM TRAINER MPIRUN [unittest arguments]; each class is one ctest entry.
 """
@@ -78,7 +78,7 @@ class Campaign(unittest.TestCase):
         return found
 
     def interrupt_after(self, step, *options, ranks=1, number=signal.SIGTERM):
-        """Sends the signal once the step is logged; the runs it is sent to have hundreds of steps left then."""
+        """Sends the signal once the step is logged; the run must have hundreds of steps left at that point."""
         env = dict(os.environ, OMP_NUM_THREADS="1")
         child = subprocess.Popen(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -96,19 +96,19 @@ class Campaign(unittest.TestCase):
         return code, rest
 
     def compare(self, reference, directory, bound, keys=("train/loss", "val/loss")):
-        """The same samples at each step, and figures that differ by rounding only."""
+        """The same samples at each step, and figures that differ only by rounding."""
         self.assertEqual(self.steps(reference, "samples_hash_total"), self.steps(directory, "samples_hash_total"))
         for key in keys:
             a, b = self.steps(reference, key), self.steps(directory, key)
             self.assertEqual(sorted(a), sorted(b))
-            first = [s for s in a if s <= 100]  # rounding grows without bound in training
+            first = [s for s in a if s <= 100]  # rounding differences grow without bound in training
             worst = max(abs(a[s] - b[s]) / abs(a[s]) for s in first)
             print(f"{directory}: largest relative difference of {key} at {len(first)} steps: {worst:.2e}")
             self.assertLess(worst, bound)
 
 
 def ranks_of(child, ranks):
-    """Their process ids. Slurm signals ranks; mpirun, told in their place, passes it on in its own time."""
+    """Process ids of the ranks. Slurm signals ranks; mpirun, signalled in their place, passes it on with a delay."""
     if ranks == 1:
         return [child.pid]
     lists = glob.glob(f"/proc/{child.pid}/task/*/children")

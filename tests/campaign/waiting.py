@@ -11,7 +11,7 @@ CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
 
 class Waiting(Campaign):
     def start(self, *options, ranks=1, threads=2, code=0, **chosen):
-        """What the trainer says on a machine where nothing is chosen but `chosen`, and the runtime before it."""
+        """Output of the trainer, and of the OpenMP runtime before it, where only `chosen` is set in the environment."""
         env = {name: value for name, value in os.environ.items() if name not in CHOICES}
         env.update(OMP_NUM_THREADS=str(threads), OMP_DISPLAY_ENV="verbose", **chosen)
         done = subprocess.run(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True, timeout=120,
@@ -39,7 +39,7 @@ class Waiting(Campaign):
         self.assertNotIn("OpenMP waits", text)
 
     def test_arguments_and_ranks_survive(self):
-        """Every rank restarts once, before MPI; what it was told arrives to the letter."""
+        """Every rank re-executes once, before MPI; its arguments arrive unchanged."""
         name = "it''s  a  name"
         text = self.start("--set", "campaign.max_steps=5", "--set", f"campaign.name='{name}'", "--set", "output.directory='a  b'", ranks=2)
         self.assertEqual(len(self.spin_counts(text)), 4, text)

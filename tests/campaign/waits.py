@@ -1,4 +1,4 @@
-"""Ranks that wait for others: what once made all wait for ever, and what is said of a rank that does not come.
+"""Ranks that wait for others: what once made all wait forever, and what is reported of a rank that does not arrive.
 
     waits.py TRAINER MPIRUN [unittest arguments]
 """
@@ -19,7 +19,7 @@ class Waits(Campaign):
             f.writelines(json.dumps(line) + "\n" for line in lines)
 
     def check_rowless_micro_step(self, *options):
-        """Of 7 rows, one a micro-step, the second replica has none in its last."""
+        """Of 7 rows, one per micro-batch, the second replica has none in its last micro-batch."""
         options = sets("data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'", "data.packing=F", "model.context=48",
                        "batch.per_rank=1", "evaluation.batches=8", "checkpoint.every=1000", "parallel.wait_minutes=2", *options)
         self.run_trainer(*options, *sets("output.directory=one"))
@@ -45,7 +45,7 @@ class Waits(Campaign):
                                       "objective.execution_block=4", "objective.clip_search=F")
 
     def check_stopped(self, stopped, waiting, *options):
-        """The rank `stopped` stands still in the middle of a run: the others say so and all end."""
+        """The rank `stopped` is stopped in the middle of a run: the others report it and all end."""
         self.deck(100000)
         command = self.command(*options, *sets("parallel.wait_minutes=0.1", "output.log_every=10", "evaluation.every=0",
                                                "checkpoint.every=0"), ranks=4)

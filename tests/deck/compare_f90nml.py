@@ -2,7 +2,7 @@
 
 usage: compare_f90nml.py DECK_DUMP INPUT_FOLDER
 
-Decks: all of INPUT_FOLDER/*.in, decks written at random from known values in every way the syntax
+Decks: all of INPUT_FOLDER/*.in, decks generated at random from known values in every way the syntax
 allows, and mutants that our reader accepts. Values that our reader derives (0 or empty in the deck) are
 derived here a second time.
 """
@@ -190,7 +190,7 @@ def write_list(rng, values):
 
 
 def write_assignments(rng, name, value):
-    """The texts that together give `value` to `name`."""
+    """Assignments that together give `value` to `name`."""
     equals = write_blank(rng) + "=" + write_blank(rng)
     if name == "betas" and rng.random() < 0.4:
         return [f"{any_case(rng, name)}({i}){equals}{write_scalar(rng, v)}" for i, v in enumerate(value, 1)]
@@ -198,7 +198,7 @@ def write_assignments(rng, name, value):
 
 
 def remove_contradictions(objective, data):
-    """Takes out what the preset sets, and thoughts that the chat template has no place for."""
+    """Removes what the preset sets, and `thinking` where the chat template does not have it."""
     if objective.get("preset", "none") != "none":
         for name in PRESET_SETS:
             objective.pop(name, None)

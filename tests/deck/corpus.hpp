@@ -29,7 +29,7 @@ inline std::vector<std::filesystem::path> input_decks() {
   return decks;
 }
 
-/// One of every construct the reader knows.
+/// One of every construct that the reader knows.
 inline const char* const every_construct = R"(! comment with 'quotes" and & and /
 &CAMPAIGN name='it''s "one"', Task = "train" seed=+7, max_steps=0100 max_hours = 1.5d0 / ! after
 &model
@@ -59,8 +59,8 @@ inline std::vector<std::string> seeds() {
   return texts;
 }
 
-/// Changes a text at random: bytes, tokens, lines, splices with another. std::mt19937_64 and our
-/// own bounded draws, so that a seed means the same changes everywhere.
+/// Changes a text at random: bytes, tokens, lines, splices with another. Uses std::mt19937_64 and
+/// our own bounded draws, so that a seed means the same changes everywhere.
 class Mutator {
  public:
   explicit Mutator(std::uint64_t seed) : random_(seed) {}

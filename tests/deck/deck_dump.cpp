@@ -1,8 +1,11 @@
-/// What our reader makes of decks, for compare_f90nml.py and docs/deck.md.
-///   deck_dump FILE...           one JSON object a line: {"deck": {group: {name: value}}} or
-///   {"error": text} deck_dump --mutants N SEED  N decks that random changes left acceptable:
-///   {"text": ..., "deck": ...} deck_dump --defaults        the values of an empty deck before
-///   anything is derived deck_dump --reference       the reference page
+/// Prints how our reader understands decks, for compare_f90nml.py and docs/deck.md.
+///
+///   deck_dump FILE...             one JSON object per line: {"deck": {group: {name: value}}}
+///                                 or {"error": text}
+///   deck_dump --mutants N SEED    N decks that random changes left acceptable:
+///                                 {"text": ..., "deck": ...}
+///   deck_dump --defaults          the values of an empty deck before anything is derived
+///   deck_dump --reference         the reference page
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

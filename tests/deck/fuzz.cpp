@@ -37,7 +37,7 @@ TEST(Fuzz, MutatedDecksParseOrAreRefused) {
     Mutator mutator(seed);
     std::string text = texts[0];
     for (int i = 0; i < mutants_per_seed && !HasFatalFailure(); ++i) {
-      // One in two goes on from the last mutant, so that changes pile up.
+      // One in two starts from the last mutant, so that changes accumulate.
       if (mutator.below(2) == 0) text = texts[mutator.below(texts.size())];
       text = mutator.mutate(std::move(text), texts);
       try_one(text, {}, count);

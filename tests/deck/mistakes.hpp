@@ -10,7 +10,7 @@ namespace tern::test {
 
 using Lines = std::vector<std::string>;
 
-/// The mistakes found in a deck called "d", one a line; empty if it is accepted.
+/// The mistakes found in a deck called "d", one per line; empty if it is accepted.
 inline Lines mistakes(const std::string& text, const Lines& overrides = {}) {
   Lines lines;
   try {

@@ -92,7 +92,7 @@ TEST(LoadedModel, GivesTheTokenizerThatTheDeckLeavesOut) {
             "bytes");
   EXPECT_EQ(read_with("&model load = 'spoken' /", {"data.tokenizer=bytes"}).data.tokenizer,
             "bytes");
-  // The default, where it is written, is a choice as any other.
+  // The default, written explicitly, is a choice like any other.
   EXPECT_NE(error_of("&model load = 'spoken' / &data tokenizer = 'gpt2' /")
                 .find("1000 is less than the 50257 tokens of tokenizer 'gpt2'"),
             std::string::npos);

@@ -1,5 +1,5 @@
-/// Block sampling without a cache: for every pass the whole sequence is laid out as it is in
-/// training, by training's own code, and run through an ordinary forward pass.
+/// Block sampling without a cache: for every pass the whole sequence is laid out as in training,
+/// with training's own code, and run through an ordinary forward pass.
 #pragma once
 #include "generate/block_sampler.hpp"
 #include "model/harness.hpp"
@@ -11,7 +11,7 @@ using Tokens = std::vector<std::int32_t>;
 
 class BlockReference {
  public:
-  /// length: positions of the longest sequence, every level standing twice.
+  /// length: positions of the longest sequence, which holds every level twice.
   BlockReference(const deck::Model& m, std::uint64_t seed, std::size_t length)
       : model_(m, options(length)) {
     model_.parameters->initialize(model_.context, model_.tree, seed);
@@ -36,7 +36,7 @@ class BlockReference {
         for (std::size_t p = 0; !given.empty() && p < block.size() && at + p < given[l].size(); ++p)
           block[p] = given[l][at + p];
         const auto id = static_cast<std::uint32_t>(number * length + done);
-        // Given places up to the end: what follows need not be drawn.
+        // Given tokens up to the end: the rest need not be drawn.
         if (!closed(block, rule, ends, options)) denoise(prompt, levels, block, rules, id, options);
         for (std::int32_t& token : block)
           if (rule.ends > 0 && ends >= rule.ends)
@@ -109,7 +109,7 @@ class BlockReference {
     batch.step.blocks = {1000, 1000};
     objective::detail::BlockRows rows(1, piece.positions(), mask);
     rows.fill(batch, {});
-    Tokens tokens = rows.tokens();  // with training's noise, which goes
+    Tokens tokens = rows.tokens();  // includes training's noise, replaced below
     std::copy(batch.tokens.begin() + piece.prefix, batch.tokens.end(),
               tokens.end() - (piece.tokens() - piece.prefix));
     run(rows, tokens);

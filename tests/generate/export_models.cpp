@@ -1,7 +1,7 @@
 // Exports randomly initialized models of each architecture for tests/golden/check_export.py:
 //   export_models FOLDER
 // writes FOLDER/NAME/{config.json, generation_config.json, model.safetensors} and FOLDER/NAME.json
-// with tokens, this program's float logits, a prompt and its greedy continuation by 60 tokens.
+// with tokens, this program's float logits, a prompt and its greedy continuation of 60 tokens.
 #include <mpi.h>
 
 #include <fstream>

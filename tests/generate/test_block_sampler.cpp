@@ -88,7 +88,7 @@ std::vector<LevelRule> flat(std::size_t tokens, std::size_t block, std::size_t e
   return {{tokens, block, -1, ends}};
 }
 
-/// A plan that is one block, and an execution whose last block is short.
+/// A plan of one block, and an execution whose last block is short.
 std::vector<LevelRule> hierarchy(std::size_t plan_block = 0) {
   return {{8, plan_block, 1, 1}, {13, 4, 2, 2}};
 }
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"flat_4_nucleus", flat(11, 4, 2), ddpm, 9, 0.9, 0.8},
                     Case{"flat_whole", flat(14, 0, 0), ddpm, 5, 1, 1},
                     Case{"flat_whole_nucleus", flat(14, 0, 3), first_hitting, 0, 1.2, 0.7},
-                    // More tokens drawn in a pass than logits are held.
+                    // More tokens drawn per pass than rows of logits are held.
                     Case{"flat_long_one_step", flat(290, 0, 0), ddpm, 1, 1, 0.95},
                     Case{"hdp", hierarchy(), first_hitting, 0, 1, 1},
                     Case{"hdp_ddpm", hierarchy(), ddpm, 3, 1, 1},
@@ -167,7 +167,7 @@ TEST(BlockSampler, SequencesThatFinishAtDifferentBlocksDoNotDisturbEachOther) {
     const Samples samples = five.run(prompts, rules, options);
     EXPECT_EQ(one.run(prompts, rules, options), samples);
     for (std::size_t l = 0; l < 2; ++l) {
-      // A sequence ends before one that stands after it: it gives up its slot.
+      // A sequence ends before one that comes after it: its slot is freed.
       bool before = false;
       for (std::size_t i = 1; i < samples.size(); ++i)
         before = before || samples[i - 1][l].size() < samples[i][l].size();
@@ -203,8 +203,8 @@ TEST(BlockSampler, ALevelEndsAtItsLastEndTokenAndIsFilledToWholeBlocks) {
 
 TEST(BlockSampler, GivenLevelsEqualUncached) {
   const auto rules = hierarchy(3);
-  // Whole with its end token; cut and filled after it; empty; to be continued; as long as it may
-  // be.
+  // Complete with its end token; cut and filled after it; empty; to be continued; of maximum
+  // length.
   const Samples given{{{1, 2, 3, 5}, {}},
                       {{1, 5, 2, 2, 2, 2, 2}, {}},
                       {{}, {4, 4, 4, 4, 4, 3}},
@@ -260,7 +260,7 @@ TEST(BlockSampler, MakesNoPassesThatUnmaskNothing) {
     return sampler.sampler->work().passes;
   };
   BlockSampling options = plain_options();
-  EXPECT_EQ(passes(options, 4), 16u);  // of a token each; what is clean goes along
+  EXPECT_EQ(passes(options, 4), 16u);  // one token each; clean tokens need no pass of their own
   EXPECT_EQ(passes(options, 1), 16u);
   options.method = ddpm;
   options.steps = 1;

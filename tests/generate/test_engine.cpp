@@ -1,5 +1,5 @@
-// The engine: a request's tokens do not depend on what it is answered with, in which order, in
-// which pieces, out of which pages. test_texts.cpp compares them with full forwards.
+// The engine: a request's tokens do not depend on the other requests, the order, the prefill
+// chunks, or the pages. test_texts.cpp compares them with full forwards.
 #include "base/error.hpp"
 #include "generate/engine_run.hpp"
 #include "golden/golden.hpp"
@@ -69,7 +69,7 @@ TEST_P(Kinds, TextDependsOnTheRequestAlone) {
       for (const bool cached : {true, false})
         // 9 pages: 144 tokens, little more than one request; 0: as many as can be used.
         for (const std::size_t pages : {9, 40, 0}) {
-          if (m.experts > 0 && (piece == 1 || pages == 40)) continue;  // the slowest; others do it
+          if (m.experts > 0 && (piece == 1 || pages == 40)) continue;  // slow; covered by others
           EngineOptions options = sampled(batch, piece);
           options.prefix_cache = cached, options.pages = pages;
           EngineRun<float> run(m, options);
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Transformers, Golden,
                          testing::Values("llama_tied", "llama_untied", "qwen3", "gpt2"),
                          [](const auto& name) { return std::string(name.param); });
 
-/// A prompt that all requests share is computed once, though they come at once.
+/// A prompt that all requests share is computed once, although they arrive together.
 TEST(PrefixCache, ComputesACommonPromptOnce) {
   const deck::Model m = model_of(2);
   const Tokens shared = test::random_tokens(80, m.vocabulary, 7);  // five pages
@@ -210,9 +210,9 @@ TEST(Engine, EndsAtStopTokensAndWhereTheTextEnds) {
   EXPECT_EQ(ended.ending, Ending::stop);
 }
 
-/// A request whose logits are no numbers ends alone.
+/// A request whose logits are not finite ends; the others do not.
 TEST(Engine, EndsARequestWhoseLogitsAreNotFinite) {
-  const deck::Model m = model_of(2);  // untied, so that one input row can be spoilt
+  const deck::Model m = model_of(2);  // untied, so that a single input row can be spoilt
   EngineRun<float> run(m, sampled(2, 16));
   const model::Parameter& embedding = run.tree.at("model/embed_tokens/weight");
   Kokkos::deep_copy(

@@ -1,5 +1,5 @@
 // The scheduler and its pages, without a model: under random requests and tiny caches every pass is
-// within its limits, pages are never shared by mistake, and everything ends.
+// within its limits, pages are never shared wrongly, and every request ends.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,14 +13,14 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-/// Stands for the model: what each place of the cache holds is the beginning of the sequence up to
-/// there, so that a row can be checked to see exactly its own.
+/// Stands in for the model: each place of the cache holds the prefix of its sequence up to there,
+/// so that a row can be checked to see exactly its own.
 class Shadow {
  public:
   explicit Shadow(std::size_t page_tokens) : page_tokens_(page_tokens) {}
 
   void run(const Pass& pass) {
-    // All rows are stored before any is attended.
+    // All rows are stored before any attends.
     for (std::size_t n = 0; n < pass.rows(); ++n) {
       EXPECT_TRUE(written_.insert(pass.places[n]).second) << "two rows in one place";
       held_[pass.places[n]] = {pass.positions[n], pass.tokens[n]};
@@ -51,7 +51,7 @@ class Shadow {
 
 /// A token that depends on all before it.
 std::int32_t next_token(const Tokens& tokens, std::int32_t id) {
-  std::uint32_t h = static_cast<std::uint32_t>(id % 3);  // some requests say the same
+  std::uint32_t h = static_cast<std::uint32_t>(id % 3);  // some requests have equal texts
   for (const std::int32_t t : tokens) h = h * 31 + static_cast<std::uint32_t>(t) + 7;
   return static_cast<std::int32_t>(h / 8 % 40);
 }
@@ -166,7 +166,7 @@ TEST(PagePool, FindsOnlyWhatIsEqualFromTheBeginningOn) {
   pool.publish(second, content, text, 2);
   pool.release({first, second});
   EXPECT_EQ(pool.available(), 4u);
-  EXPECT_EQ(pool.find({3, 4}, 1).pages.size(), 0u);  // not at a beginning
+  EXPECT_EQ(pool.find({3, 4}, 1).pages.size(), 0u);  // not the beginning of a text
   EXPECT_EQ(pool.find({1, 2, 3, 5}, 2).pages, Tokens{first});
   pool.release({first});
   const auto found = pool.find(text, 2);
@@ -174,7 +174,7 @@ TEST(PagePool, FindsOnlyWhatIsEqualFromTheBeginningOn) {
   EXPECT_EQ(pool.available(), 2u);
   pool.take(), pool.take();
   pool.release({first, second});
-  EXPECT_EQ(pool.take(), second);  // the end goes before the beginning
+  EXPECT_EQ(pool.take(), second);  // the end is taken before the beginning
   EXPECT_EQ(pool.find(text, 2).pages, Tokens{first});
 }
 

@@ -1,5 +1,5 @@
 // Texts from prompts: greedy output equals that of Transformers' generate(), cached decoding equals
-// full forwards, and a text does not depend on its neighbours.
+// full forwards, and a text does not depend on the other texts of its batch.
 #include "generate/texts.hpp"
 
 #include "base/error.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-constexpr std::size_t prompt_rows = 256;  // of a pass
+constexpr std::size_t prompt_rows = 256;  // per pass
 
 const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
 
@@ -74,7 +74,7 @@ Wanted greedy(std::size_t max_new) {
 
 class Golden : public testing::TestWithParam<const char*> {};
 
-/// Three prompts of lengths 5, 9 and 5, alone and together.
+/// Three prompts of lengths 5, 9 and 5, separately and together.
 TEST_P(Golden, GreedyOutputEqualsTransformers) {
   const transformers::TransformersReader reader(folder + GetParam());
   const test::Golden file(folder + GetParam() + ".h5");
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Transformers, Golden,
                          testing::Values("llama_tied", "llama_untied", "qwen3", "gpt2"),
                          [](const auto& name) { return std::string(name.param); });
 
-/// The same of a model of experts, whose parameters are in the golden file.
+/// The same for an MoE model, whose parameters are in the golden file.
 TEST(GoldenExperts, GreedyOutputEqualsTransformers) {
   for (const char* name : {"qwen3_moe", "qwen3_moe_plain"}) {
     const test::Golden file(folder + name + ".h5");
@@ -114,7 +114,7 @@ TEST(GoldenExperts, GreedyOutputEqualsTransformers) {
   }
 }
 
-/// What the full forward of a training transformer would choose after each prefix.
+/// Greedy tokens from the full forward of a training transformer after each prefix.
 Tokens greedy_by_full_forward(const deck::Model& description, std::uint64_t seed, Tokens text,
                               std::size_t count) {
   Tokens result;
@@ -180,7 +180,7 @@ TEST_P(Kinds, SampledSequencesDependOnTheirNumberOnlyNotOnNeighbours) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3));
 
-/// What a recursive model would choose after each prefix, by forwards over the whole of it.
+/// Greedy tokens of a recursive model, from forwards over the whole of each prefix.
 Tokens greedy_by_whole_steps(const deck::Model& m, std::size_t steps, std::uint64_t seed,
                              Tokens text, std::size_t count) {
   Tokens result;
@@ -202,8 +202,8 @@ Tokens greedy_by_whole_steps(const deck::Model& m, std::size_t steps, std::uint6
   return result;
 }
 
-/// Each pass of each step has its own keys and values, so that a token sees of those before it what
-/// they were in the same pass.
+/// Each pass of each step has its own keys and values: a token sees earlier tokens as they were in
+/// the same pass.
 TEST(Recursive, CachedDecodingEqualsWholeSteps) {
   deck::Model m = test::qwen3_like();
   m.inner_steps = 2;

@@ -4,7 +4,7 @@
     python3 tests/golden/check_directories.py BUILD/trainer
 
 Exports each golden directory of Qwen3 untrained, opens original and copy, and ends with 1 if a logit differs,
-Transformers reports missing or unexpected weights, or the tokenizer that came along gives other ids.
+Transformers reports missing or unexpected weights, or the exported tokenizer gives other ids.
 """
 import pathlib
 import subprocess

@@ -4,7 +4,7 @@
     ninja -C BUILD export_models && python3 tests/golden/check_export.py BUILD/tests/generate/export_models
     ./trainer DECK --export hf && python3 tests/golden/check_export.py --folder hf TEXT
 
-The second form loads a folder by AutoTokenizer and AutoModelForCausalLM, encodes TEXT and decodes it again, and
+The second form loads a folder with AutoTokenizer and AutoModelForCausalLM, encodes TEXT and decodes it again, and
 continues it greedily, to be compared with ./trainer DECK --prompt TEXT --set generation.temperature=0; of a chat
 model TEXT is a question, written by the template.
 
@@ -24,7 +24,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
 def check(folder, name):
-    """True if all agrees."""
+    """Returns True if all agree."""
     values = json.loads((folder / f"{name}.json").read_text())
     model, report = AutoModelForCausalLM.from_pretrained(folder / name, dtype=torch.float32,
                                                          output_loading_info=True)

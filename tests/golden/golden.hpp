@@ -41,7 +41,7 @@ class Golden {
       fail("has unreadable numbers in '" + name + "'");
     return values;
   }
-  /// The same of integers.
+  /// The same for integers.
   std::vector<std::int32_t> integers(const std::string& name) const {
     const std::vector<double> values = numbers(name);
     return {values.begin(), values.end()};

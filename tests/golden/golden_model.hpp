@@ -1,4 +1,4 @@
-/// A model by the `config` group of a golden file.
+/// The model described by the `config` group of a golden file.
 #pragma once
 #include "deck/deck.hpp"
 #include "golden/golden.hpp"

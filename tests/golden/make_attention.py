@@ -18,7 +18,7 @@ torch.manual_seed(3)
 
 
 def random(*shape):
-    """Numbers that float32 holds exactly."""
+    """Numbers that float32 represents exactly."""
     return torch.randn(*shape, dtype=torch.float32).double().requires_grad_()
 
 
@@ -44,7 +44,7 @@ def rotary(group, base, batch, tokens, heads, size, first):
     embedding = LlamaRotaryEmbedding(config)
     x, dy = random(batch, tokens, heads, size), random(batch, tokens, heads, size)
     positions = torch.arange(first, first + tokens)[None].expand(batch, -1)
-    # Transformers makes its tables in float32; the formula in float64 is the truth to compare with.
+    # Transformers computes its tables in float32; the formula in float64 is the reference.
     cos32, sin32 = embedding(x.float(), positions)
     angle = positions[..., None].double() * base ** (-torch.arange(0, size, 2).double() / size)
     cos, sin = torch.cat([angle.cos()] * 2, -1), torch.cat([angle.sin()] * 2, -1)

@@ -3,18 +3,18 @@
 
     python3 tests/golden/make_block_diffusion.py
 
-A second implementation, as plain as can be: every sample is a row of its own, [prefix | x_0 | x_t], under a
-dense boolean mask, in float64 from float32 weights. Writes block_diffusion.h5 beside this script; for each case
+A second implementation, as plain as possible: every sample is a row of its own, [prefix | x_0 | x_t], under a
+dense boolean mask, in float64 from float32 weights. Writes block_diffusion.h5 next to this script; for each case
 
     samples (S, 6)   row, prefix, length of plan and execution, block of plan and execution
     tokens           of all samples, one after the other
     parameters/NAME, gradients/NAME     by Tern's parameter names
     times            of all blocks in order; masked (S', 2): sample and place of each masked token
     loss, parts      of the step; parts: mean loss of plan and execution (hdp)
-    case/...         everything else that the case is made of
+    case/...         everything else that defines the case
 
-Tern packs the samples into rows, and draws its noise by row and place in the row; so the noise is drawn here
-in the same way, by Philox4x32-10 (Salmon et al., SC'11) and the keys of lib/base/random.hpp.
+Tern packs the samples into rows, and draws its noise by row and position in the row; so the noise is drawn here
+in the same way, with Philox4x32-10 (Salmon et al., SC'11) and the keys of lib/base/random.hpp.
 """
 import pathlib
 
@@ -180,7 +180,7 @@ def sample_losses(p, case, sample, tokens, masked):
     noisy = tokens[prefix:].clone()
     at = torch.tensor([i for i, _, _ in masked], dtype=torch.long)
     noisy[at] = case["vocabulary"] - 1
-    # Of each position: kind (0 prefix, 1 clean, 2 noisy), block, position number, level.
+    # For each position: kind (0 prefix, 1 clean, 2 noisy), block, position number, level.
     kind = torch.tensor([0] * prefix + [1] * body + [2] * body)
     of_block = torch.cat([torch.full((prefix,), -1), block, block])
     positions = torch.cat([torch.arange(prefix), prefix + place, prefix + place])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes chat.jsonl: 50 random conversations, and how Transformers writes them, for test_chat.
+"""Writes chat.jsonl: 50 random conversations, and their text as Transformers renders it, for test_chat.
 
 Run from anywhere: python3 tests/golden/make_chat.py. Needs transformers, tokenizers and jinja2, and trl 1.16 (pip
 install --no-deps will do: it is not imported), whose package holds the templates that Qwen3's models were published

@@ -3,7 +3,7 @@
 
     python3 tests/golden/make_directories.py
 
-Writes beside this script, with random weights, what save_pretrained of model and tokenizer write:
+Writes next to this script, with random weights, what save_pretrained of model and tokenizer write:
 
     qwen3_bf16       dense, tied, bfloat16, one file, with a tokenizer, chat template and generation config
     moe_shards         mixture of experts, untied, bfloat16, in shards of 20 kB with an index
@@ -51,7 +51,7 @@ def tokenizer():
 
 
 def fuse(folder, target):
-    """Experts of a layer side by side."""
+    """Fuses the experts of a layer."""
     from safetensors.torch import load_file
     tensors = {}
     for file in sorted(folder.glob("*.safetensors")):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes fp8.h5: PyTorch's 8-bit formats, its rounding to them, and a linear map of operands so rounded, for test_fp8.
+"""Writes fp8.h5: PyTorch's 8-bit formats, its rounding to them, and a linear map of operands rounded so, for test_fp8.
 
 Run from anywhere: python3 tests/golden/make_fp8.py. Needs torch and h5py. The scale of an operand is the largest power
-of two that takes its largest magnitude no further than the format's; products are made in float64.
+of two that keeps its largest magnitude within the format's; products are computed in float64.
 """
 
 import math
@@ -25,7 +25,7 @@ def rounded(values, kind):
 
 
 def samples(kind):
-    """Numbers of every binade, the midpoints between neighbours and what lies beside them, and beyond the largest."""
+    """Numbers of every binade, the midpoints between neighbours, the numbers next to those, and beyond the largest."""
     codes = decoded(kind)
     codes = codes[codes.isfinite()].unique()
     middles = ((codes[1:].double() + codes[:-1].double()) / 2).float()
@@ -48,7 +48,7 @@ def drawn(rows, columns, scale):
 
 def linear(group, rows, inputs, outputs):
     x, w, dy = drawn(rows, inputs, 3.0), drawn(outputs, inputs, 0.02), drawn(rows, outputs, 1e-5)
-    x[0, 0] = 40 * x.abs().max()  # most numbers far below the largest, some below the format's least
+    x[0, 0] = 40 * x.abs().max()  # most numbers far below the largest, some below the format's smallest
     x = x.bfloat16().double()
     e4, e5 = FORMATS["e4m3"], FORMATS["e5m2"]
     qx, qw, qdy = quantised(x, e4), quantised(w, e4), quantised(dy, e5)

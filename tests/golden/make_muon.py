@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes muon.h5: steps of Muon on the matrices of one block, for test_muon.
 
-Run from anywhere: python3 tests/golden/make_muon.py. Needs torch and h5py. torch.optim.Muon makes its products in
+Run from anywhere: python3 tests/golden/make_muon.py. Needs torch and h5py. torch.optim.Muon computes its products in
 bfloat16, so that its results bound an error from above only; the same formulas are written out here in float64
 (`exact`), and torch's own function is run on them in float64 to show that they are the same (`torch64`).
 """
@@ -19,7 +19,7 @@ SHAPES = {"self_attn/q_proj": (16, 8), "self_attn/k_proj": (8, 8), "self_attn/v_
 
 
 def drawn(*shape, scale=1.0):
-    # Values that float32 holds exactly, so that both precisions start from the same inputs.
+    # Values that float32 represents exactly, so that both precisions start from the same inputs.
     return (scale * torch.randn(*shape)).double()
 
 
@@ -33,7 +33,7 @@ def orthogonal(matrix):
 
 
 def exact(start, gradients, scale):
-    """The parameters after each step, in float64, by the formulas of torch.optim.Muon's documentation."""
+    """The parameters after each step, in float64, from the formulas of torch.optim.Muon's documentation."""
     rows, columns = start.shape
     factor = math.sqrt(max(1, rows / columns)) if scale == "original" else 0.2 * math.sqrt(max(rows, columns))
     w, buffer, results = start.clone(), torch.zeros_like(start), []
@@ -56,7 +56,7 @@ def with_torch(start, gradients, scale, kind):
 
 
 def with_torch64(start, gradients, scale):
-    """torch.optim.Muon itself, its rounding to bfloat16 left out."""
+    """torch.optim.Muon itself, without its rounding to bfloat16."""
     kept = torch.Tensor.bfloat16
     torch.Tensor.bfloat16 = lambda tensor: tensor.clone()
     try:

@@ -16,7 +16,7 @@ torch.set_default_dtype(torch.float64)
 
 
 def leaf(*shape, scale=1.0, shift=0.0):
-    # Values that float32 holds exactly, so that both precisions start from the same inputs.
+    # Values that float32 represents exactly, so that both precisions start from the same inputs.
     return (shift + scale * torch.randn(*shape)).float().double().requires_grad_()
 
 

@@ -4,19 +4,19 @@
     python3 tests/golden/make_qwen3_moe.py
 
 Writes qwen3_moe.h5 (weights of the chosen experts renormalised, untied head) and qwen3_moe_plain.h5 (neither)
-beside this script, each with
+next to this script, each with
 
     config/*                    the model, by the names of Tern's deck
     tokens, targets (B, T; -1: ignored)
-    parameters/NAME             float32, by Tern's names and in its shapes
+    parameters/NAME             float32, with Tern's names and shapes
     logits (B, T, V), loss      mean over targets, without the auxiliary loss
     router_loss                 load_balancing_loss_func of all layers' router logits
     gradients/NAME              of loss + config/router_loss times router_loss
-    prompt_I, greedy_I          prompts and what generate() adds to them greedily in float32
+    prompt_I, greedy_I          prompts and their greedy continuation by generate() in float32
     fp32_*, bf16_*              relative errors of Transformers' own float32 and bfloat16 against its float64
 
 all but the greedy tokens computed in float64 from the float32 weights. Transformers takes the router's softmax
-and the sums of the auxiliary loss in float32 whatever the model's type; for float64 both are put in place here in
+and the sums of the auxiliary loss in float32 whatever the model's type; for float64 both are replaced here by
 double, with the same formulas, as make_transformers.py does for norms and rotary tables.
 """
 import h5py
@@ -74,7 +74,7 @@ def moe_in_float64(config, model):
 
 
 def tern_tensors(named):
-    """{Tern's name: array}: the fused matrices of the experts cut into theirs."""
+    """{Tern's name: array}: the fused matrices of the experts split into single ones."""
     result = {}
     for name, value in named.items():
         at = name.replace(".", "/")

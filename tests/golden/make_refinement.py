@@ -3,16 +3,16 @@
 
     python3 tests/golden/make_refinement.py
 
-TRM (arXiv 2510.04871) on a causal GPT, a second implementation, as plain as can be, in float64 from float32
-weights, and the gradients by one backward pass through all steps. Writes refinement.h5 beside this script;
+TRM (arXiv 2510.04871) on a causal GPT, a second implementation, as plain as possible, in float64 from float32
+weights, and the gradients from one backward pass through all steps. Writes refinement.h5 next to this script;
 for each case
 
     tokens, targets (B, T)      every target is scored
     parameters/NAME, gradients/NAME     by Tern's parameter names
-    loss             of the whole: weighted steps less the reward
+    loss             the total: weighted steps minus the reward
     step_losses (S), sequence_losses (S, B)     mean cross entropy
     logits (B, T, V) of the last step, capped
-    case/...         everything else that the case is made of; layernorm, swiglu, qk_norm, tied: 0 or 1
+    case/...         everything else that defines the case; layernorm, swiglu, qk_norm, tied: 0 or 1
                      (else rmsnorm, relu2, none, lm_head)
 """
 import pathlib
@@ -132,9 +132,9 @@ def logits_of(p, case, y):
 # ---- objective
 def evaluate(p, case, tokens, targets):
     """Total, losses (S, B) of steps and sequences, logits of the last step. The total's gradients are those of
-    the method, since all that it does not differentiate is detached."""
+    the method, since everything that it does not differentiate is detached."""
     S = case["supervision_steps"]
-    x = p["model/embed_tokens/weight"][tokens]  # (B, T, D), not detached: every step has its part in it
+    x = p["model/embed_tokens/weight"][tokens]  # (B, T, D), not detached: every step contributes to it
     y = p["model/initial_answer"].expand_as(x)
     z = p["model/initial_latent"].expand_as(x)
     losses = []
@@ -149,7 +149,7 @@ def evaluate(p, case, tokens, targets):
     powers = [case["weight_base"] ** step for step in range(S)]
     total = sum(power / sum(powers) * loss.mean() for power, loss in zip(powers, losses))
     for before, after in zip(losses, losses[1:]):
-        before = before.detach()  # a step gains nothing by making the one before it worse
+        before = before.detach()  # a step gains nothing by making the previous one worse
         total = total - case["reward"] * ((before - after) / before).mean() / (S - 1)
     return total, torch.stack(losses), logits
 

@@ -3,10 +3,10 @@
 
     python3 tests/golden/make_supervised.py
 
-The model is qwen3/ beside this script (make_transformers.py). Each conversation goes through Transformers alone, in
+The model is qwen3/ next to this script (make_transformers.py). Each conversation goes through Transformers separately, in
 float64, with labels that are -100 where nothing is learned; the loss is the mean over all learned tokens. Writes
 supervised.h5: lengths (C), tokens and learned of all conversations one after the other, loss, gradients/NAME by Tern's
-parameter names. Beside that it checks that Transformers' own loss of the padded batch, labels given, is the same to
+parameter names. It also checks that Transformers' own loss of the padded batch, labels given, is the same to
 float32's rounding.
 """
 import pathlib

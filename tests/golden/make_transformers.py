@@ -3,17 +3,17 @@
 
     python3 tests/golden/make_transformers.py
 
-For each model below, writes beside this script
+For each model below, writes next to this script
 
     NAME/config.json, NAME/model.safetensors, NAME/generation_config.json    as save_pretrained does
     NAME.h5   tokens, targets (B, T; -1: ignored), logits (B, T, V), loss (mean over targets),
               gradients/<Tern's parameter name> in Tern's shapes, all computed in float64 from the float32
-              weights; prompt_I, greedy_I: prompts and what Transformers' generate() adds to them greedily
+              weights; prompt_I, greedy_I: prompts and their greedy continuation by Transformers' generate()
               in float32; fp32_logits, bf16_logits, bf16_gradients, ...: relative errors of Transformers'
               own float32 and bfloat16 against its float64, all gradients taken as one vector.
 
 Transformers computes norms, rotary tables and softmax in float32 whatever the model's type. For the
-float64 reference their float64 counterparts are put in place here, with the same formulas.
+float64 reference they are replaced here by float64 versions with the same formulas.
 """
 import pathlib
 
@@ -134,7 +134,7 @@ def joined(named):
 
 
 def own_errors(kind, config, model, tokens, targets, reference):
-    """Of Transformers itself in lower precision."""
+    """Errors of Transformers itself in lower precision."""
     errors = {}
     for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
         lower = kind(config)

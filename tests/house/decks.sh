@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every deck of input/ is read and checked, and what --print-deck writes is a deck that reads the same.
+# Every deck of input/ is read and checked, and --print-deck writes a deck that reads the same.
 #
 #   decks.sh TRAINER
 set -euo pipefail

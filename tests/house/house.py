@@ -1,6 +1,6 @@
 """The small invariants of the house. usage: house.py rooms|size|format
 
-rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, all of these, and nobody else's detail/;
+rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, all of these, and no other room's detail/;
         CONTRIBUTING.md lists the rooms in CMake's order; no room over 4,000 lines but ops, no folder over 40 files
 size    no source file over 450 lines
 format  every source is as clang-format (the version of tests/requirements.txt) leaves it

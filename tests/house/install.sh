@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs/install.sh waits for a lock of apt that another process holds, and ends where apt has another complaint;
-# jobs/local.sh builds all programs. apt-get and what it needs are played by scripts.
+# jobs/install.sh waits for a lock of apt that another process holds, and ends if apt has another complaint;
+# jobs/local.sh builds all programs. Scripts stand in for apt-get and what it needs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
-// The directory of a run: one process at a time, refused by the owner's name; what a killed owner
-// leaves holds nobody up; the space that checkpoints need.
+// The directory of a run: one process at a time, refused with the owner's name; what a killed owner
+// leaves blocks nobody; the space that checkpoints need.
 #include "job/run_directory.hpp"
 
 #include <gtest/gtest.h>

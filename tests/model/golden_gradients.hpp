@@ -1,4 +1,4 @@
-/// All gradients of a model beside those of a golden file.
+/// All gradients of a model compared with those of a golden file.
 #pragma once
 #include <cmath>
 #include <string>
@@ -9,11 +9,11 @@
 namespace tern::test {
 
 struct GradientErrors {
-  double all = 0, worst = 0;  // relative: of all together, and of the worst parameter
-  std::string name;           // of that
+  double all = 0, worst = 0;  // relative: of all parameters together, and of the worst one
+  std::string name;           // name of the worst
 };
 
-/// scale_of(parameter's name): the norm that its error is measured by.
+/// scale_of(parameter's name): the norm to which its error is relative.
 template <class T, class ScaleOf>
 GradientErrors gradient_errors(const Harness<T>& model, const Golden& golden,
                                const ScaleOf& scale_of) {

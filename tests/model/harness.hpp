@@ -14,7 +14,7 @@
 
 namespace tern::test {
 
-/// A small resolved model of the Llama kind.
+/// A small resolved model with Llama's architecture.
 inline deck::Model tiny_model() {
   deck::Model m;
   m.layers = 2, m.hidden = 24, m.heads = 4, m.kv_heads = 2, m.head_dim = 6, m.ffn_hidden = 20;
@@ -35,7 +35,7 @@ inline deck::Model qwen3_like() {
   return m;
 }
 
-/// Of the Qwen3-MoE kind.
+/// A small resolved model with Qwen3-MoE's architecture.
 inline deck::Model moe_like() {
   deck::Model m = qwen3_like();
   m.experts = 6, m.experts_per_token = 2, m.expert_hidden = 12, m.router_loss = 0.1;
@@ -148,8 +148,8 @@ class Harness {
     return mean_loss() + balance_term();
   }
 
-  /// Forward and backward; gradients replace those before. Returns the mean loss, in which the
-  /// model's router_loss takes part in training.
+  /// Forward and backward; overwrites the gradients. Returns the mean loss, which includes the
+  /// model's router_loss in training.
   double step(const ops::DropoutKey& dropout = {}) {
     Kokkos::deep_copy(parameters->gradient, A(0));
     model::MicroStep<T> given = micro(dropout);
@@ -162,12 +162,12 @@ class Harness {
     return mean_loss() + balance_term();
   }
 
-  /// The batch that was set.
+  /// The micro-batch that was set.
   model::MicroStep<T> micro(const ops::DropoutKey& dropout = {}) const {
     return {{tokens, order}, pattern, dropout};
   }
 
-  /// What the balance of experts adds to the loss; in training.
+  /// Load-balancing term of the loss; in training.
   double balance_term() const {
     return balance.extent(0) > 0 ? description.router_loss * download(balance)[0] : 0;
   }
@@ -192,7 +192,7 @@ class Harness {
   std::ptrdiff_t scored = 0;
 
  private:
-  /// One that is only planned.
+  /// A harness that is only planned.
   Harness(const deck::Model& m, const model::TransformerOptions& o, const model::ParameterTree& t)
       : description(m), options(o), tree(t) {}
 

@@ -9,15 +9,15 @@ namespace tern::test {
 struct SlopeBounds {
   double step = 1e-4;         // h of the five-point difference, whose error is of fourth order
   double relative = 1e-7;     // of the root of the sum of (direction gradient)^2, and
-  double absolute = 0;        // on top of it: what a slope may be off
+  double absolute = 0;        // in addition: tolerance of a slope
   double least_gradient = 0;  // norm of each parameter's gradient
 };
 
-/// Compares the slope of the loss along a random direction of each parameter with what its gradient
-/// says, and returns the worst relative error.
+/// Compares the slope of the loss along a random direction of each parameter with the one from its
+/// gradient, and returns the worst relative error.
 ///
-/// master: the tree's span, which loss() reads; as it was on return. gradient(name): at the values
-/// now in master; asked for all parameters before loss() is called, which may replace it.
+/// master: the tree's span, which loss() reads; unchanged on return. gradient(name): at the values
+/// now in master; called for all parameters before loss(), which may replace it.
 inline double expect_slopes(const model::ParameterTree& tree, const Vector<double>& master,
                             const std::function<std::vector<double>(const std::string&)>& gradient,
                             const std::function<double()>& loss, const SlopeBounds& bounds = {}) {

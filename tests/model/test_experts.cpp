@@ -1,4 +1,4 @@
-// Expert layers against dense ones, their place in the span, and the balance of their use.
+// MoE layers compared with dense ones, their place in the span, and the balance of their use.
 #include <fmt/format.h>
 
 #include "model/harness.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr model::TransformerOptions options{2, 9};
 
-/// The dense model that experts of this one are made of.
+/// The dense model whose MLP equals each expert.
 deck::Model dense_of(deck::Model m) {
   m.experts = m.experts_per_token = 0, m.ffn_hidden = m.expert_hidden, m.router_loss = 0;
   return m;
@@ -33,7 +33,7 @@ void copy_experts(const test::Harness<double>& from, test::Harness<double>& to) 
   }
 }
 
-/// With weights that sum to 1, k equal experts are one dense layer, and so are their gradients
+/// With weights that sum to 1, k equal experts equal one dense layer, and so do their gradients
 /// together.
 void expect_dense(std::int64_t experts, std::int64_t of_token) {
   deck::Model m = test::moe_like();
@@ -62,7 +62,7 @@ TEST(Experts, OneIsADenseLayer) { expect_dense(1, 1); }
 TEST(Experts, EqualOnesAreADenseLayer) { expect_dense(5, 3); }
 TEST(Experts, AllOfThemAreADenseLayer) { expect_dense(4, 4); }
 
-// A router of zeros gives all experts the same probability and each token the first ones.
+// A zero router gives all experts the same probability and each token the first k.
 TEST(Experts, BalanceOfAnEvenRouterIsTheNumberOfExpertsOfAToken) {
   test::Harness<double> model(test::moe_like(), options);
   model.parameters->initialize(model.context, model.tree, 5);
@@ -79,7 +79,7 @@ TEST(Experts, BalanceOfAnEvenRouterIsTheNumberOfExpertsOfAToken) {
   }
 }
 
-// Descending along the balance's gradient alone evens out the use of the experts.
+// Descent along the gradient of the balance term only evens out the use of the experts.
 TEST(Experts, BalanceFallsAlongItsGradient) {
   deck::Model m = test::moe_like();
   m.router_loss = 1;
@@ -139,7 +139,7 @@ TEST(Experts, LieAtEqualDistances) {
           EXPECT_EQ(at(e, module).offset % 16, 0u);
         }
       EXPECT_EQ(at(2, "gate_proj").offset + at(2, "gate_proj").count, at(2, "up_proj").offset);
-      // No matrix of a layer is cut.
+      // No matrix of a layer is split.
       const std::size_t part = tree.span() / parts;
       for (const model::Parameter& p : tree.parameters()) {
         if (!p.matrix() || p.name.find("layers") == std::string::npos) continue;
@@ -150,7 +150,7 @@ TEST(Experts, LieAtEqualDistances) {
     }
 }
 
-// Of 30B-A3B: the span has next to no padding, also cut into parts of whole matrices.
+// Qwen3-30B-A3B: the span has almost no padding, also when split into parts of whole matrices.
 TEST(Experts, CountOf30BA3B) {
   deck::Model m;
   m.layers = 48, m.hidden = 2048, m.heads = 32, m.kv_heads = 4, m.head_dim = 128;

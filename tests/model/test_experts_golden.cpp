@@ -1,5 +1,5 @@
-// Expert layers against Transformers' Qwen3MoeForCausalLM: logits, losses and all gradients of tiny
-// models (tests/golden/make_qwen3_moe.py).
+// MoE layers compared with Transformers' Qwen3MoeForCausalLM: logits, losses and all gradients of
+// tiny models (tests/golden/make_qwen3_moe.py).
 #include "golden/golden_model.hpp"
 #include "model/golden_gradients.hpp"
 
@@ -67,7 +67,7 @@ TEST_P(GoldenExperts, FloatMatchesToRounding) {
   }
 }
 
-/// No worse than twice what Transformers itself loses in bfloat16.
+/// No worse than twice the error of Transformers itself in bfloat16.
 TEST_P(GoldenExperts, Bf16LosesNoMoreThanTransformersDoes) {
   const test::Golden golden(folder + std::string(GetParam()) + ".h5");
   const Errors e = errors_of<bf16>(GetParam(), false);

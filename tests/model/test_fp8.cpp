@@ -1,4 +1,4 @@
-// A small transformer whose linear maps are multiplied in 8 bits, against the same in bf16.
+// A small transformer whose linear maps are multiplied in 8 bits, compared with the same in bf16.
 #include "model/harness.hpp"
 
 namespace tern {
@@ -38,7 +38,7 @@ double cosine(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 // PyTorch, rounding the same operands of such a model, has cosines from 0.981 to 0.997, and 0.990
-// over all parameters: errors of 0.2 and 0.14 times the gradient, here allowed twice.
+// over all parameters: errors of 0.2 and 0.14 times the gradient; twice these are allowed here.
 TEST(Fp8, GradientsPointWhereThoseOfBf16Do) {
   test::Harness<bf16> eight(description(), options(true)), sixteen(description(), options(false));
   start(eight), start(sixteen);

@@ -1,5 +1,5 @@
-// The transformer against Hugging Face Transformers: logits, loss and all gradients of tiny models
-// (tests/golden/make_transformers.py), in double against float64, in float and bf16 too.
+// The transformer compared with Hugging Face Transformers: logits, loss and all gradients of tiny
+// models (tests/golden/make_transformers.py), in double with float64, and in float and bf16.
 #include "model/golden_gradients.hpp"
 #include "transformers/directory.hpp"
 
@@ -13,8 +13,9 @@ struct Errors {
   test::GradientErrors gradients;
 };
 
-/// A bias of keys shifts all scores of a query alike (but for rotation), so its gradient is zero or
-/// nearly: its error is measured by the size of the values' bias, which enters the same product.
+/// A bias of keys shifts all scores of a query alike (except for rotation), so its gradient is
+/// almost zero: its error is relative to the size of the values' bias, which enters the same
+/// product.
 double scale_of(const test::Golden& golden, const std::string& name) {
   const std::size_t at = name.find("k_proj/bias");
   const std::string measured = at == std::string::npos ? name : name.substr(0, at) + "v_proj/bias";
@@ -66,7 +67,7 @@ TEST_P(Golden, FloatMatchesToRounding) {
   }
 }
 
-/// No worse than twice what Transformers itself loses in bfloat16.
+/// No worse than twice the error of Transformers itself in bfloat16.
 TEST_P(Golden, Bf16LosesNoMoreThanTransformersDoes) {
   const test::Golden golden(folder + std::string(GetParam()) + ".h5");
   const Errors e = errors_of<bf16>(GetParam(), false);

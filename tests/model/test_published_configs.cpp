@@ -1,4 +1,4 @@
-// config.json of the published Qwen3 models: the settings that name the model, by hand from
+// config.json of the published Qwen3 models: the settings that name the model, copied from
 // huggingface.co/Qwen.
 #include <cstdlib>
 #include <fstream>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What all of them say.
+/// Settings shared by all of them.
 constexpr const char* common = R"("attention_bias": false, "attention_dropout": 0.0,
   "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
   "initializer_range": 0.02, "rms_norm_eps": 1e-06, "rope_scaling": null, "sliding_window": null,
@@ -108,7 +108,7 @@ TEST_F(PublishedConfigs, ExpertsAreRead) {
   EXPECT_EQ(model.experts_per_token, 8);
   EXPECT_EQ(model.expert_hidden, 768);
   EXPECT_TRUE(model.renormalise_experts);
-  EXPECT_EQ(model.router_loss, 0);  // Transformers adds it where router logits are given out
+  EXPECT_EQ(model.router_loss, 0);  // Transformers adds it where router logits are returned
   EXPECT_EQ(model::ParameterTree(model).count(), 30'532'122'624u);
   EXPECT_EQ(transformers::transformers_architecture(model), "Qwen3MoeForCausalLM");
 }

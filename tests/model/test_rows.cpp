@@ -1,12 +1,12 @@
-// With products made row by row alike, a row of a pass has the same bits whatever rows are beside
-// it, through all of a block and the head.
+// With batch-invariant products, a row of a pass has the same bits whatever the other rows of the
+// pass, through all of a block and the head.
 #include "model/decoder.hpp"
 #include "model/harness.hpp"
 
 namespace tern {
 namespace {
 
-/// Blocks with numbers of the rows' tokens in place of attention, and the head, over `tokens`.
+/// Blocks with functions of the rows' tokens in place of attention, and the head, over `tokens`.
 class Rows {
  public:
   explicit Rows(const deck::Model& m) : tree_(m), size_(m), arena_(planned(m)) {
@@ -16,7 +16,7 @@ class Rows {
     decoder_->prepare(context_);
   }
 
-  /// (rows, V): the logits' bits.
+  /// (rows, V): the bits of the logits.
   std::vector<float> logits(const std::vector<std::int32_t>& tokens) {
     const std::size_t N = tokens.size();
     test::upload(tokens, Vector<std::int32_t>(tokens_.data(), N));
@@ -71,7 +71,7 @@ TEST_P(RowInvariance, OfBlocksAndHead) {
                   : GetParam() == 1 ? test::gpt2_like()
                   : GetParam() == 2 ? test::qwen3_like()
                                     : test::moe_like();
-  m.ffn_hidden = m.expert_hidden = 53;  // rows that begin anywhere in a vector
+  m.ffn_hidden = m.expert_hidden = 53;  // rows that are not aligned to vectors
   m.init_scaled_residual = false;
   Rows rows(m);
   const std::vector<std::int32_t> tokens = test::random_tokens(Rows::most, m.vocabulary, 4);

@@ -1,4 +1,5 @@
-// Models divided over 1, 2 and 4 ranks, in double precision, against the whole model on one rank.
+// Models divided over 1, 2 and 4 ranks, in double precision, compared with the whole model on one
+// rank.
 #include <optional>
 
 #include "comm/mesh.hpp"
@@ -45,7 +46,7 @@ class Divided {
   model::Share share() const { return model::share_of(mesh); }
 };
 
-/// The elements of the whole parameter that the part `p` is made of.
+/// The elements of the whole parameter that the part `p` holds.
 std::vector<double> cut(const std::vector<double>& whole, const model::Parameter& p) {
   std::vector<double> part;
   const std::size_t rows = p.shape.size() > 1 ? p.shape[0] : 1, columns = p.shape.back();
@@ -156,7 +157,7 @@ TEST(Shares, LossesBestTokensAndLogitsOfAnEvaluationAreOnAllRanks) {
         h.head = head_of(m);
         h.parameters->initialize(h.context, h.tree, 11);
         h.set_batch(random_tokens(18, 37, 3), random_tokens(18, 37, 4));
-        const Vector<std::int32_t> tokens = h.order;  // not needed in evaluation: room for the best
+        const Vector<std::int32_t> tokens = h.order;  // unused in evaluation: receives the argmax
         h.transformer->forward(h.context, h.micro());
         h.transformer->loss(h.context, h.micro(), h.head, {{}, h.targets}, h.losses, tokens);
         for (const double token : download(tokens))

@@ -1,5 +1,5 @@
-// The transformer against itself: derivatives by finite differences, recomputation, evaluation
-// mode, dropout, and the memory it plans.
+// Self-consistency of the transformer: derivatives from finite differences, recomputation,
+// evaluation mode, dropout, and the memory it plans.
 #include "model/slopes.hpp"
 
 namespace tern {
@@ -28,7 +28,7 @@ std::vector<Case> cases() {
           {"moe", test::moe_like()},     {"moe_plain", plain_experts()}};
 }
 
-/// Initialized, and moved off the values at which gains and biases do nothing.
+/// Initialized, and moved off the values at which gains and biases have no effect.
 template <class T>
 void randomize(test::Harness<T>& model, std::uint64_t seed) {
   model.parameters->initialize(model.context, model.tree, seed);
@@ -46,7 +46,7 @@ void randomize(test::Harness<T>& model, std::uint64_t seed) {
 
 class Transformer : public testing::TestWithParam<Case> {};
 
-/// Along random directions of each parameter, in double.
+/// Slopes along random directions of each parameter, in double.
 TEST_P(Transformer, GradientIsTheDerivativeOfTheLoss) {
   test::Harness<double> model(GetParam().model, {2, 7});
   randomize(model, 11);
@@ -97,7 +97,7 @@ TEST_P(Transformer, EvaluationGivesTheLogitsAndLossOfTraining) {
   EXPECT_NEAR(evaluation.loss(), loss - training.balance_term(), 1e-13);
 }
 
-/// In bf16 compute copies and workspaces of another type are in the plan as well.
+/// For bf16 the plan includes compute copies and workspaces of another type.
 TEST_P(Transformer, PlansTheMemoryItTakes) {
   for (const bool training : {false, true})
     for (const bool recompute : {false, true}) {
@@ -114,7 +114,7 @@ TEST_P(Transformer, PlansTheMemoryItTakes) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Transformer, testing::ValuesIn(cases()),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
-/// For fixed keys the loss with dropout has the slopes that backward states.
+/// For fixed keys the loss with dropout has the slopes that backward returns.
 TEST(Dropout, GradientIsTheDerivativeOfTheDroppedLoss) {
   deck::Model description = test::gpt2_like();
   description.dropout = 0.3;
@@ -159,7 +159,7 @@ TEST(Accumulation, GradientsAddUpOverMicroSteps) {
   EXPECT_LT(test::relative_error(half, once), 1e-14);
 }
 
-/// A pass that scores some rows alone, against one that scores all, where the others have no
+/// A pass that scores some rows only, compared with one that scores all, where the others have no
 /// target.
 TEST(Scored, SomeRowsAreAllRowsWithTheOthersIgnored) {
   for (const std::vector<std::int32_t>& rows :

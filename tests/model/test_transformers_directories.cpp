@@ -1,4 +1,4 @@
-// Whole directories: what Transformers wrote comes back bit for bit, with the files beside the
+// Whole directories: what Transformers wrote is reproduced bit for bit, with the files next to the
 // weights. tests/golden/make_directories.py wrote them.
 #include <cstdlib>
 #include <cstring>
@@ -53,7 +53,7 @@ class Directories : public testing::TestWithParam<const char*> {
   }
   ~Directories() override { fs::remove_all(folder_); }
 
-  /// Exports what `from` holds, with its kinds of files.
+  /// Exports the contents of `from`, with the same kinds of files.
   fs::path round_trip(const fs::path& from, std::size_t shard_bytes) const {
     const TransformersReader reader(from);
     transformers::ExportOptions options;
@@ -134,7 +134,7 @@ TEST_F(OneDirectory, ConvolutionsOfGpt2ArePartsToo) {
   EXPECT_EQ(bias, std::vector<float>(stored.begin() + 74, stored.begin() + 78));
 }
 
-/// A model of no directory gets a config of its own, which says the same.
+/// A model without a directory gets a config of its own, which describes the same model.
 TEST_F(OneDirectory, OwnConfigDescribesTheSameModel) {
   for (const char* name : {"qwen3_bf16", "moe_shards"}) {
     const TransformersReader reader(golden / name);
@@ -222,7 +222,7 @@ TEST_F(OneDirectory, HeadsOfTheirOwnAreKeptThoughConfigTiesThem) {
   }
 }
 
-/// A safetensors file of float16, made of the golden one of float32.
+/// A safetensors file of float16, made from the golden one in float32.
 void write_as_float16(const fs::path& from, const fs::path& to) {
   const SafetensorsReader weights(from);
   nlohmann::ordered_json header;
@@ -233,7 +233,7 @@ void write_as_float16(const fs::path& from, const fs::path& to) {
       std::uint32_t bits = 0;
       std::memcpy(&bits, &value, sizeof bits);
       const auto exponent = static_cast<std::int32_t>((bits >> 23) & 0xff) - 127 + 15;
-      std::uint32_t half = (bits >> 16) & 0x8000;  // cut off, not rounded: any value will do
+      std::uint32_t half = (bits >> 16) & 0x8000;  // truncated, not rounded: any value will do
       if (exponent > 0 && exponent < 31)
         half |= static_cast<std::uint32_t>(exponent) << 10 | ((bits >> 13) & 0x3ff);
       data += {static_cast<char>(half & 0xff), static_cast<char>(half >> 8)};

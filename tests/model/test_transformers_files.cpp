@@ -1,5 +1,5 @@
-// Transformers directories in and out: settings, refusals, names and shapes, and equal bits after a
-// round trip.
+// Transformers directories in and out: settings, refusals, names and shapes, and identical bits
+// after a round trip.
 #include "transformers/directory.hpp"
 
 #include <cstdlib>
@@ -86,7 +86,7 @@ TEST_P(TransformersFiles, ExportHasTheSameTensorsAndTheSameBits) {
   EXPECT_EQ(Loaded(again).values, loaded.values);
 }
 
-/// Every setting that Transformers wrote and Tern writes too has the same value.
+/// Every setting that both Transformers and Tern write has the same value.
 TEST_P(TransformersFiles, ExportedConfigIsTheOriginal) {
   const TransformersReader reader(golden / GetParam());
   const Loaded loaded(reader);

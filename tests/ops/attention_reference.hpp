@@ -1,4 +1,4 @@
-/// Attention written as its definition, dense and in double, and tensors to feed it with.
+/// Attention written as its definition, dense and in double, and tensors to test it with.
 #pragma once
 #include <Kokkos_Core.hpp>
 #include <cmath>
@@ -40,7 +40,7 @@ class Tensor {
     }
     return upload();
   }
-  /// Rounds host to T and copies it to the device; what stands around the tensor becomes NaN.
+  /// Rounds host to T and copies it to the device; the padding around the tensor becomes NaN.
   Tensor& upload() {
     auto mirror = Kokkos::create_mirror_view(buffer_);
     Kokkos::deep_copy(mirror, static_cast<T>(std::numeric_limits<float>::quiet_NaN()));
@@ -56,7 +56,7 @@ class Tensor {
     each([&](std::size_t inside, std::size_t i) { host[i] = static_cast<double>(mirror(inside)); });
     return host;
   }
-  /// Whether what stands around the tensor is still NaN.
+  /// Whether the padding around the tensor is still NaN.
   bool surroundings_untouched() const {
     auto mirror = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), buffer_);
     std::vector<char> own(mirror.size(), 0);
@@ -107,8 +107,8 @@ struct DenseAttention {
   std::vector<double> out, lse, dq, dk, dv;
 };
 
-/// The definition with arithmetic in A; `out` is rounded to Stored before delta is made of it, and
-/// so are the results, as any implementation that stores them so must do.
+/// The definition with arithmetic in A; `out` is rounded to Stored before delta is computed from
+/// it, and so are the results, as in any implementation that stores them.
 template <class A, class Stored = A>
 DenseAttention dense_attention(const AttentionCase& c, double scale, const std::vector<double>& q,
                                const std::vector<double>& k, const std::vector<double>& v,
@@ -171,7 +171,7 @@ DenseAttention dense_attention(const AttentionCase& c, double scale, const std::
   return r;
 }
 
-/// Root-mean-square of a - b over that of b; the former itself where b is nothing but rounding.
+/// Root-mean-square of a - b over that of b; the former itself where b is only rounding error.
 inline double attention_error(const std::vector<double>& a, const std::vector<double>& b) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {

@@ -1,8 +1,7 @@
-/// How operations are checked. A case names its inputs and outputs and runs them twice: `run<T>`
-/// through ops::, `reference<A>` as plain loops on the host in arithmetic type A. Then
-/// - in every storage type, the error against reference<long double> may be no more than twice that
-/// of
-///   reference<Accumulate<T>>, both fed with the same rounded inputs;
+/// Checks of operations. A case names its inputs and outputs and runs them twice: `run<T>` through
+/// ops::, `reference<A>` as plain loops on the host in arithmetic type A. Then
+/// - in every storage type, the error relative to reference<long double> is no more than twice that
+///   of reference<Accumulate<T>>, both fed with the same rounded inputs;
 /// - in double, gradients agree with finite differences of the forward operation;
 /// - a second run gives the same bits.
 #pragma once
@@ -21,7 +20,7 @@
 
 namespace tern::test {
 
-using Numbers = std::vector<long double>;  // wide enough to hold the truth about double
+using Numbers = std::vector<long double>;  // precise enough as the reference for double
 using Named = std::map<std::string, Numbers>;
 
 /// Standard normal numbers times `deviation`.
@@ -74,7 +73,7 @@ class Array {
   Kokkos::View<T*, DeviceMemory> data_;
 };
 
-/// A context with portable kernels alone, and the memory behind it.
+/// A context with portable kernels only, and the memory behind it.
 inline const ops::Context& portable_context() {
   struct Holder {
     Arena arena{1 << 20};
@@ -106,8 +105,8 @@ inline double relative_error(const Numbers& a, const Numbers& b) {
   return static_cast<double>(std::sqrt(norm > 0 ? difference / norm : difference));
 }
 
-/// The first two checks of the file's head for storage type T. `stored`: the outputs of type T; the
-/// others are of type Accumulate<T>. `exact`: inputs that are not rounded, being of type
+/// The first two checks of the header comment for storage type T. `stored`: the outputs of type T;
+/// the others are of type Accumulate<T>. `exact`: inputs that are not rounded, being of type
 /// Accumulate<T> or integers.
 template <class T, class Case>
 void check_precision(const Case& c, Named inputs, const std::set<std::string>& stored,
@@ -125,15 +124,15 @@ void check_precision(const Case& c, Named inputs, const std::set<std::string>& s
     const Numbers rounding =
         stored.count(name) ? rounded<T>(same.at(name)) : rounded<A>(same.at(name));
     const double error = relative_error(result.at(name), values);
-    const double chance = values.size() < 64 ? 4 : 1;  // the mean over few errors is accident
+    const double chance = values.size() < 64 ? 4 : 1;  // the mean over few errors is random
     const double bar = 2 * std::max(relative_error(rounding, values), chance * roundoff);
     EXPECT_LE(error, bar) << type_name<T>() << " " << name;
     EXPECT_EQ(result.at(name), again.at(name)) << type_name<T>() << " " << name << " repeats";
   }
 }
 
-/// d(sum of output * cotangent) / d input for each pair (input, its gradient among the outputs), by
-/// differences of fourth order. `already`: what the gradient's view held before it was added to.
+/// d(sum of output * cotangent) / d input for each pair (input, its gradient among the outputs),
+/// from fourth-order differences. `already`: what the gradient's view held before it was added to.
 template <class Case>
 void check_gradients(const Case& c, const Named& inputs, const std::string& output,
                      const std::string& cotangent,

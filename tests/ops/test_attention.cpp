@@ -1,5 +1,5 @@
-// Attention against its definition, for many shapes and patterns and in every storage type; against
-// PyTorch; against finite differences; repetition bit for bit.
+// Attention compared with its definition, for many shapes and patterns and in every storage type;
+// with PyTorch; with finite differences; repetition bit for bit.
 #include <gtest/gtest.h>
 
 #include "attention_reference.hpp"
@@ -45,7 +45,7 @@ struct OnDevice {
     q.fill(1, deviation), k.fill(2, deviation), v.fill(3), dout.fill(4);
     spoil_results();
   }
-  /// What was there before must not matter.
+  /// Previous contents must not matter.
   void spoil_results() {
     for (Tensor<T>* x : {&out, &dq, &dk, &dv}) {
       std::fill(x->host.begin(), x->host.end(), std::nan(""));
@@ -107,7 +107,7 @@ std::vector<AttentionCase> cases() {
   for (int kv_heads : {1, 2, 3, 6}) list.push_back({2, 70, 70, 6, kv_heads, 16, causal});
   for (int keys : {1, 5, 64, 65, 300})
     list.push_back({2, 1, keys, 4, 2, 64, causal_from(keys - 1)});
-  // Many key heads: on the host the pass over the keys makes dq as well.
+  // Many key heads: on the host the pass over the keys also computes dq.
   for (int size : {16, 32, 48, 64}) list.push_back({4, 90, 90, 4, 2, size, causal});
   for (int tokens : {63, 130, 600}) list.push_back({3, tokens, tokens, 2, 2, 16, causal});
   list.push_back({5, 70, 41, 3, 1, 80, full});
@@ -180,7 +180,7 @@ class SharedSpans {
   const Pattern pattern;
 };
 
-/// Rows of block diffusion: samples of a prefix of 7, then `body` tokens in blocks, clean and
+/// Rows of block diffusion: samples with a prefix of 7, then `body` tokens in blocks, clean and
 /// noisy; padding from the last whole sample on. Each sequence of the batch has blocks of its own
 /// length.
 SharedSpans block_spans(int batch, int tokens, int body, int block) {

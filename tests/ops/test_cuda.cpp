@@ -1,6 +1,6 @@
-// Every accelerated operation on the device against the portable one in double: fresh random
-// inputs, odd sizes, poisoned outputs, two runs alike. The bar: no worse than twice the error of
-// the portable operation in bf16. In a build without CUDA the portable operations in float stand in
+// Every native operation on the device compared with the portable one in double: fresh random
+// inputs, odd sizes, poisoned outputs, two identical runs. The bar: no worse than twice the error
+// of the portable operation in bf16. In a build without CUDA the portable operations in float take
 // their place.
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(Operations, agree_with_double) { expect_all("auto", 1); }
 TEST(Operations, agree_with_double_without_cudnn) { expect_all("portable", 2); }
 #endif
 
-// What is not finite in one operand of an 8-bit product must not vanish in the rounding.
+// Non-finite values in one operand of an 8-bit product must not vanish in the rounding.
 TEST(Fp8, what_is_not_finite_is_not_lost) {
   constexpr std::size_t N = 144, I = 32, O = 80;
   Arena arena(planned_bytes() + (1 << 20));
@@ -77,9 +77,9 @@ TEST(Fp8, what_is_not_finite_is_not_lost) {
 }
 
 #if defined(KOKKOS_ENABLE_CUDA)
-/// The device's weights come from a float exponential: where thousands of tokens weigh about the
-/// same, a sum may pass the drawn number, or fill the nucleus, a token sooner or later. Bar: one
-/// draw in fifty; the largest of logits is always the same.
+/// The device's weights come from a float exponential: where thousands of tokens have nearly equal
+/// weights, a sum may pass the drawn number, or fill the nucleus, a token sooner or later. Bar: one
+/// draw in fifty; the argmax is always the same.
 TEST(SampleRows, draws_what_the_portable_operation_draws) {
   constexpr std::size_t B = 37, V = 50008;
   Arena arena(planned_bytes());

@@ -26,7 +26,7 @@ TEST(Dropout, ZeroesTheShareAndScalesTheRest) {
   EXPECT_EQ(dropped<double>({0, 11, 5, 2, 0}, 2, 3, Numbers(6, 1.0)), Numbers(6, 1.0));
 }
 
-// The same elements fall in every storage type, whatever rank holds the row.
+// The same elements are dropped in every storage type, whatever rank holds the row.
 TEST(Dropout, IsAFunctionOfItsKey) {
   const std::size_t rows = 20, columns = 13;
   const Numbers ones(rows * columns, 1.0);
@@ -75,7 +75,7 @@ TEST(Add, PrecisionAndRepetition) {
   }
 }
 
-/// Each term has `rows`, one row or none.
+/// Each term has `rows` rows, one row or none.
 struct ThreeCase {
   std::size_t rows, columns, own[3];
 

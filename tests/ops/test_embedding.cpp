@@ -22,7 +22,7 @@ struct EmbeddingCase {
              {"dx", normal_numbers(n() * d, 3)},
              {"dtable0", normal_numbers(v * d, 4)},
              {"dpositions0", normal_numbers(context() * d, 5)}};
-    // Half of the rows hold one token, as text does.
+    // Half of the rows hold the same token, as in text.
     for (std::size_t i = 0; i < n(); ++i)
       in["tokens"][i] =
           i % 2 ? 1 : double(philox(9, Stream::test, 0, 0, std::uint32_t(i)).word[0] % v);
@@ -136,7 +136,7 @@ TEST(EmbeddingAdd, PrecisionAndRepetition) {
   }
 }
 
-// In generation the rows stand later in their sequences.
+// In generation the rows are later in their sequences.
 TEST(Embedding, LaterPositions) {
   const EmbeddingCase c{2, 3, 4, 5, true, 6};
   const Named in = c.inputs();

@@ -1,4 +1,4 @@
-// Routing, grouped products and what stands between them.
+// Routing, grouped products and the operations between them.
 #include "ops/check.hpp"
 #include "ops/ops.hpp"
 
@@ -18,7 +18,7 @@ struct RouteCase {
   Named inputs() const {
     return {{"logits", normal_numbers(n * x, 1, 2)}, {"cotangent", normal_numbers(n * (k + x), 2)}};
   }
-  /// The cotangent of each token: of its k weights, then of its x probabilities; those of the
+  /// The cotangent of each token: for its k weights, then for its x probabilities; those of the
   /// probabilities are the first token's for all.
   Numbers balance(const Named& in) const {
     const auto first = in.at("cotangent").begin() + static_cast<std::ptrdiff_t>(k);
@@ -103,7 +103,7 @@ TEST(Route, Gradients) {
     // Logits far enough apart that a difference chooses no other experts.
     for (std::size_t i = 0; i < in["logits"].size(); ++i)
       in["logits"][i] = 0.3L * static_cast<long double>((7 * i + i / 6) % 6) - 0.5L;
-    // Of the probabilities, all tokens have the first one's gradient.
+    // For the probabilities, all tokens have the first one's gradient.
     for (std::size_t i = 1; i < c.n; ++i)
       for (std::size_t j = 0; j < c.x; ++j)
         in["cotangent"][i * (c.k + c.x) + c.k + j] = in["cotangent"][c.k + j];
@@ -111,7 +111,7 @@ TEST(Route, Gradients) {
   }
 }
 
-// Of equal logits the lowest come first, and rows that are not finite choose valid experts.
+// Among equal logits the lowest come first, and rows that are not finite choose valid experts.
 TEST(Route, TiesAndWhatIsNotFinite) {
   const long double nan = std::numeric_limits<double>::quiet_NaN(),
                     infinity = std::numeric_limits<double>::infinity();
@@ -181,7 +181,7 @@ struct GroupedCase {
   std::size_t rows() const { return n * k; }
   std::size_t stride() const { return o * i + 5; }
 
-  /// The gradients of a product by all rows, with x taken by token and dy by row.
+  /// The gradients of a product over all rows, with x taken by token and dy by row.
   Named inputs() const {
     return {{"x", normal_numbers(n * i, 1)},       {"w", normal_numbers(x * stride(), 2, 0.3)},
             {"dy", normal_numbers(rows() * o, 3)}, {"dw0", normal_numbers(x * stride(), 4)},

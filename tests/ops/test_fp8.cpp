@@ -1,4 +1,5 @@
-// The 8-bit formats and linear maps multiplied in them, against PyTorch (tests/golden/make_fp8.py).
+// The 8-bit formats and linear maps multiplied in them, compared with PyTorch
+// (tests/golden/make_fp8.py).
 #include "base/fp8.hpp"
 #include "golden/golden.hpp"
 #include "ops/check.hpp"
@@ -62,7 +63,7 @@ TYPED_TEST(Fp8Format, ScalesByTheLargestPowerOfTwoThatFits) {
   }
 }
 
-/// A map's operands and results in T, with the memory that it needs.
+/// A map's operands and results in T, with the memory it needs.
 template <class T>
 struct Map {
   using A = Accumulate<T>;
@@ -190,7 +191,7 @@ TEST(Fp8Linear, WhatIsNotFiniteIsNotLost) {
   }
 }
 
-// Sizes that are no multiples of 16 are multiplied in T, without a workspace.
+// Sizes that are not multiples of 16 are multiplied in T, without a workspace.
 TEST(Fp8Linear, OddSizesAreMultipliedInStorage) {
   for (const auto& [n, i, o] :
        {std::array<std::size_t, 3>{33, 32, 48}, {32, 40, 48}, {32, 32, 24}}) {

@@ -1,4 +1,4 @@
-// The operations against PyTorch's (tests/golden/make_ops.py), in double and in float.
+// The operations compared with PyTorch's (tests/golden/make_ops.py), in double and in float.
 #include "golden/golden.hpp"
 #include "ops/check.hpp"
 

@@ -1,4 +1,4 @@
-// The head and its cross entropy, in chunks of rows.
+// The LM head and its cross entropy, in chunks of rows.
 #include <numeric>
 
 #include "ops/check.hpp"
@@ -175,7 +175,7 @@ TEST(HeadLoss, LargeLogitsAndWrongTargets) {
   EXPECT_TRUE(std::isnan(losses[2]));  // column 3 is padding
 }
 
-// Far beyond the cap: losses of equals, and no slope.
+// Far beyond the cap: losses of equal logits, and zero slope.
 TEST(HeadLoss, LogitsStayBelowTheCap) {
   const HeadCase c{3, 1, 3, 2, 0, 0, 8};
   const Named out = c.run<float>({{"x", {1, 1, 1}},
@@ -222,8 +222,7 @@ TEST(CapLogits, PrecisionAndRepetition) {
   EXPECT_EQ(none.run<float>(none.inputs()).at("logits"), values);
 }
 
-/// Losses do not depend on whether the likeliest tokens are asked for; rows that are ignored have
-/// one, too.
+/// Losses do not depend on whether the argmax is requested; ignored rows also have one.
 TEST(HeadLoss, NamesTheLikeliestTokens) {
   for (const HeadCase& c : {cases[0], cases[1], cases[2], cases[3], cases[4], capped[1]}) {
     const Named in = c.inputs();
@@ -277,7 +276,7 @@ void check_argmax() {
     const auto first = values.begin() + static_cast<std::ptrdiff_t>(r * columns);
     expected.push_back(static_cast<long double>(std::max_element(first, first + used) - first));
   }
-  EXPECT_EQ(best_of(rows, columns, values, used), expected);  // in bf16 with many equal ones
+  EXPECT_EQ(best_of(rows, columns, values, used), expected);  // in bf16 with many ties
 }
 
 TEST(ArgmaxRows, IsTheLowestOfTheLargest) {

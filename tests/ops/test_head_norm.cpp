@@ -1,4 +1,4 @@
-// Per-head RMSNorm against Transformers' Qwen3, in every storage type, forward and backward.
+// Per-head RMSNorm compared with Transformers' Qwen3, in every storage type, forward and backward.
 #include <gtest/gtest.h>
 
 #include "attention_reference.hpp"
@@ -35,7 +35,7 @@ Inputs random_inputs(std::size_t batch, std::size_t tokens, std::size_t heads, s
   return in;
 }
 
-/// The operation; dgain starts at 1, to be added to.
+/// The operation; dgain starts at 1 and is added to.
 template <class T>
 HeadNorm operation(Inputs& in) {
   using A = Accumulate<T>;

@@ -1,4 +1,4 @@
-// OpenBLAS must not run a processor with vector units as if it were a Pentium 4.
+// OpenBLAS must not treat a processor with vector units as a Pentium 4.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

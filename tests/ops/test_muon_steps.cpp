@@ -1,4 +1,4 @@
-// The elementwise steps of Muon: momentum, normalisation, polynomial, descent.
+// The elementwise steps of Muon: momentum, normalization, polynomial, descent.
 #include "base/error.hpp"
 #include "ops/check.hpp"
 #include "ops/ops.hpp"
@@ -67,7 +67,7 @@ Tensor3<T> three(const Array<T>& a, std::size_t count, std::size_t rows) {
   return Tensor3<T>(m.data(), count, rows, m.size() / (count * rows));
 }
 
-/// The matrices of a span normalised, and descent along x.
+/// Normalization of the matrices of a span, and descent along x.
 struct StepsCase {
   std::size_t count, rows, columns;
 
@@ -134,7 +134,7 @@ TEST(MuonSteps, OfMatrices) {
   }
 }
 
-// What is between the matrices stays.
+// The gaps between the matrices are unchanged.
 TEST(MuonSteps, DescentTouchesTheMatricesAlone) {
   const StepsCase c{3, 5, 7};
   const Named in = c.inputs(), out = c.run<float>(in);
@@ -147,7 +147,8 @@ TEST(MuonSteps, DescentTouchesTheMatricesAlone) {
   }
 }
 
-// Each comes out as it does alone, be they more than are summed at a time, or summed in parts.
+// Each result equals that of the matrix by itself, with more matrices than are summed at a time, or
+// summed in parts.
 TEST(MuonSteps, SquaresDoNotDependOnTheBatch) {
   for (const Places& many : {Places{1030, 7}, Places{3, 50000}}) {
     const Array<float> span(normal_numbers(many.span(), 1)), all(1, many.count);
@@ -164,7 +165,7 @@ TEST(MuonSteps, SquaresDoNotDependOnTheBatch) {
   }
 }
 
-// A direction in float32 beside masters with bf16 copies, as on the host.
+// A direction in float32 with masters that have bf16 copies, as on the host.
 TEST(MuonSteps, DirectionOfAnotherType) {
   const StepsCase c{2, 9, 31};
   const Named in = c.inputs(), truth = c.reference<long double>(in);

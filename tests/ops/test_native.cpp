@@ -1,4 +1,4 @@
-// An operation whose twin serves even numbers only: the twin is asked where the context has
+// An operation whose twin serves even numbers only: the twin is tried where the context has
 // libraries, and where it declines the portable definition runs.
 #include "ops/native.hpp"
 
@@ -36,7 +36,7 @@ int result_of(void (*operation)(const Context&, int*), const Context& context, i
   return x;
 }
 
-/// Whatever the library is: the twins here do not look at it.
+/// Any library will do: the twins here do not look at it.
 Context with_libraries() {
   const auto owner = std::make_shared<int>();
   Context context;

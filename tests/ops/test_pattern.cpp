@@ -1,4 +1,4 @@
-// Attention patterns: what is said of a tile must follow from what is said of its pairs.
+// Attention patterns: the statement about a tile must follow from those about its pairs.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -49,8 +49,8 @@ TEST(Pattern, CountsItsPairs) {
 
 // ---- spans
 
-/// A context before an own block for each query, often shared with the query before; some see
-/// nothing. Context and own block are apart, as block diffusion's are.
+/// A context before a separate own block for each query, often shared with the previous query; some
+/// see nothing. Context and own block are disjoint, as in block diffusion.
 SpanTable random_spans(std::mt19937& generator, std::size_t batch, int queries, int keys) {
   const auto upto = [&](int n) { return static_cast<int>(generator() % static_cast<unsigned>(n)); };
   SpanTable table(batch, static_cast<std::size_t>(queries));
@@ -141,7 +141,7 @@ TEST(AttentionTiles, FitTheGpu) {
       if (size <= 64 && pass == Pass::forward) {
         EXPECT_EQ(tile.own, 32);
       }
-      if (scratch_level(Processor::gpu, bytes) == 0) {  // what Kokkos adds fits, too
+      if (scratch_level(Processor::gpu, bytes) == 0) {  // Kokkos's own share fits as well
         EXPECT_LE(bytes, std::size_t{42 * 1024});
       }
     }

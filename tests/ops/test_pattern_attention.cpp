@@ -1,4 +1,4 @@
-// Sizes of the pattern attention kernels, and what they read of a pattern.
+// Sizes of the pattern attention kernels, and which entries of a pattern they read.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,4 +1,5 @@
-// Rotary embedding against Transformers' Llama, in every storage type; its inverse; long contexts.
+// Rotary embedding compared with Transformers' Llama, in every storage type; its inverse; long
+// contexts.
 #include <gtest/gtest.h>
 
 #include "attention_reference.hpp"
@@ -15,7 +16,7 @@ template <class T>
 class Rotary : public testing::Test {
  protected:
   using A = Accumulate<T>;
-  /// x turned with a table of `base`; a new tensor of the same numbers is turned each time.
+  /// x rotated with a table of `base`; each call uses a new tensor with the same numbers.
   std::vector<double> turned(const std::vector<double>& x, const std::vector<std::size_t>& shape,
                              double base, int first, Direction direction) {
     Tensor<T> tensor(static_cast<int>(shape[0]), static_cast<int>(shape[1]),
@@ -30,7 +31,7 @@ class Rotary : public testing::Test {
     EXPECT_TRUE(tensor.surroundings_untouched());
     return tensor.download();
   }
-  /// The formula, by cosines and sines in A.
+  /// The formula, with cosines and sines in A.
   static std::vector<double> formula(std::vector<double> x, const std::vector<std::size_t>& shape,
                                      double base, int first) {
     const std::size_t size = shape[3], half = size / 2;
@@ -89,7 +90,7 @@ TYPED_TEST(Rotary, BackwardIsTheInverse) {
             4 * epsilon);
 }
 
-/// As if each row stood in a sequence of its own that begins at its position.
+/// Each row is treated as in a sequence of its own that begins at its position.
 TYPED_TEST(Rotary, RowsMayNameTheirPositions) {
   using T = TypeParam;
   const std::vector<std::size_t> shape{2, 9, 3, 10};

@@ -1,5 +1,5 @@
-// Sampling against an implementation that sorts, token by token; against Transformers' token sets;
-// the distribution of many draws; rows that hold no proper logits.
+// Sampling compared with an implementation that sorts, token by token; with Transformers' token
+// sets; the distribution of many draws; rows without valid logits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -175,7 +175,7 @@ TEST(SamplingRows, DrawWithTheirRequestAndPosition) {
             std::vector<int>(tokens.rbegin(), tokens.rend()));
 }
 
-/// Transformers keeps every token equal to the k-th; these logits have no equals.
+/// Transformers keeps every token equal to the k-th; these logits have no ties.
 TEST(SamplingGolden, KeepsTheTokensOfTransformers) {
   const test::Golden golden(TERN_SOURCE_DIR "/tests/golden/attention.h5");
   for (int i = 0; i < 5; ++i) {
@@ -200,7 +200,7 @@ TEST(SamplingGolden, KeepsTheTokensOfTransformers) {
           kept_weights(options, {begin, begin + static_cast<std::ptrdiff_t>(shape[1])});
       const double total =
           static_cast<double>(std::accumulate(weights.begin(), weights.end(), std::uint64_t{0}));
-      // Chi-square over the tokens expected five times or more, the others as one.
+      // Chi-square over the tokens expected five times or more; the others count as one.
       double square = 0, rest = 0, rest_count = 0;
       int classes = 0;
       for (std::size_t t = 0; t < shape[1]; ++t) {

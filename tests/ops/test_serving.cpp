@@ -1,5 +1,5 @@
-// The operations of the generation engine: a row's bits do not depend on the rows beside it, on how
-// its sequence was cut, or on where its pages lie; and they are attention's.
+// The operations of the generation engine: a row's bits do not depend on the other rows, on the
+// prefill chunks, or on where its pages lie; and they equal attention's.
 #include "ops/ops.hpp"
 
 #include "checks/detail/paged_rows.hpp"
@@ -60,7 +60,8 @@ TYPED_TEST(Products, ARowHasTheSameBitsWhateverIsBesideIt) {
       }
 }
 
-/// One sequence of 150 tokens, stored and attended in pieces; its pages begin at `page` and fall.
+/// One sequence of 150 tokens, stored and attended in chunks; its pages start at `page` and
+/// descend.
 template <class T>
 Numbers attend_in_pieces(const std::vector<int>& pieces, std::size_t P, std::size_t company) {
   constexpr std::size_t H = 4, K = 2, E = 20, length = 150, width = (H + 2 * K) * E;
@@ -77,7 +78,7 @@ Numbers attend_in_pieces(const std::vector<int>& pieces, std::size_t P, std::siz
   Numbers result;
   int first = 0;
   for (const int rows : pieces) {
-    // Another sequence's rows come first: they are of no consequence, in pages of their own.
+    // Another sequence's rows come first: they must not matter, in pages of their own.
     std::vector<std::pair<int, int>> sequences(company, {3, 1});
     sequences.emplace_back(first, rows);
     checks::CheckedRows host = checks::checked_rows(sequences, static_cast<int>(P));
@@ -110,7 +111,7 @@ Numbers attend_in_pieces(const std::vector<int>& pieces, std::size_t P, std::siz
   return result;
 }
 
-/// The same by attention_forward over the whole sequence.
+/// The same with attention_forward over the whole sequence.
 template <class T>
 Numbers attend_at_once() {
   constexpr std::size_t H = 4, K = 2, E = 20, length = 150, width = (H + 2 * K) * E;

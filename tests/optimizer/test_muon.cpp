@@ -1,5 +1,5 @@
-// Muon against the golden values of torch.optim.Muon's formulas, and what it promises of its own:
-// singular values, AdamW for the rest, whole matrices on every division into ranks.
+// Muon compared with the golden values of torch.optim.Muon's formulas, and its own guarantees:
+// singular values, AdamW for the rest, whole matrices in every division over ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ deck::Deck small_deck(std::int64_t layers = 1) {
   return deck;
 }
 
-/// One update's world on one rank alone.
+/// Everything one update needs, on a single rank.
 template <class T>
 struct Alone {
   using A = Accumulate<T>;
@@ -110,7 +110,7 @@ Differences against_golden(const std::string& scale) {
   const test::Golden golden(TERN_SOURCE_DIR "/tests/golden/muon.h5");
   deck::Deck deck = small_deck();
   deck.optimizer.muon_scale = scale;
-  deck.optimizer.lr = 0.5;  // the schedule's course is in proportion to it
+  deck.optimizer.lr = 0.5;  // the schedule is proportional to it
   deck.optimizer.matrix_lr = golden.number("lr");
   deck.optimizer.momentum = golden.number("momentum");
   deck.optimizer.weight_decay = golden.number("weight_decay");
@@ -156,7 +156,7 @@ TEST_P(MuonScale, AgreesWithPyTorch) {
               wide.exact, narrow.exact, wide.torch);
   EXPECT_LE(wide.exact, 1e-10);
   EXPECT_LE(narrow.exact, 1e-5);
-  // 2^-8 a rounding, of steps of 0.02 by a scale of at most sqrt(20 / 8).
+  // 2^-8 per rounding, for steps of 0.02 with a scale of at most sqrt(20 / 8).
   EXPECT_LE(wide.torch, 4 * 0.02 * std::sqrt(2.5) / 64);
   EXPECT_GT(wide.torch, 1e-6) << "torch is expected to round";
 }
@@ -171,7 +171,7 @@ std::size_t bytes_of(const Arena& arena, const std::string& name) {
   return 0;
 }
 
-/// However the matrices are grouped, the parameters come out the same, bit for bit.
+/// However the matrices are grouped, the parameters are the same, bit for bit.
 template <class T>
 void check_groups() {
   using Product = std::conditional_t<std::is_same_v<Device, Kokkos::DefaultHostExecutionSpace>,
@@ -285,7 +285,7 @@ TEST(Muon, EachParameterHasItsStatesOnce) {
 
 class MuonSharding : public testing::TestWithParam<const char*> {};
 
-/// Ranks with sharded or whole states give what one rank gives, alone, of the summed gradient.
+/// Ranks with sharded or whole states give what a single rank gives from the summed gradient.
 TEST_P(MuonSharding, GivesWhatOneRankGives) {
   deck::Deck deck = small_deck(3);
   deck.parallel.shard = GetParam();

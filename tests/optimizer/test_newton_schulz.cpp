@@ -1,5 +1,5 @@
-// Newton-Schulz by batches: singular values near one, the same singular vectors, and what the
-// device's libraries make of it.
+// Newton-Schulz in batches: singular values near one, the same singular vectors, and the results of
+// the device's libraries.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace tern::optimizer {
 namespace {
 
-/// Singular values squared: eigenvalues of the smaller Gram matrix, by Jacobi's rotations.
+/// Singular values squared: eigenvalues of the smaller Gram matrix, from Jacobi rotations.
 std::vector<double> squared_singular_values(const std::vector<double>& x, std::size_t m,
                                             std::size_t n) {
   std::vector<double> g(m * m, 0.0);
@@ -66,7 +66,7 @@ struct Batch {
     ops::make_context(measuring, accelerated, "portable");
     return measuring.bytes();
   }
-  /// Matrix i as it stands in the span.
+  /// Matrix i as stored in the span.
   std::vector<double> from(std::size_t i) const {
     const A* first = host.data() + (count - 1 - i) * (rows * columns + 3);
     return std::vector<double>(first, first + rows * columns);
@@ -75,7 +75,7 @@ struct Batch {
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(i * rows * columns);
     return {first, first + static_cast<std::ptrdiff_t>(rows * columns)};
   }
-  /// All matrices, orthogonalised.
+  /// All matrices, orthogonalized.
   std::vector<double> orthogonal() const {
     const auto x = (*newton_schulz)(context, span, at, rows, columns);
     EXPECT_EQ(x.extent(0), count);
@@ -146,8 +146,8 @@ TEST(NewtonSchulz, OfZeroIsZero) {
   for (const double x : batch.orthogonal()) EXPECT_EQ(x, 0);
 }
 
-/// The device's libraries, where there are any, are no further from the truth than twice the
-/// portable products.
+/// The device's libraries, where there are any, have at most twice the error of the portable
+/// products.
 TEST(NewtonSchulz, AcceleratedIsAsExact) {
   for (const auto& [rows, columns] : {std::pair{64, 256}, {256, 64}, {128, 128}, {40, 24}}) {
     const auto R = static_cast<std::size_t>(rows), C = static_cast<std::size_t>(columns);

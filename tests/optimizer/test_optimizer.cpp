@@ -1,4 +1,4 @@
-// The whole optimizer step against AdamW written out, for every sharding and number of ranks.
+// The whole optimizer step compared with AdamW written out, for every sharding and number of ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ struct OptimizerStep {
         group(comm::world()),
         tree(deck.model, static_cast<std::size_t>(group->size())),
         arena(std::size_t{1} << 20),
-        context(ops::make_context(arena, false, "auto")),  // the step makes no products
+        context(ops::make_context(arena, false, "auto")),  // the step makes no matrix products
         parameters(tree, model::Holds::training, arena),
         optimizer(deck, tree, parameters, *group, arena) {
     parameters.initialize(context, tree, 7);

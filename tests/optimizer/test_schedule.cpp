@@ -1,4 +1,4 @@
-// Rates at the places where a schedule's definition fixes them.
+// Learning rates at the steps where a schedule's definition fixes them.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-/// A model that is planned, and run, in no time.
+/// A model that is planned, and run, in almost no time.
 #pragma once
 #include "deck/deck.hpp"
 

@@ -1,4 +1,4 @@
-// The table of a training deck on other numbers of ranks.
+// The table of a training deck for other numbers of ranks.
 #include "plan/layouts.hpp"
 
 #include <gtest/gtest.h>
@@ -28,14 +28,14 @@ deck::Deck small_deck() {
   return deck;
 }
 
-/// Leaves a run that made so many tokens a second.
+/// Leaves a run with this rate, in tokens/s.
 void leave_a_run(const deck::Deck& deck, const plan::Plan& plan, double rate) {
   fs::create_directories(deck.output.directory);
   plan::remember_rate(deck.output.directory, plan::circumstances(plan, {1, 1, 1}),
                       {0.9 * rate, rate, 1.2 * rate});
 }
 
-/// The words of the row of so many data ranks.
+/// The words of the row with this many data ranks.
 std::vector<std::string> row(const std::string& table, int data) {
   const auto at = table.find("\n     " + std::to_string(data) + " ");
   if (at == std::string::npos) return {};
@@ -65,7 +65,7 @@ TEST(Layouts, OnlyTheDecksOwnPlanReadsTheLastRun) {
   }
 }
 
-/// Whether the deck can be fully sharded says the reader; the table has a column for it then.
+/// The reader decides whether the deck can be fully sharded; the table then has a column for it.
 TEST(Layouts, LeaveOpenWhatTheDeckWouldRefuse) {
   using Change = std::function<void(deck::Deck&)>;
   const Change changes[] = {[](deck::Deck&) {}, [](deck::Deck& d) { d.parallel.tensor = 2; },

@@ -1,4 +1,4 @@
-// An earlier run's rate counts for the same device, ranks, batch, precision and model alone.
+// An earlier run's rate counts only for the same device, ranks, batch, precision and model.
 #include "plan/measured_rate.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a plan says to people: consistent, in fitting units, for any number of ranks.
+// The printed plan: consistent, in fitting units, for any number of ranks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -54,8 +54,8 @@ TEST_F(PlanTable, SaysHowFarMaxHoursGets) {
             std::string::npos)
       << table;
   EXPECT_EQ(words(table, "  time")[1], "90.0");
-  EXPECT_EQ(words(table, "  cost")[1], "$4.50") << table;  // of 1.5 h of $3
-  // The layouts say the same of these ranks, and on more the run gets further.
+  EXPECT_EQ(words(table, "  cost")[1], "$4.50") << table;  // 1.5 h at $3/h
+  // The layouts agree for this number of ranks, and with more the run gets further.
   const std::string layouts = plan::layouts(deck, plan, {});
   const auto own = words(layouts, "     1 "), two = words(layouts, "     2 ");
   ASSERT_EQ(own.size(), 9u) << layouts;
@@ -74,7 +74,7 @@ TEST_F(PlanTable, WithoutALimitHasAllSteps) {
   EXPECT_EQ(course.steps, 7200);
   EXPECT_EQ(course.seconds(), course.all);
   EXPECT_NEAR(course.training, plan.tokens / 204700, 1);
-  // 16 evaluations of 640 rows forward, and the 15 after the first each behind a checkpoint.
+  // 16 evaluations of 640 rows forward, and the 15 after the first each after a checkpoint.
   EXPECT_NEAR(course.evaluations, 15 * 640 * 1024 / 204700.0 / 3, 0.1 * course.evaluations);
   EXPECT_EQ(plan::table(plan, {}).find("max_hours"), std::string::npos);
 }
@@ -117,7 +117,7 @@ TEST_F(PlanTable, IsShortForThoseWhoHaveSeenIt) {
   EXPECT_NE(text.find("tokens/s"), std::string::npos);
 }
 
-/// The batch of a preset on more ranks than it has micro-steps.
+/// The batch of a preset on more ranks than it has micro-batches.
 TEST_F(PlanTable, APresetIsDividedOverEightRanks) {
   const deck::Deck deck = deck_of("h200_hdp");
   const std::int64_t per_rank[] = {128, 128, 128, 64, 32};
@@ -131,7 +131,7 @@ TEST_F(PlanTable, APresetIsDividedOverEightRanks) {
               planned(deck, {3, 1, 1});
             }).find("not a multiple"),
             std::string::npos);
-  // Its table of layouts has all of them, too.
+  // Its table of layouts also has all of them.
   EXPECT_EQ(words(plan::layouts(deck, planned(deck, {}, "h200"), {}), "     8 ").size(), 9u);
 }
 

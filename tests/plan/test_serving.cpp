@@ -1,4 +1,4 @@
-// The plan of serving: as many pages as fit, and what it says is what the run takes.
+// The plan of serving: as many pages as fit, and the run takes what the plan says.
 #include "plan/serving.hpp"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(ServingPlan, TakesTheDecksOptions) {
   EXPECT_EQ(workload::engine_options(deck).max_model_len, 256u);
 }
 
-/// A small share of the device holds fewer pages than the batch could use, and no more than that.
+/// A small fraction of the device holds fewer pages than the batch could use, and no more than fit.
 TEST(ServingPlan, PagesFollowFromTheShareOfMemory) {
   deck::Deck deck = small_deck();
   deck.generation.batch = 256, deck.generation.max_model_len = 4096;

@@ -1,4 +1,4 @@
-// Ranks that share a model give the answers that one rank gives, and agree on the pages.
+// Ranks that divide a model give the answers of one rank, and agree on the pages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ deck::Deck small_deck() {
   return deck;
 }
 
-/// Twelve requests, some with a common beginning, out of few pages.
+/// Twelve requests, some with a common prefix, from few pages.
 Answers answer(const deck::Deck& deck, const comm::Mesh& mesh) {
   generate::EngineOptions options = workload::engine_options(deck);
   options.pages = 14;

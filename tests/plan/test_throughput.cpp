@@ -1,5 +1,5 @@
-// The estimate of how fast a file is answered, beside what was measured on H200s with Qwen3's
-// shapes, random weights and bf16, 2026-11-22 (README.md says how to repeat it).
+// The estimate of how fast a file is answered, compared with measurements on H200s with Qwen3's
+// shapes, random weights and bf16, 2026-11-22 (README.md says how to repeat them).
 #include "plan/throughput.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ void expect_near(double estimate, double measured, const char* what) {
       << what << ": " << estimate << ", not " << measured;
 }
 
-/// As bench_engine: 64 requests at once, prompts of 512 tokens in pieces of 2048.
+/// As bench_engine: 64 requests at once, prompts of 512 tokens, prefill chunks of 2048.
 plan::AnswerTime streams_of_4b(double new_tokens) {
   generate::EngineOptions options;
   options.batch = 64;
@@ -52,7 +52,7 @@ struct Case {
   bool prefix_cache;
   double measured;  // requests/s
 };
-/// On one, two and four GPUs. Those on four were measured when the estimate had been made.
+/// On one, two and four GPUs. Those on four were measured after the estimate was made.
 constexpr Case cases[] = {
     {1, 1, 256, true, 363.2},  {1, 1, 256, false, 50.7},  {2, 1, 256, true, 388.9},
     {2, 1, 256, false, 72.6},  {1, 2, 256, true, 686.9},  {4, 1, 256, true, 520.8},
@@ -76,7 +76,7 @@ TEST(Throughput, OfAFileIsNearTheMeasured) {
   }
 }
 
-/// What has no figure yet goes the right way.
+/// Quantities without measurements have the right trend.
 TEST(Throughput, FollowsWhatItDependsOn) {
   const deck::Deck deck = teacher();
   generate::EngineOptions options = workload::engine_options(deck);
@@ -119,7 +119,7 @@ TEST(Throughput, PrefersWhatWasMeasured) {
   };
   EXPECT_FALSE(rate({2, 4, 1}));
   EXPECT_NE(plan::table(throughput, deck).find("unknown: no rate yet"), std::string::npos);
-  throughput.measured = 10;  // of each of eight
+  throughput.measured = 10;  // each of eight
   EXPECT_EQ(rate({2, 4, 1}), 80);
   EXPECT_EQ(rate({8, 4, 1}), 320);
   EXPECT_FALSE(rate({2, 8, 1}));
@@ -132,7 +132,7 @@ TEST(Throughput, PrefersWhatWasMeasured) {
   EXPECT_NE(plan::table(throughput, deck).find("estimated"), std::string::npos);
 }
 
-/// The numbers of the line of `text` that begins so, behind its beginning.
+/// The numbers of the line of `text` that starts with `beginning`, after it.
 std::vector<std::string> cells(const std::string& text, const std::string& beginning) {
   const auto at = text.find("\n" + beginning);
   EXPECT_NE(at, std::string::npos) << beginning << "\n" << text;

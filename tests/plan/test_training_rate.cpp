@@ -1,4 +1,4 @@
-// The estimate of how fast a deck trains, beside what was measured.
+// The estimate of how fast a deck trains, compared with measurements.
 #include "plan/training_rate.hpp"
 
 #include <fmt/format.h>
@@ -14,10 +14,10 @@ constexpr double tolerance = 0.10;
 
 using Set = std::vector<std::string>;
 
-/// Of a row of the decks' data, on average: samples, tokens that are given, and that are learned.
-/// GSM8K's are inferred, not counted: from the samples a second of HDP, and from its tokens a
-/// second beside BD3-LM's, which fills up fewer blocks. So of their rows on one H200 the estimate
-/// is no test; those on two and on an H100 are.
+/// Averages per row of the decks' data: samples, tokens that are given, and that are learned.
+/// GSM8K's are inferred, not counted: from the samples/s of HDP, and from its tokens/s compared
+/// with BD3-LM's, which fills fewer blocks. So the estimate is no test of their rows on one H200;
+/// those on two and on an H100 are.
 constexpr plan::RowContents hdp_rows{2.69, 229, 255, 0, false}, flat_rows{2.99, 254, 284, 0, false},
     quickstart_rows{1.93, 46.5, 38, 0, false}, teacher_rows{1, 0, 45, 191.7, false},
     chats{2.45, 0, 247, 247, false};
@@ -56,7 +56,7 @@ const char *gpt = "input/h100_gpt350m", *fast = "input/h100x8_trm_fast",
            *quickstart = "input/quickstart", *laptop = "input/laptop_gpt", *trm = "input/trm_small",
            *teacher = "input/distill_small_teacher_train";
 
-/// By the trainer's own log, medians; 2026-11-22, on four GPUs and of bd3lm_of_shards earlier runs.
+/// Medians from the trainer's own log; 2026-11-22 on four GPUs, earlier runs for bd3lm_of_shards.
 const std::vector<Measured>& measured() {
   static const std::vector<Measured> all{
       {gpt, {}, "h200", one, 205189},
@@ -97,7 +97,7 @@ const std::vector<Measured>& measured() {
       {trm, {}, "h200", two, 152395},
       {teacher, {}, "h200", one, 429755, &teacher_rows},
       {teacher, {}, "h200", two, 808584, &teacher_rows},
-      // The shares had been set when these were measured, but for one row of an H100 above.
+      // The fractions had been set when these were measured, except for one row of an H100 above.
       {gpt, {}, "h100", one, 194860},
       {gpt, fp8(), "h100", one, 200037},
       {fast, global(64), "h100", one, 51629},

@@ -79,7 +79,7 @@ TEST(Languages, AreTheSameForASeed) {
   }
 }
 
-/// What is written is what teacher, bulk generation and student read: labels follow the prompt.
+/// Teacher, bulk generation and student read what is written: labels follow the prompt.
 TEST(Languages, FilesFitTogether) {
   const Scratch folder;
   Log log(false);

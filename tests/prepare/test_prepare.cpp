@@ -306,13 +306,14 @@ TEST(Prepare, ShardsTellTheirTokenizer) {
   EXPECT_FALSE(other[0].alike(own[0]));
   expect_user_error([&] { data::require_made_with(other[0], *tokenizer, "own"); },
                     {"other", "own"});
-  // Where nothing is told there is nothing to compare.
+  // Without information there is nothing to compare.
   fs::remove(scratch / "own/meta.json");
   EXPECT_TRUE(data::shard_origins({(scratch / "own/train_*.bin").string()}).empty());
   EXPECT_TRUE(data::shard_origins({(scratch / "nothing/*.bin").string()}).empty());
 }
 
-/// Long documents are cut into parts: each has what stands before a text once.
+/// Long documents are split into parts: each starts once with what the tokenizer puts before a
+/// text.
 TEST(Prepare, DocumentsBeginAsTheTokenizerSays) {
   const Scratch scratch;
   PrepareOptions p = options({write_file(scratch / "a.jsonl", lines_of_json(50))}, scratch / "out");

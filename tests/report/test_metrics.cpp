@@ -1,5 +1,5 @@
-// metrics.jsonl and TensorBoard's events: what is written is what is read back, across resumes,
-// kills and a full disk.
+// metrics.jsonl and TensorBoard's events: what is written is read back, across resumes, kills and a
+// full disk.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -190,7 +190,7 @@ TEST(TensorBoard, ValuesAreReadBackAsFloats) {
   EXPECT_NE(read_by_tensorboard(run).find("val/loss 1 -2.5\n"), std::string::npos);
 }
 
-/// Accuracy by the share of masked tokens is one histogram, not a scalar for each share.
+/// Accuracy by the fraction of masked tokens is one histogram, not a scalar for each fraction.
 TEST(TensorBoard, AProfileIsOneHistogram) {
   Scratch run;
   {

@@ -1,4 +1,4 @@
-// The report of a run: which plots, what is in the page, and what happens without gnuplot.
+// The report of a run: which plots, what is on the page, and what happens without gnuplot.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -132,7 +132,7 @@ std::vector<std::string> names_of(const std::vector<detail::Plot>& plots, const 
   return {};
 }
 
-/// A sum of weighted parts is not what validation measures: it is drawn alone.
+/// A sum of weighted parts is not the quantity that validation measures: it gets its own plot.
 TEST(Report, TrainingAndValidationAreDrawnTogetherOnlyIfTheyAreTheSameQuantity) {
   Scratch run;
   {
@@ -161,7 +161,7 @@ TEST(Report, TrainingAndValidationAreDrawnTogetherOnlyIfTheyAreTheSameQuantity) 
   EXPECT_EQ(count(program, "train/"), 0u) << "names are for programs";
 }
 
-/// No value is beyond an axis, the first ones included; where they differ much it is logarithmic.
+/// No value is beyond an axis, including the first ones; where they differ much it is logarithmic.
 TEST(Report, TheBeginningOfACurveIsDrawn) {
   Scratch run;
   {

@@ -36,13 +36,12 @@ deck::Deck deck_of(const std::string& preset_name) {
   return deck;
 }
 
-/// A run of 200 steps, logged each tenth, evaluated at 0, 100 and 200. What a test changes is a
-/// member.
+/// A run of 200 steps, logged every tenth step, evaluated at 0, 100 and 200. Tests change members.
 struct Course {
-  std::vector<double> shares = {1.0, 0.9, 0.85, 0.8};  // of each answer's loss in the first's
+  std::vector<double> shares = {1.0, 0.9, 0.85, 0.8};  // each answer's loss relative to the first's
   double norm = 1;
   std::map<std::int64_t, double> norms = {};   // at single steps
-  std::map<std::int64_t, double> scales = {};  // of the training losses at single steps
+  std::map<std::int64_t, double> scales = {};  // factors of the training losses at single steps
   double skipped = 0;
   std::int64_t log_every = 10;
   std::vector<std::int64_t> evaluations = {0, 100, 200};

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prompt distillation in miniature as a job, jobs/distill_small.sh on two ranks: stopped once in the teacher's training
-# and once while the teacher answers, it is queued again, goes on, and ends with the gap table: a teacher that is right
+# and once while the teacher answers, it is requeued, resumes, and ends with the gap table: a teacher that is right
 # with its prompt, a student that without it guesses before its training and is right after.
 #
 #   distill.sh TRAINER PREPARE

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two phases of recursive refinement, submitted by jobs/h100x8_trm.sh. Where the first ends with a failed
 # verdict (exit code 77) the second never starts and leaves the queue. Where it ends with a good one (exit code
-# 0) the second starts from its weights and completes, though the first was stopped and queued again on the way.
+# 0) the second starts from its weights and completes, although the first was stopped and requeued on the way.
 #
 #   gate.sh TRAINER PREPARE
 set -euo pipefail

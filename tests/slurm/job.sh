@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# How a test of jobs begins, and what it asks of them. To be sourced by NAME.sh TRAINER PREPARE; brings one_node.sh.
+# Setup and queries of the tests of jobs. To be sourced by NAME.sh TRAINER PREPARE; brings one_node.sh.
 #
-#   user_folder      goes to a temporary folder as a user has it, with the programs, job scripts and decks, and removes
+#   user_folder      changes to a temporary folder as a user has it, with the programs, job scripts and decks, and removes
 #                    it, and Slurm, when the test ends
 #   make_sources     there: data/sources, this library's text as bytes
 . "$(dirname "${BASH_SOURCE[0]}")/one_node.sh"
@@ -10,7 +10,7 @@ user_folder() {  # TRAINER PREPARE
   local work root
   root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
   work=$(mktemp -d /tmp/tern_job.XXXXXX)
-  # shellcheck disable=SC2064  # its name as it is now
+  # shellcheck disable=SC2064  # its name now
   trap "stop_slurm; rm -rf '$work'" EXIT
   cd "$work"
   ln -s "$1" trainer

@@ -43,7 +43,7 @@ write_configuration() {
   mkdir "$slurm_folder/state" "$slurm_folder/spool"
   dd if=/dev/urandom of="$slurm_folder/munge.key" bs=1024 count=1 status=none
   chmod 600 "$slurm_folder/munge.key"
-  # cred_expire also is the time that a requeued job waits; Slurm takes 5 s at least. No cgroups: a container
+  # cred_expire is also the time that a requeued job waits; Slurm takes 5 s at least. No cgroups: a container
   # has none to give.
   cat >"$slurm_folder/slurm.conf" <<CONF
 ClusterName=tern_test

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A job on two ranks, submitted with sbatch and the job script of the quickstart, is stopped twice: by
-# SIGUSR1 (as --signal sends before the job's time ends; the trainer ends with 75 and the script queues the
-# job again) and by scontrol requeue (a preemption). It then finishes with the same losses, bit for bit, and
+# SIGUSR1 (as --signal sends before the job's time ends; the trainer ends with 75 and the script requeues the
+# job) and by scontrol requeue (a preemption). It then finishes with the same losses, bit for bit, and
 # the same samples, each once, as the same run without interruption.
 #
 #   requeue.sh TRAINER PREPARE

@@ -60,7 +60,7 @@ def check_templates(folder):
                 expected = line["expected"][whole] + (line["expected"][prompt] if generates else "")
                 assert text == expected, f"{form}: {line['messages']}\n{text!r}\n{expected!r}"
         print(f"{form}: {len(lines)} conversations, equal")
-    # The caller's word goes before the deck's.
+    # The caller's setting overrides the deck's.
     messages = [{"role": "user", "content": "hi"}]
     for form in ("qwen3", "qwen3_thinking"):
         template = environment.from_string((folder / form / "chat_template.jinja").read_text())

@@ -1,6 +1,6 @@
 """Tern's tokenizers against tiktoken and Hugging Face's tokenizers.
 
-    compare_tokenizers.py TOKENIZE_TOOL PREPARE            on text and vocabularies made here
+    compare_tokenizers.py TOKENIZE_TOOL PREPARE            on text and vocabularies generated here
     compare_tokenizers.py TOKENIZE_TOOL --gpt2 FOLDER FILES...   GPT-2's files in FOLDER, on real text
 
 Needs the Python packages tiktoken and tokenizers (tests/requirements.txt).
@@ -140,7 +140,7 @@ def check_trained_there(tool, folder, texts):
 
 
 def check_special_tokens(tool, file, texts, rng):
-    """Qwen's added tokens: special ones are found where asked, and are plain text otherwise."""
+    """Qwen's added tokens: special ones are found where requested, and are plain text otherwise."""
     theirs = tokenizers.Tokenizer.from_file(str(file))
     special = ["<|im_start|>", "<|im_end|>", "<|im", "<|endoftext|>"]
     theirs.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in special])
@@ -158,7 +158,7 @@ def check_special_tokens(tool, file, texts, rng):
 
 
 def check_surroundings(tool, file, texts):
-    """What a post-processor puts around a text that stands alone, in the forms of published tokenizers."""
+    """What a post-processor puts around a single text, in the forms of published tokenizers."""
     theirs = tokenizers.Tokenizer.from_file(str(file))
     theirs.add_special_tokens([tokenizers.AddedToken(t, special=True, normalized=False) for t in ("<|begin|>", "<|end|>")])
     ids = [(name, theirs.token_to_id(name)) for name in ("<|begin|>", "<|end|>")]

@@ -23,7 +23,7 @@ json train(const std::vector<std::string>& texts, const BpeTrainingOptions& opti
   return json::parse(test::read_file(scratch / "tokenizer.json"));
 }
 
-/// The same by counting everything anew for each merge.
+/// The same, recounting everything for each merge.
 std::vector<std::string> merges_by_recounting(const std::string& text, std::size_t count) {
   std::vector<std::string_view> pieces;
   detail::gpt2_pretokenizer()->split(text, pieces);
@@ -40,7 +40,7 @@ std::vector<std::string> merges_by_recounting(const std::string& text, std::size
       for (std::size_t i = 0; i + 1 < word.size(); ++i) ++pairs[{word[i], word[i + 1]}];
     const auto best =
         std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
-          return a.second < b.second;  // of equals, max_element keeps the first
+          return a.second < b.second;  // among equals, max_element keeps the first
         });
     const auto [left, right] = best->first;
     merges.push_back(detail::to_byte_alphabet(tokens[left]) + " " +
@@ -68,7 +68,8 @@ TEST(BpeTrainer, LearnsWhatCountingAnewLearns) {
 TEST(BpeTrainer, VocabularyIsBytesMergesAndEndOfText) {
   const json root = train({"low low low lower lowest newer newer\n"}, {260, PiecePattern::gpt2, 1});
   const auto merges = root["model"]["merges"].get<std::vector<std::string>>();
-  // "lo" and "ow" are met five times, then "lo" + "w"; of "we" and " " + "low" (four) bytes decide.
+  // "lo" and "ow" occur five times, then "lo" + "w"; between "we" and " " + "low" (four) bytes
+  // decide.
   EXPECT_EQ(merges, (std::vector<std::string>{"l o", "lo w", "\xc4\xa0 low"}));
   EXPECT_EQ(root["model"]["vocab"].size(), 259u);
   EXPECT_EQ(root["model"]["vocab"]["low"], 257);
@@ -107,7 +108,7 @@ TEST(BpeTrainer, AVocabularyThatCannotBeIsRefused) {
   test::expect_user_error([] { BpeTrainer({256, PiecePattern::gpt2, 1}); }, {"256", "257"});
   const auto too_little = [] { train({"abab abab"}, {300, PiecePattern::gpt2, 1}); };
   test::expect_user_error(too_little, {"vocabulary of 300", "259 tokens"});
-  // Bytes outside UTF-8 are no reason to stop, nor to learn from.
+  // Bytes outside UTF-8 do not stop training, and nothing is learned from them.
   test::expect_user_error(
       [] {
         train({"\xff\xff\xff\xff ab\xff"

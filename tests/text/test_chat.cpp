@@ -56,7 +56,7 @@ TEST(Chat, IsWrittenAsTransformersWritesIt) {
   }
 }
 
-/// Whatever is learned stands behind what generation would have been given there.
+/// Learned tokens always follow the prefix that generation would have been given there.
 TEST(Chat, LearnsBehindWhatGenerationIsGiven) {
   int learned = 0;
   for (const auto& [conversation, expected] : golden())

@@ -108,7 +108,7 @@ TEST(Gpt2Pretokenizer, CutsAsTheModelWasTrained) {
   EXPECT_EQ(split(*gpt2, "'r"), (Pieces{"'", "r"}));
 }
 
-/// The matcher of our own against PCRE2 on the pattern itself.
+/// Our matcher compared with PCRE2 on the pattern itself.
 TEST(Gpt2Pretokenizer, EqualsItsPattern) {
   const auto ours = detail::gpt2_pretokenizer();
   const auto pattern = detail::regex_pretokenizer(std::string("(?:") + gpt2_pattern + ")");
@@ -164,7 +164,7 @@ TEST(RegexPretokenizer, GapsAreKeptOrRemoved) {
   EXPECT_EQ(split(*detail::regex_pretokenizer("x*"), "axxb"), (Pieces{"a", "xx", "b"}));
 }
 
-/// As tokenizers 0.23 cuts them.
+/// As tokenizers 0.23 splits them.
 TEST(RegexPretokenizer, WhatOnigurumaMeansIsMeant) {
   EXPECT_EQ(split(*detail::regex_pretokenizer("a$"), "ba\nca\n"),
             (Pieces{"b", "a", "\nc", "a", "\n"}));

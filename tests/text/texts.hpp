@@ -1,4 +1,4 @@
-/// Text for tests: the same at every run.
+/// Text for tests: the same in every run.
 #pragma once
 #include <random>
 #include <string>

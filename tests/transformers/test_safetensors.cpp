@@ -1,4 +1,4 @@
-// safetensors files: against the Python package both ways, and malformed ones.
+// safetensors files: compared with the Python package both ways, and malformed ones.
 #include "transformers/safetensors.hpp"
 
 #include <cmath>
@@ -54,7 +54,7 @@ TEST(Safetensors, ReadsWhatThePackageWrites) {
   EXPECT_EQ(reader.names().size(), 15u + 3u);
   EXPECT_THROW(reader.read("integers"), UserError);
   EXPECT_THROW(reader.read("none"), UserError);
-  // Every half there is, infinities, denormals and NaNs among them.
+  // Every half-precision number, infinities, denormals and NaNs among them.
   const auto read = reader.read("all_halves"), expected = reader.read("all_halves.as_float32");
   for (std::size_t i = 0; i < 65536; ++i) {
     EXPECT_EQ(std::isnan(read[i]), std::isnan(expected[i])) << i;

@@ -46,7 +46,7 @@ void expect_part(const SafetensorsReader& reader, const std::vector<float>& whol
   EXPECT_EQ(static_cast<float>(got.back()), -7) << "written beyond the part";
 }
 
-/// Narrow rows (gathered from whole ones), and rows of more than a chunk (read one by one).
+/// Narrow rows (gathered from whole ones), and rows larger than a chunk (read one by one).
 TEST(Parts, AreThoseOfTheWholeTensor) {
   for (const auto& [rows, columns] :
        {std::pair<std::size_t, std::size_t>{70'000, 37}, {3, 1'300'000}, {40, 40'000}})

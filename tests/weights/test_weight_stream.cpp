@@ -1,4 +1,4 @@
-// Weights from files to the device: whole and divided parameters, straight and through buffers.
+// Weights from files to the device: whole and divided parameters, directly and through buffers.
 #include "weights/weight_stream.hpp"
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace {
 using model::Parameter;
 using transformers::Part;
 
-/// A value that bfloat16 holds, by place in the whole parameter.
+/// A value that bfloat16 represents, by position in the whole parameter.
 float value_of(const Parameter& p, std::size_t row, std::size_t column) {
   return static_cast<float>((p.place * 31 + row * 7 + column) % 255);
 }
@@ -41,7 +41,7 @@ model::ParameterTree divided() {
   return tree;
 }
 
-/// Each parameter in two holdings that part within a row.
+/// Each parameter in two holdings, split within a row.
 std::vector<Holding> two_parts(const std::vector<const Parameter*>& order) {
   std::vector<Holding> held;
   for (const Parameter* p : order) {
