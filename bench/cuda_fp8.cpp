@@ -88,7 +88,7 @@ double product_rate(const Views& v, std::size_t m, std::size_t n, std::size_t k,
 
 void print_products(const Views& v, const Map& map) {
   const auto [name, I, O] = map;
-  std::printf("%6s (%5zu -> %5zu) products alone, TFLOP/s, fast and promoted:", name, I, O);
+  std::printf("%6s (%5zu -> %5zu) products only, TFLOP/s, fast and promoted:", name, I, O);
   for (const Sums s : {Sums::fast, Sums::promoted})
     std::printf(" y %5.0f dx %5.0f dw %5.0f ", product_rate(v, v.N, O, I, false, s, v.y.data()),
                 product_rate(v, v.N, I, O, true, s, v.y.data()),

@@ -272,7 +272,7 @@ void print_table(const ops::Context& context, const std::vector<Line>& lines) {
                 line.bytes / seconds * 1e-12, line.count * seconds * 1e3);
     std::fflush(stdout);
   }
-  std::printf("a micro-step of %zu tokens: %.1f ms, floor %.1f ms: %.0f tokens/s, floor %.0f\n", N,
+  std::printf("a micro-batch of %zu tokens: %.1f ms, floor %.1f ms: %.0f tokens/s, floor %.0f\n", N,
               total * 1e3, total_floor * 1e3, N / total, N / total_floor);
 }
 

@@ -121,7 +121,7 @@ void time_update(const Named& m, bool accelerated, std::size_t group_bytes) {
     world.muon.apply(world.context, world.parameters, world.scale, 1e-4, ++step);
   });
   fmt::print("{:18} {:>9} {:>13.0f} {:>9.2f} {:>9.3g}\n", m.name,
-             group_bytes ? fmt::format("{}", group_bytes >> 20) : "alone",
+             group_bytes ? fmt::format("{}", group_bytes >> 20) : "single",
              static_cast<double>(world.workspace) / (1 << 20), seconds * 1e3,
              flop / seconds * 1e-12);
   std::fflush(stdout);

@@ -28,7 +28,7 @@ def parse():
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--threads", type=int, default=0)
     p.add_argument("--attention", choices=["cudnn", "flash", "flex", "any"], default="cudnn",
-                   help="on a GPU; flex, or what PyTorch chooses: of packed conversations alone")
+                   help="on a GPU; flex, or what PyTorch chooses: for packed conversations only")
     p.add_argument("--region", choices=["whole", "stack", "none"], default="whole",
                    help="what torch.compile takes at once: the forward of a supervision step, or one pass of the blocks, "
                         "which is ready in a third of the time")

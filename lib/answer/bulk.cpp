@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 void write(const fs::path& path, const std::string& text) {
   if (!replace_file(path, text))
     user_error(
-        "{}: cannot be written; is the disk full? What is answered is kept in parts/: free some "
+        "{}: cannot be written; is the disk full? The answers so far are kept in parts/: free some "
         "space, then resume with --resume",
         path.string());
 }
@@ -119,21 +119,21 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Option
 /// Reads the parts of earlier sessions. Rank 0 only: others might already append to theirs.
 void Bulk::take_up() {
   if (fs::exists(files_.answers) && !fs::exists(files_.parts()))
-    user_error(
-        "{} is there, but not the parts that it was made of, {}; start from scratch with --fresh",
-        files_.answers.string(), files_.parts().string());
+    user_error("{} exists, but not the parts it was made from, {}; start from scratch with --fresh",
+               files_.answers.string(), files_.parts().string());
   const detail::Parts parts = detail::read_parts(files_, made_from_, requests_.size());
   for (const detail::BulkRecord& record : parts.records) answered_.at(record.number) = 1;
   constexpr std::size_t most_named = 20;
   for (std::size_t i = 0; i < std::min(parts.damaged.size(), most_named); ++i)
-    log_.warning("{}: the line is damaged; what it answered is done again", parts.damaged[i]);
+    log_.warning("{}: the line is damaged; its request is answered again", parts.damaged[i]);
   if (parts.damaged.size() > most_named)
     log_.warning("{} more lines are damaged", parts.damaged.size() - most_named);
   session_ = parts.sessions + 1;
   fs::create_directories(files_.parts());
   if (parts.sessions > 0)
-    log_.line("resumed: {} of {} requests are answered{}", parts.records.size(), requests_.size(),
-              parts.cut > 0 ? fmt::format(", {} cut off are done again", parts.cut) : "");
+    log_.line(
+        "resumed: {} of {} requests are answered{}", parts.records.size(), requests_.size(),
+        parts.cut > 0 ? fmt::format(", {} truncated ones are answered again", parts.cut) : "");
 }
 
 void Bulk::complete(generate::EngineOptions& options) const {

@@ -62,8 +62,8 @@ std::vector<ChatRequest> read_requests(const std::filesystem::path& path) {
     if (requests.back().id.is_null()) requests.back().id = number;
     const auto [other, fresh] = lines.emplace(plain_text(requests.back().id), number);
     if (!fresh)
-      user_error("{}: id {} is that of line {} too; give each request its own", place, other->first,
-                 other->second);
+      user_error("{}: id {} is also that of line {}; give each request its own", place,
+                 other->first, other->second);
   }
   if (requests.empty()) user_error("{}: the file holds no requests", path.string());
   return requests;
@@ -84,7 +84,7 @@ PromptTemplate::PromptTemplate(const std::filesystem::path& path) {
     text.remove_prefix(at + text_place.size());
   }
   if (parts_.empty())
-    user_error("{}: the prompt has no {} to stand for a request's text; write it there",
+    user_error("{}: the prompt has no {} as placeholder for a request's text; write it there",
                path.string(), text_place);
   parts_.emplace_back(text);
 }

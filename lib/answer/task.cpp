@@ -85,7 +85,7 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
         bulk.run(responder, [&] { return late() || interrupt.requested(margin_seconds); });
     const comm::LongWait for_slower_replicas;
     if (group.any(!whole)) {
-      log.line("stopped by {}; what is answered is kept: resume with --resume",
+      log.line("stopped by {}; the answers so far are kept: resume with --resume",
                late() ? "max_hours" : interrupt.reason());
       return job::interrupted;
     }

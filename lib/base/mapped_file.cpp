@@ -27,7 +27,7 @@ MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
   const bool known = ::fstat(descriptor_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);
-    user_error("{}: is not a regular file but {}; copy what it gives to a file", path_.string(),
+    user_error("{}: is not a regular file but {}; copy its contents to a file", path_.string(),
                S_ISFIFO(status.st_mode)  ? "a pipe"
                : S_ISDIR(status.st_mode) ? "a folder"
                                          : "a device");

@@ -163,7 +163,7 @@ int run(const deck::Deck& deck, const job::Options& options, const comm::Session
     user_error("--ranks {}: it says how many ranks a dry run on one plans for; {}", options.ranks,
                options.ranks < 0    ? "write 1 or more"
                : session.size() > 1 ? "start one rank, or leave it out"
-                                    : "add --dry-run, or start as many ranks by mpirun or srun");
+                                    : "add --dry-run, or start as many ranks with mpirun or srun");
   comm::limit_waits(deck.parallel.wait_minutes);
   // A dry run on one rank may plan for many.
   const auto mesh = options.dry_run && session.size() == 1

@@ -23,7 +23,7 @@ constexpr const char* usage =
     "usage: trainer DECK [options]\n"
     "       mpirun -n 4 trainer DECK          four ranks\n"
     "       srun trainer DECK --resume        in a Slurm job\n"
-    "       trainer --list                    the decks that are here\n"
+    "       trainer --list                    list the decks found\n"
     "\n"
     "Trains, evaluates or samples the language model that DECK, a Fortran namelist, describes.\n"
     "Results go to runs/NAME: log.txt, metrics.jsonl, report.html, checkpoints/.\n\n";
@@ -53,13 +53,13 @@ po::options_description describe(CommandLine& line) {
       "dry-run", po::bool_switch(&o.dry_run),
       "print the plan (parameters, memory term by term, time, cost) and end")(
       "device", po::value(&o.device)->value_name("GPU"),
-      "dry run: plan for h200, h100 or a100 instead of the device that is here")(
+      "dry run: plan for h200, h100 or a100 instead of this machine's device")(
       "ranks", po::value(&o.ranks)->value_name("N"),
-      "dry run: plan for N ranks instead of those that are here")(
+      "dry run: plan for N ranks instead of those started")(
       "show-batch", po::bool_switch(&o.show_batch),
       "supervised: print the first rows' tokens with role and mask and end")(
       "resume", po::bool_switch(&o.resume),
-      "resume from the newest good checkpoint; start from nothing if there is none")(
+      "resume from the newest good checkpoint; start from scratch if there is none")(
       "fresh", po::bool_switch(&o.fresh),
       "move an earlier run of the same name aside and start from scratch")(
       "prompt", po::value<std::string>()->value_name("TEXT"),

@@ -51,7 +51,7 @@ std::string describe(const data::ChatSource& source) {
   if (t.too_long > 0)
     text += fmt::format("; {} too long (the longest has {} tokens), {} of them cut, {} left out",
                         t.too_long, t.longest, t.cut, t.too_long - t.cut);
-  if (t.silent > 0) text += fmt::format("; {} left out with nothing to be learned", t.silent);
+  if (t.silent > 0) text += fmt::format("; {} left out with nothing to learn", t.silent);
   return text;
 }
 
@@ -164,7 +164,7 @@ void check_shards_alone(const deck::Deck& deck, const std::vector<std::string>& 
     if (!other.alike(first))
       user_error(
           "{} and {}: these shards were made with different tokenizers, '{}' ({} tokens) and '{}' "
-          "({}): make one of them again with ./prepare",
+          "({}): rebuild one of them with ./prepare",
           first.meta.string(), other.meta.string(), first.tokenizer, first.vocabulary,
           other.tokenizer, other.vocabulary);
   if (first.vocabulary > size(deck.model.vocabulary))

@@ -51,7 +51,7 @@ std::string first_rows(const plan::Plan& plan, const DataSet& train,
                        const text::Tokenizer& tokenizer, int ranks) {
   const data::Batch batch = first_batch(plan, *train.source, ranks);
   const auto seed = static_cast<std::uint64_t>(plan.deck.campaign.seed);
-  std::string text = fmt::format("first micro-step of rank 0 of {}: {} rows, {} of {} positions\n",
+  std::string text = fmt::format("first micro-batch of rank 0 of {}: {} rows, {} of {} positions\n",
                                  ranks, batch.sequences, batch.own.data_tokens,
                                  batch.sequences * batch.tokens_per_sequence);
   auto document = batch.documents.begin();

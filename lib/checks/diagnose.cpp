@@ -80,7 +80,7 @@ void print_rate(const char* name, double rate, const char* unit, double scale, c
 }
 
 void print_rates(const ops::Context& context, comm::Group& group, Log& log) {
-  log.line("rates, least and most of the ranks (all ranks at once):");
+  log.line("rates, minimum and maximum over ranks (all ranks at once):");
   print_rate("copy (read + write)", detail::copy_rate(context), "GB/s", 1e9, group, log);
 #if defined(KOKKOS_ENABLE_CUDA)
   print_rate("matrix product, bf16", detail::matrix_rate<bf16>(context), "TFLOP/s", 1e12, group,

@@ -12,7 +12,7 @@ constexpr const char* opening = R"(# Deck reference
 
 A deck is a file in Fortran namelist syntax; Python's f90nml reads it to the same values.
 
-- A group opens with `&name` and closes with `/`; each stands at most once, and what is not given keeps its
+- A group opens with `&name` and closes with `/`; each occurs at most once, and what is not given keeps its
   default.
 - `name = value`, several on a line if wanted, with or without commas between them. Names of groups and fields
   may be written in any case.

@@ -57,10 +57,10 @@ std::vector<Conflict> conflicts_with_full(const Deck& d) {
                    "'optimizer', or tensor = 1 and pipeline = 1"});
   if (d.optimizer.kind == "muon")
     all.push_back({{"optimizer.kind"},
-                   "'full' cuts matrices, which muon needs whole; write shard = 'optimizer'"});
+                   "'full' divides matrices, which muon needs whole; write shard = 'optimizer'"});
   if (kind_of(d).diffuses && d.evaluation.problems > 0)
     all.push_back({{"evaluation.problems"},
-                   "with 'full' ranks cannot solve problems each on its own; write shard = "
+                   "with 'full' ranks cannot solve problems independently; write shard = "
                    "'optimizer', or problems = 0"});
   return all;
 }

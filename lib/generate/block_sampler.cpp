@@ -285,7 +285,7 @@ void BlockSampler<T>::draw(const ops::Context& context, Matrix<const T> finished
     if (tokens[i] < 0)
       user_error(
           "prompt {}: the model's logits are not finite; its weights may come from a run that "
-          "diverged: name an earlier checkpoint by &generation checkpoint",
+          "diverged: name an earlier checkpoint with &generation checkpoint",
           s.number());
     s.block[places[i].second] = tokens[i];
   }

@@ -88,7 +88,7 @@ std::string RunRecord::head() const {
 }
 
 std::string RunRecord::ending(std::int64_t step) const {
-  if (!exit_code) return "still running, or ended without a word";
+  if (!exit_code) return "still running, or ended without a record";
   const auto with_code = [&](const char* text) {
     return fmt::format("{} (exit code {})", text, *exit_code);
   };

@@ -7,7 +7,7 @@ namespace tern::model {
 
 template <class T>
 Sequences Transformer<T>::sequences_of(const MicroStep<T>& micro) const {
-  TERN_REQUIRE(micro.slot < core_.options.in_flight, "micro-step {} of {} in flight", micro.slot,
+  TERN_REQUIRE(micro.slot < core_.options.in_flight, "micro-batch {} of {} in flight", micro.slot,
                core_.options.in_flight);
   const Sequences made_for = core_.sequences();
   if (micro.sequences.rows() == 0) return made_for;

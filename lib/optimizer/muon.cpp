@@ -46,7 +46,7 @@ typename Muon<T>::Matrices Muon<T>::matrices(const model::ParameterTree& tree) {
       ended = !found.all.empty();
       continue;
     }
-    TERN_REQUIRE(!ended, "{} does not stand among the other blocks' matrices", p.name);
+    TERN_REQUIRE(!ended, "{} is not next to the other blocks' matrices", p.name);
     if (found.all.empty()) found.range.first = p.offset;
     found.all.push_back(p);
   }

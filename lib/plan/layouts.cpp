@@ -53,7 +53,7 @@ class TrainingLayouts {
 
   std::string text() const {
     std::string text = fmt::format(
-        "on other numbers of data ranks (x {} tensor x {} pipeline), {} on each by shard\n"
+        "on other numbers of data ranks (x {} tensor x {} pipeline), {} per rank by shard\n"
         "  data       none  optimizer       full{}\n",
         own_.tensor, own_.pipeline, unit_.name,
         plan_.rate ? "    tokens/s     steps        time      cost" : "");
@@ -127,8 +127,8 @@ std::string layouts(const deck::Deck& deck, const generate::EngineOptions& optio
   const comm::Extents& own = throughput.own;
   const bool rated = throughput.rates || throughput.measured;
   std::string text = fmt::format(
-      "on other numbers of tensor ranks (x {} data), GiB on each, of {:.2f} usable here\n"
-      "  tensor  but cache      cache  cache tokens{}\n",
+      "on other numbers of tensor ranks (x {} data), GiB per rank, of {:.2f} usable here\n"
+      "  tensor  w/o cache      cache  cache tokens{}\n",
       own.data, static_cast<double>(usable_bytes) / gib, rated ? rate_columns : "");
   generate::EngineOptions one_page = options;
   one_page.pages = 1;

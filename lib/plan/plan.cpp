@@ -107,7 +107,7 @@ void estimate(Plan& plan, const comm::Extents& extents) {
   else if (deck.cost.peak_tflops > 0)
     plan.rate = {
         0.4e12 * deck.cost.peak_tflops * extents.ranks() / plan.flops_per_token,
-        fmt::format("if 40% of {:.0f} TFLOP/s a device is reached", deck.cost.peak_tflops)};
+        fmt::format("if 40% of {:.0f} TFLOP/s per device is reached", deck.cost.peak_tflops)};
 }
 
 }  // namespace

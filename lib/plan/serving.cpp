@@ -66,7 +66,7 @@ ServingPlan plan_pages(const deck::Deck& deck, const generate::EngineOptions& op
         "answering takes {} with a cache of one request of {} tokens, and &generation "
         "memory_utilization leaves {} of the device: lower &generation max_model_len, "
         "batch or prefill_tokens, use &precision compute = 'bf16', or spread the model over more "
-        "ranks by &parallel tensor",
+        "ranks with &parallel tensor",
         size_text(plan.total_bytes), options.max_model_len, size_text(plan.usable_bytes));
   pages = std::min(pages, generate::Engine<T>::most_pages(options));
   if (options.pages > 0) pages = std::max(least, std::min(pages, options.pages));

@@ -30,7 +30,7 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
 
   ./prepare text --input FILES... --output data/NAME (--tokenizer WHERE | --train-bpe N)
       Makes data/NAME/train_*.bin, valid_*.bin and meta.json from text files (a file is a document, or
-      several with <|endoftext|> between them), or from JSON lines (an object a line).
+      several with <|endoftext|> between them), or from JSON lines (one object per line).
 
   ./prepare arithmetic
       Makes data/arithmetic: word problems of one to four steps in GSM8K's format (train.jsonl, test.jsonl) and
@@ -107,12 +107,12 @@ options::options_description describe(Words& line) {
     ("output,o", options::value(&p.output), "folder to make; it appears when it is complete")
     ("tokenizer,t", options::value(&p.tokenizer), "gpt2 (needs its two files in data/gpt2), bytes, a tokenizer.json, or a folder that holds one")
     ("train-bpe", options::value<Whole>()->notifier(into("train-bpe", p.train_bpe, 1)), "train a byte-level BPE of this many tokens on the input instead, and write its tokenizer.json to the output")
-    ("pattern", options::value(&line.pattern)->default_value("gpt2"), "how --train-bpe cuts text: gpt2 or gpt4")
+    ("pattern", options::value(&line.pattern)->default_value("gpt2"), "how --train-bpe splits text: gpt2 or gpt4")
     ("train-bytes", options::value(&line.train_bytes)->default_value(500e6, "500e6"), "--train-bpe learns from this much of the input, from its beginning")
     ("format", options::value(&line.format)->default_value("auto"), "text, lines (each line is a document), jsonl, or auto: jsonl for .jsonl and .ndjson, else text")
     ("field", options::value(&p.field)->default_value(p.field), "the field of a JSON line that holds the text")
-    ("valid-fraction", options::value(&p.valid_fraction)->default_value(p.valid_fraction, "0.01"), "share of the documents for validation; of a single document, its end")
-    ("shard-tokens", options::value(&line.shard_tokens)->default_value(100e6, "100e6"), "tokens a shard")
+    ("valid-fraction", options::value(&p.valid_fraction)->default_value(p.valid_fraction, "0.01"), "fraction of the documents for validation; of a single document, its end")
+    ("shard-tokens", options::value(&line.shard_tokens)->default_value(100e6, "100e6"), "tokens per shard")
     ("problems", whole("problems", a.problems), "arithmetic: problems to train on")
     ("test-problems", whole("test-problems", a.test_problems), "arithmetic: other problems, to test with")
     ("steps", whole("steps", a.steps), "arithmetic: steps of the longest problems, 1 to 4")

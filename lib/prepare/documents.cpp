@@ -21,7 +21,7 @@ InputFormat format_of(const fs::path& file, InputFormat asked) {
   if (ending == ".jsonl" || ending == ".ndjson") return InputFormat::jsonl;
   if (ending == ".json")
     user_error(
-        "{}: a .json file is no text; write one JSON object a line and name it .jsonl, or give "
+        "{}: a .json file is no text; write one JSON object per line and name it .jsonl, or give "
         "--format jsonl if it is such a file",
         file.string());
   for (const char* compressed : {".gz", ".xz", ".zst", ".bz2", ".zip", ".parquet", ".tar"}) {
@@ -126,7 +126,7 @@ Documents::Documents(std::vector<fs::path> files, InputFormat format)
     std::error_code error;
     if (!fs::exists(file)) user_error("{}: no such file", file.string());
     if (!fs::is_regular_file(file))
-      user_error("{}: is not a regular file; copy what it gives to one", file.string());
+      user_error("{}: is not a regular file; copy its contents to a regular file", file.string());
     const std::size_t size = fs::file_size(file, error);
     if (error) user_error("{}: {}", file.string(), error.message());
     if (size == 0) user_error("{}: the file is empty", file.string());

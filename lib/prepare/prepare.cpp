@@ -239,7 +239,7 @@ PrepareSummary prepare_text(const PrepareOptions& options, Log& log) {
 
 bool is_made(const std::filesystem::path& output, Log& log) {
   if (!std::filesystem::exists(output / "meta.json")) return false;
-  log.line("{} is ready, made earlier (--force makes it again)", output.string());
+  log.line("{} is ready, made earlier (--force rebuilds it)", output.string());
   return true;
 }
 

@@ -80,7 +80,7 @@ std::string Phases::table(comm::Group& group) const {
   group.all_reduce(high.data(), high.size(), comm::Sum::max);
 
   std::string out = fmt::format("{:<15}{:>12}{:>12}{:>12}{:>9}\n", "phase", "minimum s", "mean s",
-                                "maximum s", "share");
+                                "maximum s", "fraction");
   const double total = mean[phase_count + 1];
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const char* name = i < phase_count    ? phase_name(static_cast<Phase>(i))

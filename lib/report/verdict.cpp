@@ -129,9 +129,9 @@ std::string text(const Verdict& verdict) {
   }
   if (verdict.beside.empty())
     return out +
-           "  beside: no run. Refinement can be had by a bad first answer: name a plain GPT's run "
-           "by &evaluation beside";
-  out += "  validation losses of the runs beside:";
+           "  compared runs: none. Refinement can result from a bad first answer: name a plain "
+           "GPT's run with &evaluation beside";
+  out += "  validation losses of the compared runs:";
   for (const Beside& b : verdict.beside) out += fmt::format("\n  {:<22} {}", b.name, in_words(b));
   return out;
 }

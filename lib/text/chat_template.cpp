@@ -156,7 +156,7 @@ std::vector<Piece> training_pieces(const Conversation& conversation, const ChatR
   if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& p) { return p.learned; }))
     user_error(
         "{}: holds thoughts, but &data thinking = .false. asks for answers without; write "
-        "thinking = .true., or take them out",
+        "thinking = .true., or remove them",
         place);
 
   std::vector<Piece> before = generation_prompt({all.begin(), all.end() - 1}, rules);
@@ -165,7 +165,7 @@ std::vector<Piece> training_pieces(const Conversation& conversation, const ChatR
   };
   TERN_REQUIRE(before.size() < pieces.size() &&
                    std::equal(before.begin(), before.end(), pieces.begin(), same),
-               "{}: learned behind '{}', generated behind '{}'", place, text_of(pieces),
+               "{}: learned after '{}', generated after '{}'", place, text_of(pieces),
                text_of(before));
   return pieces;
 }

@@ -70,8 +70,8 @@ void require_gpt2_class(const fs::path& folder) {
   const std::string name = config.value("tokenizer_class", std::string("GPT2Tokenizer"));
   if (!name.starts_with("GPT2"))
     user_error(
-        "{}: its tokenizer_class is {}, whose way to cut text only a tokenizer.json tells; "
-        "place that file in the folder too",
+        "{}: its tokenizer_class is {}, whose splitting of text only a tokenizer.json defines; "
+        "place that file in the folder as well",
         folder.string(), name);
 }
 

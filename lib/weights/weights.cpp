@@ -97,7 +97,7 @@ checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   if (!fs::exists(from))
     user_error(
         "{}: no such file or folder; name a checkpoint, a run's directory or a Transformers "
-        "directory by &model load or &generation checkpoint",
+        "directory with &model load or &generation checkpoint",
         from.string());
   if (fs::is_regular_file(from) || fs::exists(from / "checkpoint.h5"))
     return checkpoint::Reader(from);
@@ -106,7 +106,7 @@ checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   if (!newest)
     user_error(
         "{} holds no checkpoint that can be read, nor a config.json of Transformers: name another "
-        "by &model load or &generation checkpoint",
+        "with &model load or &generation checkpoint",
         from.string());
   return std::move(*newest);
 }
@@ -237,7 +237,7 @@ std::string weights_source(const deck::Deck& deck) {
     return best ? best->string() : deck.output.directory;
   }
   if (deck.model.load.empty())
-    user_error("no checkpoint in {}: train first, or name weights by &generation checkpoint",
+    user_error("no checkpoint in {}: train first, or name weights with &generation checkpoint",
                deck.output.directory);
   return deck.model.load;
 }

@@ -149,7 +149,7 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
       objective(objective::make_objective<T>(
           deck, {layout.per_rank, layout.tokens, layout.accumulation, model.in_flight()}, arena)),
       losses(arena.vector<A>("losses", Term::workspace, scored_rows(deck, layout))),
-      best(arena.vector<std::int32_t>("likeliest tokens", Term::workspace,
+      best(arena.vector<std::int32_t>("argmax tokens", Term::workspace,
                                       objective->wants_best() ? scored_rows(deck, layout) : 0)),
       loss_sums(arena.matrix<A>("loss sums", Term::workspace, 1 + objective->parts().size(),
                                 layout.accumulation * objective->steps())),

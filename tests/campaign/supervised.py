@@ -139,7 +139,7 @@ class Supervised(Campaign):
         self.assertRegex(text, r"train: 5 conversations in 3 rows of 48 positions, \d+\.\d% filled; \d+\.\d% of the tokens learned; "
                                r"2 too long \(the longest has 97 tokens\), 0 of them cut, 2 left out\n")
         text = self.run_trainer(*few, *sets("data.too_long='cut'", "output.directory=cut"))
-        self.assertRegex(text, r"in 3 rows .* 2 of them cut, 0 left out; 2 left out with nothing to be learned\n")
+        self.assertRegex(text, r"in 3 rows .* 2 of them cut, 0 left out; 2 left out with nothing to learn\n")
         text = self.run_trainer(*SUPERVISED, *sets("output.directory=packed"))
         self.assertIn("train: 5 conversations in 1 rows", text)
         self.assertIn("train/learned_tokens", {key for line in self.metrics("packed") for key in line})
@@ -158,7 +158,7 @@ class Supervised(Campaign):
     def test_show_batch(self):
         for ranks in (1, 2):
             text = self.run_trainer(*SUPERVISED, "--show-batch", ranks=ranks)
-            self.assertIn(f"first micro-step of rank 0 of {ranks}: 2 rows", text)
+            self.assertIn(f"first micro-batch of rank 0 of {ranks}: 2 rows", text)
             rows = text.split("\nrow ")[1:]
             self.assertEqual(len(rows), 2)
             for row in rows:

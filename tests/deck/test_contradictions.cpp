@@ -46,9 +46,9 @@ TEST(DeckContradictions, Experts) {
   none(of + "router_loss = 0.01 renormalise_experts = .false. /");
   none("&model experts = 1 experts_per_token = 1 expert_hidden = 64 /");
   one("&model experts = 8 expert_hidden = 64 /",
-      "d:1:8: model.experts_per_token: 0 of 8 experts for a token; write 1 to 8");
+      "d:1:8: model.experts_per_token: 0 of 8 experts per token; write 1 to 8");
   one("&model experts = 8 experts_per_token = 9 expert_hidden = 64 /",
-      "d:1:20: model.experts_per_token: 9 of 8 experts for a token; write 1 to 8");
+      "d:1:20: model.experts_per_token: 9 of 8 experts per token; write 1 to 8");
   one("&model experts = 8 experts_per_token = 2 /",
       "d:1:8: model.expert_hidden: experts need a width; write it, as 768");
   one(of + "activation = 'gelu' /",
@@ -58,7 +58,7 @@ TEST(DeckContradictions, Experts) {
   one(of + "ffn_bias = .true. /",
       "d:1:61: model.ffn_bias: experts have no biases; write .false., or experts = 0");
   one(of + "inner_steps = 2 /",
-      "d:1:61: model.inner_steps: a recursive model of experts is not built; write 0, or experts = "
+      "d:1:61: model.inner_steps: a recursive MoE model is not built; write 0, or experts = "
       "0");
   one(of + "/ &precision compute = 'fp8' /",
       "d:1:74: precision.compute: experts are not multiplied in 8 bits; write 'bf16', or experts = "
@@ -70,7 +70,7 @@ TEST(DeckContradictions, Experts) {
       "a pipeline do not see; write 0, or parallel.pipeline = 1");
   for (const char* name : {"experts_per_token", "expert_hidden", "router_loss"})
     one(fmt::format("&model {} = 1 /", name),
-        fmt::format("d:1:8: model.{}: only a model of experts reads it; write experts = 128, say, "
+        fmt::format("d:1:8: model.{}: only an MoE model reads it; write experts = 128, say, "
                     "or remove it",
                     name));
 }
@@ -219,7 +219,7 @@ TEST(DeckContradictions, Requests) {
 
 TEST(DeckContradictions, Directory) {
   one("&campaign name = '' /",
-      "d:1:11: campaign.name: empty, and output.directory too; give the run a name");
+      "d:1:11: campaign.name: empty, and so is output.directory; give the run a name");
   one("&campaign name = '../x' /",
       "d:1:11: campaign.name: holds a '/', but names a directory under runs/; remove it, or give "
       "output.directory");

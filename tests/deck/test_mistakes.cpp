@@ -81,16 +81,16 @@ TEST(DeckMistakes, WhatCannotBeSeenIsNamed) {
     EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
   };
   one("\ufeff&model layers = 2 /",
-      "d:1:1: a byte-order mark (U+FEFF) stands outside of a group; save the deck as UTF-8 without "
+      "d:1:1: a byte-order mark (U+FEFF) is outside of a group; save the deck as UTF-8 without "
       "it");
   one("&model layers = 2\u00a0 hidden = 64 heads = 4 /",
-      "d:1:18: model.layers: a no-break space (U+00A0) cannot stand here; type a plain blank in "
+      "d:1:18: model.layers: a no-break space (U+00A0) is not allowed here; type a plain blank in "
       "its place");
   one("&model layers\u00a0= 2 /",
       "d:1:14: model.layers: a no-break space (U+00A0) after the name; type a plain blank in its "
       "place");
   one("&model \u200b layers = 2 /",
-      "d:1:8: model: a character without width (U+200B) where a name should stand; type a plain "
+      "d:1:8: model: a zero-width character (U+200B) where a name is expected; type a plain "
       "blank in its place");
   EXPECT_EQ(mistakes("&generation prompt = 'a\u00a0b\ufeff' / ! \u00a0"), Lines{});
 }
@@ -153,12 +153,12 @@ TEST(DeckMistakes, Syntax) {
   one("&model layers = 2\n&data /",
       "d:1:1: model: the group is not closed before '&data'; end it with '/'");
   one("layers = 2",
-      "d:1:1: 'layers' stands outside of a group; open one with '&name' and close it with '/'");
+      "d:1:1: 'layers' is outside of a group; open one with '&name' and close it with '/'");
   one("&model / 'x' y\n z &data /",
-      "d:1:10: a string stands outside of a group; open one with '&name' and close it with '/'");
+      "d:1:10: a string is outside of a group; open one with '&name' and close it with '/'");
   one("& model /", "d:1:1: &: not the name of a group; letters must follow the '&'");
   one("&model layers 2 /", "d:1:15: model.layers: no '=' after the name; write name = value");
-  one("&model = 2 /", "d:1:8: model: '=' where a name should stand; write name = value");
+  one("&model = 2 /", "d:1:8: model: '=' where a name is expected; write name = value");
   one("&model a%b = 2 /",
       "d:1:8: model.a%b: not a name; write name = value, and strings in quotes");
   one("&model layers = /",
@@ -170,11 +170,11 @@ TEST(DeckMistakes, Syntax) {
   one("&optimizer betas = 0.1,,0.2 /",
       "d:1:24: optimizer.betas: a comma without a value before it; remove it or write the value");
   one("&model layers = 2; heads = 2 /",
-      "d:1:18: model.layers: ';' cannot stand here; write strings in quotes");
+      "d:1:18: model.layers: ';' is not allowed here; write strings in quotes");
   one("&model layers = 2 = 3 /",
-      "d:1:19: model.layers: '=' cannot stand here; write strings in quotes");
+      "d:1:19: model.layers: '=' is not allowed here; write strings in quotes");
   one("&model layers = é /",
-      "d:1:17: model.layers: 'é' cannot stand here; write strings in quotes");
+      "d:1:17: model.layers: 'é' is not allowed here; write strings in quotes");
   one("&data train = 'a''b'c /",
       "d:1:21: data.train: no blank before 'c'; separate values with blanks or commas");
   one("&data train = 'a'\"b\" /",
@@ -263,7 +263,7 @@ TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
 &precision compute = 'fp16'
 )";
   const Lines expected = {
-      "d:1:1: 'stuff' stands outside of a group; open one with '&name' and close it with '/'",
+      "d:1:1: 'stuff' is outside of a group; open one with '&name' and close it with '/'",
       "d:2:1: campain: no such group; did you mean 'campaign'?",
       "d:3:1: model: the group is not closed before '&batch'; end it with '/'",
       "d:3:8: model.layer: no such name in &model; did you mean 'layers'?",

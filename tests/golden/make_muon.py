@@ -89,6 +89,6 @@ if __name__ == "__main__":
                 group.create_dataset(f"{scale}/torch", data=torch16.numpy().astype("f4"))
             group.create_dataset("momentum_buffer", data=buffer.numpy())
     print(f"torch {torch.__version__}: largest difference of a parameter from float64 after {STEPS} steps of {LR}: "
-          f"torch without its rounding to bfloat16 {same:.1e}, torch as it is {rounded:.1e}")
+          f"torch without its rounding to bfloat16 {same:.1e}, torch unchanged {rounded:.1e}")
     print(f"{path}: {path.stat().st_size} bytes")
     assert same < 1e-13

@@ -81,7 +81,7 @@ TEST(Report, AProfileIsDrawnOverItsNumbers) {
   EXPECT_EQ(plots[1].file, "accuracy_t");
   EXPECT_EQ(plots[1].names, (std::vector<std::string>{"val/accuracy_t"}));
   const std::string program = detail::gnuplot_program(history, plots);
-  EXPECT_EQ(count(program, "set xlabel 'share of masked tokens, t'"), 1u);
+  EXPECT_EQ(count(program, "set xlabel 'fraction of masked tokens, t'"), 1u);
   EXPECT_NE(program.find("0.25 0.5\n0.75 0.25\n"), std::string::npos) << program;
 }
 

@@ -314,7 +314,7 @@ TEST(Verdict, OtherRunsStandBesideAndFailNothing) {
   EXPECT_EQ(in_words(verdict.beside[4]), "its metrics.jsonl has no val/loss");
   EXPECT_EQ(verdict.beside[4].name, "young");
   EXPECT_TRUE(holds(text(verdict), "wide                   3.0000 at step 300")) << text(verdict);
-  EXPECT_TRUE(holds(text(verdict_of({}, deck_of("none"))), "beside: no run"));
+  EXPECT_TRUE(holds(text(verdict_of({}, deck_of("none"))), "compared runs: none"));
 }
 
 TEST(Verdict, TextSaysAllInOneTable) {
@@ -394,7 +394,7 @@ TEST(Verdict, TheReportShowsIt) {
   EXPECT_LT(page.find("Verdict"), page.find("<svg"));
   Metrics(run.path(), 200).write(210, {{"train/loss", 1}});
   make_report(run.path());
-  EXPECT_TRUE(holds(run.read("report.html"), "at step 200; the run has gone on to step 210</p>"));
+  EXPECT_TRUE(holds(run.read("report.html"), "at step 200; the run has continued to step 210</p>"));
 }
 
 TEST(Verdict, AFileThatIsNoVerdictIsWarnedOf) {

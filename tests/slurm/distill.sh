@@ -26,7 +26,7 @@ scontrol show job "$job" | grep -q JobState=COMPLETED || { cat ./*.log >&2; slur
 
 # 3. The gap.
 grep -hE '^stopped|^resumed' "distill_small-$job.log"
-grep -hq '^resumed: [0-9]* of 2400 requests' "distill_small-$job.log" || slurm_fail "the answers were not gone on with"
+grep -hq '^resumed: [0-9]* of 2400 requests' "distill_small-$job.log" || slurm_fail "the answers were not resumed"
 sed -n '/^gap$/,$p' "distill_small-$job.log" | tail -n 5
 python3 - <<'PY'
 import json

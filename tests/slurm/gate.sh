@@ -52,7 +52,7 @@ expect() {  # what, found, expected
   [ "$2" = "$3" ] || { cat ./*.log >&2; slurm_fail "$1 is '$2', expected '$3'"; }
 }
 
-! jobs/h100x8_trm.sh failing.in 2>/dev/null || slurm_fail "one deck alone was submitted"
+! jobs/h100x8_trm.sh failing.in 2>/dev/null || slurm_fail "a single deck was submitted"
 
 # 3. A failed verdict keeps the gate closed.
 submit failing never
@@ -83,4 +83,4 @@ for job in "$first" "$second"; do
   expect "the end of job $job" "$(state "$job") $(exit_code "$job")" "COMPLETED 0:0"
   grep -q '^verdict of recursive refinement .*: good' "h100x8_trm-$job.log" || slurm_fail "job $job has no good verdict"
 done
-grep -q '^resumed from' "h100x8_trm-$first.log" || slurm_fail "phase one did not go on from its checkpoint"
+grep -q '^resumed from' "h100x8_trm-$first.log" || slurm_fail "phase one did not resume from its checkpoint"

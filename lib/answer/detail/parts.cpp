@@ -170,7 +170,7 @@ void require_same(const MadeFrom& before, const MadeFrom& now, const std::string
     if (!before.contains(name) || before.at(name) != value)
       user_error(
           "{}: these answers were made from something else: {} was {} and is {} now. Restore it to "
-          "go on, start from scratch with --fresh, or set another &output directory",
+          "resume, start from scratch with --fresh, or set another &output directory",
           place, name, before.contains(name) ? json_text(before.at(name)) : "not given",
           json_text(value));
 }
@@ -227,7 +227,7 @@ PartWriter::PartWriter(const fs::path& path, const MadeFrom& made_from, std::int
 void PartWriter::append(const BulkRecord& record) {
   if (!file_.append(checked_line(to_json(record))))
     user_error(
-        "{}: cannot be written; is the disk full? What stands there is kept: free some "
+        "{}: cannot be written; is the disk full? Its contents are kept: free some "
         "space, then resume with --resume",
         path_.string());
 }

@@ -85,8 +85,8 @@ std::optional<double> measured_rate(const BulkFiles& files, const std::string& d
 
 std::string table(const BulkSummary& s, const BulkFiles& files) {
   std::string text = fmt::format(
-      "answers\n  {:<14}{}, {} good, {}\n  {:<14}{}, {:.1f} a request, {:.1f}% reused\n"
-      "  {:<14}{}, {:.1f} a request\n  {:<14}{:.1f} s on {} device{}{}\n"
+      "answers\n  {:<14}{}, {} good, {}\n  {:<14}{}, {:.1f} per request, {:.1f}% reused\n"
+      "  {:<14}{}, {:.1f} per request\n  {:<14}{:.1f} s on {} device{}{}\n"
       "  {:<14}{:.1f} requests/s, {:.0f} prompt and {:.0f} new tokens/s\n",
       "requests", s.requests, s.good, rejects_in_words(s), "prompt tokens", s.prompt_tokens,
       s.prompt_tokens_each(), 100 * s.reused_share(), "new tokens", s.new_tokens,

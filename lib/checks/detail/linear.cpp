@@ -45,22 +45,21 @@ void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::size_t 
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
   for (const Write write : {Write::overwrite, Write::add})
-    checker.check(
-        write == Write::add ? "linear_forward of few rows, added" : "linear_forward of few rows",
-        shape, [=]<class T>(Run<T>& r) {
-          Context context = r.context;
-          context.constant_weights = true;
-          auto x = r.input(N, I), w = r.input(O, I, scale), gain = r.input(1, I);
-          auto normed = r.output(N, I);
-          auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
-          norm_forward<T>(context, {.kind = Norm::rmsnorm,
-                                    .x = x,
-                                    .gain = Vector<const T>(gain.data(), I),
-                                    .eps = 1e-6,
-                                    .y = normed,
-                                    .rstd = r.template workspace<Accumulate<T>>(N)});
-          linear_forward<T>(context, normed, w, {}, y, write);
-        });
+    checker.check(write == Write::add ? "linear_forward, skinny, added" : "linear_forward, skinny",
+                  shape, [=]<class T>(Run<T>& r) {
+                    Context context = r.context;
+                    context.constant_weights = true;
+                    auto x = r.input(N, I), w = r.input(O, I, scale), gain = r.input(1, I);
+                    auto normed = r.output(N, I);
+                    auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
+                    norm_forward<T>(context, {.kind = Norm::rmsnorm,
+                                              .x = x,
+                                              .gain = Vector<const T>(gain.data(), I),
+                                              .eps = 1e-6,
+                                              .y = normed,
+                                              .rstd = r.template workspace<Accumulate<T>>(N)});
+                    linear_forward<T>(context, normed, w, {}, y, write);
+                  });
 }
 
 /// Products of M matrices, as in Muon: x x^T, a polynomial's and its application.

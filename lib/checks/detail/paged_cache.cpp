@@ -26,7 +26,7 @@ void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
   for (const auto& [rotated, normed] : {std::pair{true, false}, {false, false}, {true, true}})
     checker.check(normed    ? "paged_store, normed"
                   : rotated ? "paged_store"
-                            : "paged_store, as it is",
+                            : "paged_store, plain",
                   shape, [=, rotated = rotated, normed = normed]<class T>(Run<T>& r) {
                     using A = Accumulate<T>;
                     const PagedRows rows = device_rows(r, host);

@@ -34,7 +34,7 @@ void check_experts(const Deck& d, Contradictions& c) {
   if (m.experts == 0) {
     const auto unread = [&](const char* name, bool given) {
       c.check(given, {name, "model.experts"},
-              "only a model of experts reads it; write experts = 128, say, or remove it");
+              "only an MoE model reads it; write experts = 128, say, or remove it");
     };
     unread("model.experts_per_token", m.experts_per_token > 0);
     unread("model.expert_hidden", m.expert_hidden > 0);
@@ -42,7 +42,7 @@ void check_experts(const Deck& d, Contradictions& c) {
   }
   c.check(m.experts_per_token == 0 || m.experts_per_token > m.experts,
           {"model.experts_per_token", "model.experts"},
-          fmt::format("{} of {} experts for a token; write 1 to {}", m.experts_per_token, m.experts,
+          fmt::format("{} of {} experts per token; write 1 to {}", m.experts_per_token, m.experts,
                       m.experts));
   c.check(m.expert_hidden == 0, {"model.expert_hidden", "model.experts"},
           "experts need a width; write it, as 768");
@@ -52,7 +52,7 @@ void check_experts(const Deck& d, Contradictions& c) {
   c.check(m.ffn_bias, {"model.ffn_bias", "model.experts"},
           "experts have no biases; write .false., or experts = 0");
   c.check(m.inner_steps > 0, {"model.inner_steps", "model.experts"},
-          "a recursive model of experts is not built; write 0, or experts = 0");
+          "a recursive MoE model is not built; write 0, or experts = 0");
   c.check(d.precision.compute == "fp8", {"precision.compute", "model.experts"},
           "experts are not multiplied in 8 bits; write 'bf16', or experts = 0");
 }

@@ -104,7 +104,7 @@ void check_run(const Deck& d, Contradictions& c) {
           "task = 'generate' with 0 samples would do nothing; write 1 or more");
   c.check(d.campaign.name.empty() && d.output.directory.empty(),
           {"campaign.name", "output.directory"},
-          "empty, and output.directory too; give the run a name");
+          "empty, and so is output.directory; give the run a name");
   c.check(d.model.context == 1 && d.generation.samples > 0 && d.generation.input.empty() &&
               d.campaign.task != "evaluate" && d.objective.kind != "block_diffusion",
           {"model.context", "generation.samples"},

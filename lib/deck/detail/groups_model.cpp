@@ -30,10 +30,10 @@ void describe(Group& group, Model& m) {
   group.add("activation", m.activation, "of the feed-forward layer").one_of(activation_kinds);
   group
       .add("experts", m.experts,
-           "feed-forward layers that a router chooses from (Qwen3-MoE); 0: one, for all tokens")
+           "experts of each MoE layer (Qwen3-MoE); 0: one MLP, for all tokens")
       .at_least(0)
       .at_most(1 << 16);
-  group.add("experts_per_token", m.experts_per_token, "experts: chosen for each token")
+  group.add("experts_per_token", m.experts_per_token, "experts: chosen per token")
       .at_least(0)
       .at_most(1 << 10);
   group.add("expert_hidden", m.expert_hidden, "experts: width of each")
@@ -65,7 +65,7 @@ void describe(Group& group, Model& m) {
       .at_most(1 << 16);
   group
       .add("logit_cap", m.logit_cap,
-           "logits become cap tanh(logit / cap), as in Gemma 2; 0: as they are")
+           "logits become cap tanh(logit / cap), as in Gemma 2; 0: no cap")
       .at_least(0);
   group.add("init_std", m.init_std, "standard deviation of initial matrices").above(0).at_most(10);
   group.add("embed_std", m.embed_std, "the same of the embedding; 0: init_std")
@@ -73,8 +73,10 @@ void describe(Group& group, Model& m) {
       .at_most(10);
   group.add("init_scaled_residual", m.init_scaled_residual,
             "projections into the residual stream start at init_std / sqrt(2 layers)");
-  group.add("dropout", m.dropout, "share of activations dropped in training").at_least(0).below(1);
-  group.add("attention", m.attention, "implementation; auto: the fastest that is there")
+  group.add("dropout", m.dropout, "fraction of activations dropped in training")
+      .at_least(0)
+      .below(1);
+  group.add("attention", m.attention, "implementation; auto: the fastest available")
       .one_of({"auto", "portable", "cudnn"});
   group.add("load", m.load,
             "a Transformers directory (its config.json gives what is left out here) or a "

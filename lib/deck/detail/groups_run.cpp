@@ -44,14 +44,14 @@ void describe(Group& group, Evaluation& e) {
   group.add("reference", e.reference,
             "answers of another run to the same requests, to agree with; empty: none");
   group.add("beside", e.beside,
-            "directories of other runs, whose validation losses stand beside this one's");
+            "directories of other runs, whose validation losses are compared with this one's");
 }
 
 void describe(Group& group, Generation& g) {
   group.add("prompt", g.prompt, "text to continue; a training run does so at each evaluation")
       .may_hold_lines();
   group.add("checkpoint", g.checkpoint,
-            "weights, but for training: 'best' of the run (where none is marked, the newest), "
+            "weights, except in training: 'best' of the run (where none is marked, the newest), "
             "'newest', or a path");
   group.add("samples", g.samples, "continuations of the prompt; 0: none, and no memory for them")
       .at_least(0)
@@ -88,9 +88,10 @@ void describe(Group& group, Generation& g) {
            "1")
       .at_least(-1)
       .at_most(1024);
-  group.add("input", g.input,
-            "file of requests to answer: one text a line, or JSON lines with \"text\"; empty: the "
-            "prompt is continued");
+  group.add(
+      "input", g.input,
+      "file of requests to answer: one text per line, or JSON lines with \"text\"; empty: the "
+      "prompt is continued");
   group.add("prompt_template", g.prompt_template,
             "input: file in which {text} stands for a request's text; empty: only the text");
   group.add("output", g.output,
@@ -102,19 +103,19 @@ void describe(Group& group, Generation& g) {
   group.add("stop", g.stop, "input: texts that end an answer, and are not part of it");
   group
       .add("memory_utilization", g.memory_utilization,
-           "input: most of the device's memory that weights, work space and cache take together")
+           "input: fraction of the device's memory for weights, workspace and cache together")
       .above(0)
       .at_most(1);
   group.add("max_model_len", g.max_model_len, "input: longest prompt and answer together")
       .unit("tokens")
       .at_least(2)
       .at_most(1 << 24);
-  group.add("prefill_tokens", g.prefill_tokens, "input: most tokens of prompts in one pass")
+  group.add("prefill_tokens", g.prefill_tokens, "input: most prompt tokens per pass")
       .unit("tokens")
       .at_least(1)
       .at_most(1 << 20);
   group.add("prefix_cache", g.prefix_cache,
-            "input: what prompts begin with in common is computed once");
+            "input: common beginnings of prompts are computed once");
 }
 
 void describe(Group& group, Output& o) {

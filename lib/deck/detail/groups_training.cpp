@@ -7,7 +7,7 @@ namespace tern::deck::detail {
 
 void describe(Group& group, Objective& o) {
   group.add("kind", o.kind, "what is predicted").one_of(objective_kinds);
-  group.add("z_loss", o.z_loss, "weight of the squared log of the softmax's denominator; 0: off")
+  group.add("z_loss", o.z_loss, "weight of the squared log-sum-exp of the logits; 0: off")
       .at_least(0);
   group
       .add("block_length", o.block_length,
@@ -32,17 +32,19 @@ void describe(Group& group, Objective& o) {
   group.add("plan_weight", o.plan_weight, "hdp: weight of the plans' mean loss").at_least(0);
   group.add("execution_weight", o.execution_weight, "hdp: weight of the executions' mean loss")
       .at_least(0);
-  group.add("clip_low", o.clip_low, "block_diffusion: least share of masked tokens in training")
+  group.add("clip_low", o.clip_low, "block_diffusion: least fraction of masked tokens in training")
       .above(0)
       .at_most(1);
-  group.add("clip_high", o.clip_high, "block_diffusion: largest share of masked tokens in training")
+  group
+      .add("clip_high", o.clip_high,
+           "block_diffusion: largest fraction of masked tokens in training")
       .above(0)
       .at_most(1);
   group.add("clip_search", o.clip_search,
             "block_diffusion: evaluations choose clip_low and clip_high for least variance");
   group
       .add("supervision_steps", o.supervision_steps,
-           "refinement: answers, each made from the one before, and each scored")
+           "refinement: answers, each made from the previous one, and each scored")
       .at_least(2)
       .at_most(64);
   group
@@ -104,13 +106,13 @@ void describe(Group& group, Data& d) {
       .one_of({"leave out", "cut"});
   group
       .add("chat_template", d.chat_template,
-           "messages: how a conversation is written; plain: as it is, with an end token")
+           "messages: how a conversation is written; plain: unchanged, with an end token")
       .one_of({"plain", "chatml", "qwen3"});
   group.add("thinking", d.thinking, "messages, qwen3: the assistant thinks before it answers");
 }
 
 void describe(Group& group, Batch& b) {
-  group.add("per_rank", b.per_rank, "per rank and micro-step; 0: the most that memory allows")
+  group.add("per_rank", b.per_rank, "per rank and micro-batch; 0: the most that memory allows")
       .unit("sequences")
       .at_least(0)
       .at_most(1 << 24);
@@ -121,7 +123,7 @@ void describe(Group& group, Batch& b) {
       .at_least(0)
       .at_most(largest_global);
   group.add("accumulation", b.accumulation, "of one optimizer step; 0: what global needs")
-      .unit("micro-steps")
+      .unit("micro-batches")
       .at_least(0)
       .at_most(1 << 24);
   group
@@ -150,7 +152,9 @@ void describe(Group& group, Optimizer& o) {
       .one_of({"cosine", "linear", "wsd", "constant"});
   group.add("warmup_steps", o.warmup_steps, "linear rise from 0 to lr").unit("steps").at_least(0);
   group.add("min_lr", o.min_lr, "learning rate at the end of the schedule").at_least(0);
-  group.add("decay_fraction", o.decay_fraction, "wsd: share of max_steps over which the rate falls")
+  group
+      .add("decay_fraction", o.decay_fraction,
+           "wsd: fraction of max_steps over which the rate falls")
       .at_least(0)
       .at_most(1);
   group

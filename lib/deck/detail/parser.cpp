@@ -38,7 +38,7 @@ const char* invisible(std::uint32_t code) {
   if (code == 0x2028 || code == 0x2029) return "a line separator";
   if (code == 0xAD || (code >= 0x200B && code <= 0x200F) || (code >= 0x202A && code <= 0x202E) ||
       (code >= 0x2060 && code <= 0x206F))
-    return "a character without width";
+    return "a zero-width character";
   return nullptr;
 }
 
@@ -122,7 +122,7 @@ class Parser {
 
   void stray() {
     errors_.add(token_.location,
-                fmt::format("{} stands outside of a group; {}", describe(token_),
+                fmt::format("{} is outside of a group; {}", describe(token_),
                             remedy(token_, "open one with '&name' and close it with '/'")));
     while (token_.kind != Token::group && token_.kind != Token::end) skip_token();
   }
@@ -168,7 +168,7 @@ class Parser {
     const std::string text = token_.text;
     if (token_.kind != Token::word) {
       const bool failed =
-          fail(group_name, fmt::format("{} where a name should stand; {}", describe(token_),
+          fail(group_name, fmt::format("{} where a name is expected; {}", describe(token_),
                                        remedy(token_, "write name = value")));
       skip_token();
       return failed;
@@ -227,7 +227,7 @@ class Parser {
       return fail(full, "a comma without a value before it; remove it or write the value");
     if (token_.kind == Token::equals || token_.kind == Token::left || token_.kind == Token::right ||
         token_.kind == Token::unknown)
-      return fail(full, fmt::format("{} cannot stand here; {}", describe(token_),
+      return fail(full, fmt::format("{} is not allowed here; {}", describe(token_),
                                     remedy(token_, "write strings in quotes")));
     if (result.values.empty())
       return fail(full, "no value after '='; write one or remove the name");

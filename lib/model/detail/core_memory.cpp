@@ -47,7 +47,7 @@ void Core<T>::allocate_training(Arena& arena) {
   };
   if (options.recompute) shared_ = block.request(arena, "layers", sequences(), true);
   for (std::size_t pass = 0; pass < all; ++pass) {
-    const char* what = passes() > 1 ? "pass" : "micro-step";
+    const char* what = passes() > 1 ? "pass" : "micro-batch";
     const std::string of_pass = all > 1 ? fmt::format("{} {}/", what, pass) : "";
     for (std::size_t l = 0; l < layers(); ++l) {
       const std::string label = fmt::format("{}layer {}", of_pass, l);

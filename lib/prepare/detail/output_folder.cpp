@@ -33,11 +33,11 @@ OutputFolder::OutputFolder(fs::path final_path, bool replace, const std::vector<
   if (final_.filename().empty()) user_error("'{}' is no folder to write to", final_path.string());
   for (const fs::path& input : inputs)
     if (stands_in(final_, input))
-      user_error("{} stands in the output folder {}, which is rebuilt; give another --output",
+      user_error("{} is in the output folder {}, which is rebuilt; give another --output",
                  input.string(), final_.string());
   if (fs::exists(final_)) {
     if (!replace)
-      user_error("{} exists; give --force to make it again, or another --output", final_.string());
+      user_error("{} exists; give --force to rebuild it, or another --output", final_.string());
     if (!fs::is_directory(final_) || (!fs::is_empty(final_) && !fs::exists(final_ / "meta.json")))
       user_error(
           "{} was not made by ./prepare (it has no meta.json) and is not replaced; remove it "

@@ -106,7 +106,7 @@ std::string missing_step_advice(const History& history, const deck::Deck& deck) 
 }
 
 Finding order(const History& history, const LastEvaluation& last, const deck::Deck& deck) {
-  Finding finding = expecting("order", "each answer's loss below the one before");
+  Finding finding = expecting("order", "each answer's loss below the previous one's");
   if (!last.missing.empty())
     return missing(finding, last.missing, missing_step_advice(history, deck));
   const std::vector<double>& loss = last.losses;
@@ -148,8 +148,8 @@ Finding refinement(const History& history, const LastEvaluation& last, const dec
   } else if (finding.figure > range[1]) {
     finding.grade = Grade::remark;
     finding.advice = fmt::format(
-        "see by &evaluation beside that the last answer is good, rather than the first bad; if it "
-        "is not, {}",
+        "check with &evaluation beside that the last answer is good, rather than the first bad; if "
+        "it is not, {}",
         lower_reward(deck));
   }
   return finding;

@@ -39,7 +39,7 @@ const std::vector<Rule>& rules() {
        [](Name n) { return n.starts_with("val/loss_step_"); }},
       {{"refinement",
         "Refinement from first to last answer",
-        "share of the first loss",
+        "fraction of the first loss",
         1,
         Range::values,
         {}},
@@ -48,7 +48,7 @@ const std::vector<Rule>& rules() {
        [](Name n) { return n.starts_with("train/loss_") || n.starts_with("val/loss_"); }},
       {{"perplexity", "Perplexity", "", 1, Range::wide, {}},
        [](Name n) { return n == "val/perplexity"; }},
-      {{"exact_match", "Problems solved", "share", 1, Range::from_zero, {}},
+      {{"exact_match", "Problems solved", "fraction", 1, Range::from_zero, {}},
        [](Name n) { return n == "val/exact_match" || n == "val/well_formed"; }},
       {{"throughput", "Throughput", "tokens/s", 1, Range::from_zero, {}},
        [](Name n) { return n == "train/throughput"; }},
@@ -62,14 +62,14 @@ const std::vector<Rule>& rules() {
        [](Name n) { return n == "train/mfu"; }},
       {{"clip",
         "Times that noise is drawn from",
-        "share of masked tokens",
+        "fraction of masked tokens",
         1,
         Range::from_zero,
         {}},
        [](Name n) { return n.starts_with("train/clip_"); }},
       {{"accuracy_t",
         "Masked tokens predicted, at the last evaluation",
-        "share",
+        "fraction",
         1,
         Range::from_zero,
         {},
@@ -180,7 +180,7 @@ std::string program_of(const History& history, const Plot& plot, std::size_t num
   return fmt::format(
       "{}set key {}\nset terminal svg size 480,310 dynamic noenhanced font 'sans-serif,13'\n"
       "set output '{}.svg'\nset xlabel '{}'\nset title {}\nset ylabel {}\n{}plot {}\n",
-      data, key, plot.file, plot.profile ? "share of masked tokens, t" : "optimizer step",
+      data, key, plot.file, plot.profile ? "fraction of masked tokens, t" : "optimizer step",
       quoted(plot.title), quoted(plot.unit), axis_of(history, plot), lines);
 }
 

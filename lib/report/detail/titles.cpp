@@ -10,13 +10,13 @@ namespace {
 using Titles = std::map<std::string_view, std::string_view>;
 
 const Titles& known_titles() {
-  static const Titles titles = {{"data/fill", "Share of the positions that samples fill"},
-                                {"data/wait_share", "Share of the time waited for data"},
+  static const Titles titles = {{"data/fill", "Fraction of the positions that samples fill"},
+                                {"data/wait_share", "Fraction of the time waited for data"},
                                 {"samples_hash", "Hash of the step's samples"},
                                 {"samples_hash_total", "Hash of all samples so far"},
                                 {"system/gpu_memory_allocated", "Memory in use, bytes"},
                                 {"train/grad_norm", "Gradient norm before clipping"},
-                                {"train/learned_tokens", "Share of the tokens that are learned"},
+                                {"train/learned_tokens", "Fraction of the tokens that are learned"},
                                 {"train/loss", "Training loss, as it is minimized"},
                                 {"train/loss_per_token", "Training loss per token"},
                                 {"train/lr", "Learning rate"},
@@ -26,11 +26,11 @@ const Titles& known_titles() {
                                 {"train/skipped", "Steps skipped"},
                                 {"train/throughput", "Tokens per second"},
                                 {"train/tokens", "Tokens trained on"},
-                                {"val/accuracy", "Share of the masked tokens predicted"},
-                                {"val/exact_match", "Share of the problems solved"},
+                                {"val/accuracy", "Fraction of the masked tokens predicted"},
+                                {"val/exact_match", "Fraction of the problems solved"},
                                 {"val/loss", "Validation loss"},
                                 {"val/perplexity", "Validation perplexity"},
-                                {"val/well_formed", "Share of the answers in the right form"}};
+                                {"val/well_formed", "Fraction of the answers in the right form"}};
   return titles;
 }
 

@@ -20,13 +20,14 @@ std::string finding_table(const Verdict& verdict) {
 
 std::string beside_table(const Verdict& verdict) {
   constexpr std::string_view why =
-      "Refinement alone can be had by a bad first answer; the last answer's loss beside another "
-      "run's cannot. ";
+      "Refinement by itself can result from a bad first answer; the last answer's loss compared "
+      "with "
+      "another run's cannot. ";
   if (verdict.beside.empty())
-    return fmt::format(
-        "<p>{}No run stands beside this one: &amp;evaluation beside names them.</p>\n", why);
+    return fmt::format("<p>{}No run to compare with: &amp;evaluation beside names them.</p>\n",
+                       why);
   std::string out = fmt::format(
-      "<p>{}</p>\n<table class=\"verdict\">\n<tr><th>run beside<th>validation loss</tr>\n", why);
+      "<p>{}</p>\n<table class=\"verdict\">\n<tr><th>compared run<th>validation loss</tr>\n", why);
   for (const Beside& b : verdict.beside)
     out += fmt::format("<tr><td>{}<td>{}</tr>\n", escaped(b.name), escaped(in_words(b)));
   return out + "</table>\n";
@@ -36,7 +37,7 @@ std::string beside_table(const Verdict& verdict) {
 
 std::string verdict_section(const Verdict& verdict, std::int64_t last_step) {
   const std::string since = last_step > verdict.step
-                                ? fmt::format("; the run has gone on to step {}", last_step)
+                                ? fmt::format("; the run has continued to step {}", last_step)
                                 : std::string();
   return fmt::format(
       "<h2>Verdict: <span class=\"{}\">{}</span></h2>\n<p class=\"about\">recursive refinement, "

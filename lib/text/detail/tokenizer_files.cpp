@@ -66,7 +66,7 @@ class Builder {
   std::int32_t id(const std::string& left, const std::string& right, const std::string& token) {
     const auto found = ids_.find(token);
     if (found == ids_.end())
-      user_error("{}: the merge '{} {}' speaks of the token '{}', which the vocabulary lacks",
+      user_error("{}: the merge '{} {}' names the token '{}', which the vocabulary lacks",
                  what_.source, left, right, token);
     return found->second;
   }
