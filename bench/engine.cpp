@@ -110,7 +110,7 @@ struct Program {
   generate::Engine<Storage> engine;
 };
 
-std::size_t requests_a_run(const Settings& s) {
+std::size_t requests_per_run(const Settings& s) {
   return s("requests") > 0 ? s("requests") : s("streams");
 }
 
@@ -131,7 +131,7 @@ class Bench {
   /// Seconds until every stream has `count` new tokens. Passes that only decode, all streams at
   /// once, are also timed separately.
   double run(std::size_t count) {
-    for (std::size_t i = 0; i < requests_a_run(s_); ++i) {
+    for (std::size_t i = 0; i < requests_per_run(s_); ++i) {
       std::vector<std::int32_t> prompt(s_("prompt"));
       for (std::size_t t = 0; t < prompt.size(); ++t)
         prompt[t] =
@@ -156,7 +156,7 @@ class Bench {
           after.new_tokens - before.new_tokens == s_("streams"))
         passes.push_back(now() - start);
     }
-    TERN_REQUIRE(answered == requests_a_run(s_), "{} answers", answered);
+    TERN_REQUIRE(answered == requests_per_run(s_), "{} answers", answered);
     return now() - begin;
   }
   std::vector<double> passes;
@@ -176,9 +176,9 @@ std::unique_ptr<comm::Mesh> tensor_mesh(const deck::Model& model) {
   auto world = comm::world();
   const int ranks = world->size();
   model::check_division(model, ranks, 1);
-  const std::size_t sharers = model::sharers(model, static_cast<std::size_t>(ranks));
+  const std::size_t kv_replicas = model::kv_replicas(model, static_cast<std::size_t>(ranks));
   return std::make_unique<comm::Mesh>(std::move(world), comm::Extents{1, ranks, 1},
-                                      static_cast<int>(sharers));
+                                      static_cast<int>(kv_replicas));
 }
 
 void measure(const Settings& s) {
@@ -207,7 +207,7 @@ void measure(const Settings& s) {
   bench.run(s("new"));  // libraries, plans
   bench.passes.clear();
   Figure prefill, decode, whole, pass;
-  const double requests = static_cast<double>(requests_a_run(s));
+  const double requests = static_cast<double>(requests_per_run(s));
   for (std::size_t i = 0; i < s("repeats"); ++i) {
     const double first = bench.run(1), all = bench.run(s("new"));
     prefill.values.push_back(requests * static_cast<double>(s("prompt")) / first);
@@ -227,7 +227,7 @@ void measure(const Settings& s) {
   const generate::Figures figures = program.engine.figures();
   std::printf("of %zu prompt tokens %zu were computed and %zu found; %zu of %zu pages at most\n",
               figures.prompt_tokens, figures.computed_tokens, figures.reused_tokens,
-              figures.most_pages, figures.pages);
+              figures.peak_pages, figures.pages);
   if (!pass.values.empty()) pass.print("a pass that decodes", "tokens/s");
 }
 

@@ -27,12 +27,12 @@ def pack(sizes, capacity, seed):
     """Best fit decreasing; returns the numbers of each row's items."""
     order = [shuffled_window(i, len(sizes), seed) for i in range(len(sizes))]
     rows, open_rows = [], [[] for _ in range(capacity + 1)]  # open rows by the room they have left
-    for thing in sorted((thing for thing in order if sizes[thing]), key=lambda thing: -sizes[thing]):
-        room = next((r for r in range(sizes[thing], capacity + 1) if open_rows[r]), None)
+    for item in sorted((item for item in order if sizes[item]), key=lambda item: -sizes[item]):
+        room = next((r for r in range(sizes[item], capacity + 1) if open_rows[r]), None)
         row = len(rows) if room is None else open_rows[room].pop()
         if room is None: rows.append([]); room = capacity
-        rows[row].append(thing)
-        if room > sizes[thing]: open_rows[room - sizes[thing]].append(row)
+        rows[row].append(item)
+        if room > sizes[item]: open_rows[room - sizes[item]].append(row)
     return [rows[shuffled_window(i, len(rows), seed)] for i in range(len(rows))]
 
 

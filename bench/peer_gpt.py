@@ -61,7 +61,7 @@ def main():
             batch = [torch.from_numpy(part).to(a.device) for part in data.step(step, total)]
             over = objective.total(batch)
             sync(); start = time.time()
-            sums = sum(objective.micro_step(*part, over) for part in zip(*(whole.split(per_rank) for whole in batch)))
+            sums = sum(objective.accumulate(*part, over) for part in zip(*(whole.split(per_rank) for whole in batch)))
             optimizer.step(step)
             sync(); seconds.append(time.time() - start); rates.append(objective.tokens(batch) / seconds[-1])
             losses.append(dict(zip(objective.names, sums.tolist())))

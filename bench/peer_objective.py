@@ -17,7 +17,7 @@ class Causal(Objective):
     def __init__(self, deck, model, autocast, compiled):
         self.model, self.autocast = compiled(model), autocast
 
-    def micro_step(self, tokens, targets, total):
+    def accumulate(self, tokens, targets, total):
         """tokens, targets (B, T); total: sequences of the optimizer step. Returns the sums of the losses in `names`."""
         with self.autocast(): loss = self.model(tokens, targets) * (len(tokens) / total)
         loss.backward()
@@ -42,7 +42,7 @@ class Refinement(Objective):
         losses = self.model.token_losses(y, targets).mean(1)
         return (weights * losses).sum(), losses.detach(), y.detach(), z.detach()
 
-    def micro_step(self, tokens, targets, total):
+    def accumulate(self, tokens, targets, total):
         with self.autocast(): embedded = self.model.embedded(tokens)
         x, y, z = embedded.detach().requires_grad_(), None, None
         weights = torch.full((len(tokens),), self.shares[0] / total, device=tokens.device)
@@ -71,7 +71,7 @@ class Supervised(Objective):
     def tokens(self, batch):
         return int(batch[3].sum())
 
-    def micro_step(self, tokens, targets, positions, _, total):
+    def accumulate(self, tokens, targets, positions, _, total):
         with self.autocast(): loss = self.model(tokens, targets, positions if self.packed else None, total)
         loss.backward()
         return loss.detach()[None]

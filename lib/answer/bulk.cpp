@@ -76,7 +76,7 @@ std::string reject_line(const ChatRequest& request, const detail::BulkRecord& re
 
 }  // namespace
 
-bool answers_a_file(const deck::Deck& deck) {
+bool is_batch_inference(const deck::Deck& deck) {
   return deck.campaign.task != "train" && !deck.generation.input.empty();
 }
 
@@ -102,14 +102,14 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Option
       reader_({chat_, deck.generation.pattern, deck.generation.stop}),
       requests_(read_requests(deck.generation.input)),
       files_(deck),
-      made_from_(detail::made_from(deck, weights)) {
+      provenance_(detail::provenance(deck, weights)) {
   if (!deck.generation.prompt_template.empty())
     prompt_ = PromptTemplate(deck.generation.prompt_template);
   answered_.assign(requests_.size(), 0);
   const comm::LongWait files;
   if (group_.rank() == 0) {
     lock_ = open_directory(deck, files_, options);
-    take_up();
+    load_earlier_parts();
   }
   group_.broadcast(answered_.data(), answered_.size(), 0);
   group_.broadcast(&session_, sizeof session_, 0);
@@ -117,17 +117,17 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Option
 }
 
 /// Reads the parts of earlier sessions. Rank 0 only: others might already append to theirs.
-void Bulk::take_up() {
+void Bulk::load_earlier_parts() {
   if (fs::exists(files_.answers) && !fs::exists(files_.parts()))
     user_error("{} exists, but not the parts it was made from, {}; start from scratch with --fresh",
                files_.answers.string(), files_.parts().string());
-  const detail::Parts parts = detail::read_parts(files_, made_from_, requests_.size());
+  const detail::Parts parts = detail::read_parts(files_, provenance_, requests_.size());
   for (const detail::BulkRecord& record : parts.records) answered_.at(record.number) = 1;
-  constexpr std::size_t most_named = 20;
-  for (std::size_t i = 0; i < std::min(parts.damaged.size(), most_named); ++i)
+  constexpr std::size_t max_named = 20;
+  for (std::size_t i = 0; i < std::min(parts.damaged.size(), max_named); ++i)
     log_.warning("{}: the line is damaged; its request is answered again", parts.damaged[i]);
-  if (parts.damaged.size() > most_named)
-    log_.warning("{} more lines are damaged", parts.damaged.size() - most_named);
+  if (parts.damaged.size() > max_named)
+    log_.warning("{} more lines are damaged", parts.damaged.size() - max_named);
   session_ = parts.sessions + 1;
   fs::create_directories(files_.parts());
   if (parts.sessions > 0)
@@ -178,8 +178,8 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
                                  static_cast<std::size_t>(replica_.number))
       mine.push_back(i);
   std::optional<detail::PartWriter> part;
-  if (replica_.speaks && !mine.empty())
-    part.emplace(files_.part(replica_.number), made_from_, session_);
+  if (replica_.prints && !mine.empty())
+    part.emplace(files_.part(replica_.number), provenance_, session_);
 
   detail::BulkProgress progress(log_, replica_.number, replica_.count, mine.size());
   std::unordered_map<std::uint64_t, std::size_t> prompt_tokens;  // running requests, by number
@@ -213,7 +213,7 @@ std::optional<Bulk::Done> Bulk::finish() {
   std::optional<Done> done;
   if (group_.rank() == 0) {
     done.emplace();
-    detail::Parts parts = detail::read_parts(files_, made_from_, requests_.size());
+    detail::Parts parts = detail::read_parts(files_, provenance_, requests_.size());
     if (parts.records.size() < requests_.size())
       user_error(
           "{} of {} requests are answered: lines of {} were lost or damaged meanwhile{}{}. "
@@ -227,7 +227,7 @@ std::optional<Bulk::Done> Bulk::finish() {
       (r.good() ? answers : rejects) +=
           r.good() ? answer_line(requests_[r.number], r) : reject_line(requests_[r.number], r);
     ordered_json summary = done->summary.to_json();
-    summary["made_from"] = made_from_;
+    summary["made_from"] = provenance_;
     if (rejects.empty())
       fs::remove(files_.rejects());
     else

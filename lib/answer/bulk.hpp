@@ -30,7 +30,7 @@
 namespace tern::answer {
 
 /// Whether the deck asks for answers to a file of requests.
-bool answers_a_file(const deck::Deck& deck);
+bool is_batch_inference(const deck::Deck& deck);
 
 /// Tokens of a request's text within prompt template and chat template.
 std::vector<std::int32_t> prompt_tokens(std::string_view text, const PromptTemplate& prompt,
@@ -38,10 +38,10 @@ std::vector<std::int32_t> prompt_tokens(std::string_view text, const PromptTempl
                                         const text::Tokenizer& tokenizer);
 
 /// Ranks that hold one copy of the model. All get the same requests in the same order; the one that
-/// `speaks` writes files and log.
+/// `prints` writes files and log.
 struct Replica {
   int number, count;
-  bool speaks;
+  bool prints;
   comm::Group* ranks;
 };
 Replica replica_of(const comm::Mesh& mesh);
@@ -84,7 +84,7 @@ class Bulk {
   std::optional<Done> finish();
 
  private:
-  void take_up();
+  void load_earlier_parts();
   generate::Request request(std::size_t number) const;
   detail::BulkRecord judged(const generate::Answer& answer, std::size_t prompt_tokens) const;
 
@@ -98,7 +98,7 @@ class Bulk {
   PromptTemplate prompt_;
   std::vector<ChatRequest> requests_;
   detail::BulkFiles files_;
-  detail::MadeFrom made_from_;
+  detail::Provenance provenance_;
   std::vector<std::uint8_t> answered_;  // by request number
   std::size_t remaining_ = 0;
   std::int64_t session_ = 1;

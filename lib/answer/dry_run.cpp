@@ -57,9 +57,9 @@ void count_tokens(plan::Requests& r, const std::vector<std::string>& texts, cons
 
 }  // namespace
 
-ForeseenRequests foresee(const deck::Deck& deck) {
+RequestForecast forecast_requests(const deck::Deck& deck) {
   const deck::Generation& g = deck.generation;
-  ForeseenRequests seen;
+  RequestForecast seen;
   plan::Requests& r = seen.requests;
   r.new_tokens = static_cast<double>(g.max_tokens);
   std::vector<std::string> texts{"0", "a"};  // show what the prompt adds to a text
@@ -105,7 +105,7 @@ std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& opt
   }
   const std::size_t usable = plan::usable_for_serving(deck, device);
   if (mesh.world().rank() != 0) return "";
-  const ForeseenRequests seen = foresee(deck);
+  const RequestForecast seen = forecast_requests(deck);
   throughput.requests = seen.requests;
   throughput.assumed = seen.assumed;
   if (throughput.own_options.pages > 0) text += plan::table(throughput, deck);

@@ -11,11 +11,11 @@ namespace tern::answer {
 
 /// Number of requests, and mean tokens from a sample of them, as far as file, template and
 /// tokenizer can be opened; assumptions in words. New tokens are the deck's max_tokens.
-struct ForeseenRequests {
+struct RequestForecast {
   plan::Requests requests;
   std::vector<std::string> assumed;
 };
-ForeseenRequests foresee(const deck::Deck& deck);
+RequestForecast forecast_requests(const deck::Deck& deck);
 
 /// Memory, throughput, time and cost, on the deck's ranks and on others. A shortage is no error:
 /// the run may be planned for another machine. Collective; rank 0 prints.

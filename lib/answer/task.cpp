@@ -67,7 +67,7 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
   }
   const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);
   const auto tokenizer = text::open_tokenizer(deck);
-  const std::string weights = comm::agree_on(
+  const std::string weights = comm::broadcast_text(
       group.rank() == 0 ? weights::weights_identity(weights::weights_source(deck)) : "", group);
   Bulk bulk(deck, weights, options, *tokenizer, mesh, log);
   log.open(job::RunDirectory{deck.output.directory}.log());

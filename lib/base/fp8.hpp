@@ -11,12 +11,12 @@ namespace tern {
 
 /// 4 exponent bits, 3 mantissa bits, no infinities (torch.float8_e4m3fn): activations, weights.
 struct E4M3 {
-  static constexpr std::uint32_t mantissa_bits = 3, least_exponent = 127 - 6;  // float32 bias
-  static constexpr float largest = 448;                                        // 1.75 * 2^8
+  static constexpr std::uint32_t mantissa_bits = 3, min_exponent = 127 - 6;  // float32 bias
+  static constexpr float largest = 448;                                      // 1.75 * 2^8
 };
 /// 5 exponent bits, 2 mantissa bits (torch.float8_e5m2): gradients, whose range is wider.
 struct E5M2 {
-  static constexpr std::uint32_t mantissa_bits = 2, least_exponent = 127 - 14;
+  static constexpr std::uint32_t mantissa_bits = 2, min_exponent = 127 - 14;
   static constexpr float largest = 57344;  // 1.75 * 2^15
 };
 
@@ -36,7 +36,7 @@ TERN_FUNCTION float float_of_bits(std::uint32_t bits) {
 template <class Format>
 TERN_FUNCTION float round_to(float value) {
   const std::uint32_t own = (float_bits(value) >> 23) & 0xffu;
-  const std::uint32_t exponent = own > Format::least_exponent ? own : Format::least_exponent;
+  const std::uint32_t exponent = own > Format::min_exponent ? own : Format::min_exponent;
   const float step = float_of_bits((exponent - Format::mantissa_bits) << 23);
   const float steps = float_of_bits((254 + Format::mantissa_bits - exponent) << 23);  // 1 / step
   const float rounded = rintf(value * steps) * step;

@@ -9,7 +9,7 @@ Log::~Log() {
 }
 
 void Log::open(const std::filesystem::path& file) {
-  if (!speaks_) return;
+  if (!prints_) return;
   if (file_) std::fclose(file_);
   file_ = std::fopen(file.c_str(), "a");
   if (!file_) user_error("cannot write {}: check &output directory", file.string());

@@ -11,8 +11,8 @@ namespace tern {
 
 class Log {
  public:
-  /// Silent if `speaks` is false (every rank but rank 0).
-  explicit Log(bool speaks = true) : speaks_(speaks) {}
+  /// Silent if `prints` is false (every rank but rank 0).
+  explicit Log(bool prints = true) : prints_(prints) {}
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
@@ -22,17 +22,17 @@ class Log {
 
   template <class... Args>
   void line(fmt::format_string<Args...> text, Args&&... args) {
-    if (speaks_) write(fmt::format(text, std::forward<Args>(args)...));
+    if (prints_) write(fmt::format(text, std::forward<Args>(args)...));
   }
   template <class... Args>
   void warning(fmt::format_string<Args...> text, Args&&... args) {
-    if (speaks_) write("warning: " + fmt::format(text, std::forward<Args>(args)...));
+    if (prints_) write("warning: " + fmt::format(text, std::forward<Args>(args)...));
   }
-  bool speaks() const { return speaks_; }
+  bool prints() const { return prints_; }
 
  private:
   void write(std::string_view text);
-  bool speaks_;
+  bool prints_;
   std::FILE* file_ = nullptr;
 };
 

@@ -28,7 +28,7 @@ namespace {
 /// Logs what runs and writes run.json; at the end, with the exit `code`, also the report. Rank 0.
 void record_run(const job::RunDirectory& directory, job::RunRecord& record, std::optional<int> code,
                 Log& log) {
-  if (!log.speaks()) return;
+  if (!log.prints()) return;
   if (code)
     record.end(*code);
   else
@@ -107,7 +107,7 @@ int train(const job::Options& options, plan::Plan plan, std::optional<TrainingDa
 
 /// Whether a signal stops the task so that --resume can continue it.
 bool resumable(const deck::Deck& deck, const job::Options& options) {
-  return (deck.campaign.task == "train" || answer::answers_a_file(deck)) &&
+  return (deck.campaign.task == "train" || answer::is_batch_inference(deck)) &&
          options.export_to.empty() && !options.dry_run && !options.show_batch;
 }
 
@@ -120,7 +120,7 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
     const comm::LongWait files;
     return export_model(deck, options.export_to, mesh.world(), log);
   }
-  if (answer::answers_a_file(deck))
+  if (answer::is_batch_inference(deck))
     return answer::answer_file<T>(deck, options, mesh, session, log);
   const bool generates = deck.campaign.task == "generate";
   const auto replica = generates ? mesh.one_replica() : nullptr;
@@ -152,7 +152,7 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
 bool leaves_files(const deck::Deck& deck, const job::Options& options) {
   if (options.dry_run || options.show_batch) return false;
   return deck.campaign.task != "generate" || !options.export_to.empty() ||
-         answer::answers_a_file(deck);
+         answer::is_batch_inference(deck);
 }
 
 int run(const deck::Deck& deck, const job::Options& options, const comm::Session& session) {

@@ -45,7 +45,7 @@ std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::D
     const std::size_t scored = prepared.scored.targets.extent(0);
     const Vector<A> losses(w.losses.data(), scored);
     const Vector<std::int32_t> best(w.best.data(), w.objective->wants_best() ? scored : 0);
-    const model::MicroStep<T> given{prepared.rows, prepared.pattern};
+    const model::MicroBatch<T> given{prepared.rows, prepared.pattern};
     w.model.embed(w.context, given);
     for (std::size_t step = 0; step < w.objective->evaluated_steps(training); ++step) {
       w.model.advance(w.context, given, step);

@@ -16,12 +16,12 @@ Vector<Accumulate<T>> sum_of(const workload::Workload<T>& w, std::size_t part, s
 
 /// Forward and backward of the micro-batches of a step.
 template <class T>
-class MicroSteps {
+class AccumulationSteps {
   using A = Accumulate<T>;
 
  public:
   /// `balance`: weight of a micro-batch's router loss.
-  MicroSteps(workload::Workload<T>& w, double balance, report::Phases& phases)
+  AccumulationSteps(workload::Workload<T>& w, double balance, report::Phases& phases)
       : w_(w), balance_(balance), phases_(phases), in_flight_(w.model.in_flight()) {}
 
   /// Forward and backward, for each step of a recursive model; gradients accumulate.
@@ -52,7 +52,7 @@ class MicroSteps {
  private:
   struct InFlight {
     objective::Prepared<T> prepared;
-    model::MicroStep<T> given;
+    model::MicroBatch<T> given;
   };
   InFlight& at(std::size_t micro) { return in_flight_[micro % in_flight_.size()]; }
 
@@ -103,15 +103,17 @@ class MicroSteps {
 /// forward passes, then forward and backward in turns; it keeps at most k + 1 micro-batches in
 /// flight.
 template <class T, class Read, class DropoutOf>
-void run_pipeline(workload::Workload<T>& w, std::size_t count, MicroSteps<T>& micro_steps,
-                  const Read& read, const DropoutOf& dropout_of) {
+void run_pipeline(workload::Workload<T>& w, std::size_t count,
+                  AccumulationSteps<T>& accumulation_steps, const Read& read,
+                  const DropoutOf& dropout_of) {
   const model::Share& share = w.model.share();
   const std::size_t ahead = std::min(count, share.stages - 1 - share.stage);
   for (std::size_t micro = 0; micro < count; ++micro) {
-    micro_steps.forward(read(), micro, dropout_of(micro));
-    if (micro >= ahead) micro_steps.backward(micro - ahead);
+    accumulation_steps.forward(read(), micro, dropout_of(micro));
+    if (micro >= ahead) accumulation_steps.backward(micro - ahead);
   }
-  for (std::size_t micro = count - ahead; micro < count; ++micro) micro_steps.backward(micro);
+  for (std::size_t micro = count - ahead; micro < count; ++micro)
+    accumulation_steps.backward(micro);
   w.model.settle(w.context);
 }
 
@@ -156,12 +158,12 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
   w.optimizer->zero_gradients(w.context);
   Kokkos::deep_copy(w.context.space, w.loss_sums, A(0));
   const double of_all = static_cast<double>(layout.accumulation) * mesh.data().size();
-  MicroSteps<T> micro_steps(w, deck.model.router_loss / of_all, phases);
+  AccumulationSteps<T> accumulation_steps(w, deck.model.router_loss / of_all, phases);
   if (w.model.share().stages == 1)
     for (std::size_t micro = 0; micro < layout.accumulation; ++micro)
-      micro_steps.run(read(), micro, dropout_of(micro));
+      accumulation_steps.run(read(), micro, dropout_of(micro));
   else
-    run_pipeline(w, layout.accumulation, micro_steps, read, dropout_of);
+    run_pipeline(w, layout.accumulation, accumulation_steps, read, dropout_of);
   {
     const auto timed = phases.scope(report::Phase::communication);
     w.optimizer->reduce_gradients(w.context);

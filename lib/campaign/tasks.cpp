@@ -80,7 +80,7 @@ std::string lines_of(const std::vector<Solution>& own, comm::Group& group) {
                                              {"correct", s.correct}},
                       -1, InvalidUtf8::replaced) +
             '\n';
-  for (int rank = 0; rank < group.size(); ++rank) all += comm::agree_on(mine, group, rank);
+  for (int rank = 0; rank < group.size(); ++rank) all += comm::broadcast_text(mine, group, rank);
   return all;
 }
 

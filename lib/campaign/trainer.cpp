@@ -19,7 +19,7 @@ namespace tern::campaign {
 namespace {
 
 // Reserve before Slurm ends the job, in addition to the time of steps and checkpoints.
-constexpr double least_margin_seconds = 10;
+constexpr double min_margin_seconds = 10;
 constexpr double assumed_write_rate = 5e8;  // bytes/s, until the first checkpoint is written
 
 std::size_t threads_of(const deck::Deck& deck) {
@@ -77,7 +77,7 @@ std::optional<checkpoint::Reader> Trainer<T>::open_agreed_checkpoint() {
       newest.emplace(std::move(*found));
     }
   }
-  path = comm::agree_on(std::move(path), world_);
+  path = comm::broadcast_text(std::move(path), world_);
   if (!newest && !path.empty()) newest.emplace(path);
   return newest;
 }
@@ -237,7 +237,7 @@ void Trainer<T>::evaluate() {
   if (state_.step > 0) save();  // a kill from here on repeats only this evaluation
   const auto timed = phases_.scope(report::Phase::evaluation);
   const Timer timer;
-  const auto stop = [this] { return told_to_stop(); };
+  const auto stop = [this] { return stop_requested(); };
   workload_.optimizer->exchange_average(workload_.context);
   const auto result = campaign::evaluate(workload_, deck_, layout_, *data_.valid.source,
                                          mesh_.data(), state_.step > 0, stop);
@@ -295,7 +295,7 @@ template <class T>
 std::optional<Accuracy> Trainer<T>::solve_problems() {
   return solve(workload_, deck_, data_.valid.samples,
                static_cast<std::size_t>(deck_.evaluation.problems), *data_.tokenizer, mesh_.data(),
-               [this] { return told_to_stop(); });
+               [this] { return stop_requested(); });
 }
 
 /// Records the accuracy as metrics, and writes a page of solutions.
@@ -366,7 +366,7 @@ template <class T>
 typename Trainer<T>::Stop Trainer<T>::reason_to_stop() {
   if (state_.step >= deck_.campaign.max_steps) return Stop::steps;
   if (satisfied() != Stop::none) return satisfied();
-  if (told_to_stop()) return Stop::interrupted;
+  if (stop_requested()) return Stop::interrupted;
   const bool late = earlier_seconds_ + clock_.seconds() > 3600 * deck_.campaign.max_hours;
   const bool limited = deck_.campaign.max_hours > 0 && state_.step > 0;
   return world_.any(limited && late) ? Stop::hours : Stop::none;
@@ -375,7 +375,7 @@ typename Trainer<T>::Stop Trainer<T>::reason_to_stop() {
 /// Whether a signal or the end of the job's time asks for a stop. Clocks and signals differ between
 /// ranks: if one rank stops, all do. Collective.
 template <class T>
-bool Trainer<T>::told_to_stop() {
+bool Trainer<T>::stop_requested() {
   const double margin = margin_seconds(), left = interrupt_.seconds_left();
   std::int64_t told[2] = {interrupt_.signalled() ? 1 : 0, left < margin ? 1 : 0};
   world_.all_reduce(told, 2, comm::Sum::max);
@@ -396,7 +396,7 @@ template <class T>
 double Trainer<T>::margin_seconds() const {
   const double planned = static_cast<double>(plan_.checkpoint_bytes) / assumed_write_rate;
   const double write = store_.seconds() > 0 ? store_.seconds() : planned;
-  return least_margin_seconds + 2 * longest_step_ + longest_save_ + 2 * write;
+  return min_margin_seconds + 2 * longest_step_ + longest_save_ + 2 * write;
 }
 
 template class Trainer<float>;

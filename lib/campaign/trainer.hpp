@@ -59,7 +59,7 @@ class Trainer {
   void account();
   Stop satisfied() const;
   Stop reason_to_stop();
-  bool told_to_stop();
+  bool stop_requested();
   double margin_seconds() const;
 
   // After it.

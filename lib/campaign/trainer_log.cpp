@@ -106,7 +106,7 @@ bool Trainer<T>::save_at_last() {
 template <class T>
 bool Trainer<T>::finish(Stop stop) {
   if (world_.rank() == 0)
-    plan::remember_rate(directory_.path, plan::circumstances(plan_, mesh_.extents()), rates_);
+    plan::store_rate(directory_.path, plan::rate_key(plan_, mesh_.extents()), rates_);
   if (stop == Stop::diverged) {
     wait_for_checkpoint();
     log_.line(
@@ -175,11 +175,11 @@ void Trainer<T>::warn_of_verdict() const {
   if (!judged()) return;
   const std::int64_t logged = (deck_.campaign.max_steps - deck_.optimizer.warmup_steps) /
                               std::max<std::int64_t>(1, deck_.output.log_every);
-  if (logged < static_cast<std::int64_t>(report::verdict_bars::least_logged))
+  if (logged < static_cast<std::int64_t>(report::verdict_bars::min_logged))
     log_.warning(
         "the verdict will fail: it needs {} logged steps after the warmup, and this deck logs {}; "
         "lower &output log_every",
-        report::verdict_bars::least_logged, logged);
+        report::verdict_bars::min_logged, logged);
   if (deck_.evaluation.every == 0)
     log_.warning(
         "the verdict will fail: it compares the last evaluation with the first, and &evaluation "

@@ -44,11 +44,11 @@ std::vector<Continuation> write_samples(workload::Workload<T>& w, const deck::De
   TERN_REQUIRE(w.writer.has_value(), "samples = {}", deck.generation.samples);
   const Prompt start = prompt_of(deck, tokenizer, prompt);
   const auto& g = deck.generation;
-  generate::Drawing drawing;
-  drawing.sampling = workload::sampling_of(deck);
-  drawing.vocabulary = tokenizer.vocabulary();
-  if (start.stop >= 0) drawing.stop_tokens = {start.stop};
-  w.writer->draw_as(drawing);
+  generate::SamplingOptions sampling_options;
+  sampling_options.sampling = workload::sampling_of(deck);
+  sampling_options.vocabulary = tokenizer.vocabulary();
+  if (start.stop >= 0) sampling_options.stop_tokens = {start.stop};
+  w.writer->set_sampling(sampling_options);
   const auto max_new = static_cast<std::size_t>(g.max_tokens);
   const std::vector<std::vector<std::int32_t>> prompts(static_cast<std::size_t>(g.samples),
                                                        start.tokens);

@@ -93,6 +93,6 @@ class Group {
 /// Collective.
 std::unique_ptr<Group> world();
 /// Single-rank group: collectives are no-ops.
-std::unique_ptr<Group> alone();
+std::unique_ptr<Group> single_rank_group();
 
 }  // namespace tern::comm

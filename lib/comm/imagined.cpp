@@ -43,7 +43,7 @@ std::unique_ptr<Mesh> Mesh::imagined(const Extents& extents) {
   mesh->data_ = group(extents.data);
   mesh->tensor_ = group(extents.tensor);
   mesh->pipeline_ = group(extents.pipeline);
-  mesh->sharers_ = group(1);
+  mesh->kv_replicas_ = group(1);
   mesh->ends_ = group(1);
   return mesh;
 }

@@ -25,17 +25,17 @@ Extents extents_for(int ranks, int data, int tensor, int pipeline) {
       lower > 0 ? fmt::format("{} or ", lower) : "", lower + replica);
 }
 
-Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int sharers)
+Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int kv_replicas)
     : extents_(extents), world_(std::move(world)) {
   TERN_REQUIRE(world_->size() == extents.ranks(), "{} ranks for a mesh of {} x {} x {}",
                world_->size(), extents.data, extents.tensor, extents.pipeline);
-  TERN_REQUIRE(sharers > 0 && extents.tensor % sharers == 0, "{} sharers of {} tensor ranks",
-               sharers, extents.tensor);
+  TERN_REQUIRE(kv_replicas > 0 && extents.tensor % kv_replicas == 0,
+               "{} kv_replicas of {} tensor ranks", kv_replicas, extents.tensor);
   replica_ = world_->split(world_->rank() / extents.replica(), "replica");
   data_ = world_->split(world_->rank() % extents.replica(), "data");
   tensor_ = replica_->split(replica_->rank() / extents.tensor, "tensor");
   pipeline_ = replica_->split(replica_->rank() % extents.tensor, "pipeline");
-  sharers_ = tensor_->split(tensor_->rank() / sharers, "sharers");
+  kv_replicas_ = tensor_->split(tensor_->rank() / kv_replicas, "kv_replicas");
   const int stage = pipeline_->rank(), last = extents.pipeline - 1;
   ends_ = pipeline_->split(stage == last ? 0 : stage, "ends");
   std::vector<int> neighbours;
@@ -47,9 +47,12 @@ Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int sharers)
 std::unique_ptr<Mesh> Mesh::one_replica() const {
   if (imagined_) return imagined({1, extents_.tensor, extents_.pipeline});
   return std::make_unique<Mesh>(world_->split(data_->rank(), "replica"),
-                                Extents{1, extents_.tensor, extents_.pipeline}, sharers_->size());
+                                Extents{1, extents_.tensor, extents_.pipeline},
+                                kv_replicas_->size());
 }
 
-std::unique_ptr<Mesh> lonely_mesh() { return std::make_unique<Mesh>(alone(), Extents{}); }
+std::unique_ptr<Mesh> single_rank_mesh() {
+  return std::make_unique<Mesh>(single_rank_group(), Extents{});
+}
 
 }  // namespace tern::comm

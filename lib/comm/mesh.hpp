@@ -20,9 +20,9 @@ Extents extents_for(int ranks, int data, int tensor, int pipeline);
 
 class Mesh {
  public:
-  /// Divides `world`, which has extents.ranks() ranks. `sharers`: number of neighbouring tensor
+  /// Divides `world`, which has extents.ranks() ranks. `kv_replicas`: number of neighbouring tensor
   /// ranks that hold the same key-value heads; divides extents.tensor. Collective over `world`.
-  Mesh(std::unique_ptr<Group> world, const Extents& extents, int sharers = 1);
+  Mesh(std::unique_ptr<Group> world, const Extents& extents, int kv_replicas = 1);
 
   const Extents& extents() const { return extents_; }
   Group& world() const { return *world_; }
@@ -35,7 +35,7 @@ class Mesh {
   /// Ranks that hold one model together: tensor x pipeline of them.
   Group& replica() const { return *replica_; }
   /// Tensor ranks that hold the same key-value heads.
-  Group& sharers() const { return *sharers_; }
+  Group& kv_replicas() const { return *kv_replicas_; }
   /// First and last stage, which both hold tied embeddings; single-rank on other stages.
   Group& ends() const { return *ends_; }
 
@@ -51,10 +51,10 @@ class Mesh {
 
   Extents extents_;
   bool imagined_ = false;
-  std::unique_ptr<Group> world_, replica_, data_, tensor_, pipeline_, sharers_, ends_;
+  std::unique_ptr<Group> world_, replica_, data_, tensor_, pipeline_, kv_replicas_, ends_;
 };
 
 /// Single-rank mesh.
-std::unique_ptr<Mesh> lonely_mesh();
+std::unique_ptr<Mesh> single_rank_mesh();
 
 }  // namespace tern::comm

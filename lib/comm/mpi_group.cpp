@@ -201,7 +201,7 @@ std::unique_ptr<Group> world() {
   return detail::make_group(comm, "world");
 }
 
-std::unique_ptr<Group> alone() {
+std::unique_ptr<Group> single_rank_group() {
   MPI_Comm comm;
   detail::check(MPI_Comm_dup(MPI_COMM_SELF, &comm), "MPI_Comm_dup");
   return std::make_unique<detail::MpiGroup>(comm, "alone");

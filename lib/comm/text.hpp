@@ -7,7 +7,7 @@
 namespace tern::comm {
 
 /// Returns `root`'s text on every rank. Collective.
-inline std::string agree_on(std::string text, Group& group, int root = 0) {
+inline std::string broadcast_text(std::string text, Group& group, int root = 0) {
   std::size_t size = text.size();
   group.broadcast(&size, sizeof size, root);
   text.resize(size);

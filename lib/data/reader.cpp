@@ -70,14 +70,14 @@ struct Reader::Impl {
     return sum;
   }
 
-  Batch make(std::uint64_t micro_step) const {
+  Batch make(std::uint64_t micro_batch) const {
     const std::size_t B = options.sequences, T = options.length;
     Batch batch;
     batch.sequences = B;
     batch.tokens_per_sequence = T;
     batch.samples.resize(B);
     source.start(batch);
-    const std::uint64_t first = (micro_step * ranks + rank) * B;
+    const std::uint64_t first = (micro_batch * ranks + rank) * B;
     for (std::size_t b = 0; b < B; ++b) {
       batch.samples[b] = first + b;
       if (!left_out(first + b)) source.append(row_of(first + b), b, batch);
@@ -98,17 +98,17 @@ struct Reader::Impl {
     while (true) {
       freed.wait(lock, [&] { return stopping || taken < consumed + slots.size(); });
       if (stopping) return;
-      const std::uint64_t micro_step = taken++;
+      const std::uint64_t micro_batch = taken++;
       lock.unlock();
       Slot made;
       made.ready = true;
       try {
-        made.batch = make(micro_step);
+        made.batch = make(micro_batch);
       } catch (...) {
         made.error = std::current_exception();
       }
       lock.lock();
-      slots[micro_step % slots.size()] = std::move(made);
+      slots[micro_batch % slots.size()] = std::move(made);
       filled.notify_all();
     }
   }
@@ -130,11 +130,11 @@ struct Reader::Impl {
 };
 
 Reader::Reader(const Source& source, const ReaderOptions& options, std::size_t rank,
-               std::size_t ranks, std::uint64_t first_micro_step) {
+               std::size_t ranks, std::uint64_t first_micro_batch) {
   TERN_REQUIRE(options.sequences > 0 && options.length > 0 && options.accumulation > 0);
   TERN_REQUIRE(options.threads > 0 && options.depth > 0);
   TERN_REQUIRE(rank < ranks, "rank {} of {}", rank, ranks);
-  impl_ = std::make_unique<Impl>(source, options, rank, ranks, first_micro_step);
+  impl_ = std::make_unique<Impl>(source, options, rank, ranks, first_micro_batch);
 }
 
 Reader::~Reader() = default;

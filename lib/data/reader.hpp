@@ -30,7 +30,7 @@ class Reader {
  public:
   /// Throws UserError if the source has no rows.
   Reader(const Source& source, const ReaderOptions& options, std::size_t rank, std::size_t ranks,
-         std::uint64_t first_micro_step);
+         std::uint64_t first_micro_batch);
   ~Reader();
   /// The next micro-batch. Blocks until it is ready; rethrows exceptions of prefetch threads.
   Batch next();

@@ -181,8 +181,8 @@ void BlockSampler<T>::denoise(const ops::Context& context, std::size_t active, s
     passes = std::max(passes, sequences_[slot].passes.size());
   }
   for (std::size_t pass = 0; pass < passes; ++pass) {
-    if (active * (most_pending(0, active) + count) > rows_) catch_up(context, active);
-    const Block block{most_pending(0, active), count, pass, rule.level};
+    if (active * (max_pending(0, active) + count) > rows_) catch_up(context, active);
+    const Block block{max_pending(0, active), count, pass, rule.level};
     const detail::PassRows rows = rows_of(0, active, block);
     draw(context, run(context, rows), active, block, options);
   }
@@ -195,8 +195,8 @@ template <class T>
 void BlockSampler<T>::catch_up(const ops::Context& context, std::size_t active) {
   for (std::size_t first = 0; first < active;) {
     std::size_t last = first + 1;
-    while (last < active && (last + 1 - first) * most_pending(first, last + 1) <= rows_) ++last;
-    const detail::PassRows rows = rows_of(first, last, {most_pending(first, last), 0, 0, -1});
+    while (last < active && (last + 1 - first) * max_pending(first, last + 1) <= rows_) ++last;
+    const detail::PassRows rows = rows_of(first, last, {max_pending(first, last), 0, 0, -1});
     if (rows.count() > 0) {
       run(context, rows);
       context.fence("clean rows");  // `rows` must outlive its copies
@@ -206,7 +206,7 @@ void BlockSampler<T>::catch_up(const ops::Context& context, std::size_t active) 
 }
 
 template <class T>
-std::size_t BlockSampler<T>::most_pending(std::size_t first, std::size_t last) const {
+std::size_t BlockSampler<T>::max_pending(std::size_t first, std::size_t last) const {
   std::size_t most = 0;
   for (std::size_t slot = first; slot < last; ++slot)
     most = std::max(most, sequences_[slot].pending());

@@ -83,7 +83,7 @@ class BlockSampler {
   void denoise(const ops::Context&, std::size_t active, std::size_t count, const LevelRule&,
                const BlockSampling&);
   void catch_up(const ops::Context&, std::size_t active);
-  std::size_t most_pending(std::size_t first, std::size_t last) const;
+  std::size_t max_pending(std::size_t first, std::size_t last) const;
   detail::PassRows rows_of(std::size_t first, std::size_t last, const Block&);
   Matrix<const T> run(const ops::Context&, const detail::PassRows&);
   void draw(const ops::Context&, Matrix<const T> finished, std::size_t active, const Block&,

@@ -16,7 +16,7 @@ model::DecoderOptions decoder_options(const EngineOptions& options, const model:
           share.tensors > 1 ? options.batch : 1};
 }
 
-EngineOptions resolved(EngineOptions options, const deck::Model& model, std::size_t most_pages) {
+EngineOptions resolved(EngineOptions options, const deck::Model& model, std::size_t max_pages) {
   if (model.inner_steps > 0 && options.steps == 0)
     user_error(
         "&model inner_steps = {}: a recursive model does not answer a file of requests; use "
@@ -31,15 +31,15 @@ EngineOptions resolved(EngineOptions options, const deck::Model& model, std::siz
         options.max_model_len, model.context);
   const std::size_t most = options.batch * options.max_model_len;
   options.prefill_tokens = std::min(options.prefill_tokens, most);
-  if (options.pages == 0) options.pages = most_pages;
-  options.pages = std::min(options.pages, most_pages);
+  if (options.pages == 0) options.pages = max_pages;
+  options.pages = std::min(options.pages, max_pages);
   return options;
 }
 
 }  // namespace
 
 template <class T>
-std::size_t Engine<T>::most_pages(const EngineOptions& options) {
+std::size_t Engine<T>::max_pages(const EngineOptions& options) {
   return options.batch * ((options.max_model_len + page_tokens - 1) / page_tokens);
 }
 
@@ -55,7 +55,7 @@ Engine<T>::Engine(const deck::Model& model, const model::ParameterTree& tree,
                   const model::Parameters<T>& parameters, const EngineOptions& options,
                   Arena& arena)
     : size_(model, tree.share()),
-      options_(resolved(options, model, most_pages(options))),
+      options_(resolved(options, model, max_pages(options))),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
       cap_(model.logit_cap),
       learned_positions_(deck::position_of(model) == deck::Position::learned),
@@ -88,10 +88,10 @@ void Engine<T>::prepare(const ops::Context& context) {
 }
 
 template <class T>
-void Engine<T>::draw_as(const Drawing& drawing) {
-  TERN_REQUIRE(!busy(), "drawing changes with requests in work");
-  static_cast<Drawing&>(options_) = drawing;
-  scheduler_->end_as(drawing);
+void Engine<T>::set_sampling(const SamplingOptions& sampling_options) {
+  TERN_REQUIRE(!busy(), "sampling changes with requests in work");
+  static_cast<SamplingOptions&>(options_) = sampling_options;
+  scheduler_->set_sampling(sampling_options);
 }
 
 template <class T>
@@ -114,7 +114,7 @@ std::vector<Answer> Engine<T>::step(const ops::Context& context) {
   const detail::Pass& pass = scheduler_->plan();
   if (pass.rows() == 0) return scheduler_->finish(nullptr);
   ops::Context alike = context;
-  alike.row_invariant = true;
+  alike.batch_invariant = true;
   alike.constant_weights = options_.constant_weights;
   run(alike, pass);
   return scheduler_->finish(buffers_->drawn(alike));

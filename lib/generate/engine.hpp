@@ -49,7 +49,7 @@ struct Answer {
 };
 
 /// How tokens are drawn and when a text ends.
-struct Drawing {
+struct SamplingOptions {
   ops::Sampling sampling;
   std::size_t vocabulary = 0;  // tokens at or above it (padding) are never drawn; 0: the model's
   std::vector<std::int32_t> stop_tokens;
@@ -58,7 +58,7 @@ struct Drawing {
   std::function<bool(const std::vector<std::int32_t>& new_tokens)> stopped;
 };
 
-struct EngineOptions : Drawing {
+struct EngineOptions : SamplingOptions {
   std::size_t batch = 32;             // maximum requests in work
   std::size_t max_model_len = 2048;   // maximum tokens per request, prompt included
   std::size_t prefill_tokens = 2048;  // maximum prefill rows per pass
@@ -76,10 +76,10 @@ struct Figures {
   std::size_t computed_tokens = 0;  // prompt rows, recomputed ones included
   std::size_t reused_tokens = 0;    // found in the cache, recomputed ones included
   std::size_t new_tokens = 0;       // drawn, stop tokens included
-  std::size_t passes = 0, put_back = 0;
+  std::size_t passes = 0, preemptions = 0;
   std::size_t pages = 0;         // total
   std::size_t pages_in_use = 0;  // held by running requests, now; shared ones once
-  std::size_t most_pages = 0;    // maximum of pages_in_use
+  std::size_t peak_pages = 0;    // maximum of pages_in_use
 };
 
 namespace detail {
@@ -101,7 +101,7 @@ class Engine {
   ~Engine();
 
   /// Pages for batch x max_model_len tokens: the maximum in use.
-  static std::size_t most_pages(const EngineOptions& options);
+  static std::size_t max_pages(const EngineOptions& options);
   /// Bytes per page over all layers of a share of a model that is not recursive.
   static std::size_t page_bytes(const deck::Model& model, const model::Share& share = {});
 
@@ -109,7 +109,7 @@ class Engine {
   void prepare(const ops::Context& context);
 
   /// Sets how tokens are drawn from now on. No request may be in work.
-  void draw_as(const Drawing& drawing);
+  void set_sampling(const SamplingOptions& sampling_options);
 
   /// Queues a request; computes nothing. The next step() refuses it if it cannot be answered: an
   /// empty prompt, a token outside the vocabulary, or more tokens, with max_new, than max_model_len

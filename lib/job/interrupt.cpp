@@ -23,14 +23,14 @@ volatile std::sig_atomic_t answer = held;
 
 constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
 
-volatile std::sig_atomic_t speaks = 1;  // true on rank 0, according to the launcher
+volatile std::sig_atomic_t prints = 1;  // true on rank 0, according to the launcher
 
 /// Calls only async-signal-safe functions.
 [[noreturn]] void end_now() {
   constexpr std::string_view text =
       "stopped by a signal before the first step: nothing is lost; start again with --resume\n";
   [[maybe_unused]] const auto written =
-      speaks ? ::write(STDERR_FILENO, text.data(), text.size()) : 0;
+      prints ? ::write(STDERR_FILENO, text.data(), text.size()) : 0;
   ::_exit(interrupted);
 }
 
@@ -54,7 +54,7 @@ bool ignored(int number) {
 }  // namespace
 
 void watch_signals() {
-  speaks = comm::launched_rank().value_or(0) == 0;
+  prints = comm::launched_rank().value_or(0) == 0;
   set(SIGPIPE, SIG_IGN);
   set(SIGXFSZ, SIG_IGN);  // write() fails instead
   for (const int number : signals)

@@ -54,7 +54,7 @@ RunRecord RunRecord::of(const deck::Deck& deck, const comm::Session& session) {
   r.device = device_name();
   r.waits = wait_policy();
   r.ranks = session.size();
-  r.ranks_a_host = session.local_size();
+  r.ranks_per_host = session.local_size();
   r.threads = Kokkos::DefaultHostExecutionSpace().concurrency();
   return r;
 }
@@ -78,7 +78,7 @@ void RunRecord::end(int code) {
 
 std::string RunRecord::place() const {
   std::string text = fmt::format("{} x {}", plural(ranks, "rank"), plural(threads, "thread"));
-  if (ranks_a_host < ranks) text += fmt::format(", {} per host", ranks_a_host);
+  if (ranks_per_host < ranks) text += fmt::format(", {} per host", ranks_per_host);
   return text + ", " + device;
 }
 
@@ -114,7 +114,7 @@ bool write_run_record(const std::filesystem::path& run_directory, const RunRecor
                                    {"task", r.task},       {"name", r.name},
                                    {"started", r.started}, {"host", r.host},
                                    {"device", r.device},   {"waits", r.waits},
-                                   {"ranks", r.ranks},     {"ranks_a_host", r.ranks_a_host},
+                                   {"ranks", r.ranks},     {"ranks_a_host", r.ranks_per_host},
                                    {"threads", r.threads}, {"model", r.model},
                                    {"batch", r.batch},     {"precision", r.precision},
                                    {"steps", r.steps}};
@@ -141,7 +141,7 @@ std::optional<RunRecord> read_run_record(const std::filesystem::path& run_direct
                                      {"precision", &r.precision}})
       object.at(name).get_to(*text);
     object.at("ranks").get_to(r.ranks);
-    object.at("ranks_a_host").get_to(r.ranks_a_host);
+    object.at("ranks_a_host").get_to(r.ranks_per_host);
     object.at("threads").get_to(r.threads);
     object.at("steps").get_to(r.steps);
     if (object.contains("exit_code")) r.exit_code = object.at("exit_code").get<int>();

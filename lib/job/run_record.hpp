@@ -17,7 +17,7 @@ struct RunRecord {
   std::string host;     // of rank 0
   std::string device;   // "NVIDIA H200", "OpenMP on Intel(R) Xeon(R) Processor"
   std::string waits;    // OpenMP wait policy; empty with one thread
-  int ranks = 1, ranks_a_host = 1, threads = 1;
+  int ranks = 1, ranks_per_host = 1, threads = 1;
   std::string model, batch, precision;  // in words, once planned
   std::int64_t steps = 0;               // requested
   std::optional<int> exit_code;         // once ended

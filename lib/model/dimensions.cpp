@@ -14,7 +14,7 @@ std::size_t size_of(std::int64_t value) { return static_cast<std::size_t>(value)
 Dimensions::Dimensions(const deck::Model& m, const Share& share)
     : D(size_of(m.hidden)),
       H(size_of(m.heads) / share.tensors),
-      K(size_of(m.kv_heads) * sharers(m, share.tensors) / share.tensors),
+      K(size_of(m.kv_heads) * kv_replicas(m, share.tensors) / share.tensors),
       E(size_of(m.head_dim)),
       F(size_of(m.experts > 0 ? m.expert_hidden : m.ffn_hidden) / share.tensors),
       V(size_of(m.vocabulary)),

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "model/residence.hpp"
+#include "model/full_sharding.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::model {
@@ -106,7 +106,7 @@ Parameter ParameterTree::part_of(const Declared& d) const {
     const std::size_t holders = std::max<std::size_t>(1, ranks / kv_heads_);
     cut(0, rank / holders, ranks / holders);
     p.counted = rank % holders == 0;
-    if (holders > 1) p.summed = Summed::sharers;
+    if (holders > 1) p.summed = Summed::kv_replicas;
   }
   if (d.held == Held::whole || d.held == Held::whole_of_heads) p.counted = rank == 0;
   if (d.held == Held::whole_of_heads && ranks > 1) p.summed = Summed::tensor;
@@ -194,7 +194,7 @@ Parameters<T>::Parameters(const ParameterTree& tree, Holds holds, comm::Group& g
                  tree.sections(static_cast<std::size_t>(group.rank()),
                                static_cast<std::size_t>(group.size())),
                  arena) {
-  residence = std::make_shared<Residence<T>>(tree, compute, gradient, group, arena);
+  full_sharding = std::make_shared<FullSharding<T>>(tree, compute, gradient, group, arena);
 }
 
 template <class T>
@@ -224,7 +224,7 @@ template <class T>
 void Parameters<T>::refresh_compute(const ops::Context& context) {
   if constexpr (!std::is_same_v<T, Accumulate<T>>)
     if (has_master()) ops::convert<Accumulate<T>, T>(context, master, compute);
-  if (residence) residence->renew(context);
+  if (full_sharding) full_sharding->renew(context);
 }
 
 template <class T>
@@ -235,7 +235,7 @@ void Parameters<T>::complete_gradients(const ops::Context& context,
   for (const Parameter& p : tree.parameters()) {
     Accumulate<T>* values = gradient.data() + p.offset;
     if (p.summed == Summed::tensor) mesh->tensor().all_reduce(values, p.count, context);
-    if (p.summed == Summed::sharers) mesh->sharers().all_reduce(values, p.count, context);
+    if (p.summed == Summed::kv_replicas) mesh->kv_replicas().all_reduce(values, p.count, context);
     if (p.summed == Summed::ends) mesh->ends().all_reduce(values, p.count, context);
   }
 }

@@ -2,8 +2,8 @@
 /// Transformers' Llama, with '/' for '.', in one contiguous span.
 ///
 /// Layout of the span: [embedding | layer 0's matrices | layer 1's ... | head | all vectors]. Each
-/// of these is a unit, the granularity of gathering when fully sharded (residence.hpp). Within a
-/// layer q, k, v and gate, up are adjacent, so that each group is one fused (sum of outputs,
+/// of these is a unit, the granularity of gathering when fully sharded (full_sharding.hpp). Within
+/// a layer q, k, v and gate, up are adjacent, so that each group is one fused (sum of outputs,
 /// inputs) matrix; the experts' [gate | up] have a constant stride, as do their down matrices.
 /// Matrices come first because weight decay applies to them only. Every group starts at a multiple
 /// of 16 elements.
@@ -28,9 +28,9 @@ namespace tern::model {
 /// Ranks over which a parameter's gradient must still be summed after backward.
 enum class Summed {
   nobody,
-  tensor,   // each tensor rank has the part from its heads
-  sharers,  // tensor ranks that hold the same key-value heads
-  ends,     // first and last stage: tied embeddings
+  tensor,       // each tensor rank has the part from its heads
+  kv_replicas,  // tensor ranks that hold the same key-value heads
+  ends,         // first and last stage: tied embeddings
 };
 
 struct Parameter {
@@ -112,7 +112,7 @@ class ParameterTree {
 };
 
 template <class T>
-class Residence;
+class FullSharding;
 
 /// Purpose of the weights: training keeps masters and gradients next to the compute values,
 /// inference compute values only.
@@ -126,7 +126,7 @@ struct Parameters {
   Vector<Accumulate<T>> gradient;  // (n), empty if not training
   std::vector<Slice> sections;     // location of the arrays in the span
   /// If fully sharded: windows that layers are gathered into and kernels use. Else null.
-  std::shared_ptr<Residence<T>> residence;
+  std::shared_ptr<FullSharding<T>> full_sharding;
 
   /// The whole span.
   Parameters(const ParameterTree& tree, Holds holds, Arena& arena);
@@ -135,7 +135,8 @@ struct Parameters {
   /// Draws the initial values on the device: a function of (seed, parameter's place, element of the
   /// whole parameter), the same in `compute` with and without masters.
   void initialize(const ops::Context&, const ParameterTree& tree, std::uint64_t seed);
-  /// compute = master, rounded, if there are masters; renews the residence. Call after loading.
+  /// compute = master, rounded, if there are masters; gathers sharded parameters again. Call after
+  /// loading.
   void refresh_compute(const ops::Context&);
   /// Sums gradients that several ranks have parts of, see Summed. Collective over the replica.
   void complete_gradients(const ops::Context&, const ParameterTree& tree) const;

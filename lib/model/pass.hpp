@@ -34,7 +34,7 @@ struct Scored {
 
 /// Inputs of a micro-batch's forward, given again to its backward.
 template <class T>
-struct MicroStep {
+struct MicroBatch {
   Rows rows;
   ops::Pattern pattern;
   /// `layer` is the first of 1 + 2 layers x passes x steps random streams.

@@ -44,7 +44,7 @@ Range layers_of(const deck::Model& model, const Share& share) {
   return {first, (share.stage + 1) * layers / share.stages - first};
 }
 
-std::size_t sharers(const deck::Model& model, std::size_t tensors) {
+std::size_t kv_replicas(const deck::Model& model, std::size_t tensors) {
   return std::max<std::size_t>(1, tensors / size(model.kv_heads));
 }
 

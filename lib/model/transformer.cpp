@@ -1,12 +1,12 @@
 #include "model/transformer.hpp"
 
 #include "base/error.hpp"
-#include "model/residence.hpp"
+#include "model/full_sharding.hpp"
 
 namespace tern::model {
 
 template <class T>
-Sequences Transformer<T>::sequences_of(const MicroStep<T>& micro) const {
+Sequences Transformer<T>::sequences_of(const MicroBatch<T>& micro) const {
   TERN_REQUIRE(micro.slot < core_.options.in_flight, "micro-batch {} of {} in flight", micro.slot,
                core_.options.in_flight);
   const Sequences made_for = core_.sequences();
@@ -18,7 +18,7 @@ Sequences Transformer<T>::sequences_of(const MicroStep<T>& micro) const {
 }
 
 template <class T>
-Mask Transformer<T>::mask_of(const MicroStep<T>& micro) const {
+Mask Transformer<T>::mask_of(const MicroBatch<T>& micro) const {
   return {sequences_of(micro), micro.pattern, micro.rows.positions};
 }
 
@@ -26,7 +26,7 @@ Mask Transformer<T>::mask_of(const MicroStep<T>& micro) const {
 // whole model, counted over steps.
 
 template <class T>
-ops::DropoutKey Transformer<T>::embedding_key(const MicroStep<T>& micro) const {
+ops::DropoutKey Transformer<T>::embedding_key(const MicroBatch<T>& micro) const {
   const ops::DropoutKey& key = micro.dropout;
   TERN_REQUIRE(key.probability == 0 || (dropout_ && core_.options.training),
                "dropout {} in a model made without it", key.probability);
@@ -34,7 +34,7 @@ ops::DropoutKey Transformer<T>::embedding_key(const MicroStep<T>& micro) const {
 }
 
 template <class T>
-BlockDropout Transformer<T>::keys(const MicroStep<T>& micro, std::size_t step,
+BlockDropout Transformer<T>::keys(const MicroBatch<T>& micro, std::size_t step,
                                   std::size_t place) const {
   const ops::DropoutKey base = embedding_key(micro);
   const auto key = [&](std::size_t branch) {
@@ -48,7 +48,7 @@ BlockDropout Transformer<T>::keys(const MicroStep<T>& micro, std::size_t step,
 
 template <class T>
 typename Block<T>::Attend Transformer<T>::attend(const ops::Context& context,
-                                                 const MicroStep<T>& micro) const {
+                                                 const MicroBatch<T>& micro) const {
   return [this, &context, mask = mask_of(micro)](const auto& parameters, const auto& saved) {
     core_.block.attention.attend(context, parameters, saved, mask);
   };
@@ -57,7 +57,7 @@ typename Block<T>::Attend Transformer<T>::attend(const ops::Context& context,
 // ---- forward ----
 
 template <class T>
-void Transformer<T>::embed(const ops::Context& context, const MicroStep<T>& micro) const {
+void Transformer<T>::embed(const ops::Context& context, const MicroBatch<T>& micro) const {
   const Sequences of = sequences_of(micro);
   TERN_REQUIRE(micro.rows.tokens.extent(0) == of.rows(), "{} tokens for {} rows",
                micro.rows.tokens.extent(0), of.rows());
@@ -74,7 +74,7 @@ void Transformer<T>::embed(const ops::Context& context, const MicroStep<T>& micr
 }
 
 template <class T>
-Matrix<const T> Transformer<T>::advance(const ops::Context& context, const MicroStep<T>& micro,
+Matrix<const T> Transformer<T>::advance(const ops::Context& context, const MicroBatch<T>& micro,
                                         std::size_t step) const {
   const Sequences of = sequences_of(micro);
   const auto attended = attend(context, micro);
@@ -85,7 +85,7 @@ Matrix<const T> Transformer<T>::advance(const ops::Context& context, const Micro
 
 /// Finished rows that are scored: all, or a gathered subset.
 template <class T>
-Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroStep<T>& micro,
+Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroBatch<T>& micro,
                                      const Scored& scored) const {
   const Matrix<T> finished = core_.final_of(micro.slot, passes() - 1, sequences_of(micro)).output;
   if (scored.rows.extent(0) == 0) return finished;
@@ -97,7 +97,7 @@ Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroSte
 }
 
 template <class T>
-void Transformer<T>::loss(const ops::Context& context, const MicroStep<T>& micro,
+void Transformer<T>::loss(const ops::Context& context, const MicroBatch<T>& micro,
                           const ops::HeadOptions& options, const Scored& scored, Vector<A> losses,
                           Vector<std::int32_t> best) const {
   // Block outputs are sent with or before the losses; without losses, here.
@@ -120,7 +120,7 @@ void Transformer<T>::logits(const ops::Context& context, std::size_t first_row,
 // ---- backward ----
 
 template <class T>
-void Transformer<T>::loss_backward(const ops::Context& context, const MicroStep<T>& micro,
+void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch<T>& micro,
                                    const ops::HeadOptions& options, const Scored& scored,
                                    Vector<const A> weights, Vector<A> losses) const {
   TERN_REQUIRE(core_.options.training, "backward of a transformer made for evaluation");
@@ -136,7 +136,7 @@ void Transformer<T>::loss_backward(const ops::Context& context, const MicroStep<
 
 /// Gradient of the stream from that of a pass's result.
 template <class T>
-void Transformer<T>::norm_backward(const ops::Context& context, const MicroStep<T>& micro,
+void Transformer<T>::norm_backward(const ops::Context& context, const MicroBatch<T>& micro,
                                    std::size_t pass) const {
   const auto final = core_.final_of(micro.slot, pass, core_.sequences());
   core_.norm.backward(context, core_.final_norm, final.saved, final.input, core_.dfinished,
@@ -144,7 +144,7 @@ void Transformer<T>::norm_backward(const ops::Context& context, const MicroStep<
 }
 
 template <class T>
-void Transformer<T>::recompute(const ops::Context& context, const MicroStep<T>& micro,
+void Transformer<T>::recompute(const ops::Context& context, const MicroBatch<T>& micro,
                                std::size_t step, std::size_t place) const {
   // With one micro-batch in flight, backward directly follows forward, and the last block's
   // activations are still valid.
@@ -155,21 +155,21 @@ void Transformer<T>::recompute(const ops::Context& context, const MicroStep<T>& 
 }
 
 template <class T>
-void Transformer<T>::block_backward(const ops::Context& context, const MicroStep<T>& micro,
+void Transformer<T>::block_backward(const ops::Context& context, const MicroBatch<T>& micro,
                                     std::size_t step, std::size_t place) const {
   const std::size_t layer = place % core_.layers();
   core_.need(context, place);
   if (core_.options.recompute) recompute(context, micro, step, place);
-  if (core_.residence) core_.residence->begin_gradients(context, layer);
+  if (core_.full_sharding) core_.full_sharding->begin_gradients(context, layer);
   core_.block.backward(context, core_.parameters_of(place),
                        core_.saved(micro.slot, place, core_.sequences()), mask_of(micro),
                        keys(micro, step, place), micro.balanced, core_.dstream);
-  if (core_.residence) core_.residence->end_gradients(context, layer);
+  if (core_.full_sharding) core_.full_sharding->end_gradients(context, layer);
   if (place == 0) core_.common.links.to_previous(context, core_.dstream);
 }
 
 template <class T>
-void Transformer<T>::backward(const ops::Context& context, const MicroStep<T>& micro,
+void Transformer<T>::backward(const ops::Context& context, const MicroBatch<T>& micro,
                               std::size_t step) const {
   for (std::size_t pass = passes(); pass-- > 0;) {
     if (pass + 1 < passes()) {
@@ -183,7 +183,7 @@ void Transformer<T>::backward(const ops::Context& context, const MicroStep<T>& m
 }
 
 template <class T>
-void Transformer<T>::embed_backward(const ops::Context& context, const MicroStep<T>& micro) const {
+void Transformer<T>::embed_backward(const ops::Context& context, const MicroBatch<T>& micro) const {
   core_.recursion.end(context, core_.dstream);
   if (!share().first()) return;
   const ops::DropoutKey dropout = embedding_key(micro);

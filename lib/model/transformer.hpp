@@ -5,7 +5,7 @@
 /// decoding in decoder.hpp. Dropout is GPT-2's residual and embedding dropout: on the sum of
 /// embeddings and on each branch before it is added. Attention probabilities are not dropped.
 ///
-/// No hidden state between calls: a forward and its backward are given the same MicroStep.
+/// No hidden state between calls: a forward and its backward are given the same MicroBatch.
 #pragma once
 #include "model/detail/core.hpp"
 
@@ -33,22 +33,22 @@ class Transformer {
   std::size_t in_flight() const { return core_.options.in_flight; }
 
   // Forward, in this order. A recursive model (detail/recursion.hpp) takes steps, counted from 0.
-  void embed(const ops::Context&, const MicroStep<T>&) const;
+  void embed(const ops::Context&, const MicroBatch<T>&) const;
   /// The next step; its result (N, D), the head's input, is valid until the step after.
-  Matrix<const T> advance(const ops::Context&, const MicroStep<T>&, std::size_t step = 0) const;
+  Matrix<const T> advance(const ops::Context&, const MicroBatch<T>&, std::size_t step = 0) const;
   /// Both, for one step.
-  Matrix<const T> forward(const ops::Context& context, const MicroStep<T>& micro) const {
+  Matrix<const T> forward(const ops::Context& context, const MicroBatch<T>& micro) const {
     embed(context, micro);
     return advance(context, micro);
   }
 
   /// losses (M) of the finished forward and, unless empty, the argmax tokens best (M). On all ranks
   /// of the replica.
-  void loss(const ops::Context&, const MicroStep<T>&, const ops::HeadOptions&, const Scored& scored,
-            Vector<A> losses, Vector<std::int32_t> best = {}) const;
+  void loss(const ops::Context&, const MicroBatch<T>&, const ops::HeadOptions&,
+            const Scored& scored, Vector<A> losses, Vector<std::int32_t> best = {}) const;
 
   /// Load-balance loss (1) of experts over all layers (ops/experts.hpp), between forward and
-  /// backward. The result, passed as MicroStep::balanced, makes backward add the gradient of
+  /// backward. The result, passed as MicroBatch::balanced, makes backward add the gradient of
   /// `weight` times that loss.
   Vector<const A> balance(const ops::Context& context, double weight, Vector<A> loss) const {
     return core_.block.experts.balance(context, weight, core_.sequences().rows(), loss);
@@ -57,12 +57,12 @@ class Transformer {
   // Backward of the latest step, in this order; gradients are added to Parameters::gradient.
   /// losses (M) and the gradient through head and final norm. weights (M): d total / d loss_i. In a
   /// pipeline only the last stage gets losses.
-  void loss_backward(const ops::Context&, const MicroStep<T>&, const ops::HeadOptions&,
+  void loss_backward(const ops::Context&, const MicroBatch<T>&, const ops::HeadOptions&,
                      const Scored& scored, Vector<const A> weights, Vector<A> losses) const;
   /// All blocks.
-  void backward(const ops::Context&, const MicroStep<T>&, std::size_t step = 0) const;
+  void backward(const ops::Context&, const MicroBatch<T>&, std::size_t step = 0) const;
   /// After all steps.
-  void embed_backward(const ops::Context&, const MicroStep<T>&) const;
+  void embed_backward(const ops::Context&, const MicroBatch<T>&) const;
 
   /// Call at the end of a pipeline's step: sends what a stage still has for its neighbours.
   void settle(const ops::Context& context) const { core_.common.links.settle(context); }
@@ -76,16 +76,16 @@ class Transformer {
   }
 
  private:
-  Sequences sequences_of(const MicroStep<T>&) const;
-  Mask mask_of(const MicroStep<T>&) const;
-  ops::DropoutKey embedding_key(const MicroStep<T>&) const;
-  BlockDropout keys(const MicroStep<T>&, std::size_t step, std::size_t place) const;
-  typename Block<T>::Attend attend(const ops::Context&, const MicroStep<T>&) const;
-  Matrix<const T> pick(const ops::Context&, const MicroStep<T>&, const Scored& scored) const;
-  void norm_backward(const ops::Context&, const MicroStep<T>&, std::size_t pass) const;
-  void recompute(const ops::Context&, const MicroStep<T>&, std::size_t step,
+  Sequences sequences_of(const MicroBatch<T>&) const;
+  Mask mask_of(const MicroBatch<T>&) const;
+  ops::DropoutKey embedding_key(const MicroBatch<T>&) const;
+  BlockDropout keys(const MicroBatch<T>&, std::size_t step, std::size_t place) const;
+  typename Block<T>::Attend attend(const ops::Context&, const MicroBatch<T>&) const;
+  Matrix<const T> pick(const ops::Context&, const MicroBatch<T>&, const Scored& scored) const;
+  void norm_backward(const ops::Context&, const MicroBatch<T>&, std::size_t pass) const;
+  void recompute(const ops::Context&, const MicroBatch<T>&, std::size_t step,
                  std::size_t place) const;
-  void block_backward(const ops::Context&, const MicroStep<T>&, std::size_t step,
+  void block_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
                       std::size_t place) const;
 
   detail::Core<T> core_;

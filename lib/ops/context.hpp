@@ -20,7 +20,7 @@ struct Context : DeviceStream {
   Vector<double> partial_sums;             // workspace of sums over whole vectors
   /// Portable products are batch-invariant. Slower than the BLAS, which may choose kernels by the
   /// number of rows.
-  bool row_invariant = false;
+  bool batch_invariant = false;
   /// No operation in flight writes weights, so products may read them early.
   bool constant_weights = false;
 

@@ -19,7 +19,7 @@ double shape_scale(const std::string& rule, double rows, double columns) {
 }
 
 /// Scales `rate`, a schedule of lr, to one of `lr_of` (0: lr).
-double in_proportion(double rate, double lr_of, double lr) {
+double scaled_rate(double rate, double lr_of, double lr) {
   return lr_of > 0 ? rate * (lr_of / lr) : rate;
 }
 
@@ -114,13 +114,13 @@ Muon<T>::Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree
 template <class T>
 void Muon<T>::apply(const ops::Context& context, const model::Parameters<T>& parameters,
                     Vector<const A> scale, double rate, std::int64_t step) {
-  const double others = in_proportion(rate, optimizer_.embed_lr, optimizer_.lr);
+  const double others = scaled_rate(rate, optimizer_.embed_lr, optimizer_.lr);
   before_.apply(context, parameters, scale, others, step);
   after_.apply(context, parameters, scale, others, step);
   const auto held = Kokkos::make_pair(held_.first, held_.end());
   ops::nesterov<A>(context, optimizer_.momentum, Kokkos::subview(parameters.gradient, held), scale,
                    momentum_);
-  const double matrix_rate = in_proportion(rate, optimizer_.matrix_lr, optimizer_.lr);
+  const double matrix_rate = scaled_rate(rate, optimizer_.matrix_lr, optimizer_.lr);
   for (const Group& group : groups_) descend(context, parameters, scale, matrix_rate, group);
 }
 

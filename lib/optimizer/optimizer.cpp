@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "model/residence.hpp"
+#include "model/full_sharding.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::optimizer {
@@ -39,7 +39,7 @@ Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree
 
 template <class T>
 void Optimizer<T>::zero_gradients(const ops::Context& context) const {
-  if (parameters_.residence) return parameters_.residence->zero_gradients(context);
+  if (parameters_.full_sharding) return parameters_.full_sharding->zero_gradients(context);
   Kokkos::deep_copy(context.space, parameters_.gradient, A(0));
 }
 
@@ -47,7 +47,7 @@ template <class T>
 void Optimizer<T>::reduce_gradients(const ops::Context& context) const {
   parameters_.complete_gradients(context, tree_);
   if (group_.size() == 1) return;
-  if (parameters_.residence) return parameters_.residence->finish_gradients(context);
+  if (parameters_.full_sharding) return parameters_.full_sharding->finish_gradients(context);
   if (sharded())
     group_.reduce_scatter(parameters_.gradient.data(), owned_.count, context);
   else
@@ -118,7 +118,7 @@ std::vector<State<T>> Optimizer<T>::states() const {
 
 template <class T>
 void Optimizer<T>::gather_parameters(const ops::Context& context) const {
-  if (parameters_.residence) return parameters_.residence->renew(context);
+  if (parameters_.full_sharding) return parameters_.full_sharding->renew(context);
   if (!sharded()) return;
   group_.all_gather(parameters_.compute.data(), owned_.count * sizeof(T), context);
 }

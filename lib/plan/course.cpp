@@ -15,11 +15,11 @@ double times(std::int64_t steps, std::int64_t every) {
   return every > 0 ? std::floor(static_cast<double>(steps) / static_cast<double>(every)) : 0;
 }
 
-struct Pace {
+struct Durations {
   double step, evaluation, checkpoint, last;  // seconds each
 };
 
-Course after(std::int64_t steps, const deck::Deck& deck, const Pace& pace) {
+Course after(std::int64_t steps, const deck::Deck& deck, const Durations& durations) {
   const std::int64_t every = deck.evaluation.every;
   // Evaluations before the first step, at intervals, and at the end; a checkpoint before each but
   // the first.
@@ -27,10 +27,11 @@ Course after(std::int64_t steps, const deck::Deck& deck, const Pace& pace) {
   const double last = every > 0 && steps % every == 0 ? 0 : 1;
   Course course;
   course.steps = steps;
-  course.training = static_cast<double>(steps) * pace.step;
-  course.evaluations = ((every > 0 ? 1 : 0) + between + last) * pace.evaluation;
+  course.training = static_cast<double>(steps) * durations.step;
+  course.evaluations = ((every > 0 ? 1 : 0) + between + last) * durations.evaluation;
   course.checkpoints =
-      (between + last + times(steps, deck.checkpoint.every)) * pace.checkpoint + pace.last;
+      (between + last + times(steps, deck.checkpoint.every)) * durations.checkpoint +
+      durations.last;
   return course;
 }
 
@@ -44,10 +45,11 @@ Course course(const Plan& plan, double rate, int writers) {
   const deck::Deck& deck = plan.deck;
   const double row = plan.contents.tokens() / rate;
   const double bytes = static_cast<double>(plan.checkpoint_bytes) / writers;
-  const Pace pace{static_cast<double>(plan.layout.global) * row,
-                  static_cast<double>(deck.evaluation.batches * deck.batch.per_rank) * row / 3,
-                  bytes / copied, bytes / written};
-  const Course whole = after(plan.steps, deck, pace);
+  const Durations durations{
+      static_cast<double>(plan.layout.global) * row,
+      static_cast<double>(deck.evaluation.batches * deck.batch.per_rank) * row / 3, bytes / copied,
+      bytes / written};
+  const Course whole = after(plan.steps, deck, durations);
   const double limit = 3600 * deck.campaign.max_hours;
   Course reached = whole;
   if (limit > 0 && whole.seconds() > limit) {
@@ -55,9 +57,9 @@ Course course(const Plan& plan, double rate, int writers) {
     std::int64_t fits = 0, too_many = plan.steps;
     while (too_many - fits > 1) {
       const std::int64_t middle = fits + (too_many - fits) / 2;
-      (after(middle, deck, pace).seconds() <= limit ? fits : too_many) = middle;
+      (after(middle, deck, durations).seconds() <= limit ? fits : too_many) = middle;
     }
-    reached = after(fits, deck, pace);
+    reached = after(fits, deck, durations);
     reached.cut = true;
   }
   reached.all = whole.seconds();

@@ -145,7 +145,7 @@ std::string layouts(const deck::Deck& deck, const generate::EngineOptions& optio
     const std::size_t rest =
         usable_bytes > there.total_bytes ? usable_bytes - there.total_bytes : 0;
     generate::EngineOptions fitting = options;
-    fitting.pages = std::min(rest / there.page_bytes, generate::Engine<float>::most_pages(options));
+    fitting.pages = std::min(rest / there.page_bytes, generate::Engine<float>::max_pages(options));
     text += cell(there.total_bytes) + cell(fitting.pages * there.page_bytes) +
             fmt::format("{:>14}", fitting.pages * there.cache_tokens);
     if (rated && fitting.pages > 0)

@@ -29,7 +29,7 @@ std::string today() {
 
 }  // namespace
 
-std::string circumstances(const Plan& plan, const comm::Extents& extents) {
+std::string rate_key(const Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
   const workload::Layout& layout = plan.layout;
   return fmt::format(
@@ -40,24 +40,21 @@ std::string circumstances(const Plan& plan, const comm::Extents& extents) {
       deck.precision.recompute, deck.objective.kind, plan.flops_per_token);
 }
 
-void remember_rate(const fs::path& directory, const std::string& circumstances,
-                   std::vector<double> rates) {
+void store_rate(const fs::path& directory, const std::string& rate_key, std::vector<double> rates) {
   if (rates.size() < enough) return;
   const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
   std::nth_element(rates.begin(), middle, rates.end());
   const nlohmann::ordered_json entry = {
-      {"tokens_per_second", *middle}, {"date", today()}, {"of", circumstances}};
+      {"tokens_per_second", *middle}, {"date", today()}, {"of", rate_key}};
   replace_file(file_in(directory), json_text(entry, 2, InvalidUtf8::replaced) + '\n');
 }
 
-std::optional<RememberedRate> remembered_rate(const fs::path& directory,
-                                              const std::string& circumstances) {
+std::optional<StoredRate> stored_rate(const fs::path& directory, const std::string& rate_key) {
   try {
     const auto entry = parse_json(read_text_or_empty(file_in(directory)));
-    const RememberedRate rate{entry.at("tokens_per_second").get<double>(),
-                              entry.at("date").get<std::string>()};
-    const bool same =
-        entry.at("of").get<std::string>() == circumstances && rate.tokens_per_second > 0;
+    const StoredRate rate{entry.at("tokens_per_second").get<double>(),
+                          entry.at("date").get<std::string>()};
+    const bool same = entry.at("of").get<std::string>() == rate_key && rate.tokens_per_second > 0;
     return same ? std::optional(rate) : std::nullopt;
   } catch (const nlohmann::json::exception&) {  // missing, or not of this format
     return std::nullopt;

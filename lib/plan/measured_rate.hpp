@@ -13,20 +13,20 @@ namespace tern::plan {
 
 /// What a rate depends on: device, ranks, sharding, batch, precision, objective and model size, as
 /// one text for comparison.
-std::string circumstances(const Plan& plan, const comm::Extents& extents);
+std::string rate_key(const Plan& plan, const comm::Extents& extents);
 
 /// Writes the median rate of a run's logged steps (tokens/s over all ranks), unless they are too
 /// few. Replaces the file as a whole; failure is not reported, since the run does not need it.
 /// Called by one rank.
-void remember_rate(const std::filesystem::path& directory, const std::string& circumstances,
-                   std::vector<double> rates);
+void store_rate(const std::filesystem::path& directory, const std::string& rate_key,
+                std::vector<double> rates);
 
-/// Rate left by a run in the same circumstances, and its date.
-struct RememberedRate {
+/// Rate left by a run with the same rate_key, and its date.
+struct StoredRate {
   double tokens_per_second;
   std::string date;
 };
-std::optional<RememberedRate> remembered_rate(const std::filesystem::path& directory,
-                                              const std::string& circumstances);
+std::optional<StoredRate> stored_rate(const std::filesystem::path& directory,
+                                      const std::string& rate_key);
 
 }  // namespace tern::plan

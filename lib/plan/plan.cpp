@@ -153,8 +153,8 @@ Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDe
 
 Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device) {
   Plan plan = plan_memory(deck, mesh, device);
-  const std::string now = circumstances(plan, mesh.extents());
-  if (const auto measured = remembered_rate(deck.output.directory, now)) {
+  const std::string now = rate_key(plan, mesh.extents());
+  if (const auto measured = stored_rate(deck.output.directory, now)) {
     plan.rate = {measured->tokens_per_second, fmt::format("measured by the run in {}, {}",
                                                           deck.output.directory, measured->date)};
     plan.measured = true;

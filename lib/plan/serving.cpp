@@ -68,7 +68,7 @@ ServingPlan plan_pages(const deck::Deck& deck, const generate::EngineOptions& op
         "batch or prefill_tokens, use &precision compute = 'bf16', or spread the model over more "
         "ranks with &parallel tensor",
         size_text(plan.total_bytes), options.max_model_len, size_text(plan.usable_bytes));
-  pages = std::min(pages, generate::Engine<T>::most_pages(options));
+  pages = std::min(pages, generate::Engine<T>::max_pages(options));
   if (options.pages > 0) pages = std::max(least, std::min(pages, options.pages));
   const std::size_t usable_bytes = plan.usable_bytes;
   plan = measure<T>(deck, options, mesh, pages);

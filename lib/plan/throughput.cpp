@@ -21,7 +21,7 @@ constexpr double exchange_latency = 50e-6;  // s
 constexpr double exchange_bytes = 135e9;    // per second, each of two ranks sending all
 // Time per request in the trainer (939 tokens, 874 in common, 333 requests/s) less that in
 // bench_engine. Tokenization is a sixth; the rest has not been broken down.
-constexpr double beside_seconds = 0.55e-3;
+constexpr double overhead_seconds = 0.55e-3;
 
 struct Shape {
   double blocks, experts, head;  // parameters: layers without experts; experts; head
@@ -108,9 +108,9 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
   // Passes per request. Later prompts are prefilled in the passes that decode earlier requests.
   const auto chunk = static_cast<double>(options.prefill_tokens);
   const double prompt_passes = computed / chunk;
-  const double beside = prompt_passes * (1 - std::min(1.0, at_once / r.count));
+  const double shared_passes = prompt_passes * (1 - std::min(1.0, at_once / r.count));
   const double drawing = std::max(0.0, r.new_tokens - 1) / at_once;  // prefill samples the first
-  const double own_passes = std::max(0.0, drawing - beside);
+  const double own_passes = std::max(0.0, drawing - shared_passes);
 
   AnswerTime time;
   time.prompt = std::max(computed * (row + attention), prompt_passes * weights(chunk));
@@ -125,7 +125,7 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
                     ((prompt_passes + own_passes) * exchange_latency +
                      bytes * 2 * (tensor - 1) / tensor / exchange_bytes);
   }
-  time.beside = beside_seconds;
+  time.overhead = overhead_seconds;
   return time;
 }
 

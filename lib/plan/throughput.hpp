@@ -39,8 +39,8 @@ struct Requests {
 
 /// Seconds per request of a busy replica.
 struct AnswerTime {
-  double prompt = 0, new_tokens = 0, exchange = 0, beside = 0;
-  double total() const { return prompt + new_tokens + exchange + beside; }
+  double prompt = 0, new_tokens = 0, exchange = 0, overhead = 0;
+  double total() const { return prompt + new_tokens + exchange + overhead; }
 };
 /// `requests`: those of one replica. options.pages = 0: a cache for the whole batch.
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,

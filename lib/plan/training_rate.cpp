@@ -52,7 +52,7 @@ class Stage {
                   number(m_.head_dim), spans};
   }
 
-  StepTime micro_step() const {
+  StepTime micro_batch() const {
     const double steps = number(deck::scored_steps(deck_));
     const double inner = number(model::passes_of(m_));
     StepTime pass = layers_ * block();
@@ -257,7 +257,7 @@ std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout
   double through = 0;  // one micro-batch through all stages
   for (int stage = 0; stage < extents.pipeline; ++stage) {
     const Stage one(deck, operations, layout, extents, contents, stage);
-    const StepTime micro = one.micro_step(), after = one.update();
+    const StepTime micro = one.micro_batch(), after = one.update();
     through += micro.total();
     if (micro.total() > slowest.total()) slowest = micro;
     if (after.total() > update.total()) update = after;

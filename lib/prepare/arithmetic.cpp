@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int parts[] = {4, 3, 2, 1};  // ratio of problems with 1, 2, 3, 4 steps
-constexpr std::size_t most_steps = std::size(parts);
+constexpr std::size_t max_problem_steps = std::size(parts);
 constexpr std::size_t quickstart_steps = 2, quickstart_problems = 40'000;
 constexpr int largest_number = 99;
 constexpr std::size_t tries = 20;  // per requested problem, to find new ones
@@ -145,9 +145,9 @@ void write_meta(const ArithmeticOptions& options, const text::Tokenizer& tokeniz
 
 ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, std::size_t steps,
                                        std::uint64_t seed) {
-  if (steps < 1 || steps > most_steps)
+  if (steps < 1 || steps > max_problem_steps)
     user_error("problems of up to {} steps are not made; give --steps from 1 to {}", steps,
-               most_steps);
+               max_problem_steps);
   if (train == 0 || test == 0)
     user_error("{} training and {} test problems: at least one of either is needed", train, test);
   std::unordered_set<std::string> questions;

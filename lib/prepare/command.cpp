@@ -46,7 +46,7 @@ Examples:
   ./prepare text --input code.txt --tokenizer bytes --valid-fraction 0.1 --output data/code
 )";
 
-constexpr std::uint64_t most_of_anything = std::uint64_t{1} << 53;
+constexpr std::uint64_t max_number = std::uint64_t{1} << 53;
 
 /// The parsed command, and raw values converted after parsing.
 struct Words {
@@ -82,9 +82,9 @@ std::ostream& operator<<(std::ostream& out, const Whole& whole) { return out << 
 template <class Target>
 auto into(const char* name, Target& target, std::uint64_t least) {
   return [=, &target](Whole given) {
-    if (given.value < least || given.value > most_of_anything)
+    if (given.value < least || given.value > max_number)
       user_error("--{} {}: write a whole number from {} to {}", name, given.value, least,
-                 most_of_anything);
+                 max_number);
     target = static_cast<Target>(given.value);
   };
 }

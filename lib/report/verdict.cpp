@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 constexpr const char* grade_names[] = {"good", "remark", "warning", "failure"};
 constexpr const char* file_name = "verdict.json";
 
-Beside look_beside(const fs::path& directory, double own_loss) {
+ComparedRun compare_run(const fs::path& directory, double own_loss) {
   const fs::path clean = (directory / "").lexically_normal().parent_path();
-  Beside other;
+  ComparedRun other;
   other.name = clean.filename().string();
   other.directory = directory.string();
   std::error_code ignored;
@@ -57,7 +57,7 @@ ordered_json to_json(const Verdict& verdict) {
                                {"expected", f.expected},
                                {"figure", f.figure},
                                {"advice", f.advice}});
-  for (const Beside& b : verdict.beside)
+  for (const ComparedRun& b : verdict.beside)
     all["beside"].push_back({{"name", b.name},
                              {"directory", b.directory},
                              {"step", b.step},
@@ -100,7 +100,7 @@ bool Verdict::succeeded() const {
                       [](const Finding& f) { return f.grade == Grade::failure; });
 }
 
-std::string in_words(const Beside& other) {
+std::string in_words(const ComparedRun& other) {
   if (!other.trouble.empty()) return other.trouble;
   const std::string its = fmt::format("{:.4f} at step {}", other.loss, other.step);
   if (std::isnan(other.difference)) return its + "; this run has no loss to compare";
@@ -115,7 +115,7 @@ Verdict judge(const fs::path& run_directory, const deck::Deck& deck) {
   Verdict verdict =
       detail::make_verdict(detail::read_history(run_directory / "metrics.jsonl"), deck);
   for (const std::string& directory : deck.evaluation.beside)
-    verdict.beside.push_back(look_beside(directory, verdict.loss));
+    verdict.beside.push_back(compare_run(directory, verdict.loss));
   return verdict;
 }
 
@@ -132,7 +132,8 @@ std::string text(const Verdict& verdict) {
            "  compared runs: none. Refinement can result from a bad first answer: name a plain "
            "GPT's run with &evaluation beside";
   out += "  validation losses of the compared runs:";
-  for (const Beside& b : verdict.beside) out += fmt::format("\n  {:<22} {}", b.name, in_words(b));
+  for (const ComparedRun& b : verdict.beside)
+    out += fmt::format("\n  {:<22} {}", b.name, in_words(b));
   return out;
 }
 

@@ -37,9 +37,9 @@ namespace tern::report {
 
 /// Thresholds that no deck sets.
 namespace verdict_bars {
-constexpr std::size_t least_logged = 10;  // steps after warmup that norms and smoothness need
-constexpr std::size_t mean_over = 5;      // logged losses
-constexpr double smallest_mean = 0.1;     // nats: a loss near zero doubles without harm
+constexpr std::size_t min_logged = 10;  // steps after warmup that norms and smoothness need
+constexpr std::size_t mean_over = 5;    // logged losses
+constexpr double smallest_mean = 0.1;   // nats: a loss near zero doubles without harm
 constexpr double rise_warning = 0.2, rise_failure = 0.5;
 constexpr double jitter_warning = 0.1, jitter_failure = 0.25;
 }  // namespace verdict_bars
@@ -60,7 +60,7 @@ struct Finding {
 /// Validation loss of a run listed in &evaluation beside. A bad first answer is enough for a high
 /// refinement, not for a low loss. Reported without a grade: whether the runs had equal data,
 /// compute or parameters is stated in their decks.
-struct Beside {
+struct ComparedRun {
   std::string name, directory;  // name: the directory's last part
   std::int64_t step = 0;        // its last evaluation
   double loss = unknown;        // val/loss there
@@ -68,14 +68,14 @@ struct Beside {
   std::string trouble;          // why there is no loss; empty if there is one
 };
 /// E.g. "1.2000 at step 400; this run's last answer, 1.1000, is lower by 0.1000 (8.3%)".
-std::string in_words(const Beside& other);
+std::string in_words(const ComparedRun& other);
 
 struct Verdict {
   std::string preset;
   std::int64_t step = 0;  // last evaluation
   double loss = unknown;  // val/loss of the last answer
   std::vector<Finding> findings;
-  std::vector<Beside> beside;
+  std::vector<ComparedRun> beside;
 
   /// True if no finding is a failure.
   bool succeeded() const;
@@ -83,7 +83,7 @@ struct Verdict {
 };
 
 /// Judges from metrics.jsonl of the run and of the runs compared with. Called by rank 0. Does not
-/// throw for missing metrics: they are a failure, or a Beside with its trouble.
+/// throw for missing metrics: they are a failure, or a ComparedRun with its trouble.
 Verdict judge(const std::filesystem::path& run_directory, const deck::Deck& deck);
 
 /// Table for the log, with the advice and the runs compared with.

@@ -17,7 +17,7 @@ namespace tern::text {
 namespace {
 
 constexpr std::size_t byte_count = 256;
-constexpr std::int64_t least_count = 2;  // pairs that occur once are not merged
+constexpr std::int64_t min_count = 2;  // pairs that occur once are not merged
 
 /// Heterogeneous lookup: finds views without constructing strings.
 struct TextHash {
@@ -102,7 +102,7 @@ void BpeTrainer::train(const std::filesystem::path& folder) {
   const std::size_t target = impl_->options.vocabulary - special.size();
   while (tokens.size() < target) {
     const auto [pair, count] = pairs.top();
-    if (count < least_count)
+    if (count < min_count)
       user_error(
           "the text is too small for a vocabulary of {}: it has repeated pairs for {} tokens; "
           "ask for fewer or give more text",

@@ -75,34 +75,34 @@ struct Faults {
   }
 };
 
-struct Wish {
+struct Requirement {
   const char* name;
   std::string value;
   bool fits;
   const char* wanted;
 };
 
-/// "name = value (needs wanted)" for each unmet wish; empty if all are met.
-std::string unmet(const std::vector<Wish>& wishes) {
+/// "name = value (needs wanted)" for each unmet requirement; empty if all are met.
+std::string unmet(const std::vector<Requirement>& requirements) {
   std::string text;
-  for (const Wish& wish : wishes)
-    if (!wish.fits)
-      text += fmt::format("{}{} = {} (needs {})", text.empty() ? "" : ", ", wish.name, wish.value,
-                          wish.wanted);
+  for (const Requirement& requirement : requirements)
+    if (!requirement.fits)
+      text += fmt::format("{}{} = {} (needs {})", text.empty() ? "" : ", ", requirement.name,
+                          requirement.value, requirement.wanted);
   return text;
 }
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 std::string flag(bool value) { return value ? ".true." : ".false."; }
 
-Wish once(const deck::Model& m) {
+Requirement once(const deck::Model& m) {
   return {"inner_steps", std::to_string(m.inner_steps), m.inner_steps == 0, "0"};
 }
-Wish uncapped(const deck::Model& m) {
+Requirement uncapped(const deck::Model& m) {
   return {"logit_cap", fmt::format("{}", m.logit_cap), m.logit_cap == 0, "0"};
 }
 
-std::vector<Wish> llama_wishes(const deck::Model& m) {
+std::vector<Requirement> llama_requirements(const deck::Model& m) {
   return {{"activation", quoted(m.activation), m.activation == "swiglu", "'swiglu'"},
           {"experts", std::to_string(m.experts), m.experts == 0 || m.qk_norm, "0 without qk_norm"},
           {"norm", quoted(m.norm), m.norm == "rmsnorm", "'rmsnorm'"},
@@ -112,7 +112,7 @@ std::vector<Wish> llama_wishes(const deck::Model& m) {
           uncapped(m)};
 }
 
-std::vector<Wish> gpt2_wishes(const deck::Model& m) {
+std::vector<Requirement> gpt2_requirements(const deck::Model& m) {
   return {
       {"activation", quoted(m.activation), m.activation == "gelu", "'gelu'"},
       {"norm", quoted(m.norm), m.norm == "layernorm", "'layernorm'"},
@@ -230,7 +230,8 @@ template void TransformersReader::read(const std::string&, const std::vector<std
                                        const Part&, bf16*) const;
 
 std::string transformers_architecture(const deck::Model& model) {
-  const std::string llama = unmet(llama_wishes(model)), gpt2 = unmet(gpt2_wishes(model));
+  const std::string llama = unmet(llama_requirements(model)),
+                    gpt2 = unmet(gpt2_requirements(model));
   const char* kind = model.experts > 0 ? "Qwen3MoeForCausalLM"
                      : model.qk_norm   ? "Qwen3ForCausalLM"
                                        : "LlamaForCausalLM";

@@ -73,22 +73,22 @@ std::vector<StreamedArray> tensors_of(const std::string& architecture,
 }
 
 /// Files of a model's folder next to weights and config.json.
-constexpr const char* companions[] = {"generation_config.json",
-                                      "tokenizer.json",
-                                      "tokenizer_config.json",
-                                      "vocab.json",
-                                      "merges.txt",
-                                      "encoder.json",
-                                      "vocab.bpe",
-                                      "added_tokens.json",
-                                      "special_tokens_map.json",
-                                      "chat_template.jinja",
-                                      "chat_template.json",
-                                      "tokenizer.model",
-                                      "LICENSE"};
+constexpr const char* auxiliary_files[] = {"generation_config.json",
+                                           "tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "encoder.json",
+                                           "vocab.bpe",
+                                           "added_tokens.json",
+                                           "special_tokens_map.json",
+                                           "chat_template.jinja",
+                                           "chat_template.json",
+                                           "tokenizer.model",
+                                           "LICENSE"};
 
-void copy_companions(const fs::path& from, const fs::path& to) {
-  for (const char* name : companions)
+void copy_auxiliary_files(const fs::path& from, const fs::path& to) {
+  for (const char* name : auxiliary_files)
     if (fs::exists(from / name))
       fs::copy_file(from / name, to / name, fs::copy_options::overwrite_existing);
 }
@@ -106,7 +106,7 @@ void write_files(const fs::path& directory, const deck::Model& model,
       tensors_of(architecture, parameters, like, options.dtype);
   write_model(directory, tensors, options.shard_bytes);
   if (like) {
-    copy_companions(options.like, directory);
+    copy_auxiliary_files(options.like, directory);
     const bool float32 = std::none_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
       return tensor.dtype == Dtype::bf16;
     });

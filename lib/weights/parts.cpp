@@ -90,7 +90,7 @@ std::vector<checkpoint::Tensor> of_all_stages(const std::vector<checkpoint::Tens
   std::set<std::string> known;
   for (int stage = 0; stage < pipeline.size(); ++stage) {
     const std::string mine = stage == pipeline.rank() ? to_text(tensors) : std::string();
-    for (checkpoint::Tensor& tensor : from_text(comm::agree_on(mine, pipeline, stage)))
+    for (checkpoint::Tensor& tensor : from_text(comm::broadcast_text(mine, pipeline, stage)))
       if (known.insert(tensor.path).second) all.push_back(std::move(tensor));
   }
   return all;

@@ -66,10 +66,10 @@ class Progress {
 
 /// Reader threads and their queue to the thread that copies to the device.
 template <class V>
-class Crew {
+class ReaderThreads {
  public:
-  Crew(const std::vector<Piece>& pieces, const Vector<V>& array, const ReadPart<V>& read,
-       const StreamOptions& options)
+  ReaderThreads(const std::vector<Piece>& pieces, const Vector<V>& array, const ReadPart<V>& read,
+                const StreamOptions& options)
       : pieces_(pieces), array_(array), read_(read), staged_(options.staged) {
     const std::size_t threads = std::clamp<std::size_t>(options.threads, 1, pieces.size());
     if (staged_) {
@@ -80,7 +80,7 @@ class Crew {
     for (std::size_t t = 0; t < threads; ++t) threads_.emplace_back([this] { work(); });
   }
 
-  ~Crew() {
+  ~ReaderThreads() {
     stop();
     for (std::thread& thread : threads_) thread.join();
   }
@@ -183,10 +183,10 @@ Transfer stream_in(const ops::Context& context, const std::vector<Holding>& held
   if (pieces.empty()) return {};
   Progress progress(bytes(total), log);
   context.fence("before weights are written");
-  Crew<V> crew(pieces, array, read, options);
+  ReaderThreads<V> readers(pieces, array, read, options);
   while (done < total) {
-    if (const auto filled = crew.next()) {
-      crew.deliver(context, *filled);
+    if (const auto filled = readers.next()) {
+      readers.deliver(context, *filled);
       done += filled->piece->count();
     }
     progress.show(bytes(done));

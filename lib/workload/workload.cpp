@@ -62,8 +62,9 @@ std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {
   auto world = comm::world();
   const comm::Extents extents =
       comm::extents_for(world->size(), number(p.data), number(p.tensor), number(p.pipeline));
-  const std::size_t sharers = model::sharers(deck.model, static_cast<std::size_t>(p.tensor));
-  return std::make_unique<comm::Mesh>(std::move(world), extents, static_cast<int>(sharers));
+  const std::size_t kv_replicas =
+      model::kv_replicas(deck.model, static_cast<std::size_t>(p.tensor));
+  return std::make_unique<comm::Mesh>(std::move(world), extents, static_cast<int>(kv_replicas));
 }
 
 std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks) {

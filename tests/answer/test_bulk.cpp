@@ -169,7 +169,7 @@ TEST_F(BulkTest, FilesDoNotDependOnRanks) {
   run(mesh_);
   const auto many = files();
   if (group_->rank() == 0) {
-    const auto alone = comm::lonely_mesh();
+    const auto alone = comm::single_rank_mesh();
     use("alone");
     run(*alone, {}, 99);
     EXPECT_EQ(files(), many);
@@ -223,7 +223,7 @@ TEST_F(BulkTest, ResumesFromAnyBeginningOfItsParts) {
     fs::resize_file(part, cut % (fs::file_size(part) + 1));
     group_->barrier();
     if (round % 2 == 0) run(mesh_, resume, random(), static_cast<int>(random() % 10));
-    if (round % 3 == 0 && group_->rank() == 0) run(*comm::lonely_mesh(), resume, random());
+    if (round % 3 == 0 && group_->rank() == 0) run(*comm::single_rank_mesh(), resume, random());
     group_->barrier();
     run(mesh_, resume, random());
     ASSERT_EQ(files(), whole) << "round " << round;
@@ -233,7 +233,7 @@ TEST_F(BulkTest, ResumesFromAnyBeginningOfItsParts) {
 
 /// However a disk damages a line, the line is named and answered again, and the files are the same.
 TEST_F(BulkTest, DamagedLinesAreNamedAndDoneAgain) {
-  const auto alone = comm::lonely_mesh();
+  const auto alone = comm::single_rank_mesh();
   use(fmt::format("sound{}", group_->rank()));
   run(*alone);
   const auto whole = files();
@@ -264,7 +264,7 @@ TEST_F(BulkTest, DamagedLinesAreNamedAndDoneAgain) {
 
 /// Lines as a faulty program would write them: complete, but without required members.
 TEST_F(BulkTest, LinesThatLackMembersAreDoneAgain) {
-  const auto alone = comm::lonely_mesh();
+  const auto alone = comm::single_rank_mesh();
   use(fmt::format("lacking{}", group_->rank()));
   run(*alone);
   const auto whole = files();
@@ -327,7 +327,7 @@ TEST_F(BulkTest, AFinishedRunIsNotDoneAgain) {
 
 /// Mistakes of a run; only rank 0 finds them, so they are made on one rank here.
 TEST_F(BulkTest, RefusesToMixRuns) {
-  const auto alone = comm::lonely_mesh();
+  const auto alone = comm::single_rank_mesh();
   use(fmt::format("own{}", group_->rank()));
   run(*alone, {}, 1, 20);
   const auto refuses = [&](const job::Options& options, std::initializer_list<std::string> parts) {
@@ -370,7 +370,7 @@ TEST_F(BulkTest, WritesWhereItIsTold) {
 
 /// The student's reader accepts what is written, and learns without a prompt.
 TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
-  const auto alone = comm::lonely_mesh();
+  const auto alone = comm::single_rank_mesh();
   use(fmt::format("judged{}", group_->rank()));
   const auto done = run(*alone);
   ASSERT_TRUE(done.has_value());

@@ -133,9 +133,9 @@ class Refinement(Campaign):
                 self.compare(kind, name, 1e-4, LOSSES)
 
     def test_micro_steps_change_no_loss(self):
-        for per_rank, micro_steps in ((8, 1), (4, 2), (2, 4)):
+        for per_rank, accumulation_steps in ((8, 1), (4, 2), (2, 4)):
             # The same 16 sequences are evaluated.
-            self.run_trainer(*FAILED, *sets(f"batch.per_rank={per_rank}", f"batch.accumulation={micro_steps}",
+            self.run_trainer(*FAILED, *sets(f"batch.per_rank={per_rank}", f"batch.accumulation={accumulation_steps}",
                                             f"evaluation.batches={16 // per_rank}", f"output.directory=by{per_rank}"), code=77)
             if per_rank < 8:
                 self.compare("by8", f"by{per_rank}", 1e-4, LOSSES)

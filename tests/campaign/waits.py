@@ -18,7 +18,7 @@ class Waits(Campaign):
         with open(self.file(f"data/{name}.jsonl"), "w") as f:
             f.writelines(json.dumps(line) + "\n" for line in lines)
 
-    def check_rowless_micro_step(self, *options):
+    def check_rowless_micro_batch(self, *options):
         """Of 7 rows, one per micro-batch, the second replica has none in its last micro-batch."""
         options = sets("data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'", "data.packing=F", "model.context=48",
                        "batch.per_rank=1", "evaluation.batches=8", "checkpoint.every=1000", "parallel.wait_minutes=2", *options)
@@ -33,14 +33,14 @@ class Waits(Campaign):
             questions = [rng.choice(("alpha", "left", "day")) + "?" * rng.randint(0, 12) for _ in range(n)]
             self.write(name, ({"messages": [{"role": "user", "content": q}, {"role": "assistant", "content": q[::-1]}]}
                               for q in questions))
-        self.check_rowless_micro_step("objective.kind='supervised'")
+        self.check_rowless_micro_batch("objective.kind='supervised'")
 
     def test_evaluation_of_samples_that_leave_a_replica_without_rows(self):
         rng = random.Random(3)
         for name, n in (("train", 300), ("valid", 7)):
             pairs = [(rng.randint(1, 20), rng.randint(1, 20)) for _ in range(n)]
             self.write(name, ({"question": f"{a} and {b}", "answer": f"{a}+{b}={a + b}\n#### {a + b}"} for a, b in pairs))
-        self.check_rowless_micro_step("objective.kind='block_diffusion'", "data.question_tokens=16", "data.plan_tokens=8",
+        self.check_rowless_micro_batch("objective.kind='block_diffusion'", "data.question_tokens=16", "data.plan_tokens=8",
                                       "data.execution_tokens=24", "objective.hierarchy='hdp'", "objective.plan_block=0",
                                       "objective.execution_block=4", "objective.clip_search=F")
 

@@ -1,4 +1,5 @@
-// Collectives of comm::world() and comm::alone(), for 1, 2 and 4 ranks, against sums made by hand.
+// Collectives of comm::world() and comm::single_rank_group(), for 1, 2 and 4 ranks, against sums
+// made by hand.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -107,7 +108,7 @@ TEST_F(Collectives, Bf16IsRoundedOnceOnTheHost) {
 }
 
 TEST(Alone, IsOneRankWhateverTheJob) {
-  const auto group = alone();
+  const auto group = single_rank_group();
   EXPECT_EQ(group->rank(), 0);
   EXPECT_EQ(group->size(), 1);
   double value = 3;

@@ -50,7 +50,7 @@ TEST(Mesh, TensorRanksAreNeighboursThenStages) {
   if (size < 4) {
     const Mesh mesh(std::move(all), {1, size, 1}, size);
     EXPECT_EQ(mesh.tensor().rank(), rank);
-    EXPECT_EQ(mesh.sharers().size(), size);
+    EXPECT_EQ(mesh.kv_replicas().size(), size);
     EXPECT_EQ(mesh.pipeline().size() * mesh.data().size() * mesh.ends().size(), 1);
     return;
   }
@@ -60,7 +60,7 @@ TEST(Mesh, TensorRanksAreNeighboursThenStages) {
   EXPECT_EQ(members(mesh.ends(), rank), rank % 2 == 0 ? Ranks({0, 2}) : Ranks({1, 3}));
   EXPECT_EQ(members(mesh.replica(), rank), Ranks({0, 1, 2, 3}));
   EXPECT_EQ(members(mesh.data(), rank), Ranks({rank}));
-  EXPECT_EQ(mesh.sharers().size(), 1);
+  EXPECT_EQ(mesh.kv_replicas().size(), 1);
 }
 
 TEST(Mesh, DataReplicas) {
@@ -74,11 +74,11 @@ TEST(Mesh, DataReplicas) {
   }
   const Mesh mesh(std::move(all), {2, 2, 1}, 2);
   EXPECT_EQ(members(mesh.data(), rank), rank % 2 == 0 ? Ranks({0, 2}) : Ranks({1, 3}));
-  EXPECT_EQ(members(mesh.sharers(), rank), rank < 2 ? Ranks({0, 1}) : Ranks({2, 3}));
+  EXPECT_EQ(members(mesh.kv_replicas(), rank), rank < 2 ? Ranks({0, 1}) : Ranks({2, 3}));
   const auto replica = mesh.one_replica();
   EXPECT_EQ(replica->data().size(), 1);
   EXPECT_EQ(members(replica->world(), rank), rank < 2 ? Ranks({0, 1}) : Ranks({2, 3}));
-  EXPECT_EQ(replica->sharers().size(), 2);
+  EXPECT_EQ(replica->kv_replicas().size(), 2);
 }
 
 TEST(Mesh, MiddleStagesAreNoEnds) {

@@ -130,7 +130,7 @@ class BlockReference {
     const auto hulls = on_device(rows.table().hulls());
     model::Rows of_pass{tokens, {}, positions, {}, {}};
     if (model_.description.levels > 0) of_pass.levels = levels;
-    model::MicroStep<float> given{of_pass, rows.table().pattern(spans.data(), hulls.data())};
+    model::MicroBatch<float> given{of_pass, rows.table().pattern(spans.data(), hulls.data())};
     given.sequences = {1, host.size()};
     model_.transformer->forward(model_.context, given);
     model_.context.fence("reference");

@@ -56,9 +56,9 @@ std::vector<std::int32_t> greedy(test::Harness<float>& model,
   Arena arena(measure.bytes());
   generate::Engine<float> engine = make(arena);
   engine.prepare(model.context);
-  generate::Drawing greedy;
+  generate::SamplingOptions greedy;
   greedy.sampling.temperature = 0;
-  engine.draw_as(greedy);
+  engine.set_sampling(greedy);
   return generate::write_texts(engine, model.context, {prompt}, new_tokens)[0];
 }
 

@@ -80,18 +80,18 @@ TEST_P(Kinds, TextDependsOnTheRequestAlone) {
           const Figures figures = run.engine->figures();
           EXPECT_EQ(figures.answered, requests.size());
           EXPECT_EQ(figures.pages_in_use, 0u);
-          EXPECT_LE(figures.most_pages, figures.pages);
+          EXPECT_LE(figures.peak_pages, figures.pages);
           if (pages == 9) {
-            EXPECT_GT(figures.most_pages, 4u);
+            EXPECT_GT(figures.peak_pages, 4u);
           }
           if (!cached) {
             EXPECT_EQ(figures.reused_tokens, 0u);
           }
-          if (figures.put_back == 0) {
+          if (figures.preemptions == 0) {
             EXPECT_EQ(figures.computed_tokens + figures.reused_tokens, figures.prompt_tokens);
           }
           if (pages == 0) {
-            EXPECT_EQ(figures.put_back, 0u);
+            EXPECT_EQ(figures.preemptions, 0u);
           }
         }
 }
@@ -154,8 +154,8 @@ TEST(PrefixCache, SharedPagesTakeTheirPlaceOnce) {
   EngineRun<float> run(m, options);
   run.answer(requests);
   const Figures figures = run.engine->figures();
-  EXPECT_EQ(figures.put_back, 0u);
-  EXPECT_EQ(figures.most_pages, 6u + 8);
+  EXPECT_EQ(figures.preemptions, 0u);
+  EXPECT_EQ(figures.peak_pages, 6u + 8);
 }
 
 TEST(Engine, RefusesAloneWhatCannotBeAnswered) {

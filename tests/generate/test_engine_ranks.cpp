@@ -35,8 +35,9 @@ TEST(EngineOnRanks, TextsAreThoseOfOneRank) {
     const auto wanted = alone.answer(requests());
     for (int tensor = 1; tensor <= ranks; tensor *= 2) {
       if (tensor == 1 && ranks > 2) continue;
-      const comm::Mesh mesh(comm::world(), {1, tensor, ranks / tensor},
-                            static_cast<int>(model::sharers(m, static_cast<std::size_t>(tensor))));
+      const comm::Mesh mesh(
+          comm::world(), {1, tensor, ranks / tensor},
+          static_cast<int>(model::kv_replicas(m, static_cast<std::size_t>(tensor))));
       EngineRun<float> run(m, options(temperature), 3, model::share_of(mesh));
       const auto answers = run.answer(requests());
       for (const auto& [id, answer] : wanted) {

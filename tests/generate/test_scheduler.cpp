@@ -138,14 +138,14 @@ Figures answer_randomly(unsigned seed) {
 }
 
 TEST(Scheduler, AnswersRandomRequestsFromTinyCaches) {
-  std::size_t put_back = 0, reused = 0;
+  std::size_t preemptions = 0, reused = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
     const Figures figures = answer_randomly(seed);
     if (HasFailure()) return;
-    put_back += figures.put_back;
+    preemptions += figures.preemptions;
     reused += figures.reused_tokens;
   }
-  EXPECT_GT(put_back, 100u);
+  EXPECT_GT(preemptions, 100u);
   EXPECT_GT(reused, 1000u);
 }
 

@@ -16,7 +16,7 @@ constexpr std::size_t prompt_rows = 256;  // per pass
 
 const std::string folder = std::string(TERN_SOURCE_DIR) + "/tests/golden/";
 
-struct Wanted : generate::Drawing {
+struct Wanted : generate::SamplingOptions {
   std::size_t max_new = 128;
 };
 
@@ -37,7 +37,7 @@ struct Generation {
   }
 
   std::vector<Tokens> run(const std::vector<Tokens>& prompts, const Wanted& wanted) {
-    engine->draw_as(wanted);
+    engine->set_sampling(wanted);
     return generate::write_texts(*engine, context, prompts, wanted.max_new);
   }
 

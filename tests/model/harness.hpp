@@ -152,7 +152,7 @@ class Harness {
   /// model's router_loss in training.
   double step(const ops::DropoutKey& dropout = {}) {
     Kokkos::deep_copy(parameters->gradient, A(0));
-    model::MicroStep<T> given = micro(dropout);
+    model::MicroBatch<T> given = micro(dropout);
     transformer->forward(context, given);
     transformer->loss_backward(context, given, head, {{}, targets}, weights, losses);
     given.balanced = weigh_experts();
@@ -163,7 +163,7 @@ class Harness {
   }
 
   /// The micro-batch that was set.
-  model::MicroStep<T> micro(const ops::DropoutKey& dropout = {}) const {
+  model::MicroBatch<T> micro(const ops::DropoutKey& dropout = {}) const {
     return {{tokens, order}, pattern, dropout};
   }
 

@@ -11,7 +11,7 @@ class Rows {
  public:
   explicit Rows(const deck::Model& m) : tree_(m), size_(m), arena_(planned(m)) {
     request(m, arena_);
-    context_.row_invariant = true;
+    context_.batch_invariant = true;
     parameters_->initialize(context_, tree_, 3);
     decoder_->prepare(context_);
   }

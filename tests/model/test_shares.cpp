@@ -41,7 +41,7 @@ class Divided {
  public:
   Divided(const deck::Model& m, const Layout& layout)
       : mesh(comm::world(), {1, layout.tensor, layout.pipeline},
-             static_cast<int>(model::sharers(m, static_cast<std::size_t>(layout.tensor)))) {}
+             static_cast<int>(model::kv_replicas(m, static_cast<std::size_t>(layout.tensor)))) {}
   comm::Mesh mesh;
   model::Share share() const { return model::share_of(mesh); }
 };

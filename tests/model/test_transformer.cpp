@@ -185,7 +185,7 @@ TEST(Scored, SomeRowsAreAllRowsWithTheOthersIgnored) {
       const Vector<double> losses(model.losses.data(), scored.targets.extent(0));
       const Vector<double> of_rows(model.weights.data(), scored.targets.extent(0));
       Kokkos::deep_copy(model.parameters->gradient, 0);
-      const model::MicroStep<double> given = model.micro();
+      const model::MicroBatch<double> given = model.micro();
       model.transformer->forward(model.context, given);
       model.transformer->loss_backward(model.context, given, model.head, scored, of_rows, losses);
       model.transformer->backward(model.context, given);

@@ -74,8 +74,8 @@ class Pass {
     return run(batch, true);
   }
 
-  static model::MicroStep<T> micro(const objective::Prepared<T>& prepared,
-                                   const ops::DropoutKey& dropout = {}) {
+  static model::MicroBatch<T> micro(const objective::Prepared<T>& prepared,
+                                    const ops::DropoutKey& dropout = {}) {
     return {prepared.rows, prepared.pattern, dropout};
   }
 
@@ -86,7 +86,7 @@ class Pass {
       const objective::Prepared<T> prepared = objective->prepare(context, batch, 0, true);
       const std::size_t scored = prepared.scored.targets.extent(0);
       const Vector<std::int32_t> best(best_.data(), scored);
-      const model::MicroStep<T> given = micro(prepared);
+      const model::MicroBatch<T> given = micro(prepared);
       transformer->embed(context, given);
       for (std::size_t s = 0; s < objective->evaluated_steps(false); ++s) {
         transformer->advance(context, given, s);
@@ -160,7 +160,7 @@ class Pass {
     Vector<const A> weights = prepared.weights;
     double total = objective->constant();
     parts.assign(prepared.parts.size(), 0);
-    const model::MicroStep<T> given = micro(prepared);
+    const model::MicroBatch<T> given = micro(prepared);
     transformer->embed(context, given);
     for (std::size_t s = 0; s < objective->steps(); ++s) {
       transformer->advance(context, given, s);

@@ -117,7 +117,7 @@ std::vector<std::vector<double>> losses_of_masks(unsigned seed) {
   const Kokkos::View<double*, DeviceMemory> losses("losses", scored.size());
   model::Rows of_pass{inputs};
   of_pass.positions = places;
-  const model::MicroStep<double> given{of_pass, rows.table().pattern(spans.data(), hulls.data())};
+  const model::MicroBatch<double> given{of_pass, rows.table().pattern(spans.data(), hulls.data())};
   pass.transformer->forward(pass.context, given);
   pass.transformer->loss(pass.context, given, pass.objective->head(), {which, wanted}, losses);
   pass.context.fence("losses");

@@ -161,7 +161,7 @@ TEST(Refinement, DropoutDrawsAnewInEveryStepAndPass) {
   key.probability = 0.4, key.seed = 3, key.step = 1;
   const auto states = [&](const ops::DropoutKey& dropout) {
     std::vector<std::vector<double>> found;
-    const model::MicroStep<float> given = Pass<float>::micro(prepared, dropout);
+    const model::MicroBatch<float> given = Pass<float>::micro(prepared, dropout);
     pass.transformer->embed(pass.context, given);
     for (std::size_t step = 0; step < 2; ++step)
       found.push_back(test::download(pass.transformer->advance(pass.context, given, step)));

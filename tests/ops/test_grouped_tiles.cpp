@@ -44,10 +44,10 @@ TEST(GroupedTiles, NoMoreThanThereAreBlocksFor) {
         const std::size_t count = word(2 + g) % 3 ? word(100 + g) % spread : 0;
         rows += count, tiles += (count + height - 1) / height;
       }
-      EXPECT_LE(tiles, most_tiles(rows, groups, height));
+      EXPECT_LE(tiles, max_tiles(rows, groups, height));
     }
-  EXPECT_EQ(most_tiles(0, 8, 16), 0u);
-  EXPECT_EQ(most_tiles(5, 8, 16), 5u);
+  EXPECT_EQ(max_tiles(0, 8, 16), 0u);
+  EXPECT_EQ(max_tiles(5, 8, 16), 5u);
 }
 
 TEST(GroupedTiles, PiecesFillTheirTileAndMeetAllBanks) {

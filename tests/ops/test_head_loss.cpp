@@ -223,7 +223,7 @@ TEST(CapLogits, PrecisionAndRepetition) {
 }
 
 /// Losses do not depend on whether the argmax is requested; ignored rows also have one.
-TEST(HeadLoss, NamesTheLikeliestTokens) {
+TEST(HeadLoss, ReturnsTheArgmax) {
   for (const HeadCase& c : {cases[0], cases[1], cases[2], cases[3], cases[4], capped[1]}) {
     const Named in = c.inputs();
     const auto& context = portable_context();

@@ -14,7 +14,7 @@ using test::Numbers;
 
 ops::Context alike() {
   ops::Context context = test::portable_context();
-  context.row_invariant = true;
+  context.batch_invariant = true;
   return context;
 }
 
@@ -63,7 +63,7 @@ TYPED_TEST(Products, ARowHasTheSameBitsWhateverIsBesideIt) {
 /// One sequence of 150 tokens, stored and attended in chunks; its pages start at `page` and
 /// descend.
 template <class T>
-Numbers attend_in_pieces(const std::vector<int>& pieces, std::size_t P, std::size_t company) {
+Numbers attend_in_chunks(const std::vector<int>& pieces, std::size_t P, std::size_t company) {
   constexpr std::size_t H = 4, K = 2, E = 20, length = 150, width = (H + 2 * K) * E;
   const Array<T> all(length, width, normal_numbers(length * width, 5));
   const std::size_t pages = 2 * ((length + P - 1) / P) + 2;
@@ -135,11 +135,11 @@ Numbers attend_at_once() {
 
 TYPED_TEST(Products, AttentionDoesNotDependOnPiecesPagesOrCompany) {
   using T = TypeParam;
-  const Numbers whole = attend_in_pieces<T>({150}, 16, 0);
-  EXPECT_EQ(whole, attend_in_pieces<T>(std::vector<int>(150, 1), 16, 0));
-  EXPECT_EQ(whole, attend_in_pieces<T>({64, 1, 5, 70, 10}, 16, 3));
-  EXPECT_EQ(whole, attend_in_pieces<T>({33, 117}, 64, 1));
-  EXPECT_EQ(whole, attend_in_pieces<T>({149, 1}, 4, 2));
+  const Numbers whole = attend_in_chunks<T>({150}, 16, 0);
+  EXPECT_EQ(whole, attend_in_chunks<T>(std::vector<int>(150, 1), 16, 0));
+  EXPECT_EQ(whole, attend_in_chunks<T>({64, 1, 5, 70, 10}, 16, 3));
+  EXPECT_EQ(whole, attend_in_chunks<T>({33, 117}, 64, 1));
+  EXPECT_EQ(whole, attend_in_chunks<T>({149, 1}, 4, 2));
   const Numbers expected = attend_at_once<T>();
   const long double bar = std::is_same_v<T, bf16> ? 0.03L : 1e-5L;
   ASSERT_EQ(whole.size(), expected.size());

@@ -28,11 +28,11 @@ deck::Deck small_deck(std::int64_t layers = 1) {
 
 /// Everything one update needs, on a single rank.
 template <class T>
-struct Alone {
+struct SingleRank {
   using A = Accumulate<T>;
 
-  explicit Alone(const deck::Deck& deck) : Alone(deck, Muon<T>::default_group_bytes) {}
-  Alone(const deck::Deck& deck, std::size_t group_bytes)
+  explicit SingleRank(const deck::Deck& deck) : SingleRank(deck, Muon<T>::default_group_bytes) {}
+  SingleRank(const deck::Deck& deck, std::size_t group_bytes)
       : tree(deck.model),
         arena(std::size_t{1} << 20),
         context(ops::make_context(arena, false, "portable")),
@@ -114,7 +114,7 @@ Differences against_golden(const std::string& scale) {
   deck.optimizer.matrix_lr = golden.number("lr");
   deck.optimizer.momentum = golden.number("momentum");
   deck.optimizer.weight_decay = golden.number("weight_decay");
-  Alone<T> world(deck);
+  SingleRank<T> world(deck);
   for (const char* m : matrices)
     world.set(world.parameters.master, in_layer(m), golden.numbers(std::string(m) + "/start"));
   Differences worst;
@@ -181,7 +181,7 @@ void check_groups() {
   std::vector<double> single;
   std::size_t bytes = 0;
   for (const std::size_t group : {std::size_t{0}, 2 * largest, 3 * largest, std::size_t{1} << 20}) {
-    Alone<T> world(deck, group);
+    SingleRank<T> world(deck, group);
     EXPECT_GT(bytes_of(world.arena, "muon x"), bytes);
     bytes = bytes_of(world.arena, "muon x");
     for (int step = 1; step <= 2; ++step) {
@@ -211,7 +211,7 @@ void check_the_rest_is_adamw() {
   muon.optimizer.lr = 1e-3;
   muon.optimizer.embed_lr = 4e-3;  // a power of two times lr: proportions without rounding
   adamw.optimizer.kind = "adamw";
-  Alone<T> a(muon), b(adamw);
+  SingleRank<T> a(muon), b(adamw);
   for (int step = 1; step <= 3; ++step) {
     for (const model::Parameter& p : a.tree.parameters()) {
       std::vector<double> values(p.count);
@@ -242,7 +242,7 @@ TEST(Muon, EmbeddingsHeadAndVectorsAreAdamWs) {
 }
 
 TEST(Muon, ComputeValuesAreTheRoundedMasters) {
-  Alone<bf16> world(small_deck());
+  SingleRank<bf16> world(small_deck());
   world.set(world.parameters.gradient, in_layer("mlp/gate_proj"), std::vector<double>(160, 0.25));
   const auto before = world.weights(in_layer("mlp/gate_proj"));
   world.step(0.01, 1);
@@ -254,7 +254,7 @@ TEST(Muon, ComputeValuesAreTheRoundedMasters) {
 }
 
 TEST(Muon, ASkippedStepChangesNothing) {
-  Alone<float> world(small_deck());
+  SingleRank<float> world(small_deck());
   Kokkos::deep_copy(world.parameters.gradient, 0.5f);
   world.step(0.01, 1);
   const auto before = world.get(world.parameters.master, 0, world.tree.span());
@@ -270,7 +270,7 @@ TEST(Muon, ASkippedStepChangesNothing) {
 }
 
 TEST(Muon, EachParameterHasItsStatesOnce) {
-  const Alone<float> world(small_deck(2));
+  const SingleRank<float> world(small_deck(2));
   for (const model::Parameter& p : world.tree.parameters()) {
     std::vector<std::string> names;
     for (const auto& state : world.update->states())
@@ -291,7 +291,7 @@ TEST_P(MuonSharding, GivesWhatOneRankGives) {
   deck.parallel.shard = GetParam();
   deck.optimizer.grad_clip = 0;
   const auto group = comm::world();
-  Alone<double> alone(deck);
+  SingleRank<double> alone(deck);
   const model::ParameterTree tree(deck.model, static_cast<std::size_t>(group->size()),
                                   division(deck));
   Arena arena(std::size_t{1} << 20);

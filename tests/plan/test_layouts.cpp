@@ -31,8 +31,8 @@ deck::Deck small_deck() {
 /// Leaves a run with this rate, in tokens/s.
 void leave_a_run(const deck::Deck& deck, const plan::Plan& plan, double rate) {
   fs::create_directories(deck.output.directory);
-  plan::remember_rate(deck.output.directory, plan::circumstances(plan, {1, 1, 1}),
-                      {0.9 * rate, rate, 1.2 * rate});
+  plan::store_rate(deck.output.directory, plan::rate_key(plan, {1, 1, 1}),
+                   {0.9 * rate, rate, 1.2 * rate});
 }
 
 /// The words of the row with this many data ranks.

@@ -31,7 +31,7 @@ plan::Plan planned(const deck::Deck& deck, const comm::Extents& extents = {},
 }
 
 void leave_a_run(const deck::Deck& deck, const std::vector<double>& rates) {
-  plan::remember_rate(deck.output.directory, plan::circumstances(planned(deck), {}), rates);
+  plan::store_rate(deck.output.directory, plan::rate_key(planned(deck), {}), rates);
 }
 
 TEST(MeasuredRate, IsTheMedianOfARun) {
@@ -80,7 +80,7 @@ TEST(MeasuredRate, OfADamagedFileIsNone) {
     EXPECT_FALSE(planned(deck).rate) << text;
   }
   std::ofstream(fs::path(deck.output.directory) / "rate.json")
-      << R"({"of": ")" << plan::circumstances(planned(deck), {}) << R"("})";
+      << R"({"of": ")" << plan::rate_key(planned(deck), {}) << R"("})";
   EXPECT_FALSE(planned(deck).rate);
 }
 

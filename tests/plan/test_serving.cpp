@@ -22,7 +22,7 @@ deck::Deck small_deck() {
 
 TEST(ServingPlan, IsWhatTheRunTakes) {
   const deck::Deck deck = small_deck();
-  const auto alone = comm::lonely_mesh();
+  const auto alone = comm::single_rank_mesh();
   const plan::ServingPlan plan = plan::plan_serving(deck, workload::engine_options(deck), *alone);
   EXPECT_EQ(plan.options.pages, 8u * 13);  // 200 tokens in pages of 16
   EXPECT_EQ(plan.cache_tokens, 8u * 13 * 16);
@@ -62,7 +62,7 @@ TEST(ServingPlan, PagesFollowFromTheShareOfMemory) {
   deck::Deck deck = small_deck();
   deck.generation.batch = 256, deck.generation.max_model_len = 4096;
   deck.generation.prefill_tokens = 16;
-  const auto alone = comm::lonely_mesh();
+  const auto alone = comm::single_rank_mesh();
   const auto free = static_cast<double>(device_capacity().free_bytes);
   deck.generation.memory_utilization = std::min(1.0, 300e6 / free);
   const plan::ServingPlan plan = plan::plan_serving(deck, workload::engine_options(deck), *alone);
@@ -76,7 +76,7 @@ TEST(ServingPlan, PagesFollowFromTheShareOfMemory) {
 
 TEST(ServingPlan, TooLittleMemoryForOneRequestIsAnError) {
   deck::Deck deck = small_deck();
-  const auto alone = comm::lonely_mesh();
+  const auto alone = comm::single_rank_mesh();
   deck.generation.memory_utilization = 1e-9;
   EXPECT_THROW(plan::plan_serving(deck, workload::engine_options(deck), *alone), UserError);
 }

@@ -47,14 +47,15 @@ Answers answer(const deck::Deck& deck, const comm::Mesh& mesh) {
 
 TEST(Serving, GivesTheAnswersOfOneRankHoweverTheModelIsDivided) {
   const deck::Deck deck = small_deck();
-  const Answers expected = answer(deck, *comm::lonely_mesh());
+  const Answers expected = answer(deck, *comm::single_rank_mesh());
   ASSERT_EQ(expected.size(), 12u);
   EXPECT_NE(expected.at(0), expected.at(2));
   const int ranks = comm::world()->size();
   for (int tensor = 1; tensor <= ranks; tensor *= 2) {
     const comm::Extents extents{1, tensor, ranks / tensor};
-    const std::size_t sharers = model::sharers(deck.model, static_cast<std::size_t>(tensor));
-    const comm::Mesh mesh(comm::world(), extents, static_cast<int>(sharers));
+    const std::size_t kv_replicas =
+        model::kv_replicas(deck.model, static_cast<std::size_t>(tensor));
+    const comm::Mesh mesh(comm::world(), extents, static_cast<int>(kv_replicas));
     EXPECT_EQ(answer(deck, mesh), expected) << "tensor " << tensor << " of " << ranks;
   }
 }

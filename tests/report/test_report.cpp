@@ -193,7 +193,7 @@ TEST(Report, TheHeadSaysWhatRanWhereAndHowItEnded) {
   record.device = "NVIDIA H200";
   record.model = "124 M parameters";
   record.ranks = 16;
-  record.ranks_a_host = 8;
+  record.ranks_per_host = 8;
   record.threads = 4;
   record.steps = 300;
   const auto shows = [&](const std::string& text) {
@@ -247,14 +247,14 @@ TEST(Report, LongRunsAreThinnedWithoutLosingSpikes) {
     curve.step.push_back(i);
     curve.value.push_back(i == 54321 ? 9.0 : i == 77777 ? -9.0 : 1.0);
   }
-  const detail::Curve thin = detail::thinned(curve, 2000);
+  const detail::Curve thin = detail::downsampled(curve, 2000);
   EXPECT_LE(thin.value.size(), 2000u);
   const auto spike = std::find(thin.value.begin(), thin.value.end(), 9.0);
   ASSERT_NE(spike, thin.value.end());
   EXPECT_EQ(thin.step[std::size_t(spike - thin.value.begin())], 54321);
   EXPECT_NE(std::find(thin.value.begin(), thin.value.end(), -9.0), thin.value.end());
   EXPECT_TRUE(std::is_sorted(thin.step.begin(), thin.step.end()));
-  EXPECT_EQ(detail::thinned(thin, 2000).value, thin.value);
+  EXPECT_EQ(detail::downsampled(thin, 2000).value, thin.value);
 }
 
 TEST(Report, SmoothingKeepsStraightLinesStraight) {

@@ -9,7 +9,7 @@
 #include "deck/rules.hpp"
 #include "report/detail/history.hpp"
 #include "report/detail/plots.hpp"
-#include "report/detail/steadiness.hpp"
+#include "report/detail/stability.hpp"
 #include "report/metrics.hpp"
 #include "report/report.hpp"
 #include "scratch.hpp"
@@ -229,16 +229,16 @@ TEST(Verdict, RiseAndJitterOfKnownLosses) {
   // A slow climb, no step of which is a spike: means over 5 never fall below that of the first 5.
   std::vector<double> climb(5, 2.0);
   for (int i = 1; i <= 20; ++i) climb.push_back(2 + 0.1 * i);
-  const detail::Steadiness up = detail::steadiness_of(climb);
+  const detail::Stability up = detail::stability_of(climb);
   EXPECT_NEAR(up.rise, 1.0, 1e-12);
   EXPECT_EQ(up.at, 24u);
   EXPECT_LT(up.jitter, 0.06);
 
-  const detail::Steadiness down = detail::steadiness_of({7, 6, 5, 4, 3, 2, 1, 0.5});
+  const detail::Stability down = detail::stability_of({7, 6, 5, 4, 3, 2, 1, 0.5});
   EXPECT_EQ(down.rise, 0);
   EXPECT_NEAR(down.jitter, 0.2, 1e-12) << "of 1/5, 1/4 and 0.5/3";
 
-  const detail::Steadiness small = detail::steadiness_of({0.01, 0.01, 0.01, 0.01, 0.01, 0.03});
+  const detail::Stability small = detail::stability_of({0.01, 0.01, 0.01, 0.01, 0.01, 0.03});
   EXPECT_NEAR(small.rise, 0.2, 1e-12) << "relative to 0.1";
   EXPECT_EQ(detail::median({3, 1, 2}), 2);
   EXPECT_EQ(detail::median({4, 1, 2, 3}), 2.5);

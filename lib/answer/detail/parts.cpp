@@ -49,7 +49,7 @@ struct PartReader {
   Parts& parts;
   std::map<std::size_t, BulkRecord>& found;
   std::map<std::int64_t, double>& seconds;  // per session: of the slowest replica
-  const MadeFrom& now;
+  const Provenance& now;
   std::size_t requests;
   std::int64_t session = 0;
   BulkRecord last = {};  // record of the session
@@ -145,7 +145,7 @@ std::string hash_of(const fs::path& path) {
   return fmt::format("{:016x}", hash);
 }
 
-MadeFrom made_from(const deck::Deck& deck, const std::string& weights) {
+Provenance provenance(const deck::Deck& deck, const std::string& weights) {
   const deck::Generation& g = deck.generation;
   return {{"the contents of &generation input", hash_of(g.input)},
           {"the contents of &generation prompt_template",
@@ -165,7 +165,7 @@ MadeFrom made_from(const deck::Deck& deck, const std::string& weights) {
           {"&campaign seed", deck.campaign.seed}};
 }
 
-void require_same(const MadeFrom& before, const MadeFrom& now, const std::string& place) {
+void require_same(const Provenance& before, const Provenance& now, const std::string& place) {
   for (const auto& [name, value] : now.items())
     if (!before.contains(name) || before.at(name) != value)
       user_error(
@@ -175,7 +175,7 @@ void require_same(const MadeFrom& before, const MadeFrom& now, const std::string
           json_text(value));
 }
 
-Parts read_parts(const BulkFiles& files, const MadeFrom& now, std::size_t requests) {
+Parts read_parts(const BulkFiles& files, const Provenance& now, std::size_t requests) {
   Parts parts;
   std::map<std::size_t, BulkRecord> found;
   std::map<std::int64_t, double> seconds;
@@ -218,9 +218,9 @@ void drop_cut_line(const fs::path& path) {
 
 }  // namespace
 
-PartWriter::PartWriter(const fs::path& path, const MadeFrom& made_from, std::int64_t session)
+PartWriter::PartWriter(const fs::path& path, const Provenance& provenance, std::int64_t session)
     : path_((drop_cut_line(path), path)), file_(path) {
-  if (!file_.append(checked_line({{"session", session}, {"made_from", made_from}})))
+  if (!file_.append(checked_line({{"session", session}, {"made_from", provenance}})))
     user_error("{}: cannot be written; is the disk full?", path_.string());
 }
 

@@ -22,11 +22,11 @@ std::string checked_line(nlohmann::ordered_json object);
 bool intact(std::string_view line);
 
 /// Origin of the answers: hashes of files, and the deck's values.
-using MadeFrom = nlohmann::ordered_json;
-MadeFrom made_from(const deck::Deck& deck, const std::string& weights);
+using Provenance = nlohmann::ordered_json;
+Provenance provenance(const deck::Deck& deck, const std::string& weights);
 
 /// Throws UserError with the first difference, if any.
-void require_same(const MadeFrom& before, const MadeFrom& now, const std::string& place);
+void require_same(const Provenance& before, const Provenance& now, const std::string& place);
 
 /// 64-bit FNV-1a hash of a file, in hexadecimal.
 std::string hash_of(const std::filesystem::path& file);
@@ -66,13 +66,13 @@ struct Parts {
 };
 
 /// Reads all parts of a run with `requests` requests. Throws UserError for a part of other origin.
-Parts read_parts(const BulkFiles& files, const MadeFrom& now, std::size_t requests);
+Parts read_parts(const BulkFiles& files, const Provenance& now, std::size_t requests);
 
 /// Writer of a replica's part.
 class PartWriter {
  public:
   /// Drops a truncated last line and begins a session.
-  PartWriter(const std::filesystem::path& file, const MadeFrom& made_from, std::int64_t session);
+  PartWriter(const std::filesystem::path& file, const Provenance& provenance, std::int64_t session);
   /// The record is in the file on return: a later kill loses nothing. Throws UserError if the disk
   /// is full.
   void append(const BulkRecord& record);

@@ -17,7 +17,7 @@ std::string time_in_words(double seconds) {
 }  // namespace
 
 void BulkProgress::at(std::size_t done, const generate::Figures& f) {
-  if (!log_.speaks() || since_last_.seconds() < seconds_between_lines) return;
+  if (!log_.prints() || since_last_.seconds() < seconds_between_lines) return;
   const double seconds = since_last_.restart();
   const auto rate = [&](std::size_t now, std::size_t before) {
     return static_cast<double>(now - before) / seconds;

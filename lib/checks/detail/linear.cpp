@@ -41,7 +41,7 @@ void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
 }
 
 /// Skinny GEMM, as in decoding: constant weights may be read while x is still being written.
-void check_few_rows(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
+void check_skinny(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
   for (const Write write : {Write::overwrite, Write::add})
@@ -140,11 +140,11 @@ void check_linear(Checker& checker, bool fp8) {
   check_map(checker, 37, 24, 40);
   check_map(checker, 129, 65, 33);
   check_map(checker, 512, 1024, 688);
-  for (const std::size_t N : {1, 16, 64, 65, 128}) check_few_rows(checker, N, 1288, 328);
-  check_few_rows(checker, 7, 40, 2056);
-  check_few_rows(checker, 64, 72, 17000);  // more columns than one block per multiprocessor takes
-  check_few_rows(checker, 100, 200, 20008);
-  check_few_rows(checker, 3, 72, 30000);
+  for (const std::size_t N : {1, 16, 64, 65, 128}) check_skinny(checker, N, 1288, 328);
+  check_skinny(checker, 7, 40, 2056);
+  check_skinny(checker, 64, 72, 17000);  // more columns than one block per multiprocessor takes
+  check_skinny(checker, 100, 200, 20008);
+  check_skinny(checker, 3, 72, 30000);
   if (fp8) {
     check_fp8_linear(checker, 48, 16, 80);
     check_fp8_linear(checker, 37, 24, 40);  // not multiples of 16: products in bf16

@@ -47,8 +47,8 @@ std::vector<std::size_t> packing_order(const std::vector<std::uint32_t>& sizes,
                                        std::uint64_t seed) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::size_t thing = shuffled_row(i, sizes.size(), seed);
-    if (sizes[thing] > 0) order.push_back(thing);
+    const std::size_t item = shuffled_row(i, sizes.size(), seed);
+    if (sizes[item] > 0) order.push_back(item);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
@@ -70,9 +70,9 @@ std::vector<std::vector<std::size_t>> pack(const std::vector<std::uint32_t>& siz
                                            std::size_t capacity, std::uint64_t seed) {
   std::vector<std::vector<std::size_t>> rows;
   OpenRows open(capacity);
-  for (const std::size_t thing : packing_order(sizes, seed)) {
-    const std::size_t size = sizes[thing];
-    TERN_REQUIRE(size <= capacity, "thing {} of size {} in rows of {}", thing, size, capacity);
+  for (const std::size_t item : packing_order(sizes, seed)) {
+    const std::size_t size = sizes[item];
+    TERN_REQUIRE(size <= capacity, "item {} of size {} in rows of {}", item, size, capacity);
     std::size_t room = open.least_room(size), row = rows.size();
     if (open.has(room)) {
       row = open.take(room);
@@ -80,7 +80,7 @@ std::vector<std::vector<std::size_t>> pack(const std::vector<std::uint32_t>& siz
       rows.emplace_back();
       room = capacity;
     }
-    rows[row].push_back(thing);
+    rows[row].push_back(item);
     if (room > size) open.add(row, room - size);
   }
   return shuffled(std::move(rows), seed);

@@ -7,7 +7,7 @@
 namespace tern::deck::detail {
 namespace {
 
-constexpr std::size_t most_values = 10000;  // per name; guards against 999999999*1
+constexpr std::size_t max_values = 10000;  // per name; guards against 999999999*1
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -242,16 +242,16 @@ class Parser {
     if (token_.kind == Token::repeat) {
       const std::string digits = token_.text;
       const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-      if (parsed.ec != std::errc() || count < 1 || count > most_values)
+      if (parsed.ec != std::errc() || count < 1 || count > max_values)
         return fail(full,
-                    fmt::format("the repeat count {} is not within 1 to {}", digits, most_values));
+                    fmt::format("the repeat count {} is not within 1 to {}", digits, max_values));
       advance();
       if (!token_.glued || (token_.kind != Token::word && token_.kind != Token::string))
         return fail(full, "no value after the repeat count; write it as 3*0.5, without blanks");
     }
     if (token_.kind == Token::string && !string_is_whole(full, result)) return false;
-    if (result.values.size() + count > most_values)
-      return fail(full, fmt::format("more than {} values", most_values));
+    if (result.values.size() + count > max_values)
+      return fail(full, fmt::format("more than {} values", max_values));
     result.values.insert(result.values.end(), count,
                          {token_.text, token_.kind == Token::string, token_.location});
     advance();

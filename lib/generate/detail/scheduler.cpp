@@ -97,7 +97,7 @@ bool Scheduler::extend(std::size_t index, std::size_t rows) {
       continue;
     }
     const bool youngest = index + 1 == running_.size();
-    put_back();
+    preempt();
     if (youngest) return false;
   }
   return true;
@@ -105,7 +105,7 @@ bool Scheduler::extend(std::size_t index, std::size_t rows) {
 
 /// Preempts the youngest request, which waits before all others. Its tokens stay; its pages may be
 /// found again.
-void Scheduler::put_back() {
+void Scheduler::preempt() {
   Owned sequence = std::move(running_.back());
   running_.pop_back();
   pool_.release(sequence->pages);
@@ -114,7 +114,7 @@ void Scheduler::put_back() {
   sequence->content = 0;
   sequence->catching_up = true;
   waiting_.push_front(std::move(sequence));
-  ++figures_.put_back;
+  ++figures_.preemptions;
 }
 
 /// Admits the next request if the cache has room for all of its tokens plus one page per running
@@ -158,7 +158,7 @@ void Scheduler::schedule(Sequence& sequence, std::size_t rows) {
 
 const Pass& Scheduler::plan() {
   scheduled_.clear();
-  const std::size_t put_back_before = figures_.put_back;
+  const std::size_t preemptions_before = figures_.preemptions;
   std::size_t left = options_.prefill_tokens;
   const auto next = [&](std::size_t index) {
     const Sequence& sequence = *running_[index];
@@ -169,9 +169,10 @@ const Pass& Scheduler::plan() {
     schedule(*running_[index], rows);
   };
   for (std::size_t index = 0; index < running_.size(); ++index) next(index);
-  while (left > 0 && figures_.put_back == put_back_before && admit()) next(running_.size() - 1);
+  while (left > 0 && figures_.preemptions == preemptions_before && admit())
+    next(running_.size() - 1);
   figures_.pages_in_use = pool_.pages() - pool_.available();
-  figures_.most_pages = std::max(figures_.most_pages, figures_.pages_in_use);
+  figures_.peak_pages = std::max(figures_.peak_pages, figures_.pages_in_use);
   lay_out();
   return pass_;
 }

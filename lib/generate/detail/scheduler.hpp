@@ -48,7 +48,9 @@ class Scheduler {
 
   void submit(Request request);
   /// Sets how texts end from now on.
-  void end_as(const Drawing& drawing) { static_cast<Drawing&>(options_) = drawing; }
+  void set_sampling(const SamplingOptions& sampling_options) {
+    static_cast<SamplingOptions&>(options_) = sampling_options;
+  }
   bool busy() const { return !waiting_.empty() || !running_.empty() || !answers_.empty(); }
   /// Rows of the next pass; none if only refused requests are left.
   const Pass& plan();
@@ -66,7 +68,7 @@ class Scheduler {
   using Owned = std::unique_ptr<Sequence>;
   std::string refusal(const Request& request) const;
   bool extend(std::size_t index, std::size_t rows);
-  void put_back();
+  void preempt();
   bool admit();
   void schedule(Sequence& sequence, std::size_t rows);
   void lay_out();

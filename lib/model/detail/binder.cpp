@@ -1,7 +1,7 @@
 #include "model/detail/binder.hpp"
 
 #include "base/error.hpp"
-#include "model/residence.hpp"
+#include "model/full_sharding.hpp"
 
 namespace tern::model::detail {
 namespace {
@@ -25,7 +25,8 @@ std::size_t adjacent_count(const ParameterTree& tree, const std::vector<std::str
 template <class T>
 Vector<const T> Binder<T>::values(const std::string& name, std::size_t count) const {
   const Parameter& p = tree_.at(name);
-  if (parameters_.residence) return Vector<const T>(parameters_.residence->compute_of(p), count);
+  if (parameters_.full_sharding)
+    return Vector<const T>(parameters_.full_sharding->compute_of(p), count);
   const T* span = parameters_.compute.data();
   return Vector<const T>(span ? span + p.offset : nullptr, count);
 }
@@ -34,8 +35,8 @@ template <class T>
 Vector<Accumulate<T>> Binder<T>::gradients(const std::string& name, std::size_t count) const {
   if (parameters_.gradient.extent(0) == 0) return {};
   const Parameter& p = tree_.at(name);
-  if (parameters_.residence)
-    return Vector<Accumulate<T>>(parameters_.residence->gradient_of(p), count);
+  if (parameters_.full_sharding)
+    return Vector<Accumulate<T>>(parameters_.full_sharding->gradient_of(p), count);
   Accumulate<T>* span = parameters_.gradient.data();
   return Vector<Accumulate<T>>(span ? span + p.offset : nullptr, count);
 }

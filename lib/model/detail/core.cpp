@@ -1,7 +1,7 @@
 #include "model/detail/core.hpp"
 
 #include "base/error.hpp"
-#include "model/residence.hpp"
+#include "model/full_sharding.hpp"
 
 namespace tern::model::detail {
 
@@ -53,7 +53,7 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t pass,
 
 template <class T>
 void Core<T>::need(const ops::Context& context, std::size_t place) const {
-  if (residence) residence->need(context, place % layers());
+  if (full_sharding) full_sharding->need(context, place % layers());
 }
 
 template <class T>

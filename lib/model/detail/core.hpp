@@ -71,8 +71,8 @@ class Core {
 
   const TransformerOptions options;
   const Dimensions size;
-  const std::size_t first_layer;                  // index of this stage's first
-  const std::shared_ptr<Residence<T>> residence;  // null unless fully sharded
+  const std::size_t first_layer;                         // index of this stage's first
+  const std::shared_ptr<FullSharding<T>> full_sharding;  // null unless fully sharded
   Common<T> common;
   Block<T> block;
   Norm<T> norm;

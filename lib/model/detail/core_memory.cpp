@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "model/detail/core.hpp"
-#include "model/residence.hpp"
+#include "model/full_sharding.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::model::detail {
@@ -14,7 +14,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
     : options(asked),
       size(model, tree.share()),
       first_layer(layers_of(model, tree.share()).first),
-      residence(parameters.residence),
+      full_sharding(parameters.full_sharding),
       common(tree.share(), asked.training),
       block(model, tree.share(), common),
       norm(model, common),

@@ -7,8 +7,8 @@ namespace {
 
 using namespace detail;
 
-constexpr int row_warps = 4;          // rows per block, one warp each
-constexpr int most_experts = 8 * 32;  // limit of a warp's registers
+constexpr int row_warps = 4;         // rows per block, one warp each
+constexpr int max_experts = 8 * 32;  // limit of a warp's registers
 constexpr unsigned all_lanes = 0xffffffffu;
 
 __device__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
@@ -200,7 +200,7 @@ bool native_route(const Context& context, bool renormalise, Matrix<const bf16> l
                   Matrix<std::int32_t> experts) {
   const std::size_t rows = logits.extent(0), count = logits.extent(1);
   if (rows == 0) return true;
-  if (count > most_experts) return false;
+  if (count > max_experts) return false;
   const auto with = [&](auto shares) {
     route_rows<shares()>
         <<<blocks_for(rows, row_warps), row_warps * warp_size, 0, stream_of(context)>>>(

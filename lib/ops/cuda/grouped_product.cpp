@@ -61,7 +61,7 @@ bool multiply_rows(const Context& context, const char* name, Vector<const std::i
                        size(y.extent(1)),
                        size(x.values.extent(1))};
   const auto with = [&]<class T>(T) {
-    launch<kind, T>(context, name, args, most_tiles(rows, w.count, T::rows), 1);
+    launch<kind, T>(context, name, args, max_tiles(rows, w.count, T::rows), 1);
   };
   switch (size_for(rows, w.count)) {
     case Size::small:

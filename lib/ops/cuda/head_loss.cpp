@@ -24,25 +24,25 @@ struct Rows {
 };
 
 /// Partial log-sum-exp in base 2: the largest number, and the sum of 2^(number - largest).
-struct LogSum {
+struct LogSumExp {
   float largest, sum;
 
-  __device__ static LogSum empty() { return {-CUDART_INF_F, 0.0f}; }
-  __device__ LogSum operator+(const LogSum& other) const {
+  __device__ static LogSumExp empty() { return {-CUDART_INF_F, 0.0f}; }
+  __device__ LogSumExp operator+(const LogSumExp& other) const {
     const float top = fmaxf(largest, other.largest);
     if (top == -CUDART_INF_F) return empty();
     return {top, sum * exp2f(largest - top) + other.sum * exp2f(other.largest - top)};
   }
 };
 
-__device__ LogSum block_sum(LogSum mine) {
-  __shared__ LogSum of_warp[row_threads / warp_size];
+__device__ LogSumExp block_sum(LogSumExp mine) {
+  __shared__ LogSumExp of_warp[row_threads / warp_size];
   for (int offset = warp_size / 2; offset > 0; offset /= 2)
-    mine = mine + LogSum{__shfl_xor_sync(0xffffffffu, mine.largest, offset),
-                         __shfl_xor_sync(0xffffffffu, mine.sum, offset)};
+    mine = mine + LogSumExp{__shfl_xor_sync(0xffffffffu, mine.largest, offset),
+                            __shfl_xor_sync(0xffffffffu, mine.sum, offset)};
   if (threadIdx.x % warp_size == 0) of_warp[threadIdx.x / warp_size] = mine;
   __syncthreads();
-  LogSum total = of_warp[0];
+  LogSumExp total = of_warp[0];
   for (int w = 1; w < row_threads / warp_size; ++w) total = total + of_warp[w];
   return total;
 }
@@ -64,8 +64,8 @@ __device__ Pack load_scaled(const bf16* row, int column, const Rows& a) {
   return pack;
 }
 
-__device__ LogSum log_sum(const bf16* row, const Rows& a) {
-  LogSum mine = LogSum::empty();
+__device__ LogSumExp log_sum_exp(const bf16* row, const Rows& a) {
+  LogSumExp mine = LogSumExp::empty();
   for (int column = threadIdx.x * pack_size; column < a.vocabulary;
        column += row_threads * pack_size) {
     const Pack pack = load_scaled(row, column, a);
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
   }
   // A target beyond the vocabulary is a data error and must not look like a loss.
   const float correct = target < a.vocabulary ? capped(float(row[target]), a.cap) : CUDART_NAN_F;
-  const LogSum total = log_sum(row, a);  // a barrier: `correct` is read before any write
+  const LogSumExp total = log_sum_exp(row, a);  // a barrier: `correct` is read before any write
   const float lse2 = total.largest + log2f(total.sum), lse = lse2 / log2_e;
   if (threadIdx.x == 0) a.losses[blockIdx.x] = lse - correct + a.z_loss * lse * lse;
   if (!a.weights) return;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace detail;
 
-constexpr int block_threads = 256, blocks_a_multiprocessor = 8;
+constexpr int block_threads = 256, blocks_per_multiprocessor = 8;
 
 /// Vectors of (B, T, heads, E), numbered (b T + t) heads + h.
 struct Vectors {
@@ -164,8 +164,8 @@ bool native_head_norm_backward(const Context& context, Heads<bf16> dx, Matrix<co
          with_lanes(dx.extent(3), [&](auto of) {
            constexpr int lanes = decltype(of)::value, groups = block_threads / lanes;
            const Vectors all = vectors_of(dx);
-           const int blocks =
-               std::min(divide_up(all.count, groups), blocks_a_multiprocessor * multiprocessors());
+           const int blocks = std::min(divide_up(all.count, groups),
+                                       blocks_per_multiprocessor * multiprocessors());
            const int size = lanes * pack_size;
            float* sums = context.library->scratch(std::size_t(blocks) * size);
            head_norm_rows_backward<lanes><<<blocks, block_threads, 0, stream_of(context)>>>(

@@ -6,7 +6,7 @@
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/fp8_product.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
-#include "ops/cuda/detail/narrow_product.hpp"
+#include "ops/cuda/detail/skinny_gemm.hpp"
 
 namespace tern::ops::cuda {
 
@@ -42,9 +42,9 @@ MatrixProduct& Library::products() {
   return *products_;
 }
 
-NarrowProduct& Library::narrow_products() {
-  if (!narrow_products_) narrow_products_ = std::make_unique<NarrowProduct>();
-  return *narrow_products_;
+SkinnyGemm& Library::skinny_gemm() {
+  if (!skinny_gemm_) skinny_gemm_ = std::make_unique<SkinnyGemm>();
+  return *skinny_gemm_;
 }
 
 Fp8Product& Library::fp8_products() {

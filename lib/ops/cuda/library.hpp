@@ -8,7 +8,7 @@
 namespace tern::ops::cuda {
 
 class MatrixProduct;   // cuBLASLt: detail/matrix_product.hpp
-class NarrowProduct;   // skinny GEMM: detail/narrow_product.hpp
+class SkinnyGemm;      // skinny GEMM: detail/skinny_gemm.hpp
 class Fp8Product;      // cuBLASLt: detail/fp8_product.hpp
 class CudnnAttention;  // cuDNN: detail/cudnn_attention.hpp
 
@@ -32,7 +32,7 @@ class Library {
   float* scratch(std::size_t n) const;
 
   MatrixProduct& products();
-  NarrowProduct& narrow_products();
+  SkinnyGemm& skinny_gemm();
   Fp8Product& fp8_products();
   /// Null where cuDNN may not be used.
   CudnnAttention* attention();
@@ -45,7 +45,7 @@ class Library {
   Vector<char> workspace_;
   bool use_cudnn_ = false, cudnn_required_ = false, own_attention_ = true;
   std::unique_ptr<MatrixProduct> products_;  // made at first use, like the others
-  std::unique_ptr<NarrowProduct> narrow_products_;
+  std::unique_ptr<SkinnyGemm> skinny_gemm_;
   std::unique_ptr<Fp8Product> fp8_products_;
   std::unique_ptr<CudnnAttention> attention_;
 };

@@ -3,7 +3,7 @@
 #include "ops/linear.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
-#include "ops/cuda/detail/narrow_product.hpp"
+#include "ops/cuda/detail/skinny_gemm.hpp"
 #include "ops/cuda/library.hpp"
 
 namespace tern::ops {
@@ -67,8 +67,8 @@ bool native_linear_forward(const Context& context, Matrix<const bf16> x, Matrix<
                            Vector<const bf16> bias, Matrix<bf16> y, Write write) {
   if (y.size() == 0) return true;
   const bool added = write == Write::add;
-  if (bias.size() == 0 && context.library->narrow_products().multiply(
-                              stream_of(context), x, w, y, added, context.constant_weights))
+  if (bias.size() == 0 && context.library->skinny_gemm().multiply(stream_of(context), x, w, y,
+                                                                  added, context.constant_weights))
     return true;
   return context.library->products().multiply(work_of(context), operand(x), operand(w, true),
                                               y.data(), added ? 1.0f : 0.0f,

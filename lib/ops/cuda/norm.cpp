@@ -11,8 +11,8 @@ namespace {
 
 using namespace detail;
 
-constexpr int least_block = 128;
-constexpr int blocks_a_multiprocessor = 6;  // for the backward kernel
+constexpr int min_block = 128;
+constexpr int blocks_per_multiprocessor = 6;  // for the backward kernel
 
 struct Forward {
   const bf16 *x, *gain, *bias;
@@ -24,12 +24,12 @@ struct Forward {
 
 /// `threads` threads per row, with up to `packs` packs each.
 template <int threads, int packs>
-constexpr int rows_a_block = threads < least_block ? least_block / threads : 1;
+constexpr int rows_per_block = threads < min_block ? min_block / threads : 1;
 
 template <Norm norm, int threads, int packs>
-__global__ void __launch_bounds__(threads* rows_a_block<threads, packs>) norm_rows(Forward a) {
+__global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_rows(Forward a) {
   __shared__ float shared[threads / warp_size];
-  const int row = blockIdx.x * rows_a_block<threads, packs> + threadIdx.y;
+  const int row = blockIdx.x * rows_per_block<threads, packs> + threadIdx.y;
   release_next();
   await_previous();
   if (row >= a.rows) return;
@@ -86,7 +86,7 @@ struct Backward {
 template <int threads, int packs>
 __device__ void write_partial(const float (&sum)[packs][pack_size], float* shared, float* partial,
                               int width) {
-  constexpr int groups = rows_a_block<threads, packs>;
+  constexpr int groups = rows_per_block<threads, packs>;
   __syncthreads();
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
@@ -114,9 +114,9 @@ struct RawPack {
 // With n = (x - mean) rstd and g = dy * gain: dx = rstd (g - n avg(g n) - avg(g)), the last term
 // for LayerNorm only. All loads of a row are issued before the first sum.
 template <Norm norm, int threads, int packs>
-__global__ void __launch_bounds__(threads* rows_a_block<threads, packs>)
+__global__ void __launch_bounds__(threads* rows_per_block<threads, packs>)
     norm_rows_backward(Backward a) {
-  constexpr int groups = rows_a_block<threads, packs>;
+  constexpr int groups = rows_per_block<threads, packs>;
   extern __shared__ float sums[];  // (groups, width)
   __shared__ float shared[threads / warp_size];
   float dgain[packs][pack_size] = {}, dbias[packs][pack_size] = {};
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(threads* rows_a_block<threads, packs>)
 
 template <int threads, int packs>
 struct Shape {
-  static constexpr int threads_a_row = threads, packs_a_thread = packs;
+  static constexpr int threads_per_row = threads, packs_per_thread = packs;
 };
 /// Calls f with the kernel shape for rows of `width`; false if there is none.
 template <class F>
@@ -193,8 +193,8 @@ bool with_shape(std::size_t width, const F& f) {
 template <Norm norm>
 bool launch_forward(const Context& context, const Forward& a) {
   return with_shape(a.width, [&](auto shape) {
-    constexpr int threads = shape.threads_a_row, packs = shape.packs_a_thread;
-    constexpr int rows = rows_a_block<threads, packs>;
+    constexpr int threads = shape.threads_per_row, packs = shape.packs_per_thread;
+    constexpr int rows = rows_per_block<threads, packs>;
     launch_early("norm_forward", &norm_rows<norm, threads, packs>,
                  dim3(static_cast<unsigned>(divide_up(a.rows, rows))), dim3(threads, rows), 0,
                  stream_of(context), a);
@@ -204,10 +204,10 @@ bool launch_forward(const Context& context, const Forward& a) {
 template <Norm norm>
 bool launch_backward(const Context& context, Backward a, float* dgain, float* dbias) {
   return with_shape(a.width, [&](auto shape) {
-    constexpr int threads = shape.threads_a_row, packs = shape.packs_a_thread;
-    constexpr int rows = rows_a_block<threads, packs>;
+    constexpr int threads = shape.threads_per_row, packs = shape.packs_per_thread;
+    constexpr int rows = rows_per_block<threads, packs>;
     const int blocks =
-        std::min(divide_up(a.rows, rows), blocks_a_multiprocessor * multiprocessors());
+        std::min(divide_up(a.rows, rows), blocks_per_multiprocessor * multiprocessors());
     const std::size_t partial = std::size_t(blocks) * a.width;
     a.dgain_partial = context.library->scratch(2 * partial);
     a.dbias_partial = dbias ? a.dgain_partial + partial : nullptr;

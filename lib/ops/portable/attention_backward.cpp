@@ -257,7 +257,7 @@ struct BackwardKey {
 
 /// Whether the pass over the keys also computes dq: on the host, where it can add to dq in place.
 template <class T>
-bool keys_make_dq(const Heads<const T>& k) {
+bool key_pass_computes_dq(const Heads<const T>& k) {
   using A = Accumulate<T>;
   if (processor != Processor::host || !std::is_same_v<T, A> || k.extent(3) % pack_lanes<A> != 0)
     return false;
@@ -303,7 +303,7 @@ void attention_backward(const Context& context, const AttentionBackward<T>& call
             heads = static_cast<int>(call.q.extent(2));
   const int keys = static_cast<int>(call.k.extent(1)),
             kv_heads = static_cast<int>(call.k.extent(2));
-  const bool together = keys_make_dq(call.k);
+  const bool together = key_pass_computes_dq(call.k);
   if (!together)
     run_pass<T, BackwardQuery>(context, Pass::backward_query, "tern::attention_backward_query", in,
                                queries, heads, true, call.dq);

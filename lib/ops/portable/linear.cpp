@@ -38,8 +38,8 @@ void gemm(const Context& context, const char* op_a, Matrix<const T> a, const cha
 /// y = or += x w^T, batch-invariant: tiles of fixed size, or row_product on the host for the types
 /// that gemm() gives to the BLAS.
 template <class T>
-void product_of_rows(const Context& context, Matrix<const T> x, Matrix<const T> w, Matrix<T> y,
-                     Write write) {
+void batch_invariant_product(const Context& context, Matrix<const T> x, Matrix<const T> w,
+                             Matrix<T> y, Write write) {
   const std::size_t inner = x.extent(1);
   if constexpr (detail::on_host && !std::is_same_v<T, bf16>)
     detail::row_product<T>(context, x, w, y, write);
@@ -96,7 +96,7 @@ void linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w
     spread_bias<T>(context, bias, y, write);
     write = Write::add;
   }
-  if (context.row_invariant) return product_of_rows<T>(context, x, w, y, write);
+  if (context.batch_invariant) return batch_invariant_product<T>(context, x, w, y, write);
   gemm<T, T>(context, normal, x, transposed, w, y, write);
 }
 

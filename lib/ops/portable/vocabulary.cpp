@@ -82,12 +82,12 @@ struct RowGradients {
   KOKKOS_FUNCTION void operator()(const Team& team, const int row) const {
     T* values = &logits(row, 0);
     const int width = static_cast<int>(logits.extent(1)), target = targets(row) - first;
-    const A weight = targets(row) < 0 ? A(0) : weights(row), denominator = lse(row);
-    const A scale = weight * (A(1) + A(2) * z_loss * denominator);
+    const A weight = targets(row) < 0 ? A(0) : weights(row), log_sum_exp = lse(row);
+    const A scale = weight * (A(1) + A(2) * z_loss * log_sum_exp);
     const bool scored = targets(row) >= 0;
     detail::columns(team, width, [&](int i) {
       const A value = A(values[i]), share = value * per_cap;
-      const A gradient = scale * exponential(value - denominator) - (i == target ? weight : A(0));
+      const A gradient = scale * exponential(value - log_sum_exp) - (i == target ? weight : A(0));
       values[i] = T(scored && i < here ? gradient * (A(1) - share * share) : A(0));
     });
   }

@@ -7,7 +7,7 @@ namespace tern::plan::detail {
 // Fractions of the data sheet's rates, and minimum times, from H200s. bf16 and fp8: breakdown of
 // the 160 and 147 ms of 32 x 1024 tokens of the 350M GPT. fp32, with portable kernels: fitted to
 // the four small decks, whose kernels are short. 2026-11-22.
-struct Operations::Shares {
+struct Operations::Efficiencies {
   double products;
   double causal_forward, causal_backward;  // attention FLOPs, per pair allowed by the mask
   double spans_forward, spans_backward;    // per tile touched by the mask
@@ -18,8 +18,10 @@ struct Operations::Shares {
 
 namespace {
 
-constexpr Operations::Shares bf16_shares{0.68, 0.335, 0.174, 0.22, 0.20, 0.85, 0.4, 5e-6};
-constexpr Operations::Shares fp32_shares{0.18, 0.10, 0.05, 0.10, 0.05, 0.36, 0.0094, 13e-6};
+constexpr Operations::Efficiencies bf16_efficiencies{0.68, 0.335, 0.174, 0.22,
+                                                     0.20, 0.85,  0.4,   5e-6};
+constexpr Operations::Efficiencies fp32_efficiencies{0.18, 0.10, 0.05,   0.10,
+                                                     0.05, 0.36, 0.0094, 13e-6};
 constexpr double fp8_products = 0.55;
 constexpr double expert_products = 0.29;  // about 512 rows per expert, as in bench_engine
 constexpr double narrow = 48;  // bf16: loss of efficiency with the smallest size of a product
@@ -39,24 +41,25 @@ double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
 
 Operations::Operations(const deck::Deck& deck, const KnownDevice& device)
     : device_(device),
-      shares_(deck.precision.compute == "fp32" ? fp32_shares : bf16_shares),
+      efficiencies_(deck.precision.compute == "fp32" ? fp32_efficiencies : bf16_efficiencies),
       fp8_(deck.precision.compute == "fp8" && device.tflops_fp8 > device.tflops_bf16),
       fp32_(deck.precision.compute == "fp32"),
       bytes_(fp32_ ? 4 : 2),
       flops_(1e12 * (fp32_ ? device.tflops_fp32 : device.tflops_bf16)) {}
 
 double Operations::product(double flops, double least) const {
-  const double share = shares_.products * (fp32_ ? 1 : std::max(0.1, 1 - narrow / least));
-  return std::max(shares_.kernel, flops / (share * flops_));
+  const double share = efficiencies_.products * (fp32_ ? 1 : std::max(0.1, 1 - narrow / least));
+  return std::max(efficiencies_.kernel, flops / (share * flops_));
 }
 
 double Operations::expert_product(double flops) const {
-  return std::max(shares_.kernel, flops / (expert_products * flops_));
+  return std::max(efficiencies_.kernel, flops / (expert_products * flops_));
 }
 
 // Five iterations of three products, and three passes.
 double Operations::newton_schulz(double flops, double groups) const {
-  return std::max(18 * groups * shares_.kernel, flops / (shares_.newton_schulz * flops_));
+  return std::max(18 * groups * efficiencies_.kernel,
+                  flops / (efficiencies_.newton_schulz * flops_));
 }
 
 double Operations::rounding(double bytes) const { return pass(bytes, 4); }
@@ -82,25 +85,26 @@ double Operations::attention(const Attention& a, double products, double share,
   const double keys = a.keys + (a.spans ? tile : 0);
   const double flops = 2 * products * a.queries * keys * a.head_dim;
   const double in_turn = fp32_ ? a_key * a.tokens * (a.head_dim + 64) / 128 : 0;
-  return std::max({shares_.kernel, flops / (share * flops_), in_turn});
+  return std::max({efficiencies_.kernel, flops / (share * flops_), in_turn});
 }
 
 double Operations::forward(const Attention& a) const {
-  const double causal = shares_.causal_forward * width_gain(a.head_dim);
-  return attention(a, 2, a.spans ? shares_.spans_forward : causal, key_forward);
+  const double causal = efficiencies_.causal_forward * width_gain(a.head_dim);
+  return attention(a, 2, a.spans ? efficiencies_.spans_forward : causal, key_forward);
 }
 
 double Operations::backward(const Attention& a) const {
-  const double causal = shares_.causal_backward * width_gain(a.head_dim);
-  return attention(a, 5, a.spans ? shares_.spans_backward : causal, key_backward);
+  const double causal = efficiencies_.causal_backward * width_gain(a.head_dim);
+  return attention(a, 5, a.spans ? efficiencies_.spans_backward : causal, key_backward);
 }
 
 double Operations::pass(double bytes, double kernels) const {
-  return std::max(kernels * shares_.kernel, bytes / (shares_.memory * 1e12 * device_.terabytes));
+  return std::max(kernels * efficiencies_.kernel,
+                  bytes / (efficiencies_.memory * 1e12 * device_.terabytes));
 }
 
 double Operations::dropout(double numbers) const {
-  return std::max(shares_.kernel, numbers / dropped);
+  return std::max(efficiencies_.kernel, numbers / dropped);
 }
 
 double Operations::exchange(double bytes, int ranks, double count) const {

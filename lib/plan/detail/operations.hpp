@@ -19,7 +19,7 @@ struct Attention {
 
 class Operations {
  public:
-  struct Shares;
+  struct Efficiencies;
 
   /// In the deck's precision. Keeps a reference to `device`.
   Operations(const deck::Deck& deck, const KnownDevice& device);
@@ -52,7 +52,7 @@ class Operations {
   double rounding(double bytes) const;
 
   const KnownDevice& device_;
-  const Shares& shares_;
+  const Efficiencies& efficiencies_;
   bool fp8_, fp32_;
   double bytes_, flops_;
 };

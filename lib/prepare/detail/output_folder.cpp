@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Whether `path`, with links resolved, is `folder` or below it.
-bool stands_in(const fs::path& folder, const fs::path& path) {
+bool is_inside(const fs::path& folder, const fs::path& path) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(path, error),
                  within = fs::weakly_canonical(folder, error);
@@ -32,7 +32,7 @@ OutputFolder::OutputFolder(fs::path final_path, bool replace, const std::vector<
   if (!final_.has_filename()) final_ = final_.parent_path();  // data/NAME/
   if (final_.filename().empty()) user_error("'{}' is no folder to write to", final_path.string());
   for (const fs::path& input : inputs)
-    if (stands_in(final_, input))
+    if (is_inside(final_, input))
       user_error("{} is in the output folder {}, which is rebuilt; give another --output",
                  input.string(), final_.string());
   if (fs::exists(final_)) {

@@ -33,13 +33,13 @@ std::string lower_rate(const deck::Deck& deck) {
                      muon ? "matrix_lr" : "lr", muon ? o.matrix_lr : o.lr, o.warmup_steps);
 }
 
-std::string calm(const deck::Deck& deck) {
+std::string stabilize(const deck::Deck& deck) {
   return deck.objective.preset == "aggressive" ? lower_rate(deck)
                                                : "set &objective preset = 'aggressive'";
 }
 
 std::string log_more(const deck::Deck& deck) {
-  constexpr auto least = std::int64_t(verdict_bars::least_logged);
+  constexpr auto least = std::int64_t(verdict_bars::min_logged);
   const std::int64_t steps = deck.campaign.max_steps - deck.optimizer.warmup_steps;
   if (steps < least)
     return fmt::format("raise &campaign max_steps to at least {}",

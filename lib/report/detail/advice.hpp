@@ -11,8 +11,8 @@ std::string raise_reward(const deck::Deck& deck);
 std::string lower_reward(const deck::Deck& deck);
 std::string lower_rate(const deck::Deck& deck);
 /// After losses or gradients that are not finite: the gentlest preset, else a lower learning rate.
-std::string calm(const deck::Deck& deck);
-/// Logs at least verdict_bars::least_logged steps after warmup.
+std::string stabilize(const deck::Deck& deck);
+/// Logs at least verdict_bars::min_logged steps after warmup.
 std::string log_more(const deck::Deck& deck);
 /// At least a first and a last evaluation.
 std::string evaluate_more(const deck::Deck& deck);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "report/detail/advice.hpp"
-#include "report/detail/steadiness.hpp"
+#include "report/detail/stability.hpp"
 
 namespace tern::report::detail {
 namespace {
@@ -125,7 +125,7 @@ Finding order(const History& history, const LastEvaluation& last, const deck::De
   finding.found += fmt::format("; it does not fall from step {}", wrong);
   const bool finite =
       std::all_of(loss.begin(), loss.end(), [](double value) { return std::isfinite(value); });
-  finding.advice = finite ? raise_reward(deck) : calm(deck);
+  finding.advice = finite ? raise_reward(deck) : stabilize(deck);
   return finding;
 }
 
@@ -139,7 +139,7 @@ Finding refinement(const History& history, const LastEvaluation& last, const dec
     return missing(finding,
                    fmt::format("undefined: the first loss is {:.4f}, the last {:.4f}",
                                last.losses.front(), last.losses.back()),
-                   calm(deck));
+                   stabilize(deck));
   finding.found = fmt::format("{:.3f}", finding.figure);
   if (finding.figure < range[0]) {
     finding.grade = Grade::failure;
@@ -184,7 +184,7 @@ Finding finite_values(const History& history, const deck::Deck& deck) {
   if (skips > 0)
     finding.found +=
         fmt::format("{}{:.0f} step{} skipped", count ? "; " : "", skips, skips == 1 ? "" : "s");
-  finding.advice = calm(deck);
+  finding.advice = stabilize(deck);
   return finding;
 }
 
@@ -192,14 +192,14 @@ std::string too_few(const std::vector<Entry>& entries, const std::string& name,
                     const deck::Deck& deck) {
   return fmt::format("{} of {} after the warmup of {} steps, {} needed",
                      entries.empty() ? "none" : fmt::format("only {}", entries.size()), name,
-                     deck.optimizer.warmup_steps, verdict_bars::least_logged);
+                     deck.optimizer.warmup_steps, verdict_bars::min_logged);
 }
 
 Finding median_norm(const History& history, const LastEvaluation& last, const deck::Deck& deck) {
   const std::vector<double>& range = deck.objective.norm_range;
   Finding finding = expecting("gradient norm", range_text(range));
   const auto norms = settled_entries(history, "train/grad_norm", deck);
-  if (norms.size() < verdict_bars::least_logged)
+  if (norms.size() < verdict_bars::min_logged)
     return missing(finding, too_few(norms, "train/grad_norm", deck), log_more(deck));
   finding.figure = median(values_of(norms));
   finding.found = fmt::format("median {:.3g} of {}", finding.figure, norms.size());
@@ -236,14 +236,14 @@ Finding smoothness(const History& history, const deck::Deck& deck) {
   namespace bars = verdict_bars;
   Finding finding = expecting("smoothness", fmt::format("rise at most {:g}, jitter at most {:g}",
                                                         bars::rise_warning, bars::jitter_warning));
-  Steadiness worst;
+  Stability worst;
   std::string where;
   for (std::size_t s = 0; s < steps_of(deck); ++s) {
     const std::string name = step_name("train", s);
     const auto losses = settled_entries(history, name, deck);
-    if (losses.size() < bars::least_logged)
+    if (losses.size() < bars::min_logged)
       return missing(finding, too_few(losses, name, deck), log_more(deck));
-    const Steadiness one = steadiness_of(values_of(losses));
+    const Stability one = stability_of(values_of(losses));
     if (one.rise > worst.rise) {
       worst.rise = one.rise;
       where = fmt::format(" ({} at step {})", name, losses[one.at].step);
@@ -277,7 +277,7 @@ Finding progress(const History& history, const deck::Deck& deck) {
                               last.value, last.step);
   if (last.value < first.value) return finding;
   finding.grade = Grade::failure;
-  finding.advice = std::isfinite(finding.figure) ? lower_rate(deck) : calm(deck);
+  finding.advice = std::isfinite(finding.figure) ? lower_rate(deck) : stabilize(deck);
   return finding;
 }
 

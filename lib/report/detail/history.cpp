@@ -67,7 +67,7 @@ History read_history(const std::filesystem::path& metrics_file) {
   return history;
 }
 
-Curve thinned(const Curve& curve, std::size_t points) {
+Curve downsampled(const Curve& curve, std::size_t points) {
   const std::size_t n = curve.value.size(), parts = std::max<std::size_t>(points / 2, 1);
   if (n <= 2 * parts) return curve;
   Curve out;

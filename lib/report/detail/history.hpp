@@ -33,7 +33,7 @@ History read_history(const std::filesystem::path& metrics_file);
 
 /// At most `points` points: minimum and maximum of each of points/2 equal intervals of the steps,
 /// so that no spike is lost.
-Curve thinned(const Curve& curve, std::size_t points);
+Curve downsampled(const Curve& curve, std::size_t points);
 
 /// Mean over `width` points around each point, fewer near the ends.
 Curve smoothed(const Curve& curve, std::size_t width);

@@ -13,7 +13,7 @@
 namespace tern::report::detail {
 namespace {
 
-constexpr std::size_t points_of_a_curve = 2000;
+constexpr std::size_t points_per_curve = 2000;
 constexpr double wide_ratio = 5;         // largest to smallest value, for a logarithmic axis
 constexpr std::size_t noisy_from = 100;  // points; longer training curves get a running mean
 // Okabe and Ito's colour-blind-safe palette; page.cpp brightens it on dark backgrounds.
@@ -118,13 +118,13 @@ Drawn draw_curve(const Curve& curve, const std::string& name, const std::string&
   const char* rgb = colours[colour % std::size(colours)];
   const std::size_t n = curve.value.size();
   const std::string raw = "$" + name, mean = "$" + name + "_mean";
-  Drawn out{data_block(raw, thinned(curve, points_of_a_curve), scale), {}};
+  Drawn out{data_block(raw, downsampled(curve, points_per_curve), scale), {}};
   if (n <= noisy_from) {
     out.lines = fmt::format("{} with linespoints lc rgb '{}' lw 1.6 pt 7 ps {} title {}", raw, rgb,
                             n > 40 ? 0.25 : 0.45, title);
     return out;
   }
-  out.data += data_block(mean, thinned(smoothed(curve, n / 50), points_of_a_curve), scale);
+  out.data += data_block(mean, downsampled(smoothed(curve, n / 50), points_per_curve), scale);
   out.lines = fmt::format(
       "{} with lines lc rgb '#b0{}' lw 0.8 notitle, {} with lines lc rgb '{}' lw 1.8 title {}", raw,
       rgb + 1, mean, rgb, title);

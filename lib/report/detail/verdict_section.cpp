@@ -18,7 +18,7 @@ std::string finding_table(const Verdict& verdict) {
   return out + "</table></div>\n";
 }
 
-std::string beside_table(const Verdict& verdict) {
+std::string comparison_table(const Verdict& verdict) {
   constexpr std::string_view why =
       "Refinement by itself can result from a bad first answer; the last answer's loss compared "
       "with "
@@ -28,7 +28,7 @@ std::string beside_table(const Verdict& verdict) {
                        why);
   std::string out = fmt::format(
       "<p>{}</p>\n<table class=\"verdict\">\n<tr><th>compared run<th>validation loss</tr>\n", why);
-  for (const Beside& b : verdict.beside)
+  for (const ComparedRun& b : verdict.beside)
     out += fmt::format("<tr><td>{}<td>{}</tr>\n", escaped(b.name), escaped(in_words(b)));
   return out + "</table>\n";
 }
@@ -43,7 +43,7 @@ std::string verdict_section(const Verdict& verdict, std::int64_t last_step) {
       "<h2>Verdict: <span class=\"{}\">{}</span></h2>\n<p class=\"about\">recursive refinement, "
       "preset {}, at step {}{}</p>\n{}{}",
       verdict.succeeded() ? "good" : "failure", verdict.word(), escaped(verdict.preset),
-      verdict.step, since, finding_table(verdict), beside_table(verdict));
+      verdict.step, since, finding_table(verdict), comparison_table(verdict));
 }
 
 }  // namespace tern::report::detail

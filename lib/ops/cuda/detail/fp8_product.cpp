@@ -6,7 +6,7 @@
 namespace tern::ops::cuda {
 namespace {
 
-constexpr std::uint32_t least_alignment = 16;
+constexpr std::uint32_t min_alignment = 16;
 
 using detail::check;
 using detail::set;
@@ -73,7 +73,7 @@ Fp8Product::Plan Fp8Product::make_plan(const Key& key, std::size_t workspace_byt
   for (const auto which :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    prefer(which, least_alignment);
+    prefer(which, min_alignment);
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,

@@ -36,8 +36,8 @@ TERN_FUNCTION constexpr Size size_for(std::size_t rows, std::size_t groups) {
   return rows <= 12 * groups ? Size::small : rows <= 48 * groups ? Size::medium : Size::large;
 }
 /// Most tiles of `height` rows that `rows` rows in `groups` groups can need.
-TERN_FUNCTION constexpr std::size_t most_tiles(std::size_t rows, std::size_t groups,
-                                               std::size_t height) {
+TERN_FUNCTION constexpr std::size_t max_tiles(std::size_t rows, std::size_t groups,
+                                              std::size_t height) {
   return rows / height + (rows < groups ? rows : groups);
 }
 

@@ -9,7 +9,7 @@
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/tensor_core.hpp"
 
-namespace tern::ops::cuda::narrow {
+namespace tern::ops::cuda::skinny {
 
 constexpr int group_threads = 128;
 
@@ -168,4 +168,4 @@ __global__ void __launch_bounds__(S::threads, S::resident)
 #endif
 }
 
-}  // namespace tern::ops::cuda::narrow
+}  // namespace tern::ops::cuda::skinny

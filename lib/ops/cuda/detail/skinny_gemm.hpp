@@ -1,4 +1,4 @@
-/// Skinny GEMM with weights, as in decoding, on sm_90a: narrow_product_kernel.hpp.
+/// Skinny GEMM with weights, as in decoding, on sm_90a: skinny_gemm_kernel.hpp.
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -9,9 +9,9 @@
 
 namespace tern::ops::cuda {
 
-class NarrowProduct {
+class SkinnyGemm {
  public:
-  static constexpr std::size_t most_rows = 128;
+  static constexpr std::size_t max_rows = 128;
 
   /// y (N, O) = x (N, I) w (O, I)^T in float, rounded once; with `added`, + y. `early`: no work in
   /// flight on the stream writes w, so it may be read before that work ends. False if the shape,

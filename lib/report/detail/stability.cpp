@@ -1,4 +1,4 @@
-#include "report/detail/steadiness.hpp"
+#include "report/detail/stability.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,10 +17,10 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-Steadiness steadiness_of(const std::vector<double>& losses) {
+Stability stability_of(const std::vector<double>& losses) {
   constexpr std::size_t width = verdict_bars::mean_over;
   TERN_REQUIRE(losses.size() > width, "{} losses have no mean over {}", losses.size(), width);
-  Steadiness worst;
+  Stability worst;
   std::vector<double> changes;
   double lowest = std::numeric_limits<double>::infinity();
   for (std::size_t i = width; i < losses.size(); ++i) {

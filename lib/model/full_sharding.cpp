@@ -1,4 +1,4 @@
-#include "model/residence.hpp"
+#include "model/full_sharding.hpp"
 
 #include <algorithm>
 
@@ -13,8 +13,8 @@ constexpr std::size_t layer_windows = 2;
 }  // namespace
 
 template <class T>
-Residence<T>::Residence(const ParameterTree& tree, Vector<T> compute, Vector<A> gradient,
-                        comm::Group& group, Arena& arena)
+FullSharding<T>::FullSharding(const ParameterTree& tree, Vector<T> compute, Vector<A> gradient,
+                              comm::Group& group, Arena& arena)
     : group_(group), compute_(compute), gradient_(gradient) {
   const auto parts = static_cast<std::size_t>(group.size());
   std::size_t local = 0, layer = 0, longest = 0;
@@ -41,7 +41,7 @@ Residence<T>::Residence(const ParameterTree& tree, Vector<T> compute, Vector<A> 
 }
 
 template <class T>
-const typename Residence<T>::Resident& Residence<T>::resident_of(const Parameter& p) const {
+const typename FullSharding<T>::Resident& FullSharding<T>::resident_of(const Parameter& p) const {
   for (const std::vector<Resident>* residents : {&layers_, &kept_})
     for (const Resident& resident : *residents)
       if (resident.unit.contains(p.offset)) return resident;
@@ -49,14 +49,14 @@ const typename Residence<T>::Resident& Residence<T>::resident_of(const Parameter
 }
 
 template <class T>
-T* Residence<T>::compute_of(const Parameter& p) const {
+T* FullSharding<T>::compute_of(const Parameter& p) const {
   const Resident& resident = resident_of(p);
   T* data = windows_[resident.window].values.data();
   return data ? data + (p.offset - resident.unit.first) : nullptr;
 }
 
 template <class T>
-typename Residence<T>::A* Residence<T>::gradient_of(const Parameter& p) const {
+typename FullSharding<T>::A* FullSharding<T>::gradient_of(const Parameter& p) const {
   const Resident& resident = resident_of(p);
   A* data = windows_[resident.window].gradients.data();
   return data ? data + (p.offset - resident.unit.first) : nullptr;
@@ -64,7 +64,7 @@ typename Residence<T>::A* Residence<T>::gradient_of(const Parameter& p) const {
 
 /// Gathers all parts into the unit's window, in the side stream.
 template <class T>
-void Residence<T>::gather(const Resident& resident) {
+void FullSharding<T>::gather(const Resident& resident) {
   const ops::Context& side = side_->context();
   const std::size_t count = resident.unit.count / static_cast<std::size_t>(group_.size());
   T* values = windows_[resident.window].values.data();
@@ -75,7 +75,7 @@ void Residence<T>::gather(const Resident& resident) {
 
 /// Adds the window's gradients, summed over ranks, to this rank's part.
 template <class T>
-void Residence<T>::sum(const Resident& resident) {
+void FullSharding<T>::sum(const Resident& resident) {
   const ops::Context& side = side_->context();
   const std::size_t count = resident.unit.count / static_cast<std::size_t>(group_.size());
   A* gradients = windows_[resident.window].gradients.data();
@@ -86,7 +86,7 @@ void Residence<T>::sum(const Resident& resident) {
 }
 
 template <class T>
-void Residence<T>::renew(const ops::Context& context) {
+void FullSharding<T>::renew(const ops::Context& context) {
   for (Window& window : windows_) window.layer = -1;
   last_ = -1;
   used_.set(context);
@@ -97,7 +97,7 @@ void Residence<T>::renew(const ops::Context& context) {
 }
 
 template <class T>
-void Residence<T>::gather_layer(const ops::Context& context, std::size_t layer) {
+void FullSharding<T>::gather_layer(const ops::Context& context, std::size_t layer) {
   Window& window = window_of(layer);
   if (window.layer == static_cast<std::int64_t>(layer)) return;
   used_.set(context);  // after the last use of the layer that was there
@@ -108,7 +108,7 @@ void Residence<T>::gather_layer(const ops::Context& context, std::size_t layer) 
 }
 
 template <class T>
-void Residence<T>::need(const ops::Context& context, std::size_t layer) {
+void FullSharding<T>::need(const ops::Context& context, std::size_t layer) {
   const auto number = static_cast<std::int64_t>(layer);
   if (last_ == number) return;
   gather_layer(context, layer);
@@ -121,21 +121,21 @@ void Residence<T>::need(const ops::Context& context, std::size_t layer) {
 }
 
 template <class T>
-void Residence<T>::zero_gradients(const ops::Context& context) const {
+void FullSharding<T>::zero_gradients(const ops::Context& context) const {
   Kokkos::deep_copy(context.space, gradient_, A(0));
   for (const Resident& resident : kept_)
     Kokkos::deep_copy(context.space, windows_[resident.window].gradients, A(0));
 }
 
 template <class T>
-void Residence<T>::begin_gradients(const ops::Context& context, std::size_t layer) {
+void FullSharding<T>::begin_gradients(const ops::Context& context, std::size_t layer) {
   Window& window = window_of(layer);
   window.summed.await(context);
   Kokkos::deep_copy(context.space, window.gradients, A(0));
 }
 
 template <class T>
-void Residence<T>::end_gradients(const ops::Context& context, std::size_t layer) {
+void FullSharding<T>::end_gradients(const ops::Context& context, std::size_t layer) {
   used_.set(context);
   used_.await(side_->context());
   sum(layers_[layer]);
@@ -143,7 +143,7 @@ void Residence<T>::end_gradients(const ops::Context& context, std::size_t layer)
 }
 
 template <class T>
-void Residence<T>::finish_gradients(const ops::Context& context) {
+void FullSharding<T>::finish_gradients(const ops::Context& context) {
   used_.set(context);
   used_.await(side_->context());
   for (const Resident& resident : kept_) sum(resident);
@@ -151,8 +151,8 @@ void Residence<T>::finish_gradients(const ops::Context& context) {
   finished_.await(context);
 }
 
-template class Residence<float>;
-template class Residence<double>;
-template class Residence<bf16>;
+template class FullSharding<float>;
+template class FullSharding<double>;
+template class FullSharding<bf16>;
 
 }  // namespace tern::model

@@ -1,18 +1,18 @@
-#include "ops/cuda/detail/narrow_product.hpp"
+#include "ops/cuda/detail/skinny_gemm.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "base/error.hpp"
 #include "ops/cuda/detail/kernels.hpp"
-#include "ops/cuda/detail/narrow_product_kernel.hpp"
+#include "ops/cuda/detail/skinny_gemm_kernel.hpp"
 
 namespace tern::ops::cuda {
 namespace {
 
-using namespace narrow;
+using namespace skinny;
 
-constexpr int most_parts = 8;  // largest cluster that every device supports
+constexpr int max_parts = 8;  // largest cluster that every device supports
 
 /// For increasing numbers of columns: one block per multiprocessor, one broader block, two blocks
 /// per multiprocessor.
@@ -50,13 +50,13 @@ bool served_device() {
 #endif
 }
 
-/// Clusters of 1 to most_parts blocks that are resident on the device at once.
+/// Clusters of 1 to max_parts blocks that are resident on the device at once.
 template <class S>
-const std::array<int, most_parts>& resident_clusters() {
+const std::array<int, max_parts>& resident_clusters() {
   static const auto counts = [] {
     cudaFuncSetAttribute(&product<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared_bytes);
-    std::array<int, most_parts> result{};
-    for (int parts = 1; parts <= most_parts; ++parts) {
+    std::array<int, max_parts> result{};
+    for (int parts = 1; parts <= max_parts; ++parts) {
       const Launch launch(1, parts, S::threads, S::shared_bytes, nullptr, false);
       int& count = result[static_cast<std::size_t>(parts - 1)];
       if (cudaOccupancyMaxActiveClusters(&count, &product<S>, &launch.config) != cudaSuccess)
@@ -72,7 +72,7 @@ const std::array<int, most_parts>& resident_clusters() {
 template <class S>
 int parts_for(int tiles, int steps) {
   const auto& resident = resident_clusters<S>();
-  for (int parts = std::min(most_parts, steps); parts > 0; --parts)
+  for (int parts = std::min(max_parts, steps); parts > 0; --parts)
     if (tiles <= resident[static_cast<std::size_t>(parts - 1)]) return parts;
   return 0;
 }
@@ -93,17 +93,17 @@ CUtensorMap make_map(Matrix<const bf16> m, int tile_rows) {
 
 }  // namespace
 
-const CUtensorMap& NarrowProduct::map_of(Matrix<const bf16> m, int tile_rows) {
+const CUtensorMap& SkinnyGemm::map_of(Matrix<const bf16> m, int tile_rows) {
   const Key key{m.data(), m.extent(0), m.extent(1), tile_rows};
   auto at = maps_.find(key);
   if (at == maps_.end()) at = maps_.emplace(key, make_map(m, tile_rows)).first;
   return at->second;
 }
 
-bool NarrowProduct::multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<const bf16> w,
-                             Matrix<bf16> y, bool added, bool early) {
+bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<const bf16> w,
+                          Matrix<bf16> y, bool added, bool early) {
   const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
-  if (!served_device() || N > most_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
+  if (!served_device() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
       !detail::all_aligned(x.data(), w.data(), y.data()))
     return false;
   const int steps = static_cast<int>(detail::divide_up<std::size_t>(I, hopper::tile_width));

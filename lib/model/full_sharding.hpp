@@ -18,14 +18,14 @@
 namespace tern::model {
 
 template <class T>
-class Residence {
+class FullSharding {
   using A = Accumulate<T>;
 
  public:
   /// `compute` and `gradient` (empty: no training) are this rank's parts of a tree with
   /// Division::units and group.size() parts.
-  Residence(const ParameterTree& tree, Vector<T> compute, Vector<A> gradient, comm::Group& group,
-            Arena& arena);
+  FullSharding(const ParameterTree& tree, Vector<T> compute, Vector<A> gradient, comm::Group& group,
+               Arena& arena);
 
   // Constant addresses at which kernels find a parameter. Null while measuring.
   T* compute_of(const Parameter& p) const;
