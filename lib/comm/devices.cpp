@@ -40,7 +40,7 @@ int Session::device() const {
   cudaDeviceProp properties{};
   if (const cudaError_t failed = cudaGetDeviceProperties(&properties, device);
       failed != cudaSuccess)
-    user_error("GPU {} cannot be used: {}; nvidia-smi tells its state", device,
+    user_error("GPU {} cannot be used: {}; nvidia-smi shows its state", device,
                cudaGetErrorString(failed));
   const std::string own(properties.uuid.bytes, sizeof properties.uuid.bytes);
   detail::require_own_devices(of_local_ranks(own));

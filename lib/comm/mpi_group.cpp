@@ -204,7 +204,7 @@ std::unique_ptr<Group> world() {
 std::unique_ptr<Group> single_rank_group() {
   MPI_Comm comm;
   detail::check(MPI_Comm_dup(MPI_COMM_SELF, &comm), "MPI_Comm_dup");
-  return std::make_unique<detail::MpiGroup>(comm, "alone");
+  return std::make_unique<detail::MpiGroup>(comm, "single rank");
 }
 
 }  // namespace tern::comm

@@ -15,7 +15,7 @@ namespace {
 
 void nccl_check(ncclResult_t code, const char* what) {
   if (code == ncclSuccess) return;
-  throw InternalError(fmt::format("{} failed: {} ({}); NCCL_DEBUG=INFO tells more", what,
+  throw InternalError(fmt::format("{} failed: {} ({}); NCCL_DEBUG=INFO gives more", what,
                                   ncclGetErrorString(code), ncclGetLastError(nullptr)));
 }
 
@@ -92,7 +92,7 @@ class NcclGroup : public MpiGroup {
       nccl_check(ncclSend(bytes++, 1, ncclInt8, rank, nccl_, nullptr), "ncclSend");
       nccl_check(ncclRecv(bytes++, 1, ncclInt8, rank, nccl_, nullptr), "ncclRecv");
     }
-    const Wait wait(operation("the opening of ways"));
+    const Wait wait(operation("opening the connections"));
     nccl_check(ncclGroupEnd(), "ncclGroupEnd");
     cuda_check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }

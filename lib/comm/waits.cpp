@@ -80,7 +80,7 @@ bool within_long_wait() { return long_waits > 0; }
 std::string overdue_text(const Waited& waited, double seconds, double limit, bool within_long) {
   return fmt::format(
       "has waited {:.3g} minutes, since {}, {}: longer than {}&parallel wait_minutes = {:g}. A "
-      "rank that says nothing of the kind has not come",
+      "rank that without such a message has not arrived",
       seconds / 60, time_text(waited.since),
       (waited.on_device ? "for its device to end " : "in ") + text(waited.operation),
       within_long ? fmt::format("{} x ", long_wait_factor) : "", limit / 60);

@@ -73,7 +73,7 @@ ChatSource::ChatSource(std::vector<text::ChatTokens> conversations, const ChatRo
   if (t.left_out() == t.conversations)
     user_error(
         "none of the {} conversations is left: {} have more than the {} tokens of a row (the "
-        "longest {}), {} nothing to be learned; raise &model context, write &data too_long = "
+        "longest {}), {} nothing to learn; raise &model context, write &data too_long = "
         "'cut', or see that the assistant speaks in them",
         t.conversations, t.too_long, rules_.positions, t.longest, t.silent);
   make_rows();

@@ -161,7 +161,7 @@ struct SampleSource::Impl {
     if (truncation.left_out == truncation.samples)
       user_error(
           "none of the {} samples fits {} + {} + {} tokens of question, plan and execution (the "
-          "longest have {}, {}, {}); raise these numbers, or let longer ones be cut",
+          "longest have {}, {}, {}); raise these numbers, or truncate longer ones",
           truncation.samples, rules.question_tokens, rules.plan_tokens, rules.execution_tokens,
           truncation.longest_question, truncation.longest_plan, truncation.longest_execution);
     make_rows();

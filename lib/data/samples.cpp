@@ -167,7 +167,7 @@ void read_lines(std::string_view text, const std::string& name, PlanRule rule, N
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
     const std::string place = fmt::format("{}:{}", name, number);
-    const json object = parse(line, place, "write one object a line, or one JSON array");
+    const json object = parse(line, place, "write one object per line, or one JSON array");
     samples.push_back(make_sample({object, place}, rule, notes));
   }
 }

@@ -2,7 +2,7 @@
 /// an equal part of each unit of the tree: masters, compute values, gradients. A layer's compute
 /// values are gathered into one of two windows just before use, the next layer's meanwhile; a
 /// layer's gradients are computed in one of two windows and reduce-scattered while the next layer's
-/// are computed. What all passes need (embedding, head, vectors) is gathered once per update, and
+/// are computed. Needed by all passes (embedding, head, vectors) is gathered once per update, and
 /// its gradients are reduce-scattered once per step.
 ///
 /// On a GPU the collectives have their own stream. All ranks run the same layers in the same order.

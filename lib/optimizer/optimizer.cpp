@@ -29,7 +29,8 @@ Optimizer<T>::Optimizer(const deck::Deck& deck, const model::ParameterTree& tree
       ema_(deck.optimizer.ema > 0 ? std::optional<Ema<T>>(std::in_place, deck.optimizer.ema,
                                                           Range{0, tree.span()}, owned_, arena)
                                   : std::nullopt),
-      stretches_(arena.vector<A>("squares of stretches", Term::workspace, tree.counted().size())),
+      partial_squares_(
+          arena.vector<A>("squares of ranges", Term::workspace, tree.counted().size())),
       squares_(arena.vector<A>("gradient squares", Term::workspace, 1)),
       scale_(arena.vector<A>("gradient scale", Term::workspace, 1)),
       norm_(arena.vector<A>("gradient norm", Term::workspace, 1)) {
@@ -75,10 +76,10 @@ void Optimizer<T>::sum_squares(const ops::Context& context) const {
   for (std::size_t i = 0; i < counted_.size(); ++i) {
     const Range& r = counted_[i];
     ops::sum_of_squares<A>(context, Vector<const A>(parameters_.gradient.data() + r.first, r.count),
-                           Vector<A>(stretches_.data() + i, 1));
+                           Vector<A>(partial_squares_.data() + i, 1));
   }
   if (!counted_.empty())
-    ops::weighted_sum<A>(context, Vector<const A>(stretches_.data(), counted_.size()), {},
+    ops::weighted_sum<A>(context, Vector<const A>(partial_squares_.data(), counted_.size()), {},
                          squares_);
   const comm::Mesh* mesh = tree_.share().mesh;
   const bool divided = mesh && mesh->replica().size() > 1;

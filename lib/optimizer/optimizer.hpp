@@ -64,7 +64,7 @@ class Optimizer {
   std::unique_ptr<Update<T>> update_;
   std::optional<Ema<T>> ema_;
   std::vector<Range> counted_;  // what this rank counts of the owned range: each parameter once
-  Vector<A> stretches_;         // their sums of squares
+  Vector<A> partial_squares_;   // their sums of squares
   Vector<A> squares_, scale_, norm_;  // (1)
 };
 

@@ -93,7 +93,7 @@ TEST(ChatSource, Refusals) {
   expect_user_error([] { ChatSource({chat("abcdefgh", "x")}, rules_of(6)); },
                     {"none of the 1 conversations", "than the 6 tokens", "longest 11", "'cut'"});
   expect_user_error([] { ChatSource({chat("abcdefgh", "x")}, rules_of(6, true, true)); },
-                    {"1 nothing to be learned"});
+                    {"1 nothing to learn"});
 }
 
 /// Conversations of many lengths, each with a text of its own.

@@ -131,7 +131,7 @@ TEST(Samples, MistakesNameFileAndLine) {
   fails("", {"a.jsonl", "empty"});
   fails(" \n\n", {"a.jsonl", "empty"});
   fails("[]", {"a.jsonl", "no samples"});
-  fails(good + "\n{\"question\": \n", {"a.jsonl:3", "not JSON", "one object a line"});
+  fails(good + "\n{\"question\": \n", {"a.jsonl:3", "not JSON", "one object per line"});
   fails("[{\"question\": 1}", {"a.jsonl", "not JSON", "JSON array"});
   fails(good + "5\n", {"a.jsonl:2", "not a JSON object"});
   fails(good + line({{"text", "x"}, {"id", 1}}),

@@ -5,7 +5,7 @@
 namespace tern::model::detail {
 template <class T>
 const comm::Mesh& Links<T>::mesh() const {
-  TERN_REQUIRE(share_.mesh, "a share of a model without the ranks that hold the rest");
+  TERN_REQUIRE(share_.mesh, "a divided model without the ranks that hold the rest");
   return *share_.mesh;
 }
 
