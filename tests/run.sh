@@ -40,7 +40,8 @@ export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks.supp:print_sup
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 output=$build/ctest.txt
 status=0
-ctest --test-dir $build --output-on-failure --no-tests=error --parallel "$(nproc)" "$@" | tee "$output" || status=$?
+# More tests at once than cores: they wait for each other's ranks, for limits and for the disk more than they compute.
+ctest --test-dir $build --output-on-failure --no-tests=error --parallel "$((2 * $(nproc)))" "$@" | tee "$output" || status=$?
 
 # 4. Count. ctest's tests are programs; GoogleTest counts the cases within them.
 cases=$(grep -hoE '^\[==========\] [0-9]+ tests? from .* ran' $build/Testing/Temporary/LastTest.log | awk '{n += $2} END {print n + 0}')
