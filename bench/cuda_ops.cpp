@@ -2,10 +2,10 @@
 // floor: the bytes it must move at the copy bandwidth, or its floating-point operations at the
 // matrix rate; both are arguments.
 //
-//   cuda_ops [accelerated|portable] [candidates]
+//   cuda_ops [accelerated|portable] [fastest]
 //
-// `candidates` also times each of cuBLASLt's proposals for every product, and attention's backward
-// with atomic sums.
+// `fastest`: the products' algorithms are searched, as in training with &precision products =
+// 'fastest', and attention's backward with atomic sums is timed as well.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -276,24 +276,13 @@ void print_table(const ops::Context& context, const std::vector<Line>& lines) {
               total * 1e3, total_floor * 1e3, N / total, N / total_floor);
 }
 
-void print_candidates(const ops::Context& context, const std::vector<Line>& lines) {
+void print_atomic_sums(const ops::Context& context, const std::vector<Line>& lines) {
+  if (!context.library || !context.library->attention()) return;
   for (const Line& line : lines) {
-    if (line.flops == 0) continue;
-    if (line.name.rfind("linear", 0) == 0) {
-      std::printf("%-34s TFLOP/s by candidate:", line.name.c_str());
-      for (int rank = 0; rank < 10; ++rank) {
-        context.library->products().take_candidate(rank);
-        std::printf(" %.0f", line.flops / time_of(context, line.run, 7) * 1e-12);
-      }
-      std::printf("\n");
-      context.library->products().take_candidate(0);
-    } else if (line.name == "attention_backward" && context.library->attention()) {
-      context.library->attention()->allow_atomics(true);
-      std::printf("attention_backward with atomic sums: %.1f us\n",
-                  time_of(context, line.run) * 1e6);
-      context.library->attention()->allow_atomics(false);
-    }
-    std::fflush(stdout);
+    if (line.name != "attention_backward") continue;
+    context.library->attention()->allow_atomics(true);
+    std::printf("attention_backward with atomic sums: %.1f us\n", time_of(context, line.run) * 1e6);
+    context.library->attention()->allow_atomics(false);
   }
 }
 
@@ -302,8 +291,11 @@ void print_candidates(const ops::Context& context, const std::vector<Line>& line
 int main(int argc, char** argv) {
   Kokkos::ScopeGuard kokkos(argc, argv);
   const bool portable = argc > 1 && std::strcmp(argv[1], "portable") == 0;
-  const bool candidates = argc > 2 && std::strcmp(argv[2], "candidates") == 0;
-  const auto make = [&](Arena& arena) { return ops::make_context(arena, !portable, "auto"); };
+  const bool fastest = argc > 2 && std::strcmp(argv[2], "fastest") == 0;
+  const auto make = [&](Arena& arena) {
+    return ops::make_context(arena, !portable, "auto",
+                             fastest ? ops::Products::fastest : ops::Products::first);
+  };
   Arena measuring;
   const ops::Context nothing = make(measuring);
   Step(Buffers{measuring, nothing});
@@ -320,5 +312,5 @@ int main(int argc, char** argv) {
   }
   add_rest(lines, step);
   print_table(context, lines);
-  if (candidates) print_candidates(context, lines);
+  if (fastest) print_atomic_sums(context, lines);
 }

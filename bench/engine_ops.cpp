@@ -2,9 +2,7 @@
 // the bytes it must move at the memory's rate. Weights and caches are many times the size of the
 // device's caches, and used in rotation.
 //
-//   engine_ops [rows, default 64] [tokens in the cache of each, default 544] [candidates]
-//
-// `candidates` also times each of cuBLASLt's proposals for every product.
+//   engine_ops [rows, default 64] [tokens in the cache of each, default 544]
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -149,25 +147,11 @@ void print_table(const ops::Context& context, const std::vector<Line>& lines, do
               floors * 1e3, rows / total, rows / floors);
 }
 
-void print_candidates(const ops::Context& context, const std::vector<Line>& lines) {
-  for (const Line& line : lines) {
-    if (!line.product) continue;
-    std::printf("%-30s us by candidate:", line.name.c_str());
-    for (int rank = 0; rank < 10; ++rank) {
-      context.library->products().take_candidate(rank);
-      std::printf(" %.1f", time_of(context, line.run, 15) * 1e6);
-    }
-    std::printf("\n");
-    context.library->products().take_candidate(0);
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   Kokkos::ScopeGuard kokkos(argc, argv);
   const int rows = argc > 1 ? std::atoi(argv[1]) : 64, tokens = argc > 2 ? std::atoi(argv[2]) : 544;
-  const bool candidates = argc > 3 && std::strcmp(argv[3], "candidates") == 0;
   const std::vector<std::pair<int, int>> sequences(static_cast<std::size_t>(rows), {tokens - 1, 1});
   const checks::CheckedRows host = checks::checked_rows(sequences, P);
   const auto make = [](Arena& arena) { return ops::make_context(arena, true, "auto"); };
@@ -185,5 +169,4 @@ int main(int argc, char** argv) {
   const auto ids = run.integers(std::vector<std::int32_t>(2 * host.positions.size(), 3));
   const auto lines = lines_of(context, views, on_device, ids, static_cast<double>(rows) * tokens);
   print_table(context, lines, rows);
-  if (candidates) print_candidates(context, lines);
 }

@@ -118,8 +118,9 @@ struct Optimizer {
 };
 
 struct Precision {
-  std::string compute = "fp32";    // fp32 | bf16 | fp16 | fp8
-  std::string recompute = "none";  // none | block
+  std::string compute = "fp32";      // fp32 | bf16 | fp16 | fp8
+  std::string recompute = "none";    // none | block
+  std::string products = "fastest";  // fastest | first
 
   bool operator==(const Precision&) const = default;
 };

@@ -14,14 +14,15 @@ namespace {
 constexpr std::size_t sum_parts = 1024;
 }  // namespace
 
-Context make_context(Arena& arena, bool accelerated, const char* attention) {
+Context make_context(Arena& arena, bool accelerated, const char* attention,
+                     [[maybe_unused]] Products products) {
   const std::string_view choice = attention;
   if (choice != "auto" && choice != "portable" && choice != "cudnn")
     user_error("&model attention = '{}': choose 'auto', 'portable' or 'cudnn'", choice);
   Context context;
   context.partial_sums = arena.vector<double>("partial sums", Term::workspace, sum_parts);
 #if defined(KOKKOS_ENABLE_CUDA)
-  if (accelerated) context.library = std::make_shared<cuda::Library>(arena, attention);
+  if (accelerated) context.library = std::make_shared<cuda::Library>(arena, attention, products);
 #else
   (void)accelerated;
   if (choice == "cudnn")

@@ -14,6 +14,10 @@ class Library;  // cuBLASLt and cuDNN handles, plans and their workspace
 /// Mode of writing a result.
 enum class Write { overwrite, add };
 
+/// Algorithms of a library's matrix products: its own first choice, a function of the shape, or the
+/// fastest, timed once per shape and device (cuda/detail/algorithm_search.hpp).
+enum class Products { first, fastest };
+
 struct Context : DeviceStream {
   Device space;  // all work of a campaign goes in order through this stream
   std::shared_ptr<cuda::Library> library;  // null: no native twins
@@ -44,6 +48,7 @@ struct Context : DeviceStream {
 /// Context of this build; `accelerated`: with the CUDA libraries, if built with CUDA. Library
 /// workspace comes from the arena. `attention` is &model attention: auto | portable | cudnn; throws
 /// UserError for anything else, and for cudnn where the build lacks it.
-Context make_context(Arena& arena, bool accelerated, const char* attention);
+Context make_context(Arena& arena, bool accelerated, const char* attention,
+                     Products products = Products::first);
 
 }  // namespace tern::ops

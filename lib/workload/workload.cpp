@@ -107,6 +107,12 @@ bool samples_blocks(const deck::Deck& deck) {
   return deck.campaign.task == "evaluate" || deck.evaluation.problems > 0;
 }
 
+/// Generation meets too many shapes to time.
+ops::Products products_of(const deck::Deck& deck) {
+  const bool fastest = deck.campaign.task == "train" && deck.precision.products == "fastest";
+  return fastest ? ops::Products::fastest : ops::Products::first;
+}
+
 /// Pipeline stages do not know each other's experts.
 bool balanced(const deck::Deck& deck) {
   return deck.campaign.task == "train" && deck.model.experts > 0 && deck.parallel.pipeline == 1;
@@ -144,7 +150,7 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
                       Arena& arena)
     : tree(deck.model, static_cast<std::size_t>(mesh.data().size()), optimizer::division(deck),
            model::share_of(mesh)),
-      context(ops::make_context(arena, true, deck.model.attention.c_str())),
+      context(ops::make_context(arena, true, deck.model.attention.c_str(), products_of(deck))),
       parameters(make_parameters<T>(deck, tree, mesh.data(), arena)),
       model(deck.model, tree, parameters, transformer_options(deck, layout, tree.share()), arena),
       objective(objective::make_objective<T>(

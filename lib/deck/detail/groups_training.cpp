@@ -188,6 +188,11 @@ void describe(Group& group, Precision& p) {
       .add("recompute", p.recompute,
            "block: keep block inputs only, run each block again in backward")
       .one_of(recomputations);
+  group
+      .add("products", p.products,
+           "training on GPUs, algorithms of matrix products: timed once per shape and kept in "
+           "~/.cache/tern/products.txt; or the library's first")
+      .one_of({"fastest", "first"});
 }
 
 void describe(Group& group, Parallel& p) {

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "ops/cuda/detail/algorithm_search.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/fp8_product.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
@@ -10,9 +11,10 @@
 
 namespace tern::ops::cuda {
 
-Library::Library(Arena& arena, const char* attention)
+Library::Library(Arena& arena, const char* attention, Products products)
     : workspace_(arena.vector<char>("library workspace", Term::workspace,
-                                    workspace_bytes + Arena::alignment)) {
+                                    workspace_bytes + Arena::alignment)),
+      search_(std::make_unique<AlgorithmSearch>(products == Products::fastest)) {
   const std::string_view choice = attention;
   cudnn_required_ = choice == "cudnn";
   if (cudnn_required_ && !CudnnAttention::built())
@@ -38,7 +40,7 @@ float* Library::scratch(std::size_t n) const {
 }
 
 MatrixProduct& Library::products() {
-  if (!products_) products_ = std::make_unique<MatrixProduct>();
+  if (!products_) products_ = std::make_unique<MatrixProduct>(*search_);
   return *products_;
 }
 
@@ -48,7 +50,7 @@ SkinnyGemm& Library::skinny_gemm() {
 }
 
 Fp8Product& Library::fp8_products() {
-  if (!fp8_products_) fp8_products_ = std::make_unique<Fp8Product>();
+  if (!fp8_products_) fp8_products_ = std::make_unique<Fp8Product>(*search_);
   return *fp8_products_;
 }
 

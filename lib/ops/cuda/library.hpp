@@ -7,10 +7,11 @@
 
 namespace tern::ops::cuda {
 
-class MatrixProduct;   // cuBLASLt: detail/matrix_product.hpp
-class SkinnyGemm;      // skinny GEMM: detail/skinny_gemm.hpp
-class Fp8Product;      // cuBLASLt: detail/fp8_product.hpp
-class CudnnAttention;  // cuDNN: detail/cudnn_attention.hpp
+class MatrixProduct;    // cuBLASLt: detail/matrix_product.hpp
+class AlgorithmSearch;  // of cuBLASLt: detail/algorithm_search.hpp
+class SkinnyGemm;       // skinny GEMM: detail/skinny_gemm.hpp
+class Fp8Product;       // cuBLASLt: detail/fp8_product.hpp
+class CudnnAttention;   // cuDNN: detail/cudnn_attention.hpp
 
 /// Made once per campaign by make_context. Used from one host thread and one stream; operations run
 /// in the order of that stream, so all of them share one workspace.
@@ -19,7 +20,7 @@ class Library {
   /// `attention`: 'auto' (cuDNN where it serves, else our own kernels), 'portable' or 'cudnn'.
   /// Requests the workspace from the arena. A measuring arena touches no device. Throws UserError
   /// for 'cudnn' in a build without it.
-  Library(Arena& arena, const char* attention);
+  Library(Arena& arena, const char* attention, Products products);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -44,6 +45,7 @@ class Library {
  private:
   Vector<char> workspace_;
   bool use_cudnn_ = false, cudnn_required_ = false, own_attention_ = true;
+  std::unique_ptr<AlgorithmSearch> search_;
   std::unique_ptr<MatrixProduct> products_;  // made at first use, like the others
   std::unique_ptr<SkinnyGemm> skinny_gemm_;
   std::unique_ptr<Fp8Product> fp8_products_;

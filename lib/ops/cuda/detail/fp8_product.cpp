@@ -1,5 +1,7 @@
 #include "ops/cuda/detail/fp8_product.hpp"
 
+#include <array>
+
 #include "base/error.hpp"
 #include "ops/cuda/detail/cublaslt.hpp"
 
@@ -29,7 +31,9 @@ bool Fp8Product::served_by_device() {
          10 * major + minor >= 89;
 }
 
-Fp8Product::Fp8Product() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
+Fp8Product::Fp8Product(AlgorithmSearch& search) : search_(search) {
+  check(cublasLtCreate(&handle_), "cublasLtCreate");
+}
 
 Fp8Product::~Fp8Product() {
   for (auto& [key, plan] : plans_) {
@@ -52,7 +56,7 @@ void Fp8Product::multiply(const Work& work, const Fp8Operand& a, const Fp8Operan
 }
 
 // Column-major, as cuBLASLt sees it: c^T = (b^T)^T a^T, so b comes first and is transposed.
-Fp8Product::Plan Fp8Product::make_plan(const Key& key, std::size_t workspace_bytes) {
+Fp8Product::Plan Fp8Product::make_plan(const Work& work, const Key& key, float beta) {
   Plan plan;
   check(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate");
@@ -69,19 +73,35 @@ Fp8Product::Plan Fp8Product::make_plan(const Key& key, std::size_t workspace_byt
     check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
           "cublasLtMatmulPreferenceSetAttribute");
   };
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, work.workspace_bytes);
   for (const auto which :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     prefer(which, min_alignment);
-  cublasLtMatmulHeuristicResult_t found{};
-  int count = 0;
-  cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
-                                 preference, 1, &found, &count);
+  const double m = static_cast<double>(key.m), n = static_cast<double>(key.n);
+  const double flops = 2 * m * n * static_cast<double>(key.k);
+  const auto algorithm = search_.choose(
+      fmt::format("fp8 {} x {} x {}, {}", key.m, key.n, key.k,
+                  fmt::join(std::array{key.a, key.b, key.c, key.fast, key.beta, key.bias}, " ")),
+      {.handle = handle_,
+       .operation = plan.operation,
+       .a = plan.a,
+       .b = plan.b,
+       .c = plan.c,
+       .preference = preference,
+       .bytes_a = key.n * key.k,
+       .bytes_b = key.m * key.k,
+       .bytes_c = key.m * key.n * (key.c == CUDA_R_32F ? sizeof(float) : sizeof(bf16)),
+       .beta = beta,
+       .narrow = true,
+       .flops = key.bias ? 0 : flops,
+       .workspace = work.workspace,
+       .workspace_bytes = work.workspace_bytes,
+       .stream = work.stream});
   cublasLtMatmulPreferenceDestroy(preference);
-  TERN_REQUIRE(count > 0, "cuBLASLt has no 8-bit product ({}, {}) x ({}, {})^T", key.m, key.k,
+  TERN_REQUIRE(algorithm, "cuBLASLt has no 8-bit product ({}, {}) x ({}, {})^T", key.m, key.k,
                key.n, key.k);
-  plan.algorithm = found.algo;
+  plan.algorithm = *algorithm;
   return plan;
 }
 
@@ -91,7 +111,7 @@ void Fp8Product::run(const Work& work, const Fp8Operand& a, const Fp8Operand& b,
   const Key key{a.rows,    b.rows,         a.columns, a.type, b.type, type, sums == Sums::fast,
                 beta != 0, bias != nullptr};
   auto at = plans_.find(key);
-  if (at == plans_.end()) at = plans_.emplace(key, make_plan(key, work.workspace_bytes)).first;
+  if (at == plans_.end()) at = plans_.emplace(key, make_plan(work, key, beta)).first;
   Plan& plan = at->second;
   set(plan.operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, b.undo);
   set(plan.operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, a.undo);

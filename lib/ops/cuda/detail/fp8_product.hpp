@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/types.hpp"
+#include "ops/cuda/detail/algorithm_search.hpp"
 
 namespace tern::ops::cuda {
 
@@ -18,7 +19,7 @@ struct Fp8Operand {
 
 class Fp8Product {
  public:
-  Fp8Product();
+  explicit Fp8Product(AlgorithmSearch& search);
   ~Fp8Product();
   Fp8Product(const Fp8Product&) = delete;
   Fp8Product& operator=(const Fp8Product&) = delete;
@@ -36,8 +37,7 @@ class Fp8Product {
   enum class Sums { fast, promoted };
 
   /// c (a.rows, b.rows) = a b^T + beta c + bias (b.rows, or null), the only layout of Hopper's fp8
-  /// products. All sizes are multiples of 16; all pointers, scales included, of 16 bytes. The
-  /// algorithm is the first of cuBLASLt's heuristics, as in MatrixProduct.
+  /// products. All sizes are multiples of 16; all pointers, scales included, of 16 bytes.
   void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, bf16* c, float beta,
                 const bf16* bias = nullptr);
   void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, float* c, float beta);
@@ -55,8 +55,9 @@ class Fp8Product {
   };
   void run(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, void* c, cudaDataType type,
            float beta, const bf16* bias);
-  Plan make_plan(const Key&, std::size_t workspace_bytes);
+  Plan make_plan(const Work&, const Key&, float beta);
 
+  AlgorithmSearch& search_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<Key, Plan> plans_;
 };

@@ -37,26 +37,18 @@ int common_alignment(std::initializer_list<const void*> pointers,
 
 }  // namespace
 
-MatrixProduct::MatrixProduct() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
-
-MatrixProduct::~MatrixProduct() {
-  clear();
-  cublasLtDestroy(handle_);
+MatrixProduct::MatrixProduct(AlgorithmSearch& search) : search_(search) {
+  check(cublasLtCreate(&handle_), "cublasLtCreate");
 }
 
-void MatrixProduct::clear() {
+MatrixProduct::~MatrixProduct() {
   for (auto& [key, plan] : plans_) {
     cublasLtMatrixLayoutDestroy(plan.a);
     cublasLtMatrixLayoutDestroy(plan.b);
     cublasLtMatrixLayoutDestroy(plan.c);
     cublasLtMatmulDescDestroy(plan.operation);
   }
-  plans_.clear();
-}
-
-void MatrixProduct::take_candidate(int rank) {
-  clear();
-  candidate_ = rank;
+  cublasLtDestroy(handle_);
 }
 
 bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, bf16* c,
@@ -77,8 +69,8 @@ bool MatrixProduct::multiply(const Work& work, const Batch& batch, const Operand
 
 // cuBLASLt is column-major: it sees every row-major matrix transposed, so it computes c^T = op(b)^T
 // op(a)^T with b as its first operand.
-MatrixProduct::Plan MatrixProduct::make_plan(const Key& key, const Operand& a, const Operand& b,
-                                             std::size_t workspace_bytes) {
+MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, const Task& task) {
+  const Operand &a = task.a, &b = task.b;
   Plan plan;
   const auto type = static_cast<cudaDataType>(key.type);
   check(cublasLtMatmulDescCreate(&plan.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -101,20 +93,37 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Key& key, const Operand& a, c
 
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
-  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, work.workspace_bytes);
   const auto alignment = static_cast<std::uint32_t>(key.alignment);
   for (const auto which :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(preference, which, alignment);
-  std::array<cublasLtMatmulHeuristicResult_t, 16> found;
-  int count = 0;
-  cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.c, plan.c,
-                                 preference, candidate_ > 0 ? int(found.size()) : 1, found.data(),
-                                 &count);
+  const double m = static_cast<double>(key.m), n = static_cast<double>(key.n);
+  const double flops = 2 * m * n * static_cast<double>(key.k * key.count);
+  const std::size_t c_bytes = type == CUDA_R_32F ? sizeof(float) : sizeof(bf16);
+  const auto algorithm = search_.choose(
+      fmt::format(
+          "bf16 {} x {} x {} x {}, {}", key.m, key.n, key.k, key.count,
+          fmt::join(std::array{key.transposed, key.type, key.beta, key.bias, key.alignment}, " ")),
+      {.handle = handle_,
+       .operation = plan.operation,
+       .a = plan.a,
+       .b = plan.b,
+       .c = plan.c,
+       .preference = preference,
+       .bytes_a = b.rows * b.columns * key.count * sizeof(bf16),
+       .bytes_b = a.rows * a.columns * key.count * sizeof(bf16),
+       .bytes_c = key.m * key.n * key.count * c_bytes,
+       .beta = task.beta,
+       .narrow = false,
+       .flops = key.bias ? 0 : flops,
+       .workspace = work.workspace,
+       .workspace_bytes = work.workspace_bytes,
+       .stream = work.stream});
   cublasLtMatmulPreferenceDestroy(preference);
-  plan.usable = count > 0;
-  if (plan.usable) plan.algorithm = found[static_cast<std::size_t>(candidate_ % count)].algo;
+  plan.usable = algorithm.has_value();
+  if (algorithm) plan.algorithm = *algorithm;
   return plan;
 }
 
@@ -138,8 +147,7 @@ bool MatrixProduct::run(const Work& work, const Task& task) {
       common_alignment({a.data, b.data, c, added, bias},
                        {apart * rows * inner, apart * inner * columns, apart * rows * columns})};
   auto at = plans_.find(key);
-  if (at == plans_.end())
-    at = plans_.emplace(key, make_plan(key, a, b, work.workspace_bytes)).first;
+  if (at == plans_.end()) at = plans_.emplace(key, make_plan(work, key, task)).first;
   Plan& plan = at->second;
   if (!plan.usable) return false;
   if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/types.hpp"
+#include "ops/cuda/detail/algorithm_search.hpp"
 
 namespace tern::ops::cuda {
 
@@ -17,7 +18,7 @@ struct Operand {
 
 class MatrixProduct {
  public:
-  MatrixProduct();
+  explicit MatrixProduct(AlgorithmSearch& search);
   ~MatrixProduct();
   MatrixProduct(const MatrixProduct&) = delete;
   MatrixProduct& operator=(const MatrixProduct&) = delete;
@@ -28,9 +29,7 @@ class MatrixProduct {
     std::size_t workspace_bytes;
   };
   /// c (row-major, rows of op(a) x columns of op(b)) = op(a) op(b) + beta c + bias (one number per
-  /// column of c, or null). False if cuBLASLt has no algorithm; then nothing was done. The
-  /// algorithm is the first of cuBLASLt's heuristics: a function of shape and alignment only, so
-  /// results repeat.
+  /// column of c, or null). False if cuBLASLt has no algorithm; then nothing was done.
   bool multiply(const Work&, const Operand& a, const Operand& b, bf16* c, float beta,
                 const bf16* bias = nullptr);
   bool multiply(const Work&, const Operand& a, const Operand& b, float* c, float beta);
@@ -43,10 +42,6 @@ class MatrixProduct {
     const bf16* added;
   };
   bool multiply(const Work&, const Batch&, const Operand& a, const Operand& b, bf16* c);
-
-  /// From now on takes the algorithm of this rank in the heuristics' order (modulo their number);
-  /// drops all plans. For measurements.
-  void take_candidate(int rank);
 
  private:
   struct Key {
@@ -72,12 +67,11 @@ class MatrixProduct {
     std::size_t count = 1;
   };
   bool run(const Work&, const Task&);
-  Plan make_plan(const Key&, const Operand& a, const Operand& b, std::size_t workspace_bytes);
-  void clear();
+  Plan make_plan(const Work&, const Key&, const Task&);
 
+  AlgorithmSearch& search_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<Key, Plan> plans_;
-  int candidate_ = 0;
 };
 
 }  // namespace tern::ops::cuda
