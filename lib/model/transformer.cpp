@@ -158,12 +158,13 @@ template <class T>
 void Transformer<T>::block_backward(const ops::Context& context, const MicroBatch<T>& micro,
                                     std::size_t step, std::size_t place) const {
   const std::size_t layer = place % core_.layers();
+  const bool received = !share().last() && layer + 1 == core_.layers();
   core_.need(context, place);
   if (core_.options.recompute) recompute(context, micro, step, place);
   if (core_.full_sharding) core_.full_sharding->begin_gradients(context, layer);
   core_.block.backward(context, core_.parameters_of(place),
                        core_.saved(micro.slot, place, core_.sequences()), mask_of(micro),
-                       keys(micro, step, place), micro.balanced, core_.dstream);
+                       keys(micro, step, place), micro.balanced, core_.dstream, !received);
   if (core_.full_sharding) core_.full_sharding->end_gradients(context, layer);
   if (place == 0) core_.common.links.to_previous(context, core_.dstream);
 }

@@ -1,18 +1,19 @@
 /// MLP activations, and dropout. Conventions: ops.hpp.
 #pragma once
 #include "base/activation.hpp"
-#include "ops/native.hpp"
+#include "ops/magnitude.hpp"
 
 namespace tern::ops {
 
 using tern::Activation;  // base/activation.hpp
-/// x (N, 2F) = [gate | up] for swiglu, else (N, F); y (N, F).
+/// x (N, 2F) = [gate | up] for swiglu, else (N, F); y (N, F). `magnitude`: of y, or empty.
 template <class T>
-void activation_forward(const Context&, Activation, Matrix<const T> x, Matrix<T> y);
-/// dx is shaped as x and may alias it.
+void activation_forward(const Context&, Activation, Matrix<const T> x, Matrix<T> y,
+                        Magnitude magnitude = {});
+/// dx is shaped as x and may alias it. `magnitude`: of dx, or empty.
 template <class T>
 void activation_backward(const Context&, Activation, Matrix<const T> x, Matrix<const T> dy,
-                         Matrix<T> dx);
+                         Matrix<T> dx, Magnitude magnitude = {});
 
 // ---- dropout (Srivastava et al. 2014)
 

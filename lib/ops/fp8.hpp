@@ -8,6 +8,7 @@
 /// The CUDA twin is cuBLASLt's fp8 product.
 #pragma once
 #include "ops/linear.hpp"
+#include "ops/magnitude.hpp"
 
 namespace tern::ops {
 
@@ -23,9 +24,21 @@ struct Fp8Workspace {
   }
 
   Vector<T> operands;
-  Vector<std::uint32_t> magnitudes;  // (3) largest magnitude of each operand, as float's bits
+  Vector<std::uint32_t> magnitudes;  // (3) of operands that come without their own
   Matrix<float> undo;  // (3, 4) reciprocal of each operand's scale, in column 0, since cuBLASLt
                        // needs pointers aligned to 16 bytes
+};
+
+/// Operand of an fp8 product. Its largest magnitude is found by the product, and stored if there is
+/// room for it, unless it is known.
+template <class T>
+struct Fp8Input {
+  template <class Values>
+  Fp8Input(const Values& values_, Magnitude magnitude_ = {}, bool known_ = false)  // NOLINT
+      : values(values_), magnitude(magnitude_), known(known_) {}
+  Matrix<const T> values;
+  Magnitude magnitude;  // or empty
+  bool known;
 };
 
 /// Whether this device can; with the CUDA libraries: compute capability 8.9 and above.
@@ -33,14 +46,14 @@ bool fp8_available(const Context&);
 
 /// As linear_forward: y (N, O) = x (N, I) w (O, I)^T + bias (O), or added.
 template <class T>
-void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, Matrix<const T> x,
+void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, const Fp8Input<T>& x,
                         Matrix<const T> w, Vector<const T> bias, Matrix<T> y,
                         Write = Write::overwrite);
 template <class T>
 struct Fp8LinearBackward {
   const Fp8Workspace<T>& work;
-  Matrix<const T> dy;                // (N, O)
-  Matrix<const T> x;                 // (N, I)
+  Fp8Input<T> dy;                  // (N, O)
+  Fp8Input<T> x;                   // (N, I)
   Matrix<const T> w;                 // (O, I)
   Matrix<T> dx;                      // (N, I), may be x
   Matrix<Accumulate<T>> dw;          // (O, I), added to

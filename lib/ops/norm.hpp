@@ -1,6 +1,6 @@
 /// RMSNorm and LayerNorm per row, and RMSNorm per head. Conventions: ops.hpp.
 #pragma once
-#include "ops/native.hpp"
+#include "ops/magnitude.hpp"
 
 namespace tern::ops {
 
@@ -15,6 +15,7 @@ struct NormForward {
   Matrix<T> y;                      // (N, D)
   Vector<Accumulate<T>> mean = {};  // (N), kept for backward; empty for rmsnorm
   Vector<Accumulate<T>> rstd;       // (N), kept for backward
+  Magnitude magnitude = {};         // of y, or empty
 };
 /// y = normalised x * gain + bias.
 template <class T>
@@ -32,6 +33,7 @@ struct NormBackward {
   Vector<Accumulate<T>> dgain;       // (D), added to
   Vector<Accumulate<T>> dbias = {};  // (D), added to; empty for rmsnorm
   Vector<Accumulate<T>> partial;     // workspace, norm_partials(D) elements
+  Magnitude magnitude = {};          // of dx, or empty
 };
 template <class T>
 void norm_backward(const Context&, const NormBackward<T>&);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/fp8.hpp"
 #include "checks/detail/run.hpp"
 #include "checks/operations.hpp"
 #include "ops/check.hpp"
@@ -74,6 +75,84 @@ TEST(Fp8, what_is_not_finite_is_not_lost) {
     context.fence("test");
     EXPECT_TRUE(all_nan(y.get()) && all_nan(dx.get()) && all_nan(dw.get())) << bad;
   }
+}
+
+/// Largest magnitude of a matrix on the host, as float's bits.
+std::uint32_t largest_of(const test::Array<Storage>& matrix) {
+  std::uint32_t most = 0;
+  for (const long double value : matrix.get())
+    most = std::max(most, float_bits(static_cast<float>(value)) & 0x7fffffffu);
+  return most;
+}
+
+// Operations find the largest magnitude of what they write, NaN included, whatever was there before.
+TEST(Magnitudes, are_those_of_the_results) {
+  Arena arena(planned_bytes() + (1 << 20));
+  const Context context = make_context(arena, true, "auto");
+  const Magnitude magnitude = arena.vector<std::uint32_t>("magnitude", Term::workspace, 1);
+  const auto expect = [&](const test::Array<Storage>& written, const std::string& what) {
+    context.fence("test");
+    const auto found = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), magnitude);
+    EXPECT_EQ(found(0), largest_of(written)) << what;
+    Kokkos::deep_copy(magnitude, 0xffffffffu);
+  };
+  for (const auto& [N, D] : {std::pair<std::size_t, std::size_t>{1, 8},
+                             {37, 24},
+                             {130, 1000},
+                             {9, 2752},
+                             {3, 5000},
+                             {5, 7}})
+    for (const bool bad : {false, true}) {
+      test::Numbers numbers = test::normal_numbers(N * D, 1);
+      if (bad) numbers[N * D / 2] = std::nan("");
+      const std::string shape = fmt::format("({}, {}){}", N, D, bad ? " with NaN" : "");
+      const test::Array<Storage> x(N, D, numbers), dy(N, D, test::normal_numbers(N * D, 2, 1e-3));
+      const test::Array<Storage> gain(1, D, test::normal_numbers(D, 3)), y(N, D), dx(N, D);
+      const test::Array<Storage> wide(N, 2 * D, test::normal_numbers(2 * N * D, 4)),
+          dwide(N, 2 * D);
+      const test::Array<float> mean(1, N), rstd(1, N), dgain(1, D, test::Numbers(D)),
+          dbias(1, D, test::Numbers(D)), partial(1, norm_partials(D));
+      largest_magnitude<Storage>(context, x.matrix(), magnitude);
+      expect(x, "largest_magnitude " + shape);
+      for (const Norm kind : {Norm::rmsnorm, Norm::layernorm}) {
+        const bool centred = kind == Norm::layernorm;
+        norm_forward<Storage>(context, {.kind = kind,
+                                        .x = x.matrix(),
+                                        .gain = gain.vector(),
+                                        .bias = centred ? gain.vector() : Vector<Storage>(),
+                                        .eps = 1e-5,
+                                        .y = y.matrix(),
+                                        .mean = mean.vector(),
+                                        .rstd = rstd.vector(),
+                                        .magnitude = magnitude});
+        expect(y, "norm_forward " + shape);
+        for (const Write write : {Write::overwrite, Write::add}) {
+          norm_backward<Storage>(context, {.kind = kind,
+                                           .dy = dy.matrix(),
+                                           .x = x.matrix(),
+                                           .gain = gain.vector(),
+                                           .mean = mean.vector(),
+                                           .rstd = rstd.vector(),
+                                           .dx = dx.matrix(),
+                                           .write = write,
+                                           .dgain = dgain.vector(),
+                                           .dbias = centred ? dbias.vector() : Vector<float>(),
+                                           .partial = partial.vector(),
+                                           .magnitude = magnitude});
+          expect(dx, "norm_backward " + shape);
+        }
+      }
+      for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::relu2}) {
+        const bool gates = gated(kind);
+        activation_forward<Storage>(context, kind, gates ? wide.matrix() : x.matrix(), y.matrix(),
+                                    magnitude);
+        expect(y, "activation_forward " + shape);
+        const auto& to = gates ? dwide : dx;
+        activation_backward<Storage>(context, kind, gates ? wide.matrix() : x.matrix(), dy.matrix(),
+                                     to.matrix(), magnitude);
+        expect(to, "activation_backward " + shape);
+      }
+    }
 }
 
 #if defined(KOKKOS_ENABLE_CUDA)

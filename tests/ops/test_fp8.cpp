@@ -214,6 +214,31 @@ TEST(Fp8Linear, OddSizesAreMultipliedInStorage) {
   }
 }
 
+// Magnitudes that one product finds serve the next: the same bits as without.
+TEST(Fp8Linear, KnownMagnitudesGiveTheSameBits) {
+  Map<bf16> plain(32, 48, 64), kept(32, 48, 64);
+  plain.forward(true);
+  plain.backward(plain.dx.matrix());
+  Arena arena(4096);
+  const auto room = [&] { return arena.vector<std::uint32_t>("magnitude", Term::workspace, 1); };
+  const ops::Magnitude of_x = room(), of_dy = room();
+  const auto& context = portable_context();
+  ops::fp8_linear_forward<bf16>(context, kept.work, {kept.x.matrix(), of_x}, kept.w.matrix(),
+                                kept.bias.vector(), kept.y.matrix());
+  ops::largest_magnitude<bf16>(context, kept.dy.matrix(), of_dy);
+  ops::fp8_linear_backward<bf16>(context, {.work = kept.work,
+                                           .dy = {kept.dy.matrix(), of_dy, true},
+                                           .x = {kept.x.matrix(), of_x, true},
+                                           .w = kept.w.matrix(),
+                                           .dx = kept.dx.matrix(),
+                                           .dw = kept.dw.matrix(),
+                                           .dbias = kept.dbias.vector()});
+  EXPECT_EQ(plain.y.get(), kept.y.get());
+  EXPECT_EQ(plain.dx.get(), kept.dx.get());
+  EXPECT_EQ(plain.dw.get(), kept.dw.get());
+  EXPECT_EQ(plain.dbias.get(), kept.dbias.get());
+}
+
 TEST(Fp8Linear, WrongShapesAndTooLittleSpaceAreRefused) {
   Map<float> map(32, 16, 16);
   map.work.operands = Vector<float>(map.work.operands.data(), 600);

@@ -59,6 +59,7 @@ typename Attention<T>::Saved Attention<T>::request(Arena& arena, const std::stri
     s.rstd_k = arena.vector<A>(label + "/rstd_k", Term::activations, N * K);
   }
   s.result = matrix("/attention", H * E);
+  s.magnitude = common_.request_magnitude(arena, label + "/attention");
   s.lse = arena.matrix<A>(label + "/lse", Term::activations, sequences.batch * H, sequences.tokens);
   return s;
 }
@@ -106,12 +107,12 @@ std::vector<MapShape> Attention<T>::maps() const {
 
 template <class T>
 void Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                           Matrix<const T> x, const Attend& attend,
+                           const Operand<T>& x, const Attend& attend,
                            const Residual<T>& residual) const {
   common_.multiply(context, p.qkv, x, s.qkv);
   attend(p, s);
   residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
-    common_.multiply_add(context, p.output, s.result, added, to);
+    common_.multiply_add(context, p.output, {s.result, s.magnitude}, added, to);
   });
 }
 
@@ -155,13 +156,14 @@ void Attention<T>::rotate(const ops::Context& context, Matrix<T> qkv, const Sequ
 
 template <class T>
 void Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                            Matrix<const T> x, const Mask& mask, Matrix<const T> dbranch,
+                            const Operand<T>& x, const Mask& mask, const Operand<T>& dbranch,
                             Matrix<T> dx) const {
   const std::size_t H = size_.H, K = size_.K;
   const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
     return part(fused, first, heads, mask.sequences);
   };
-  common_.multiply_backward(context, p.output, dbranch, s.result, dresult_);
+  common_.multiply_backward(context, p.output, dbranch, common_.found(s.result, s.magnitude),
+                            dresult_);
   ops::attention_backward<T>(context, {.pattern = mask.pattern,
                                        .scale = scale_,
                                        .q = part_of(s.qkv, 0, H),

@@ -38,6 +38,7 @@ class Attention {
     Matrix<T> q_saved, k_saved;  // (N, H E), (N, K E), before q/k norm; or empty
     Vector<A> rstd_q, rstd_k;    // (N H), (N K); empty without q/k norm
     Matrix<T> result;            // (N, H E)
+    ops::Magnitude magnitude;    // of `result`, in fp8
     Matrix<A> lse;               // (B H, T)
   };
   /// Computes `result` from `qkv`: attend(), or a generator's attention over its cache.
@@ -57,7 +58,7 @@ class Attention {
   std::vector<MapShape> maps() const;
 
   /// From x (N, D).
-  void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
+  void forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                const Attend& attend, const Residual<T>& residual) const;
   /// Head norms, rotation and attention within the pass.
   void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
@@ -65,8 +66,8 @@ class Attention {
   void place_heads(const ops::Context&, const Parameters&, const Saved&, const Sequences&,
                    const ops::Positions&) const;
   /// dx (N, D), which may be x, from the branch's gradient (N, D).
-  void backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
-                const Mask&, Matrix<const T> dbranch, Matrix<T> dx) const;
+  void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
+                const Mask&, const Operand<T>& dbranch, Matrix<T> dx) const;
 
   /// Norm and rotation, for operations that fuse them into the store to a cache.
   ops::HeadStage<T> head_stage(const Parameters& p) const {

@@ -56,11 +56,12 @@ typename Block<T>::Saved Block<T>::request(Arena& arena, const std::string& labe
   };
   Saved s;
   s.normed_attention = stream("/normed_attention");
-  s.norm_attention = norm_.request(arena, label + "/norm_attention", N);
+  s.norm_attention = norm_.request(arena, label + "/norm_attention", N, Norm<T>::Feeds::map);
   s.attention = attention.request(arena, label, sequences);
   if (training) s.middle = stream("/middle");
   s.normed_feed_forward = training ? stream("/normed_ffn") : s.normed_attention;
-  s.norm_feed_forward = training ? norm_.request(arena, label + "/norm_ffn", N) : s.norm_attention;
+  s.norm_feed_forward = training ? norm_.request(arena, label + "/norm_ffn", N, Norm<T>::Feeds::map)
+                                 : s.norm_attention;
   if (has_experts_)
     s.experts = experts.request(arena, label, N);
   else
@@ -104,35 +105,40 @@ template <class T>
 void Block<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
                        const Attend& attend, const BlockDropout& dropout, Matrix<T> output) const {
   norm_.forward(context, p.norm_attention, s.norm_attention, s.input, s.normed_attention);
-  attention.forward(context, p.attention, s.attention, s.normed_attention, attend,
+  attention.forward(context, p.attention, s.attention,
+                    common_.found(s.normed_attention, s.norm_attention.magnitude), attend,
                     {s.input, s.middle, dropout.attention});
   norm_.forward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, s.normed_feed_forward);
   const Residual<T> residual{s.middle, output, dropout.feed_forward};
   if (has_experts_)
     experts.forward(context, p.experts, s.experts, s.normed_feed_forward, residual);
   else
-    mlp_.forward(context, p.mlp, s.mlp, s.normed_feed_forward, residual);
+    mlp_.forward(context, p.mlp, s.mlp,
+                 common_.found(s.normed_feed_forward, s.norm_feed_forward.magnitude), residual);
 }
 
 template <class T>
 void Block<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                         const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
-                        Matrix<T> dstream) const {
+                        Matrix<T> dstream, bool known) const {
   // Gradients overwrite activations that are no longer needed.
-  const auto branch = [&](const ops::DropoutKey& key) {
-    return branch_gradient<T>(context, common_, dstream, key);
+  const auto branch = [&](const ops::DropoutKey& key, bool found) {
+    const Operand<T> whole = found ? common_.found(dstream, common_.dstream_magnitude) : dstream;
+    return branch_gradient<T>(context, common_, whole, key);
   };
   const Matrix<T> dnormed = s.normed_feed_forward;
   if (has_experts_)
     experts.backward(context, p.experts, s.experts, s.normed_feed_forward,
-                     branch(dropout.feed_forward), balanced, dnormed);
+                     branch(dropout.feed_forward, known).values, balanced, dnormed);
   else
-    mlp_.backward(context, p.mlp, s.mlp, s.normed_feed_forward, branch(dropout.feed_forward),
-                  dnormed);
+    mlp_.backward(context, p.mlp, s.mlp,
+                  common_.found(s.normed_feed_forward, s.norm_feed_forward.magnitude),
+                  branch(dropout.feed_forward, known), dnormed);
   norm_.backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dnormed, dstream,
                  ops::Write::add);
-  attention.backward(context, p.attention, s.attention, s.normed_attention, mask,
-                     branch(dropout.attention), s.normed_attention);
+  attention.backward(context, p.attention, s.attention,
+                     common_.found(s.normed_attention, s.norm_attention.magnitude), mask,
+                     branch(dropout.attention, true), s.normed_attention);
   norm_.backward(context, p.norm_attention, s.norm_attention, s.input, s.normed_attention, dstream,
                  ops::Write::add);
 }

@@ -65,10 +65,10 @@ class Block {
   /// From `input` of Saved to `output`; if that is empty, only as far as backward needs.
   void forward(const ops::Context&, const Parameters&, const Saved&, const Attend&,
                const BlockDropout&, Matrix<T> output) const;
-  /// dstream (N, D): in, gradient of the block's output; out, of its input. balanced: see
-  /// Experts::backward.
+  /// dstream (N, D): in, gradient of the block's output; out, of its input. `known`: a norm's
+  /// backward wrote it last, so Common::dstream_magnitude is its. balanced: see Experts::backward.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                const BlockDropout&, Vector<const A> balanced, Matrix<T> dstream) const;
+                const BlockDropout&, Vector<const A> balanced, Matrix<T> dstream, bool known) const;
 
   bool has_experts() const { return has_experts_; }
   Attention<T> attention;

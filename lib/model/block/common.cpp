@@ -3,15 +3,14 @@
 namespace tern::model {
 
 template <class T>
-void Common<T>::multiply(const ops::Context& context, const Linear<T>& map, Matrix<const T> x,
+void Common<T>::multiply(const ops::Context& context, const Linear<T>& map, const Operand<T>& x,
                          Matrix<T> y, ops::Write write) const {
-  if (fp8.operands.extent(0) > 0)
-    return ops::fp8_linear_forward<T>(context, fp8, x, map.weight, map.bias, y, write);
-  ops::linear_forward<T>(context, x, map.weight, map.bias, y, write);
+  if (in_fp8) return ops::fp8_linear_forward<T>(context, fp8, x, map.weight, map.bias, y, write);
+  ops::linear_forward<T>(context, x.values, map.weight, map.bias, y, write);
 }
 
 template <class T>
-void Common<T>::multiply_add(const ops::Context& context, const Linear<T>& map, Matrix<const T> x,
+void Common<T>::multiply_add(const ops::Context& context, const Linear<T>& map, const Operand<T>& x,
                              Matrix<const T> added, Matrix<T> to) const {
   if (added.extent(0) == 0) return multiply(context, map, x, to);
   if (added.data() != to.data()) Kokkos::deep_copy(context.space, to, added);
@@ -20,8 +19,8 @@ void Common<T>::multiply_add(const ops::Context& context, const Linear<T>& map, 
 
 template <class T>
 void Common<T>::multiply_backward(const ops::Context& context, const Linear<T>& map,
-                                  Matrix<const T> dy, Matrix<const T> x, Matrix<T> dx) const {
-  if (fp8.operands.extent(0) > 0)
+                                  const Operand<T>& dy, const Operand<T>& x, Matrix<T> dx) const {
+  if (in_fp8)
     return ops::fp8_linear_backward<T>(context, {.work = fp8,
                                                  .dy = dy,
                                                  .x = x,
@@ -29,23 +28,23 @@ void Common<T>::multiply_backward(const ops::Context& context, const Linear<T>& 
                                                  .dx = dx,
                                                  .dw = map.dweight,
                                                  .dbias = map.dbias});
-  ops::linear_backward_weight<T>(context, dy, x, map.dweight, map.dbias);
-  ops::linear_backward_input<T>(context, dy, map.weight, dx);
+  ops::linear_backward_weight<T>(context, dy.values, x.values, map.dweight, map.dbias);
+  ops::linear_backward_input<T>(context, dy.values, map.weight, dx);
 }
 
 template <class T>
-Matrix<const T> branch_gradient(const ops::Context& context, const Common<T>& common,
-                                Matrix<const T> dstream, const ops::DropoutKey& dropout) {
+Operand<T> branch_gradient(const ops::Context& context, const Common<T>& common,
+                           const Operand<T>& dstream, const ops::DropoutKey& dropout) {
   if (dropout.probability == 0) return dstream;
-  Kokkos::deep_copy(context.space, common.branch, dstream);
+  Kokkos::deep_copy(context.space, common.branch, dstream.values);
   ops::dropout<T>(context, dropout, common.branch);
   return common.branch;
 }
 
-#define INSTANTIATE(T)                                                                             \
-  template struct Common<T>;                                                                       \
-  template Matrix<const T> branch_gradient(const ops::Context&, const Common<T>&, Matrix<const T>, \
-                                           const ops::DropoutKey&);
+#define INSTANTIATE(T)                                                                          \
+  template struct Common<T>;                                                                    \
+  template Operand<T> branch_gradient(const ops::Context&, const Common<T>&, const Operand<T>&, \
+                                      const ops::DropoutKey&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)

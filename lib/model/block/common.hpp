@@ -16,26 +16,44 @@ struct MapShape {
   std::size_t inputs, outputs;
 };
 
+/// Input of a linear map, or gradient of its output; in fp8 with its largest magnitude, which the
+/// operation that writes the matrix finds on the way.
+template <class T>
+using Operand = ops::Fp8Input<T>;
+
 template <class T>
 struct Common {
   using A = Accumulate<T>;
 
   detail::Links<T> links;
-  ops::Fp8Workspace<T> fp8;  // empty: linear maps in T
-  Matrix<T> branch;          // (N, D), only with dropout or several tensor ranks
-  Vector<A> partial;         // partial sums of norms' backward, in training
+  bool in_fp8;               // linear maps
+  ops::Fp8Workspace<T> fp8;  // if so
+  /// In fp8, of the gradients of the residual stream and of the MLP's hidden layer.
+  ops::Magnitude dstream_magnitude, dhidden_magnitude;
+  Matrix<T> branch;   // (N, D), only with dropout or several tensor ranks
+  Vector<A> partial;  // partial sums of norms' backward, in training
 
-  Common(const Share& share, bool training) : links(share, training) {}
+  Common(const Share& share, bool training, bool in_fp8_)
+      : links(share, training), in_fp8(in_fp8_) {}
+
+  /// Room for a magnitude; empty unless maps are in fp8.
+  ops::Magnitude request_magnitude(Arena& arena, const std::string& label) const {
+    return arena.vector<std::uint32_t>(label + "/magnitude", Term::activations, in_fp8 ? 1 : 0);
+  }
+  /// A matrix whose magnitude has been found if there is room for it.
+  static Operand<T> found(Matrix<const T> values, const ops::Magnitude& magnitude) {
+    return {values, magnitude, magnitude.size() > 0};
+  }
 
   /// y = map(x) or y += map(x).
-  void multiply(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<T> y,
+  void multiply(const ops::Context&, const Linear<T>&, const Operand<T>& x, Matrix<T> y,
                 ops::Write = ops::Write::overwrite) const;
   /// to = added + map(x); `added` may be `to`, or empty.
-  void multiply_add(const ops::Context&, const Linear<T>&, Matrix<const T> x, Matrix<const T> added,
-                    Matrix<T> to) const;
+  void multiply_add(const ops::Context&, const Linear<T>&, const Operand<T>& x,
+                    Matrix<const T> added, Matrix<T> to) const;
   /// dx, which may be x, from dy; accumulates the gradients of weight and bias.
-  void multiply_backward(const ops::Context&, const Linear<T>&, Matrix<const T> dy,
-                         Matrix<const T> x, Matrix<T> dx) const;
+  void multiply_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
+                         const Operand<T>& x, Matrix<T> dx) const;
 };
 
 /// Adds a branch to the stream: to = from + dropout(branch).
@@ -53,8 +71,8 @@ struct Residual {
 
 /// Gradient of a branch (N, D) from that of the stream it was added to.
 template <class T>
-Matrix<const T> branch_gradient(const ops::Context&, const Common<T>&, Matrix<const T> dstream,
-                                const ops::DropoutKey& dropout);
+Operand<T> branch_gradient(const ops::Context&, const Common<T>&, const Operand<T>& dstream,
+                           const ops::DropoutKey& dropout);
 
 template <class T>
 template <class Branch>

@@ -46,31 +46,35 @@ template <class T>
 typename Mlp<T>::Saved Mlp<T>::request(Arena& arena, const std::string& label,
                                        std::size_t rows) const {
   return {arena.matrix<T>(label + "/up", Term::activations, rows, maps()[0].outputs),
-          arena.matrix<T>(label + "/activated", Term::activations, rows, F_)};
+          arena.matrix<T>(label + "/activated", Term::activations, rows, F_),
+          common_.request_magnitude(arena, label + "/activated")};
 }
 
 template <class T>
 typename Mlp<T>::Saved Mlp<T>::narrow(const Saved& whole, std::size_t rows) {
-  return {detail::narrow_rows(whole.up, rows), detail::narrow_rows(whole.activated, rows)};
+  return {detail::narrow_rows(whole.up, rows), detail::narrow_rows(whole.activated, rows),
+          whole.magnitude};
 }
 
 template <class T>
 void Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                     Matrix<const T> x, const Residual<T>& residual) const {
+                     const Operand<T>& x, const Residual<T>& residual) const {
   common_.multiply(context, p.up, x, s.up);
-  ops::activation_forward<T>(context, activation_, s.up, s.activated);
+  ops::activation_forward<T>(context, activation_, s.up, s.activated, s.magnitude);
   residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
-    common_.multiply_add(context, p.down, s.activated, added, to);
+    common_.multiply_add(context, p.down, common_.found(s.activated, s.magnitude), added, to);
   });
 }
 
 template <class T>
 void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
-                      Matrix<const T> x, Matrix<const T> dbranch, Matrix<T> dx) const {
+                      const Operand<T>& x, const Operand<T>& dbranch, Matrix<T> dx) const {
   const Matrix<T> dactivated = s.activated, dup = s.up;
-  common_.multiply_backward(context, p.down, dbranch, s.activated, dactivated);
-  ops::activation_backward<T>(context, activation_, s.up, dactivated, dup);
-  common_.multiply_backward(context, p.up, dup, x, dx);
+  common_.multiply_backward(context, p.down, dbranch, common_.found(s.activated, s.magnitude),
+                            dactivated);
+  ops::activation_backward<T>(context, activation_, s.up, dactivated, dup,
+                              common_.dhidden_magnitude);
+  common_.multiply_backward(context, p.up, common_.found(dup, common_.dhidden_magnitude), x, dx);
   common_.links.sum(context, dx);
 }
 

@@ -21,8 +21,9 @@ class Mlp {
   };
   /// Kept by forward for backward, which overwrites it and also needs x.
   struct Saved {
-    Matrix<T> up;         // (N, 2F) = [gate | up], or (N, F)
-    Matrix<T> activated;  // (N, F)
+    Matrix<T> up;              // (N, 2F) = [gate | up], or (N, F)
+    Matrix<T> activated;       // (N, F)
+    ops::Magnitude magnitude;  // of `activated`, in fp8
   };
 
   Mlp(const deck::Model& model, const Share& share, const Common<T>& common);
@@ -32,11 +33,11 @@ class Mlp {
   std::vector<MapShape> maps() const;
 
   /// From x (N, D).
-  void forward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
+  void forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                const Residual<T>& residual) const;
   /// dx (N, D), which may be x, from the branch's gradient (N, D).
-  void backward(const ops::Context&, const Parameters&, const Saved&, Matrix<const T> x,
-                Matrix<const T> dbranch, Matrix<T> dx) const;
+  void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
+                const Operand<T>& dbranch, Matrix<T> dx) const;
 
  private:
   const Common<T>& common_;

@@ -23,18 +23,20 @@ Norm<T>::Norm(const deck::Model& model, const Common<T>& common)
     : common_(common), kind_(kind_of(model)), eps_(model.norm_eps) {}
 
 template <class T>
-typename Norm<T>::Saved Norm<T>::request(Arena& arena, const std::string& label,
-                                         std::size_t rows) const {
+typename Norm<T>::Saved Norm<T>::request(Arena& arena, const std::string& label, std::size_t rows,
+                                         Feeds feeds) const {
   Saved saved;
   saved.rstd = arena.vector<A>(label + "/rstd", Term::activations, rows);
   if (kind_ == ops::Norm::layernorm)
     saved.mean = arena.vector<A>(label + "/mean", Term::activations, rows);
+  if (feeds == Feeds::map) saved.magnitude = common_.request_magnitude(arena, label);
   return saved;
 }
 
 template <class T>
 typename Norm<T>::Saved Norm<T>::narrow(const Saved& whole, std::size_t rows) {
-  return {detail::narrow_rows(whole.mean, rows), detail::narrow_rows(whole.rstd, rows)};
+  return {detail::narrow_rows(whole.mean, rows), detail::narrow_rows(whole.rstd, rows),
+          whole.magnitude};
 }
 
 template <class T>
@@ -47,7 +49,8 @@ void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved
                                  .eps = eps_,
                                  .y = y,
                                  .mean = saved.mean,
-                                 .rstd = saved.rstd});
+                                 .rstd = saved.rstd,
+                                 .magnitude = saved.magnitude});
 }
 
 template <class T>
@@ -64,7 +67,8 @@ void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Save
                                   .write = write,
                                   .dgain = p.dgain,
                                   .dbias = p.dbias,
-                                  .partial = common_.partial});
+                                  .partial = common_.partial,
+                                  .magnitude = common_.dstream_magnitude});
 }
 
 template class Norm<float>;

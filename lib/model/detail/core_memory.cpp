@@ -15,7 +15,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       size(model, tree.share()),
       first_layer(layers_of(model, tree.share()).first),
       full_sharding(parameters.full_sharding),
-      common(tree.share(), asked.training),
+      common(tree.share(), asked.training, asked.fp8),
       block(model, tree.share(), common),
       norm(model, common),
       recursion(model, tree, parameters, asked.batch * asked.tokens, asked.training, arena) {
@@ -59,7 +59,7 @@ void Core<T>::allocate_training(Arena& arena) {
     finals_.push_back({stream(of_pass + "final norm/input"), {}, {}});
     if (!share().last()) continue;
     finals_.back().output = stream(of_pass + "final norm/output");
-    finals_.back().saved = norm.request(arena, of_pass + "final norm", N);
+    finals_.back().saved = norm.request(arena, of_pass + "final norm", N, Norm<T>::Feeds::head);
   }
 }
 
@@ -115,6 +115,10 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   const bool training = options.training, dropout = model.dropout > 0 && training;
   block.request_workspace(arena, sequences(), places(), training);
   if (options.fp8) common.fp8 = {arena, fp8_elements<T>(block.maps(), N, training)};
+  if (training) {
+    common.dstream_magnitude = common.request_magnitude(arena, "stream gradient");
+    common.dhidden_magnitude = common.request_magnitude(arena, "hidden gradient");
+  }
   if (share().tensors > 1 && share().last())
     head.request_exchange(arena, head_rows(), share().tensors, size.V, training);
   if (dropout || share().tensors > 1)

@@ -25,56 +25,71 @@ struct Relu2 {
   __device__ static float derivative(float x) { return x > 0 ? 2 * x : 0.0f; }
 };
 
-// One thread per pack.
+// One thread per pack. All threads of a warp live to find its largest magnitude.
 template <class F>
-__global__ void activation_packs(const bf16* x, bf16* y, std::size_t packs) {
+__global__ void activation_packs(const bf16* x, bf16* y, std::size_t packs,
+                                 std::uint32_t* magnitude) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
-  if (at >= packs) return;
-  Pack value = Pack::load(x + at * pack_size);
-  for (float& v : value.value) v = F::forward(v);
-  value.store(y + at * pack_size);
+  Pack value{};
+  if (at < packs) {
+    value = Pack::load(x + at * pack_size);
+    for (float& v : value.value) v = F::forward(v);
+    value.store(y + at * pack_size);
+  }
+  if (magnitude) raise_magnitude(magnitude, larger(0, value));
 }
 
 template <class F>
 __global__ void activation_packs_backward(const bf16* x, const bf16* dy, bf16* dx,
-                                          std::size_t packs) {
+                                          std::size_t packs, std::uint32_t* magnitude) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
-  if (at >= packs) return;
-  Pack value = Pack::load(x + at * pack_size);
-  const Pack gradient = Pack::load(dy + at * pack_size);
-  for (int i = 0; i < pack_size; ++i)
-    value.value[i] = gradient.value[i] * F::derivative(value.value[i]);
-  value.store(dx + at * pack_size);
+  Pack value{};
+  if (at < packs) {
+    value = Pack::load(x + at * pack_size);
+    const Pack gradient = Pack::load(dy + at * pack_size);
+    for (int i = 0; i < pack_size; ++i)
+      value.value[i] = gradient.value[i] * F::derivative(value.value[i]);
+    value.store(dx + at * pack_size);
+  }
+  if (magnitude) raise_magnitude(magnitude, larger(0, value));
 }
 
 // swiglu: blockIdx.y is the row, x (N, 2F) = [gate | up].
-__global__ void swiglu_forward(const bf16* x, bf16* y, std::size_t width) {
+__global__ void swiglu_forward(const bf16* x, bf16* y, std::size_t width,
+                               std::uint32_t* magnitude) {
   const std::size_t column = (blockIdx.x * block_threads + threadIdx.x) * pack_size;
   release_next();
   await_previous();
-  if (column >= width) return;
-  const std::size_t row = blockIdx.y + std::size_t(gridDim.y) * blockIdx.z;
-  const bf16* from = x + row * 2 * width + column;
-  Pack gate = Pack::load(from);
-  const Pack up = Pack::load(from + width);
-  for (int i = 0; i < pack_size; ++i) gate.value[i] *= sigmoid(gate.value[i]) * up.value[i];
-  gate.store(y + row * width + column);
+  Pack gate{};
+  if (column < width) {
+    const std::size_t row = blockIdx.y + std::size_t(gridDim.y) * blockIdx.z;
+    const bf16* from = x + row * 2 * width + column;
+    gate = Pack::load(from);
+    const Pack up = Pack::load(from + width);
+    for (int i = 0; i < pack_size; ++i) gate.value[i] *= sigmoid(gate.value[i]) * up.value[i];
+    gate.store(y + row * width + column);
+  }
+  if (magnitude) raise_magnitude(magnitude, larger(0, gate));
 }
 
-__global__ void swiglu_backward(const bf16* x, const bf16* dy, bf16* dx, std::size_t width) {
+__global__ void swiglu_backward(const bf16* x, const bf16* dy, bf16* dx, std::size_t width,
+                                std::uint32_t* magnitude) {
   const std::size_t column = (blockIdx.x * block_threads + threadIdx.x) * pack_size;
-  if (column >= width) return;
-  const std::size_t row = blockIdx.y + std::size_t(gridDim.y) * blockIdx.z;
-  const std::size_t start = row * 2 * width + column;
-  Pack gate = Pack::load(x + start), up = Pack::load(x + start + width);
-  const Pack gradient = Pack::load(dy + row * width + column);
-  for (int i = 0; i < pack_size; ++i) {
-    const float g = gate.value[i], u = up.value[i], s = sigmoid(g), d = gradient.value[i];
-    gate.value[i] = d * u * s * (1 + g * (1 - s));
-    up.value[i] = d * g * s;
+  Pack gate{}, up{};
+  if (column < width) {
+    const std::size_t row = blockIdx.y + std::size_t(gridDim.y) * blockIdx.z;
+    const std::size_t start = row * 2 * width + column;
+    gate = Pack::load(x + start), up = Pack::load(x + start + width);
+    const Pack gradient = Pack::load(dy + row * width + column);
+    for (int i = 0; i < pack_size; ++i) {
+      const float g = gate.value[i], u = up.value[i], s = sigmoid(g), d = gradient.value[i];
+      gate.value[i] = d * u * s * (1 + g * (1 - s));
+      up.value[i] = d * g * s;
+    }
+    gate.store(dx + start);
+    up.store(dx + start + width);
   }
-  gate.store(dx + start);
-  up.store(dx + start + width);
+  if (magnitude) raise_magnitude(magnitude, larger(larger(0, gate), up));
 }
 
 /// Rows are in y and z, since either has at most 65535 blocks; false if they do not factor.
@@ -89,7 +104,7 @@ bool row_grid(std::size_t rows, std::size_t width, dim3& grid) {
 }  // namespace
 
 bool native_activation_forward(const Context& context, Activation kind, Matrix<const bf16> x,
-                               Matrix<bf16> y) {
+                               Matrix<bf16> y, Magnitude magnitude) {
   if (y.size() == 0) return true;
   const std::size_t width = y.extent(1), packs = y.size() / pack_size;
   const auto stream = stream_of(context);
@@ -98,19 +113,20 @@ bool native_activation_forward(const Context& context, Activation kind, Matrix<c
       !row_grid(y.extent(0), width, grid))
     return false;
   const unsigned flat = blocks_for(packs, block_threads);
+  std::uint32_t* most = start_magnitude(magnitude, stream);
   if (kind == Activation::swiglu)
     launch_early("activation_forward", &swiglu_forward, grid, block_threads, 0, stream, x.data(),
-                 y.data(), width);
+                 y.data(), width, most);
   else if (kind == Activation::gelu)
-    activation_packs<Gelu><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs);
+    activation_packs<Gelu><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs, most);
   else
-    activation_packs<Relu2><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs);
+    activation_packs<Relu2><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs, most);
   check_launch("activation_forward");
   return true;
 }
 
 bool native_activation_backward(const Context& context, Activation kind, Matrix<const bf16> x,
-                                Matrix<const bf16> dy, Matrix<bf16> dx) {
+                                Matrix<const bf16> dy, Matrix<bf16> dx, Magnitude magnitude) {
   if (dy.size() == 0) return true;
   const std::size_t width = dy.extent(1), packs = dy.size() / pack_size;
   const auto stream = stream_of(context);
@@ -119,14 +135,16 @@ bool native_activation_backward(const Context& context, Activation kind, Matrix<
       !row_grid(dy.extent(0), width, grid))
     return false;
   const unsigned flat = blocks_for(packs, block_threads);
+  std::uint32_t* most = start_magnitude(magnitude, stream);
   if (kind == Activation::swiglu)
-    swiglu_backward<<<grid, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), width);
+    swiglu_backward<<<grid, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), width,
+                                                        most);
   else if (kind == Activation::gelu)
     activation_packs_backward<Gelu>
-        <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs);
+        <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs, most);
   else
     activation_packs_backward<Relu2>
-        <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs);
+        <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs, most);
   check_launch("activation_backward");
   return true;
 }

@@ -26,7 +26,7 @@ constexpr cudaDataType type_of = std::is_same_v<Format, E4M3> ? CUDA_R_8F_E4M3 :
 
 /// magnitude = max(magnitude, largest |x|) as float's bits, which order as the numbers do, NaN
 /// above all. A maximum does not depend on the order of atomics.
-__global__ void largest_magnitude(const uint4* x, std::size_t packs, std::uint32_t* magnitude) {
+__global__ void largest_of_packs(const uint4* x, std::size_t packs, std::uint32_t* magnitude) {
   __shared__ std::uint32_t of_block;
   if (threadIdx.x == 0) of_block = 0;
   __syncthreads();
@@ -125,29 +125,26 @@ class Operands {
   Operands(const Context& context, const Fp8Workspace<bf16>& work)
       : stream_(stream_of(context)),
         work_(work),
-        bytes_(reinterpret_cast<std::uint8_t*>(work.operands.data())) {
-    cudaMemsetAsync(work.magnitudes.data(), 0, work.magnitudes.size() * sizeof(std::uint32_t),
-                    stream_);
-  }
+        context_(context),
+        bytes_(reinterpret_cast<std::uint8_t*>(work.operands.data())) {}
   /// Room for n bytes from `at` on.
   std::uint8_t* room(std::size_t at, std::size_t n) const {
     TERN_REQUIRE(at + n <= work_.operands.size() * sizeof(bf16), "{} + {} bytes of {}", at, n,
                  work_.operands.size() * sizeof(bf16));
     return bytes_ + at;
   }
-  /// Writes m, the operand number `index`, to `straight` and `transposed`.
+  /// Writes the operand number `index` to `straight` and `transposed`.
   template <class Format>
-  void write(int index, const Matrix<const bf16>& m, std::uint8_t* straight,
+  void write(int index, const Fp8Input<bf16>& operand, std::uint8_t* straight,
              std::uint8_t* transposed) const {
-    std::uint32_t* magnitude = work_.magnitudes.data() + index;
-    const std::size_t packs = m.size() / pack_size, rows = m.extent(0), columns = m.extent(1);
-    const unsigned blocks =
-        std::min<unsigned>(8 * multiprocessors(), blocks_for(packs, block_threads));
-    largest_magnitude<<<blocks, block_threads, 0, stream_>>>(
-        reinterpret_cast<const uint4*>(m.data()), packs, magnitude);
+    const Matrix<const bf16>& m = operand.values;
+    const Magnitude own(work_.magnitudes.data() + index, 1);
+    const Magnitude& magnitude = operand.magnitude.size() > 0 ? operand.magnitude : own;
+    if (!operand.known) largest_magnitude<bf16>(context_, m, magnitude);
+    const std::size_t rows = m.extent(0), columns = m.extent(1);
     const dim3 tiles(blocks_for(columns, tile), blocks_for(rows, tile));
-    quantise<Format><<<tiles, block_threads, 0, stream_>>>(m.data(), rows, columns, magnitude,
-                                                           straight, transposed, undo(index));
+    quantise<Format><<<tiles, block_threads, 0, stream_>>>(
+        m.data(), rows, columns, magnitude.data(), straight, transposed, undo(index));
     check_launch("quantise");
   }
   template <class Format>
@@ -161,6 +158,7 @@ class Operands {
 
   cudaStream_t stream_;
   const Fp8Workspace<bf16>& work_;
+  const Context& context_;
   std::uint8_t* bytes_;
 };
 
@@ -170,14 +168,28 @@ Fp8Product::Work work_of(const Context& context) {
 
 }  // namespace
 
+bool native_largest_magnitude(const Context& context, Matrix<const bf16> x, Magnitude magnitude) {
+  const std::size_t packs = x.size() / pack_size;
+  if (!all_aligned(x.data()) || x.size() % pack_size != 0) return false;
+  const cudaStream_t stream = stream_of(context);
+  std::uint32_t* most = start_magnitude(magnitude, stream);
+  if (packs == 0) return true;
+  const unsigned blocks =
+      std::min<unsigned>(8 * multiprocessors(), blocks_for(packs, block_threads));
+  largest_of_packs<<<blocks, block_threads, 0, stream>>>(reinterpret_cast<const uint4*>(x.data()),
+                                                         packs, most);
+  check_launch("largest_magnitude");
+  return true;
+}
+
 bool native_fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>& work,
-                               Matrix<const bf16> x, Matrix<const bf16> w, Vector<const bf16> bias,
-                               Matrix<bf16> y, Write write) {
+                               const Fp8Input<bf16>& x, Matrix<const bf16> w,
+                               Vector<const bf16> bias, Matrix<bf16> y, Write write) {
   if (y.size() == 0) return true;
-  if (!all_aligned(x.data(), w.data(), bias.data(), y.data())) return false;
-  const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
+  if (!all_aligned(x.values.data(), w.data(), bias.data(), y.data())) return false;
+  const std::size_t N = y.extent(0), I = w.extent(1), O = w.extent(0);
   const Operands operands(context, work);
-  std::uint8_t *qx = operands.room(0, x.size()), *qw = operands.room(x.size(), w.size());
+  std::uint8_t *qx = operands.room(0, N * I), *qw = operands.room(N * I, w.size());
   operands.write<E4M3>(0, x, qx, nullptr);
   operands.write<E4M3>(1, w, qw, nullptr);
   context.library->fp8_products().multiply(
@@ -187,20 +199,20 @@ bool native_fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>&
 }
 
 bool native_fp8_linear_backward(const Context& context, const Fp8LinearBackward<bf16>& call) {
-  if (call.dy.size() == 0) return true;
-  if (!all_aligned(call.dy.data(), call.x.data(), call.w.data(), call.dx.data(), call.dw.data()))
+  const Matrix<const bf16> dy = call.dy.values, x = call.x.values;
+  if (dy.size() == 0) return true;
+  if (!all_aligned(dy.data(), x.data(), call.w.data(), call.dx.data(), call.dw.data()))
     return false;
-  const std::size_t N = call.x.extent(0), I = call.x.extent(1), O = call.w.extent(0);
+  const std::size_t N = x.extent(0), I = x.extent(1), O = call.w.extent(0);
   Fp8Product& products = context.library->fp8_products();
   const Operands operands(context, call.work);
-  std::uint8_t *qdy = operands.room(0, call.dy.size()),
-               *turned = operands.room(call.dy.size(), call.dy.size());
-  std::uint8_t* other = operands.room(2 * call.dy.size(), std::max(N, O) * I);
+  std::uint8_t *qdy = operands.room(0, dy.size()), *turned = operands.room(dy.size(), dy.size());
+  std::uint8_t* other = operands.room(2 * dy.size(), std::max(N, O) * I);
   operands.write<E5M2>(0, call.dy, qdy, turned);
   operands.write<E4M3>(1, call.x, nullptr, other);
   products.multiply(work_of(context), operands.operand<E5M2>(0, turned, O, N),
                     operands.operand<E4M3>(1, other, I, N), Sums::promoted, call.dw.data(), 1.0f);
-  if (call.dbias.size()) column_sums<bf16>(context, call.dy, call.dbias);
+  if (call.dbias.size()) column_sums<bf16>(context, dy, call.dbias);
   operands.write<E4M3>(2, call.w, nullptr, other);
   products.multiply(work_of(context), operands.operand<E5M2>(0, qdy, N, O),
                     operands.operand<E4M3>(2, other, I, O), Sums::promoted, call.dx.data(), 0.0f);

@@ -20,6 +20,7 @@ struct Forward {
   float *mean, *rstd;
   int rows, width;
   float eps;
+  std::uint32_t* magnitude;  // or null
 };
 
 /// `threads` threads per row, with up to `packs` packs each.
@@ -59,6 +60,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
     if constexpr (norm == Norm::layernorm) a.mean[row] = mean;
     a.rstd[row] = rstd;
   }
+  float most = 0;
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     const int column = (p * threads + threadIdx.x) * pack_size;
@@ -70,7 +72,9 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
     for (int i = 0; i < pack_size; ++i)
       y.value[i] = (x[p].value[i] - mean) * rstd * gain.value[i] + bias.value[i];
     y.store(a.y + start + column);
+    most = larger(most, y);
   }
+  if (a.magnitude) raise_magnitude(a.magnitude, most);
 }
 
 struct Backward {
@@ -80,6 +84,7 @@ struct Backward {
   bool add;
   float *dgain_partial, *dbias_partial;  // (blocks, width); dbias_partial null: none
   int rows, width;
+  std::uint32_t* magnitude;  // or null
 };
 
 /// Writes the block's sums over its groups of threads to one row of `partial`.
@@ -119,7 +124,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>)
   constexpr int groups = rows_per_block<threads, packs>;
   extern __shared__ float sums[];  // (groups, width)
   __shared__ float shared[threads / warp_size];
-  float dgain[packs][pack_size] = {}, dbias[packs][pack_size] = {};
+  float dgain[packs][pack_size] = {}, dbias[packs][pack_size] = {}, most = 0;
   RawPack gain[packs];
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
@@ -165,8 +170,10 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>)
         result.value[i] += rstd * (g - n * along - constant);
       }
       result.store(a.dx + start + column);
+      most = larger(most, result);
     }
   }
+  if (a.magnitude) raise_magnitude(a.magnitude, most);
   write_partial<threads, packs>(dgain, sums, a.dgain_partial, a.width);
   if (a.dbias_partial) write_partial<threads, packs>(dbias, sums, a.dbias_partial, a.width);
 }
@@ -232,7 +239,8 @@ bool native_norm_forward(const Context& context, const NormForward<bf16>& call) 
                   call.rstd.data(),
                   static_cast<int>(call.x.extent(0)),
                   static_cast<int>(call.x.extent(1)),
-                  static_cast<float>(call.eps)};
+                  static_cast<float>(call.eps),
+                  start_magnitude(call.magnitude, stream_of(context))};
   return all_aligned(a.x, a.gain, a.bias, a.y) &&
          (call.kind == Norm::layernorm ? launch_forward<Norm::layernorm>(context, a)
                                        : launch_forward<Norm::rmsnorm>(context, a));
@@ -250,7 +258,8 @@ bool native_norm_backward(const Context& context, const NormBackward<bf16>& call
                    nullptr,
                    nullptr,
                    static_cast<int>(call.x.extent(0)),
-                   static_cast<int>(call.x.extent(1))};
+                   static_cast<int>(call.x.extent(1)),
+                   start_magnitude(call.magnitude, stream_of(context))};
   float* dbias_data = call.dbias.size() ? call.dbias.data() : nullptr;
   return all_aligned(a.dy, a.x, a.gain, a.dx) &&
          (call.kind == Norm::layernorm

@@ -104,33 +104,42 @@ void require_widths(Activation kind, const X& x, const Y& y) {
 }  // namespace
 
 template <class T>
-void activation_forward(const Context& context, Activation kind, Matrix<const T> x, Matrix<T> y) {
+void activation_forward(const Context& context, Activation kind, Matrix<const T> x, Matrix<T> y,
+                        Magnitude magnitude) {
   require_widths(kind, x, y);
-  if (native<&activation_forward<T>>(context, kind, x, y)) return;
+  if (native<&activation_forward<T>>(context, kind, x, y, magnitude)) return;
   switch (kind) {
     case Activation::swiglu:
-      return swiglu_forward<T>(context, x, y);
+      swiglu_forward<T>(context, x, y);
+      break;
     case Activation::gelu:
-      return unary_forward<Gelu, T>(context, x, y);
+      unary_forward<Gelu, T>(context, x, y);
+      break;
     case Activation::relu2:
-      return unary_forward<Relu2, T>(context, x, y);
+      unary_forward<Relu2, T>(context, x, y);
+      break;
   }
+  if (magnitude.size() > 0) largest_magnitude<T>(context, y, magnitude);
 }
 
 template <class T>
 void activation_backward(const Context& context, Activation kind, Matrix<const T> x,
-                         Matrix<const T> dy, Matrix<T> dx) {
+                         Matrix<const T> dy, Matrix<T> dx, Magnitude magnitude) {
   require_widths(kind, x, dy);
   TERN_REQUIRE(dx.size() == x.size(), "{} gradients of {}", dx.size(), x.size());
-  if (native<&activation_backward<T>>(context, kind, x, dy, dx)) return;
+  if (native<&activation_backward<T>>(context, kind, x, dy, dx, magnitude)) return;
   switch (kind) {
     case Activation::swiglu:
-      return swiglu_backward<T>(context, x, dy, dx);
+      swiglu_backward<T>(context, x, dy, dx);
+      break;
     case Activation::gelu:
-      return unary_backward<Gelu, T>(context, x, dy, dx);
+      unary_backward<Gelu, T>(context, x, dy, dx);
+      break;
     case Activation::relu2:
-      return unary_backward<Relu2, T>(context, x, dy, dx);
+      unary_backward<Relu2, T>(context, x, dy, dx);
+      break;
   }
+  if (magnitude.size() > 0) largest_magnitude<T>(context, dx, magnitude);
 }
 
 template <class T>

@@ -61,6 +61,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
         rstd(row) = r;
         if (centred) mean(row) = mu;
       });
+  if (call.magnitude.size() > 0) largest_magnitude<T>(context, y, call.magnitude);
 }
 
 namespace {
@@ -148,6 +149,7 @@ void norm_backward(const Context& context, const NormBackward<T>& call) {
                                            call.kind == Norm::layernorm, call.write == Write::add});
   add_partials<A>(context, sums, 0, call.dgain);
   add_partials<A>(context, sums, width, call.dbias);
+  if (call.magnitude.size() > 0) largest_magnitude<T>(context, call.dx, call.magnitude);
 }
 
 #define INSTANTIATE(T)                                \

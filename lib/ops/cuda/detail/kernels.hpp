@@ -71,6 +71,30 @@ __device__ float group_sum(float value, float* shared) {
   return value;
 }
 
+/// Raises *magnitude, as float's bits, to the largest of the warp's `most` rounded to bf16. All
+/// threads of the warp take part. A maximum does not depend on the order of atomics, and few are
+/// needed: most warps find a larger one there.
+__device__ inline void raise_magnitude(std::uint32_t* magnitude, float most) {
+  const std::uint32_t bits = __reduce_max_sync(0xffffffffu, __float_as_uint(most) & 0x7fffffffu);
+  if (threadIdx.x % warp_size != 0) return;
+  const std::uint32_t rounded = std::uint32_t(bf16(__uint_as_float(bits)).bits) << 16;
+  if (rounded > *static_cast<volatile std::uint32_t*>(magnitude)) atomicMax(magnitude, rounded);
+}
+/// The larger magnitude of the two; a NaN is larger than any number.
+__device__ inline float larger(float magnitude, float value) {
+  return __uint_as_float(max(__float_as_uint(magnitude), __float_as_uint(value) & 0x7fffffffu));
+}
+__device__ inline float larger(float magnitude, const Pack& pack) {
+  for (const float value : pack.value) magnitude = larger(magnitude, value);
+  return magnitude;
+}
+/// The address that raise_magnitude takes, set to zero; null for an empty one.
+inline std::uint32_t* start_magnitude(const Vector<std::uint32_t>& magnitude, cudaStream_t stream) {
+  if (magnitude.size() == 0) return nullptr;
+  cudaMemsetAsync(magnitude.data(), 0, sizeof(std::uint32_t), stream);
+  return magnitude.data();
+}
+
 inline cudaStream_t stream_of(const Context& context) { return context.space.cuda_stream(); }
 
 inline void check_launch(const char* kernel) {
