@@ -1,5 +1,6 @@
-/// Instructions of sm_90a (PTX ISA: "mbarrier", "cp.async.bulk.tensor", "wgmma", "mapa"): TMA
-/// copies of tiles to shared memory, warpgroup products from there, reads across a cluster.
+/// Instructions of sm_90a (PTX ISA: "mbarrier", "cp.async.bulk.tensor", "wgmma", "setmaxnreg",
+/// "mapa"): TMA copies of tiles to and from shared memory, warpgroup products from there or from
+/// registers, reads across a cluster.
 ///
 /// Tiles are rows of 64 bf16 numbers, 128 bytes each, with the 128-byte swizzle of TMA and wgmma; a
 /// tile begins at a multiple of 1024 bytes.
@@ -59,6 +60,47 @@ __device__ inline void copy_tile(std::uint32_t to, const CUtensorMap& matrix, in
       : "memory");
 }
 
+/// Of a 64 x 64 tile in a (B, T, heads, E) tensor; the tile lies along T and E.
+struct TilePlace {
+  int sequence, row, head, column;
+};
+__device__ inline void copy_tile(std::uint32_t to, const CUtensorMap& tensor, const TilePlace& at,
+                                 std::uint32_t barrier, Keep keep) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%3, %4, %5, %6}], [%2], %7;\n" ::"r"(to),
+      "l"(&tensor), "r"(barrier), "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.sequence),
+      "l"(static_cast<std::uint64_t>(keep))
+      : "memory");
+}
+/// From one thread: copies contiguous bytes, a multiple of 16, as are the addresses.
+__device__ inline void copy_bytes(std::uint32_t to, const void* from, int bytes,
+                                  std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+      "[%3];\n" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+/// From one thread: starts the copy of a tile to the tensor, without what lies beyond its edges.
+/// Every thread that wrote to the tile calls publish_tile() before, then a barrier.
+__device__ inline void store_tile(const CUtensorMap& tensor, const TilePlace& at,
+                                  std::uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];\n" ::"l"(
+          &tensor),
+      "r"(at.column), "r"(at.head), "r"(at.row), "r"(at.sequence), "r"(from)
+      : "memory");
+}
+__device__ inline void publish_tile() {
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+__device__ inline void end_stores() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
+/// Waits until this thread's stores have read shared memory.
+__device__ inline void await_stores() {
+  asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+}
+
 // ---- products by a warpgroup ----
 
 /// 64 rows of a tile as an operand; 16 numbers of the row are 32 bytes of address.
@@ -92,6 +134,73 @@ __device__ inline void begin_products() {
 /// Waits for the products.
 __device__ inline void end_products() {
   asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+}
+
+/// 64 x 16 in registers: thread t holds columns 2 p, 2 p + 1 of rows 16 (t / 32) + g and 8 below as
+/// numbers 0 and 1, columns 8 further as 2 and 3. So numbers 8 i to 8 i + 7 of a Square, rounded in
+/// pairs, are the strip of its columns from 16 i on.
+using Strip = std::uint32_t[4];
+
+/// Of the right operand in shared memory: along the summed index, or along the result's columns.
+enum class Rows { along_sum, along_result };
+/// 64 columns of 16 rows of a tile with Rows::along_result; descriptor as of operand().
+constexpr int strip_bytes = 16 * row_bytes;
+
+/// c = a b, or c += a b if onto.
+template <Rows rows, bool onto>
+__device__ inline void multiply(Square& c, const Strip& a, std::uint64_t b) {
+  asm volatile(
+      "{\n.reg .pred sum;\nsetp.ne.b32 sum, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, sum, 1, 1, %38;\n}\n"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),
+        "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]),
+        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]),
+        "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(onto ? 1 : 0),
+        "n"(rows == Rows::along_result ? 1 : 0));
+}
+/// Ends a group of products without waiting.
+__device__ inline void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+}
+/// Waits for all groups but the latest `pending`.
+template <int pending>
+__device__ void await_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(pending) : "memory");
+}
+/// Between a wait and the first use of a result, and between the last change of an operand and its
+/// product: keeps the compiler from moving accesses across this point.
+__device__ inline void pin(Square& c) {
+  asm volatile(""
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),
+                 "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]),
+                 "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]),
+                 "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+                 "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]),
+                 "+f"(c[31])::"memory");
+}
+__device__ inline void pin(Strip& a) {
+  asm volatile("" : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3])::"memory");
+}
+
+// ---- registers and barriers of a warpgroup ----
+
+/// By all warps of a warpgroup: changes the registers per thread, a multiple of 8.
+template <int registers>
+__device__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(registers));
+}
+template <int registers>
+__device__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(registers));
+}
+/// Barrier of 128 threads; number 0 is __syncthreads().
+__device__ inline void group_barrier(int number) {
+  asm volatile("bar.sync %0, 128;\n" ::"r"(number) : "memory");
 }
 
 // ---- clusters ----
