@@ -5,7 +5,7 @@
 //   cuda_ops [accelerated|portable] [fastest]
 //
 // `fastest`: the products' algorithms are searched, as in training with &precision products =
-// 'fastest', and attention's backward with atomic sums is timed as well.
+// 'fastest'.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -160,32 +160,48 @@ void add_products(std::vector<Line>& lines, const Step& s) {
   }
 }
 
-void add_attention(std::vector<Line>& lines, const Step& s, const std::string& name, double count,
-                   const ops::Pattern& pattern, double pairs) {
+void add_attention(std::vector<Line>& lines, const Step& s, const ops::Context& context,
+                   const std::string& name, double count, const ops::Pattern& pattern,
+                   double pairs) {
   const double flops = 4.0 * B * H * E * pairs, rows = N;
-  lines.push_back({"attention_forward" + name, count, 2 * rows * 4 * D, flops, [=, &s] {
-                     ops::attention_forward<bf16>(s.context, {.pattern = pattern,
-                                                              .scale = 0.125,
-                                                              .q = s.heads(s.qkv, 0),
-                                                              .k = s.heads(s.qkv, 1),
-                                                              .v = s.heads(s.qkv, 2),
-                                                              .out = heads_of(s.y, 0, B, T, H, E),
-                                                              .lse = s.lse});
+  lines.push_back({"attention_forward" + name, count, 2 * rows * 4 * D, flops, [=, &s, &context] {
+                     ops::attention_forward<bf16>(context, {.pattern = pattern,
+                                                            .scale = 0.125,
+                                                            .q = s.heads(s.qkv, 0),
+                                                            .k = s.heads(s.qkv, 1),
+                                                            .v = s.heads(s.qkv, 2),
+                                                            .out = heads_of(s.y, 0, B, T, H, E),
+                                                            .lse = s.lse});
                    }});
-  lines.push_back({"attention_backward" + name, count, 2 * rows * 8 * D, 2.5 * flops, [=, &s] {
-                     ops::attention_backward<bf16>(s.context, {.pattern = pattern,
-                                                               .scale = 0.125,
-                                                               .q = s.heads(s.qkv, 0),
-                                                               .k = s.heads(s.qkv, 1),
-                                                               .v = s.heads(s.qkv, 2),
-                                                               .out = heads_of(s.y, 0, B, T, H, E),
-                                                               .dout = heads_of(s.x, 0, B, T, H, E),
-                                                               .lse = s.lse,
-                                                               .delta = s.delta,
-                                                               .dq = s.heads(s.dqkv, 0),
-                                                               .dk = s.heads(s.dqkv, 1),
-                                                               .dv = s.heads(s.dqkv, 2)});
-                   }});
+  lines.push_back(
+      {"attention_backward" + name, count, 2 * rows * 8 * D, 2.5 * flops, [=, &s, &context] {
+         ops::attention_backward<bf16>(context, {.pattern = pattern,
+                                                 .scale = 0.125,
+                                                 .q = s.heads(s.qkv, 0),
+                                                 .k = s.heads(s.qkv, 1),
+                                                 .v = s.heads(s.qkv, 2),
+                                                 .out = heads_of(s.y, 0, B, T, H, E),
+                                                 .dout = heads_of(s.x, 0, B, T, H, E),
+                                                 .lse = s.lse,
+                                                 .delta = s.delta,
+                                                 .dq = s.heads(s.dqkv, 0),
+                                                 .dk = s.heads(s.dqkv, 1),
+                                                 .dv = s.heads(s.dqkv, 2)});
+       }});
+}
+
+/// Causal attention by cuDNN alone, whose backward is timed with and without atomic sums.
+void add_cudnn_attention(std::vector<Line>& lines, const Step& s, const ops::Context& context) {
+  const ops::Pattern causal;
+  add_attention(lines, s, context, ", cuDNN", 0, causal, causal.pairs(T));
+  Line atomics = lines.back();
+  atomics.name += ", atomic";
+  atomics.run = [&context, run = atomics.run] {
+    context.library->attention()->allow_atomics(true);
+    run();
+    context.library->attention()->allow_atomics(false);
+  };
+  lines.push_back(atomics);
 }
 
 void add_rest(std::vector<Line>& lines, const Step& s) {
@@ -276,41 +292,36 @@ void print_table(const ops::Context& context, const std::vector<Line>& lines) {
               total * 1e3, total_floor * 1e3, N / total, N / total_floor);
 }
 
-void print_atomic_sums(const ops::Context& context, const std::vector<Line>& lines) {
-  if (!context.library || !context.library->attention()) return;
-  for (const Line& line : lines) {
-    if (line.name != "attention_backward") continue;
-    context.library->attention()->allow_atomics(true);
-    std::printf("attention_backward with atomic sums: %.1f us\n", time_of(context, line.run) * 1e6);
-    context.library->attention()->allow_atomics(false);
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   Kokkos::ScopeGuard kokkos(argc, argv);
   const bool portable = argc > 1 && std::strcmp(argv[1], "portable") == 0;
   const bool fastest = argc > 2 && std::strcmp(argv[2], "fastest") == 0;
+  const bool with_cudnn = !portable && ops::cuda::CudnnAttention::built();
   const auto make = [&](Arena& arena) {
     return ops::make_context(arena, !portable, "auto",
                              fastest ? ops::Products::fastest : ops::Products::first);
   };
+  const auto make_cudnn = [&](Arena& arena) {
+    return with_cudnn ? ops::make_context(arena, true, "cudnn") : ops::Context();
+  };
   Arena measuring;
   const ops::Context nothing = make(measuring);
+  make_cudnn(measuring);
   Step(Buffers{measuring, nothing});
   Arena arena(measuring.bytes());
-  const ops::Context context = make(arena);
+  const ops::Context context = make(arena), cudnn = make_cudnn(arena);
   Step step(Buffers{arena, context});
   step.prepare();
   std::vector<Line> lines;
   add_products(lines, step);
   if (!portable) {
-    add_attention(lines, step, "", L, ops::Pattern{}, ops::Pattern{}.pairs(T));
-    add_attention(lines, step, ", block diffusion", 0, step.block_diffusion(),
+    add_attention(lines, step, context, "", L, ops::Pattern{}, ops::Pattern{}.pairs(T));
+    if (with_cudnn) add_cudnn_attention(lines, step, cudnn);
+    add_attention(lines, step, context, ", block diffusion", 0, step.block_diffusion(),
                   step.block_diffusion_pairs());
   }
   add_rest(lines, step);
   print_table(context, lines);
-  if (fastest) print_atomic_sums(context, lines);
 }

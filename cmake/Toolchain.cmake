@@ -39,7 +39,7 @@ if(TERN_BACKEND STREQUAL "cuda")
   endif()
   enable_language(CUDA)
   if("90a" IN_LIST CMAKE_CUDA_ARCHITECTURES)
-    add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:TERN_SM90A>")  # skinny GEMM with sm_90a instructions
+    add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:TERN_SM90A>")  # kernels with sm_90a instructions
   endif()
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake < 3.26 does not know that nvcc >= 12 has it
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")

@@ -108,6 +108,7 @@ void check_attention(Checker& checker) {
   for (const auto kind : {Pattern::Kind::causal, Pattern::Kind::full}) {
     check_pattern(checker, kind, {2, 256, 4, 4, 64});
     check_pattern(checker, kind, {3, 131, 6, 2, 64});
+    check_pattern(checker, kind, {2, 328, 8, 2, 64});
     check_pattern(checker, kind, {1, 200, 4, 1, 128});
     check_pattern(checker, kind, {2, 45, 3, 3, 20});
     check_pattern(checker, kind, {2, 90, 6, 3, 64, 37});

@@ -1,5 +1,11 @@
-/// Attention through cuDNN where it serves the pattern and the shape, else through our own kernels.
+/// Native attention. With &model attention = 'auto' a call takes the first of these that serves it:
+///   backward only: detail/causal_attention.hpp, for causal training on Hopper with E = 64;
+///   cuDNN (detail/cudnn_attention.hpp), for whole sequences, causal or full;
+///   detail/pattern_attention.hpp, for all patterns;
+///   the portable definition.
+/// 'cudnn': without the first, and an error where cuDNN refuses. 'portable': the last.
 #include "ops/attention.hpp"
+#include "ops/cuda/detail/causal_attention.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/pattern_attention.hpp"
@@ -27,8 +33,8 @@ bool suit(const V&... views) {
   return (suits(views) && ...);
 }
 
-/// cuDNN serves whole sequences: in decoding, where the number of keys changes with every token,
-/// each length would need its own plan.
+/// Of these cuDNN and causal_attention.hpp take care. In decoding, where the number of keys changes
+/// with every token, cuDNN would need a plan for each length.
 bool whole_sequences(const Pattern& pattern, const Heads<const bf16>& q,
                      const Heads<const bf16>& k) {
   const bool known = pattern.kind == Pattern::Kind::causal || pattern.kind == Pattern::Kind::full;
@@ -89,8 +95,11 @@ bool native_attention_forward(const Context& context, const AttentionForward<bf1
 bool native_attention_backward(const Context& context, const AttentionBackward<bf16>& call) {
   if (call.out.size() == 0) return true;
   const bool aligned = suit(call.q, call.k, call.v, call.out, call.dout, call.dq, call.dk, call.dv);
+  const bool whole = aligned && whole_sequences(call.pattern, call.q, call.k);
+  CausalAttention* causal = context.library->causal_attention();
+  if (causal && whole && causal->backward(context, call)) return true;
   CudnnAttention* cudnn = context.library->attention();
-  if (cudnn && aligned && whole_sequences(call.pattern, call.q, call.k)) {
+  if (cudnn && whole) {
     const AttentionShape shape = shape_of(call.pattern, call.scale, call.q, call.k);
     if (cudnn->backward(
             work_of(context), shape,

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "ops/cuda/detail/algorithm_search.hpp"
+#include "ops/cuda/detail/causal_attention.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/fp8_product.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
@@ -57,6 +58,12 @@ Fp8Product& Library::fp8_products() {
 CudnnAttention* Library::attention() {
   if (use_cudnn_ && !attention_) attention_ = std::make_unique<CudnnAttention>();
   return attention_.get();
+}
+
+CausalAttention* Library::causal_attention() {
+  if (!own_attention_ || cudnn_required_) return nullptr;
+  if (!causal_attention_) causal_attention_ = std::make_unique<CausalAttention>();
+  return causal_attention_.get();
 }
 
 }  // namespace tern::ops::cuda

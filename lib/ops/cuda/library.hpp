@@ -12,14 +12,15 @@ class AlgorithmSearch;  // of cuBLASLt: detail/algorithm_search.hpp
 class SkinnyGemm;       // skinny GEMM: detail/skinny_gemm.hpp
 class Fp8Product;       // cuBLASLt: detail/fp8_product.hpp
 class CudnnAttention;   // cuDNN: detail/cudnn_attention.hpp
+class CausalAttention;  // backward on Hopper: detail/causal_attention.hpp
 
 /// Made once per campaign by make_context. Used from one host thread and one stream; operations run
 /// in the order of that stream, so all of them share one workspace.
 class Library {
  public:
-  /// `attention`: 'auto' (cuDNN where it serves, else our own kernels), 'portable' or 'cudnn'.
-  /// Requests the workspace from the arena. A measuring arena touches no device. Throws UserError
-  /// for 'cudnn' in a build without it.
+  /// `attention`: 'auto' (as cuda/attention.cpp states), 'portable' (its portable definition) or
+  /// 'cudnn' (cuDNN for whole sequences). Requests the workspace from the arena. A measuring arena
+  /// touches no device. Throws UserError for 'cudnn' in a build without it.
   Library(Arena& arena, const char* attention, Products products);
   ~Library();
   Library(const Library&) = delete;
@@ -37,6 +38,8 @@ class Library {
   Fp8Product& fp8_products();
   /// Null where cuDNN may not be used.
   CudnnAttention* attention();
+  /// Null where the deck demands another implementation.
+  CausalAttention* causal_attention();
   /// Whether our own attention kernels may be used.
   bool own_attention() const { return own_attention_; }
   /// True if the deck demands cuDNN: a shape that it refuses is then an error, not a fallback.
@@ -50,6 +53,7 @@ class Library {
   std::unique_ptr<SkinnyGemm> skinny_gemm_;
   std::unique_ptr<Fp8Product> fp8_products_;
   std::unique_ptr<CudnnAttention> attention_;
+  std::unique_ptr<CausalAttention> causal_attention_;
 };
 
 }  // namespace tern::ops::cuda

@@ -4,13 +4,6 @@
 
 namespace tern::ops::cuda::causal_attention {
 
-/// A (B, T, heads, E) view of bf16; strides in numbers. Addresses and strides are multiples of 16
-/// bytes.
-struct View {
-  const void* data;
-  std::int64_t batch, row, head;
-};
-
 /// Tokens in multiples of 8, of which lse's rows need 4 for their copies.
 struct Call {
   Problem problem;
@@ -25,15 +18,13 @@ constexpr std::size_t workspace_bytes(const Problem& p) {
 }
 
 /// Map for boxes of 64 rows and 64 columns of one head.
-inline CUresult make_map(CUtensorMap& map, const View& view, const Problem& p, int heads,
-                         int head_size) {
-  constexpr std::int64_t number = 2;
+inline CUresult make_map(CUtensorMap& map, const View& view) {
   const auto extent = [](int n) { return static_cast<cuuint64_t>(n); };
-  const cuuint64_t extents[] = {extent(head_size), extent(heads), extent(p.tokens),
-                                extent(p.batch)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(number * view.head),
-                                static_cast<cuuint64_t>(number * view.row),
-                                static_cast<cuuint64_t>(number * view.batch)};
+  const auto bytes = [](std::int64_t stride) { return static_cast<cuuint64_t>(2 * stride); };
+  const cuuint64_t extents[] = {extent(view.head_size), extent(view.heads), extent(view.tokens),
+                                extent(view.batch)};
+  const cuuint64_t strides[] = {bytes(view.head_stride), bytes(view.row_stride),
+                                bytes(view.batch_stride)};
   const cuuint32_t box[] = {hopper::tile_width, 1, tile_rows, 1}, steps[] = {1, 1, 1, 1};
   return cuTensorMapEncodeTiled(
       &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<void*>(view.data), extents, strides,
@@ -41,25 +32,22 @@ inline CUresult make_map(CUtensorMap& map, const View& view, const Problem& p, i
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-inline CUresult make_arguments(Arguments& to, const Call& call, int head_size) {
-  const Problem& p = call.problem;
-  const struct {
-    CUtensorMap& map;
-    const View& view;
-    int heads;
-  } all[] = {{to.q, call.q, p.heads},       {to.k, call.k, p.kv_heads},
-             {to.v, call.v, p.kv_heads},    {to.out, call.out, p.heads},
-             {to.dout, call.dout, p.heads}, {to.dq, call.dq, p.heads},
-             {to.dk, call.dk, p.kv_heads},  {to.dv, call.dv, p.kv_heads}};
-  for (const auto& one : all)
-    if (const CUresult result = make_map(one.map, one.view, p, one.heads, head_size);
-        result != CUDA_SUCCESS)
-      return result;
-  to.lse = call.lse;
-  to.taken = static_cast<int*>(call.workspace);
-  to.statistics = reinterpret_cast<float*>(static_cast<char*>(call.workspace) + counter_bytes);
-  to.problem = p;
-  return CUDA_SUCCESS;
+/// `map_of` gives the map of a view.
+template <class MapOf>
+Arguments make_arguments(const Call& call, const MapOf& map_of) {
+  char* const workspace = static_cast<char*>(call.workspace);
+  return {.q = map_of(call.q),
+          .k = map_of(call.k),
+          .v = map_of(call.v),
+          .out = map_of(call.out),
+          .dout = map_of(call.dout),
+          .dq = map_of(call.dq),
+          .dk = map_of(call.dk),
+          .dv = map_of(call.dv),
+          .lse = call.lse,
+          .statistics = reinterpret_cast<float*>(workspace + counter_bytes),
+          .taken = reinterpret_cast<int*>(workspace),
+          .problem = call.problem};
 }
 
 /// The counters in the workspace are 0 before the launch.

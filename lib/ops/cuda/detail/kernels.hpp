@@ -130,6 +130,15 @@ inline int compute_capability() {
   return major;
 }
 
+/// Whether kernels with sm_90a instructions run on the current device.
+inline bool runs_sm_90a() {
+#if defined(TERN_SM90A)
+  return compute_capability() == 9;
+#else
+  return false;
+#endif
+}
+
 inline cudaLaunchAttribute early_attribute() {
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;

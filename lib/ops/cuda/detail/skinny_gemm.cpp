@@ -42,14 +42,6 @@ struct Launch {
   Launch& operator=(const Launch&) = delete;
 };
 
-bool served_device() {
-#if defined(TERN_SM90A)
-  return detail::compute_capability() == 9;
-#else
-  return false;
-#endif
-}
-
 /// Clusters of 1 to max_parts blocks that are resident on the device at once.
 template <class S>
 const std::array<int, max_parts>& resident_clusters() {
@@ -103,7 +95,7 @@ const CUtensorMap& SkinnyGemm::map_of(Matrix<const bf16> m, int tile_rows) {
 bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<const bf16> w,
                           Matrix<bf16> y, bool added, bool early) {
   const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
-  if (!served_device() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
+  if (!detail::runs_sm_90a() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
       !detail::all_aligned(x.data(), w.data(), y.data()))
     return false;
   const int steps = static_cast<int>(detail::divide_up<std::size_t>(I, hopper::tile_width));

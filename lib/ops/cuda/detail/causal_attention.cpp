@@ -1,0 +1,64 @@
+#include "ops/cuda/detail/causal_attention.hpp"
+
+#include "base/error.hpp"
+#include "ops/cuda/detail/causal_attention_launch.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/library.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace causal_attention;
+
+constexpr int served_head_size = 64, token_multiple = 8;
+
+template <class T>
+View view_of(const Heads<T>& x) {
+  const auto stride = [&](int axis) { return static_cast<std::int64_t>(x.stride(axis)); };
+  const auto extent = [&](int axis) { return static_cast<int>(x.extent(axis)); };
+  return {x.data(), stride(0), stride(1), stride(2), extent(0), extent(1), extent(2), extent(3)};
+}
+
+Call call_of(const AttentionBackward<bf16>& from, void* workspace) {
+  const View q = view_of(from.q), k = view_of(from.k);
+  const Problem problem{q.batch, q.tokens, q.heads, k.heads, static_cast<float>(from.scale)};
+  return {problem,
+          q,
+          k,
+          view_of(from.v),
+          view_of(from.out),
+          view_of(from.dout),
+          view_of(from.dq),
+          view_of(from.dk),
+          view_of(from.dv),
+          from.lse.data(),
+          workspace};
+}
+
+}  // namespace
+
+const CUtensorMap& CausalAttention::map_of(const View& view) {
+  auto at = maps_.find(view);
+  if (at != maps_.end()) return at->second;
+  CUtensorMap map;
+  const CUresult result = make_map(map, view);
+  TERN_REQUIRE(result == CUDA_SUCCESS, "cuTensorMapEncodeTiled of {} x {} x {} x {}: {}",
+               view.batch, view.tokens, view.heads, view.head_size, static_cast<int>(result));
+  return maps_.emplace(view, map).first->second;
+}
+
+bool CausalAttention::backward(const Context& context, const AttentionBackward<bf16>& from) {
+  const Call call = call_of(from, context.library->workspace());
+  if (!detail::runs_sm_90a() || from.pattern.kind != Pattern::Kind::causal ||
+      call.q.head_size != served_head_size || call.problem.tokens % token_multiple != 0 ||
+      !detail::aligned_16(call.lse) || workspace_bytes(call.problem) > Library::workspace_bytes)
+    return false;
+  const Arguments arguments =
+      make_arguments(call, [&](const View& view) -> const CUtensorMap& { return map_of(view); });
+  const cudaError_t error = causal_attention::backward<served_head_size>(
+      detail::stream_of(context), arguments, detail::multiprocessors());
+  TERN_REQUIRE(error == cudaSuccess, "causal attention backward: {}", cudaGetErrorString(error));
+  return true;
+}
+
+}  // namespace tern::ops::cuda
