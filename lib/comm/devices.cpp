@@ -24,7 +24,8 @@ void require_own_devices(const std::vector<std::string>& taken) {
   const std::size_t devices = std::set<std::string>(taken.begin(), taken.end()).size();
   if (devices < taken.size())
     user_error(
-        "{} ranks of this node have {} GPU{} between them, and each rank needs its own: start {} per "
+        "{} ranks of this node have {} GPU{} between them, and each rank needs its own: start {} "
+        "per "
         "node (mpirun -n {}, srun --ntasks-per-node={}), or ask for more GPUs",
         taken.size(), devices, devices > 1 ? "s" : "", devices, devices, devices);
 }

@@ -52,8 +52,8 @@ void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, const Fp8Input<T
 template <class T>
 struct Fp8LinearBackward {
   const Fp8Workspace<T>& work;
-  Fp8Input<T> dy;                  // (N, O)
-  Fp8Input<T> x;                   // (N, I)
+  Fp8Input<T> dy;                    // (N, O)
+  Fp8Input<T> x;                     // (N, I)
   Matrix<const T> w;                 // (O, I)
   Matrix<T> dx;                      // (N, I), may be x
   Matrix<Accumulate<T>> dw;          // (O, I), added to
