@@ -84,13 +84,13 @@ struct QueryGroup {
   /// One tile of keys, whose scores are in s; `ahead` becomes those of the next tile.
   template <bool last>
   __device__ __forceinline__ void step(Square& s, Square& ahead, bool diagonal) {
-    const std::uint32_t keys = block.stage(at);
+    const std::uint64_t keys = block.operand(at);
     Square dp;
-    product<E>(dp, dout, keys + S::tile);
+    product<E>(dp, dout, hopper::advance(keys, S::tile));
     hopper::commit_products();
     if constexpr (!last) {
       block.await_full(at.next());
-      product<E>(ahead, q, block.stage(at.next()));
+      product<E>(ahead, q, block.operand(at.next()));
       hopper::commit_products();
     }
     weights(s, diagonal);
@@ -111,7 +111,7 @@ struct QueryGroup {
   __device__ __forceinline__ void run(int tiles) {
     Square s[2];
     block.await_full(at);
-    product<E>(s[0], q, block.stage(at));
+    product<E>(s[0], q, block.operand(at));
     hopper::end_products();
     hopper::pin(s[0]);
     for (; tiles > 2; tiles -= 2) {
@@ -219,13 +219,13 @@ struct KeyGroup {
 
   template <bool last>
   __device__ __forceinline__ void step(Square& s, Square& ahead, bool diagonal) {
-    const std::uint32_t queries = block.stage(at), douts = queries + S::tile;
+    const std::uint64_t queries = block.operand(at), douts = hopper::advance(queries, S::tile);
     Square dp;
     product<E>(dp, v, douts);
     hopper::commit_products();
     if constexpr (!last) {
       block.await_full(at.next());
-      product<E>(ahead, k, block.stage(at.next()));
+      product<E>(ahead, k, block.operand(at.next()));
       hopper::commit_products();
     }
     weights(s, diagonal);
@@ -249,7 +249,7 @@ struct KeyGroup {
   __device__ __forceinline__ void run(int tiles) {
     Square s[2];
     block.await_full(at);
-    product<E>(s[0], k, block.stage(at));
+    product<E>(s[0], k, block.operand(at));
     hopper::end_products();
     hopper::pin(s[0]);
     bool diagonal = true;

@@ -67,6 +67,10 @@ struct Block {
   Task* tasks;         // of this turn and the next, in shared memory; block < 0: no more
 
   __device__ std::uint32_t stage(const Position& at) const { return base + at.stage * 2 * S::tile; }
+  /// The stage's first tile as an operand.
+  __device__ std::uint64_t operand(const Position& at) const {
+    return hopper::operand(hopper::uniform(stage(at)));
+  }
   __device__ static constexpr int own(int number, int group) {
     return S::own + (number * groups + group) * S::tile;
   }
@@ -210,18 +214,18 @@ struct OwnRows {
 
 /// c = rows tile^T. Starts the product.
 template <int E>
-__device__ __forceinline__ void product(Square& c, const OwnRows<E>& rows, std::uint32_t tile) {
+__device__ __forceinline__ void product(Square& c, const OwnRows<E>& rows, std::uint64_t tile) {
   hopper::begin_products();
-  hopper::multiply<Rows::along_sum, false>(c, rows.part[0], hopper::operand(tile));
+  hopper::multiply<Rows::along_sum, false>(c, rows.part[0], tile);
 #pragma unroll
   for (int k = 1; k < E / 16; ++k)
     hopper::multiply<Rows::along_sum, true>(
-        c, rows.part[k], hopper::operand(tile + k / 4 * hopper::operand_bytes + k % 4 * 32));
+        c, rows.part[k], hopper::advance(tile, k / 4 * hopper::operand_bytes + k % 4 * 32));
 }
 /// sum += left tile, with the 64 x 64 left operand. Starts the product.
 template <int E>
 __device__ __forceinline__ void add_product(Square (&sum)[E / 64], Strip (&left)[4],
-                                            std::uint32_t tile) {
+                                            std::uint64_t tile) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) hopper::pin(left[k]);
   hopper::begin_products();
@@ -231,7 +235,7 @@ __device__ __forceinline__ void add_product(Square (&sum)[E / 64], Strip (&left)
     for (int k = 0; k < 4; ++k)
       hopper::multiply<Rows::along_result, true>(
           sum[n], left[k],
-          hopper::operand(tile + n * hopper::operand_bytes + k * hopper::strip_bytes));
+          hopper::advance(tile, n * hopper::operand_bytes + k * hopper::strip_bytes));
 }
 
 __device__ __forceinline__ void round(Strip (&to)[4], const Square& c) {

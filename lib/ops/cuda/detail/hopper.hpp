@@ -109,6 +109,15 @@ __device__ inline std::uint64_t operand(std::uint32_t address) {
   return (address & 0x3FFFF) >> 4 | std::uint64_t{1} << 16 | eight_rows << 32 | swizzle_128 << 62;
 }
 
+/// The operand `bytes` further, a multiple of 16.
+__device__ inline std::uint64_t advance(std::uint64_t operand, int bytes) {
+  const auto low = static_cast<std::uint32_t>(operand) + static_cast<std::uint32_t>(bytes / 16);
+  return operand >> 32 << 32 | low;
+}
+/// The same number of all lanes, for the compiler to keep in a uniform register: descriptors that
+/// it computes per lane are moved there before each product.
+__device__ inline std::uint32_t uniform(std::uint32_t x) { return __shfl_sync(0xffffffffu, x, 0); }
+
 /// 64 x 64 result of four warps. With g = t % 32 / 4 and p = t % 4, thread t holds columns
 /// 8 q + 2 p and 8 q + 2 p + 1 of row 16 (t / 32) + g as numbers 4 q, 4 q + 1, and of the row 8
 /// below it as 4 q + 2, 4 q + 3.
