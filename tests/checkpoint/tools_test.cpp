@@ -17,9 +17,9 @@ class Tools : public ::testing::TestWithParam<int> {
     const auto values = values_of(tensors_, 10);
     for (int rank = 0; rank < GetParam(); ++rank) {
       stores.push_back(std::make_unique<Store>(folder_.path(), rank, GetParam(), 2, log, 30.0));
-      stores.back()->save(header_of(10), tensors_,
-                          GetParam() == 2 ? columns_of(tensors_, values, rank, 2)
-                                          : pieces_of(values, rank, GetParam()));
+      save(*stores.back(), header_of(10), tensors_,
+           GetParam() == 2 ? columns_of(tensors_, values, rank, 2)
+                           : pieces_of(values, rank, GetParam()));
     }
     for (auto& store : stores) EXPECT_TRUE(store->wait());
   }
