@@ -89,10 +89,10 @@ TEST(Shares, EachParameterIsCountedOnce) {
       divided.mesh.world().all_reduce(&counted, 1, comm::Sum::sum);
       EXPECT_EQ(counted, static_cast<std::int64_t>(whole.count()));
       std::size_t stretches = 0;
-      for (const auto& [first, end] : part.counted())
+      for (const Range& range : part.counted())
         for (const model::Parameter& p : part.parameters()) {
-          const bool within = p.offset >= first && p.offset < end;
-          EXPECT_TRUE(!within || (p.counted && p.offset + p.count <= end)) << p.name;
+          const bool within = range.contains(p.offset);
+          EXPECT_TRUE(!within || (p.counted && p.offset + p.count <= range.end())) << p.name;
           stretches += within;
         }
       const auto& all = part.parameters();

@@ -190,8 +190,9 @@ void describe(Group& group, Precision& p) {
       .one_of(recomputations);
   group
       .add("products", p.products,
-           "training on GPUs, algorithms of matrix products: timed once per shape and kept in "
-           "~/.cache/tern/products.txt; or the library's first")
+           "algorithms of products on GPUs: timed once per shape (products.txt in ~/.cache/tern), "
+           "or "
+           "cuBLASLt's first")
       .one_of({"fastest", "first"});
 }
 

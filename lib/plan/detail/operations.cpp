@@ -5,7 +5,7 @@
 namespace tern::plan::detail {
 
 // Fractions of the data sheet's rates, and minimum times, from H200s. bf16 and fp8: breakdown of
-// the 160 and 147 ms of 32 x 1024 tokens of the 350M GPT. fp32, with portable kernels: fitted to
+// the 144 and 125 ms of 32 x 1024 tokens of the 350M GPT. fp32, with portable kernels: fitted to
 // the four small decks, whose kernels are short. 2026-11-22.
 struct Operations::Efficiencies {
   double products;
@@ -28,6 +28,8 @@ constexpr double narrow = 48;  // bf16: loss of efficiency with the smallest siz
 constexpr double tile = 128;   // keys
 // Causal attention with heads of 128 compared with 64: cuDNN, 2026-11-21.
 constexpr double of_wide_heads = 1.3;
+/// Of backward with heads of 64, in bf16: ops/cuda/detail/causal_attention.hpp.
+constexpr double own_backward = 0.335;
 // In fp32 a team loops over the key tiles of a row, and there are few teams: seconds per key with
 // heads of 64, half of it for the scores.
 constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
@@ -64,20 +66,20 @@ double Operations::newton_schulz(double flops, double groups) const {
 
 double Operations::rounding(double bytes) const { return pass(bytes, 4); }
 
-// Rounding an operand to 8 bits reads it twice, for its largest magnitude and for the rounding, and
-// writes it as stored, transposed, or both.
+// Rounding an operand to 8 bits reads it and writes it as stored, transposed, or both. Weights are
+// read once more for their largest magnitude, which most activations and gradients come with.
 double Operations::forward(const Map& map, double rows) const {
   const double flops = 2 * rows * map.in * map.out;
   if (!fp8_) return product(flops, std::min(map.in, map.out));
   return flops / (fp8_products * 1e12 * device_.tflops_fp8) +
-         rounding(5 * map.in * (rows + map.out));
+         rounding(3 * rows * map.in + 5 * map.in * map.out);
 }
 
 double Operations::backward(const Map& map, double rows) const {
   const double flops = 2 * rows * map.in * map.out;
   if (!fp8_) return 2 * product(flops, std::min(map.in, map.out));
   return 2 * flops / (fp8_products * 1e12 * device_.tflops_fp8) +
-         rounding(6 * rows * map.out + 5 * map.in * (rows + map.out));
+         rounding(4 * rows * map.out + 3 * rows * map.in + 5 * map.in * map.out);
 }
 
 double Operations::attention(const Attention& a, double products, double share,
@@ -94,7 +96,9 @@ double Operations::forward(const Attention& a) const {
 }
 
 double Operations::backward(const Attention& a) const {
-  const double causal = efficiencies_.causal_backward * width_gain(a.head_dim);
+  const double causal = !fp32_ && a.head_dim == 64
+                            ? own_backward
+                            : efficiencies_.causal_backward * width_gain(a.head_dim);
   return attention(a, 5, a.spans ? efficiencies_.spans_backward : causal, key_backward);
 }
 
