@@ -51,7 +51,7 @@ struct Model {
 };
 
 struct Objective {
-  std::string kind = "causal";  // causal | block_diffusion | refinement | supervised
+  std::string kind = "causal";  // rows of objective_kind.cpp
   double z_loss = 0;
   // block_diffusion
   std::int64_t block_length = 16;

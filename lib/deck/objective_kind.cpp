@@ -6,18 +6,18 @@ namespace {
 using Samples = ObjectiveKind::Samples;
 
 /// Row used while a deck with an unknown kind is checked.
-const ObjectiveKind unknown{.name = "", .samples = Samples::none};
+constexpr ObjectiveKind unknown{.name = "", .samples = Samples::none};
+
+constexpr ObjectiveKind rows[] = {
+    {.name = "causal", .samples = Samples::none, .exportable = true},
+    {.name = "block_diffusion", .samples = Samples::segments, .diffuses = true},
+    {.name = "refinement", .samples = Samples::none, .refines = true, .judged = true},
+    {.name = "supervised", .samples = Samples::conversations, .answers = true, .exportable = true},
+};
 
 }  // namespace
 
-const std::array<ObjectiveKind, 4> objective_kinds = {
-    {{.name = "causal", .samples = Samples::none, .exportable = true},
-     {.name = "block_diffusion", .samples = Samples::segments, .diffuses = true},
-     {.name = "refinement", .samples = Samples::none, .refines = true, .judged = true},
-     {.name = "supervised",
-      .samples = Samples::conversations,
-      .answers = true,
-      .exportable = true}}};
+const std::span<const ObjectiveKind> objective_kinds = rows;
 
 const ObjectiveKind& kind_of(const Deck& deck) {
   for (const ObjectiveKind& kind : objective_kinds)

@@ -1,7 +1,7 @@
 /// Properties of objectives used outside of their classes: one row per &objective kind.
 #pragma once
-#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "deck/deck.hpp"
@@ -28,7 +28,7 @@ struct ObjectiveKind {
 };
 
 /// All rows; the choices of &objective kind.
-extern const std::array<ObjectiveKind, 4> objective_kinds;
+extern const std::span<const ObjectiveKind> objective_kinds;
 
 /// The row of &objective kind; all properties false for an unknown kind.
 const ObjectiveKind& kind_of(const Deck& deck);

@@ -2,6 +2,7 @@
 
 #include "deck/detail/assign.hpp"
 #include "deck/detail/contradictions.hpp"
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::deck::detail {
@@ -73,11 +74,12 @@ void check_requests(const Deck& d, Contradictions& c) {
           {"data.thinking", "data.chat_template"},
           fmt::format("chat_template = '{}' has no place for thoughts; write 'qwen3', or .false.",
                       d.data.chat_template));
-  const std::string& kind = d.objective.kind;
+  const ObjectiveKind& kind = kind_of(d);
   if (d.campaign.task == "train") return;
-  c.check(!g.input.empty() && kind != "causal" && kind != "supervised",
+  c.check(!g.input.empty() && (kind.diffuses || kind.refines),
           {"generation.input", "objective.kind"},
-          fmt::format("kind = '{}' answers no files; write 'supervised' or 'causal'", kind));
+          fmt::format("kind = '{}' answers no files; write 'supervised' or 'causal'",
+                      d.objective.kind));
   c.check(!g.input.empty() && g.max_tokens >= g.max_model_len,
           {"generation.max_tokens", "generation.max_model_len"},
           fmt::format("{} leaves no room for a prompt in max_model_len = {}; lower it",
