@@ -23,13 +23,6 @@ struct HeadsView {
   }
 };
 
-struct Problem {
-  Pattern pattern;
-  Extent extent;
-  int batch, heads, kv_heads;
-  float scale;
-};
-
 struct Lane {
   int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   int row = lane / 4, pair = lane % 4;  // g and t of tensor_core.hpp

@@ -61,6 +61,13 @@ struct Extent {
   int queries, keys;
 };
 
+struct Problem {
+  Pattern pattern;
+  Extent extent;
+  int batch, heads, kv_heads;
+  float scale;
+};
+
 /// Loads in 16-byte accesses; the arrays are aligned.
 template <class S>
 TERN_FUNCTION S load_aligned(const S* from) {
