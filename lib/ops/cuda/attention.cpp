@@ -1,14 +1,16 @@
 /// Native attention. With &model attention = 'auto' a call takes the first of these that serves it:
 ///   backward only: detail/causal_attention.hpp, for causal training on Hopper with E = 64;
 ///   cuDNN (detail/cudnn_attention.hpp), for whole sequences, causal or full;
+///   detail/span_attention.hpp, for key spans in training on Hopper with E = 64;
 ///   detail/pattern_attention.hpp, for all patterns;
 ///   the portable definition.
-/// 'cudnn': without the first, and an error where cuDNN refuses. 'portable': the last.
+/// 'cudnn': without the first and the third, and an error where cuDNN refuses. 'portable': the last.
 #include "ops/attention.hpp"
 #include "ops/cuda/detail/causal_attention.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/pattern_attention.hpp"
+#include "ops/cuda/detail/span_attention.hpp"
 #include "ops/cuda/library.hpp"
 
 namespace tern::ops {
@@ -86,6 +88,8 @@ bool native_attention_forward(const Context& context, const AttentionForward<bf1
       return true;
     refused(*context.library, shape);
   }
+  SpanAttention* spans = context.library->span_attention();
+  if (spans && aligned && spans->forward(context, call)) return true;
   if (!aligned || !own_kernels_serve(*context.library, call.pattern, call.scale, call.q))
     return false;
   pattern_attention_forward(context, call);
@@ -108,6 +112,8 @@ bool native_attention_backward(const Context& context, const AttentionBackward<b
       return true;
     refused(*context.library, shape);
   }
+  SpanAttention* spans = context.library->span_attention();
+  if (spans && aligned && spans->backward(context, call)) return true;
   if (!aligned || !own_kernels_serve(*context.library, call.pattern, call.scale, call.q))
     return false;
   pattern_attention_backward(context, call);

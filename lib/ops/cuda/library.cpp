@@ -9,6 +9,7 @@
 #include "ops/cuda/detail/fp8_product.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
 #include "ops/cuda/detail/skinny_gemm.hpp"
+#include "ops/cuda/detail/span_attention.hpp"
 
 namespace tern::ops::cuda {
 
@@ -64,6 +65,12 @@ CausalAttention* Library::causal_attention() {
   if (!own_attention_ || cudnn_required_) return nullptr;
   if (!causal_attention_) causal_attention_ = std::make_unique<CausalAttention>();
   return causal_attention_.get();
+}
+
+SpanAttention* Library::span_attention() {
+  if (!own_attention_ || cudnn_required_) return nullptr;
+  if (!span_attention_) span_attention_ = std::make_unique<SpanAttention>();
+  return span_attention_.get();
 }
 
 }  // namespace tern::ops::cuda

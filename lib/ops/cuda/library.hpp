@@ -13,6 +13,7 @@ class SkinnyGemm;       // skinny GEMM: detail/skinny_gemm.hpp
 class Fp8Product;       // cuBLASLt: detail/fp8_product.hpp
 class CudnnAttention;   // cuDNN: detail/cudnn_attention.hpp
 class CausalAttention;  // backward on Hopper: detail/causal_attention.hpp
+class SpanAttention;    // on Hopper: detail/span_attention.hpp
 
 /// Made once per campaign by make_context. Used from one host thread and one stream; operations run
 /// in the order of that stream, so all of them share one workspace.
@@ -40,6 +41,7 @@ class Library {
   CudnnAttention* attention();
   /// Null where the deck demands another implementation.
   CausalAttention* causal_attention();
+  SpanAttention* span_attention();
   /// Whether our own attention kernels may be used.
   bool own_attention() const { return own_attention_; }
   /// True if the deck demands cuDNN: a shape that it refuses is then an error, not a fallback.
@@ -54,6 +56,7 @@ class Library {
   std::unique_ptr<Fp8Product> fp8_products_;
   std::unique_ptr<CudnnAttention> attention_;
   std::unique_ptr<CausalAttention> causal_attention_;
+  std::unique_ptr<SpanAttention> span_attention_;
 };
 
 }  // namespace tern::ops::cuda

@@ -12,13 +12,6 @@ using namespace causal_attention;
 
 constexpr int served_head_size = 64, token_multiple = 8;
 
-template <class T>
-View view_of(const Heads<T>& x) {
-  const auto stride = [&](int axis) { return static_cast<std::int64_t>(x.stride(axis)); };
-  const auto extent = [&](int axis) { return static_cast<int>(x.extent(axis)); };
-  return {x.data(), stride(0), stride(1), stride(2), extent(0), extent(1), extent(2), extent(3)};
-}
-
 Call call_of(const AttentionBackward<bf16>& from, void* workspace) {
   const View q = view_of(from.q), k = view_of(from.k);
   const Problem problem{q.batch, q.tokens, q.heads, k.heads, static_cast<float>(from.scale)};
@@ -37,7 +30,7 @@ Call call_of(const AttentionBackward<bf16>& from, void* workspace) {
 
 }  // namespace
 
-const CUtensorMap& CausalAttention::map_of(const View& view) {
+const CUtensorMap& TensorMaps::of(const View& view) {
   auto at = maps_.find(view);
   if (at != maps_.end()) return at->second;
   CUtensorMap map;
@@ -54,7 +47,7 @@ bool CausalAttention::backward(const Context& context, const AttentionBackward<b
       !detail::aligned_16(call.lse) || workspace_bytes(call.problem) > Library::workspace_bytes)
     return false;
   const Arguments arguments =
-      make_arguments(call, [&](const View& view) -> const CUtensorMap& { return map_of(view); });
+      make_arguments(call, [&](const View& view) -> const CUtensorMap& { return maps_.of(view); });
   const cudaError_t error = causal_attention::backward<served_head_size>(
       detail::stream_of(context), arguments, detail::multiprocessors());
   TERN_REQUIRE(error == cudaSuccess, "causal attention backward: {}", cudaGetErrorString(error));

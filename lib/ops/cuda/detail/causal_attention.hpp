@@ -9,6 +9,26 @@
 
 namespace tern::ops::cuda {
 
+/// Maps of views for boxes of 64 rows and 64 columns of one head, each made once.
+class TensorMaps {
+ public:
+  const CUtensorMap& of(const causal_attention::View&);
+
+ private:
+  std::map<causal_attention::View, CUtensorMap> maps_;
+};
+
+namespace causal_attention {
+
+template <class T>
+View view_of(const Heads<T>& x) {
+  const auto stride = [&](int axis) { return static_cast<std::int64_t>(x.stride(axis)); };
+  const auto extent = [&](int axis) { return static_cast<int>(x.extent(axis)); };
+  return {x.data(), stride(0), stride(1), stride(2), extent(0), extent(1), extent(2), extent(3)};
+}
+
+}  // namespace causal_attention
+
 class CausalAttention {
  public:
   /// As attention_backward, for whole sequences (Tq = Tk, no offset) and views whose addresses and
@@ -18,9 +38,7 @@ class CausalAttention {
   bool backward(const Context&, const AttentionBackward<bf16>&);
 
  private:
-  const CUtensorMap& map_of(const causal_attention::View&);
-
-  std::map<causal_attention::View, CUtensorMap> maps_;
+  TensorMaps maps_;
 };
 
 }  // namespace tern::ops::cuda

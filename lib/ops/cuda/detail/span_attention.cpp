@@ -1,0 +1,75 @@
+#include "ops/cuda/detail/span_attention.hpp"
+
+#include "base/error.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/span_attention_launch.hpp"
+#include "ops/cuda/library.hpp"
+
+namespace tern::ops::cuda {
+namespace {
+
+using namespace span_attention;
+using causal_attention::view_of;
+
+constexpr int token_multiple = 4;  // of lse, in copies of 16 bytes
+
+/// Without the views of backward.
+template <class From>
+Call call_of(const Context& context, const From& from, float* lse) {
+  const View q = view_of(from.q), k = view_of(from.k);
+  const Problem problem{from.pattern, {q.tokens, k.tokens},          q.batch, q.heads,
+                        k.heads,      static_cast<float>(from.scale)};
+  Call call{};
+  call.problem = problem;
+  call.q = q;
+  call.k = k;
+  call.v = view_of(from.v);
+  call.out = view_of(from.out);
+  call.lse = lse;
+  call.workspace = context.library->workspace();
+  return call;
+}
+
+bool serves(const Call& call, std::size_t workspace_bytes) {
+  const Problem& p = call.problem;
+  return detail::runs_sm_90a() && p.pattern.kind == Pattern::Kind::spans && p.scale > 0 &&
+         call.q.head_size == head_size && p.extent.queries % token_multiple == 0 &&
+         p.extent.queries == p.extent.keys && p.extent.queries == p.pattern.queries &&
+         detail::all_aligned(call.lse, p.pattern.spans, p.pattern.hulls) &&
+         workspace_bytes <= Library::workspace_bytes;
+}
+
+Arguments arguments_of(const Call& call, TensorMaps& maps) {
+  return make_arguments(call,
+                        [&](const View& view) -> const CUtensorMap& { return maps.of(view); });
+}
+
+void require(cudaError_t error, const char* pass) {
+  TERN_REQUIRE(error == cudaSuccess, "span attention {}: {}", pass, cudaGetErrorString(error));
+}
+
+}  // namespace
+
+bool SpanAttention::forward(const Context& context, const AttentionForward<bf16>& from) {
+  const Call call = call_of(context, from, from.lse.data());
+  if (!serves(call, forward_bytes(call.problem))) return false;
+  require(span_attention::forward(detail::stream_of(context), arguments_of(call, maps_),
+                                  detail::multiprocessors()),
+          "forward");
+  return true;
+}
+
+bool SpanAttention::backward(const Context& context, const AttentionBackward<bf16>& from) {
+  Call call = call_of(context, from, const_cast<float*>(from.lse.data()));  // which is only read
+  if (!serves(call, backward_bytes(call.problem))) return false;
+  call.dout = view_of(from.dout);
+  call.dq = view_of(from.dq);
+  call.dk = view_of(from.dk);
+  call.dv = view_of(from.dv);
+  require(span_attention::backward(detail::stream_of(context), arguments_of(call, maps_),
+                                   detail::multiprocessors()),
+          "backward");
+  return true;
+}
+
+}  // namespace tern::ops::cuda

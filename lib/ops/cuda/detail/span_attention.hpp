@@ -1,0 +1,22 @@
+/// Attention under key spans on sm_90a, forward and backward, deterministic:
+/// span_attention_forward.hpp and span_attention_backward.hpp.
+#pragma once
+#include "ops/cuda/detail/causal_attention.hpp"
+
+namespace tern::ops::cuda {
+
+class SpanAttention {
+ public:
+  /// As attention_forward and attention_backward, for as many queries as keys and views whose
+  /// addresses and strides are multiples of 16 bytes. Both overwrite the library's workspace,
+  /// backward instead of `delta`. False unless the pattern is of spans, scale > 0, E = 64, T a
+  /// multiple of 4, the workspace large enough and the device of compute capability 9.0; then
+  /// nothing was done.
+  bool forward(const Context&, const AttentionForward<bf16>&);
+  bool backward(const Context&, const AttentionBackward<bf16>&);
+
+ private:
+  TensorMaps maps_;
+};
+
+}  // namespace tern::ops::cuda
