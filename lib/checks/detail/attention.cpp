@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "ops/attention.hpp"
 
@@ -49,18 +48,6 @@ SpanTable packed_samples(std::size_t B, std::size_t T) {
   return table;
 }
 
-/// The table's pattern over copies in device memory.
-template <class S>
-Pattern upload(Run<S>& r, const SpanTable& table) {
-  const auto copy = [&](const auto& array) {
-    using Item = typename std::decay_t<decltype(array)>::value_type;
-    std::vector<std::int32_t> numbers(array.size() * sizeof(Item) / sizeof(std::int32_t));
-    std::memcpy(numbers.data(), array.data(), array.size() * sizeof(Item));
-    return reinterpret_cast<const Item*>(r.integers(numbers).data());
-  };
-  return table.pattern(copy(table.spans()), copy(table.hulls()));
-}
-
 void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
   const char* name = kind == Pattern::Kind::causal ? "attention, causal"
                      : kind == Pattern::Kind::full ? "attention, full"
@@ -78,7 +65,7 @@ void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
     auto delta = r.template workspace<A>(B * H * T);
     const auto q = heads_of(queries, E, B, T, H, E), o = heads_of(out, 0, B, T, H, E);
     const auto k = heads_of(kv, 0, B, keys, K, E), v = heads_of(kv, K * E, B, keys, K, E);
-    const Pattern pattern = kind == Pattern::Kind::spans ? upload(r, packed_samples(B, T))
+    const Pattern pattern = kind == Pattern::Kind::spans ? r.pattern(packed_samples(B, T))
                                                          : Pattern{kind, static_cast<int>(past)};
     const double scale = 1 / std::sqrt(static_cast<double>(E));
     attention_forward<S>(

@@ -1,6 +1,7 @@
 #include "checks/detail/run.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "base/random.hpp"
@@ -86,6 +87,16 @@ Vector<const std::int32_t> RunMemory::integers(const std::vector<std::int32_t>& 
   auto* data = static_cast<std::int32_t*>(block(values.size() * sizeof(std::int32_t)));
   copy_to_device(values.data(), data, values.size());
   return Vector<const std::int32_t>(data, values.size());
+}
+
+Pattern RunMemory::pattern(const SpanTable& table) {
+  const auto copy = [&](const auto& array) {
+    using Item = typename std::decay_t<decltype(array)>::value_type;
+    std::vector<std::int32_t> numbers(array.size() * sizeof(Item) / sizeof(std::int32_t));
+    std::memcpy(numbers.data(), array.data(), array.size() * sizeof(Item));
+    return reinterpret_cast<const Item*>(integers(numbers).data());
+  };
+  return table.pattern(copy(table.spans()), copy(table.hulls()));
 }
 
 std::vector<double> RunMemory::draw(std::size_t n, double scale) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checks/operations.hpp"
+#include "ops/pattern.hpp"
 
 namespace tern::checks {
 
@@ -18,6 +19,8 @@ class RunMemory {
   /// Uniform in [0, limit), every `ignored`-th -1 (0: none).
   std::vector<std::int32_t> draw_integers(std::size_t n, std::uint32_t limit, std::size_t ignored);
   Vector<const std::int32_t> integers(const std::vector<std::int32_t>& values);
+  /// The table's pattern over copies in device memory.
+  ops::Pattern pattern(const ops::SpanTable& table);
 
  protected:
   /// Normal numbers times `scale`.
