@@ -15,7 +15,6 @@
 
 #include "measure.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
-#include "ops/cuda/detail/matrix_product.hpp"
 #include "ops/cuda/library.hpp"
 
 namespace {

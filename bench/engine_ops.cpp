@@ -11,7 +11,6 @@
 #include "base/error.hpp"
 #include "checks/detail/paged_rows.hpp"
 #include "measure.hpp"
-#include "ops/cuda/detail/matrix_product.hpp"
 #include "ops/cuda/library.hpp"
 #include "ops/ops.hpp"
 
@@ -28,7 +27,6 @@ struct Line {
   std::string name;
   double count, bytes;
   std::function<void()> run;
-  bool product = false;
 };
 
 struct Views {
@@ -70,13 +68,11 @@ Line product(const ops::Context& context, const Views& v, const char* name, doub
   const std::size_t fit = v.weights.size() / (O * I);
   const double bytes = 2.0 * (static_cast<double>(O * I) + static_cast<double>(rows * (O + I)));
   auto turn = std::make_shared<std::size_t>(0);
-  return {name, count, bytes,
-          [=, &context] {
+  return {name, count, bytes, [=, &context] {
             const Matrix<bf16> w(v.weights.data() + *turn % fit * O * I, O, I);
             ++*turn;
             ops::linear_forward<bf16>(context, from, w, {}, to, write);
-          },
-          true};
+          }};
 }
 
 std::vector<Line> lines_of(const ops::Context& context, const Views& v, const ops::PagedRows& rows,
@@ -115,11 +111,10 @@ std::vector<Line> lines_of(const ops::Context& context, const Views& v, const op
   const Matrix<const bf16> head(v.weights.data(), V > copies * 2 * F ? copies * 2 * F : V, D);
   const Matrix<bf16> head_logits(v.logits.data(), N, head.extent(0));
   const double head_share = static_cast<double>(V) / static_cast<double>(head.extent(0));
-  lines.push_back(
-      {"head (per full vocabulary)", head_share,
-       2.0 * static_cast<double>(head.extent(0)) * (D + n),
-       [=, &context] { ops::linear_forward<bf16>(context, v.normed, head, {}, head_logits); },
-       true});
+  lines.push_back({"head (per full vocabulary)", head_share,
+                   2.0 * static_cast<double>(head.extent(0)) * (D + n), [=, &context] {
+                     ops::linear_forward<bf16>(context, v.normed, head, {}, head_logits);
+                   }});
   const ops::Sampling choices[] = {{0, 1, 0, 1}, {1, 1, 0, 1}, {0.8, 0.95, 20, 1}};
   for (const ops::Sampling& choice : choices)
     lines.push_back(

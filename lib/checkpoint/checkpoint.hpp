@@ -55,8 +55,8 @@ class Store {
   ~Store();  // waits for the write in progress
 
   /// Waits for the previous write, has the pieces copied to its buffer and returns; the write
-  /// continues in the background. Not collective, but called by all ranks with the same header and tensors. The
-  /// file is plain if rank 0 holds everything; otherwise each rank writes a shard.
+  /// continues in the background. Not collective, but called by all ranks with the same header and
+  /// tensors. The file is plain if rank 0 holds everything; otherwise each rank writes a shard.
   void save(const Header& header, const std::vector<Tensor>& tensors,
             const std::vector<Piece>& pieces, const CopyPieces& copy);
   /// Writes `numbers` to the evaluation.json of the checkpoint of `step` as soon as that is

@@ -21,7 +21,7 @@ InputFormat format_of(const fs::path& file, InputFormat asked) {
   if (ending == ".jsonl" || ending == ".ndjson") return InputFormat::jsonl;
   if (ending == ".json")
     user_error(
-        "{}: a .json file is no text; write one JSON object per line and name it .jsonl, or give "
+        "{}: a .json file is not text; write one JSON object per line and name it .jsonl, or give "
         "--format jsonl if it is such a file",
         file.string());
   for (const char* compressed : {".gz", ".xz", ".zst", ".bz2", ".zip", ".parquet", ".tar"}) {
