@@ -32,9 +32,7 @@ template <class T>
 struct Loaded {
   Loaded(const plan::Plan& plan, const comm::Mesh& mesh, Log& log)
       : arena(plan.total_bytes), workload(plan.deck, plan.layout, mesh, arena) {
-    workload.model.prepare(workload.context);
-    if (workload.writer) workload.writer->prepare(workload.context);
-    if (workload.sampler) workload.sampler->prepare(workload.context);
+    workload.prepare(log);
     const comm::LongWait files;
     weights::load_weights(workload.context, workload.tree, plan.deck.model, workload.parameters,
                           weights::weights_source(plan.deck), log);

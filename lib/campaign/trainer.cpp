@@ -53,11 +53,9 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
       clock_(options.clock) {
   TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
                plan.total_bytes, arena_.bytes());
-  workload_.model.prepare(workload_.context);
+  workload_.prepare(log_);
   start_parameters(options.resume);
   open_reader();
-  if (workload_.writer) workload_.writer->prepare(workload_.context);
-  if (workload_.sampler) workload_.sampler->prepare(workload_.context);
   if (world_.rank() == 0) {
     metrics_.emplace(directory_.path, resumed_ ? state_.step : -1,
                      state_.evaluated_step == state_.step);

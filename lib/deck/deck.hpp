@@ -9,7 +9,7 @@ namespace tern::deck {
 
 struct Campaign {
   std::string name = "run";
-  std::string task = "train";  // train | evaluate | generate
+  std::string task = "train";     // train | evaluate | generate
   std::int64_t max_steps = 1000;
   std::int64_t epochs = 0;  // supervised: passes over the training samples; 0: max_steps applies
   double max_hours = 0;     // 0: no limit
@@ -118,7 +118,7 @@ struct Optimizer {
 };
 
 struct Precision {
-  std::string compute = "fp32";      // fp32 | bf16 | fp16 | fp8
+  std::string compute = "fp32";      // fp32 | tf32 | bf16 | fp16 | fp8
   std::string recompute = "none";    // none | block
   std::string products = "fastest";  // fastest | first
 

@@ -77,6 +77,10 @@ const RefinementPreset* preset_of(const Objective& objective) {
   return nullptr;
 }
 
+bool stores_fp32(const Precision& precision) {
+  return precision.compute == "fp32" || precision.compute == "tf32";
+}
+
 double lr_of(const Deck& deck) {
   const Optimizer& o = deck.optimizer;
   return o.lr_rule == "none" ? o.lr : ruled_lr(o.lr_rule, global_of(deck.batch));

@@ -49,6 +49,9 @@ const std::vector<RefinementPreset>& refinement_presets();
 /// The preset of &objective; null for 'none'.
 const RefinementPreset* preset_of(const Objective& objective);
 
+/// Whether weights and activations are stored as float32.
+bool stores_fp32(const Precision& precision);
+
 /// Peak learning rate: from lr_rule, or as given; 0 if the rule has none.
 double lr_of(const Deck& deck);
 /// Learning rate of &optimizer lr_rule for a global batch: 'sqrt' scales 3e-4 at 128 with the

@@ -23,12 +23,13 @@ class Transformer {
               const TransformerOptions& options, Arena& arena)
       : core_(model, tree, parameters, options, arena), dropout_(model.dropout > 0) {}
 
-  /// Fills the rotary table. Call once, after the arena allocates. Throws UserError if fp8 is asked
-  /// for and the device lacks it.
+  /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) { core_.prepare(context); }
 
   const Share& share() const { return core_.share(); }
   std::size_t passes() const { return core_.passes(); }  // over the blocks per step
+  /// Linear maps of a block that may be multiplied in fp8.
+  std::vector<MapShape> maps() const { return core_.block.maps(); }
   /// Micro-batches that may be between their forward and their backward.
   std::size_t in_flight() const { return core_.options.in_flight; }
 

@@ -25,6 +25,9 @@ struct Context : DeviceStream {
   /// Portable products are batch-invariant. Slower than the BLAS, which may choose kernels by the
   /// number of rows.
   bool batch_invariant = false;
+  /// Products of float32 matrices on tensor cores, operands rounded to TF32 (8 bits of exponent, 10
+  /// of mantissa). The host multiplies in float32 all the same.
+  bool tf32 = false;
   /// No operation in flight writes weights, so products may read them early.
   bool constant_weights = false;
 

@@ -43,6 +43,10 @@ struct Fp8Input {
 
 /// Whether this device can; with the CUDA libraries: compute capability 8.9 and above.
 bool fp8_available(const Context&);
+/// Whether maps of these sizes, rows, inputs and outputs, are multiplied in fp8.
+constexpr bool fp8_takes(std::size_t N, std::size_t I, std::size_t O) {
+  return N % 16 == 0 && I % 16 == 0 && O % 16 == 0;
+}
 
 /// As linear_forward: y (N, O) = x (N, I) w (O, I)^T + bias (O), or added.
 template <class T>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "deck/rules.hpp"
 #include "model/parameters.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/rows.hpp"
@@ -40,7 +41,7 @@ Shape shape_of(const deck::Deck& deck, int tensor) {
   s.active_experts =
       m.experts > 0 ? s.experts * static_cast<double>(m.experts_per_token) / m.experts : 0;
   s.blocks = static_cast<double>(parameters) - s.experts - (m.tie_embeddings ? 1 : 2) * s.head;
-  s.bytes = deck.precision.compute == "fp32" ? sizeof(float) : sizeof(bf16);
+  s.bytes = deck::stores_fp32(deck.precision) ? sizeof(float) : sizeof(bf16);
   const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / tensor);
   s.cache_bytes = static_cast<double>(2 * m.layers * kv_heads * m.head_dim) * s.bytes;
   s.attention = static_cast<double>(4 * m.layers * m.heads * m.head_dim);
@@ -79,7 +80,8 @@ std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDev
   const detail::KnownDevice* known = device.data_sheet();
   if (!known) return std::nullopt;
   // fp8 is for training only.
-  const std::string compute = deck.precision.compute == "fp32" ? "fp32" : "bf16";
+  const std::string& asked = deck.precision.compute;
+  const std::string compute = deck::stores_fp32(deck.precision) ? asked : "bf16";
   const double given = deck.cost.peak_tflops;
   return DeviceRates{1e12 * (given > 0 ? given : known->tflops(compute)), 1e12 * known->terabytes};
 }

@@ -36,7 +36,9 @@ Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& optio
     : tree(deck.model, 1, model::Division::anywhere, model::share_of(mesh)),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
       parameters(tree, model::Holds::inference, arena),
-      engine(deck.model, tree, parameters, options, arena) {}
+      engine(deck.model, tree, parameters, options, arena) {
+  context.tf32 = deck.precision.compute == "tf32";
+}
 
 template struct Serving<float>;
 template struct Serving<bf16>;

@@ -123,17 +123,40 @@ std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
 }
 
 model::TransformerOptions transformer_options(const deck::Deck& deck, const Layout& layout,
-                                              const model::Share& share) {
+                                              const model::Share& share, bool fp8_available) {
   model::TransformerOptions options{layout.per_rank, layout.tokens};
   options.training = deck.campaign.task == "train";
   options.recompute = deck::recomputes(deck.precision);
   options.positions = static_cast<std::size_t>(deck.model.context);
   if (options.training)  // a micro-batch's way to the last stage and back
     options.in_flight = std::min(layout.accumulation, share.stages - share.stage);
-  options.fp8 = deck.precision.compute == "fp8";  // generation, with few rows, stays in bf16
+  // Generation, with few rows, stays in bf16.
+  options.fp8 = deck.precision.compute == "fp8" && fp8_available;
   const std::size_t scored = scored_rows(deck, layout);
   if (scored < layout.per_rank * layout.tokens) options.scored = scored;
   return options;
+}
+
+std::string fp8_exceptions_of(const deck::Deck& deck, const Layout& layout,
+                              const std::vector<model::MapShape>& maps, bool available) {
+  if (deck.precision.compute != "fp8") return {};
+  if (!available)
+    return fmt::format(
+        "all linear maps, since '{}' has no 8-bit products (compute capability 8.9, as of H100 and "
+        "L40, has)",
+        Device::name());
+  std::vector<std::string> all;
+  const std::size_t rows = layout.per_rank * layout.tokens;
+  if (!ops::fp8_takes(rows, 16, 16))
+    all.push_back(fmt::format(
+        "all linear maps, since the {} tokens of a micro-batch are not a multiple of 16", rows));
+  else
+    for (const auto& [inputs, outputs] : maps)
+      if (!ops::fp8_takes(rows, inputs, outputs))
+        all.push_back(fmt::format("linear maps of {} x {}, not multiples of 16", inputs, outputs));
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  if (deck.model.experts > 0) all.push_back("experts and their router");
+  return fmt::format("{}", fmt::join(all, "; "));
 }
 
 template <class T>
@@ -152,7 +175,8 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
            model::share_of(mesh)),
       context(ops::make_context(arena, true, deck.model.attention.c_str(), products_of(deck))),
       parameters(make_parameters<T>(deck, tree, mesh.data(), arena)),
-      model(deck.model, tree, parameters, transformer_options(deck, layout, tree.share()), arena),
+      model(deck.model, tree, parameters,
+            transformer_options(deck, layout, tree.share(), ops::fp8_available(context)), arena),
       objective(objective::make_objective<T>(
           deck, {layout.per_rank, layout.tokens, layout.accumulation, model.in_flight()}, arena)),
       losses(arena.vector<A>("losses", Term::workspace, scored_rows(deck, layout))),
@@ -161,7 +185,9 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
       loss_sums(arena.matrix<A>("loss sums", Term::workspace, 1 + objective->parts().size(),
                                 layout.accumulation * objective->steps())),
       balances(arena.vector<A>("balances of experts", Term::workspace,
-                               balanced(deck) ? layout.accumulation : 0)) {
+                               balanced(deck) ? layout.accumulation : 0)),
+      fp8_exceptions(fp8_exceptions_of(deck, layout, model.maps(), ops::fp8_available(context))) {
+  context.tf32 = deck.precision.compute == "tf32";
   if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, mesh.data(), arena);
   if (samples_blocks(deck)) {
     const auto levels = level_rules(deck);
@@ -176,6 +202,14 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
                    generate::text_options(static_cast<std::size_t>(deck.generation.samples),
                                           layout.tokens, objective::refinements(deck) + 1),
                    arena);
+}
+
+template <class T>
+void Workload<T>::prepare(Log& log) {
+  model.prepare(context);
+  if (writer) writer->prepare(context);
+  if (sampler) sampler->prepare(context);
+  if (!fp8_exceptions.empty()) log.line("multiplied in bf16 instead of fp8: {}", fp8_exceptions);
 }
 
 template struct Workload<float>;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/log.hpp"
 #include "comm/mesh.hpp"
 #include "generate/block_sampler.hpp"
 #include "generate/engine.hpp"
@@ -45,6 +46,10 @@ struct Workload {
   Workload(const Workload&) = delete;  // the parts refer to each other
   Workload& operator=(const Workload&) = delete;
 
+  /// Fills the tables of the parts, and logs what fp8 leaves in bf16. Call once, after the arena
+  /// allocates.
+  void prepare(Log& log);
+
   model::ParameterTree tree;
   ops::Context context;
   model::Parameters<T> parameters;
@@ -55,8 +60,9 @@ struct Workload {
   std::optional<generate::BlockSampler<T>> sampler;  // block_diffusion, if anything is sampled
   Vector<A> losses;                                  // (M) of the current micro-batch
   Vector<std::int32_t> best;                         // (M) in evaluation, if the objective wants it
-  Matrix<A> loss_sums;  // (1 + parts, accumulation x steps): total and parts
-  Vector<A> balances;   // (accumulation), experts; empty: dense model, or not trained
+  Matrix<A> loss_sums;         // (1 + parts, accumulation x steps): total and parts
+  Vector<A> balances;          // (accumulation), experts; empty: dense model, or not trained
+  std::string fp8_exceptions;  // maps that compute = 'fp8' leaves in bf16, and why; or empty
 };
 
 }  // namespace tern::workload

@@ -385,6 +385,17 @@ class Tasks(Campaign):
         planned = re.search(r"memory per rank +([\d.]+ .iB)", plan).group(1)
         self.assertIn(f"memory planned {planned} per rank", self.run_trainer(*wide))
 
+    def test_fp8_leaves_in_bf16_what_it_cannot_multiply(self):
+        run = lambda name, *options: self.run_trainer("--set", f"output.directory='{name}'", *options)
+        fp8, said = ("--set", "precision.compute='fp8'"), "multiplied in bf16 instead of fp8: "
+        self.assertNotIn(said, run("fp8", *fp8))
+        self.assertIn(said + "experts and their router\n", run("experts", *fp8, *EXPERTS))
+        self.assertIn(said + "linear maps of 72 x 32, not multiples of 16\n", run("width", *fp8, "--set", "model.ffn_hidden=72"))
+        odd = ("--set", "model.context=12")
+        self.assertIn(said + "all linear maps, since the 24 tokens of a micro-batch are not a multiple of 16\n", run("odd", *fp8, *odd))
+        run("bf16", "--set", "precision.compute='bf16'", *odd)
+        self.assertEqual(self.steps("odd"), self.steps("bf16"))
+
     def test_largest_batch(self):
         text = self.run_trainer("--dry-run", "--set", "batch.per_rank=0", "--set", "batch.global=64")
         self.assertRegex(text, r"batch +64 = 64 x 1 x 1")

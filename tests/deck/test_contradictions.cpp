@@ -60,9 +60,7 @@ TEST(DeckContradictions, Experts) {
   one(of + "inner_steps = 2 /",
       "d:1:61: model.inner_steps: a recursive MoE model is not built; write 0, or experts = "
       "0");
-  one(of + "/ &precision compute = 'fp8' /",
-      "d:1:74: precision.compute: experts are not multiplied in 8 bits; write 'bf16', or experts = "
-      "0");
+  none(of + "/ &precision compute = 'fp8' /");
   none(of + "/ &parallel tensor = 2 pipeline = 2 /");
   one(of + "router_loss = 0.01 / &parallel pipeline = 2 /",
       "d:1:61: model.router_loss: the balance of experts is that of all layers, which the stages "
@@ -125,6 +123,9 @@ TEST(DeckContradictions, Attention) {
       "d:1:8: model.attention: cuDNN's attention does not compute in fp32; write attention = "
       "'auto', or compute "
       "= 'bf16'");
+  one("&precision compute = 'tf32' / &model attention = 'cudnn' /",
+      "d:1:38: model.attention: cuDNN's attention does not compute in tf32; write attention = "
+      "'auto', or compute = 'bf16'");
   none("&model attention = 'cudnn' / &precision compute = 'bf16' /");
 }
 

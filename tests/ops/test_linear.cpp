@@ -75,6 +75,26 @@ const LinearCase cases[] = {
     {5, 1, 1, false, ops::Write::overwrite},   {64, 64, 128, true, ops::Write::overwrite},
 };
 
+// A GPU drops or rounds 13 of an operand's 23 bits of mantissa: at most 2^-10 of each number.
+TEST(Linear, Tf32RoundsOperandsOnGpusOnly) {
+  constexpr std::size_t N = 64, I = 96, O = 128;
+  const Array<float> x(N, I, normal_numbers(N * I, 1)), w(O, I, normal_numbers(O * I, 2));
+  const auto product = [&](bool tf32) {
+    ops::Context context = portable_context();
+    context.tf32 = tf32;
+    const Array<float> y(N, O);
+    ops::linear_forward<float>(context, x.matrix(), w.matrix(), {}, y.matrix());
+    return y.get();
+  };
+  const double difference = relative_error(product(true), product(false));
+  if (std::is_same_v<DeviceMemory, Kokkos::HostSpace>) {
+    EXPECT_EQ(difference, 0);
+  } else {
+    EXPECT_GT(difference, 1e-5);
+    EXPECT_LT(difference, 2e-3);
+  }
+}
+
 TEST(Linear, PrecisionAndRepetition) {
   const std::set<std::string> stored{"y", "dx"}, exact{"dw0", "dbias0"};
   for (const LinearCase& c : cases) {

@@ -53,8 +53,6 @@ void check_experts(const Deck& d, Contradictions& c) {
           "experts have no biases; write .false., or experts = 0");
   c.check(m.inner_steps > 0, {"model.inner_steps", "model.experts"},
           "a recursive MoE model is not built; write 0, or experts = 0");
-  c.check(d.precision.compute == "fp8", {"precision.compute", "model.experts"},
-          "experts are not multiplied in 8 bits; write 'bf16', or experts = 0");
 }
 
 void check_sizes(const Deck& d, Contradictions& c) {
@@ -87,9 +85,11 @@ void check_sizes(const Deck& d, Contradictions& c) {
                   b.per_rank > 0 ? fmt::format("per_rank = {} times ", b.per_rank) : std::string(),
                   d.parallel.data));
   c.check(
-      d.precision.compute == "fp32" && d.model.attention == "cudnn",
+      stores_fp32(d.precision) && d.model.attention == "cudnn",
       {"model.attention", "precision.compute"},
-      "cuDNN's attention does not compute in fp32; write attention = 'auto', or compute = 'bf16'");
+      fmt::format("cuDNN's attention does not compute in {}; write attention = 'auto', or compute "
+                  "= 'bf16'",
+                  d.precision.compute));
 }
 
 /// Refuses a value that differs from that of its preset.

@@ -181,9 +181,8 @@ void describe(Group& group, Optimizer& o) {
 void describe(Group& group, Precision& p) {
   group
       .add("compute", p.compute,
-           "masters are float32 always; fp8: bf16, but blocks' linear maps, if of sizes in "
-           "multiples of 16, in 8 bits")
-      .one_of({"fp32", "bf16", "fp16", "fp8"});
+           "masters are float32; tf32, fp8: operands of products, what is stored being fp32, bf16")
+      .one_of({"fp32", "tf32", "bf16", "fp16", "fp8"});
   group
       .add("recompute", p.recompute,
            "block: keep block inputs only, run each block again in backward")

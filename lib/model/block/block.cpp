@@ -95,7 +95,8 @@ void Block<T>::request_workspace(Arena& arena, const Sequences& sequences, std::
 template <class T>
 std::vector<MapShape> Block<T>::maps() const {
   std::vector<MapShape> all = attention.maps();
-  for (const MapShape& map : has_experts_ ? experts.maps() : mlp_.maps()) all.push_back(map);
+  if (!has_experts_)
+    for (const MapShape& map : mlp_.maps()) all.push_back(map);
   return all;
 }
 

@@ -59,7 +59,7 @@ class Block {
   Saved narrow(const Saved& whole, const Sequences&) const;
   /// Workspace shared by the `places` places of a pass.
   void request_workspace(Arena& arena, const Sequences&, std::size_t places, bool training);
-  /// Linear maps of a block, to size the fp8 workspace.
+  /// Linear maps of a block that fp8 may multiply: all but experts and their router.
   std::vector<MapShape> maps() const;
 
   /// From `input` of Saved to `output`; if that is empty, only as far as backward needs.

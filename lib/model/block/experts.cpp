@@ -42,11 +42,6 @@ typename Experts<T>::Parameters Experts<T>::bind(const Binder<T>& binder,
           binder.grouped(at + "experts", size_.X, {"down_proj"})};
 }
 
-template <class T>
-std::vector<MapShape> Experts<T>::maps() const {
-  return {{size_.D, size_.up}, {size_.F, size_.D}};
-}
-
 // ---- memory ----
 
 template <class T>

@@ -39,7 +39,6 @@ class Experts {
   Parameters bind(const Binder<T>& binder, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   Saved narrow(const Saved& whole, std::size_t rows) const;
-  std::vector<MapShape> maps() const;
   /// Workspace for passes of `rows` tokens over `places` expert layers.
   void request_workspace(Arena& arena, std::size_t rows, std::size_t places, bool training);
 

@@ -1,18 +1,11 @@
 #include "model/detail/core.hpp"
 
-#include "base/error.hpp"
 #include "model/full_sharding.hpp"
 
 namespace tern::model::detail {
 
 template <class T>
 void Core<T>::prepare(const ops::Context& context) const {
-  if (options.fp8 && !ops::fp8_available(context))
-    user_error(
-        "&precision compute = 'fp8' needs a GPU of compute capability 8.9 or more (H100, L40), "
-        "which "
-        "'{}' is not: use 'bf16'",
-        Device::name());
   block.attention.prepare(context);
 }
 

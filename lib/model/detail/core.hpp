@@ -33,8 +33,7 @@ class Core {
   Core(const Core&) = delete;  // the parts refer to each other
   Core& operator=(const Core&) = delete;
 
-  /// Fills the rotary table. Call once, after the arena allocates. Throws UserError if fp8 is asked
-  /// for and the device lacks it.
+  /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context&) const;
 
   const Share& share() const { return common.links.share(); }

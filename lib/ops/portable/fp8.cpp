@@ -7,10 +7,6 @@ namespace tern::ops {
 using namespace portable;
 namespace {
 
-bool multiples_of_16(std::size_t N, std::size_t I, std::size_t O) {
-  return N % 16 == 0 && I % 16 == 0 && O % 16 == 0;
-}
-
 /// Copy of an operand in the workspace from element `at` on, rounded to Format under its scale.
 template <class Format, class T>
 Matrix<const T> quantised(const Context& context, const Fp8Workspace<T>& work, std::size_t at,
@@ -63,7 +59,7 @@ void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work,
       x.extent(1) == w.extent(1) && y.extent(0) == x.extent(0) && y.extent(1) == w.extent(0),
       "({}, {}) x ({}, {})^T -> ({}, {})", x.extent(0), x.extent(1), w.extent(0), w.extent(1),
       y.extent(0), y.extent(1));
-  if (!multiples_of_16(x.extent(0), x.extent(1), w.extent(0)))
+  if (!fp8_takes(x.extent(0), x.extent(1), w.extent(0)))
     return linear_forward<T>(context, x, w, bias, y, write);
   if (native<&fp8_linear_forward<T>>(context, work, input, w, bias, y, write)) return;
   const Matrix<const T> qx = quantised<E4M3, T>(context, work, 0, input);
@@ -78,7 +74,7 @@ void fp8_linear_backward(const Context& context, const Fp8LinearBackward<T>& cal
                    dy.extent(1) == call.w.extent(0),
                "dy ({}, {}), x ({}, {}), w ({}, {})", dy.extent(0), dy.extent(1), x.extent(0),
                x.extent(1), call.w.extent(0), call.w.extent(1));
-  if (!multiples_of_16(x.extent(0), x.extent(1), call.w.extent(0))) {
+  if (!fp8_takes(x.extent(0), x.extent(1), call.w.extent(0))) {
     linear_backward_weight<T>(context, dy, x, call.dw, call.dbias);
     return linear_backward_input<T>(context, dy, call.w, call.dx);
   }

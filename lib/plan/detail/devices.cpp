@@ -43,6 +43,7 @@ const KnownDevice* this_device() {
 }  // namespace
 
 double KnownDevice::tflops(const std::string& compute) const {
+  if (compute == "tf32") return tflops_bf16 / 2;
   return compute == "fp8" ? tflops_fp8 : compute == "fp32" ? tflops_fp32 : tflops_bf16;
 }
 

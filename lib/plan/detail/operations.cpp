@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "deck/rules.hpp"
+#include "ops/fp8.hpp"
+
 namespace tern::plan::detail {
 
 // Fractions of the data sheet's rates, and minimum times, from H200s. bf16 and fp8: breakdown of
@@ -43,9 +46,9 @@ double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
 
 Operations::Operations(const deck::Deck& deck, const KnownDevice& device)
     : device_(device),
-      efficiencies_(deck.precision.compute == "fp32" ? fp32_efficiencies : bf16_efficiencies),
+      efficiencies_(deck::stores_fp32(deck.precision) ? fp32_efficiencies : bf16_efficiencies),
       fp8_(deck.precision.compute == "fp8" && device.tflops_fp8 > device.tflops_bf16),
-      fp32_(deck.precision.compute == "fp32"),
+      fp32_(deck::stores_fp32(deck.precision)),
       bytes_(fp32_ ? 4 : 2),
       flops_(1e12 * (fp32_ ? device.tflops_fp32 : device.tflops_bf16)) {}
 
@@ -64,20 +67,25 @@ double Operations::newton_schulz(double flops, double groups) const {
                   flops / (efficiencies_.newton_schulz * flops_));
 }
 
+bool Operations::in_fp8(const Map& map) const {
+  return fp8_ &&
+         ops::fp8_takes(16, static_cast<std::size_t>(map.in), static_cast<std::size_t>(map.out));
+}
+
 double Operations::rounding(double bytes) const { return pass(bytes, 4); }
 
 // Rounding an operand to 8 bits reads it and writes it as stored, transposed, or both. Weights are
 // read once more for their largest magnitude, which most activations and gradients come with.
 double Operations::forward(const Map& map, double rows) const {
   const double flops = 2 * rows * map.in * map.out;
-  if (!fp8_) return product(flops, std::min(map.in, map.out));
+  if (!in_fp8(map)) return product(flops, std::min(map.in, map.out));
   return flops / (fp8_products * 1e12 * device_.tflops_fp8) +
          rounding(3 * rows * map.in + 5 * map.in * map.out);
 }
 
 double Operations::backward(const Map& map, double rows) const {
   const double flops = 2 * rows * map.in * map.out;
-  if (!fp8_) return 2 * product(flops, std::min(map.in, map.out));
+  if (!in_fp8(map)) return 2 * product(flops, std::min(map.in, map.out));
   return 2 * flops / (fp8_products * 1e12 * device_.tflops_fp8) +
          rounding(4 * rows * map.out + 3 * rows * map.in + 5 * map.in * map.out);
 }

@@ -49,6 +49,7 @@ class Operations {
 
  private:
   double attention(const Attention& a, double products, double share, double a_key) const;
+  bool in_fp8(const Map& map) const;
   double rounding(double bytes) const;
 
   const KnownDevice& device_;

@@ -2,15 +2,31 @@
 
 #include <KokkosBlas3_gemm.hpp>
 
+#include "base/error.hpp"
 #include "ops/portable/detail/host_blas.hpp"
 
 namespace tern::ops::portable::detail {
+
+namespace {
+
+/// Sets the mode of the cuBLAS handle that Kokkos Kernels uses.
+void set_math([[maybe_unused]] const Context& context) {
+#if defined(KOKKOS_ENABLE_CUDA) && defined(KOKKOSKERNELS_ENABLE_TPL_CUBLAS)
+  const cublasStatus_t status =
+      cublasSetMathMode(KokkosBlas::Impl::CudaBlasSingleton::singleton().cublas_handle,
+                        context.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH);
+  TERN_REQUIRE(status == CUBLAS_STATUS_SUCCESS, "cublasSetMathMode: status {}", int(status));
+#endif
+}
+
+}  // namespace
 
 template <class T>
 void blas_gemm(const Context& context, const char* op_a, const char* op_b, T alpha,
                Matrix<const T> a, Matrix<const T> b, T beta, Matrix<T> c) {
   static const bool prepared = choose_host_blas_kernels();
   static_cast<void>(prepared);
+  set_math(context);
   KokkosBlas::gemm(context.space, op_a, op_b, alpha, a, b, beta, c);
 }
 

@@ -6,7 +6,8 @@
 namespace tern::ops::portable::detail {
 
 /// c (M, N) = alpha op(a) op(b) + beta c, where op is "N" (none) or "T" (transposed) and c is not
-/// read if beta is 0. T: float or double.
+/// read if beta is 0. T: float or double; float in TF32 if
+/// the context says so.
 template <class T>
 void blas_gemm(const Context&, const char* op_a, const char* op_b, T alpha, Matrix<const T> a,
                Matrix<const T> b, T beta, Matrix<T> c);
