@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "deck/loaded_model.hpp"
+#include "deck/rules.hpp"
 #include "job/options.hpp"
 #include "weights/weights.hpp"
 
@@ -190,9 +191,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 }
 
 std::vector<std::string> quick_overrides(const deck::Deck& deck, std::int64_t steps) {
-  // The steps of epochs are unknown before the data: intervals then scale with the longest one.
+  // The steps of epochs, or of hours, are unknown: intervals then scale with the longest one.
   const auto& c = deck.campaign;
-  const std::int64_t from = c.epochs == 0
+  const std::int64_t from = c.epochs == 0 && !deck::timed(c)
                                 ? c.max_steps
                                 : std::max({steps, deck.evaluation.every, deck.checkpoint.every,
                                             deck.optimizer.warmup_steps});

@@ -20,6 +20,7 @@ std::map<std::string, double> to_numbers(const TrainState& s) {
           {"skipped_in_row", static_cast<double>(s.skipped_in_row)},
           {"seconds", s.seconds},
           {"joules", s.joules},
+          {"warmup_seconds", s.warmup_seconds},
           {"evaluated_step", static_cast<double>(s.evaluated_step)},
           {"validation_loss", s.validation_loss},
           {"best_loss", s.best_loss},
@@ -57,12 +58,13 @@ TrainState from_header(const checkpoint::Header& header) {
   s.skipped = count("skipped");
   s.skipped_in_row = count("skipped_in_row");
   s.seconds = number("seconds");
-  // Checkpoints of earlier versions lack these three: the last evaluation is repeated.
+  // Checkpoints of earlier versions lack these four: the last evaluation is repeated.
   const TrainState start;
   const auto or_start = [&](const char* name, double value) {
     return header.numbers.contains(name) ? header.numbers.at(name) : value;
   };
   s.joules = or_start("joules", start.joules);
+  s.warmup_seconds = or_start("warmup_seconds", start.warmup_seconds);
   s.evaluated_step = static_cast<std::int64_t>(
       or_start("evaluated_step", static_cast<double>(start.evaluated_step)));
   s.validation_loss = or_start("validation_loss", start.validation_loss);

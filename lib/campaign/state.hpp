@@ -14,8 +14,9 @@ struct TrainState {
   std::int64_t tokens = 0;   // consumed over all ranks
   std::int64_t updates = 0;  // steps applied
   std::int64_t skipped = 0, skipped_in_row = 0;
-  double seconds = 0;  // wall time over all restarts, start-up and evaluations included
-  double joules = 0;   // energy of all ranks' devices, likewise
+  double seconds = 0;         // wall time over all restarts, start-up and evaluations included
+  double joules = 0;          // energy of all ranks' devices, likewise
+  double warmup_seconds = 0;  // wall time when the warmup ended; 0: not yet
   std::int64_t evaluated_step = -1;  // last evaluated step; -1: none
   double validation_loss = std::numeric_limits<double>::infinity();  // at evaluated_step
   double best_loss = std::numeric_limits<double>::infinity();

@@ -49,6 +49,7 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
              static_cast<int>(deck_.checkpoint.keep), log),
       meter_(local_rank),
       phases_([this] { workload_.context.fence("phase"); }),
+      timed_(deck::timed(deck_.campaign)),
       peak_tflops_(deck::kind_of(deck_).diffuses ? std::nullopt : plan::peak_tflops(deck_)),
       clock_(options.clock) {
   TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
@@ -188,7 +189,7 @@ void Trainer<T>::step() {
 #endif
   const Timer timer;
   const std::int64_t number = state_.step + 1;
-  const double rate = optimizer::learning_rate(deck_.optimizer, number, deck_.campaign.max_steps);
+  const double rate = rate_of(number);
   StepResult result =
       train_step(workload_, deck_, layout_, *reader_, mesh_, phases_, number, state_.updates, rate);
   auto hash = static_cast<std::int64_t>(result.samples_hash);
@@ -209,6 +210,20 @@ void Trainer<T>::step() {
   watch(result);
   if (due(deck_.output.log_every) || number == deck_.campaign.max_steps || number == 1)
     log_step(result, rate);
+}
+
+/// Learning rate of a step. Clocks differ: that of rank 0 counts. Collective.
+template <class T>
+double Trainer<T>::rate_of(std::int64_t step) {
+  if (!timed_) return optimizer::learning_rate(deck_.optimizer, step, deck_.campaign.max_steps);
+  double seconds = earlier_seconds_ + clock_.seconds();
+  world_.broadcast(&seconds, sizeof seconds, 0);
+  if (step > deck_.optimizer.warmup_steps && state_.warmup_seconds == 0)
+    state_.warmup_seconds = seconds;
+  const double whole = 3600 * deck_.campaign.max_hours;
+  return optimizer::learning_rate(
+      deck_.optimizer, step,
+      optimizer::Elapsed{seconds / whole, std::min(1.0, state_.warmup_seconds / whole)});
 }
 
 template <class T>
@@ -306,7 +321,7 @@ void Trainer<T>::show(const Accuracy& accuracy, report::Values& values) {
   if (world_.rank() == 0)
     replace_file(directory_.samples(), fmt::format("step {}: {}\n{}", state_.step,
                                                    summary(accuracy), page(accuracy.shown)));
-  if (state_.step < deck_.campaign.max_steps) return;
+  if (!at_end()) return;
   std::vector<Solution> solved;
   for (const Solution& solution : accuracy.shown)
     if (solution.correct && solved.size() < 2) solved.push_back(solution);
@@ -321,8 +336,7 @@ void Trainer<T>::write_samples() {
        campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))
     page += fmt::format("---\n{}{}{}\n", deck_.generation.prompt, text.text, note(text, deck_));
   if (world_.rank() == 0) replace_file(directory_.samples(), page);
-  if (state_.step >= deck_.campaign.max_steps || stop_ != Stop::none)
-    log_.line("sample at {}", page);
+  if (at_end()) log_.line("sample at {}", page);
 }
 
 template <class T>
@@ -362,7 +376,7 @@ typename Trainer<T>::Stop Trainer<T>::satisfied() const {
 
 template <class T>
 typename Trainer<T>::Stop Trainer<T>::reason_to_stop() {
-  if (state_.step >= deck_.campaign.max_steps) return Stop::steps;
+  if (!timed_ && state_.step >= deck_.campaign.max_steps) return Stop::steps;
   if (satisfied() != Stop::none) return satisfied();
   if (stop_requested()) return Stop::interrupted;
   const bool late = earlier_seconds_ + clock_.seconds() > 3600 * deck_.campaign.max_hours;

@@ -48,6 +48,7 @@ class Trainer {
 
   // Within it, in this order.
   void step();
+  double rate_of(std::int64_t step);
   void watch(const StepResult& result);
   void log_step(const StepResult& result, double rate);
   void evaluate();
@@ -72,6 +73,10 @@ class Trainer {
   void warn_of_verdict() const;
   /// Whether the run ends with a verdict.
   bool judged() const { return deck::kind_of(deck_).judged; }
+  /// Whether the evaluation in progress is the last.
+  bool at_end() const {
+    return ending_ || stop_ != Stop::none || (!timed_ && state_.step >= deck_.campaign.max_steps);
+  }
   bool due(std::int64_t every) const { return every > 0 && state_.step % every == 0; }
   double cost(double seconds) const;
 
@@ -95,9 +100,11 @@ class Trainer {
   report::Phases phases_;
   job::Interrupt interrupt_;
   SpikeDetector spikes_;
+  bool timed_;  // wall time ends the run
   std::optional<double> peak_tflops_;
 
   Stop stop_ = Stop::none;
+  bool ending_ = false;  // no step follows
   std::string stop_reason_;
   std::int64_t saved_step_ = -1;
   bool resumed_ = false;

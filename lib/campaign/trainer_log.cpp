@@ -26,8 +26,9 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   double slowest[2] = {interval_seconds_, interval_wait_};
   world_.all_reduce(slowest, 2, comm::Sum::max);
   const double throughput = static_cast<double>(interval_.data_tokens) / slowest[0];
-  const double left = static_cast<double>(deck_.campaign.max_steps - state_.step) * slowest[0] /
-                      static_cast<double>(interval_steps_);
+  const double left = timed_ ? 3600 * deck_.campaign.max_hours - earlier_seconds_ - clock_.seconds()
+                             : static_cast<double>(deck_.campaign.max_steps - state_.step) *
+                                   slowest[0] / static_cast<double>(interval_steps_);
   report::Values values{{"train/loss", result.loss},
                         {"train/grad_norm", result.gradient_norm},
                         {"train/lr", rate},
@@ -67,9 +68,9 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     metrics_->write(state_.step, values,
                     {{"samples_hash", fmt::format("{:016x}", result.samples_hash)},
                      {"samples_hash_total", fmt::format("{:016x}", state_.samples_hash)}});
-  log_.line("step {:>6}/{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
-            state_.step, deck_.campaign.max_steps, result.loss, parts, rate, result.gradient_norm,
-            throughput, mfu, duration(left));
+  log_.line("step {:>6}{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
+            state_.step, timed_ ? "" : fmt::format("/{}", deck_.campaign.max_steps), result.loss,
+            parts, rate, result.gradient_norm, throughput, mfu, duration(std::max(0.0, left)));
   if (state_.step > 1) rates_.push_back(throughput);  // the first step is not typical
   interval_seconds_ = interval_wait_ = 0;
   interval_ = {};
@@ -118,6 +119,7 @@ bool Trainer<T>::finish(Stop stop) {
     return true;
   }
   if (stop != Stop::interrupted) {
+    ending_ = true;
     evaluate();
     if (stop_ == Stop::interrupted) stop = stop_;
     stop_ = stop;
@@ -162,7 +164,7 @@ std::string Trainer<T>::summary_of_end(Stop stop, bool saved) const {
     return fmt::format("reached validation loss {:.4f} <= {:.4f} at step {}: {}",
                        state_.validation_loss, deck_.evaluation.target_loss, state_.step, spent);
   return fmt::format("{} at step {}: validation loss {:.4f}, best {:.4f} at step {}; {}",
-                     stop == Stop::hours      ? "stopped by max_hours"
+                     stop == Stop::hours      ? timed_ ? "finished" : "stopped by max_hours"
                      : stop == Stop::patience ? "stopped by patience"
                                               : "finished",
                      state_.step, state_.validation_loss, state_.best_loss, state_.best_step,
@@ -175,7 +177,7 @@ void Trainer<T>::warn_of_verdict() const {
   if (!judged()) return;
   const std::int64_t logged = (deck_.campaign.max_steps - deck_.optimizer.warmup_steps) /
                               std::max<std::int64_t>(1, deck_.output.log_every);
-  if (logged < static_cast<std::int64_t>(report::verdict_bars::min_logged))
+  if (!timed_ && logged < static_cast<std::int64_t>(report::verdict_bars::min_logged))
     log_.warning(
         "the verdict will fail: it needs {} logged steps after the warmup, and this deck logs {}; "
         "lower &output log_every",

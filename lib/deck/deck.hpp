@@ -10,7 +10,7 @@ namespace tern::deck {
 struct Campaign {
   std::string name = "run";
   std::string task = "train";     // train | evaluate | generate
-  std::int64_t max_steps = 1000;
+  std::int64_t max_steps = 1000;  // 0: max_hours applies
   std::int64_t epochs = 0;  // supervised: passes over the training samples; 0: max_steps applies
   double max_hours = 0;     // 0: no limit
   std::int64_t seed = 1337;

@@ -77,6 +77,8 @@ const RefinementPreset* preset_of(const Objective& objective) {
   return nullptr;
 }
 
+bool timed(const Campaign& campaign) { return campaign.max_steps == 0 && campaign.epochs == 0; }
+
 bool stores_fp32(const Precision& precision) {
   return precision.compute == "fp32" || precision.compute == "tf32";
 }

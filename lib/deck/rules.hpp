@@ -10,6 +10,8 @@ namespace tern::deck {
 
 /// Whether &data names samples (.json, .jsonl, .ndjson) rather than token shards.
 bool holds_samples(const Data& data);
+/// Whether wall time ends the run, and its schedule runs over that.
+bool timed(const Campaign& campaign);
 /// Whether block diffusion is conditioned on the clean question.
 bool conditioned(const Deck& deck);
 

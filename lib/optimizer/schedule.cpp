@@ -37,17 +37,29 @@ const std::map<std::string, Schedule>& schedules() {
   return all;
 }
 
-}  // namespace
-
-double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, std::int64_t max_steps) {
+/// `progress` of what follows the warmup; `decay`: share of it in which 'wsd' falls.
+double rate_at(const deck::Optimizer& optimizer, std::int64_t step, double progress, double decay) {
   const auto warmup = optimizer.warmup_steps;
   if (step <= warmup) return optimizer.lr * static_cast<double>(step) / static_cast<double>(warmup);
   const auto found = schedules().find(optimizer.schedule);
   TERN_REQUIRE(found != schedules().end(), "schedule '{}'", optimizer.schedule);
+  return found->second({optimizer.lr, optimizer.min_lr, std::min(1.0, decay)},
+                       std::min(1.0, progress));
+}
+
+}  // namespace
+
+double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, std::int64_t max_steps) {
+  const auto warmup = optimizer.warmup_steps;
   const double rest = static_cast<double>(std::max<std::int64_t>(1, max_steps - warmup));
-  const double progress = std::min(1.0, static_cast<double>(step - warmup) / rest);
-  const double decay = optimizer.decay_fraction * static_cast<double>(max_steps) / rest;
-  return found->second({optimizer.lr, optimizer.min_lr, std::min(1.0, decay)}, progress);
+  return rate_at(optimizer, step, static_cast<double>(step - warmup) / rest,
+                 optimizer.decay_fraction * static_cast<double>(max_steps) / rest);
+}
+
+double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, const Elapsed& elapsed) {
+  const double rest = std::max(1e-9, 1 - elapsed.warmup);
+  return rate_at(optimizer, step, std::max(0.0, elapsed.now - elapsed.warmup) / rest,
+                 optimizer.decay_fraction / rest);
 }
 
 }  // namespace tern::optimizer

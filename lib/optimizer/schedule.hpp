@@ -12,4 +12,12 @@ namespace tern::optimizer {
 /// decay_fraction of max_steps, 'constant' stays.
 double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, std::int64_t max_steps);
 
+/// Shares, in [0, 1], of a run that ends by wall time.
+struct Elapsed {
+  double now;     // over before this step
+  double warmup;  // over when the warmup ended
+};
+/// As above, with shares of wall time for shares of max_steps; the warmup is counted in steps.
+double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, const Elapsed& elapsed);
+
 }  // namespace tern::optimizer

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "deck/rules.hpp"
+
 namespace tern::plan {
 namespace {
 
@@ -35,6 +37,18 @@ Course after(std::int64_t steps, const deck::Deck& deck, const Durations& durati
   return course;
 }
 
+/// The most steps below `too_many` that fit. By bisection: evaluations and checkpoints make step
+/// times uneven.
+template <class Fit>
+std::int64_t most(std::int64_t too_many, const Fit& fit) {
+  std::int64_t fits = 0;
+  while (too_many - fits > 1) {
+    const std::int64_t middle = fits + (too_many - fits) / 2;
+    (fit(middle) ? fits : too_many) = middle;
+  }
+  return fits;
+}
+
 }  // namespace
 
 double Course::dollars(const deck::Deck& deck, int ranks) const {
@@ -49,20 +63,20 @@ Course course(const Plan& plan, double rate, int writers) {
       static_cast<double>(plan.layout.global) * row,
       static_cast<double>(deck.evaluation.batches * deck.batch.per_rank) * row / 3, bytes / copied,
       bytes / written};
-  const Course whole = after(plan.steps, deck, durations);
   const double limit = 3600 * deck.campaign.max_hours;
+  const auto fit = [&](std::int64_t steps) {
+    return after(steps, deck, durations).seconds() <= limit;
+  };
+  std::int64_t too_many = plan.steps;
+  if (deck::timed(deck.campaign))
+    for (too_many = 1; fit(too_many);) too_many *= 2;
+  const Course whole = after(plan.steps, deck, durations);
   Course reached = whole;
-  if (limit > 0 && whole.seconds() > limit) {
-    // Bisection for the most steps that fit: evaluations and checkpoints make step times uneven.
-    std::int64_t fits = 0, too_many = plan.steps;
-    while (too_many - fits > 1) {
-      const std::int64_t middle = fits + (too_many - fits) / 2;
-      (after(middle, deck, durations).seconds() <= limit ? fits : too_many) = middle;
-    }
-    reached = after(fits, deck, durations);
-    reached.cut = true;
+  if (limit > 0 && !fit(too_many)) {
+    reached = after(most(too_many, fit), deck, durations);
+    reached.cut = plan.steps > 0;
   }
-  reached.all = whole.seconds();
+  reached.all = plan.steps > 0 ? whole.seconds() : reached.seconds();
   return reached;
 }
 

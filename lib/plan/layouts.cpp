@@ -101,7 +101,8 @@ class TrainingLayouts {
     const double rate =
         plan_.rate->first * (here_ ? *estimated / *here_ : double(there.ranks()) / own_.ranks());
     std::string text = fmt::format("{:>12.0f}", rate);
-    if (plan_.steps == 0) return text + fmt::format("{:>10}{:>12}{:>10}", "-", "-", "-");
+    if (plan_.steps == 0 && !deck::timed(deck_.campaign))
+      return text + fmt::format("{:>10}{:>12}{:>10}", "-", "-", "-");
     const int writers = deck_.parallel.shard == "none" ? there.replica() : there.ranks();
     const Course c = course(plan_, rate, writers);
     return text + fmt::format("{:>10}{:>12}{:>10}", c.steps, detail::duration(c.seconds()),

@@ -1,4 +1,5 @@
 // The plan as a table and as a summary.
+#include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
 #include "plan/plan.hpp"
@@ -38,12 +39,29 @@ std::string limit(const Course& c, const Plan& plan) {
                             plan.deck.campaign.max_hours, c.steps, plan.steps, duration(c.all)));
 }
 
+/// Steps and tokens; of a run that ends by wall time, those that fit.
+std::string length_rows(const Plan& plan, const comm::Extents& extents) {
+  const deck::Deck& deck = plan.deck;
+  if (!deck::timed(deck.campaign)) {
+    if (plan.steps == 0) return row("steps", "unknown: no data yet");
+    return row("steps", fmt::format("{}", plan.steps)) + row("tokens", many(plan.tokens, 1));
+  }
+  if (!plan.rate) return row("steps", "unknown: no rate yet");
+  const std::int64_t steps = course(plan, plan.rate->first, writers(deck, extents)).steps;
+  const double tokens =
+      static_cast<double>(steps) * static_cast<double>(plan.layout.global) * plan.contents.tokens();
+  return row("steps", fmt::format("about {}", steps)) +
+         remark(fmt::format("in max_hours = {}, which ends the run", deck.campaign.max_hours)) +
+         row("tokens", many(tokens, 1));
+}
+
 std::string time_rows(const Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
   if (!plan.rate) return row("time", "unknown: no rate yet");
   std::string text =
       row("rate", fmt::format("{:.0f} tokens/s", plan.rate->first)) + remark(plan.rate->second);
-  if (plan.steps == 0) return text + row("time", "unknown: no data yet");
+  if (plan.steps == 0 && !deck::timed(deck.campaign))
+    return text + row("time", "unknown: no data yet");
   const Course c = course(plan, plan.rate->first, writers(deck, extents));
   text += row("training", duration(c.training)) + row("evaluations", duration(c.evaluations)) +
           row("checkpoints", duration(c.checkpoints)) + row("time", duration(c.seconds())) +
@@ -73,9 +91,7 @@ std::string table(const Plan& plan, const comm::Extents& extents) {
                              extents.replica() > 1 ? "data " : ""));
   text += memory_rows(plan);
   if (deck.campaign.task != "train") return text;
-  const bool known = plan.steps > 0;
-  text += row("steps", known ? fmt::format("{}", plan.steps) : "unknown: no data yet");
-  if (known) text += row("tokens", many(plan.tokens, 1));
+  text += length_rows(plan, extents);
   text += row("FLOP per token", fmt::format("{:.3g}", plan.flops_per_token));
   return text + time_rows(plan, extents);
 }

@@ -396,6 +396,23 @@ class Tasks(Campaign):
         run("bf16", "--set", "precision.compute='bf16'", *odd)
         self.assertEqual(self.steps("odd"), self.steps("bf16"))
 
+    def test_a_run_over_wall_time_ends_its_schedule_with_it(self):
+        timed = ("--set", "campaign.max_steps=0", "--set", "campaign.max_hours=0.002", "--set", "output.directory='timed'",
+                 "--set", "evaluation.every=0")
+        self.assertRegex(self.run_trainer(*timed, "--dry-run"), r"steps +(about \d+|unknown: no rate yet)\n")
+        self.interrupt_after(7, *timed)
+        first = self.steps("timed", "train/lr")
+        text = self.run_trainer(*timed, "--resume")
+        self.assertRegex(text, r"finished at step \d+")
+        self.assertNotIn("/0 ", text)
+        rates = self.steps("timed", "train/lr")
+        self.assertEqual({step: rates[step] for step in first}, first)
+        falling = [rate for step, rate in sorted(rates.items()) if step >= 5]
+        self.assertEqual(falling, sorted(falling, reverse=True))
+        self.assertLess(falling[-1], falling[0])
+        self.assertEqual(max(rates.values()), rates[5])
+        self.assertIn("write one of them", self.run_trainer("--set", "campaign.max_steps=0", code=1))
+
     def test_largest_batch(self):
         text = self.run_trainer("--dry-run", "--set", "batch.per_rank=0", "--set", "batch.global=64")
         self.assertRegex(text, r"batch +64 = 64 x 1 x 1")

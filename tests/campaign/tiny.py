@@ -84,7 +84,7 @@ class Campaign(unittest.TestCase):
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in child.stdout:
-                if re.match(rf"step +{step}/", line):
+                if re.match(rf"step +{step}[/ ]", line):
                     for pid in ranks_of(child, ranks) if number == signal.SIGUSR1 else [child.pid]:
                         os.kill(pid, number)
                     break

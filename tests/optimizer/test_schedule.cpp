@@ -32,6 +32,17 @@ TEST(Schedule, EndsAtTheLeastRate) {
   EXPECT_DOUBLE_EQ(learning_rate(with("constant"), 110, 110), 1.0);
 }
 
+TEST(Schedule, OverWallTimeIsThatOverStepsOfOneLength) {
+  for (const char* schedule : {"cosine", "linear", "wsd", "constant"})
+    for (const int step : {1, 10, 11, 40, 90, 100, 110})
+      EXPECT_NEAR(learning_rate(with(schedule), step, Elapsed{step / 110.0, 10 / 110.0}),
+                  learning_rate(with(schedule), step, 110), 1e-12)
+          << schedule << ", step " << step;
+  // A warmup that took all the time, and a step that began after the end.
+  EXPECT_NEAR(learning_rate(with("cosine"), 11, Elapsed{1, 1}), 1, 1e-12);
+  EXPECT_NEAR(learning_rate(with("linear"), 90, Elapsed{1.01, 0.1}), 0.1, 1e-12);
+}
+
 TEST(Schedule, CosineAndLinearHalfWay) {
   EXPECT_NEAR(learning_rate(with("cosine"), 60, 110), 0.55, 1e-12);
   EXPECT_NEAR(learning_rate(with("linear"), 60, 110), 0.55, 1e-12);

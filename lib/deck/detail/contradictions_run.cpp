@@ -10,7 +10,10 @@ namespace tern::deck::detail {
 void check_schedule(const Deck& d, Contradictions& c) {
   const Optimizer& o = d.optimizer;
   // With epochs the number of steps depends on the data: plan/detail/epochs.cpp checks again.
-  const bool known = d.campaign.epochs == 0;
+  const bool known = d.campaign.epochs == 0 && !timed(d.campaign);
+  c.check(timed(d.campaign) && d.campaign.max_hours == 0 && d.campaign.task == "train",
+          {"campaign.max_steps", "campaign.max_hours"},
+          "0 steps leave it to max_hours to end the run, which is 0 as well; write one of them");
   const std::int64_t steps = d.campaign.max_steps;
   c.check(o.betas.size() != 2, {"optimizer.betas"},
           fmt::format("{} values; write two, as 0.9, 0.95", o.betas.size()));

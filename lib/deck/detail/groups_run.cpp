@@ -5,16 +5,19 @@ namespace tern::deck::detail {
 void describe(Group& group, Campaign& c) {
   group.add("name", c.name, "of the run, and of its directory under runs/");
   group.add("task", c.task, "what to do").one_of({"train", "evaluate", "generate"});
-  group.add("max_steps", c.max_steps, "length of the run and of the schedule")
+  group.add("max_steps", c.max_steps, "length of the run and of the schedule; 0: max_hours is")
       .unit("optimizer steps")
-      .at_least(1)
+      .at_least(0)
       .at_most(1000000000);
   group
       .add("epochs", c.epochs,
            "passes over the training samples, from which max_steps follows, rounded up; 0: none")
       .at_least(0)
       .at_most(1000000);
-  group.add("max_hours", c.max_hours, "wall time after which the run saves and stops; 0: no limit")
+  group
+      .add("max_hours", c.max_hours,
+           "wall time after which the run saves and stops, also the schedule's if max_steps = 0; "
+           "0: no limit")
       .unit("hours")
       .at_least(0);
   group.add("seed", c.seed, "of initialization, data order, dropout and sampling").at_least(0);

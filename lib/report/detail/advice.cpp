@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "deck/rules.hpp"
 #include "report/verdict.hpp"
 
 namespace tern::report::detail {
@@ -38,8 +39,15 @@ std::string stabilize(const deck::Deck& deck) {
                                                : "set &objective preset = 'aggressive'";
 }
 
+std::string lengthen(const deck::Deck& deck) {
+  const deck::Campaign& c = deck.campaign;
+  return deck::timed(c) ? fmt::format("raise &campaign max_hours above {:g}", c.max_hours)
+                        : fmt::format("raise &campaign max_steps above {}", c.max_steps);
+}
+
 std::string log_more(const deck::Deck& deck) {
   constexpr auto least = std::int64_t(verdict_bars::min_logged);
+  if (deck::timed(deck.campaign)) return "lower &output log_every, or raise &campaign max_hours";
   const std::int64_t steps = deck.campaign.max_steps - deck.optimizer.warmup_steps;
   if (steps < least)
     return fmt::format("raise &campaign max_steps to at least {}",
@@ -50,6 +58,8 @@ std::string log_more(const deck::Deck& deck) {
 }
 
 std::string evaluate_more(const deck::Deck& deck) {
+  if (deck.evaluation.every == 0 && deck::timed(deck.campaign))
+    return "raise &evaluation every from 0";
   if (deck.evaluation.every == 0)
     return fmt::format("raise &evaluation every from 0, to {} or so",
                        std::max<std::int64_t>(1, deck.campaign.max_steps / 4));

@@ -13,6 +13,7 @@ std::string lower_rate(const deck::Deck& deck);
 /// After losses or gradients that are not finite: the gentlest preset, else a lower learning rate.
 std::string stabilize(const deck::Deck& deck);
 /// Logs at least verdict_bars::min_logged steps after warmup.
+std::string lengthen(const deck::Deck& deck);
 std::string log_more(const deck::Deck& deck);
 /// At least a first and a last evaluation.
 std::string evaluate_more(const deck::Deck& deck);

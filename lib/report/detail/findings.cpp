@@ -143,8 +143,7 @@ Finding refinement(const History& history, const LastEvaluation& last, const dec
   finding.found = fmt::format("{:.3f}", finding.figure);
   if (finding.figure < range[0]) {
     finding.grade = Grade::failure;
-    finding.advice = fmt::format("{}, or raise &campaign max_steps above {}", raise_reward(deck),
-                                 deck.campaign.max_steps);
+    finding.advice = fmt::format("{}, or {}", raise_reward(deck), lengthen(deck));
   } else if (finding.figure > range[1]) {
     finding.grade = Grade::remark;
     finding.advice = fmt::format(
