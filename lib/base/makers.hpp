@@ -12,7 +12,8 @@ struct Maker {
 constexpr Maker makers[] = {{"quickstart", "data/quickstart"},
                             {"cpp-headers", "data/cpp_headers"},
                             {"arithmetic", "data/arithmetic"},
-                            {"languages", "data/languages"}};
+                            {"languages", "data/languages"},
+                            {"gsm8k", "data/gsm8k_variants"}};
 
 /// Remedy for a missing path: "run ./prepare quickstart, which makes it" if a maker's folder holds
 /// it, else `otherwise`.

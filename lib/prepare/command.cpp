@@ -40,9 +40,14 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
       Makes data/languages: sentences of a dozen languages, a prompt that gives each language a code, conversations
       for a teacher that reads such prompts, and a BPE: for input/distill_small_*.in. No download; seconds.
 
+  ./prepare gsm8k [FOLDER]
+      Makes data/gsm8k_variants from FOLDER (data/gsm8k), which holds GSM8K's train.jsonl and test.jsonl: its training
+      problems, and variants of them with other numbers and every calculation made anew, for input/h200_hdp.in, say.
+
 Examples:
   ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps
   ./prepare text --input corpus.jsonl --tokenizer gpt2 --output data/corpus
+  ./prepare gsm8k --variants 100
   ./prepare text --input code.txt --tokenizer bytes --valid-fraction 0.1 --output data/code
 )";
 
@@ -117,7 +122,8 @@ options::options_description describe(Words& line) {
     ("test-problems", whole("test-problems", a.test_problems), "arithmetic: other problems, to test with")
     ("steps", whole("steps", a.steps), "arithmetic: steps of the longest problems, 1 to 4")
     ("vocabulary", whole("vocabulary", a.vocabulary), "arithmetic: tokens of the BPE")
-    ("seed", whole("seed", a.seed, 0), "arithmetic, languages: other seeds give other problems and sentences")
+    ("variants", whole("variants", line.made.gsm8k.variants), "gsm8k: variants of a problem, at most")
+    ("seed", whole("seed", a.seed, 0), "arithmetic, languages, gsm8k: other seeds give other problems and sentences")
     ("threads", whole("threads", p.threads), "threads")
     ("force", options::bool_switch(&p.force), "replace the output folder if ./prepare made it before");
   // clang-format on
@@ -132,7 +138,7 @@ void require_command(const Words& line, const options::variables_map& values,
   for (const char* name : names)
     if (values.count(name) > 0 && !values[name].defaulted())
       user_error("--{} is for ./prepare {}, not {}; see ./prepare --help", name,
-                 fmt::join(commands, " and "), line.made.command);
+                 fmt::join(commands, ", "), line.made.command);
 }
 
 void take_numbers(Words& line) {
@@ -153,11 +159,11 @@ void share(PrepareCommand& made) {
   std::filesystem::path output = p.output;
   for (const Maker& maker : makers)
     if (output.empty() && made.command == maker.command) output = maker.folder;
-  made.arithmetic.output = made.languages.output = output;
+  made.arithmetic.output = made.languages.output = made.gsm8k.output = output;
   if (made.command != "text") made.text.output = output;
   made.arithmetic.threads = made.languages.threads = p.threads;
-  made.arithmetic.force = made.languages.force = p.force;
-  made.languages.seed = made.arithmetic.seed;
+  made.arithmetic.force = made.languages.force = made.gsm8k.force = p.force;
+  made.languages.seed = made.gsm8k.seed = made.arithmetic.seed;
 }
 
 }  // namespace
@@ -166,14 +172,17 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
   Words line;
   const options::options_description shown = describe(line);
   options::options_description all;
-  all.add(shown).add_options()("command", options::value(&line.made.command), "");
+  all.add(shown).add_options()("command", options::value(&line.made.command), "")(
+      "folder", options::value(&line.made.gsm8k.folder), "");
   options::variables_map values;
   try {
-    options::store(options::command_line_parser(count, words)
-                       .options(all)
-                       .positional(options::positional_options_description().add("command", 1))
-                       .run(),
-                   values);
+    options::store(
+        options::command_line_parser(count, words)
+            .options(all)
+            .positional(
+                options::positional_options_description().add("command", 1).add("folder", 1))
+            .run(),
+        values);
     options::notify(values);
   } catch (const options::error& error) {
     user_error("{}; see ./prepare --help", error.what());
@@ -189,7 +198,11 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
   require_command(line, values, {"text"}, {"input", "tokenizer", "train-bpe"});
   require_command(line, values, {"arithmetic"},
                   {"problems", "test-problems", "steps", "vocabulary"});
-  require_command(line, values, {"arithmetic", "languages"}, {"seed"});
+  require_command(line, values, {"arithmetic", "languages", "gsm8k"}, {"seed"});
+  require_command(line, values, {"gsm8k"}, {"variants"});
+  if (line.made.command != "gsm8k" && values.count("folder") > 0)
+    user_error("'{}': ./prepare {} reads no folder; see ./prepare --help",
+               line.made.gsm8k.folder.string(), line.made.command);
   take_numbers(line);
   share(line.made);
   return line.made;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "prepare/arithmetic.hpp"
+#include "prepare/gsm8k.hpp"
 #include "prepare/languages.hpp"
 #include "prepare/prepare.hpp"
 
@@ -14,6 +15,7 @@ struct PrepareCommand {
   PrepareOptions text;
   ArithmeticOptions arithmetic;
   LanguagesOptions languages;
+  Gsm8kOptions gsm8k;
 };
 
 /// Throws UserError for unknown options, values out of range, and options of another command.

@@ -1,0 +1,110 @@
+#include "prepare/gsm8k.hpp"
+
+#include <ostream>
+#include <unordered_set>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "data/samples.hpp"
+#include "prepare/detail/near_duplicates.hpp"
+#include "prepare/detail/output_folder.hpp"
+#include "prepare/detail/problem_template.hpp"
+
+namespace tern::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+using detail::ProblemTemplate;
+
+constexpr std::size_t repeats = 20;  // draws per variant, to find new ones
+
+std::vector<data::Sample> read(const fs::path& file) {
+  if (!fs::exists(file))
+    user_error("{} is missing: GSM8K's train.jsonl and test.jsonl belong there", file.string());
+  return data::read_samples({file.string()}, data::PlanRule::none);
+}
+
+void write_line(std::ostream& out, const std::string& question, const std::string& answer) {
+  out << json_text(nlohmann::ordered_json{{"question", question}, {"answer", answer}}) << '\n';
+}
+
+/// Writes different variants of the problem number `index`; returns how many.
+std::size_t write_variants(std::ostream& out, const ProblemTemplate& problem, std::size_t index,
+                           const Gsm8kOptions& options) {
+  std::unordered_set<std::string> questions{problem.original().question};
+  std::size_t made = 0;
+  for (std::size_t i = 0; made < options.variants && i < repeats * options.variants; ++i) {
+    detail::Draw draw(options.seed, index, static_cast<std::uint32_t>(i));
+    const auto texts = problem.draw(draw);
+    if (!texts) break;  // after many tries
+    if (!questions.insert(texts->question).second) continue;
+    write_line(out, texts->question, texts->answer);
+    ++made;
+  }
+  return made;
+}
+
+Gsm8kSummary write_problems(const Gsm8kOptions& options, std::ostream& out) {
+  const std::vector<data::Sample> train = read(options.folder / "train.jsonl");
+  std::vector<std::string> tested;
+  for (data::Sample& sample : read(options.folder / "test.jsonl"))
+    tested.push_back(std::move(sample.question));
+  const detail::NearDuplicates near_test(tested);
+  Gsm8kSummary summary;
+  summary.problems = train.size();
+  for (const data::Sample& sample : train) write_line(out, sample.question, sample.execution);
+  for (std::size_t i = 0; i < train.size(); ++i) {
+    ProblemTemplate problem;
+    const detail::Untraced reason =
+        ProblemTemplate::trace(train[i].question, train[i].execution, problem);
+    if (reason != detail::Untraced::none) {
+      ++summary.reasons[detail::name_of(reason)];
+      continue;
+    }
+    ++summary.traced;
+    if (near_test.contains(train[i].question))
+      ++summary.near_test;
+    else
+      summary.variants += write_variants(out, problem, i, options);
+  }
+  return summary;
+}
+
+void write_meta(const Gsm8kOptions& options, const Gsm8kSummary& summary, const fs::path& file) {
+  const nlohmann::ordered_json meta = {
+      {"problems", summary.problems},
+      {"traced", summary.traced},
+      {"near_test", summary.near_test},
+      {"variants", summary.variants},
+      {"not_traced", summary.reasons},
+      {"variants_of_a_problem", options.variants},
+      {"seed", options.seed},
+      {"made_by", fmt::format("tern {} ({})", version(), commit())}};
+  write_file(file,
+             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
+}
+
+}  // namespace
+
+Gsm8kSummary prepare_gsm8k(const Gsm8kOptions& options, Log& log) {
+  if (options.output.empty()) user_error("no output folder is named; give --output data/NAME");
+  detail::OutputFolder folder(options.output, options.force, {options.folder / "train.jsonl"});
+  Gsm8kSummary summary;
+  write_file(folder.path() / "train.jsonl",
+             [&](std::ostream& out) { summary = write_problems(options, out); });
+  write_meta(options, summary, folder.path() / "meta.json");
+  folder.publish();
+  log.line(
+      "{} is ready: {} problems and {} variants of those {} ({:.1f}%) whose every number is traced",
+      options.output.string(), summary.problems, summary.variants,
+      summary.traced - summary.near_test,
+      100.0 * static_cast<double>(summary.traced) / static_cast<double>(summary.problems));
+  for (const auto& [reason, count] : summary.reasons)
+    log.line("  not traced: {} {}", count, reason);
+  log.line("  no variants: {} traced, but too much like a test problem", summary.near_test);
+  return summary;
+}
+
+}  // namespace tern::prepare
