@@ -13,7 +13,7 @@ namespace {
 void set_math([[maybe_unused]] const Context& context) {
 #if defined(KOKKOS_ENABLE_CUDA) && defined(KOKKOSKERNELS_ENABLE_TPL_CUBLAS)
   const cublasStatus_t status =
-      cublasSetMathMode(KokkosBlas::Impl::CudaBlasSingleton::singleton().cublas_handle,
+      cublasSetMathMode(KokkosBlas::Impl::CudaBlasSingleton::singleton().handle,
                         context.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH);
   TERN_REQUIRE(status == CUBLAS_STATUS_SUCCESS, "cublasSetMathMode: status {}", int(status));
 #endif
