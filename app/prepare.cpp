@@ -17,13 +17,15 @@ void make(prepare::PrepareCommand made) {
   if (command == "cpp-headers") prepare::set_cpp_headers(made.text);
   const bool shards = command == "text" || command == "cpp-headers";
   const auto& output = shards ? made.text.output : made.arithmetic.output;
-  const bool once = command != "text" && command != "arithmetic" && command != "gsm8k";
+  const bool once = command == "quickstart" || command == "cpp-headers" || command == "languages";
   if (once && !made.text.force && prepare::is_made(output, log))
     return;  // up to date; scripts may call this repeatedly
   if (shards)
     prepare::prepare_text(made.text, log);
   else if (command == "gsm8k")
     prepare::prepare_gsm8k(made.gsm8k, log);
+  else if (command == "sentences")
+    prepare::prepare_sentences(made.sentences, log);
   else if (command == "languages")
     prepare::prepare_languages(made.languages, log);
   else

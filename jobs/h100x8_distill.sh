@@ -5,10 +5,10 @@
 #   sbatch jobs/h100x8_distill.sh
 #
 # It reads the weights in models/Qwen3-30B-A3B-Instruct-2507 and models/Qwen3-4B (Transformers directories),
-# data/distill/sentences.txt (one sentence per line), data/distill/prompt.txt (the prompt, with {text} for the sentence)
-# and data/distill/test.jsonl (one {"text", "label"} per line). A stopped job is requeued and resumes; finished parts are
-# not repeated: remove runs/h100x8_distill_* to restart. Plan of either deck, on any machine: ./trainer DECK --dry-run
-# --device h100. Each rank takes the GPU of its local rank: no --gpus-per-task.
+# data/distill/sentences.jsonl and test.jsonl, which ./prepare sentences --input FILE --output data/distill makes of one
+# labelled file, and data/distill/prompt.txt (the prompt, with {text} for the sentence). A stopped job is requeued and
+# resumes; finished parts are not repeated: remove runs/h100x8_distill_* to restart. Plan of either deck, on any machine:
+# ./trainer DECK --dry-run --device h100. Each rank takes the GPU of its local rank: no --gpus-per-task.
 #SBATCH --job-name=h100x8_distill
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=02:00:00

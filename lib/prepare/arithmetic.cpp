@@ -19,23 +19,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int parts[] = {4, 3, 2, 1};  // ratio of problems with 1, 2, 3, 4 steps
+constexpr int parts[] = {4, 3, 2, 1, 1, 1, 1, 1};  // ratio of problems with 1, 2, 3, ... steps
 constexpr std::size_t max_problem_steps = std::size(parts);
 constexpr std::size_t quickstart_steps = 2, quickstart_problems = 40'000;
 constexpr int largest_number = 99;
 constexpr std::size_t tries = 20;  // per requested problem, to find new ones
 enum Series : std::uint64_t { train_series, test_series };
 
-std::size_t draw_steps(std::size_t most, detail::Draw& draw) {
+std::size_t draw_steps(const StepRange& range, detail::Draw& draw) {
   int sum = 0;
-  for (std::size_t i = 0; i < most; ++i) sum += parts[i];
+  for (std::size_t i = range.least - 1; i < range.most; ++i) sum += parts[i];
   int at = draw.below(sum);
-  std::size_t steps = 1;
+  std::size_t steps = range.least;
   for (; at >= parts[steps - 1]; ++steps) at -= parts[steps - 1];
   return steps;
 }
 
-std::vector<ArithmeticProblem> draw_problems(std::size_t count, std::size_t steps,
+std::vector<ArithmeticProblem> draw_problems(std::size_t count, const StepRange& steps,
                                              std::uint64_t seed, Series series,
                                              std::unordered_set<std::string>& questions) {
   std::vector<ArithmeticProblem> problems;
@@ -129,7 +129,8 @@ void write_meta(const ArithmeticOptions& options, const text::Tokenizer& tokeniz
       {"end_of_text", tokenizer.end_of_text()},
       {"problems", options.problems},
       {"test_problems", options.test_problems},
-      {"steps", options.steps},
+      {"least_steps", options.steps.least},
+      {"steps", options.steps.most},
       {"seed", options.seed},
       {"longest_in_tokens",
        {{"question", longest.question},
@@ -143,11 +144,14 @@ void write_meta(const ArithmeticOptions& options, const text::Tokenizer& tokeniz
 
 }  // namespace
 
-ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, std::size_t steps,
+ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, const StepRange& steps,
                                        std::uint64_t seed) {
-  if (steps < 1 || steps > max_problem_steps)
-    user_error("problems of up to {} steps are not made; give --steps from 1 to {}", steps,
+  if (steps.most < 1 || steps.most > max_problem_steps)
+    user_error("problems of up to {} steps are not made; give --steps from 1 to {}", steps.most,
                max_problem_steps);
+  if (steps.least < 1 || steps.least > steps.most)
+    user_error("problems of {} to {} steps are not made; give --least-steps from 1 to {}",
+               steps.least, steps.most, steps.most);
   if (train == 0 || test == 0)
     user_error("{} training and {} test problems: at least one of either is needed", train, test);
   std::unordered_set<std::string> questions;
@@ -181,7 +185,7 @@ ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log)
 }
 
 void set_quickstart(ArithmeticOptions& options) {
-  options.steps = quickstart_steps;
+  options.steps.most = quickstart_steps;
   options.problems = quickstart_problems;
   if (options.output.empty()) options.output = "data/quickstart";
 }

@@ -28,10 +28,14 @@ struct ArithmeticProblems {
   std::vector<ArithmeticProblem> train, test;
 };
 
-/// Problems of 1 to `steps` steps (at most 4), drawn in the ratio 4 : 3 : 2 : 1. Questions are
-/// unique over train and test. Throws UserError if `steps` is not in 1 to 4, or if too few
+struct StepRange {
+  std::size_t least = 1, most = 4;
+};
+
+/// Problems of `steps` steps (at most 8), drawn in the ratio 4 : 3 : 2 : 1 : 1 : ... Questions are
+/// unique over train and test. Throws UserError if `steps` is not in 1 to 8, or if too few
 /// different questions are found.
-ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, std::size_t steps,
+ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, const StepRange& steps,
                                        std::uint64_t seed);
 
 /// JSON lines {"question", "answer"} without the newline: GSM8K's main format, and its socratic
@@ -42,7 +46,7 @@ std::string socratic_line(const ArithmeticProblem& problem);
 struct ArithmeticOptions {
   std::filesystem::path output;
   std::size_t problems = 20'000, test_problems = 1'000;
-  std::size_t steps = 4;         // longest problems
+  StepRange steps;
   std::size_t vocabulary = 600;  // BPE: makes nearly every word of the templates a token
   std::uint64_t seed = 1;
   std::size_t threads = 1;

@@ -44,8 +44,13 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
       Makes data/gsm8k_variants from FOLDER (data/gsm8k), which holds GSM8K's train.jsonl and test.jsonl: its training
       problems, and variants of them with other numbers and every calculation made anew, for input/h200_hdp.in, say.
 
+  ./prepare sentences --input FILE --output data/NAME
+      Splits a file of texts (one per line, or JSON lines with "text" and, say, "label") into sentences.jsonl, for a
+      teacher to answer, and test.jsonl. No text is in both; each label has its share in the test.
+
 Examples:
   ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps
+  ./prepare arithmetic --least-steps 4 --steps 8 --problems 200e3 --output data/long_arithmetic
   ./prepare text --input corpus.jsonl --tokenizer gpt2 --output data/corpus
   ./prepare gsm8k --variants 100
   ./prepare text --input code.txt --tokenizer bytes --valid-fraction 0.1 --output data/code
@@ -117,13 +122,15 @@ options::options_description describe(Words& line) {
     ("format", options::value(&line.format)->default_value("auto"), "text, lines (each line is a document), jsonl, or auto: jsonl for .jsonl and .ndjson, else text")
     ("field", options::value(&p.field)->default_value(p.field), "the field of a JSON line that holds the text")
     ("valid-fraction", options::value(&p.valid_fraction)->default_value(p.valid_fraction, "0.01"), "fraction of the documents for validation; of a single document, its end")
+    ("test-fraction", options::value(&line.made.sentences.test_fraction)->default_value(0.2, "0.2"), "sentences: fraction of each label's texts for the test")
     ("shard-tokens", options::value(&line.shard_tokens)->default_value(100e6, "100e6"), "tokens per shard")
     ("problems", whole("problems", a.problems), "arithmetic: problems to train on")
     ("test-problems", whole("test-problems", a.test_problems), "arithmetic: other problems, to test with")
-    ("steps", whole("steps", a.steps), "arithmetic: steps of the longest problems, 1 to 4")
+    ("steps", whole("steps", a.steps.most), "arithmetic: steps of the longest problems, 1 to 8")
+    ("least-steps", whole("least-steps", a.steps.least), "arithmetic: steps of the shortest problems")
     ("vocabulary", whole("vocabulary", a.vocabulary), "arithmetic: tokens of the BPE")
     ("variants", whole("variants", line.made.gsm8k.variants), "gsm8k: variants of a problem, at most")
-    ("seed", whole("seed", a.seed, 0), "arithmetic, languages, gsm8k: other seeds give other problems and sentences")
+    ("seed", whole("seed", a.seed, 0), "arithmetic, languages, gsm8k, sentences: other seeds give other problems and sentences")
     ("threads", whole("threads", p.threads), "threads")
     ("force", options::bool_switch(&p.force), "replace the output folder if ./prepare made it before");
   // clang-format on
@@ -163,7 +170,13 @@ void share(PrepareCommand& made) {
   if (made.command != "text") made.text.output = output;
   made.arithmetic.threads = made.languages.threads = p.threads;
   made.arithmetic.force = made.languages.force = made.gsm8k.force = p.force;
-  made.languages.seed = made.gsm8k.seed = made.arithmetic.seed;
+  made.languages.seed = made.gsm8k.seed = made.sentences.seed = made.arithmetic.seed;
+  made.sentences.output = output;
+  made.sentences.force = p.force;
+  if (made.command != "sentences") return;
+  if (p.inputs.size() != 1)
+    user_error("./prepare sentences splits one file, not {}; give --input FILE", p.inputs.size());
+  made.sentences.input = p.inputs.front();
 }
 
 }  // namespace
@@ -192,13 +205,15 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
   line.made.help = help.str();
   if (values.count("help") > 0) line.made.command.clear();
   if (line.made.command.empty()) return line.made;
-  std::vector<std::pair<std::string, int>> commands{{"text", 0}};
+  std::vector<std::pair<std::string, int>> commands{{"text", 0}, {"sentences", 0}};
   for (const Maker& maker : makers) commands.emplace_back(maker.command, 0);
   enumerator<int>("command", line.made.command, commands);
-  require_command(line, values, {"text"}, {"input", "tokenizer", "train-bpe"});
+  require_command(line, values, {"text", "sentences"}, {"input"});
+  require_command(line, values, {"text"}, {"tokenizer", "train-bpe"});
+  require_command(line, values, {"sentences"}, {"test-fraction"});
   require_command(line, values, {"arithmetic"},
-                  {"problems", "test-problems", "steps", "vocabulary"});
-  require_command(line, values, {"arithmetic", "languages", "gsm8k"}, {"seed"});
+                  {"problems", "test-problems", "steps", "least-steps", "vocabulary"});
+  require_command(line, values, {"arithmetic", "languages", "gsm8k", "sentences"}, {"seed"});
   require_command(line, values, {"gsm8k"}, {"variants"});
   if (line.made.command != "gsm8k" && values.count("folder") > 0)
     user_error("'{}': ./prepare {} reads no folder; see ./prepare --help",

@@ -6,6 +6,7 @@
 #include "prepare/gsm8k.hpp"
 #include "prepare/languages.hpp"
 #include "prepare/prepare.hpp"
+#include "prepare/sentences.hpp"
 
 namespace tern::prepare {
 
@@ -16,6 +17,7 @@ struct PrepareCommand {
   ArithmeticOptions arithmetic;
   LanguagesOptions languages;
   Gsm8kOptions gsm8k;
+  SentencesOptions sentences;
 };
 
 /// Throws UserError for unknown options, values out of range, and options of another command.

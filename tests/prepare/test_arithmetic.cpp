@@ -17,7 +17,7 @@ using test::read_file;
 using test::Scratch;
 
 const ArithmeticProblems& problems() {
-  static const ArithmeticProblems made = arithmetic_problems(20'000, 1'000, 4, 1);
+  static const ArithmeticProblems made = arithmetic_problems(20'000, 1'000, {1, 4}, 1);
   return made;
 }
 
@@ -115,14 +115,23 @@ TEST(Arithmetic, LengthsAreInTheirRatio) {
   for (const ArithmeticProblem& problem : problems().train) share[problem.steps.size()] += 1 / 2e4;
   for (std::size_t steps = 1; steps <= 4; ++steps)
     EXPECT_NEAR(share[steps], static_cast<double>(5 - steps) / 10, 0.015) << steps;
-  const ArithmeticProblems two = arithmetic_problems(500, 10, 2, 1);
+  const ArithmeticProblems two = arithmetic_problems(500, 10, {1, 2}, 1);
   for (const ArithmeticProblem& problem : two.train) EXPECT_LE(problem.steps.size(), 2u);
+  std::map<std::size_t, double> long_share;
+  const ArithmeticProblems long_ones = arithmetic_problems(5'000, 10, {4, 8}, 1);
+  for (const ArithmeticProblem& problem : long_ones.train)
+    long_share[problem.steps.size()] += 1 / 5e3;
+  EXPECT_EQ(long_share.size(), 5u);
+  for (const auto& [steps, share_of] : long_share) {
+    EXPECT_TRUE(steps >= 4 && steps <= 8) << steps;
+    EXPECT_NEAR(share_of, 0.2, 0.03) << steps;
+  }
 }
 
 TEST(Arithmetic, SeedsGiveOtherProblems) {
   const auto lines = [](std::uint64_t seed) {
     std::string text;
-    for (const ArithmeticProblem& p : arithmetic_problems(50, 20, 4, seed).train)
+    for (const ArithmeticProblem& p : arithmetic_problems(50, 20, {1, 4}, seed).train)
       text += socratic_line(p) + '\n';
     return text;
   };
@@ -232,8 +241,9 @@ TEST(Arithmetic, MistakesAreNamed) {
     EXPECT_FALSE(fs::exists(scratch / "out"));
     EXPECT_FALSE(fs::exists(scratch / ".out.partial"));
   };
-  fails([](auto& o) { o.steps = 5; }, {"5 steps", "1 to 4"});
-  fails([](auto& o) { o.steps = 0; }, {"0 steps"});
+  fails([](auto& o) { o.steps.most = 9; }, {"9 steps", "1 to 8"});
+  fails([](auto& o) { o.steps.most = 0; }, {"0 steps"});
+  fails([](auto& o) { o.steps.least = 5; }, {"5 to 4 steps", "--least-steps from 1 to 4"});
   fails([](auto& o) { o.problems = 0; }, {"0 training"});
   fails([](auto& o) { o.vocabulary = 300; }, {"vocabulary of 300", "--vocabulary"});
   fails([](auto& o) { o.vocabulary = 5000; }, {"5000", "fewer"});

@@ -43,15 +43,20 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   EXPECT_EQ(parse({"--help"}).command, "");
   EXPECT_EQ(parse({"text", "--help"}).command, "");
   EXPECT_EQ(parse({}).command, "");
-  expect_named(refused({"texts"}), "text, quickstart, cpp-headers, arithmetic, languages, gsm8k");
+  expect_named(refused({"texts"}),
+               "text, sentences, quickstart, cpp-headers, arithmetic, languages, gsm8k");
   expect_named(refused({"languages", "--steps", "2"}), "./prepare arithmetic");
-  expect_named(refused({"text", "--seed", "2"}), "arithmetic, languages, gsm8k");
+  expect_named(refused({"text", "--seed", "2"}), "arithmetic, languages, gsm8k, sentences");
   EXPECT_EQ(parse({"gsm8k"}).gsm8k.output, "data/gsm8k_variants");
   EXPECT_EQ(parse({"gsm8k"}).gsm8k.folder, "data/gsm8k");
   EXPECT_EQ(parse({"gsm8k", "elsewhere", "--variants", "7"}).gsm8k.folder, "elsewhere");
   EXPECT_EQ(parse({"gsm8k", "elsewhere", "--variants", "7"}).gsm8k.variants, 7u);
   expect_named(refused({"arithmetic", "--variants", "2"}), "./prepare gsm8k");
   expect_named(refused({"languages", "elsewhere"}), "'elsewhere'");
+  EXPECT_EQ(parse({"sentences", "--input", "f", "--output", "o"}).sentences.input, "f");
+  expect_named(refused({"sentences", "--input", "f", "g"}), "one file, not 2");
+  expect_named(refused({"sentences"}), "--input FILE");
+  expect_named(refused({"text", "--test-fraction", "0.5"}), "./prepare sentences");
 }
 
 }  // namespace
