@@ -9,6 +9,21 @@
 namespace tern::model {
 namespace {
 
+/// Initial values of part of a parameter: `to` begins at element `begin` of this rank's part.
+template <class V>
+void draw(const ops::Context& context, const Parameter& p, std::uint64_t seed, const Vector<V>& to,
+          std::size_t begin) {
+  if (p.init_std == 0)
+    return Kokkos::deep_copy(context.space, to,
+                             static_cast<V>(static_cast<Accumulate<V>>(p.init_mean)));
+  TERN_REQUIRE(p.shape.size() <= 2, "'{}' has {} dimensions", p.name, p.shape.size());
+  const bool rows = p.shape.size() == 2;
+  const std::size_t all = rows ? p.whole[1] : p.whole[0];
+  const std::size_t first = rows ? p.first[0] * all + p.first[1] : p.first[0];
+  ops::draw_normal<V>(
+      context, {p.init_mean, p.init_std, seed, p.place, p.shape.back(), all, first, begin}, to);
+}
+
 constexpr std::size_t alignment = 16;
 
 std::size_t size(std::int64_t value) { return static_cast<std::size_t>(value); }
@@ -238,6 +253,20 @@ void Parameters<T>::complete_gradients(const ops::Context& context,
     if (p.summed == Summed::kv_replicas) mesh->kv_replicas().all_reduce(values, p.count, context);
     if (p.summed == Summed::ends) mesh->ends().all_reduce(values, p.count, context);
   }
+}
+
+template <class T>
+void Parameters<T>::initialize(const ops::Context& context, const ParameterTree& tree,
+                               std::uint64_t seed) {
+  const auto draw_all = [&](const auto& array) {
+    using V = typename std::decay_t<decltype(array)>::value_type;
+    Kokkos::deep_copy(context.space, array, V(0.0f));
+    for (const Parameter& p : tree.parameters())
+      for (const Slice& held : slices_of(p))
+        draw<V>(context, p, seed, Vector<V>(array.data() + held.local, held.count), held.first);
+  };
+  has_master() ? draw_all(master) : draw_all(compute);
+  refresh_compute(context);
 }
 
 template struct Parameters<float>;

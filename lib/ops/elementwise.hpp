@@ -14,6 +14,18 @@ void sum(const Context&, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c
 template <class From, class To>
 void convert(const Context&, Vector<const From> from, Vector<To> to);
 
+/// Normally distributed numbers for part of a matrix. Each is a function of the seed, the number of
+/// the matrix and the element's place in it.
+struct Normal {
+  double mean, std;
+  std::uint64_t seed, matrix;
+  std::size_t columns, all_columns;  // of the part, of the matrix
+  std::size_t first, begin;          // element of the matrix where the part starts, of the part
+};
+/// to: elements of the part from `begin` on.
+template <class T>
+void draw_normal(const Context&, const Normal&, Vector<T> to);
+
 /// result (1) = sum of weights_i * values_i (weights empty: plain sum).
 template <class A>
 void weighted_sum(const Context&, Vector<const A> values, Vector<const A> weights,
