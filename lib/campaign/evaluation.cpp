@@ -49,7 +49,7 @@ std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::D
     w.model.embed(w.context, given);
     for (std::size_t step = 0; step < w.objective->evaluated_steps(training); ++step) {
       w.model.advance(w.context, given, step);
-      w.model.loss(w.context, given, head, prepared.scored, losses, best);
+      w.model.loss(w.context, given, head, prepared.scored, losses, best, step);
       w.objective->tally(step, on_host<double, A>(w.context, losses),
                          on_host<std::int32_t, std::int32_t>(w.context, best), sums);
     }

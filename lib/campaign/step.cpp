@@ -79,7 +79,8 @@ class AccumulationSteps {
     if (w_.balances.extent(0) > 0)
       given.balanced =
           w_.model.balance(context, balance_, Vector<A>(w_.balances.data() + micro, 1));
-    w_.model.loss_backward(context, given, w_.objective->head(), prepared.scored, weights, losses);
+    w_.model.loss_backward(context, given, w_.objective->head(), prepared.scored, weights, losses,
+                           step);
     const std::size_t slot = micro * w_.objective->steps() + step;
     ops::weighted_sum<A>(context, losses, weights, sum_of(w_, 0, slot));
     for (std::size_t part = 0; part < prepared.parts.size(); ++part)

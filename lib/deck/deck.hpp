@@ -29,8 +29,10 @@ struct Model {
   std::int64_t experts_per_token = 0, expert_hidden = 0;
   bool renormalise_experts = true;
   double router_loss = 0;
-  std::int64_t inner_steps = 0;  // latent passes of a recursive model; 0: blocks run once
-  std::string norm = "rmsnorm";  // rmsnorm | layernorm
+  std::int64_t inner_steps = 0;            // latent passes of a recursive model; 0: blocks run once
+  std::string recursion = "stack";         // stack | block: what a pass runs through
+  std::string initial_states = "learned";  // learned | input: what y and z start from
+  std::string norm = "rmsnorm";            // rmsnorm | layernorm
   double norm_eps = 1e-5;
   bool qk_norm = false;
   bool attention_bias = false, ffn_bias = false;
@@ -64,7 +66,9 @@ struct Objective {
   bool clip_search = true;
   // refinement
   std::int64_t supervision_steps = 4;
-  std::string preset = "none";  // none | aggressive | extreme: sets the values below
+  std::int64_t detach_from = 0;      // step after which gradients no longer cross to the next
+  std::string reward_over = "mean";  // mean | sum, of the improvements
+  std::string preset = "none";       // none | aggressive | extreme: sets the values below
   double weight_base = 5, reward = 1;
   std::vector<double> refinement_range = {0.15, 0.25}, norm_range = {0.5, 1.5};
   double norm_limit = 20;

@@ -29,6 +29,10 @@ std::int64_t scored_steps(const Deck& deck) {
   return kind_of(deck).refines ? deck.objective.supervision_steps : 1;
 }
 
+std::int64_t connected_steps(const Deck& deck) {
+  return std::min(scored_steps(deck), deck.objective.detach_from + 1);
+}
+
 std::string objective_name(const Deck& deck) {
   const Objective& o = deck.objective;
   return kind_of(deck).diffuses ? o.kind + ", " + o.hierarchy : o.kind;

@@ -35,6 +35,8 @@ const ObjectiveKind& kind_of(const Deck& deck);
 
 /// Scored steps per row; 1 unless the objective refines.
 std::int64_t scored_steps(const Deck& deck);
+/// Those of them, from the first, whose states pass gradients on; 1 unless the objective refines.
+std::int64_t connected_steps(const Deck& deck);
 
 /// Display name: "causal", "block_diffusion, hdp".
 std::string objective_name(const Deck& deck);

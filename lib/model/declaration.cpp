@@ -61,6 +61,7 @@ std::vector<Declaration> declare(const deck::Model& model) {
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     parts.emplace_back(Stages::of_layer, layer);
     declare_block(model, block_name(layer), parts.back());
+    detail::declare_recursion_of_block(model, block_name(layer), parts.back());
   }
   parts.push_back(detail::declare_head(model));
   parts.push_back(detail::declare_recursion(model));

@@ -14,7 +14,10 @@ struct TransformerOptions {
   std::size_t head_rows = 0;  // rows per chunk of logits; 0: head_chunk_rows()
   std::size_t scored = 0;     // maximum rows given to the head; 0: all
   std::size_t in_flight = 1;  // micro-batches between a forward and its backward (pipelines)
-  bool fp8 = false;           // linear maps of the blocks in fp8: ops/fp8.hpp
+  /// Training a recursive model: the first steps, whose states pass gradients; all of them are
+  /// kept until the last one's backward (detail/recursion.hpp).
+  std::size_t connected = 1;
+  bool fp8 = false;  // linear maps of the blocks in fp8: ops/fp8.hpp
 };
 
 /// The rows of a pass, N = B*T of them.

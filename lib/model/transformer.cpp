@@ -79,15 +79,18 @@ Matrix<const T> Transformer<T>::advance(const ops::Context& context, const Micro
   const Sequences of = sequences_of(micro);
   const auto attended = attend(context, micro);
   return core_.advance(context, micro.slot, step, of, [&](std::size_t place) {
-    core_.forward(context, micro.slot, place, of, attended, keys(micro, step, place));
+    core_.forward(context, core_.slot_of(micro.slot, step), place, of, attended,
+                  keys(micro, step, place));
   });
 }
 
 /// Finished rows that are scored: all, or a gathered subset.
 template <class T>
 Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroBatch<T>& micro,
-                                     const Scored& scored) const {
-  const Matrix<T> finished = core_.final_of(micro.slot, passes() - 1, sequences_of(micro)).output;
+                                     const Scored& scored, std::size_t step) const {
+  const Matrix<T> finished =
+      core_.final_of(core_.slot_of(micro.slot, step), core_.results() - 1, sequences_of(micro))
+          .output;
   if (scored.rows.extent(0) == 0) return finished;
   TERN_REQUIRE(scored.rows.extent(0) <= core_.picked.extent(0), "{} rows to score, made for {}",
                scored.rows.extent(0), core_.picked.extent(0));
@@ -99,17 +102,18 @@ Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroBat
 template <class T>
 void Transformer<T>::loss(const ops::Context& context, const MicroBatch<T>& micro,
                           const ops::HeadOptions& options, const Scored& scored, Vector<A> losses,
-                          Vector<std::int32_t> best) const {
+                          Vector<std::int32_t> best, std::size_t step) const {
   // Block outputs are sent with or before the losses; without losses, here.
   if (scored.targets.extent(0) == 0) return settle(context);
-  const Matrix<const T> rows = share().last() ? pick(context, micro, scored) : Matrix<const T>();
+  const Matrix<const T> rows =
+      share().last() ? pick(context, micro, scored, step) : Matrix<const T>();
   core_.head.loss(context, core_.common.links, options, rows, scored.targets, losses, best);
 }
 
 template <class T>
 void Transformer<T>::logits(const ops::Context& context, std::size_t first_row,
                             Matrix<T> result) const {
-  const Matrix<const T> all = finished(passes() - 1);
+  const Matrix<const T> all = finished(core_.results() - 1, core_.options.connected - 1);
   const std::size_t rows = core_.sequences().rows(), D = core_.size.D;
   TERN_REQUIRE(first_row + result.extent(0) <= rows, "rows {} to {} of {}", first_row,
                first_row + result.extent(0), rows);
@@ -122,65 +126,89 @@ void Transformer<T>::logits(const ops::Context& context, std::size_t first_row,
 template <class T>
 void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch<T>& micro,
                                    const ops::HeadOptions& options, const Scored& scored,
-                                   Vector<const A> weights, Vector<A> losses) const {
+                                   Vector<const A> weights, Vector<A> losses,
+                                   std::size_t step) const {
   TERN_REQUIRE(core_.options.training, "backward of a transformer made for evaluation");
   if (!share().last()) return core_.common.links.from_next(context, core_.dstream);
   const std::size_t M = scored.targets.extent(0), N = core_.sequences().rows();
-  const Matrix<T> dx = M == N ? core_.dfinished : detail::narrow_rows(core_.dpicked, M);
+  const Matrix<T> dx = M == N ? dfinished(step) : detail::narrow_rows(core_.dpicked, M);
   if (M > 0)
-    core_.head.loss_backward(context, core_.common.links, options, pick(context, micro, scored),
-                             scored.targets, weights, losses, dx);
-  if (M < N) ops::scatter_rows<T>(context, scored.rows, dx, core_.dfinished);
-  norm_backward(context, micro, passes() - 1);
+    core_.head.loss_backward(context, core_.common.links, options,
+                             pick(context, micro, scored, step), scored.targets, weights, losses,
+                             dx);
+  if (M < N) ops::scatter_rows<T>(context, scored.rows, dx, dfinished(step));
 }
 
-/// Gradient of the stream from that of a pass's result.
+/// Gradient of the stream, or of a recursive model's answer, from that of a result.
 template <class T>
 void Transformer<T>::norm_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                   std::size_t pass) const {
-  const auto final = core_.final_of(micro.slot, pass, core_.sequences());
-  core_.norm.backward(context, core_.final_norm, final.saved, final.input, core_.dfinished,
-                      core_.dstream, ops::Write::overwrite);
+                                   std::size_t step, std::size_t result) const {
+  const auto final = core_.final_of(core_.slot_of(micro.slot, step), result, core_.sequences());
+  const bool by_block = core_.recursion.by_block();
+  const bool added = by_block && core_.recursion.carried(step);
+  core_.norm.backward(context, core_.final_norm, final.saved, final.input, dfinished(step),
+                      by_block ? core_.recursion.answer_gradient() : core_.dstream,
+                      added ? ops::Write::add : ops::Write::overwrite);
 }
 
 template <class T>
 void Transformer<T>::recompute(const ops::Context& context, const MicroBatch<T>& micro,
                                std::size_t step, std::size_t place) const {
-  // With one micro-batch in flight, backward directly follows forward, and the last block's
-  // activations are still valid.
-  if (core_.options.in_flight == 1 && place + 1 == core_.places()) return;
+  // Where backward directly follows forward, the last block's activations are still valid.
+  const bool latest = core_.options.in_flight == 1 && step + 1 >= core_.options.connected;
+  if (latest && place + 1 == core_.places()) return;
   core_.block.forward(context, core_.parameters_of(place),
-                      core_.saved(micro.slot, place, core_.sequences()), attend(context, micro),
-                      keys(micro, step, place), {});
+                      core_.saved(core_.slot_of(micro.slot, step), place, core_.sequences()),
+                      attend(context, micro), keys(micro, step, place), {});
 }
 
 template <class T>
 void Transformer<T>::block_backward(const ops::Context& context, const MicroBatch<T>& micro,
                                     std::size_t step, std::size_t place) const {
-  const std::size_t layer = place % core_.layers();
-  const bool received = !share().last() && layer + 1 == core_.layers();
+  const bool received = !share().last() && (place + 1) % core_.layers() == 0;
   core_.need(context, place);
   if (core_.options.recompute) recompute(context, micro, step, place);
-  if (core_.full_sharding) core_.full_sharding->begin_gradients(context, layer);
-  core_.block.backward(context, core_.parameters_of(place),
-                       core_.saved(micro.slot, place, core_.sequences()), mask_of(micro),
-                       keys(micro, step, place), micro.balanced, core_.dstream, !received);
-  if (core_.full_sharding) core_.full_sharding->end_gradients(context, layer);
+  core_.backward(context, core_.slot_of(micro.slot, step), place, mask_of(micro),
+                 keys(micro, step, place), micro.balanced, !received);
   if (place == 0) core_.common.links.to_previous(context, core_.dstream);
 }
 
 template <class T>
 void Transformer<T>::backward(const ops::Context& context, const MicroBatch<T>& micro,
                               std::size_t step) const {
+  const std::size_t connected = core_.options.connected;
+  if (step + 1 < connected) return;
+  const std::size_t first = step < connected ? 0 : step;
+  for (std::size_t s = step + 1; s-- > first;)
+    core_.recursion.by_block() ? blocks_backward(context, micro, s)
+                               : stack_backward(context, micro, s);
+}
+
+template <class T>
+void Transformer<T>::stack_backward(const ops::Context& context, const MicroBatch<T>& micro,
+                                    std::size_t step) const {
   for (std::size_t pass = passes(); pass-- > 0;) {
-    if (pass + 1 < passes()) {
-      Kokkos::deep_copy(context.space, core_.dfinished, core_.dstream);
-      norm_backward(context, micro, pass);
+    if (pass + 1 < passes()) Kokkos::deep_copy(context.space, dfinished(step), core_.dstream);
+    if (share().last()) {
+      core_.recursion.add_carried(context, step, pass, dfinished(step));
+      norm_backward(context, micro, step, pass);
     }
     for (std::size_t layer = core_.layers(); layer-- > 0;)
       block_backward(context, micro, step, pass * core_.layers() + layer);
     core_.recursion.backward(context, step, pass, core_.dstream);
   }
+}
+
+/// Of recursion = 'block'.
+template <class T>
+void Transformer<T>::blocks_backward(const ops::Context& context, const MicroBatch<T>& micro,
+                                     std::size_t step) const {
+  core_.recursion.begin_backward(context, step);
+  norm_backward(context, micro, step, 0);
+  for (std::size_t layer = core_.layers(); layer-- > 0;)
+    for (std::size_t pass = passes(); pass-- > 0;)
+      block_backward(context, micro, step, pass * core_.layers() + layer);
+  core_.recursion.end_backward(context, step);
 }
 
 template <class T>

@@ -46,7 +46,8 @@ class Transformer {
   /// losses (M) of the finished forward and, unless empty, the argmax tokens best (M). On all ranks
   /// of the replica.
   void loss(const ops::Context&, const MicroBatch<T>&, const ops::HeadOptions&,
-            const Scored& scored, Vector<A> losses, Vector<std::int32_t> best = {}) const;
+            const Scored& scored, Vector<A> losses, Vector<std::int32_t> best = {},
+            std::size_t step = 0) const;
 
   /// Load-balance loss (1) of experts over all layers (ops/experts.hpp), between forward and
   /// backward. The result, passed as MicroBatch::balanced, makes backward add the gradient of
@@ -56,11 +57,12 @@ class Transformer {
   }
 
   // Backward of the latest step, in this order; gradients are added to Parameters::gradient.
-  /// losses (M) and the gradient through head and final norm. weights (M): d total / d loss_i. In a
-  /// pipeline only the last stage gets losses.
+  /// losses (M) and the gradient through the head. weights (M): d total / d loss_i. In a pipeline
+  /// only the last stage gets losses.
   void loss_backward(const ops::Context&, const MicroBatch<T>&, const ops::HeadOptions&,
-                     const Scored& scored, Vector<const A> weights, Vector<A> losses) const;
-  /// All blocks.
+                     const Scored& scored, Vector<const A> weights, Vector<A> losses,
+                     std::size_t step = 0) const;
+  /// Final norm and all blocks. Deferred for connected steps: the last one's call runs them all.
   void backward(const ops::Context&, const MicroBatch<T>&, std::size_t step = 0) const;
   /// After all steps.
   void embed_backward(const ops::Context&, const MicroBatch<T>&) const;
@@ -72,8 +74,8 @@ class Transformer {
   /// replica.
   void logits(const ops::Context&, std::size_t first_row, Matrix<T> result) const;
   /// Latest result (N, D) of a pass; in evaluation all passes before the last share one.
-  Matrix<const T> finished(std::size_t pass) const {
-    return core_.final_of(0, pass, core_.sequences()).output;
+  Matrix<const T> finished(std::size_t pass, std::size_t step = 0) const {
+    return core_.final_of(core_.slot_of(0, step), pass, core_.sequences()).output;
   }
 
  private:
@@ -82,12 +84,17 @@ class Transformer {
   ops::DropoutKey embedding_key(const MicroBatch<T>&) const;
   BlockDropout keys(const MicroBatch<T>&, std::size_t step, std::size_t place) const;
   typename Block<T>::Attend attend(const ops::Context&, const MicroBatch<T>&) const;
-  Matrix<const T> pick(const ops::Context&, const MicroBatch<T>&, const Scored& scored) const;
-  void norm_backward(const ops::Context&, const MicroBatch<T>&, std::size_t pass) const;
+  Matrix<T> dfinished(std::size_t step) const { return core_.dfinished[core_.slot_of(0, step)]; }
+  Matrix<const T> pick(const ops::Context&, const MicroBatch<T>&, const Scored& scored,
+                       std::size_t step) const;
+  void norm_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
+                     std::size_t result) const;
   void recompute(const ops::Context&, const MicroBatch<T>&, std::size_t step,
                  std::size_t place) const;
   void block_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
                       std::size_t place) const;
+  void stack_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
+  void blocks_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
 
   detail::Core<T> core_;
   bool dropout_;

@@ -19,6 +19,12 @@ std::vector<double> step_shares(std::int64_t steps, double base) {
   return shares;
 }
 
+/// Reward for improvements of 1 in every step.
+double rewards_of(const deck::Objective& o) {
+  return o.reward_over == "sum" ? o.reward * static_cast<double>(o.supervision_steps - 1)
+                                : o.reward;
+}
+
 double refinement(double first, double last) { return (first - last) / first; }
 
 std::string step_name(std::size_t step) { return fmt::format("step_{}", step); }
@@ -35,7 +41,8 @@ template <class T>
 Refinement<T>::Refinement(const deck::Deck& deck, const Shape& shape, Arena& arena)
     : Causal<T>(deck, shape, arena),
       shares_(step_shares(deck.objective.supervision_steps, deck.objective.weight_base)),
-      reward_(deck.objective.reward),
+      all_rewards_(rewards_of(deck.objective)),
+      reward_(all_rewards_ / static_cast<double>(steps() - 1)),
       tokens_(shape.tokens),
       refined_(refinements(deck)),
       weights_(arena.vector<A>("step weights", Term::data, shape.batch * shape.tokens)) {}
@@ -53,14 +60,14 @@ Prepared<T> Refinement<T>::prepare(const ops::Context& context, const data::Batc
   return prepared;
 }
 
-/// Only -L_s / L_{s-1} of the mean improvement is differentiated.
+/// Only -L_s / L_{s-1} of an improvement is differentiated.
 template <class T>
 Vector<const Accumulate<T>> Refinement<T>::weights_of(const ops::Context& context, std::size_t step,
                                                       const Prepared<T>& prepared,
                                                       Vector<const A> losses) {
   ops::improvement_weights<A>(context, {.unit = unit_,
                                         .base = shares_[step],
-                                        .reward = reward_ / static_cast<double>(steps() - 1),
+                                        .reward = reward_,
                                         .losses = losses,
                                         .targets = prepared.scored.targets,
                                         .tokens = tokens_,

@@ -5,7 +5,7 @@
 ///
 ///   sum_s w_s L_s - reward x mean over s >= 1 of (L_{s-1} - L_s) / L_{s-1},
 ///
-/// with w_s = weight_base^s, normalized to sum 1, and L_{s-1} not differentiated in the reward. The
+/// or the sum of these improvements instead of their mean (reward_over), with w_s = weight_base^s, normalized to sum 1, and L_{s-1} not differentiated in the reward. The
 /// improvement is computed per sequence and averaged, so that the loss does not depend on the
 /// distribution of sequences over micro-batches and ranks.
 ///
@@ -31,7 +31,7 @@ class Refinement : public Causal<T> {
   Vector<const A> weights_of(const ops::Context&, std::size_t step, const Prepared<T>&,
                              Vector<const A> losses) override;
   std::vector<std::string> parts() const override;
-  double constant() const override { return -reward_; }
+  double constant() const override { return -all_rewards_; }
   std::map<std::string, double> figures(const std::vector<double>& parts) const override;
   double per_token(double, const std::vector<double>& parts, const data::Counts&) const override {
     return parts.back();
@@ -45,12 +45,12 @@ class Refinement : public Causal<T> {
   Score conclude(const std::vector<double>& sums, bool training) override;
 
  private:
-  std::vector<double> shares_;  // w_s
-  double reward_;
-  std::size_t tokens_;   // per sequence
-  std::size_t refined_;  // step whose answer counts
-  double unit_ = 0;      // 1 / tokens of the optimizer step
-  Vector<A> weights_;    // (N)
+  std::vector<double> shares_;   // w_s
+  double all_rewards_, reward_;  // of all steps, of one
+  std::size_t tokens_;           // per sequence
+  std::size_t refined_;          // step whose answer counts
+  double unit_ = 0;              // 1 / tokens of the optimizer step
+  Vector<A> weights_;            // (N)
 };
 
 /// Answers before the one that counts: 0, or &generation refine.

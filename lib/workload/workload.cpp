@@ -130,6 +130,7 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
   options.positions = static_cast<std::size_t>(deck.model.context);
   if (options.training)  // a micro-batch's way to the last stage and back
     options.in_flight = std::min(layout.accumulation, share.stages - share.stage);
+  if (options.training) options.connected = static_cast<std::size_t>(deck::connected_steps(deck));
   // Generation, with few rows, stays in bf16.
   options.fp8 = deck.precision.compute == "fp8" && fp8_available;
   const std::size_t scored = scored_rows(deck, layout);

@@ -102,9 +102,14 @@ class Layouts(Divided):
 
     def test_refinement(self):
         model = ("objective.kind='refinement'", "objective.supervision_steps=3", "objective.reward=4", "model.inner_steps=1")
+        for kind, options in (("stack", ()), ("block", ("model.recursion='block'", "objective.detach_from=1"))):
+            with self.subTest(kind):
+                self.check_refinement(kind, model + options)
+
+    def check_refinement(self, kind, model):
         losses = []
         for tensor, ranks in ((1, 1), (2, 2), (2, 4)):  # the verdict of so short a run fails, with an exit code of its own
-            name = f"tensor{tensor}_of{ranks}"
+            name = f"{kind}_tensor{tensor}_of{ranks}"
             self.run_trainer("--set", f"output.directory={name}", *sets(*model), *layout(tensor, 1), ranks=ranks, code=77)
             losses.append(name)
         for name in losses[1:]:

@@ -18,6 +18,7 @@ MODEL = sets("objective.kind='refinement'", f"objective.supervision_steps={S}", 
 GOOD = MODEL + sets("objective.refinement_range=0.03, 0.5")
 FAILED = MODEL + sets("objective.refinement_range=0.98, 0.99")  # out of reach
 FINDINGS = ["order", "refinement", "finite values", "gradient norm", "largest gradient norm", "smoothness", "progress"]
+BLOCKS = sets("model.recursion='block'", "model.initial_states='input'", "objective.detach_from=1", "objective.reward_over='sum'")
 TRAINED = [f"train/loss_step_{s}" for s in range(S)]
 EVALUATED = [f"val/loss_step_{s}" for s in range(S)]
 LOSSES = ["train/loss", "val/loss"] + TRAINED + EVALUATED
@@ -125,7 +126,7 @@ class Refinement(Campaign):
     # ---- the same result on every layout
 
     def test_ranks_agree(self):
-        for kind, options in (("adamw", ()), ("muon", MUON)):
+        for kind, options in (("adamw", ()), ("muon", MUON), ("blocks", BLOCKS)):
             self.run_trainer(*FAILED, *options, *sets(f"output.directory={kind}"), code=77)
             for shard in ("none", "optimizer"):
                 name = f"{kind}2_{shard}"
@@ -141,15 +142,20 @@ class Refinement(Campaign):
                 self.compare("by8", f"by{per_rank}", 1e-4, LOSSES)
 
     def test_recomputation_changes_no_bit_and_takes_less_memory(self):
+        for name, options in (("stack", ()), ("blocks", BLOCKS)):
+            with self.subTest(name):
+                self.check_recomputation(name, options)
+
+    def check_recomputation(self, name, options):
         planned = {}
         for recompute in ("none", "block"):
-            here = sets(f"precision.recompute='{recompute}'", f"output.directory={recompute}")
+            here = options + sets(f"precision.recompute='{recompute}'", f"output.directory={name}_{recompute}")
             self.run_trainer(*FAILED, *here, *sets("model.dropout=0.1"), code=77)
             large = sets("model.layers=4", "model.hidden=128", "model.context=128", "batch.per_rank=8")
             plan = self.run_trainer(*FAILED, *here, *large, "--dry-run")
             planned[recompute] = float(re.search(r"memory per rank +([\d.]+) MiB", plan).group(1))
         for key in LOSSES + ["train/grad_norm"]:
-            self.assertEqual(self.steps("none", key), self.steps("block", key), key)
+            self.assertEqual(self.steps(name + "_none", key), self.steps(name + "_block", key), key)
         print(f"planned: {planned['none']} MiB, with recomputation {planned['block']} MiB")
         self.assertLess(planned["block"], 0.7 * planned["none"])
 
@@ -165,6 +171,9 @@ class Refinement(Campaign):
 
     def test_resumed_bit_for_bit(self):
         self.check_resumed()
+
+    def test_resumed_bit_for_bit_with_recursion_in_each_block(self):
+        self.check_resumed(*BLOCKS)
 
     def test_resumed_bit_for_bit_with_muon_in_bf16_sharded(self):
         self.check_resumed(*MUON, *sets("precision.compute='bf16'", "parallel.shard='optimizer'"), ranks=2)
@@ -204,9 +213,14 @@ class Refinement(Campaign):
             self.assertIn(f"validation loss {again[f'val/loss_step_{refine}']} ", text)
 
     def test_generate(self):
-        self.run_trainer(*GOOD)
-        generate = GOOD + sets("campaign.task='generate'", "generation.prompt='abc'", "generation.samples=1",
-                               "generation.max_tokens=12", "generation.temperature=1",
+        for name, options in (("stack", ()), ("blocks", BLOCKS)):
+            with self.subTest(name):
+                self.check_generation(*options, *sets(f"output.directory={name}"))
+
+    def check_generation(self, *options):
+        self.run_trainer(*FAILED, *options, code=77)
+        generate = FAILED + options + sets("campaign.task='generate'", "generation.prompt='abc'", "generation.samples=1",
+                               "generation.max_tokens=12", "generation.temperature=5",
                                "batch.accumulation=2")  # a training setting: no effect here
         trained = self.run_trainer(*generate).split("---")[1]
         written = {n: self.run_trainer(*generate, "--refine", str(n)).split("---")[1] for n in (0, S - 1, 2 * S)}

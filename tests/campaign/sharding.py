@@ -34,6 +34,9 @@ class Full(Campaign):
     def test_recursive_model(self):
         self.check((2,), *RECURSIVE, code=77)  # no verdict is good after 100 steps
 
+    def test_recursion_in_each_block(self):
+        self.check((2,), *RECURSIVE, "--set", "model.recursion='block'", "--set", "objective.detach_from=1", code=77)
+
     def test_samples_are_written_while_training(self):
         self.deck(40)
         options = ("--set", "generation.samples=2", "--set", "generation.max_tokens=6", "--set", "generation.temperature=0")

@@ -1,4 +1,6 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include <sstream>
 #include <string>
 #include <vector>
@@ -21,5 +23,12 @@ inline Lines mistakes(const std::string& text, const Lines& overrides = {}) {
   }
   return lines;
 }
+
+/// The deck has this mistake only.
+inline void one(const std::string& text, const std::string& mistake) {
+  EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
+}
+/// The deck is accepted.
+inline void none(const std::string& text) { EXPECT_EQ(mistakes(text), Lines{}) << text; }
 
 }  // namespace tern::test

@@ -204,9 +204,12 @@ Tokens greedy_by_whole_steps(const deck::Model& m, std::size_t steps, std::uint6
 
 /// Each pass of each step has its own keys and values: a token sees earlier tokens as they were in
 /// the same pass.
-TEST(Recursive, CachedDecodingEqualsWholeSteps) {
+class Recursive : public testing::TestWithParam<const char*> {};
+
+TEST_P(Recursive, CachedDecodingEqualsWholeSteps) {
   deck::Model m = test::qwen3_like();
-  m.inner_steps = 2;
+  m.inner_steps = 2, m.recursion = GetParam();
+  if (m.recursion == "block") m.initial_states = "input";
   m.logit_cap = 10;
   const std::vector<Tokens> prompts{{5}, {1, 2, 3, 4, 5, 6}, {7, 8}};
   std::vector<std::vector<Tokens>> results;
@@ -221,14 +224,17 @@ TEST(Recursive, CachedDecodingEqualsWholeSteps) {
   EXPECT_NE(results[0], results[2]);
 }
 
-TEST(Recursive, LongPromptsArePrefilledInPieces) {
+TEST_P(Recursive, LongPromptsArePrefilledInPieces) {
   deck::Model m = test::tiny_model();
-  m.inner_steps = 1, m.context = 1024;
+  m.inner_steps = 1, m.context = 1024, m.recursion = GetParam();
   const Tokens prompt = test::random_tokens(prompt_rows + 5, m.vocabulary, 8);
   Generation<double> generation(m, 1, 300, 2);
   generation.parameters->initialize(generation.context, generation.tree, 6);
   EXPECT_EQ(generation.run({prompt}, greedy(3))[0], greedy_by_whole_steps(m, 2, 6, prompt, 3));
 }
+
+INSTANTIATE_TEST_SUITE_P(Recursions, Recursive, testing::Values("stack", "block"),
+                         [](const auto& recursion) { return std::string(recursion.param); });
 
 TEST(Texts, LongPromptsArePrefilledInPieces) {
   deck::Model m = test::tiny_model();

@@ -12,8 +12,8 @@ for each case
     loss             the total: weighted steps minus the reward
     step_losses (S), sequence_losses (S, B)     mean cross entropy
     logits (B, T, V) of the last step, capped
-    case/...         everything else that defines the case; layernorm, swiglu, qk_norm, tied: 0 or 1
-                     (else rmsnorm, relu2, none, lm_head)
+    case/...         everything else that defines the case; layernorm, swiglu, qk_norm, tied, by_block, from_input,
+                     reward_sum: 0 or 1 (else rmsnorm, relu2, none, lm_head, by stack, learned, mean)
 """
 import pathlib
 
@@ -26,7 +26,8 @@ HERE = pathlib.Path(__file__).parent
 
 BASE = dict(sequences=2, positions=9, layers=2, hidden=16, heads=4, kv_heads=2, head_dim=4, ffn_hidden=22,
             vocabulary=29, rope_base=10000.0, norm_eps=1e-5, layernorm=0, swiglu=1, qk_norm=0, tied=1, head_std=0.3,
-            logit_cap=0.0, supervision_steps=3, inner_steps=1, weight_base=5.0, reward=1.0)
+            logit_cap=0.0, supervision_steps=3, inner_steps=1, weight_base=5.0, reward=1.0, detach_from=0, by_block=0,
+            from_input=0, reward_sum=0)
 CASES = {
     "llama": dict(BASE),
     "nanochat": dict(BASE, positions=8, hidden=24, heads=3, kv_heads=3, head_dim=8, ffn_hidden=40, vocabulary=31,
@@ -34,6 +35,15 @@ CASES = {
                      inner_steps=2),
     "extreme": dict(BASE, positions=7, hidden=12, heads=2, kv_heads=1, head_dim=6, vocabulary=23, rope_base=500.0,
                     layernorm=1, supervision_steps=2, inner_steps=3, weight_base=10.0, reward=2.0),
+    # Gradients between steps: of some of them, and of all.
+    "connected": dict(BASE, supervision_steps=5, inner_steps=2, detach_from=2, reward_sum=1),
+    "from_input": dict(BASE, supervision_steps=3, detach_from=9, from_input=1),
+    # Recursion within each block.
+    "blocks": dict(BASE, by_block=1, inner_steps=2),
+    "blocks_connected": dict(BASE, layers=3, hidden=24, heads=3, kv_heads=3, head_dim=8, swiglu=0, qk_norm=1, tied=0,
+                             logit_cap=15.0, supervision_steps=5, inner_steps=2, weight_base=2.5, reward=1.5,
+                             detach_from=2, by_block=1, from_input=1, reward_sum=1),
+    "blocks_learned": dict(BASE, layernorm=1, detach_from=1, by_block=1, supervision_steps=4),
 }
 
 
@@ -52,9 +62,12 @@ def make_parameters(case, generator):
             p[name + "/bias"] = 0.1 * normal(size)
 
     matrix("model/embed_tokens", V, D)
-    p["model/initial_answer"], p["model/initial_latent"] = 0.5 * normal(D), 0.5 * normal(D)
+    if not case["from_input"]:
+        p["model/initial_answer"], p["model/initial_latent"] = 0.5 * normal(D), 0.5 * normal(D)
     for i in range(case["layers"]):
         at = f"model/layers/{i}/"
+        if case["by_block"]:
+            norm(at + "recursion_layernorm")
         norm(at + "input_layernorm")
         matrix(at + "self_attn/q_proj", H * E, D)
         matrix(at + "self_attn/k_proj", K * E, D)
@@ -108,19 +121,39 @@ def feed_forward(p, case, at, h):
     return up @ p[at + "down_proj/weight"].T
 
 
+def norm_of(p, case, x, name):
+    weight = p[name + "/weight"]
+    if case["layernorm"]:
+        return F.layer_norm(x, x.shape[-1:], weight, p[name + "/bias"], case["norm_eps"])
+    return rms_norm(x, weight, case["norm_eps"])
+
+
+def block(p, case, at, h):
+    h = h + attention(p, case, at + "self_attn/", norm_of(p, case, h, at + "input_layernorm"))
+    return h + feed_forward(p, case, at + "mlp/", norm_of(p, case, h, at + "post_attention_layernorm"))
+
+
 def stack(p, case, h):
     """f: all blocks and the final norm, which keeps the states' scale. (B, T, D) to the same."""
-    def norm(x, name):
-        weight = p[name + "/weight"]
-        if case["layernorm"]:
-            return F.layer_norm(x, x.shape[-1:], weight, p[name + "/bias"], case["norm_eps"])
-        return rms_norm(x, weight, case["norm_eps"])
+    for i in range(case["layers"]):
+        h = block(p, case, f"model/layers/{i}/", h)
+    return norm_of(p, case, h, "model/norm")
 
+
+def advance(p, case, x, y, z):
+    """One step: the next y and z, and what the head reads."""
+    if not case["by_block"]:
+        for _ in range(case["inner_steps"]):
+            z = stack(p, case, x + y + z)
+        y = stack(p, case, y + z)
+        return y, z, y
     for i in range(case["layers"]):
         at = f"model/layers/{i}/"
-        h = h + attention(p, case, at + "self_attn/", norm(h, at + "input_layernorm"))
-        h = h + feed_forward(p, case, at + "mlp/", norm(h, at + "post_attention_layernorm"))
-    return norm(h, "model/norm")
+        enter = lambda h: norm_of(p, case, h, at + "recursion_layernorm")
+        for _ in range(case["inner_steps"]):
+            z = z + block(p, case, at, enter(x + y + z))
+        y = y + block(p, case, at, enter(y + z))
+    return y, z, norm_of(p, case, y, "model/norm")
 
 
 def logits_of(p, case, y):
@@ -135,22 +168,20 @@ def evaluate(p, case, tokens, targets):
     the method, since everything that it does not differentiate is detached."""
     S = case["supervision_steps"]
     x = p["model/embed_tokens/weight"][tokens]  # (B, T, D), not detached: every step contributes to it
-    y = p["model/initial_answer"].expand_as(x)
-    z = p["model/initial_latent"].expand_as(x)
+    y = x if case["from_input"] else p["model/initial_answer"].expand_as(x)
+    z = torch.zeros_like(x) if case["from_input"] else p["model/initial_latent"].expand_as(x)
     losses = []
     for step in range(S):
-        if step > 0:
+        y, z, finished = advance(p, case, x, y, z)
+        if step >= case["detach_from"]:
             y, z = y.detach(), z.detach()
-        for _ in range(case["inner_steps"]):
-            z = stack(p, case, x + y + z)
-        y = stack(p, case, y + z)
-        logits = logits_of(p, case, y)
+        logits = logits_of(p, case, finished)
         losses.append(F.cross_entropy(logits.transpose(1, 2), targets, reduction="none").mean(1))  # (B)
     powers = [case["weight_base"] ** step for step in range(S)]
     total = sum(power / sum(powers) * loss.mean() for power, loss in zip(powers, losses))
     for before, after in zip(losses, losses[1:]):
         before = before.detach()  # a step gains nothing by making the previous one worse
-        total = total - case["reward"] * ((before - after) / before).mean() / (S - 1)
+        total = total - case["reward"] * ((before - after) / before).mean() / (1 if case["reward_sum"] else S - 1)
     return total, torch.stack(losses), logits
 
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include "deck/objective_kind.hpp"
 #include "model/harness.hpp"
 #include "objective/batches.hpp"
 #include "objective/objective.hpp"
@@ -91,7 +92,7 @@ class Pass {
       for (std::size_t s = 0; s < objective->evaluated_steps(false); ++s) {
         transformer->advance(context, given, s);
         transformer->loss(context, given, objective->head(), prepared.scored, losses(prepared),
-                          best);
+                          best, s);
         std::vector<std::int32_t> likeliest;
         for (const double token : download(best))
           likeliest.push_back(static_cast<std::int32_t>(token));
@@ -142,6 +143,8 @@ class Pass {
     options.scored = scored < all ? scored : 0;
     options.recompute = deck_.precision.recompute == "block";
     options.head_rows = 7;  // several chunks
+    if (kind == "refinement")
+      options.connected = static_cast<std::size_t>(deck::connected_steps(deck_));
     context = ops::make_context(from, true, "auto");
     parameters.emplace(tree, model::Holds::training, from);
     transformer.emplace(deck_.model, tree, *parameters, options, from);
@@ -167,10 +170,10 @@ class Pass {
       if (s > 0) weights = objective->weights_of(context, s, prepared, of_rows);
       if (with_backward) {
         transformer->loss_backward(context, given, objective->head(), prepared.scored, weights,
-                                   of_rows);
+                                   of_rows, s);
         transformer->backward(context, given, s);
       } else {
-        transformer->loss(context, given, objective->head(), prepared.scored, of_rows);
+        transformer->loss(context, given, objective->head(), prepared.scored, of_rows, {}, s);
       }
       total += dot(of_rows, weights);
       for (std::size_t part = 0; part < parts.size(); ++part)

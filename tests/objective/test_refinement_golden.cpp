@@ -29,6 +29,10 @@ class Case {
     m.norm = integer("layernorm") ? "layernorm" : "rmsnorm";
     m.activation = integer("swiglu") ? "swiglu" : "relu2";
     m.qk_norm = integer("qk_norm"), m.tie_embeddings = integer("tied");
+    if (integer("by_block")) m.recursion = "block";
+    if (integer("from_input")) m.initial_states = "input";
+    if (integer("reward_sum")) deck.objective.reward_over = "sum";
+    deck.objective.detach_from = integer("detach_from");
     deck.objective.supervision_steps = integer("supervision_steps");
     deck.objective.weight_base = number("case/weight_base");
     deck.objective.reward = number("case/reward");
@@ -98,7 +102,8 @@ TEST_P(RefinementGolden, FloatMatchesToRounding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Refinement, RefinementGolden,
-                         testing::Values("llama", "nanochat", "extreme"),
+                         testing::Values("llama", "nanochat", "extreme", "connected", "from_input",
+                                         "blocks", "blocks_connected", "blocks_learned"),
                          [](const auto& name) { return std::string(name.param); });
 
 }  // namespace

@@ -229,6 +229,14 @@ void check_refinement(const Deck& d, Contradictions& c) {
   c.check(!is_range(o.norm_range), {"objective.norm_range"},
           "not two rising values; write them as 0.5, 1.5");
   const bool refinement = o.kind == "refinement";
+  const Model plain;
+  for (const auto& [given, name] :
+       {std::pair(d.model.recursion != plain.recursion, "model.recursion"),
+        {d.model.initial_states != plain.initial_states, "model.initial_states"}})
+    c.check(given && d.model.inner_steps == 0, {name, "model.inner_steps"},
+            "only a recursive model has it; write inner_steps = 1 or more, or remove it");
+  c.check(!refinement && o.detach_from > 0, {"objective.detach_from", "objective.kind"},
+          "only kind = 'refinement' has steps to detach; write 0, or remove it");
   c.check(refinement && d.model.inner_steps == 0, {"model.inner_steps", "objective.kind"},
           "refinement needs a recursive model; write 1 or more, as 2");
   c.check(o.kind == "block_diffusion" && d.model.inner_steps > 0,

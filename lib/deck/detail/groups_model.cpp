@@ -51,6 +51,16 @@ void describe(Group& group, Model& m) {
           "passes of a recursive model over its latent state before it answers; 0: blocks run once")
       .at_least(0)
       .at_most(64);
+  group
+      .add("recursion", m.recursion,
+           "recursive: a pass runs the stack of blocks, or each block makes all of its passes in "
+           "turn")
+      .one_of({"stack", "block"});
+  group
+      .add("initial_states", m.initial_states,
+           "recursive: learned vectors, or the answer from the embedded tokens and a latent state "
+           "of 0")
+      .one_of({"learned", "input"});
   group.add("norm", m.norm, "normalization before attention, feed-forward layer and head")
       .one_of(norms);
   group.add("norm_eps", m.norm_eps, "added to the variance in norms").above(0).below(1);

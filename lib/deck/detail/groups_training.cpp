@@ -48,6 +48,16 @@ void describe(Group& group, Objective& o) {
       .at_least(2)
       .at_most(64);
   group
+      .add(
+          "detach_from", o.detach_from,
+          "refinement: first step, from 0, whose states pass no gradients to it from the next step")
+      .at_least(0)
+      .at_most(64);
+  group
+      .add("reward_over", o.reward_over,
+           "refinement: the reward is for the steps' mean improvement, or for its sum")
+      .one_of({"mean", "sum"});
+  group
       .add("preset", o.preset,
            "refinement: sets the next four: aggressive to their defaults, extreme as they say; "
            "none: as given")
@@ -58,7 +68,7 @@ void describe(Group& group, Objective& o) {
       .above(0);
   group
       .add("reward", o.reward,
-           "refinement: weight of the mean relative improvement from step to step; extreme: 2")
+           "refinement: weight of the relative improvement from step to step; extreme: 2")
       .at_least(0);
   group
       .add("refinement_range", o.refinement_range,

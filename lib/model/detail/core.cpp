@@ -23,6 +23,7 @@ typename Block<T>::Saved Core<T>::saved(std::size_t slot, std::size_t place,
 
 template <class T>
 Matrix<T> Core<T>::output_of(std::size_t slot, std::size_t place, const Sequences& of) const {
+  if (recursion.by_block()) return recursion.output(of.rows());
   const std::size_t next = place + 1;
   if (inputs_.empty() || next % layers() == 0) return final_of(slot, place / layers(), of).input;
   return inputs_[at(slot, next)];
@@ -31,13 +32,13 @@ Matrix<T> Core<T>::output_of(std::size_t slot, std::size_t place, const Sequence
 /// In evaluation passes share the blocks' buffers, except the states of several passes, which
 /// outlive a pass.
 template <class T>
-typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t pass,
+typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result,
                                           const Sequences& of) const {
-  if (!finals_.empty()) return finals_[slot * passes() + pass];
+  if (!finals_.empty()) return finals_[slot * results() + result];
   const std::size_t N = of.rows();
-  const Matrix<T> state = passes() == 1         ? shared_.normed_feed_forward
-                          : pass + 1 < passes() ? latent_
-                                                : answer_;
+  const Matrix<T> state = results() == 1           ? shared_.normed_feed_forward
+                          : result + 1 < results() ? latent_
+                                                   : answer_;
   return {narrow_rows(shared_.input, N), narrow_rows(state, N),
           norm.narrow(shared_.norm_feed_forward, N)};
 }
@@ -57,15 +58,35 @@ void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t
   const Matrix<T> output = output_of(slot, place, of);
   need(context, place);
   if (place == 0) common.links.from_previous(context, kept.input);
+  if (recursion.by_block())
+    recursion.enter_block(context, place % layers(), place / layers(), at(slot, place), kept.input);
   block.forward(context, parameters_of(place), kept, attend, dropout, output);
   if (block.has_experts()) block.experts.tally(context, kept.experts, place);
+  if (recursion.by_block()) recursion.leave_block(context, place / layers(), of.rows());
   if (place + 1 == layers()) common.links.to_next(context, output);
 }
 
 template <class T>
-Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, std::size_t pass,
+void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_t place,
+                       const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
+                       bool known) const {
+  const std::size_t pass = place / layers(), layer = place % layers();
+  if (full_sharding) full_sharding->begin_gradients(context, layer);
+  if (recursion.by_block())
+    Kokkos::deep_copy(context.space, dstream, recursion.output_gradient(pass));
+  block.backward(context, parameters_of(place), saved(slot, place, sequences()), mask, dropout,
+                 balanced, dstream, known && !recursion.by_block());
+  if (recursion.by_block())
+    recursion.backward_block(context, layer, pass, at(slot, place), dstream);
+  if (full_sharding) full_sharding->end_gradients(context, layer);
+}
+
+template <class T>
+Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, std::size_t result,
                                 const Sequences& of) const {
-  const Final final = final_of(slot, pass, of);
+  const Final final = final_of(slot, result, of);
+  if (recursion.by_block())
+    Kokkos::deep_copy(context.space, final.input, recursion.answer(of.rows()));
   if (share().last()) norm.forward(context, final_norm, final.saved, final.input, final.output);
   return final.output;
 }
@@ -74,18 +95,25 @@ template <class T>
 Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, std::size_t step,
                                  const Sequences& of,
                                  const std::function<void(std::size_t)>& run) const {
+  const std::size_t now = slot_of(slot, step), before = slot_of(slot, step > 0 ? step - 1 : 0);
+  if (recursion.by_block()) {
+    for (std::size_t layer = 0; layer < layers(); ++layer)
+      for (std::size_t pass = 0; pass < passes(); ++pass) run(pass * layers() + layer);
+    return finish(context, now, 0, of);
+  }
   const std::size_t last = passes() - 1;
-  const auto finished = [&](std::size_t pass) {
-    return Matrix<const T>(final_of(slot, pass, of).output);
+  const auto finished = [&](std::size_t of_slot, std::size_t pass) {
+    return Matrix<const T>(final_of(of_slot, pass, of).output);
   };
   Matrix<const T> result;
   for (std::size_t pass = 0; pass <= last; ++pass) {
     // The previous step's states are read in place, before this step's passes overwrite them.
     if (recursion.recursive())
-      recursion.enter(context, step, pass, finished(last), finished(pass > 0 ? pass - 1 : last - 1),
-                      saved(slot, pass * layers(), of).input);
+      recursion.enter(context, step, pass, finished(before, last),
+                      pass > 0 ? finished(now, pass - 1) : finished(before, last - 1),
+                      saved(now, pass * layers(), of).input);
     for (std::size_t layer = 0; layer < layers(); ++layer) run(pass * layers() + layer);
-    result = finish(context, slot, pass, of);
+    result = finish(context, now, pass, of);
   }
   return result;
 }

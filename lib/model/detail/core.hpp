@@ -2,11 +2,13 @@
 /// parameters, the buffers of their passes, and the course of a pass.
 ///
 /// A place is a block in a pass: pass x layers() + layer. A slot is one of the micro-batches in
-/// flight. If the model is divided, all ranks of the replica make every call in the same order. A
+/// flight, or one of the connected steps of a recursive model, of whose later steps each takes the
+/// last slot. If the model is divided, all ranks of the replica make every call in the same order. A
 /// pipeline stage receives the input of its first block from the previous stage instead of
 /// embedding, and sends the output of its last block to the next instead of finishing; likewise
 /// backward.
 #pragma once
+#include <algorithm>
 #include <functional>
 
 #include "model/block/block.hpp"
@@ -40,12 +42,19 @@ class Core {
   std::size_t layers() const { return layers_.size(); }  // on this stage
   std::size_t passes() const { return recursion.passes(); }
   std::size_t places() const { return passes() * layers(); }
+  /// Passes of a step that end in the final norm.
+  std::size_t results() const { return recursion.by_block() ? 1 : passes(); }
+  /// Slot of a step, from the micro-batch's.
+  std::size_t slot_of(std::size_t slot, std::size_t step) const {
+    return slot + std::min(step, options.connected - 1);
+  }
   Sequences sequences() const { return {options.batch, options.tokens}; }
 
   // Views narrowed to the rows of the sequences.
   typename Block<T>::Saved saved(std::size_t slot, std::size_t place, const Sequences&) const;
   Matrix<T> output_of(std::size_t slot, std::size_t place, const Sequences&) const;
-  Final final_of(std::size_t slot, std::size_t pass, const Sequences&) const;
+  /// `result` counts the final norms of a step.
+  Final final_of(std::size_t slot, std::size_t result, const Sequences&) const;
   const typename Block<T>::Parameters& parameters_of(std::size_t place) const {
     return layers_[place % layers_.size()];
   }
@@ -55,13 +64,16 @@ class Core {
   /// A block's forward, from the previous block's output.
   void forward(const ops::Context&, std::size_t slot, std::size_t place, const Sequences&,
                const typename Block<T>::Attend&, const BlockDropout&) const;
-  /// Final norm of a pass; the result (N, D).
-  Matrix<const T> finish(const ops::Context&, std::size_t slot, std::size_t pass,
+  /// A final norm; the result (N, D).
+  Matrix<const T> finish(const ops::Context&, std::size_t slot, std::size_t result,
                          const Sequences&) const;
-  /// A step over the embedded rows, with run(place) for each block; the result (N, D). A recursive
-  /// model takes several, counted from 0.
+  /// A step over the embedded rows of the micro-batch in `slot`, with run(place) for each block;
+  /// the result (N, D). A recursive model takes several, counted from 0.
   Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step, const Sequences&,
                           const std::function<void(std::size_t place)>& run) const;
+  /// A block's backward, of the gradient in dstream. `known`: see Block::backward.
+  void backward(const ops::Context&, std::size_t slot, std::size_t place, const Mask&,
+                const BlockDropout&, Vector<const A> balanced, bool known) const;
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
@@ -80,9 +92,9 @@ class Core {
   Head<T> head;
   Recursion<T> recursion;
   // Workspace of training and losses.
-  Matrix<T> dstream;          // (N, D) gradient of the residual stream
-  Matrix<T> dfinished;        // (N, D)
-  Matrix<T> picked, dpicked;  // (M, D), only where not all rows are scored
+  Matrix<T> dstream;                 // (N, D) gradient of the residual stream
+  std::vector<Matrix<T>> dfinished;  // (N, D) per connected step
+  Matrix<T> picked, dpicked;         // (M, D), only where not all rows are scored
 
  private:
   void allocate_training(Arena& arena);
@@ -93,8 +105,8 @@ class Core {
   std::size_t at(std::size_t slot, std::size_t place) const { return slot * places() + place; }
 
   std::vector<typename Block<T>::Parameters> layers_;
-  // In training, per micro-batch in flight: saved_, without recomputation, and inputs_ per place;
-  // finals_ per pass.
+  // In training, per slot: saved_, without recomputation, and inputs_ per place; finals_ per
+  // result.
   std::vector<typename Block<T>::Saved> saved_;
   std::vector<Matrix<T>> inputs_;  // (N, D)
   std::vector<Final> finals_;

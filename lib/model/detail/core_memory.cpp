@@ -18,9 +18,11 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       common(tree.share(), asked.training, asked.fp8),
       block(model, tree.share(), common),
       norm(model, common),
-      recursion(model, tree, parameters, asked.batch * asked.tokens, asked.training, arena) {
+      recursion(model, tree, parameters, asked, common, arena) {
   TERN_REQUIRE(passes() == 1 || (asked.in_flight == 1 && share().stages == 1),
                "{} passes over a pipeline of {} stages", passes(), share().stages);
+  TERN_REQUIRE(asked.connected == 1 || (asked.training && passes() > 1),
+               "{} connected steps of {} passes", asked.connected, passes());
   TERN_REQUIRE(!asked.training || parameters.gradient.extent(0) > 0, "training without gradients");
   const Binder<T> binder(tree, parameters);
   embedding = Embedding<T>::bind(model, binder, share());
@@ -41,7 +43,8 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
 
 template <class T>
 void Core<T>::allocate_training(Arena& arena) {
-  const std::size_t N = sequences().rows(), all = passes() * options.in_flight;
+  const std::size_t N = sequences().rows();
+  const std::size_t all = passes() * std::max(options.in_flight, options.connected);
   const auto stream = [&](const std::string& name) {
     return arena.matrix<T>(name, Term::activations, N, size.D);
   };
@@ -56,6 +59,7 @@ void Core<T>::allocate_training(Arena& arena) {
       saved_.push_back(block.request(arena, label, sequences(), true));
       saved_.back().input = inputs_.back();
     }
+    if (recursion.by_block() && !recursion.answers(pass % passes())) continue;
     finals_.push_back({stream(of_pass + "final norm/input"), {}, {}});
     if (!share().last()) continue;
     finals_.back().output = stream(of_pass + "final norm/output");
@@ -71,7 +75,7 @@ void Core<T>::allocate_evaluation(Arena& arena) {
   };
   shared_ = block.request(arena, "layers", sequences(), false);
   shared_.input = shared_.middle = stream("residual stream");
-  if (passes() == 1) return;
+  if (results() == 1) return;
   latent_ = stream("latent");
   answer_ = stream("answer");
 }
@@ -90,7 +94,7 @@ void Core<T>::carve_workspace(Arena& arena) {
       if (options.scored > 0) picked = of_head.matrix(options.scored, size.D);
     }
     if (options.training && share().last()) {
-      dfinished = of_head.matrix(N, size.D);
+      if (options.connected == 1) dfinished = {of_head.matrix(N, size.D)};
       if (options.scored > 0) dpicked = of_head.matrix(options.scored, size.D);
     }
     if (options.training) block.attention.carve_workspace(of_block, sequences());
@@ -125,6 +129,9 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
     common.branch = arena.matrix<T>("branch", Term::workspace, N, size.D);
   if (!training) return;
   dstream = arena.matrix<T>("stream gradient", Term::workspace, N, size.D);
+  for (std::size_t step = 0; options.connected > 1 && step < options.connected; ++step)
+    dfinished.push_back(
+        arena.matrix<T>(fmt::format("step {} gradient", step), Term::workspace, N, size.D));
   common.partial = arena.vector<A>("norm partial sums", Term::workspace,
                                    ops::norm_partials(std::max(size.D, size.E)));
 }
