@@ -3,9 +3,12 @@
 # stopped by a signal or the end of the job's time (exit code 75, checkpoint written). The run then resumes from its
 # newest checkpoint.
 #
-#   jobs/srun_deck.sh DECK [trainer options]     within a Slurm job, from the root of the project
+#   jobs/srun_deck.sh DECK [trainer options]     within a Slurm job, from the root of the project, or a copy of
+#                                                input/ and jobs/ with trainer in the path
 set -u
-srun --mpi="${SLURM_MPI_TYPE:-pmix}" ./trainer "$@" --resume
+trainer=./trainer
+[ -x $trainer ] || trainer=trainer   # of an installation
+srun --mpi="${SLURM_MPI_TYPE:-pmix}" $trainer "$@" --resume
 code=$?
 if [ $code = 75 ]; then
   echo "stopped with a checkpoint; job $SLURM_JOB_ID is queued again"

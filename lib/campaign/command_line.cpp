@@ -138,13 +138,15 @@ std::string headline(const fs::path& deck) {
   return line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
 }
 
-/// input/ of the current folder, or of one above the program (build/PRESET/trainer and its link).
+/// input/ of the current folder, or of one above the program: the root of the project (build/PRESET/
+/// trainer and its link), or share/tern of an installation.
 fs::path folder_of_decks() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   fs::path above = fs::current_path();
   for (int level = 0; level < 4; ++level) {
-    if (fs::is_directory(above / "input", error)) return above / "input";
+    for (const fs::path& folder : {above / "input", above / "share/tern/input"})
+      if (fs::is_directory(folder, error)) return folder;
     above = level == 0 ? program.parent_path() : above.parent_path();
   }
   user_error("no folder input/ in {} nor above {}: name a deck by its path",

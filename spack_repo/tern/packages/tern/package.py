@@ -1,0 +1,60 @@
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+
+from spack.package import *
+
+
+class Tern(CMakePackage, CudaPackage):
+    """Language-model training as an HPC code: MPI ranks that own GPUs, a Fortran namelist per campaign, HDF5
+    checkpoints."""
+
+    license("BSD-3-Clause")
+    maintainers()
+
+    # Built from a checkout: spack develop --path . tern@0.1.0
+    version("0.1.0")
+
+    variant("cudnn", default=False, when="+cuda", description="Attention by cuDNN where it is the fastest")
+    variant("tests", default=False, description="Build the tests")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.25.2:", type="build")
+    depends_on("ninja", type="build")
+    depends_on("pkgconf", type="build")
+    depends_on("python", type="build")
+    depends_on("gnuplot ~cairo ~gd", type="run")
+
+    depends_on("mpi")
+    depends_on("hdf5 ~mpi")
+    depends_on("boost +program_options")
+    depends_on("openblas threads=openmp")
+    depends_on("random123")
+    depends_on("nlohmann-json")
+    depends_on("pcre2 +jit")
+    depends_on("fmt")
+    depends_on("googletest", when="+tests")
+
+    with when("~cuda"):
+        depends_on("kokkos@4.5: +openmp +serial +pic cxxstd=20")
+        depends_on("kokkos-kernels@4.5: +openmp +serial +blas scalars=float,double layouts=right")
+
+    with when("+cuda"):
+        # Kernels with wgmma and TMA: compiled for 90a.
+        requires("cuda_arch=90", msg="Tern's CUDA kernels are for H100 and H200: cuda_arch=90")
+        depends_on("kokkos@4.7.01: +cuda cuda_arch=90 +cmake_lang +serial +pic cxxstd=20")
+        depends_on("kokkos-kernels@4.7.01: +cuda cuda_arch=90 +serial +blas scalars=float,double layouts=right")
+        depends_on("cuda@12.8:")
+        depends_on("nccl cuda_arch=90")
+        depends_on("cudnn", when="+cudnn")
+
+    generator("ninja")
+
+    def cmake_args(self):
+        args = [
+            self.define("TERN_BACKEND", "cuda" if self.spec.satisfies("+cuda") else "openmp"),
+            self.define_from_variant("TERN_TESTS", "tests"),
+        ]
+        if self.spec.satisfies("+cuda"):
+            args.append(self.define("CMAKE_CUDA_ARCHITECTURES", "90a"))
+        return args

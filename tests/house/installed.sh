@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# cmake --install: the programs run from where the folder was moved to, decks are listed, man pages and completion
+# know the programs' options.   installed.sh BUILD
+set -euo pipefail
+build=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/first" >"$work/log"
+grep -q "$work/first" "$work"/first/share/tern/modulefiles/tern/*.lua
+mv "$work/first" "$work/tern"
+PATH=$work/tern/bin:$PATH
+cd "$work"
+
+trainer --version | grep -q .
+[ "$(command -v trainer)" = "$work/tern/bin/trainer" ]
+trainer --list | grep -q "$work/tern/share/tern/input/quickstart.in"
+trainer "$work/tern/share/tern/input/quickstart.in" --print-deck | grep -q "^&model"
+prepare --help | grep -q quickstart
+diagnose --help | grep -q diagnose
+for name in prepare diagnose; do [ "$(readlink "tern/share/bash-completion/completions/$name")" = trainer ]; done
+
+for name in trainer prepare diagnose; do
+  page=tern/share/man/man1/$name.1
+  grep -q "^.TH ${name^^} 1" "$page"
+  grep -q "^.SH SYNOPSIS\|^.SH DESCRIPTION" "$page"
+  for option in $($name --help | grep -oE -- '--[a-z][a-z-]+' | sort -u); do
+    grep -qF -- "${option//-/\\-}" "$page" || { echo "$page lacks $option"; exit 1; }
+  done
+  if command -v man >/dev/null; then man --warnings -l "$page" 2>&1 >"$work/$name.txt" | { ! grep .; }; fi
+done
+
+# What the shell offers after some words.
+offers() {
+  COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+  _tern
+  echo "${COMPREPLY[*]}"
+}
+compopt() { :; }   # works within a completion only
+source tern/share/bash-completion/completions/trainer
+[ "$(offers trainer --dry)" = "--dry-run" ]
+[ "$(offers trainer --device h)" = "h200 h100" ]
+[[ $(offers prepare qui) = quickstart ]]
+cp tern/share/tern/input/quickstart.in .
+[[ $(offers trainer quickstart.in --set batch.per) = "batch.per_rank=" ]]
+echo "installed, moved, listed, documented and completed"
