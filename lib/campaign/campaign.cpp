@@ -48,12 +48,22 @@ job::RunLock agree_on_directory(const job::RunDirectory& directory, const deck::
   return lock;
 }
 
+/// Fewer optimizer steps than this rarely train: warmup and schedule take a good part of them.
+constexpr std::int64_t few_steps = 50;
+
 /// Completes the plan with rows and contents of the training data.
-void add_to(plan::Plan& plan, TrainingData& data, const comm::Mesh& mesh) {
+void add_to(plan::Plan& plan, TrainingData& data, const comm::Mesh& mesh, Log& log) {
   const data::Source& train = *data.train.source;
   const std::int64_t epochs = plan.deck.campaign.epochs;
   plan::set_data(plan, mesh.extents(), train.rows(), plan::mean_row(plan.deck, train));
-  if (epochs > 0) data.train.summary += fmt::format("; epochs = {}: {} steps", epochs, plan.steps);
+  if (epochs == 0) return;
+  data.train.summary += fmt::format("; epochs = {}: {} steps", epochs, plan.steps);
+  if (plan.steps < few_steps)
+    log.warning(
+        "epochs = {} makes {} optimizer steps of {} rows, {:.0f} samples: lower &batch global, or "
+        "raise &campaign epochs, for {} or more",
+        epochs, plan.steps, plan.deck.batch.global,
+        static_cast<double>(plan.deck.batch.global) * data.train.per_row, few_steps);
 }
 
 /// Opens the data of a deck whose plan depends on them: steps from epochs, or the fill of packed
@@ -73,7 +83,7 @@ std::optional<TrainingData> open_planned_data(plan::Plan& plan, const job::Optio
              e.what());
     return std::nullopt;
   }
-  add_to(plan, *data, mesh);
+  add_to(plan, *data, mesh, log);
   return data;
 }
 
@@ -96,7 +106,7 @@ int train(const job::Options& options, plan::Plan plan, std::optional<TrainingDa
   record_run(directory, record, {}, log);
   if (!data) {
     data = open_training_data(deck, mesh, log);
-    add_to(plan, *data, mesh);
+    add_to(plan, *data, mesh, log);
   }
   log.line("{}", table(plan, mesh, directory));
   Trainer<T> trainer(options, plan, directory, std::move(*data), mesh, session.local_rank(), log);

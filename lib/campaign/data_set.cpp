@@ -39,6 +39,7 @@ void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::s
   auto source = std::make_unique<data::SampleSource>(set.samples, tokenizer, sample_rules(deck));
   set.summary = describe(*source, set.samples.size());
   set.fill = source->fill();
+  set.per_row = static_cast<double>(set.samples.size()) / static_cast<double>(source->rows());
   set.source = std::move(source);
 }
 
@@ -71,6 +72,8 @@ void open_conversations(DataSet& set, const deck::Deck& deck,
       rules);
   set.summary = describe(*source);
   set.fill = source->fill();
+  set.per_row =
+      static_cast<double>(source->truncation().conversations) / static_cast<double>(source->rows());
   set.chats = source.get();
   set.source = std::move(source);
 }

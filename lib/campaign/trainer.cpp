@@ -100,12 +100,14 @@ void Trainer<T>::start_parameters(bool resume) {
   } else {
     if (resume)
       log_.line("nothing to resume in {}: starting from scratch", directory_.path.string());
-    if (deck_.model.load.empty())
+    const bool partly = deck_.model.load_rule == "matching";
+    if (deck_.model.load.empty() || partly)
       workload_.parameters.initialize(context, workload_.tree,
                                       static_cast<std::uint64_t>(deck_.campaign.seed));
-    else
+    if (!deck_.model.load.empty())
       weights::load_weights(workload_.context, workload_.tree, deck_.model, workload_.parameters,
-                            deck_.model.load, log_);
+                            deck_.model.load, log_,
+                            partly ? weights::Tensors::matching : weights::Tensors::all);
   }
   if (!newest) workload_.optimizer->start_average(context);
   workload_.parameters.refresh_compute(context);
@@ -157,9 +159,11 @@ void Trainer<T>::open_reader() {
 
 template <class T>
 int Trainer<T>::run() {
-  log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} positions per step",
+  const double per_step = static_cast<double>(layout_.global) * data_.train.per_row;
+  log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} positions per step{}",
             static_cast<double>(plan_.parameters) / 1e6, world_.size(),
-            world_.size() > 1 ? "s" : "", layout_.global, layout_.tokens);
+            world_.size() > 1 ? "s" : "", layout_.global, layout_.tokens,
+            data_.train.per_row > 1 ? fmt::format(": {:.0f} samples", per_step) : "");
   log_.line("train: {}", data_.train.summary);
   log_.line("valid: {}", data_.valid.summary);
   warn_of_verdict();

@@ -86,6 +86,8 @@ class Supervised(Campaign):
         rows = self.rows(text)
         steps = -(-3 * rows // 8)
         self.assertNotEqual(3 * rows % 8, 0)  # the last step is filled up
+        per_step = re.search(r"8 sequences of 48 positions per step: (\d+) samples", text)
+        self.assertGreaterEqual(int(per_step.group(1)), 9)  # several conversations in a row
         self.assertIn(f"; epochs = 3: {steps} steps", text)
         self.assertEqual(sorted(self.steps()), list(range(1, steps + 1)))
         self.assertEqual(self.steps(key="train/lr")[steps], 0)  # the schedule has this length
@@ -106,7 +108,10 @@ class Supervised(Campaign):
 
     def test_a_plan_needs_the_data_for_its_steps(self):
         options = (*SUPERVISED, *EPOCHS, "campaign.epochs=3", "--dry-run")
-        self.assertRegex(self.run_trainer(*options), r"\n  steps +\d+\n  tokens ")
+        text = self.run_trainer(*options)
+        self.assertRegex(text, r"\n  steps +\d+\n  tokens ")
+        self.assertIn("optimizer steps of", self.run_trainer(*options, *sets("batch.global=64", "optimizer.warmup_steps=1")))
+        self.assertNotIn("optimizer steps of", self.run_trainer(*options, "--set", "campaign.epochs=200"))
         for ranks in (1, 2):
             text = self.run_trainer(*options, *sets("data.train='elsewhere.jsonl'"), ranks=ranks)
             self.assertRegex(text, r"the number of steps is not known: .*elsewhere.jsonl")
