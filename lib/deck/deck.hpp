@@ -19,7 +19,8 @@ struct Campaign {
 };
 
 struct Model {
-  std::int64_t layers = 12, hidden = 768, heads = 12;
+  std::int64_t layers = 12, hidden = 768;
+  std::int64_t heads = 12;      // 0: hidden / head_dim, or hidden / 64
   std::int64_t kv_heads = 0;    // 0: heads
   std::int64_t head_dim = 0;    // 0: hidden / heads
   std::int64_t ffn_hidden = 0;  // 0: 8/3 hidden rounded up to 64 for swiglu, else 4 hidden
@@ -48,6 +49,7 @@ struct Model {
   double dropout = 0;
   std::string attention = "auto";  // auto | portable | cudnn
   std::string load;                // a Transformers directory or a checkpoint to start from
+  std::string load_rule = "same";  // same | matching: which tensors it must have
 
   bool operator==(const Model&) const = default;
 };

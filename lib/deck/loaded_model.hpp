@@ -19,7 +19,8 @@ using ModelAt = std::function<std::optional<LoadedModel>(const std::string& load
 /// read() and parse() with such models. Values absent from &model come from the loaded model (also
 /// kv_heads, head_dim and ffn_hidden = 0), as does a tokenizer that &data does not name. A given
 /// value that contradicts it is a mistake, except for choices of training: context may be smaller
-/// (unless positions are learned); dropout, attention, initial values and router_loss are free.
+/// (unless positions are learned); dropout, attention, initial values and router_loss are free. With
+/// load_rule = 'matching' all are.
 Deck read(const std::string& path, const std::vector<std::string>& overrides,
           const ModelAt& model_at);
 Deck parse(const std::string& text, const std::string& name,

@@ -103,6 +103,7 @@ std::int64_t default_ffn_hidden(const Model& m) {
 
 void resolve(Deck& deck) {
   Model& m = deck.model;
+  if (m.heads == 0) m.heads = m.hidden / head_size_of(m);
   if (m.kv_heads == 0) m.kv_heads = m.heads;
   if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
   if (m.ffn_hidden == 0) m.ffn_hidden = default_ffn_hidden(m);

@@ -27,6 +27,8 @@ bool holds_samples(const Data& data) {
          std::any_of(data.valid.begin(), data.valid.end(), is_json);
 }
 
+std::int64_t head_size_of(const Model& model) { return model.head_dim > 0 ? model.head_dim : 64; }
+
 bool conditioned(const Deck& deck) {
   const Objective& o = deck.objective;
   return kind_of(deck).diffuses && holds_samples(deck.data) &&

@@ -12,6 +12,8 @@ namespace tern::deck {
 bool holds_samples(const Data& data);
 /// Whether wall time ends the run, and its schedule runs over that.
 bool timed(const Campaign& campaign);
+/// Size of a head where heads = 0: head_dim, or 64 if that is 0.
+std::int64_t head_size_of(const Model& model);
 /// Whether block diffusion is conditioned on the clean question.
 bool conditioned(const Deck& deck);
 

@@ -21,8 +21,9 @@ void require_same_model(const checkpoint::Reader& reader,
           reader.path().string(), wanted.path);
     if (found == stored.end() || found->shape != wanted.shape)
       user_error(
-          "{} holds another model: {} is {}, the deck's is ({}); use the deck stored in it, or "
-          "another &output directory",
+          "{} holds another model: {} is {}, the deck's is ({}); use the deck stored in it or "
+          "another &output directory, or start from its weights with &model load and load_rule = "
+          "'matching'",
           reader.path().string(), wanted.path,
           found == stored.end() ? "missing" : fmt::format("({})", fmt::join(found->shape, ", ")),
           fmt::join(wanted.shape, ", "));

@@ -9,6 +9,7 @@
 #include "deck/changes.hpp"
 #include "job/run_directory.hpp"
 #include "transformers/directory.hpp"
+#include "weights/matching.hpp"
 #include "weights/parts.hpp"
 #include "weights/snapshot.hpp"
 #include "weights/weight_stream.hpp"
@@ -47,20 +48,38 @@ Transfer fill(Target<T>& w, const std::vector<const model::Parameter*>& order, c
   return stream_in<T>(w.context, held, w.parameters.compute, read, log, options);
 }
 
-std::vector<const model::Parameter*> in_order(const model::ParameterTree& tree) {
-  std::vector<const model::Parameter*> order;
+using Order = std::vector<const model::Parameter*>;
+
+Order all_of(const model::ParameterTree& tree) {
+  Order order;
   for (const model::Parameter& p : tree.parameters()) order.push_back(&p);
   return order;
 }
 
-std::vector<const model::Parameter*> in_order_of_files(const model::ParameterTree& tree,
-                                                       const TransformersReader& reader) {
+Order in_order_of_files(const Order& parameters, const TransformersReader& reader) {
   std::vector<std::pair<std::pair<std::size_t, std::size_t>, const model::Parameter*>> placed;
-  for (const model::Parameter& p : tree.parameters())
-    placed.emplace_back(reader.position({p.name, p.whole}), &p);
+  for (const model::Parameter* p : parameters)
+    placed.emplace_back(reader.position({p->name, p->whole}), p);
   std::sort(placed.begin(), placed.end());
-  std::vector<const model::Parameter*> order;
+  Order order;
   for (const auto& [position, p] : placed) order.push_back(p);
+  return order;
+}
+
+/// The tree's parameters as tensors of a checkpoint.
+std::vector<checkpoint::Tensor> tensors_of(const model::ParameterTree& tree) {
+  std::vector<checkpoint::Tensor> all;
+  for (const model::Parameter& p : tree.parameters()) all.push_back({"/" + p.name, p.whole});
+  return all;
+}
+
+/// Those of the tree's parameters that match `stored` ones.
+Order matching_of(const model::ParameterTree& tree, const std::vector<checkpoint::Tensor>& stored,
+                  const std::string& from, Log& log) {
+  const auto matching =
+      matching_tensors(of_all_stages(tensors_of(tree), tree.share()), stored, from, log);
+  Order order = all_of(tree);
+  std::erase_if(order, [&](const auto* p) { return !matching.contains("/" + p->name); });
   return order;
 }
 
@@ -77,15 +96,18 @@ void require_shapes(const model::ParameterTree& tree, const model::ParameterTree
 }
 
 template <class T>
-Transfer load_transformers(Target<T>& w, const fs::path& directory, Log& log) {
+Transfer load_transformers(Target<T>& w, const fs::path& directory, Tensors which, Log& log) {
   const TransformersReader reader(directory);
   const model::ParameterTree stored(reader.model());
-  require_shapes(w.tree, stored, directory);
+  if (which == Tensors::all) require_shapes(w.tree, stored, directory);
   reader.require(describe(stored));
   if (reader.has_own_head())
     log.line("{}: its head is not that of its embeddings, which config.json ties: both are kept",
              directory.string());
-  const auto order = in_order_of_files(w.tree, reader);
+  const Order taken = which == Tensors::all
+                          ? all_of(w.tree)
+                          : matching_of(w.tree, tensors_of(stored), directory.string(), log);
+  const Order order = in_order_of_files(taken, reader);
   const auto read = [&](const model::Parameter& p, const transformers::Part& part, auto* to) {
     reader.read(p.name, p.whole, part, to);
   };
@@ -111,15 +133,14 @@ checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   return std::move(*newest);
 }
 
-/// Throws UserError if the checkpoint's &model differs, which equal shapes do not rule out.
-void require_same_meaning(const checkpoint::Reader& reader, const deck::Model& model) {
+/// Values in which the checkpoint's &model differs, which equal shapes do not rule out; empty if
+/// there are none.
+std::string other_meaning(const checkpoint::Reader& reader, const deck::Model& model) {
   deck::Deck deck;
   deck.model = model;
   auto changes = deck::changes_of(reader.header().deck, deck).model;
   std::erase_if(changes, [](const deck::Difference& d) { return d.name == "context"; });
-  if (!changes.empty())
-    user_error("{} holds another model than the deck's:\n{}", reader.path().string(),
-               deck::text_of(changes));
+  return changes.empty() ? "" : deck::text_of(changes);
 }
 
 /// Note whether the checkpoint is the run's best one.
@@ -134,14 +155,17 @@ std::string rank_of(const checkpoint::Reader& reader) {
 
 /// The weights of a checkpoint; their EMA if the run kept one, as in the evaluations of training.
 struct StoredWeights {
-  StoredWeights(const fs::path& from, const model::ParameterTree& tree, const deck::Model& model,
-                Log& log)
-      : reader(open_checkpoint(from, log)) {
-    std::vector<checkpoint::Tensor> wanted;
-    for (const model::Parameter& p : tree.parameters()) wanted.push_back({"/" + p.name, p.whole});
-    require_same_model(reader, of_all_stages(wanted, tree.share()));
-    require_same_meaning(reader, model);
-    if (reader.has("/optimizer/ema/" + tree.parameters().front().name)) prefix = "/optimizer/ema/";
+  StoredWeights(const fs::path& from, Log& log) : reader(open_checkpoint(from, log)) {
+    for (const checkpoint::Tensor& tensor : reader.tensors())
+      if (!tensor.path.starts_with("/optimizer/")) tensors.push_back(tensor);
+    if (!tensors.empty() && reader.has("/optimizer/ema" + tensors.front().path))
+      prefix = "/optimizer/ema/";
+  }
+
+  void require(const model::ParameterTree& tree, const deck::Model& model) const {
+    require_same_model(reader, of_all_stages(tensors_of(tree), tree.share()));
+    if (const std::string other = other_meaning(reader, model); !other.empty())
+      user_error("{} holds another model than the deck's:\n{}", reader.path().string(), other);
   }
 
   /// Reads a part of a parameter of `width` columns.
@@ -165,15 +189,16 @@ struct StoredWeights {
   }
 
   checkpoint::Reader reader;
+  std::vector<checkpoint::Tensor> tensors;  // of the model
   std::string prefix = "/";
 };
 
 template <class T>
-Transfer load_checkpoint(Target<T>& w, const StoredWeights& stored, Log& log) {
+Transfer load_checkpoint(Target<T>& w, const StoredWeights& stored, const Order& order, Log& log) {
   const auto read = [&](const model::Parameter& p, const transformers::Part& part, auto* to) {
     stored.read(p.name, p.whole.back(), part, to);
   };
-  return fill(w, in_order(w.tree), read, 1, log);  // HDF5 reads in one thread
+  return fill(w, order, read, 1, log);  // HDF5 reads in one thread
 }
 
 /// Size, time and rate of transfers large enough to matter.
@@ -215,13 +240,22 @@ std::optional<deck::LoadedModel> model_at(const std::string& load) {
 template <class T>
 void load_weights(const ops::Context& context, const model::ParameterTree& tree,
                   const deck::Model& model, model::Parameters<T>& parameters, const fs::path& from,
-                  Log& log) {
+                  Log& log, Tensors which) {
   Target<T> target{context, tree, parameters};
   if (transformers::is_transformers(from)) {
-    log.line("weights from {}{}", from.string(), speed(load_transformers(target, from, log)));
+    log.line("weights from {}{}", from.string(),
+             speed(load_transformers(target, from, which, log)));
   } else {
-    const StoredWeights stored(from, tree, model, log);
-    log.line("{}{}", stored.summary(), speed(load_checkpoint(target, stored, log)));
+    const StoredWeights stored(from, log);
+    const std::string other = other_meaning(stored.reader, model);
+    if (which == Tensors::all)
+      stored.require(tree, model);
+    else if (!other.empty())
+      log.line("weights of another &model:\n{}", other);
+    const Order order = which == Tensors::all
+                            ? all_of(tree)
+                            : matching_of(tree, stored.tensors, stored.reader.path().string(), log);
+    log.line("{}{}", stored.summary(), speed(load_checkpoint(target, stored, order, log)));
   }
   parameters.refresh_compute(context);
   context.fence("weights ready");
@@ -265,7 +299,8 @@ void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path
     });
     log.line("weights from {}", from.string());
   } else {
-    const StoredWeights stored(from, tree, deck.model, log);
+    const StoredWeights stored(from, log);
+    stored.require(tree, deck.model);
     write([&](const model::Parameter& p, const transformers::Part& part, float* to) {
       stored.read(p.name, p.whole.back(), part, to);
     });
@@ -275,8 +310,8 @@ void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path
 }
 
 template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,
-                           model::Parameters<float>&, const fs::path&, Log&);
+                           model::Parameters<float>&, const fs::path&, Log&, Tensors);
 template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,
-                           model::Parameters<bf16>&, const fs::path&, Log&);
+                           model::Parameters<bf16>&, const fs::path&, Log&, Tensors);
 
 }  // namespace tern::weights

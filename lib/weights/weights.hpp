@@ -19,14 +19,19 @@ std::optional<deck::LoadedModel> model_at(const std::string& load);
 /// own checkpoints, else &model load. Throws UserError if there is none.
 std::string weights_source(const deck::Deck& deck);
 
+/// What load_weights() requires and takes.
+enum class Tensors { all, matching };
+
 /// Fills this rank's part of the parameters from a Transformers directory (with config.json), a
 /// checkpoint.h5 or its folder, or the newest checkpoint below a run's folder, through a few MiB of
 /// host memory. Collective over a replica. Throws UserError for another model: other shapes or, if
-/// the checkpoint stores its deck, another &model except for its context.
+/// the checkpoint stores its deck, another &model except for its context. With Tensors::matching,
+/// parameters that another model has with the same name and shape are filled; the log lists the
+/// rest (matching.hpp).
 template <class T>
 void load_weights(const ops::Context& context, const model::ParameterTree& tree,
                   const deck::Model& model, model::Parameters<T>& parameters,
-                  const std::filesystem::path& from, Log& log);
+                  const std::filesystem::path& from, Log& log, Tensors which = Tensors::all);
 
 /// Copies the weights at `from` (as in load_weights) to a Transformers directory, on the host,
 /// through a few MiB of memory. If `from` or &model load is such a directory, its tensor types and

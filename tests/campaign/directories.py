@@ -97,6 +97,25 @@ class Directories(Campaign):
         self.assertEqual({n: t[:2] for n, t in before.items()}, {n: t[:2] for n, t in after.items()})
         self.assertGreater(sum(before[n] != after[n] for n in before), len(before) // 2)
 
+    def test_training_starts_from_what_matches(self):
+        """The golden model with biases, which begin at 0: the losses are the same as without."""
+        sizes = ("--set", "model.hidden=32", "--set", "model.heads=4", "--set", "model.kv_heads=2", "--set", "model.head_dim=16",
+                 "--set", "model.ffn_hidden=56", "--set", "model.layers=2", "--set", "model.vocabulary=288", "--set", "model.qk_norm=T",
+                 "--set", "model.norm_eps=1e-6", "--set", "model.rope_base=1e6")
+        matching = ("--set", "model.load_rule=matching", "--set")
+        self.run_trainer("--set", "output.directory=same")
+        text = self.run_trainer(*matching, "model.attention_bias=T", "--set", "output.directory=biased")
+        self.assertIn("starts from its initial values: /model/layers/*/self_attn/q_proj/bias (64), 2 of them", text)
+        self.assertEqual(self.steps("same", "val/loss")[0], self.steps("biased", "val/loss")[0])
+        # From there back: a checkpoint with tensors that the model lacks.
+        text = self.run_trainer(*sizes, *matching, "model.load=biased", "--set", "output.directory=back", "--set", "model.rope_base=1e5")
+        self.assertIn("not taken: /model/layers/*/self_attn/q_proj/bias (64), 2 of them", text)
+        for name in ("attention_bias", "rope_base"):
+            self.assertRegex(text, rf"weights of another &model:\n(.*\n)*.*{name}")
+        text = self.run_trainer(*sizes, *matching, "model.load=back", "--set", "model.head_dim=12", "--set", "model.hidden=24",
+                                "--set", "model.ffn_hidden=40", "--set", "model.vocabulary=304", "--set", "output.directory=none", code=1)
+        self.assertIn("no tensor with the name and shape", text)
+
     def test_ranks_load_the_same(self):
         texts = [self.run_trainer("--set", "campaign.task='evaluate'", "--set", "batch.per_rank=2", ranks=r) for r in (1, 2)]
         losses = [t.split("validation loss ")[1].split()[0] for t in texts]

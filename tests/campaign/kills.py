@@ -11,8 +11,8 @@ import glob, hashlib, json, os, random, re, signal, subprocess, threading, time
 
 import h5py
 
+from diffusion import Diffusion
 from refinement import GOOD
-from runs import Diffusion
 from supervised import SUPERVISED, Supervised
 from tiny import Campaign, main
 

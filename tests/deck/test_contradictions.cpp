@@ -22,6 +22,21 @@ TEST(DeckContradictions, Heads) {
   one("&model heads = 12 kv_heads = 24 /",
       "d:1:19: model.kv_heads: 24 kv_heads do not divide 12 heads; write a divisor of heads, or 0");
   none("&model heads = 12 kv_heads = 4 /");
+  none("&model hidden = 1536 heads = 0 kv_heads = 8 /");
+  one("&model hidden = 1000 heads = 0 /",
+      "d:1:22: model.heads: 0 makes heads of size 64, which do not divide hidden = 1000; change "
+      "hidden, or give heads");
+  one("&model hidden = 768 heads = 0 kv_heads = 5 /",
+      "d:1:31: model.kv_heads: 5 kv_heads do not divide 12 heads; write a divisor of heads, or 0");
+}
+
+TEST(DeckContradictions, HeadsFollowTheWidth) {
+  const auto model = [](const std::string& text) {
+    return parse("&model " + text + " /", "d", {}).model;
+  };
+  EXPECT_EQ(model("hidden = 1536 heads = 0").heads, 24);
+  EXPECT_EQ(model("hidden = 1536 heads = 0").head_dim, 64);
+  EXPECT_EQ(model("hidden = 1536 heads = 0 head_dim = 128").heads, 12);
 }
 
 TEST(DeckContradictions, RotaryHeadsAreEven) {
@@ -230,8 +245,8 @@ TEST(DeckContradictions, NothingIsConcludedFromWrongValues) {
       "d:1:17: model.hidden: the string is not closed on its line; add the closing quote");
   one("&model hidden 7 heads = 7 /",
       "d:1:15: model.hidden: no '=' after the name; write name = value");
-  one("&model heads = 0 kv_heads = 3 /",
-      "d:1:8: model.heads: 0 is out of range; it must be 1 to 65536");
+  one("&model heads = -1 kv_heads = 3 /",
+      "d:1:8: model.heads: -1 is out of range; it must be 0 to 65536");
 }
 
 TEST(DeckRefusals, WhatIsNamedButNotBuiltYetIsRefusedPlainly) {

@@ -14,15 +14,20 @@ namespace {
 bool uneven(std::int64_t a, std::int64_t b) { return b > 0 && a % b != 0; }
 
 void check_model(const Model& m, Contradictions& c) {
+  const std::int64_t size = head_size_of(m), heads = m.heads > 0 ? m.heads : m.hidden / size;
+  c.check(m.heads == 0 && uneven(m.hidden, size), {"model.heads", "model.hidden", "model.head_dim"},
+          fmt::format("0 makes heads of size {}, which do not divide hidden = {}; change hidden, "
+                      "or give heads",
+                      size, m.hidden));
   c.check(m.head_dim == 0 && uneven(m.hidden, m.heads),
           {"model.heads", "model.hidden", "model.head_dim"},
           fmt::format("{} heads do not divide hidden = {}; change one, or give head_dim", m.heads,
                       m.hidden));
-  c.check(uneven(m.heads, m.kv_heads), {"model.kv_heads", "model.heads"},
+  c.check(uneven(heads, m.kv_heads), {"model.kv_heads", "model.heads"},
           fmt::format("{} kv_heads do not divide {} heads; write a divisor of heads, or 0",
-                      m.kv_heads, m.heads));
-  const bool divides = m.heads > 0 && m.hidden % m.heads == 0;
-  const std::int64_t head_dim = m.head_dim > 0 ? m.head_dim : divides ? m.hidden / m.heads : 0;
+                      m.kv_heads, heads));
+  const bool divides = heads > 0 && m.hidden % heads == 0;
+  const std::int64_t head_dim = m.head_dim > 0 ? m.head_dim : divides ? m.hidden / heads : 0;
   c.check(m.position == "rope" && head_dim % 2 != 0,
           {m.head_dim > 0 ? "model.head_dim" : "model.heads", "model.hidden", "model.position"},
           fmt::format("position = 'rope' rotates pairs, but a head has size {}; make it even",
@@ -235,6 +240,9 @@ void check_refinement(const Deck& d, Contradictions& c) {
         {d.model.initial_states != plain.initial_states, "model.initial_states"}})
     c.check(given && d.model.inner_steps == 0, {name, "model.inner_steps"},
             "only a recursive model has it; write inner_steps = 1 or more, or remove it");
+  c.check(d.model.load_rule != plain.load_rule && d.model.load.empty(),
+          {"model.load_rule", "model.load"},
+          "nothing is loaded; name weights with model.load, or remove it");
   c.check(!refinement && o.detach_from > 0, {"objective.detach_from", "objective.kind"},
           "only kind = 'refinement' has steps to detach; write 0, or remove it");
   c.check(refinement && d.model.inner_steps == 0, {"model.inner_steps", "objective.kind"},

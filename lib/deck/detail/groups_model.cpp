@@ -6,7 +6,9 @@ namespace tern::deck::detail {
 void describe(Group& group, Model& m) {
   group.add("layers", m.layers, "transformer blocks").at_least(1).at_most(10000);
   group.add("hidden", m.hidden, "width of the residual stream").at_least(1).at_most(1 << 20);
-  group.add("heads", m.heads, "query heads").at_least(1).at_most(1 << 16);
+  group.add("heads", m.heads, "query heads; 0: hidden / head_dim, or hidden / 64")
+      .at_least(0)
+      .at_most(1 << 16);
   group.add("kv_heads", m.kv_heads, "key and value heads; 0: as heads")
       .at_least(0)
       .at_most(1 << 16);
@@ -91,6 +93,11 @@ void describe(Group& group, Model& m) {
   group.add("load", m.load,
             "a Transformers directory (its config.json gives what is left out here) or a "
             "checkpoint; empty: none");
+  group
+      .add("load_rule", m.load_rule,
+           "same: load has this very model; matching: training starts from what has its name and "
+           "shape")
+      .one_of({"same", "matching"});
 }
 
 }  // namespace tern::deck::detail

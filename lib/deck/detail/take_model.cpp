@@ -9,9 +9,10 @@
 namespace tern::deck::detail {
 namespace {
 
-constexpr std::array free_choices{
-    "dropout", "attention", "init_std", "embed_std", "init_scaled_residual", "router_loss"};
-constexpr std::array zero_follows{"kv_heads", "head_dim", "ffn_hidden"};
+constexpr std::array free_choices{"load_rule",  "dropout",   "attention",
+                                  "init_std",   "embed_std", "init_scaled_residual",
+                                  "router_loss"};
+constexpr std::array zero_follows{"heads", "kv_heads", "head_dim", "ffn_hidden"};
 
 template <class Names>
 bool among(const Names& names, const std::string& name) {
@@ -50,6 +51,7 @@ void take_model(Deck& deck, Table& table, const ModelAt& model_at, Errors& error
   const std::optional<LoadedModel> there = model_at(path);
   if (!there) return;
   const Model& model = there->model;
+  const bool partly = deck.model.load_rule == "matching";
   Deck other;
   other.model = model;
   other.data.tokenizer = there->tokenizer;
@@ -62,7 +64,7 @@ void take_model(Deck& deck, Table& table, const ModelAt& model_at, Errors& error
     const Field& theirs = loaded.at("model", field.name);
     if (!speaks(field)) {
       copy(theirs, field);
-    } else if (!agrees(field, theirs, model)) {
+    } else if (!partly && !agrees(field, theirs, model)) {
       field.invalid = true;
       errors.add(
           field.location,
