@@ -1,5 +1,7 @@
 #include "model/detail/recursion.hpp"
 
+#include <fmt/format.h>
+
 #include "model/block/block.hpp"
 
 namespace tern::model {
@@ -16,7 +18,7 @@ constexpr const char* latent_name = "model/initial_latent";
 
 std::string norm_name(const std::string& at) { return at + "recursion_layernorm"; }
 
-bool by_block(const deck::Model& m) { return m.inner_steps > 0 && m.recursion == "block"; }
+bool recurs_by_block(const deck::Model& m) { return m.inner_steps > 0 && m.recursion == "block"; }
 
 }  // namespace
 
@@ -30,7 +32,7 @@ Declaration declare_recursion(const deck::Model& m) {
 }
 
 void declare_recursion_of_block(const deck::Model& m, const std::string& at, Declaration& d) {
-  if (by_block(m)) declare_norm(m, norm_name(at), d);
+  if (recurs_by_block(m)) declare_norm(m, norm_name(at), d);
 }
 
 template <class T>
@@ -39,7 +41,7 @@ Recursion<T>::Recursion(const deck::Model& model, const ParameterTree& tree,
                         const Common<T>& common, Arena& arena)
     : passes_(passes_of(model)),
       connected_(options.connected),
-      by_block_(detail::by_block(model)),
+      by_block_(recurs_by_block(model)),
       norm_(model, common) {
   if (!recursive()) return;
   const Binder<T> binder(tree, parameters);
