@@ -1,4 +1,4 @@
-// Dropout, addition, conversion, sums over whole vectors and over sequences.
+// Dropout, addition, conversion, normal numbers, sums over whole vectors and over sequences.
 #include "ops/check.hpp"
 #include "ops/portable/math.hpp"
 
@@ -148,6 +148,44 @@ TEST(Convert, RoundsToNearest) {
   check_conversion<float, double>();
   check_conversion<double, float>();
   check_conversion<double, double>();
+}
+
+template <class T>
+Numbers drawn(const ops::Normal& of, std::size_t count) {
+  const Array<T> to(1, count);
+  ops::draw_normal<T>(portable_context(), of, to.vector());
+  return to.get();
+}
+
+/// Columns 3 to 7 of a matrix of 11, from row 5 on: the numbers of the whole matrix at these places.
+TEST(DrawNormal, OfAPartAreThoseOfTheWhole) {
+  const ops::Normal whole{0.5, 2, 7, 1, 11, 11, 0, 0};
+  const Numbers all = drawn<float>(whole, 11 * 40);
+  const ops::Normal part{0.5, 2, 7, 1, 5, 11, 5 * 11 + 3, 0};
+  const Numbers some = drawn<float>(part, 5 * 30);
+  for (std::size_t i = 0; i < some.size(); ++i)
+    ASSERT_EQ(some[i], all[(5 + i / 5) * 11 + 3 + i % 5]) << i;
+  ops::Normal later = part;
+  later.begin = 8;
+  const Numbers rest = drawn<float>(later, 5 * 30 - 8);
+  EXPECT_EQ(rest, Numbers(some.begin() + 8, some.end()));
+  ops::Normal other = whole;
+  other.matrix = 2;
+  EXPECT_NE(drawn<float>(other, 11 * 40), all);
+}
+
+TEST(DrawNormal, MomentsAndPrecision) {
+  const std::size_t count = 200'000;
+  const ops::Normal of{-1, 0.5, 3, 4, count, count, 0, 0};
+  const Numbers exact = drawn<double>(of, count), rounded = drawn<bf16>(of, count);
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double normal = (exact[i] + 1) / 0.5;
+    sum += normal, squares += normal * normal;
+    ASSERT_NEAR(rounded[i], exact[i], 0.004 * std::abs(exact[i]) + 1e-30);
+  }
+  EXPECT_NEAR(sum / count, 0, 4 / std::sqrt(count));
+  EXPECT_NEAR(squares / count, 1, 4 * std::sqrt(2.0 / count));
 }
 
 struct SumCase {
