@@ -27,7 +27,7 @@ for name in trainer prepare diagnose; do
   for option in $($name --help | grep -oE -- '--[a-z][a-z-]+' | sort -u); do
     grep -qF -- "${option//-/\\-}" "$page" || { echo "$page lacks $option"; exit 1; }
   done
-  if command -v man >/dev/null; then man --warnings -l "$page" 2>&1 >"$work/$name.txt" | { ! grep .; }; fi
+  if command -v man >/dev/null; then LC_ALL=C man --warnings -l "$page" 2>&1 >"$work/$name.txt" | { ! grep .; }; fi
 done
 
 # What the shell offers after some words.
