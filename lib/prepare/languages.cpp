@@ -37,12 +37,6 @@ constexpr const char* instructions_after =
 constexpr const char* whole_table = "All codes by name?";
 constexpr std::string_view consonants = "BDFGKLMN", vowels = "AOU";
 
-template <class Value>
-void shuffle(std::vector<Value>& values, Draw& draw) {
-  for (std::size_t i = values.size(); i > 1; --i)
-    std::swap(values[i - 1], values[static_cast<std::size_t>(draw.below(static_cast<int>(i)))]);
-}
-
 Codes all_codes() {
   Codes codes;
   for (const char consonant : consonants)

@@ -93,8 +93,7 @@ std::vector<bool> tested(const std::vector<Record>& records, double fraction, st
   std::uint32_t number = 0;
   for (auto& [label, mine] : groups) {
     detail::Draw draw(seed, 0, number++);
-    for (std::size_t i = mine.size(); i > 1; --i)  // Fisher-Yates
-      std::swap(mine[i - 1], mine[static_cast<std::size_t>(draw.below(static_cast<int>(i)))]);
+    detail::shuffle(mine, draw);
     std::size_t all = 0, taken = 0;
     for (const auto& group : mine) all += group.size();
     const auto wanted = static_cast<std::size_t>(std::lround(fraction * static_cast<double>(all)));

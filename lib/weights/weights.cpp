@@ -168,6 +168,13 @@ struct StoredWeights {
       user_error("{} holds another model than the deck's:\n{}", reader.path().string(), other);
   }
 
+  /// Parameters that match; logs what does not.
+  Order matching(const model::ParameterTree& tree, const deck::Model& model, Log& log) const {
+    if (const std::string other = other_meaning(reader, model); !other.empty())
+      log.line("weights of another &model:\n{}", other);
+    return matching_of(tree, tensors, reader.path().string(), log);
+  }
+
   /// Reads a part of a parameter of `width` columns.
   template <class V>
   void read(const std::string& name, std::size_t width, const transformers::Part& part,
@@ -247,14 +254,8 @@ void load_weights(const ops::Context& context, const model::ParameterTree& tree,
              speed(load_transformers(target, from, which, log)));
   } else {
     const StoredWeights stored(from, log);
-    const std::string other = other_meaning(stored.reader, model);
-    if (which == Tensors::all)
-      stored.require(tree, model);
-    else if (!other.empty())
-      log.line("weights of another &model:\n{}", other);
-    const Order order = which == Tensors::all
-                            ? all_of(tree)
-                            : matching_of(tree, stored.tensors, stored.reader.path().string(), log);
+    if (which == Tensors::all) stored.require(tree, model);
+    const Order order = which == Tensors::all ? all_of(tree) : stored.matching(tree, model, log);
     log.line("{}{}", stored.summary(), speed(load_checkpoint(target, stored, order, log)));
   }
   parameters.refresh_compute(context);

@@ -2,7 +2,7 @@
 
     diffusion.py TRAINER MPIRUN [unittest arguments]
 """
-import json, os, random, re, signal
+import json, os, re, signal
 
 from tiny import Campaign, main, write_shard
 
@@ -19,12 +19,7 @@ class Diffusion(Campaign):
 
     def setUp(self):
         super().setUp()
-        rng = random.Random(3)
-        for name, n in (("train", 300), ("test", 30)):
-            with open(self.file(f"data/{name}.jsonl"), "w") as f:
-                for _ in range(n):
-                    a, b = rng.randint(1, 20), rng.randint(1, 20)
-                    f.write(json.dumps({"question": f"{a} and {b}", "answer": f"{a}+{b}={a + b}\n#### {a + b}"}) + "\n")
+        self.problems()
 
     def keys(self, directory="run"):
         return {key for line in self.metrics(directory) for key in line}

@@ -116,12 +116,7 @@ class Layouts(Divided):
             self.compare(losses[0], name, 1e-4, self.KEYS)
 
     def test_block_diffusion(self):
-        rng = random.Random(3)
-        for name, n in (("train", 300), ("test", 30)):
-            with open(self.file(f"data/{name}.jsonl"), "w") as f:
-                for _ in range(n):
-                    a, b = rng.randint(1, 20), rng.randint(1, 20)
-                    f.write(json.dumps({"question": f"{a} and {b}", "answer": f"{a}+{b}={a + b}\n#### {a + b}"}) + "\n")
+        self.problems()
         self.check(("objective.kind='block_diffusion'", "data.train='data/train.jsonl'", "data.valid='data/test.jsonl'",
                     "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=24", "model.context=48",
                     "objective.hierarchy='hdp'", "objective.plan_block=0", "objective.execution_block=4",

@@ -53,6 +53,15 @@ class Campaign(unittest.TestCase):
         with open(self.file("tiny.in"), "w") as f:
             f.write(DECK.format(steps=steps, every=max(10, steps // 25), evaluate=max(20, steps // 10)))
 
+    def problems(self):
+        """data/train.jsonl and data/test.jsonl: sums of two numbers as word problems."""
+        rng = random.Random(3)
+        for name, n in (("train", 300), ("test", 30)):
+            with open(self.file(f"data/{name}.jsonl"), "w") as f:
+                for _ in range(n):
+                    a, b = rng.randint(1, 20), rng.randint(1, 20)
+                    f.write(json.dumps({"question": f"{a} and {b}", "answer": f"{a}+{b}={a + b}\n#### {a + b}"}) + "\n")
+
     def command(self, *options, ranks=1):
         start = [] if ranks == 1 else [MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
         return start + [TRAINER, "tiny.in", *options]

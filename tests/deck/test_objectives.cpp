@@ -66,9 +66,8 @@ TEST(DeckObjectives, RefinementPresets) {
   EXPECT_EQ(given.norm_range, (Values{0.5, 7}));
 }
 
-TEST(DeckObjectives, ValuesBesideARefinementPreset) {
-  const auto beside = [](const std::string& name, const std::string& given,
-                         const std::string& its) {
+TEST(DeckObjectives, ValuesThatContradictARefinementPreset) {
+  const auto check = [](const std::string& name, const std::string& given, const std::string& its) {
     const std::string deck = "&objective preset = 'extreme' " + name + " = ";
     none(deck + its + " /");
     one(deck + given + " /",
@@ -76,10 +75,10 @@ TEST(DeckObjectives, ValuesBesideARefinementPreset) {
                     "two, or write preset = 'none'",
                     name, given, its));
   };
-  beside("weight_base", "9.5", "10");
-  beside("reward", "1", "2");
-  beside("refinement_range", "0.5, 0.75", "0.5, 0.97");
-  beside("norm_range", "0.5, 1.5", "2, 15");
+  check("weight_base", "9.5", "10");
+  check("reward", "1", "2");
+  check("refinement_range", "0.5, 0.75", "0.5, 0.97");
+  check("norm_range", "0.5, 1.5", "2, 15");
 }
 
 TEST(DeckObjectives, Refinement) {

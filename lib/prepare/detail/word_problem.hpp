@@ -1,6 +1,8 @@
 /// Arithmetic word problem drawn from templates.
 #pragma once
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "base/random.hpp"
 #include "prepare/arithmetic.hpp"
@@ -25,6 +27,13 @@ class Draw {
   std::uint64_t seed_, series_;
   std::uint32_t number_, position_ = 0;
 };
+
+/// Fisher-Yates.
+template <class Value>
+void shuffle(std::vector<Value>& values, Draw& draw) {
+  for (std::size_t i = values.size(); i > 1; --i)
+    std::swap(values[i - 1], values[static_cast<std::size_t>(draw.below(static_cast<int>(i)))]);
+}
 
 /// Problem of `steps` >= 1 steps: a person's number of things and changes of it. All quantities and
 /// results are from 2 to 99.
