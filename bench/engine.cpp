@@ -23,6 +23,7 @@
 #include "base/random.hpp"
 #include "comm/mesh.hpp"
 #include "generate/engine.hpp"
+#include "workload/division.hpp"
 
 namespace {
 
@@ -175,7 +176,7 @@ class Bench {
 std::unique_ptr<comm::Mesh> tensor_mesh(const deck::Model& model) {
   auto world = comm::world();
   const int ranks = world->size();
-  model::check_division(model, ranks, 1);
+  workload::check_division(model, ranks, 1);
   const std::size_t kv_replicas = model::kv_replicas(model, static_cast<std::size_t>(ranks));
   return std::make_unique<comm::Mesh>(std::move(world), comm::Extents{1, ranks, 1},
                                       static_cast<int>(kv_replicas));

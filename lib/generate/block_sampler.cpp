@@ -24,7 +24,7 @@ std::size_t pass_rows(std::size_t batch, std::size_t max_tokens, std::size_t lar
 std::size_t chunk_rows(std::size_t drawn, std::size_t vocabulary, std::size_t element_bytes) {
   constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
   constexpr std::size_t most = 1024;
-  return std::min(most, model::head_chunk_rows(drawn, vocabulary, element_bytes, host));
+  return std::min(most, ops::head_chunk_rows(drawn, vocabulary, element_bytes, host));
 }
 
 /// `from` must outlive the copy: until the next fence.

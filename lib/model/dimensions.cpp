@@ -24,13 +24,4 @@ Dimensions::Dimensions(const deck::Model& m, const Share& share)
       qkv((H + 2 * K) * E),
       up(gated(deck::activation_of(m)) ? 2 * F : F) {}
 
-std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
-                            bool host) {
-  constexpr std::size_t host_rows = 256, device_bytes = 128u << 20;
-  const std::size_t most =
-      host ? host_rows : std::max<std::size_t>(1, device_bytes / (vocabulary * element_bytes));
-  const std::size_t chunks = (rows + most - 1) / most;
-  return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
-}
-
 }  // namespace tern::model

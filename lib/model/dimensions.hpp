@@ -20,9 +20,4 @@ struct Sequences {
   std::size_t rows() const { return batch * tokens; }
 };
 
-/// Rows of logits per chunk of the head: at most 256 on the host, for locality; at most 128 MiB on
-/// a GPU (1,334 rows of 50,304 bf16), enough for full-rate products. Chunks have nearly equal size.
-std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
-                            bool host);
-
 }  // namespace tern::model

@@ -66,7 +66,7 @@ class ParameterTree {
   /// into `parts` equal ranges of whole 16-element lines, one per rank. With whole_matrices the
   /// padding per part is at most a layer's largest group (q|k|v, o, gate|up, down; one expert's),
   /// but a part is no smaller than all experts' groups of a layer. Holds the parameters of `share`,
-  /// which has passed check_division().
+  /// which has passed workload::check_division().
   explicit ParameterTree(const deck::Model& model, std::size_t parts = 1,
                          Division division = Division::anywhere, const Share& share = {});
 

@@ -35,7 +35,4 @@ Range layers_of(const deck::Model& model, const Share& share);
 /// Tensor ranks per key-value head; 1 if there are enough heads.
 std::size_t kv_replicas(const deck::Model& model, std::size_t tensors);
 
-/// Throws UserError, naming the values that work, if a model cannot be divided so.
-void check_division(const deck::Model& model, std::int64_t tensor, std::int64_t pipeline);
-
 }  // namespace tern::model

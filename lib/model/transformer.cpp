@@ -94,7 +94,7 @@ Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroBat
   if (scored.rows.extent(0) == 0) return finished;
   TERN_REQUIRE(scored.rows.extent(0) <= core_.picked.extent(0), "{} rows to score, made for {}",
                scored.rows.extent(0), core_.picked.extent(0));
-  const Matrix<T> picked = detail::narrow_rows(core_.picked, scored.rows.extent(0));
+  const Matrix<T> picked = narrow_rows(core_.picked, scored.rows.extent(0));
   ops::embedding_forward<T>(context, scored.rows, finished, {}, 1, 0, picked);  // a gather
   return picked;
 }
@@ -131,7 +131,7 @@ void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch
   TERN_REQUIRE(core_.options.training, "backward of a transformer made for evaluation");
   if (!share().last()) return core_.common.links.from_next(context, core_.dstream);
   const std::size_t M = scored.targets.extent(0), N = core_.sequences().rows();
-  const Matrix<T> dx = M == N ? dfinished(step) : detail::narrow_rows(core_.dpicked, M);
+  const Matrix<T> dx = M == N ? dfinished(step) : narrow_rows(core_.dpicked, M);
   if (M > 0)
     core_.head.loss_backward(context, core_.common.links, options,
                              pick(context, micro, scored, step), scored.targets, weights, losses,

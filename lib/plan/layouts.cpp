@@ -2,11 +2,11 @@
 
 #include "base/error.hpp"
 #include "deck/rules.hpp"
-#include "model/share.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
 #include "plan/sizes.hpp"
 #include "plan/training_rate.hpp"
+#include "workload/division.hpp"
 
 namespace tern::plan {
 namespace {
@@ -136,7 +136,7 @@ std::string layouts(const deck::Deck& deck, const generate::EngineOptions& optio
   for (const int tensor : counts) {
     text += fmt::format("  {:>6}", tensor);
     try {
-      model::check_division(deck.model, tensor, 1);
+      workload::check_division(deck.model, tensor, 1);
     } catch (const UserError&) {
       text += fmt::format("{:>11}\n", "-");
       continue;

@@ -8,6 +8,7 @@
 #include "deck/rules.hpp"
 #include "generate/texts.hpp"
 #include "objective/refinement.hpp"
+#include "workload/division.hpp"
 
 namespace tern::workload {
 
@@ -58,7 +59,7 @@ Layout make_layout(const deck::Deck& deck, int ranks) {
 std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {
   const auto number = [](std::int64_t value) { return static_cast<int>(value); };
   const deck::Parallel& p = deck.parallel;
-  model::check_division(deck.model, p.tensor, p.pipeline);
+  check_division(deck.model, p.tensor, p.pipeline);
   auto world = comm::world();
   const comm::Extents extents =
       comm::extents_for(world->size(), number(p.data), number(p.tensor), number(p.pipeline));
@@ -71,12 +72,12 @@ std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks) {
   const deck::Parallel& p = deck.parallel;
   if (ranks > 0) {
     const auto number = [](std::int64_t value) { return static_cast<int>(value); };
-    model::check_division(deck.model, p.tensor, p.pipeline);
+    check_division(deck.model, p.tensor, p.pipeline);
     return comm::Mesh::imagined(
         comm::extents_for(ranks, number(p.data), number(p.tensor), number(p.pipeline)));
   }
   if (std::max<std::int64_t>(p.data, 1) * p.tensor * p.pipeline == 1) return make_mesh(deck);
-  model::check_division(deck.model, p.tensor, p.pipeline);
+  check_division(deck.model, p.tensor, p.pipeline);
   const auto number = [](std::int64_t value) { return static_cast<int>(value); };
   return comm::Mesh::imagined({std::max(number(p.data), 1), number(p.tensor), number(p.pipeline)});
 }

@@ -4,7 +4,6 @@
 
 #include "comm/mesh.hpp"
 #include "model/harness.hpp"
-#include "refusal.hpp"
 
 namespace tern::test {
 namespace {
@@ -188,24 +187,6 @@ TEST(Shares, ATargetBeyondTheVocabularyIsNoLoss) {
     EXPECT_EQ(losses[2], 0);
     EXPECT_GT(losses[3], 0);
   }
-}
-
-std::string refusal(const deck::Model& m, int tensor, int pipeline) {
-  return test::refusal([&] { model::check_division(m, tensor, pipeline); });
-}
-
-TEST(Shares, ModelsThatCannotBeDividedAreRefused) {
-  deck::Model m = tiny_model();  // 4 heads, 2 key-value heads, ffn 20, vocabulary 37
-  EXPECT_EQ(refusal(m, 1, 2), "taken");
-  EXPECT_NE(refusal(m, 2, 1).find("vocabulary = 37 is no multiple of it (nearest: 36 or 38)"),
-            std::string::npos);
-  m.vocabulary = 36;
-  EXPECT_EQ(refusal(m, 4, 1), "taken");
-  EXPECT_NE(refusal(m, 8, 1).find("heads = 4 is no multiple of it (nearest: 8)"),
-            std::string::npos);
-  EXPECT_NE(refusal(m, 8, 1).find("takes tensor = 1, 2, 4"), std::string::npos);
-  EXPECT_NE(refusal(m, 1, 3).find("pipeline = 3 is more than the model's 2 layers"),
-            std::string::npos);
 }
 
 TEST(Shares, StagesHoldAllLayersInOrder) {

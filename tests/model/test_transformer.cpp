@@ -233,13 +233,13 @@ TEST(Memory, RecomputationTakesLessMemory) {
 
 TEST(HeadChunk, StaysWithinItsBounds) {
   const std::size_t V = 50304;
-  EXPECT_EQ(model::head_chunk_rows(8192, V, 4, true), 256u);
-  EXPECT_EQ(model::head_chunk_rows(300, V, 4, true), 150u);
-  EXPECT_EQ(model::head_chunk_rows(64, V, 4, true), 64u);
-  const std::size_t rows = model::head_chunk_rows(32768, V, 2, false);
+  EXPECT_EQ(ops::head_chunk_rows(8192, V, 4, true), 256u);
+  EXPECT_EQ(ops::head_chunk_rows(300, V, 4, true), 150u);
+  EXPECT_EQ(ops::head_chunk_rows(64, V, 4, true), 64u);
+  const std::size_t rows = ops::head_chunk_rows(32768, V, 2, false);
   EXPECT_LE(rows * V * 2, 128u << 20);
   EXPECT_GE(rows * V * 2, 64u << 20);
-  EXPECT_EQ(model::head_chunk_rows(3, std::size_t(1) << 28, 2, false), 1u);
+  EXPECT_EQ(ops::head_chunk_rows(3, std::size_t(1) << 28, 2, false), 1u);
 }
 
 }  // namespace

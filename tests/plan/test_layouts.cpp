@@ -11,6 +11,8 @@
 #include "base/error.hpp"
 #include "plan/measured_rate.hpp"
 #include "plan/small_model.hpp"
+#include "refusal.hpp"
+#include "workload/division.hpp"
 
 namespace tern {
 namespace {
@@ -96,6 +98,26 @@ TEST(Layouts, LeaveOpenWhatTheDeckWouldRefuse) {
     EXPECT_EQ(words[3] == "-", i > 0) << i;
     EXPECT_NE(words[1], "-") << i;
   }
+}
+
+std::string refusal(const deck::Model& m, int tensor, int pipeline) {
+  return test::refusal([&] { workload::check_division(m, tensor, pipeline); });
+}
+
+TEST(Division, ModelsThatCannotBeDividedAreRefused) {
+  deck::Model m;
+  m.layers = 2, m.hidden = 8, m.heads = 4, m.kv_heads = 2, m.head_dim = 4, m.ffn_hidden = 40;
+  m.vocabulary = 37;
+  EXPECT_EQ(refusal(m, 1, 2), "taken");
+  EXPECT_NE(refusal(m, 2, 1).find("vocabulary = 37 is no multiple of it (nearest: 36 or 38)"),
+            std::string::npos);
+  m.vocabulary = 40;
+  EXPECT_EQ(refusal(m, 4, 1), "taken");
+  EXPECT_NE(refusal(m, 8, 1).find("heads = 4 is no multiple of it (nearest: 8)"),
+            std::string::npos);
+  EXPECT_NE(refusal(m, 8, 1).find("takes tensor = 1, 2, 4"), std::string::npos);
+  EXPECT_NE(refusal(m, 1, 3).find("pipeline = 3 is more than the model's 2 layers"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -69,15 +69,15 @@ typename Attention<T>::Saved Attention<T>::narrow(const Saved& whole,
                                                   const Sequences& sequences) const {
   const std::size_t N = sequences.rows();
   Saved s = whole;
-  for (Matrix<T>* m : {&s.qkv, &s.q_saved, &s.k_saved, &s.result}) *m = detail::narrow_rows(*m, N);
-  s.rstd_q = detail::narrow_rows(s.rstd_q, N * size_.H);
-  s.rstd_k = detail::narrow_rows(s.rstd_k, N * size_.K);
+  for (Matrix<T>* m : {&s.qkv, &s.q_saved, &s.k_saved, &s.result}) *m = narrow_rows(*m, N);
+  s.rstd_q = narrow_rows(s.rstd_q, N * size_.H);
+  s.rstd_k = narrow_rows(s.rstd_k, N * size_.K);
   s.lse = as_matrix(whole.lse.data(), sequences.batch * size_.H, sequences.tokens);
   return s;
 }
 
 template <class T>
-void Attention<T>::carve_workspace(detail::Carver<T>& carver, const Sequences& sequences) {
+void Attention<T>::carve_workspace(Carver<T>& carver, const Sequences& sequences) {
   dresult_ = carver.matrix(sequences.rows(), size_.H * size_.E);
   dqkv_ = carver.matrix(sequences.rows(), size_.qkv);
 }

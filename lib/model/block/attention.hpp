@@ -5,9 +5,9 @@
 #pragma once
 #include <functional>
 
+#include "memory/narrow.hpp"
 #include "model/block/common.hpp"
 #include "model/declaration.hpp"
-#include "model/detail/narrow.hpp"
 #include "model/dimensions.hpp"
 
 namespace tern::model {
@@ -50,7 +50,7 @@ class Attention {
   Saved narrow(const Saved& whole, const Sequences& sequences) const;
   /// Workspace of backward; carved buffers may be overwritten between backward calls.
   void request_workspace(Arena& arena, const Sequences& sequences);
-  void carve_workspace(detail::Carver<T>& carver, const Sequences& sequences);
+  void carve_workspace(Carver<T>& carver, const Sequences& sequences);
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) const;
   /// `positions`: rows of the rotary table.

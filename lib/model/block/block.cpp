@@ -74,7 +74,7 @@ typename Block<T>::Saved Block<T>::narrow(const Saved& whole, const Sequences& s
   const std::size_t N = sequences.rows();
   Saved s = whole;
   for (Matrix<T>* m : {&s.input, &s.normed_attention, &s.middle, &s.normed_feed_forward})
-    *m = detail::narrow_rows(*m, N);
+    *m = narrow_rows(*m, N);
   s.norm_attention = norm_.narrow(whole.norm_attention, N);
   s.norm_feed_forward = norm_.narrow(whole.norm_feed_forward, N);
   s.attention = attention.narrow(whole.attention, sequences);

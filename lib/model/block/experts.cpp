@@ -1,7 +1,7 @@
 #include "model/block/experts.hpp"
 
 #include "base/error.hpp"
-#include "model/detail/narrow.hpp"
+#include "memory/narrow.hpp"
 
 namespace tern::model {
 
@@ -67,13 +67,11 @@ template <class T>
 typename Experts<T>::Saved Experts<T>::narrow(const Saved& whole, std::size_t N) const {
   const std::size_t R = N * size_.k;
   Saved s = whole;
-  for (Matrix<T>* m : {&s.up, &s.activated}) *m = detail::narrow_rows(*m, R);
-  s.probabilities = detail::narrow_rows(s.probabilities, N);
-  s.weights = detail::narrow_rows(s.weights, N);
-  for (Matrix<std::int32_t>* m : {&s.routing.experts, &s.routing.rows})
-    *m = detail::narrow_rows(*m, N);
-  for (Vector<std::int32_t>* v : {&s.routing.pairs, &s.routing.tokens})
-    *v = detail::narrow_rows(*v, R);
+  for (Matrix<T>* m : {&s.up, &s.activated}) *m = narrow_rows(*m, R);
+  s.probabilities = narrow_rows(s.probabilities, N);
+  s.weights = narrow_rows(s.weights, N);
+  for (Matrix<std::int32_t>* m : {&s.routing.experts, &s.routing.rows}) *m = narrow_rows(*m, N);
+  for (Vector<std::int32_t>* v : {&s.routing.pairs, &s.routing.tokens}) *v = narrow_rows(*v, R);
   return s;
 }
 
@@ -95,7 +93,7 @@ void Experts<T>::request_workspace(Arena& arena, std::size_t rows, std::size_t p
 
 template <class T>
 Matrix<T> Experts<T>::values(const Saved& s) const {
-  return detail::narrow_rows(values_, s.routing.pairs.extent(0));
+  return narrow_rows(values_, s.routing.pairs.extent(0));
 }
 
 // ---- forward and backward ----
@@ -104,7 +102,7 @@ template <class T>
 void Experts<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
                          Matrix<const T> x, const Residual<T>& residual) const {
   const ops::Routing& to = s.routing;
-  const Matrix<T> logits = detail::narrow_rows(logits_, x.extent(0));
+  const Matrix<T> logits = narrow_rows(logits_, x.extent(0));
   ops::linear_forward<T>(context, x, p.router.weight, {}, logits);
   ops::route<T>(context, renormalise_, logits, s.probabilities, s.weights, to.experts);
   ops::sort_pairs(context, to);

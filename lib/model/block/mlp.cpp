@@ -1,7 +1,7 @@
 #include "model/block/mlp.hpp"
 
 #include "deck/choices.hpp"
-#include "model/detail/narrow.hpp"
+#include "memory/narrow.hpp"
 
 namespace tern::model {
 namespace {
@@ -52,8 +52,7 @@ typename Mlp<T>::Saved Mlp<T>::request(Arena& arena, const std::string& label,
 
 template <class T>
 typename Mlp<T>::Saved Mlp<T>::narrow(const Saved& whole, std::size_t rows) {
-  return {detail::narrow_rows(whole.up, rows), detail::narrow_rows(whole.activated, rows),
-          whole.magnitude};
+  return {narrow_rows(whole.up, rows), narrow_rows(whole.activated, rows), whole.magnitude};
 }
 
 template <class T>

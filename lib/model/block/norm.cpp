@@ -1,7 +1,7 @@
 #include "model/block/norm.hpp"
 
 #include "deck/choices.hpp"
-#include "model/detail/narrow.hpp"
+#include "memory/narrow.hpp"
 
 namespace tern::model {
 namespace {
@@ -35,8 +35,7 @@ typename Norm<T>::Saved Norm<T>::request(Arena& arena, const std::string& label,
 
 template <class T>
 typename Norm<T>::Saved Norm<T>::narrow(const Saved& whole, std::size_t rows) {
-  return {detail::narrow_rows(whole.mean, rows), detail::narrow_rows(whole.rstd, rows),
-          whole.magnitude};
+  return {narrow_rows(whole.mean, rows), narrow_rows(whole.rstd, rows), whole.magnitude};
 }
 
 template <class T>

@@ -140,8 +140,8 @@ template <class T>
 std::size_t Core<T>::head_rows() const {
   constexpr bool host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
   if (options.head_rows > 0) return options.head_rows;
-  return head_chunk_rows(options.scored > 0 ? options.scored : sequences().rows(), size.W,
-                         sizeof(T), host);
+  return ops::head_chunk_rows(options.scored > 0 ? options.scored : sequences().rows(), size.W,
+                              sizeof(T), host);
 }
 
 #define INSTANTIATE(T)                                                                   \

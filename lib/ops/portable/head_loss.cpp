@@ -94,6 +94,15 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
 
 }  // namespace
 
+std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
+                            bool host) {
+  constexpr std::size_t host_rows = 256, device_bytes = 128u << 20;
+  const std::size_t most =
+      host ? host_rows : std::max<std::size_t>(1, device_bytes / (vocabulary * element_bytes));
+  const std::size_t chunks = (rows + most - 1) / most;
+  return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
+}
+
 template <class T>
 void head_loss_forward(const Context& context, const HeadLossForward<T>& call) {
   require_chunk(call.options, call.logits, call.w.extent(0));

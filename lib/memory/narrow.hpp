@@ -2,7 +2,7 @@
 #pragma once
 #include "memory/arena.hpp"
 
-namespace tern::model::detail {
+namespace tern {
 
 /// The first `rows` of a view; an empty view stays empty.
 template <class V>
@@ -27,4 +27,4 @@ struct Carver {
   }
 };
 
-}  // namespace tern::model::detail
+}  // namespace tern
