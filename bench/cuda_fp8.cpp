@@ -32,7 +32,9 @@ struct Views {
   std::size_t N;
   Vector<bf16> x, w, y, dy;
   Vector<float> dw;
-  ops::Fp8Workspace<bf16> work;
+  Vector<std::uint8_t> qx, qw, qdy;  // straight, then turned
+  ops::Fp8Scale of_x, of_w, of_dy;
+  ops::Fp8Workspace<bf16> work;  // empty: products of the GPU need none
 
   Views(Buffers b, std::size_t rows)
       : context(b.context),
@@ -42,7 +44,26 @@ struct Views {
         y(b.vector<bf16>(N * 2 * widest_ffn)),
         dy(b.vector<bf16>(N * 2 * widest_ffn, 1e-5f)),
         dw(b.vector<float>(widest * 2 * widest_ffn, 0)),
-        work(b.arena, ops::Fp8Workspace<bf16>::backward(N, widest, 2 * widest_ffn)) {}
+        qx(codes(b, 2 * N * widest_ffn)),
+        qw(codes(b, 4 * widest * widest_ffn)),
+        qdy(codes(b, 4 * N * widest_ffn)),
+        of_x(b.arena, "scale", Term::workspace),
+        of_w(b.arena, "scale", Term::workspace),
+        of_dy(b.arena, "scale", Term::workspace) {}
+
+  static Vector<std::uint8_t> codes(Buffers b, std::size_t n) {
+    return b.arena.vector<std::uint8_t>("codes", Term::data, n);
+  }
+  /// Rounds `values`, whose scale is new.
+  static ops::Fp8Matrix rounded(const ops::Context& context, const Matrix<bf16>& values,
+                                ops::Fp8Format format, const Vector<std::uint8_t>& codes,
+                                const ops::Fp8Scale& scale) {
+    const std::size_t rows = values.extent(0), columns = values.extent(1);
+    const ops::Fp8Matrix to{format, as_matrix(codes.data(), rows, columns),
+                            as_matrix(codes.data() + rows * columns, columns, rows), scale};
+    ops::fp8_round<bf16>(context, values, to, ops::Scaling::current);
+    return to;
+  }
 };
 
 struct Times {
@@ -61,23 +82,29 @@ Times time_map(const Views& v, const Map& map) {
     ops::linear_backward_weight<bf16>(v.context, dy, x, dw, {});
     ops::linear_backward_input<bf16>(v.context, dy, w, dx);
   });
-  t.fp8_forward = timed([=, &v] { ops::fp8_linear_forward<bf16>(v.context, v.work, x, w, {}, y); });
+  // Inputs are rounded both ways in forward, weights once per step: not timed.
+  using enum ops::Fp8Format;
+  const auto qw = Views::rounded(v.context, w, e4m3, v.qw, v.of_w);
+  const auto round_x = [=, &v] { return Views::rounded(v.context, x, e4m3, v.qx, v.of_x); };
+  const auto qx = round_x();
+  t.fp8_forward =
+      timed([=, &v] { ops::fp8_linear_forward<bf16>(v.context, v.work, round_x(), qw, {}, y); });
   t.fp8_backward = timed([=, &v] {
-    ops::fp8_linear_backward<bf16>(v.context,
-                                   {.work = v.work, .dy = dy, .x = x, .w = w, .dx = dx, .dw = dw});
+    const auto qdy = Views::rounded(v.context, dy, e5m2, v.qdy, v.of_dy);
+    ops::fp8_linear_backward_weight<bf16>(v.context, v.work, qdy, qx, dw);
+    ops::fp8_linear_backward_input<bf16>(v.context, v.work, qdy, qw, dx);
   });
   return t;
 }
 
-/// TFLOP/s of one 8-bit product a (m, k) b (n, k)^T on the contents of the operand workspace.
+/// TFLOP/s of one 8-bit product a (m, k) b (n, k)^T on numbers of the last map.
 template <class C>
 double product_rate(const Views& v, std::size_t m, std::size_t n, std::size_t k, bool gradient,
                     Sums sums, C* to) {
   auto& library = *v.context.library;
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(v.work.operands.data());
-  const ops::cuda::Fp8Operand a{bytes, m, k, gradient ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3,
-                                v.work.undo.data()};
-  const ops::cuda::Fp8Operand b{bytes + m * k, n, k, CUDA_R_8F_E4M3, v.work.undo.data() + 4};
+  const ops::cuda::Fp8Operand a{v.qdy.data(), m, k, gradient ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3,
+                                v.of_dy.undo.data()};
+  const ops::cuda::Fp8Operand b{v.qx.data(), n, k, CUDA_R_8F_E4M3, v.of_x.undo.data()};
   const ops::cuda::Fp8Product::Work work{static_cast<cudaStream_t>(v.context.handle()),
                                          library.workspace(), std::size_t{64} << 20};
   const float beta = std::is_same_v<C, float> ? 1 : 0;

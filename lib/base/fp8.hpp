@@ -13,11 +13,13 @@ namespace tern {
 struct E4M3 {
   static constexpr std::uint32_t mantissa_bits = 3, min_exponent = 127 - 6;  // float32 bias
   static constexpr float largest = 448;                                      // 1.75 * 2^8
+  static constexpr std::uint32_t largest_code = 0x7e;
 };
 /// 5 exponent bits, 2 mantissa bits (torch.float8_e5m2): gradients, whose range is wider.
 struct E5M2 {
   static constexpr std::uint32_t mantissa_bits = 2, min_exponent = 127 - 14;
   static constexpr float largest = 57344;  // 1.75 * 2^15
+  static constexpr std::uint32_t largest_code = 0x7b;
 };
 
 TERN_FUNCTION std::uint32_t float_bits(float value) {
@@ -42,6 +44,33 @@ TERN_FUNCTION float round_to(float value) {
   const float rounded = rintf(value * steps) * step;
   if (rounded > Format::largest) return Format::largest;
   return rounded < -Format::largest ? -Format::largest : rounded;
+}
+
+/// Code of a number of the format, a result of round_to. NaN becomes 0x7f, with its sign.
+template <class Format>
+TERN_FUNCTION std::uint8_t encode(float number) {
+  constexpr std::uint32_t below = (Format::min_exponent - 1) << Format::mantissa_bits;
+  const std::uint32_t bits = float_bits(number), magnitude = bits & 0x7fffffffu;
+  std::uint32_t code = 0x7f;
+  if (magnitude < Format::min_exponent << 23) {  // subnormal: a multiple of the smallest step
+    const auto steps = (254 + Format::mantissa_bits - Format::min_exponent) << 23;
+    code = static_cast<std::uint32_t>(float_of_bits(magnitude) * float_of_bits(steps));
+  } else if (magnitude < 0x7f800000u) {
+    code = (magnitude >> (23 - Format::mantissa_bits)) - below;
+  }
+  return static_cast<std::uint8_t>((bits >> 24 & 0x80u) | code);
+}
+
+/// The number of a code; NaN for those that are not finite.
+template <class Format>
+TERN_FUNCTION float decode(std::uint8_t code) {
+  constexpr std::uint32_t below = (Format::min_exponent - 1) << Format::mantissa_bits;
+  const std::uint32_t sign = (code & 0x80u) << 24, own = code & 0x7fu;
+  if (own > Format::largest_code) return float_of_bits(0x7fc00000u);
+  if (own >> Format::mantissa_bits)
+    return float_of_bits(sign | (own + below) << (23 - Format::mantissa_bits));
+  const float step = float_of_bits((Format::min_exponent - Format::mantissa_bits) << 23);
+  return float_of_bits(sign | float_bits(static_cast<float>(own) * step));
 }
 
 /// Largest power of two, at most 2^60, that scales `magnitude` to no more than the format's

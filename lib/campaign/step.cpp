@@ -61,7 +61,8 @@ class AccumulationSteps {
     {
       const auto timed = phases_.scope(report::Phase::data);
       now.prepared = w_.objective->prepare(w_.context, batch, micro, false);
-      now.given = {now.prepared.rows, now.prepared.pattern, dropout, micro % in_flight_.size()};
+      now.given = {now.prepared.rows, now.prepared.pattern, dropout, micro % in_flight_.size(),
+                   micro < in_flight_.size()};
     }
     const auto timed = phases_.scope(report::Phase::forward);
     w_.model.embed(w_.context, now.given);
@@ -158,6 +159,8 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
   };
   w.optimizer->zero_gradients(w.context);
   Kokkos::deep_copy(w.context.space, w.loss_sums, A(0));
+  const Vector<std::uint32_t> saturated = w.model.saturated();
+  Kokkos::deep_copy(w.context.space, saturated, 0u);
   const double of_all = static_cast<double>(layout.accumulation) * mesh.data().size();
   AccumulationSteps<T> accumulation_steps(w, deck.model.router_loss / of_all, phases);
   if (w.model.share().stages == 1)
@@ -185,6 +188,11 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
   if (w.balances.extent(0) > 0) {
     result.router_loss = sums.back() / of_all;
     sums.pop_back();
+  }
+  if (saturated.size() > 0) {
+    double count = row_sums<std::uint32_t>(w.context, as_matrix(saturated.data(), 1, 1))[0];
+    mesh.world().all_reduce(&count, 1, comm::Sum::sum);
+    result.saturated = count;
   }
   result.loss = sums[0] + w.objective->constant();
   result.parts.assign(sums.begin() + 1, sums.end());

@@ -14,6 +14,7 @@ struct StepResult {
   std::vector<double> parts;          // likewise, of the objective's parts
   double gradient_norm;               // before clipping
   std::optional<double> router_loss;  // MoE: mean over micro-batches, unweighted
+  std::optional<double> saturated;    // fp8: numbers beyond their scale, on all ranks
   bool applied;                       // false: gradient not finite, nothing changed
   double wait_seconds;                // this rank's wait for data
   std::uint64_t samples_hash;         // this rank's rows

@@ -55,6 +55,7 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   for (const auto& [name, figure] : workload_.objective->figures(result.parts))
     values.emplace_back("train/" + name, figure);
   if (result.router_loss) values.emplace_back("train/router_loss", *result.router_loss);
+  if (result.saturated) values.emplace_back("train/fp8_saturated", *result.saturated);
   std::string mfu;
   if (peak_tflops_) {
     const double share =

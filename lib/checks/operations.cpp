@@ -9,7 +9,8 @@ template <class T>
 std::vector<CheckResult> check_operations(const ops::Context& context, std::uint64_t seed) {
   using Storage = Checker::Storage;
   Checker checker(context, std::is_same_v<T, bf16> ? Storage::bf16 : Storage::single, seed);
-  check_linear(checker, ops::fp8_available(context));
+  check_linear(checker);
+  if (ops::fp8_available(context)) check_fp8(checker);
   check_norm(checker);
   check_attention(checker);
   check_activation(checker);

@@ -13,8 +13,9 @@ struct CheckResult {
   std::string operation, shape;
   double error;      // the worst output's ||out - ref|| / ||ref||, ref: portable in double
   double reference;  // the same for the portable operation in the checked storage type
-  double bar;     // bf16: 2 reference + 1e-6 (float sums in another order; 8-bit products: 2^-10),
-                  // at most 2e-2, so that a broken reference excuses nothing; float: 1e-5
+  double bar;  // bf16: 2 reference + 1e-6 (float sums in another order; 8-bit products: 2^-10),
+               // at most 2e-2, so that a broken reference excuses nothing; float: 1e-5. Results in
+               // fp8, where numbers near a tie round the other way: at most 5e-2; float: 1e-3
   bool complete;  // every element was written (outputs start as NaN)
   bool repeats;   // a second run gave the same bits
   bool passed() const { return complete && repeats && error <= bar; }

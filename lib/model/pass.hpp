@@ -43,6 +43,9 @@ struct MicroBatch {
   /// `layer` is the first of 1 + 2 layers x passes x steps random streams.
   ops::DropoutKey dropout = {};
   std::size_t slot = 0;  // among those in flight
+  /// In fp8: the first micro-batch in its slot since the weights changed. It finds the scales that
+  /// the following ones use, and the first slot's rounds the weights for all.
+  bool first = true;
   /// From Transformer::balance(), for experts; empty: no load-balance loss.
   Vector<const Accumulate<T>> balanced = {};
   Sequences sequences = {0, 0};  // 0: those of the options; evaluation may have fewer rows

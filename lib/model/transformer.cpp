@@ -54,6 +54,19 @@ typename Block<T>::Attend Transformer<T>::attend(const ops::Context& context,
   };
 }
 
+/// Recomputed blocks share their scales, and so do all blocks in evaluation.
+template <class T>
+ops::Context Transformer<T>::scaled(const ops::Context& context, const MicroBatch<T>& micro,
+                                    std::size_t step) const {
+  ops::Context result = context;
+  if (!core_.options.training || core_.options.recompute) return result;
+  if (!micro.first)
+    result.scaling = ops::Scaling::earlier;
+  else if (step >= core_.options.connected)  // earlier steps have used the slot
+    result.scaling = ops::Scaling::largest;
+  return result;
+}
+
 // ---- forward ----
 
 template <class T>
@@ -64,6 +77,7 @@ void Transformer<T>::embed(const ops::Context& context, const MicroBatch<T>& mic
   TERN_REQUIRE(micro.rows.positions.extent(0) == 0 || !core_.embedding.positions.weight.data(),
                "named positions and learned ones");
   const ops::DropoutKey dropout = embedding_key(micro);
+  if (micro.first && micro.slot == 0) core_.round_weights(context);
   if (!share().first()) return;
   settle(context);  // an unsent block output may occupy `to`
   const Matrix<T> to = core_.saved(micro.slot, 0, of).input;
@@ -78,8 +92,9 @@ Matrix<const T> Transformer<T>::advance(const ops::Context& context, const Micro
                                         std::size_t step) const {
   const Sequences of = sequences_of(micro);
   const auto attended = attend(context, micro);
+  const ops::Context of_pass = scaled(context, micro, step);
   return core_.advance(context, micro.slot, step, of, [&](std::size_t place) {
-    core_.forward(context, core_.slot_of(micro.slot, step), place, of, attended,
+    core_.forward(of_pass, core_.slot_of(micro.slot, step), place, of, attended,
                   keys(micro, step, place));
   });
 }
@@ -168,8 +183,8 @@ void Transformer<T>::block_backward(const ops::Context& context, const MicroBatc
   const bool received = !share().last() && (place + 1) % core_.layers() == 0;
   core_.need(context, place);
   if (core_.options.recompute) recompute(context, micro, step, place);
-  core_.backward(context, core_.slot_of(micro.slot, step), place, mask_of(micro),
-                 keys(micro, step, place), micro.balanced, !received);
+  core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), place,
+                 mask_of(micro), keys(micro, step, place), micro.balanced, !received);
   if (place == 0) core_.common.links.to_previous(context, core_.dstream);
 }
 

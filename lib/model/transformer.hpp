@@ -28,8 +28,13 @@ class Transformer {
 
   const Share& share() const { return core_.share(); }
   std::size_t passes() const { return core_.passes(); }  // over the blocks per step
-  /// Linear maps of a block that may be multiplied in fp8.
-  std::vector<MapShape> maps() const { return core_.block.maps(); }
+  /// Inputs and outputs of a block's linear maps that may be multiplied in fp8.
+  std::vector<MapShape> maps() const {
+    std::vector<MapShape> all;
+    for (const auto* map : core_.block.maps_of(core_.parameters_of(0)))
+      if (map->weight.size() > 0) all.push_back({map->weight.extent(1), map->weight.extent(0)});
+    return all;
+  }
   /// Micro-batches that may be between their forward and their backward.
   std::size_t in_flight() const { return core_.options.in_flight; }
 
@@ -67,6 +72,9 @@ class Transformer {
   /// After all steps.
   void embed_backward(const ops::Context&, const MicroBatch<T>&) const;
 
+  /// (1) in fp8, else empty: raised by the count of numbers that saturate in training.
+  const Vector<std::uint32_t>& saturated() const { return core_.common.saturated; }
+
   /// Call at the end of a pipeline's step: sends what a stage still has for its neighbours.
   void settle(const ops::Context& context) const { core_.common.links.settle(context); }
 
@@ -83,6 +91,8 @@ class Transformer {
   Mask mask_of(const MicroBatch<T>&) const;
   ops::DropoutKey embedding_key(const MicroBatch<T>&) const;
   BlockDropout keys(const MicroBatch<T>&, std::size_t step, std::size_t place) const;
+  /// The context with the scaling of the micro-batch's step.
+  ops::Context scaled(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
   typename Block<T>::Attend attend(const ops::Context&, const MicroBatch<T>&) const;
   Matrix<T> dfinished(std::size_t step) const { return core_.dfinished[core_.slot_of(0, step)]; }
   Matrix<const T> pick(const ops::Context&, const MicroBatch<T>&, const Scored& scored,

@@ -1,19 +1,19 @@
 /// MLP activations, and dropout. Conventions: ops.hpp.
 #pragma once
 #include "base/activation.hpp"
-#include "ops/magnitude.hpp"
+#include "ops/fp8_matrix.hpp"
 
 namespace tern::ops {
 
 using tern::Activation;  // base/activation.hpp
-/// x (N, 2F) = [gate | up] for swiglu, else (N, F); y (N, F). `magnitude`: of y, or empty.
+/// x (N, 2F) = [gate | up] for swiglu, else (N, F); y (N, F). `rounded`: y in fp8, or none.
 template <class T>
 void activation_forward(const Context&, Activation, Matrix<const T> x, Matrix<T> y,
-                        Magnitude magnitude = {});
-/// dx is shaped as x and may alias it. `magnitude`: of dx, or empty.
+                        const Fp8Matrix& rounded = {});
+/// dx is shaped as x and may alias it. `rounded`: dx in fp8, or none.
 template <class T>
 void activation_backward(const Context&, Activation, Matrix<const T> x, Matrix<const T> dy,
-                         Matrix<T> dx, Magnitude magnitude = {});
+                         Matrix<T> dx, const Fp8Matrix& rounded = {});
 
 // ---- dropout (Srivastava et al. 2014)
 

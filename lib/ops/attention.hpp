@@ -1,6 +1,6 @@
 /// Rotary position embedding and attention. Conventions: ops.hpp.
 #pragma once
-#include "ops/native.hpp"
+#include "ops/fp8_matrix.hpp"
 #include "ops/pattern.hpp"
 
 namespace tern::ops {
@@ -21,6 +21,13 @@ struct Positions {
 template <class T>
 void rotary(const Context&, Heads<T> x, Matrix<const Accumulate<T>> table, const Positions&,
             Direction);
+
+/// rotary backward of the first `heads` heads of size E of dqkv (N, width), rounded to fp8 whole.
+/// Rows are those of N / tokens sequences.
+template <class T>
+void rotary_backward_to_fp8(const Context&, Matrix<T> dqkv, std::size_t tokens, std::size_t heads,
+                            Matrix<const Accumulate<T>> table, const Positions&,
+                            const Fp8Matrix& rounded);
 
 // ---- attention (online softmax; Dao et al. 2022)
 
@@ -53,6 +60,10 @@ void attention_backward(const Context&, const AttentionBackward<T>&);
 Twin<&rotary<bf16>> native_rotary;
 template <>
 inline constexpr auto twin<&rotary<bf16>> = in_cuda("tern::rotary", native_rotary);
+Twin<&rotary_backward_to_fp8<bf16>> native_rotary_backward_to_fp8;
+template <>
+inline constexpr auto twin<&rotary_backward_to_fp8<bf16>> = in_cuda("tern::rotary_backward_to_fp8",
+                                                                    native_rotary_backward_to_fp8);
 Twin<&attention_forward<bf16>> native_attention_forward;
 template <>
 inline constexpr auto twin<&attention_forward<bf16>> = in_cuda("tern::attention_forward",

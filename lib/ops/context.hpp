@@ -18,6 +18,16 @@ enum class Write { overwrite, add };
 /// fastest, timed once per shape and device (cuda/detail/algorithm_search.hpp).
 enum class Products { first, fastest };
 
+/// Source of an fp8 matrix's scale: the largest magnitude of its values (current scaling); the
+/// larger of that and the stored one; the stored one, of earlier values, with a factor of two of
+/// headroom, beyond which values saturate (delayed scaling); the stored one as it is, which is that
+/// of the values. Both schemes: recipes of Transformer Engine.
+enum class Scaling { current, largest, earlier, known };
+/// The scaling that rounds the same values once more.
+constexpr Scaling again(Scaling scaling) {
+  return scaling == Scaling::earlier ? scaling : Scaling::known;
+}
+
 struct Context : DeviceStream {
   Device space;  // all work of a campaign goes in order through this stream
   std::shared_ptr<cuda::Library> library;  // null: no native twins
@@ -28,6 +38,8 @@ struct Context : DeviceStream {
   /// Products of float32 matrices on tensor cores, operands rounded to TF32 (8 bits of exponent, 10
   /// of mantissa). The host multiplies in float32 all the same.
   bool tf32 = false;
+  /// Of the operations of a pass that end in fp8 (fp8_matrix.hpp).
+  Scaling scaling = Scaling::current;
   /// No operation in flight writes weights, so products may read them early.
   bool constant_weights = false;
 

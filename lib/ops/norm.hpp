@@ -1,6 +1,6 @@
 /// RMSNorm and LayerNorm per row, and RMSNorm per head. Conventions: ops.hpp.
 #pragma once
-#include "ops/magnitude.hpp"
+#include "ops/fp8_matrix.hpp"
 
 namespace tern::ops {
 
@@ -15,7 +15,7 @@ struct NormForward {
   Matrix<T> y;                      // (N, D)
   Vector<Accumulate<T>> mean = {};  // (N), kept for backward; empty for rmsnorm
   Vector<Accumulate<T>> rstd;       // (N), kept for backward
-  Magnitude magnitude = {};         // of y, or empty
+  Fp8Matrix rounded = {};           // y in fp8, or none
 };
 /// y = normalised x * gain + bias.
 template <class T>

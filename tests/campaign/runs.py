@@ -233,6 +233,22 @@ class Tasks(Campaign):
         run("bf16", "--set", "precision.compute='bf16'", *odd)
         self.assertEqual(self.steps("odd"), self.steps("bf16"))
 
+    def test_fp8_over_several_micro_batches_resumes_bit_for_bit(self):
+        def options(name, compute="fp8"):
+            return ("--set", f"output.directory='{name}'", "--set", f"precision.compute='{compute}'", "--set", "batch.global=12",
+                    "--set", "campaign.max_steps=200")
+        self.run_trainer(*options("whole"))
+        self.run_trainer(*options("bf16", "bf16"))
+        self.interrupt_after(15, *options("parts"))
+        self.run_trainer(*options("parts"), "--resume")
+        whole, bf16 = self.steps("whole"), self.steps("bf16")
+        self.assertEqual(self.steps("parts"), whole)
+        self.assertNotEqual(whole, bf16)
+        self.assertLess(max(abs(whole[step] - bf16[step]) for step in whole), 0.1)
+        saturated = self.steps("whole", "train/fp8_saturated")
+        self.assertEqual(saturated.keys(), whole.keys())
+        self.assertLess(max(saturated.values()), 100)
+
     def test_a_run_over_wall_time_ends_its_schedule_with_it(self):
         timed = ("--set", "campaign.max_steps=0", "--set", "campaign.max_hours=0.002", "--set", "output.directory='timed'",
                  "--set", "evaluation.every=0")

@@ -164,7 +164,7 @@ class Harness {
 
   /// The micro-batch that was set.
   model::MicroBatch<T> micro(const ops::DropoutKey& dropout = {}) const {
-    return {{tokens, order}, pattern, dropout};
+    return {{tokens, order}, pattern, dropout, 0, first};
   }
 
   /// Load-balancing term of the loss; in training.
@@ -190,6 +190,7 @@ class Harness {
   Vector<A> weights, losses, balance;
   Matrix<T> logit_rows;
   std::ptrdiff_t scored = 0;
+  bool first = true;  // MicroBatch::first
 
  private:
   /// A harness that is only planned.

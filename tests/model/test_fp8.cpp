@@ -78,14 +78,45 @@ TEST(Fp8, PlansTheMemoryItTakes) {
     with.training = without.training = training;
     test::Harness<bf16> eight(description(), with), sixteen(description(), without);
     EXPECT_EQ(eight.arena.bytes(), test::Harness<bf16>::plan(description(), eight.tree, with));
-    const std::size_t rows = 64, ffn = 2 * 96, hidden = 64;
-    const std::size_t elements = rows * (training ? ffn : hidden) + ffn * hidden;
-    // Of the inputs of a layer's four maps, and in training of two gradients; evaluation shares one
-    // layer's, and one of its norms'.
-    const std::size_t magnitudes = training ? 2 * 4 + 2 : 3;
-    EXPECT_EQ(eight.arena.bytes(),
-              sixteen.arena.bytes() + aligned(2 * elements) + (2 + magnitudes) * aligned(1));
+    const std::size_t rows = 64, ffn = 2 * 96, hidden = 64, scale = aligned(20);
+    const std::size_t values = rows * (training ? ffn : hidden) + ffn * hidden;
+    std::size_t expected = sixteen.arena.bytes() + aligned(2 * values) +
+                           aligned(training ? 2 * rows * ffn : 0) + aligned(rows * 96) +
+                           aligned(ffn * hidden) + scale;
+    if (training) {
+      // Per layer the inputs of four maps and two gradients have scales, and four weights, in both
+      // layouts; then the stream's gradient.
+      std::size_t weights = 0;
+      for (const auto& [inputs, outputs] : eight.transformer->maps())
+        weights += 2 * aligned(inputs * outputs) + scale;
+      expected += static_cast<std::size_t>(description().layers) * (6 * scale + weights) + scale +
+                  aligned(4);  // count of saturated numbers
+    } else {
+      expected += 6 * scale;
+    }
+    EXPECT_EQ(eight.arena.bytes(), expected);
   }
+}
+
+/// Gradient of a batch that is seen a second time, as the first micro-batch of a step or as a later
+/// one; the weights may change in between.
+std::vector<double> second_gradient(bool first, double parameters_between) {
+  test::Harness<bf16> model(description(), options(true));
+  start(model);
+  model.step();
+  if (parameters_between != 0) descend(model, static_cast<float>(parameters_between));
+  model.first = first;
+  model.step();
+  return test::download(model.parameters->gradient);
+}
+
+// A step's later micro-batches have the scales and the weights of its first one.
+TEST(Fp8, LaterMicroBatchesHaveTheScalesOfTheFirst) {
+  const auto first = second_gradient(true, 0), later = second_gradient(false, 0);
+  EXPECT_GT(cosine(first, later), 0.99);
+  EXPECT_NE(first, later);  // with headroom
+  const auto moved = second_gradient(true, 3), kept = second_gradient(false, 3);
+  EXPECT_LT(cosine(moved, kept), cosine(first, later));
 }
 
 // Where no size fits, fp8 is bf16 to the bit.

@@ -46,12 +46,25 @@ TEST(Operations, agree_with_double) { expect_all("auto", 1); }
 TEST(Operations, agree_with_double_without_cudnn) { expect_all("portable", 2); }
 #endif
 
+/// A matrix in fp8 with room in `arena`.
+Fp8Matrix fp8_matrix(Arena& arena, Fp8Format format, std::size_t N, std::size_t C) {
+  const auto bytes = [&](std::size_t rows, std::size_t columns) {
+    return arena.matrix<std::uint8_t>("codes", Term::workspace, rows, columns);
+  };
+  return {format, bytes(N, C), bytes(C, N), Fp8Scale(arena, "scale", Term::workspace)};
+}
+
 // Non-finite values in one operand of an 8-bit product must not vanish in the rounding.
 TEST(Fp8, what_is_not_finite_is_not_lost) {
   constexpr std::size_t N = 144, I = 32, O = 80;
   Arena arena(planned_bytes() + (1 << 20));
   const Context context = make_context(arena, true, "auto");
-  const Fp8Workspace<Storage> work(arena, Fp8Workspace<Storage>::backward(N, I, O));
+  typename Fp8Workspace<Storage>::Sizes sizes;
+  sizes.raise(N, I, O, true);
+  const Fp8Workspace<Storage> work(arena, sizes);
+  const Fp8Matrix qx = fp8_matrix(arena, Fp8Format::e4m3, N, I);
+  const Fp8Matrix qw = fp8_matrix(arena, Fp8Format::e4m3, O, I);
+  const Fp8Matrix qdy = fp8_matrix(arena, Fp8Format::e5m2, N, O);
   const auto all_nan = [](const test::Numbers& values) {
     return std::all_of(values.begin(), values.end(), [](long double v) { return std::isnan(v); });
   };
@@ -62,18 +75,29 @@ TEST(Fp8, what_is_not_finite_is_not_lost) {
     const test::Array<Storage> w(O, I, test::normal_numbers(O * I, 3)), bad_dy(N, O, dy);
     const test::Array<Storage> y(N, O), dx(N, I);
     const test::Array<float> dw(O, I, test::Numbers(O * I));
-    fp8_linear_forward<Storage>(context, work, good_x.matrix(), w.matrix(), {}, y.matrix());
-    const test::Numbers good = y.get();
+    const auto round = [&](const test::Array<Storage>& from, const Fp8Matrix& to, Scaling scaling) {
+      fp8_round<Storage>(context, from.matrix(), to, scaling);
+    };
+    const auto forward = [&] {
+      fp8_linear_forward<Storage>(context, work, qx, qw, {}, y.matrix());
+      context.fence("test");
+      return y.get();
+    };
+    round(w, qw, Scaling::current);
+    round(good_x, qx, Scaling::current);
+    const test::Numbers good = forward();
     EXPECT_TRUE(std::none_of(good.begin(), good.end(), [](auto v) { return std::isnan(v); }));
-    fp8_linear_forward<Storage>(context, work, bad_x.matrix(), w.matrix(), {}, y.matrix());
-    fp8_linear_backward<Storage>(context, {.work = work,
-                                           .dy = bad_dy.matrix(),
-                                           .x = good_x.matrix(),
-                                           .w = w.matrix(),
-                                           .dx = dx.matrix(),
-                                           .dw = dw.matrix()});
+    round(bad_x, qx, Scaling::earlier);  // one row of numbers
+    const test::Numbers row = forward();
+    for (std::size_t i = 0; i < row.size(); ++i) EXPECT_EQ(std::isnan(row[i]), i / O == N - 1) << i;
+    round(bad_x, qx, Scaling::current);
+    EXPECT_TRUE(all_nan(forward())) << bad;
+    round(bad_dy, qdy, Scaling::current);
+    round(good_x, qx, Scaling::current);
+    fp8_linear_backward_weight<Storage>(context, work, qdy, qx, dw.matrix());
+    fp8_linear_backward_input<Storage>(context, work, qdy, qw, dx.matrix());
     context.fence("test");
-    EXPECT_TRUE(all_nan(y.get()) && all_nan(dx.get()) && all_nan(dw.get())) << bad;
+    EXPECT_TRUE(all_nan(dx.get()) && all_nan(dw.get())) << bad;
   }
 }
 
@@ -85,7 +109,7 @@ std::uint32_t largest_of(const test::Array<Storage>& matrix) {
   return most;
 }
 
-// Operations find the largest magnitude of what they write, NaN included, whatever was there before.
+// Operations find the largest magnitude of what they write, NaN included, whatever was there.
 TEST(Magnitudes, are_those_of_the_results) {
   Arena arena(planned_bytes() + (1 << 20));
   const Context context = make_context(arena, true, "auto");
@@ -101,8 +125,26 @@ TEST(Magnitudes, are_those_of_the_results) {
                              {130, 1000},
                              {9, 2752},
                              {3, 5000},
-                             {5, 7}})
+                             {5, 7},
+                             {32, 16},
+                             {144, 1008},
+                             {16, 5008}})
     for (const bool bad : {false, true}) {
+      Arena codes(8 * N * D + 8192);
+      const bool rounds = fp8_takes(N, D, 16);
+      const auto ends_in = [&](Fp8Format format, std::size_t width) {
+        Fp8Matrix to;
+        if (rounds) to = fp8_matrix(codes, format, N, width);
+        if (rounds) to.scale.magnitude = magnitude;
+        return to;
+      };
+      const Fp8Matrix straight = ends_in(Fp8Format::e4m3, D),
+                      gradient = ends_in(Fp8Format::e5m2, D);
+      const Fp8Matrix wide_gradient = ends_in(Fp8Format::e5m2, 2 * D);
+      const auto expect_rounded = [&](const test::Array<Storage>& written,
+                                      const std::string& what) {
+        if (rounds) expect(written, what);
+      };
       test::Numbers numbers = test::normal_numbers(N * D, 1);
       if (bad) numbers[N * D / 2] = std::nan("");
       const std::string shape = fmt::format("({}, {}){}", N, D, bad ? " with NaN" : "");
@@ -124,8 +166,8 @@ TEST(Magnitudes, are_those_of_the_results) {
                                         .y = y.matrix(),
                                         .mean = mean.vector(),
                                         .rstd = rstd.vector(),
-                                        .magnitude = magnitude});
-        expect(y, "norm_forward " + shape);
+                                        .rounded = straight});
+        expect_rounded(y, "norm_forward " + shape);
         for (const Write write : {Write::overwrite, Write::add}) {
           norm_backward<Storage>(context, {.kind = kind,
                                            .dy = dy.matrix(),
@@ -145,12 +187,12 @@ TEST(Magnitudes, are_those_of_the_results) {
       for (const Activation kind : {Activation::swiglu, Activation::gelu, Activation::relu2}) {
         const bool gates = gated(kind);
         activation_forward<Storage>(context, kind, gates ? wide.matrix() : x.matrix(), y.matrix(),
-                                    magnitude);
-        expect(y, "activation_forward " + shape);
+                                    straight);
+        expect_rounded(y, "activation_forward " + shape);
         const auto& to = gates ? dwide : dx;
         activation_backward<Storage>(context, kind, gates ? wide.matrix() : x.matrix(), dy.matrix(),
-                                     to.matrix(), magnitude);
-        expect(to, "activation_backward " + shape);
+                                     to.matrix(), gates ? wide_gradient : gradient);
+        expect_rounded(to, "activation_backward " + shape);
       }
     }
 }

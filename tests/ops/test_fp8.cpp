@@ -44,6 +44,21 @@ TYPED_TEST(Fp8Format, RoundsAsTorch) {
   EXPECT_TRUE(std::isnan(round_to<TypeParam>(std::nanf(""))));
 }
 
+TYPED_TEST(Fp8Format, CodesAreTorchs) {
+  const std::vector<double> codes = this->numbers("codes");
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const auto code = static_cast<std::uint8_t>(i);
+    const float number = decode<TypeParam>(code);
+    if (std::isfinite(codes[i])) {
+      EXPECT_EQ(number, static_cast<float>(codes[i])) << i;
+      EXPECT_EQ(encode<TypeParam>(number), code);
+    } else {
+      EXPECT_TRUE(std::isnan(number)) << i;
+    }
+  }
+  EXPECT_EQ(encode<TypeParam>(std::nanf("")), 0x7f);
+}
+
 TYPED_TEST(Fp8Format, ScalesByTheLargestPowerOfTwoThatFits) {
   constexpr float largest = TypeParam::largest;
   for (float m = 3e38f; m > 1e-13f; m *= 0.83f) {
@@ -63,18 +78,52 @@ TYPED_TEST(Fp8Format, ScalesByTheLargestPowerOfTwoThatFits) {
   }
 }
 
+/// A matrix in fp8 with its memory.
+struct Rounded {
+  Arena arena;
+  ops::Fp8Matrix matrix;
+
+  Rounded(ops::Fp8Format format, std::size_t N, std::size_t C) : arena(2 * N * C + 2048) {
+    const auto bytes = [&](std::size_t rows, std::size_t columns) {
+      return arena.matrix<std::uint8_t>("codes", Term::workspace, rows, columns);
+    };
+    matrix = {format, bytes(N, C), bytes(C, N), ops::Fp8Scale(arena, "scale", Term::workspace)};
+  }
+  template <class T>
+  void round(const Matrix<T>& values, ops::Scaling scaling = ops::Scaling::current) {
+    ops::fp8_round<T>(portable_context(), values, matrix, scaling);
+  }
+  Vector<std::uint32_t> count_saturated() {
+    matrix.scale.saturated = arena.vector<std::uint32_t>("saturated", Term::workspace, 1);
+    return matrix.scale.saturated;
+  }
+  /// The numbers of one of the layouts.
+  Numbers get(bool turned = false) const {
+    const Array<float> to(matrix.straight.extent(0), matrix.straight.extent(1));
+    ops::fp8_numbers<float>(portable_context(), matrix, turned, to.matrix());
+    return to.get();
+  }
+};
+
 /// A map's operands and results in T, with the memory it needs.
 template <class T>
 struct Map {
   using A = Accumulate<T>;
+  using Workspace = ops::Fp8Workspace<T>;
   std::size_t N, I, O;
   Array<T> x, w, dy, bias, y{N, O}, dx{N, I};
-  Array<A> dw{O, I, Numbers(O*I)}, dbias{1, O, Numbers(O)};
-  std::size_t elements =
-      std::max(ops::Fp8Workspace<T>::forward(N, I, O), ops::Fp8Workspace<T>::backward(N, I, O));
-  Arena arena{elements * sizeof(T) + 4096};
-  ops::Fp8Workspace<T> work{arena, elements};
+  Array<A> dw{O, I, Numbers(O* I)};
+  Rounded qx{ops::Fp8Format::e4m3, N, I}, qw{ops::Fp8Format::e4m3, O, I},
+      qdy{ops::Fp8Format::e5m2, N, O};
+  typename Workspace::Sizes sizes = sizes_of(N, I, O);
+  Arena arena{sizes.values * sizeof(T) + sizes.gradient + sizes.input + sizes.weights + 4096};
+  Workspace work{arena, sizes};
 
+  static typename Workspace::Sizes sizes_of(std::size_t n, std::size_t i, std::size_t o) {
+    typename Workspace::Sizes sizes;
+    sizes.raise(n, i, o, true);
+    return sizes;
+  }
   Map(std::size_t n, std::size_t i, std::size_t o, const Numbers& x_, const Numbers& w_,
       const Numbers& dy_)
       : N(n), I(i), O(o), x(N, I, x_), w(O, I, w_), dy(N, O, dy_), bias(normal_numbers(O, 9)) {}
@@ -83,17 +132,15 @@ struct Map {
             normal_numbers(n * o, 3, 1e-4)) {}
 
   void forward(bool biased, ops::Write write = ops::Write::overwrite) {
-    ops::fp8_linear_forward<T>(portable_context(), work, x.matrix(), w.matrix(),
+    qx.round(x.matrix()), qw.round(w.matrix());
+    ops::fp8_linear_forward<T>(portable_context(), work, qx.matrix, qw.matrix,
                                biased ? bias.vector() : Vector<T>(), y.matrix(), write);
   }
-  void backward(const Matrix<T>& to) {
-    ops::fp8_linear_backward<T>(portable_context(), {.work = work,
-                                                     .dy = dy.matrix(),
-                                                     .x = x.matrix(),
-                                                     .w = w.matrix(),
-                                                     .dx = to,
-                                                     .dw = dw.matrix(),
-                                                     .dbias = dbias.vector()});
+  void backward() {
+    qx.round(x.matrix()), qw.round(w.matrix()), qdy.round(dy.matrix());
+    ops::fp8_linear_backward_weight<T>(portable_context(), work, qdy.matrix, qx.matrix,
+                                       dw.matrix());
+    ops::fp8_linear_backward_input<T>(portable_context(), work, qdy.matrix, qw.matrix, dx.matrix());
   }
 };
 
@@ -110,17 +157,16 @@ void expect_golden(const std::string& name) {
   const auto read = [&](const char* what) { return numbers_of(file, name + "/" + what); };
   Map<T> map(file.shape(name + "/x")[0], shape[1], shape[0], read("x"), read("w"), read("dy"));
   map.forward(false);
-  map.backward(map.dx.matrix());
+  map.backward();
   constexpr double roundoff = std::numeric_limits<Accumulate<T>>::epsilon();
   const double stored = std::is_same_v<T, bf16> ? 0x1p-8 : 4 * roundoff;
   EXPECT_LE(relative_error(map.y.get(), read("y")), stored);
   EXPECT_LE(relative_error(map.dx.get(), read("dx")), stored);
   EXPECT_LE(relative_error(map.dw.get(), read("dw")), 4 * roundoff);
-  EXPECT_LE(relative_error(map.dbias.get(), read("dbias")), 4 * roundoff);
   const Numbers y = map.y.get(), dw = map.dw.get();
   map.forward(false);
   map.dw.set(Numbers(dw.size()));
-  map.backward(map.dx.matrix());
+  map.backward();
   EXPECT_EQ(map.y.get(), y);
   EXPECT_EQ(map.dw.get(), dw);
 }
@@ -142,26 +188,17 @@ TEST(Fp8Linear, BiasAndSums) {
   for (std::size_t i = 0; i < plain.size(); ++i)
     EXPECT_NEAR(static_cast<double>(twice[i]), static_cast<double>(2 * plain[i] + bias[i % map.O]),
                 1e-4);
-  map.backward(map.dx.matrix());
-  const Numbers once = map.dw.get(), sums = map.dbias.get();
-  map.backward(map.dx.matrix());
+  map.backward();
+  const Numbers once = map.dw.get();
+  map.backward();
   for (std::size_t i = 0; i < once.size(); ++i)
     EXPECT_NEAR(static_cast<double>(map.dw.get()[i] / once[i]), 2, 1e-4);
-  EXPECT_NEAR(static_cast<double>(map.dbias.get()[3] / sums[3]), 2, 1e-5);
-}
-
-TEST(Fp8Linear, GradientMayOverwriteTheInput) {
-  Map<bf16> apart(48, 32, 64), over(48, 32, 64);
-  apart.backward(apart.dx.matrix());
-  over.backward(over.x.matrix());
-  EXPECT_EQ(over.x.get(), apart.dx.get());
-  EXPECT_EQ(over.dw.get(), apart.dw.get());
 }
 
 TEST(Fp8Linear, ZerosGiveZeros) {
   Map<bf16> map(16, 32, 48, Numbers(16 * 32), Numbers(48 * 32), Numbers(16 * 48));
   map.forward(false);
-  map.backward(map.dx.matrix());
+  map.backward();
   EXPECT_EQ(map.y.get(), Numbers(16 * 48));
   EXPECT_EQ(map.dx.get(), Numbers(16 * 32));
   EXPECT_EQ(map.dw.get(), Numbers(48 * 32));
@@ -183,69 +220,85 @@ TEST(Fp8Linear, WhatIsNotFiniteIsNotLost) {
     }
     of_x.forward(true), of_w.forward(true);
     EXPECT_TRUE(all_nan(of_x.y.get()) && all_nan(of_w.y.get())) << bad;
-    of_x.backward(of_x.dx.matrix());
-    of_w.backward(of_w.dx.matrix());
-    of_dy.backward(of_dy.dx.matrix());
+    of_x.backward();
+    of_w.backward();
+    of_dy.backward();
     EXPECT_TRUE(all_nan(of_x.dw.get()) && all_nan(of_w.dx.get())) << bad;
     EXPECT_TRUE(all_nan(of_dy.dw.get()) && all_nan(of_dy.dx.get())) << bad;
   }
 }
 
-// Sizes that are not multiples of 16 are multiplied in T, without a workspace.
-TEST(Fp8Linear, OddSizesAreMultipliedInStorage) {
-  for (const auto& [n, i, o] :
-       {std::array<std::size_t, 3>{33, 32, 48}, {32, 40, 48}, {32, 32, 24}}) {
-    Map<bf16> map(n, i, o);
-    map.work = {};
-    map.forward(true);
-    map.backward(map.dx.matrix());
-    Map<bf16> plain(n, i, o);
-    const auto& context = portable_context();
-    ops::linear_forward<bf16>(context, plain.x.matrix(), plain.w.matrix(), plain.bias.vector(),
-                              plain.y.matrix());
-    ops::linear_backward_weight<bf16>(context, plain.dy.matrix(), plain.x.matrix(),
-                                      plain.dw.matrix(), plain.dbias.vector());
-    ops::linear_backward_input<bf16>(context, plain.dy.matrix(), plain.w.matrix(),
-                                     plain.dx.matrix());
-    EXPECT_EQ(map.y.get(), plain.y.get());
-    EXPECT_EQ(map.dx.get(), plain.dx.get());
-    EXPECT_EQ(map.dw.get(), plain.dw.get());
-    EXPECT_EQ(map.dbias.get(), plain.dbias.get());
-  }
-}
-
-// Magnitudes that one product finds serve the next: the same bits as without.
-TEST(Fp8Linear, KnownMagnitudesGiveTheSameBits) {
-  Map<bf16> plain(32, 48, 64), kept(32, 48, 64);
-  plain.forward(true);
-  plain.backward(plain.dx.matrix());
-  Arena arena(4096);
-  const auto room = [&] { return arena.vector<std::uint32_t>("magnitude", Term::workspace, 1); };
-  const ops::Magnitude of_x = room(), of_dy = room();
-  const auto& context = portable_context();
-  ops::fp8_linear_forward<bf16>(context, kept.work, {kept.x.matrix(), of_x}, kept.w.matrix(),
-                                kept.bias.vector(), kept.y.matrix());
-  ops::largest_magnitude<bf16>(context, kept.dy.matrix(), of_dy);
-  ops::fp8_linear_backward<bf16>(context, {.work = kept.work,
-                                           .dy = {kept.dy.matrix(), of_dy, true},
-                                           .x = {kept.x.matrix(), of_x, true},
-                                           .w = kept.w.matrix(),
-                                           .dx = kept.dx.matrix(),
-                                           .dw = kept.dw.matrix(),
-                                           .dbias = kept.dbias.vector()});
-  EXPECT_EQ(plain.y.get(), kept.y.get());
-  EXPECT_EQ(plain.dx.get(), kept.dx.get());
-  EXPECT_EQ(plain.dw.get(), kept.dw.get());
-  EXPECT_EQ(plain.dbias.get(), kept.dbias.get());
-}
-
 TEST(Fp8Linear, WrongShapesAndTooLittleSpaceAreRefused) {
   Map<float> map(32, 16, 16);
-  map.work.operands = Vector<float>(map.work.operands.data(), 600);
+  map.work = ops::Fp8Workspace<float>(Vector<float>(map.work.values().data(), 600));
   EXPECT_ANY_THROW(map.forward(true));
-  const Array<float> narrow(32, 32);
-  EXPECT_ANY_THROW(ops::fp8_linear_forward<float>(portable_context(), map.work, narrow.matrix(),
-                                                  map.w.matrix(), {}, map.y.matrix()));
+  Rounded narrow(ops::Fp8Format::e4m3, 32, 32);
+  EXPECT_ANY_THROW(ops::fp8_linear_forward<float>(portable_context(), map.work, narrow.matrix,
+                                                  map.qw.matrix, {}, map.y.matrix()));
+  Rounded odd(ops::Fp8Format::e4m3, 32, 24);
+  EXPECT_ANY_THROW(odd.round(Array<float>(32, 24).matrix()));
+}
+
+/// Numbers of the format nearest to values under the scale of `magnitude`.
+template <class Format>
+Numbers nearest(const Numbers& values, float magnitude) {
+  const float scale = scale_for<Format>(magnitude);
+  Numbers result;
+  for (const long double value : values)
+    result.push_back(round_to<Format>(static_cast<float>(value) * scale) / scale);
+  return result;
+}
+
+TEST(Fp8Round, BothLayoutsHoldTheNearestNumbers) {
+  const std::size_t N = 48, C = 80;
+  const Array<float> x(N, C, normal_numbers(N * C, 5, 3e-3));
+  Rounded to(ops::Fp8Format::e5m2, N, C);
+  to.round(x.matrix());
+  float most = 0;
+  for (const long double value : x.get())
+    most = std::max(most, std::abs(static_cast<float>(value)));
+  EXPECT_EQ(to.get(), nearest<E5M2>(x.get(), most));
+  EXPECT_EQ(to.get(true), to.get());
+}
+
+// The scale of earlier values has a factor of two of headroom; beyond it numbers saturate.
+TEST(Fp8Round, ScalesOfEarlierValues) {
+  const std::size_t N = 16, C = 32;
+  Numbers small = normal_numbers(N * C, 6), large = small;
+  small[7] = 8, large[7] = 15.5L, large[8] = 40;
+  for (std::size_t i = 9; i < large.size(); ++i)  // keep the largest magnitudes where they are
+    small[i] = large[i] = std::clamp(small[i], -7.0L, 7.0L);
+  Rounded to(ops::Fp8Format::e4m3, N, C);
+  const Vector<std::uint32_t> saturated = to.count_saturated();
+  to.round(Array<float>(N, C, small).matrix());
+  const Numbers own = to.get();
+  EXPECT_EQ(own, nearest<E4M3>(small, 8));
+  const Array<float> later(N, C, large);
+  to.round(later.matrix(), ops::Scaling::earlier);
+  EXPECT_EQ(to.get(), nearest<E4M3>(large, 16));
+  EXPECT_EQ(static_cast<double>(to.get()[8]), 16 * 1.75);  // saturated
+  EXPECT_EQ(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), saturated)(0), 1u);
+  to.round(later.matrix(), ops::Scaling::known);
+  EXPECT_EQ(to.get(), nearest<E4M3>(large, 8));
+  to.round(Array<float>(N, C, small).matrix(), ops::Scaling::largest);
+  EXPECT_EQ(to.get(), own);
+  to.round(later.matrix(), ops::Scaling::largest);
+  EXPECT_EQ(to.get(), nearest<E4M3>(large, 40));
+  to.round(Array<float>(N, C, small).matrix(), ops::Scaling::largest);
+  EXPECT_EQ(to.get(), nearest<E4M3>(small, 40));
+}
+
+// An infinity must not pass for the largest number.
+TEST(Fp8Round, InfinitiesUnderAnEarlierScaleAreNan) {
+  const std::size_t N = 16, C = 16;
+  Numbers values = normal_numbers(N * C, 6);
+  Rounded to(ops::Fp8Format::e5m2, N, C);
+  to.round(Array<float>(N, C, values).matrix());
+  values[3] = HUGE_VAL, values[5] = -HUGE_VAL;
+  to.round(Array<float>(N, C, values).matrix(), ops::Scaling::earlier);
+  const Numbers read = to.get();
+  for (std::size_t i = 0; i < read.size(); ++i)
+    EXPECT_EQ(std::isnan(read[i]), i == 3 || i == 5) << i;
 }
 
 }  // namespace

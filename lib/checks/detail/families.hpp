@@ -6,7 +6,8 @@
 
 namespace tern::checks {
 
-void check_linear(Checker& checker, bool fp8);
+void check_linear(Checker& checker);
+void check_fp8(Checker& checker);
 void check_norm(Checker& checker);
 void check_attention(Checker& checker);
 void check_activation(Checker& checker);

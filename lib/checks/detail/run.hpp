@@ -106,10 +106,16 @@ class Checker {
       : fast_(context), plain_(context.portable()), storage_(storage), seed_(seed) {}
 
   /// `body` asks a Run for inputs and outputs and calls the operation, for any storage type.
+  enum class Results { in_storage, in_fp8 };
   /// `sums`: allowance in the bar for the native operation's sums.
   template <class Body>
-  void check(const char* operation, std::string shape, const Body& body, double sums = 1e-6) {
-    judge(operation, std::move(shape), {body, body, body}, sums);
+  void check(const char* operation, std::string shape, const Body& body, double sums = 1e-6,
+             Results results = Results::in_storage) {
+    judge(operation, std::move(shape), {body, body, body}, sums, results);
+  }
+  template <class Body>
+  void check_fp8(const char* operation, std::string shape, const Body& body) {
+    check(operation, std::move(shape), body, 1e-6, Results::in_fp8);
   }
   std::vector<CheckResult> results() { return std::move(results_); }
 
@@ -119,7 +125,8 @@ class Checker {
     std::function<void(Run<float>&)> single;
     std::function<void(Run<bf16>&)> half;
   };
-  void judge(const char* operation, std::string shape, const Bodies& bodies, double sums);
+  void judge(const char* operation, std::string shape, const Bodies& bodies, double sums,
+             Results results);
   Outputs run(const ops::Context& context, const Bodies& bodies, std::uint64_t seed) const;
 
   const ops::Context& fast_;

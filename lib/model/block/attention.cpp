@@ -59,7 +59,8 @@ typename Attention<T>::Saved Attention<T>::request(Arena& arena, const std::stri
     s.rstd_k = arena.vector<A>(label + "/rstd_k", Term::activations, N * K);
   }
   s.result = matrix("/attention", H * E);
-  s.magnitude = common_.request_magnitude(arena, label + "/attention");
+  s.scale = common_.request_scale(arena, label + "/attention");
+  s.dqkv_scale = common_.request_scale(arena, label + "/qkv gradient");
   s.lse = arena.matrix<A>(label + "/lse", Term::activations, sequences.batch * H, sequences.tokens);
   return s;
 }
@@ -98,11 +99,6 @@ void Attention<T>::prepare(const ops::Context& context) const {
   if (rope_) ops::rotary_table<A>(context, rope_base_, rotary_);
 }
 
-template <class T>
-std::vector<MapShape> Attention<T>::maps() const {
-  return {{size_.D, size_.qkv}, {size_.H * size_.E, size_.D}};
-}
-
 // ---- forward ----
 
 template <class T>
@@ -111,8 +107,10 @@ void Attention<T>::forward(const ops::Context& context, const Parameters& p, con
                            const Residual<T>& residual) const {
   common_.multiply(context, p.qkv, x, s.qkv);
   attend(p, s);
+  const Operand<T> result = common_.input(p.output, s.result, s.scale, false);
+  ops::round_operand<T>(context, result, context.scaling);
   residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
-    common_.multiply_add(context, p.output, {s.result, s.magnitude}, added, to);
+    common_.multiply_add(context, p.output, result, added, to);
   });
 }
 
@@ -162,8 +160,9 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
   const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
     return part(fused, first, heads, mask.sequences);
   };
-  common_.multiply_backward(context, p.output, dbranch, common_.found(s.result, s.magnitude),
-                            dresult_);
+  const Operand<T> result = common_.input(p.output, s.result, s.scale, true);
+  ops::round_operand<T>(context, result, ops::again(context.scaling));
+  common_.multiply_backward(context, p.output, dbranch, result, dresult_);
   ops::attention_backward<T>(context, {.pattern = mask.pattern,
                                        .scale = scale_,
                                        .q = part_of(s.qkv, 0, H),
@@ -176,15 +175,28 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
                                        .dq = part_of(dqkv_, 0, H),
                                        .dk = part_of(dqkv_, H, K),
                                        .dv = part_of(dqkv_, H + K, K)});
-  rotate(context, dqkv_, mask.sequences, {0, mask.positions}, ops::Direction::backward);
-  if (qk_norm_) {
-    ops::head_norm_backward<T>(context, part_of(dqkv_, 0, H), s.q_saved, p.norm_q.gain, s.rstd_q,
-                               p.norm_q.dgain, common_.partial);
-    ops::head_norm_backward<T>(context, part_of(dqkv_, H, K), s.k_saved, p.norm_k.gain, s.rstd_k,
-                               p.norm_k.dgain, common_.partial);
-  }
-  common_.multiply_backward(context, p.qkv, dqkv_, x, dx);
+  const Operand<T> dqkv = common_.gradient(p.qkv, dqkv_, s.dqkv_scale);
+  backward_heads(context, p, s, mask, dqkv);
+  common_.multiply_backward(context, p.qkv, dqkv, x, dx);
   common_.links.sum(context, dx);
+}
+
+template <class T>
+void Attention<T>::backward_heads(const ops::Context& context, const Parameters& p, const Saved& s,
+                                  const Mask& mask, const Operand<T>& dqkv) const {
+  const std::size_t H = size_.H, K = size_.K;
+  const ops::Positions at{0, mask.positions};
+  if (rope_ && !qk_norm_ && dqkv.rounded.wanted())
+    return ops::rotary_backward_to_fp8<T>(context, dqkv.values, mask.sequences.tokens, H + K,
+                                          rotary_, at, dqkv.rounded);
+  rotate(context, dqkv.values, mask.sequences, at, ops::Direction::backward);
+  if (qk_norm_) {
+    ops::head_norm_backward<T>(context, part(dqkv.values, 0, H, mask.sequences), s.q_saved,
+                               p.norm_q.gain, s.rstd_q, p.norm_q.dgain, common_.partial);
+    ops::head_norm_backward<T>(context, part(dqkv.values, H, K, mask.sequences), s.k_saved,
+                               p.norm_k.gain, s.rstd_k, p.norm_k.dgain, common_.partial);
+  }
+  ops::round_operand<T>(context, dqkv, context.scaling);
 }
 
 template class Attention<float>;

@@ -34,12 +34,12 @@ class Attention {
   };
   /// Kept by forward for backward, which also needs x.
   struct Saved {
-    Matrix<T> qkv;               // (N, (H + 2K) E), normed and rotated
-    Matrix<T> q_saved, k_saved;  // (N, H E), (N, K E), before q/k norm; or empty
-    Vector<A> rstd_q, rstd_k;    // (N H), (N K); empty without q/k norm
-    Matrix<T> result;            // (N, H E)
-    ops::Magnitude magnitude;    // of `result`, in fp8
-    Matrix<A> lse;               // (B H, T)
+    Matrix<T> qkv;                    // (N, (H + 2K) E), normed and rotated
+    Matrix<T> q_saved, k_saved;       // (N, H E), (N, K E), before q/k norm; or empty
+    Vector<A> rstd_q, rstd_k;         // (N H), (N K); empty without q/k norm
+    Matrix<T> result;                 // (N, H E)
+    ops::Fp8Scale scale, dqkv_scale;  // of `result` and of the gradient of `qkv`, in fp8
+    Matrix<A> lse;                    // (B H, T)
   };
   /// Computes `result` from `qkv`: attend(), or a generator's attention over its cache.
   using Attend = std::function<void(const Parameters&, const Saved&)>;
@@ -55,7 +55,6 @@ class Attention {
   void prepare(const ops::Context& context) const;
   /// `positions`: rows of the rotary table.
   void request_table(Arena& arena, std::size_t positions);
-  std::vector<MapShape> maps() const;
 
   /// From x (N, D).
   void forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
@@ -82,6 +81,9 @@ class Attention {
   }
   void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&,
               ops::Direction) const;
+  /// From the gradient of the rotated heads in dqkv to that of the projection.
+  void backward_heads(const ops::Context&, const Parameters&, const Saved&, const Mask&,
+                      const Operand<T>& dqkv) const;
 
   const Common<T>& common_;
   Dimensions size_;

@@ -29,6 +29,7 @@ Block<T>::Block(const deck::Model& model, const Share& share, const Common<T>& c
       experts(model, share, common),
       common_(common),
       has_experts_(model.experts > 0),
+      D_(static_cast<std::size_t>(model.hidden)),
       norm_(model, common),
       mlp_(model, share, common) {}
 
@@ -50,18 +51,19 @@ typename Block<T>::Parameters Block<T>::bind(const Binder<T>& binder, const std:
 template <class T>
 typename Block<T>::Saved Block<T>::request(Arena& arena, const std::string& label,
                                            const Sequences& sequences, bool training) const {
-  const std::size_t N = sequences.rows(), D = attention.maps()[0].inputs;
+  const std::size_t N = sequences.rows(), D = D_;
   const auto stream = [&](const char* name) {
     return arena.matrix<T>(label + name, Term::activations, N, D);
   };
   Saved s;
   s.normed_attention = stream("/normed_attention");
-  s.norm_attention = norm_.request(arena, label + "/norm_attention", N, Norm<T>::Feeds::map);
+  s.norm_attention = norm_.request(arena, label + "/norm_attention", N);
+  s.scale_attention = common_.request_scale(arena, label + "/normed_attention");
+  s.scale_feed_forward = common_.request_scale(arena, label + "/normed_ffn");
   s.attention = attention.request(arena, label, sequences);
   if (training) s.middle = stream("/middle");
   s.normed_feed_forward = training ? stream("/normed_ffn") : s.normed_attention;
-  s.norm_feed_forward = training ? norm_.request(arena, label + "/norm_ffn", N, Norm<T>::Feeds::map)
-                                 : s.norm_attention;
+  s.norm_feed_forward = training ? norm_.request(arena, label + "/norm_ffn", N) : s.norm_attention;
   if (has_experts_)
     s.experts = experts.request(arena, label, N);
   else
@@ -92,30 +94,27 @@ void Block<T>::request_workspace(Arena& arena, const Sequences& sequences, std::
   if (training) attention.request_workspace(arena, sequences);
 }
 
-template <class T>
-std::vector<MapShape> Block<T>::maps() const {
-  std::vector<MapShape> all = attention.maps();
-  if (!has_experts_)
-    for (const MapShape& map : mlp_.maps()) all.push_back(map);
-  return all;
-}
-
 // ---- forward and backward ----
+
+template <class T>
+typename Block<T>::Operands Block<T>::normed(const Parameters& p, const Saved& s) const {
+  return {common_.kept(p.attention.qkv, s.normed_attention, s.scale_attention),
+          common_.kept(p.mlp.up, s.normed_feed_forward, s.scale_feed_forward)};
+}
 
 template <class T>
 void Block<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
                        const Attend& attend, const BlockDropout& dropout, Matrix<T> output) const {
-  norm_.forward(context, p.norm_attention, s.norm_attention, s.input, s.normed_attention);
-  attention.forward(context, p.attention, s.attention,
-                    common_.found(s.normed_attention, s.norm_attention.magnitude), attend,
+  const auto [x, middle] = normed(p, s);
+  norm_.forward(context, p.norm_attention, s.norm_attention, s.input, x);
+  attention.forward(context, p.attention, s.attention, x, attend,
                     {s.input, s.middle, dropout.attention});
-  norm_.forward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, s.normed_feed_forward);
+  norm_.forward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, middle);
   const Residual<T> residual{s.middle, output, dropout.feed_forward};
   if (has_experts_)
-    experts.forward(context, p.experts, s.experts, s.normed_feed_forward, residual);
+    experts.forward(context, p.experts, s.experts, middle.values, residual);
   else
-    mlp_.forward(context, p.mlp, s.mlp,
-                 common_.found(s.normed_feed_forward, s.norm_feed_forward.magnitude), residual);
+    mlp_.forward(context, p.mlp, s.mlp, middle, residual);
 }
 
 template <class T>
@@ -123,23 +122,19 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
                         const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
                         Matrix<T> dstream, bool known) const {
   // Gradients overwrite activations that are no longer needed.
-  const auto branch = [&](const ops::DropoutKey& key, bool found) {
-    const Operand<T> whole = found ? common_.found(dstream, common_.dstream_magnitude) : dstream;
-    return branch_gradient<T>(context, common_, whole, key);
-  };
   const Matrix<T> dnormed = s.normed_feed_forward;
+  const auto [x, middle] = normed(p, s);
+  const Operand<T> dmlp =
+      branch_gradient<T>(context, common_, p.mlp.down, dstream, known, dropout.feed_forward);
   if (has_experts_)
-    experts.backward(context, p.experts, s.experts, s.normed_feed_forward,
-                     branch(dropout.feed_forward, known).values, balanced, dnormed);
+    experts.backward(context, p.experts, s.experts, middle.values, dmlp.values, balanced, dnormed);
   else
-    mlp_.backward(context, p.mlp, s.mlp,
-                  common_.found(s.normed_feed_forward, s.norm_feed_forward.magnitude),
-                  branch(dropout.feed_forward, known), dnormed);
+    mlp_.backward(context, p.mlp, s.mlp, middle, dmlp, dnormed);
   norm_.backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dnormed, dstream,
                  ops::Write::add);
-  attention.backward(context, p.attention, s.attention,
-                     common_.found(s.normed_attention, s.norm_attention.magnitude), mask,
-                     branch(dropout.attention, true), s.normed_attention);
+  const Operand<T> dattention =
+      branch_gradient<T>(context, common_, p.attention.output, dstream, true, dropout.attention);
+  attention.backward(context, p.attention, s.attention, x, mask, dattention, s.normed_attention);
   norm_.backward(context, p.norm_attention, s.norm_attention, s.input, s.normed_attention, dstream,
                  ops::Write::add);
 }

@@ -41,10 +41,11 @@ class Block {
   /// the same view, and so are the two normed ones. Backward overwrites what it no longer needs
   /// with gradients, so each forward serves one backward.
   struct Saved {
-    Matrix<T> input;                // (N, D) residual stream entering the block
-    Matrix<T> normed_attention;     // (N, D)
-    Matrix<T> middle;               // (N, D) residual stream between the halves
-    Matrix<T> normed_feed_forward;  // (N, D)
+    Matrix<T> input;                                    // (N, D) residual stream entering the block
+    Matrix<T> normed_attention;                         // (N, D)
+    Matrix<T> middle;                                   // (N, D) residual stream between the halves
+    Matrix<T> normed_feed_forward;                      // (N, D)
+    ops::Fp8Scale scale_attention, scale_feed_forward;  // of the normed ones, in fp8
     typename Norm<T>::Saved norm_attention, norm_feed_forward;
     typename Attention<T>::Saved attention;
     typename Mlp<T>::Saved mlp;  // one of the two, the other is empty
@@ -59,14 +60,18 @@ class Block {
   Saved narrow(const Saved& whole, const Sequences&) const;
   /// Workspace shared by the `places` places of a pass.
   void request_workspace(Arena& arena, const Sequences&, std::size_t places, bool training);
-  /// Linear maps of a block that fp8 may multiply: all but experts and their router.
-  std::vector<MapShape> maps() const;
+  /// Linear maps that fp8 may multiply: all but experts and their router; with these, the MLP's are
+  /// empty. P: Parameters or const Parameters.
+  template <class P>
+  static auto maps_of(P& p) {
+    return std::array{&p.attention.qkv, &p.attention.output, &p.mlp.up, &p.mlp.down};
+  }
 
   /// From `input` of Saved to `output`; if that is empty, only as far as backward needs.
   void forward(const ops::Context&, const Parameters&, const Saved&, const Attend&,
                const BlockDropout&, Matrix<T> output) const;
   /// dstream (N, D): in, gradient of the block's output; out, of its input. `known`: a norm's
-  /// backward wrote it last, so Common::dstream_magnitude is its. balanced: see Experts::backward.
+  /// backward wrote it last, so Common::dstream has its magnitude. balanced: see Experts::backward.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                 const BlockDropout&, Vector<const A> balanced, Matrix<T> dstream, bool known) const;
 
@@ -75,8 +80,15 @@ class Block {
   Experts<T> experts;
 
  private:
+  /// Inputs of the two halves.
+  struct Operands {
+    Operand<T> attention, feed_forward;
+  };
+  Operands normed(const Parameters&, const Saved&) const;
+
   const Common<T>& common_;
   bool has_experts_;
+  std::size_t D_;
   Norm<T> norm_;
   Mlp<T> mlp_;
 };

@@ -16,33 +16,47 @@ struct MapShape {
   std::size_t inputs, outputs;
 };
 
-/// Input of a linear map, or gradient of its output; in fp8 with its largest magnitude, which the
-/// operation that writes the matrix finds on the way.
+/// Input of a linear map (N, I), or gradient of its output (N, O).
 template <class T>
-using Operand = ops::Fp8Input<T>;
+using Operand = ops::MapOperand<T>;
 
 template <class T>
 struct Common {
   using A = Accumulate<T>;
 
   detail::Links<T> links;
-  bool in_fp8;               // linear maps
-  ops::Fp8Workspace<T> fp8;  // if so
-  /// In fp8, of the gradients of the residual stream and of the MLP's hidden layer.
-  ops::Magnitude dstream_magnitude, dhidden_magnitude;
-  Matrix<T> branch;   // (N, D), only with dropout or several tensor ranks
-  Vector<A> partial;  // partial sums of norms' backward, in training
+  bool in_fp8;                      // linear maps
+  ops::Fp8Workspace<T> fp8;         // if so
+  ops::Fp8Scale dstream;            // in fp8, of the gradient of the residual stream
+  Vector<std::uint32_t> saturated;  // (1) in fp8 and training: count of numbers beyond their scale
+  Matrix<T> branch;                 // (N, D), only with dropout or several tensor ranks
+  Vector<A> partial;                // partial sums of norms' backward, in training
 
   Common(const Share& share, bool training, bool in_fp8_)
       : links(share, training), in_fp8(in_fp8_) {}
 
-  /// Room for a magnitude; empty unless maps are in fp8.
-  ops::Magnitude request_magnitude(Arena& arena, const std::string& label) const {
-    return arena.vector<std::uint32_t>(label + "/magnitude", Term::activations, in_fp8 ? 1 : 0);
+  /// None unless maps are in fp8.
+  ops::Fp8Scale request_scale(Arena& arena, const std::string& label) const {
+    if (!in_fp8) return {};
+    ops::Fp8Scale scale(arena, label + "/scale", Term::activations);
+    scale.saturated = saturated;
+    return scale;
   }
-  /// A matrix whose magnitude has been found if there is room for it.
-  static Operand<T> found(Matrix<const T> values, const ops::Magnitude& magnitude) {
-    return {values, magnitude, magnitude.size() > 0};
+  bool takes(std::size_t rows, const Linear<T>& map) const {
+    const std::size_t I = map.weight.extent(1), O = map.weight.extent(0);
+    return in_fp8 && O > 0 && ops::fp8_takes(rows, I, O);
+  }
+  // Operands of a map, in fp8 if it is: Fp8Workspace.
+  Operand<T> kept(const Linear<T>& map, Matrix<T> kept, const ops::Fp8Scale& scale) const {
+    return takes(kept.extent(0), map) ? fp8.kept(kept, scale) : Operand<T>{kept};
+  }
+  Operand<T> input(const Linear<T>& map, Matrix<T> x, const ops::Fp8Scale& scale,
+                   bool turned) const {
+    return takes(x.extent(0), map) ? fp8.input(x, scale, turned) : Operand<T>{x};
+  }
+  Operand<T> gradient(const Linear<T>& map, Matrix<T> dy, const ops::Fp8Scale& scale) const {
+    return takes(dy.extent(0), map) ? fp8.gradient(dy, scale, map.dbias.size() > 0)
+                                    : Operand<T>{dy};
   }
 
   /// y = map(x) or y += map(x).
@@ -69,10 +83,11 @@ struct Residual {
   void add(const ops::Context& context, const Common<T>& common, const Branch& branch) const;
 };
 
-/// Gradient of a branch (N, D) from that of the stream it was added to.
+/// Gradient of a branch (N, D), which `map` ends, from that of the stream it was added to. `known`:
+/// Common::dstream holds the magnitude of dstream.
 template <class T>
-Operand<T> branch_gradient(const ops::Context&, const Common<T>&, const Operand<T>& dstream,
-                           const ops::DropoutKey& dropout);
+Operand<T> branch_gradient(const ops::Context&, const Common<T>&, const Linear<T>& map,
+                           Matrix<T> dstream, bool known, const ops::DropoutKey& dropout);
 
 template <class T>
 template <class Branch>

@@ -29,7 +29,6 @@ template <class T>
 Mlp<T>::Mlp(const deck::Model& model, const Share& share, const Common<T>& common)
     : common_(common),
       activation_(deck::activation_of(model)),
-      D_(static_cast<std::size_t>(model.hidden)),
       F_(static_cast<std::size_t>(model.ffn_hidden) / share.tensors) {}
 
 template <class T>
@@ -38,42 +37,42 @@ typename Mlp<T>::Parameters Mlp<T>::bind(const Binder<T>& binder, const std::str
 }
 
 template <class T>
-std::vector<MapShape> Mlp<T>::maps() const {
-  return {{D_, gated(activation_) ? 2 * F_ : F_}, {F_, D_}};
-}
-
-template <class T>
 typename Mlp<T>::Saved Mlp<T>::request(Arena& arena, const std::string& label,
                                        std::size_t rows) const {
-  return {arena.matrix<T>(label + "/up", Term::activations, rows, maps()[0].outputs),
+  return {arena.matrix<T>(label + "/up", Term::activations, rows, gated(activation_) ? 2 * F_ : F_),
           arena.matrix<T>(label + "/activated", Term::activations, rows, F_),
-          common_.request_magnitude(arena, label + "/activated")};
+          common_.request_scale(arena, label + "/activated"),
+          common_.request_scale(arena, label + "/up gradient")};
 }
 
 template <class T>
 typename Mlp<T>::Saved Mlp<T>::narrow(const Saved& whole, std::size_t rows) {
-  return {narrow_rows(whole.up, rows), narrow_rows(whole.activated, rows), whole.magnitude};
+  Saved s = whole;
+  s.up = narrow_rows(whole.up, rows);
+  s.activated = narrow_rows(whole.activated, rows);
+  return s;
 }
 
 template <class T>
 void Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
                      const Operand<T>& x, const Residual<T>& residual) const {
   common_.multiply(context, p.up, x, s.up);
-  ops::activation_forward<T>(context, activation_, s.up, s.activated, s.magnitude);
+  const Operand<T> activated = common_.kept(p.down, s.activated, s.scale);
+  ops::activation_forward<T>(context, activation_, s.up, activated.values, activated.rounded);
   residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
-    common_.multiply_add(context, p.down, common_.found(s.activated, s.magnitude), added, to);
+    common_.multiply_add(context, p.down, activated, added, to);
   });
 }
 
 template <class T>
 void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                       const Operand<T>& x, const Operand<T>& dbranch, Matrix<T> dx) const {
-  const Matrix<T> dactivated = s.activated, dup = s.up;
-  common_.multiply_backward(context, p.down, dbranch, common_.found(s.activated, s.magnitude),
+  const Matrix<T> dactivated = s.activated;
+  common_.multiply_backward(context, p.down, dbranch, common_.kept(p.down, s.activated, s.scale),
                             dactivated);
-  ops::activation_backward<T>(context, activation_, s.up, dactivated, dup,
-                              common_.dhidden_magnitude);
-  common_.multiply_backward(context, p.up, common_.found(dup, common_.dhidden_magnitude), x, dx);
+  const Operand<T> dup = common_.gradient(p.up, s.up, s.dup_scale);
+  ops::activation_backward<T>(context, activation_, s.up, dactivated, dup.values, dup.rounded);
+  common_.multiply_backward(context, p.up, dup, x, dx);
   common_.links.sum(context, dx);
 }
 

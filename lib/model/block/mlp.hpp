@@ -21,16 +21,15 @@ class Mlp {
   };
   /// Kept by forward for backward, which overwrites it and also needs x.
   struct Saved {
-    Matrix<T> up;              // (N, 2F) = [gate | up], or (N, F)
-    Matrix<T> activated;       // (N, F)
-    ops::Magnitude magnitude;  // of `activated`, in fp8
+    Matrix<T> up;                    // (N, 2F) = [gate | up], or (N, F)
+    Matrix<T> activated;             // (N, F)
+    ops::Fp8Scale scale, dup_scale;  // of `activated` and of the gradient of `up`, in fp8
   };
 
   Mlp(const deck::Model& model, const Share& share, const Common<T>& common);
   Parameters bind(const Binder<T>& binder, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   static Saved narrow(const Saved& whole, std::size_t rows);
-  std::vector<MapShape> maps() const;
 
   /// From x (N, D).
   void forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
@@ -42,7 +41,7 @@ class Mlp {
  private:
   const Common<T>& common_;
   Activation activation_;
-  std::size_t D_, F_;
+  std::size_t F_;
 };
 
 }  // namespace tern::model

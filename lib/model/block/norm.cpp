@@ -23,33 +23,32 @@ Norm<T>::Norm(const deck::Model& model, const Common<T>& common)
     : common_(common), kind_(kind_of(model)), eps_(model.norm_eps) {}
 
 template <class T>
-typename Norm<T>::Saved Norm<T>::request(Arena& arena, const std::string& label, std::size_t rows,
-                                         Feeds feeds) const {
+typename Norm<T>::Saved Norm<T>::request(Arena& arena, const std::string& label,
+                                         std::size_t rows) const {
   Saved saved;
   saved.rstd = arena.vector<A>(label + "/rstd", Term::activations, rows);
   if (kind_ == ops::Norm::layernorm)
     saved.mean = arena.vector<A>(label + "/mean", Term::activations, rows);
-  if (feeds == Feeds::map) saved.magnitude = common_.request_magnitude(arena, label);
   return saved;
 }
 
 template <class T>
 typename Norm<T>::Saved Norm<T>::narrow(const Saved& whole, std::size_t rows) {
-  return {narrow_rows(whole.mean, rows), narrow_rows(whole.rstd, rows), whole.magnitude};
+  return {narrow_rows(whole.mean, rows), narrow_rows(whole.rstd, rows)};
 }
 
 template <class T>
 void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
-                      Matrix<const T> x, Matrix<T> y) const {
+                      Matrix<const T> x, const Operand<T>& y) const {
   ops::norm_forward<T>(context, {.kind = kind_,
                                  .x = x,
                                  .gain = p.gain,
                                  .bias = p.bias,
                                  .eps = eps_,
-                                 .y = y,
+                                 .y = y.values,
                                  .mean = saved.mean,
                                  .rstd = saved.rstd,
-                                 .magnitude = saved.magnitude});
+                                 .rounded = y.rounded});
 }
 
 template <class T>
@@ -67,7 +66,7 @@ void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Save
                                   .dgain = p.dgain,
                                   .dbias = p.dbias,
                                   .partial = common_.partial,
-                                  .magnitude = common_.dstream_magnitude});
+                                  .magnitude = common_.dstream.magnitude});
 }
 
 template class Norm<float>;

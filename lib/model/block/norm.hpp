@@ -16,20 +16,18 @@ class Norm {
  public:
   /// Kept by forward for backward, which also needs x.
   struct Saved {
-    Vector<A> mean, rstd;           // (N); mean empty for rmsnorm
-    ops::Magnitude magnitude = {};  // of y, where a map in fp8 reads it
+    Vector<A> mean, rstd;  // (N); mean empty for rmsnorm
   };
 
   Norm(const deck::Model& model, const Common<T>& common);
-  enum class Feeds { map, head };
-  Saved request(Arena& arena, const std::string& label, std::size_t rows, Feeds feeds) const;
+  Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   static Saved narrow(const Saved& whole, std::size_t rows);
 
   /// y (N, D) from x (N, D).
   void forward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
-               Matrix<T> y) const;
+               const Operand<T>& y) const;
   /// dx (N, D), overwritten or added to, the stream's gradient, from dy (N, D); accumulates the
-  /// gradients of gain and bias, and finds Common::dstream_magnitude.
+  /// gradients of gain and bias, and finds the magnitude of Common::dstream.
   void backward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
                 Matrix<const T> dy, Matrix<T> dx, ops::Write) const;
 

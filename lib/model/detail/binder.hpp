@@ -14,6 +14,7 @@ struct Linear {
   Vector<const T> bias;           // (O)
   Matrix<Accumulate<T>> dweight;  // (O, I)
   Vector<Accumulate<T>> dbias;    // (O)
+  ops::Fp8Matrix rounded = {};    // the weight in fp8, where it is kept
 };
 
 /// One map per expert, without biases.

@@ -46,6 +46,14 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result,
 // ---- a pass ----
 
 template <class T>
+void Core<T>::round_weights(const ops::Context& context) const {
+  for (const typename Block<T>::Parameters& layer : layers_)
+    for (const Linear<T>* map : block.maps_of(layer))
+      if (map->rounded.wanted())
+        ops::fp8_round<T>(context, map->weight, map->rounded, ops::Scaling::current);
+}
+
+template <class T>
 void Core<T>::need(const ops::Context& context, std::size_t place) const {
   if (full_sharding) full_sharding->need(context, place % layers());
 }
@@ -87,7 +95,7 @@ Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, s
   const Final final = final_of(slot, result, of);
   if (recursion.by_block())
     Kokkos::deep_copy(context.space, final.input, recursion.answer(of.rows()));
-  if (share().last()) norm.forward(context, final_norm, final.saved, final.input, final.output);
+  if (share().last()) norm.forward(context, final_norm, final.saved, final.input, {final.output});
   return final.output;
 }
 

@@ -59,6 +59,8 @@ class Core {
     return layers_[place % layers_.size()];
   }
 
+  /// Rounds the weights that are kept in fp8; call when they have changed.
+  void round_weights(const ops::Context&) const;
   /// If fully sharded, gathers the place's layer.
   void need(const ops::Context&, std::size_t place) const;
   /// A block's forward, from the previous block's output.
@@ -101,6 +103,7 @@ class Core {
   void allocate_evaluation(Arena& arena);
   void carve_workspace(Arena& arena);
   void allocate_workspace(Arena& arena, const deck::Model& model);
+  void allocate_rounded_weights(Arena& arena);
   std::size_t head_rows() const;
   std::size_t at(std::size_t slot, std::size_t place) const { return slot * places() + place; }
 

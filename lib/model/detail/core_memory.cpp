@@ -24,6 +24,8 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
   TERN_REQUIRE(asked.connected == 1 || (asked.training && passes() > 1),
                "{} connected steps of {} passes", asked.connected, passes());
   TERN_REQUIRE(!asked.training || parameters.gradient.extent(0) > 0, "training without gradients");
+  if (asked.fp8 && asked.training)
+    common.saturated = arena.vector<std::uint32_t>("fp8 saturated", Term::workspace, 1);
   const Binder<T> binder(tree, parameters);
   embedding = Embedding<T>::bind(model, binder, share());
   const Range held = layers_of(model, share());
@@ -63,7 +65,7 @@ void Core<T>::allocate_training(Arena& arena) {
     finals_.push_back({stream(of_pass + "final norm/input"), {}, {}});
     if (!share().last()) continue;
     finals_.back().output = stream(of_pass + "final norm/output");
-    finals_.back().saved = norm.request(arena, of_pass + "final norm", N, Norm<T>::Feeds::head);
+    finals_.back().saved = norm.request(arena, of_pass + "final norm", N);
   }
 }
 
@@ -102,15 +104,21 @@ void Core<T>::carve_workspace(Arena& arena) {
   }
 }
 
-/// Elements of fp8 workspace for the largest map.
+/// Weights in fp8, rounded once per optimizer step; those of a fully sharded model come and go.
 template <class T>
-std::size_t fp8_elements(const std::vector<MapShape>& maps, std::size_t rows, bool training) {
-  std::size_t most = 0;
-  for (const auto& [inputs, outputs] : maps) {
-    most = std::max(most, ops::Fp8Workspace<T>::forward(rows, inputs, outputs));
-    if (training) most = std::max(most, ops::Fp8Workspace<T>::backward(rows, inputs, outputs));
-  }
-  return most;
+void Core<T>::allocate_rounded_weights(Arena& arena) {
+  if (full_sharding) return;
+  for (std::size_t l = 0; l < layers(); ++l)
+    for (Linear<T>* map : block.maps_of(layers_[l])) {
+      if (!common.takes(sequences().rows(), *map)) continue;
+      const std::string label = fmt::format("layer {}/fp8 weights", first_layer + l);
+      const auto bytes = [&](std::size_t rows, std::size_t columns) {
+        return arena.matrix<std::uint8_t>(label, Term::parameters, rows, columns);
+      };
+      const std::size_t O = map->weight.extent(0), I = map->weight.extent(1);
+      map->rounded = {ops::Fp8Format::e4m3, bytes(O, I), bytes(I, O),
+                      common.request_scale(arena, label)};
+    }
 }
 
 template <class T>
@@ -118,11 +126,14 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   const std::size_t N = sequences().rows();
   const bool training = options.training, dropout = model.dropout > 0 && training;
   block.request_workspace(arena, sequences(), places(), training);
-  if (options.fp8) common.fp8 = {arena, fp8_elements<T>(block.maps(), N, training)};
-  if (training) {
-    common.dstream_magnitude = common.request_magnitude(arena, "stream gradient");
-    common.dhidden_magnitude = common.request_magnitude(arena, "hidden gradient");
+  if (options.fp8) {
+    typename ops::Fp8Workspace<T>::Sizes sizes;
+    for (const Linear<T>* map : block.maps_of(layers_.front()))
+      sizes.raise(N, map->weight.extent(1), map->weight.extent(0), training);
+    common.fp8 = {arena, sizes};
+    if (training) allocate_rounded_weights(arena);
   }
+  if (training) common.dstream = common.request_scale(arena, "stream gradient");
   if (share().tensors > 1 && share().last())
     head.request_exchange(arena, head_rows(), share().tensors, size.V, training);
   if (dropout || share().tensors > 1)

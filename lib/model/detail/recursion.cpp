@@ -72,8 +72,8 @@ Recursion<T>::Recursion(const deck::Model& model, const ParameterTree& tree,
   const std::size_t kept = options.training ? connected_ * passes_ * gains_.size() : 1;
   for (std::size_t i = 0; i < kept; ++i) {
     const std::string name = kept > 1 ? fmt::format("recursion {}", i) : "recursion";
-    entries_.push_back({arena.matrix<T>(name + "/sum", Term::activations, N, D),
-                        norm_.request(arena, name, N, Norm<T>::Feeds::head)});
+    entries_.push_back(
+        {arena.matrix<T>(name + "/sum", Term::activations, N, D), norm_.request(arena, name, N)});
   }
 }
 
@@ -144,7 +144,7 @@ void Recursion<T>::enter_block(const ops::Context& context, std::size_t layer, s
   const Matrix<T> sum = narrow_rows(entry.sum, rows);
   ops::sum<T>(context, of_rows(y_), of_rows(z_), answers(pass) ? Matrix<const T>() : of_rows(x_),
               sum);
-  norm_.forward(context, gains_[layer], norm_.narrow(entry.norm, rows), sum, to);
+  norm_.forward(context, gains_[layer], norm_.narrow(entry.norm, rows), sum, {to});
 }
 
 template <class T>

@@ -1,5 +1,5 @@
 #include "ops/activation.hpp"
-#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/rounding.hpp"
 
 namespace tern::ops {
 using namespace cuda;
@@ -92,6 +92,69 @@ __global__ void swiglu_backward(const bf16* x, const bf16* dy, bf16* dx, std::si
   if (magnitude) raise_magnitude(magnitude, larger(larger(0, gate), up));
 }
 
+// ---- rounded to fp8 on the way (rounding.hpp), x (N, planes of F)
+
+template <class F>
+struct Activated : SideBySide {
+  static constexpr int planes = 1;
+  const bf16* x;
+  std::size_t width;
+  __device__ void load(std::size_t row, std::size_t column, float (&to)[planes][chunk]) const {
+    load_chunk(x + row * width + column, to[0]);
+    for (float& value : to[0]) value = F::forward(value);
+  }
+};
+
+template <class F>
+struct ActivatedBackward : SideBySide {
+  static constexpr int planes = 1;
+  const bf16 *x, *dy;
+  std::size_t width;
+  __device__ void load(std::size_t row, std::size_t column, float (&to)[planes][chunk]) const {
+    float gradient[chunk];
+    load_chunk(x + row * width + column, to[0]);
+    load_chunk(dy + row * width + column, gradient);
+    for (int i = 0; i < chunk; ++i) to[0][i] = gradient[i] * F::derivative(to[0][i]);
+  }
+};
+
+struct Swiglu : SideBySide {
+  static constexpr int planes = 1;
+  const bf16* x;
+  std::size_t width;
+  __device__ void load(std::size_t row, std::size_t column, float (&to)[planes][chunk]) const {
+    const bf16* from = x + row * 2 * width + column;
+    float up[chunk];
+    load_chunk(from, to[0]);
+    load_chunk(from + width, up);
+    for (int i = 0; i < chunk; ++i) to[0][i] *= sigmoid(to[0][i]) * up[i];
+  }
+};
+
+struct SwigluBackward : SideBySide {
+  static constexpr int planes = 2;
+  const bf16 *x, *dy;
+  std::size_t width;
+  __device__ void load(std::size_t row, std::size_t column, float (&to)[planes][chunk]) const {
+    const bf16* from = x + row * 2 * width + column;
+    float gradient[chunk];
+    load_chunk(from, to[0]);
+    load_chunk(from + width, to[1]);
+    load_chunk(dy + row * width + column, gradient);
+    for (int i = 0; i < chunk; ++i) {
+      const float g = to[0][i], u = to[1][i], s = sigmoid(g), d = gradient[i];
+      to[0][i] = d * u * s * (1 + g * (1 - s));
+      to[1][i] = d * g * s;
+    }
+  }
+};
+
+/// Calls f with gelu's or relu2's function.
+template <class F>
+void with_unary(Activation kind, const F& f) {
+  kind == Activation::gelu ? f(Gelu{}) : f(Relu2{});
+}
+
 /// Rows are in y and z, since either has at most 65535 blocks; false if they do not factor.
 bool row_grid(std::size_t rows, std::size_t width, dim3& grid) {
   std::size_t y = rows;
@@ -104,48 +167,71 @@ bool row_grid(std::size_t rows, std::size_t width, dim3& grid) {
 }  // namespace
 
 bool native_activation_forward(const Context& context, Activation kind, Matrix<const bf16> x,
-                               Matrix<bf16> y, Magnitude magnitude) {
+                               Matrix<bf16> y, const Fp8Matrix& rounded) {
   if (y.size() == 0) return true;
-  const std::size_t width = y.extent(1), packs = y.size() / pack_size;
+  const std::size_t rows = y.extent(0), width = y.extent(1), packs = y.size() / pack_size;
   const auto stream = stream_of(context);
   dim3 grid;
-  if (!all_aligned(x.data(), y.data()) || width % pack_size != 0 ||
-      !row_grid(y.extent(0), width, grid))
+  if (!all_aligned(x.data(), y.data()) || width % pack_size != 0 || !row_grid(rows, width, grid))
     return false;
+  if (rounds_on_the_way(rounded, context.scaling)) {
+    const auto launch = [&](const auto& source) {
+      launch_rounding("activation_forward", stream, source, rows, width, rounded, context.scaling);
+    };
+    if (kind == Activation::swiglu)
+      launch(Swiglu{{}, x.data(), width});
+    else
+      with_unary(kind, [&](auto f) { launch(Activated<decltype(f)>{{}, x.data(), width}); });
+    return true;
+  }
   const unsigned flat = blocks_for(packs, block_threads);
-  std::uint32_t* most = start_magnitude(magnitude, stream);
+  std::uint32_t* most = raised_magnitude(rounded, context.scaling, stream);
   if (kind == Activation::swiglu)
     launch_early("activation_forward", &swiglu_forward, grid, block_threads, 0, stream, x.data(),
                  y.data(), width, most);
-  else if (kind == Activation::gelu)
-    activation_packs<Gelu><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs, most);
   else
-    activation_packs<Relu2><<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs, most);
+    with_unary(kind, [&](auto f) {
+      activation_packs<decltype(f)>
+          <<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs, most);
+    });
   check_launch("activation_forward");
+  round_stored(stream, y, rounded, context.scaling);
   return true;
 }
 
 bool native_activation_backward(const Context& context, Activation kind, Matrix<const bf16> x,
-                                Matrix<const bf16> dy, Matrix<bf16> dx, Magnitude magnitude) {
+                                Matrix<const bf16> dy, Matrix<bf16> dx, const Fp8Matrix& rounded) {
   if (dy.size() == 0) return true;
-  const std::size_t width = dy.extent(1), packs = dy.size() / pack_size;
+  const std::size_t rows = dy.extent(0), width = dy.extent(1), packs = dy.size() / pack_size;
   const auto stream = stream_of(context);
   dim3 grid;
   if (!all_aligned(x.data(), dy.data(), dx.data()) || width % pack_size != 0 ||
-      !row_grid(dy.extent(0), width, grid))
+      !row_grid(rows, width, grid))
     return false;
+  if (rounds_on_the_way(rounded, context.scaling)) {
+    const auto launch = [&](const auto& source) {
+      launch_rounding("activation_backward", stream, source, rows, width, rounded, context.scaling);
+    };
+    if (kind == Activation::swiglu)
+      launch(SwigluBackward{{}, x.data(), dy.data(), width});
+    else
+      with_unary(kind, [&](auto f) {
+        launch(ActivatedBackward<decltype(f)>{{}, x.data(), dy.data(), width});
+      });
+    return true;
+  }
   const unsigned flat = blocks_for(packs, block_threads);
-  std::uint32_t* most = start_magnitude(magnitude, stream);
+  std::uint32_t* most = raised_magnitude(rounded, context.scaling, stream);
   if (kind == Activation::swiglu)
     swiglu_backward<<<grid, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), width,
                                                         most);
-  else if (kind == Activation::gelu)
-    activation_packs_backward<Gelu>
-        <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs, most);
   else
-    activation_packs_backward<Relu2>
-        <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs, most);
+    with_unary(kind, [&](auto f) {
+      activation_packs_backward<decltype(f)>
+          <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs, most);
+    });
   check_launch("activation_backward");
+  round_stored(stream, dx, rounded, context.scaling);
   return true;
 }
 

@@ -2,8 +2,8 @@
 /// registers between its passes: every number crosses the memory bus once.
 #include "ops/norm.hpp"
 #include "ops/cuda/detail/add_columns.hpp"
-#include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
+#include "ops/cuda/rounding.hpp"
 
 namespace tern::ops {
 using namespace cuda;
@@ -77,6 +77,91 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
   if (a.magnitude) raise_magnitude(a.magnitude, most);
 }
 
+/// A pack as stored: half the registers of a Pack.
+struct RawPack {
+  uint4 words;
+  __device__ static RawPack load(const bf16* from) {
+    return {*reinterpret_cast<const uint4*>(from)};
+  }
+  __device__ Pack pack() const { return Pack::load(reinterpret_cast<const bf16*>(&words)); }
+};
+
+// ---- forward, rounded to fp8 on the way (rounding.hpp)
+
+constexpr int turned_rows = 32, turned_groups = turned_rows / chunk;
+constexpr int rounding_warps = rounding_threads / warp_size;
+
+/// Words of shared memory: the block's rows in fp8; the second group of 16 rows starts 16 banks on.
+constexpr int staged_words(int width) {
+  return turned_rows * width / 4 + warp_size / turned_groups;
+}
+__device__ inline int staged_word(int row, int column, int width) {
+  return row * (width / 4) + row / chunk * (warp_size / turned_groups) + column / 4;
+}
+
+/// A warp takes a row at a time, a block 32 rows; up to `packs` packs per lane.
+template <Norm norm, int packs>
+__global__ void __launch_bounds__(rounding_threads) norm_rows_to_fp8(Forward a, RoundingTarget to) {
+  extern __shared__ std::uint32_t staged[];
+  const int lane = threadIdx.x % warp_size, first_row = blockIdx.x * turned_rows;
+  const float scale = to.template scale<E4M3>();
+  if (blockIdx.x == 0 && threadIdx.x == 0) *to.undo = undo_scale(scale);
+  for (int r = threadIdx.x / warp_size; r < turned_rows; r += rounding_warps) {
+    const int row = first_row + r;
+    if (row >= a.rows) break;
+    const std::size_t start = std::size_t(row) * a.width;
+    RawPack x[packs];
+    float sum = 0, squares = 0;
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const int column = (p * warp_size + lane) * pack_size;
+      x[p] = column < a.width ? RawPack::load(a.x + start + column) : RawPack{};
+    }
+#pragma unroll
+    for (int p = 0; p < packs; ++p)
+      for (const float value : x[p].pack().value) sum += value, squares += value * value;
+    float mean = 0;
+    if constexpr (norm == Norm::layernorm) {
+      mean = warp_sum(sum) / a.width;
+      squares = 0;
+#pragma unroll
+      for (int p = 0; p < packs; ++p)
+        if ((p * warp_size + lane) * pack_size < a.width)
+          for (const float value : x[p].pack().value) squares += (value - mean) * (value - mean);
+    }
+    const float rstd = rsqrtf(warp_sum(squares) / a.width + a.eps);
+    if (lane == 0) {
+      if constexpr (norm == Norm::layernorm) a.mean[row] = mean;
+      a.rstd[row] = rstd;
+    }
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const int column = (p * warp_size + lane) * pack_size;
+      if (column >= a.width) break;
+      Pack y = x[p].pack();
+      const Pack gain = Pack::load(a.gain + column);
+      Pack bias{};
+      if (a.bias) bias = Pack::load(a.bias + column);
+      for (int i = 0; i < pack_size; ++i)
+        y.value[i] = (y.value[i] - mean) * rstd * gain.value[i] + bias.value[i];
+      count_saturated<E4M3>(to.saturated, y.value, pack_size, scale);
+      const uint2 rounded = {round_four<E4M3>(y.value, scale),
+                             round_four<E4M3>(y.value + 4, scale)};
+      if (to.straight) *reinterpret_cast<uint2*>(to.straight + start + column) = rounded;
+      *reinterpret_cast<uint2*>(staged + staged_word(r, column, a.width)) = rounded;
+    }
+  }
+  if (!to.turned) return;
+  __syncthreads();
+  for (int at = threadIdx.x; at < turned_groups * a.width / 4; at += rounding_threads) {
+    const int group = at % turned_groups, column = at / turned_groups * 4;
+    const int row = first_row + group * chunk;
+    if (row >= a.rows) continue;
+    write_turned(to.turned, a.rows, column, row,
+                 [&](int r) { return staged[staged_word(group * chunk + r, column, a.width)]; });
+  }
+}
+
 struct Backward {
   const bf16 *dy, *x, *gain;
   const float *mean, *rstd;
@@ -106,15 +191,6 @@ __device__ void write_partial(const float (&sum)[packs][pack_size], float* share
     partial[std::size_t(blockIdx.x) * width + c] = total;
   }
 }
-
-/// A pack as stored: half the registers of a Pack.
-struct RawPack {
-  uint4 words;
-  __device__ static RawPack load(const bf16* from) {
-    return {*reinterpret_cast<const uint4*>(from)};
-  }
-  __device__ Pack pack() const { return Pack::load(reinterpret_cast<const bf16*>(&words)); }
-};
 
 // With n = (x - mean) rstd and g = dy * gain: dx = rstd (g - n avg(g n) - avg(g)), the last term
 // for LayerNorm only. All loads of a row are issued before the first sum.
@@ -197,6 +273,27 @@ bool with_shape(std::size_t width, const F& f) {
   return true;
 }
 
+template <Norm norm, int packs>
+void launch_rounded(const Context& context, const Forward& a, const Fp8Matrix& rounded) {
+  const int bytes = staged_words(a.width) * 4;
+  const auto kernel = &norm_rows_to_fp8<norm, packs>;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  kernel<<<blocks_for(a.rows, turned_rows), rounding_threads, bytes, stream_of(context)>>>(
+      a, RoundingTarget(rounded, context.scaling));
+  check_launch("norm_forward to fp8");
+}
+/// False if there is no kernel for the width.
+template <Norm norm>
+bool launch_rounded(const Context& context, const Forward& a, const Fp8Matrix& rounded) {
+  if (!rounds_on_the_way(rounded, context.scaling) || a.width % chunk != 0 || a.width > 4096)
+    return false;
+  if (a.width <= 1024)
+    launch_rounded<norm, 4>(context, a, rounded);
+  else
+    launch_rounded<norm, 16>(context, a, rounded);
+  return true;
+}
+
 template <Norm norm>
 bool launch_forward(const Context& context, const Forward& a) {
   return with_shape(a.width, [&](auto shape) {
@@ -240,10 +337,17 @@ bool native_norm_forward(const Context& context, const NormForward<bf16>& call) 
                   static_cast<int>(call.x.extent(0)),
                   static_cast<int>(call.x.extent(1)),
                   static_cast<float>(call.eps),
-                  start_magnitude(call.magnitude, stream_of(context))};
-  return all_aligned(a.x, a.gain, a.bias, a.y) &&
-         (call.kind == Norm::layernorm ? launch_forward<Norm::layernorm>(context, a)
-                                       : launch_forward<Norm::rmsnorm>(context, a));
+                  raised_magnitude(call.rounded, context.scaling, stream_of(context))};
+  if (!all_aligned(a.x, a.gain, a.bias, a.y)) return false;
+  const bool centred = call.kind == Norm::layernorm;
+  if (centred ? launch_rounded<Norm::layernorm>(context, a, call.rounded)
+              : launch_rounded<Norm::rmsnorm>(context, a, call.rounded))
+    return true;
+  if (!(centred ? launch_forward<Norm::layernorm>(context, a)
+                : launch_forward<Norm::rmsnorm>(context, a)))
+    return false;
+  round_stored(stream_of(context), call.y, call.rounded, context.scaling);
+  return true;
 }
 
 bool native_norm_backward(const Context& context, const NormBackward<bf16>& call) {

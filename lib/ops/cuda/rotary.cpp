@@ -1,5 +1,5 @@
 #include "ops/attention.hpp"
-#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/rounding.hpp"
 
 namespace tern::ops {
 using namespace cuda;
@@ -41,6 +41,41 @@ __global__ void rotary_pairs(Rotation a) {
   h.store(low + a.half);
 }
 
+/// dqkv (N, width) with the heads before column `rotated` turned back (rounding.hpp). The planes
+/// are the halves of the heads, which share their angles.
+struct TurnedBack {
+  static constexpr int planes = 2;
+  const bf16* from;
+  const float* table;
+  const std::int32_t* positions;  // (N), or null: first + token
+  std::size_t width, rotated;
+  unsigned tokens, half;
+  int first;
+
+  __device__ std::size_t place(int plane, std::size_t column, std::size_t) const {
+    const unsigned c = static_cast<unsigned>(column);
+    return (c / half * 2 + plane) * half + c % half;
+  }
+  __device__ void load(std::size_t row, std::size_t column, float (&to)[planes][chunk]) const {
+    const unsigned at = static_cast<unsigned>(place(0, column, 0));
+    const bf16* low = from + row * width + at;
+    load_chunk(low, to[0]);
+    load_chunk(low + half, to[1]);
+    if (at >= rotated) return;
+    const int position = positions ? positions[row] : first + int(unsigned(row) % tokens);
+    const float* cosine = table + std::size_t(position) * 2 * half + at % half;
+#pragma unroll
+    for (int part = 0; part < chunk; part += pack_size) {
+      const Pack c = Pack::load(cosine + part), s = Pack::load(cosine + half + part);
+      for (int j = 0; j < pack_size; ++j) {
+        const float x = to[0][part + j], y = to[1][part + j];
+        to[0][part + j] = x * c.value[j] + y * s.value[j];
+        to[1][part + j] = y * c.value[j] - x * s.value[j];
+      }
+    }
+  }
+};
+
 bool packed(std::size_t stride) { return stride % pack_size == 0; }
 
 }  // namespace
@@ -69,6 +104,27 @@ bool native_rotary(const Context& context, Heads<bf16> x, Matrix<const float> ta
                   static_cast<unsigned>(x.extent(0)));
   rotary_pairs<<<grid, block_threads, 0, stream_of(context)>>>(a);
   check_launch("rotary");
+  return true;
+}
+
+bool native_rotary_backward_to_fp8(const Context& context, Matrix<bf16> dqkv, std::size_t tokens,
+                                   std::size_t heads, Matrix<const float> table,
+                                   const Positions& positions, const Fp8Matrix& rounded) {
+  const std::size_t E = table.extent(1);
+  if (dqkv.size() == 0) return true;
+  if (!rounds_on_the_way(rounded, context.scaling) || E % (2 * chunk) != 0 ||
+      dqkv.extent(1) % E != 0 || !all_aligned(dqkv.data(), table.data()))
+    return false;
+  const TurnedBack source{dqkv.data(),
+                          table.data(),
+                          positions.rows.extent(0) > 0 ? positions.rows.data() : nullptr,
+                          dqkv.extent(1),
+                          heads * E,
+                          static_cast<unsigned>(tokens),
+                          static_cast<unsigned>(E / 2),
+                          positions.first};
+  launch_rounding("rotary_backward_to_fp8", stream_of(context), source, dqkv.extent(0),
+                  dqkv.extent(1) / 2, rounded, context.scaling);
   return true;
 }
 

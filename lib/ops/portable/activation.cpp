@@ -105,9 +105,9 @@ void require_widths(Activation kind, const X& x, const Y& y) {
 
 template <class T>
 void activation_forward(const Context& context, Activation kind, Matrix<const T> x, Matrix<T> y,
-                        Magnitude magnitude) {
+                        const Fp8Matrix& rounded) {
   require_widths(kind, x, y);
-  if (native<&activation_forward<T>>(context, kind, x, y, magnitude)) return;
+  if (native<&activation_forward<T>>(context, kind, x, y, rounded)) return;
   switch (kind) {
     case Activation::swiglu:
       swiglu_forward<T>(context, x, y);
@@ -119,15 +119,15 @@ void activation_forward(const Context& context, Activation kind, Matrix<const T>
       unary_forward<Relu2, T>(context, x, y);
       break;
   }
-  if (magnitude.size() > 0) largest_magnitude<T>(context, y, magnitude);
+  if (rounded.wanted()) fp8_round<T>(context, y, rounded, context.scaling);
 }
 
 template <class T>
 void activation_backward(const Context& context, Activation kind, Matrix<const T> x,
-                         Matrix<const T> dy, Matrix<T> dx, Magnitude magnitude) {
+                         Matrix<const T> dy, Matrix<T> dx, const Fp8Matrix& rounded) {
   require_widths(kind, x, dy);
   TERN_REQUIRE(dx.size() == x.size(), "{} gradients of {}", dx.size(), x.size());
-  if (native<&activation_backward<T>>(context, kind, x, dy, dx, magnitude)) return;
+  if (native<&activation_backward<T>>(context, kind, x, dy, dx, rounded)) return;
   switch (kind) {
     case Activation::swiglu:
       swiglu_backward<T>(context, x, dy, dx);
@@ -139,7 +139,7 @@ void activation_backward(const Context& context, Activation kind, Matrix<const T
       unary_backward<Relu2, T>(context, x, dy, dx);
       break;
   }
-  if (magnitude.size() > 0) largest_magnitude<T>(context, dx, magnitude);
+  if (rounded.wanted()) fp8_round<T>(context, dx, rounded, context.scaling);
 }
 
 template <class T>

@@ -1,35 +1,83 @@
-#include "base/fp8.hpp"
-#include "base/error.hpp"
 #include "ops/fp8.hpp"
+
+#include "base/error.hpp"
+#include "base/fp8.hpp"
 #include "ops/portable/detail/loops.hpp"
 
 namespace tern::ops {
 using namespace portable;
 namespace {
 
-/// Copy of an operand in the workspace from element `at` on, rounded to Format under its scale.
+using Bytes = Matrix<std::uint8_t>;
+
+template <class Format>
+KOKKOS_INLINE_FUNCTION float scale_from(const std::uint32_t* magnitude, float headroom) {
+  return scale_for<Format>(headroom * float_of_bits(*magnitude));
+}
+
 template <class Format, class T>
-Matrix<const T> quantised(const Context& context, const Fp8Workspace<T>& work, std::size_t at,
-                          const Fp8Input<T>& operand) {
-  const Matrix<const T> x = operand.values;
-  TERN_REQUIRE(at + x.size() <= work.operands.size(), "{} + {} elements of {}", at, x.size(),
-               work.operands.size());
-  const Magnitude kept =
-      operand.magnitude.size() > 0 ? operand.magnitude : Magnitude(work.magnitudes.data(), 1);
-  if (!operand.known) largest_magnitude<T>(context, x, kept);
-  const std::uint32_t* magnitude = kept.data();
-  const T* from = x.data();
-  T* to = work.operands.data() + at;
-  detail::for_each_block(
-      context, "tern::quantise", x.size(),
-      KOKKOS_LAMBDA(const std::size_t begin, const std::size_t end) {
-        const float scale = scale_for<Format>(float_of_bits(*magnitude));
-        const float undo = undo_scale(scale);
-        TERN_SIMD
-        for (std::size_t i = begin; i < end; ++i)
-          to[i] = T(round_to<Format>(static_cast<float>(from[i]) * scale) * undo);
+void round_values(const Context& context, Matrix<const T> values, const Fp8Matrix& to,
+                  float headroom) {
+  const Bytes straight = to.straight, turned = to.turned;
+  const std::uint32_t* magnitude = to.scale.magnitude.data();
+  const std::size_t columns = values.extent(1);
+  float* undo = to.scale.undo.data();
+  std::uint32_t* saturated = headroom > 1 ? to.scale.saturated.data() : nullptr;
+  detail::for_each(
+      context, "tern::fp8_scale", 1, KOKKOS_LAMBDA(const std::size_t) {
+        *undo = undo_scale(scale_from<Format>(magnitude, headroom));
       });
-  return Matrix<const T>(to, x.extent(0), x.extent(1));
+  detail::for_each_block(
+      context, "tern::fp8_round", values.size(),
+      KOKKOS_LAMBDA(const std::size_t begin, const std::size_t end) {
+        const float scale = scale_from<Format>(magnitude, headroom);
+        std::uint32_t beyond = 0;
+        for (std::size_t i = begin; i < end; ++i) {
+          const std::size_t row = i / columns, column = i % columns;
+          const float value = static_cast<float>(values(row, column));
+          // The difference is 0, or NaN unless the value is finite.
+          const std::uint8_t code =
+              encode<Format>(round_to<Format>(value * scale + (value - value)));
+          if (straight.data()) straight(row, column) = code;
+          if (turned.data()) turned(column, row) = code;
+          beyond += Kokkos::abs(value * scale) > Format::largest;
+        }
+        if (saturated && beyond > 0) Kokkos::atomic_add(saturated, beyond);
+      });
+}
+
+template <class Format, class T>
+void numbers_of(const Context& context, const Bytes& codes, const float* undo, bool turned,
+                Matrix<T> to) {
+  const std::size_t columns = to.extent(1);
+  detail::for_each(
+      context, "tern::fp8_numbers", to.size(), KOKKOS_LAMBDA(const std::size_t i) {
+        const std::size_t row = i / columns, column = i % columns;
+        const std::uint8_t code = turned ? codes(column, row) : codes(row, column);
+        to(row, column) = T(decode<Format>(code) * *undo);
+      });
+}
+
+/// The numbers in the workspace, from element `at` on.
+template <class T>
+Matrix<const T> numbers(const Context& context, const Fp8Matrix& of, bool turned,
+                        const Vector<T>& workspace, std::size_t at = 0) {
+  const Bytes codes = turned ? of.turned : of.straight;
+  TERN_REQUIRE(at + codes.size() <= workspace.size(), "{} + {} elements of {}", at, codes.size(),
+               workspace.size());
+  const Matrix<T> to(workspace.data() + at, codes.extent(turned ? 1 : 0),
+                     codes.extent(turned ? 0 : 1));
+  fp8_numbers<T>(context, of, turned, to);
+  return to;
+}
+
+/// a (m, k) and b (n, k) are read for y (m, n).
+template <class Y>
+void require_shapes(const Bytes& a, const Bytes& b, const Y& y) {
+  TERN_REQUIRE(a.extent(1) == b.extent(1) && y.extent(0) == a.extent(0) &&
+                   y.extent(1) == b.extent(0) && fp8_takes(a.extent(0), a.extent(1), b.extent(0)),
+               "({}, {}) x ({}, {})^T -> ({}, {})", a.extent(0), a.extent(1), b.extent(0),
+               b.extent(1), y.extent(0), y.extent(1));
 }
 
 }  // namespace
@@ -51,47 +99,81 @@ void largest_magnitude(const Context& context, Matrix<const T> x, Magnitude magn
 }
 
 template <class T>
-void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work,
-                        const Fp8Input<T>& input, Matrix<const T> w, Vector<const T> bias,
-                        Matrix<T> y, Write write) {
-  const Matrix<const T> x = input.values;
-  TERN_REQUIRE(
-      x.extent(1) == w.extent(1) && y.extent(0) == x.extent(0) && y.extent(1) == w.extent(0),
-      "({}, {}) x ({}, {})^T -> ({}, {})", x.extent(0), x.extent(1), w.extent(0), w.extent(1),
-      y.extent(0), y.extent(1));
-  if (!fp8_takes(x.extent(0), x.extent(1), w.extent(0)))
-    return linear_forward<T>(context, x, w, bias, y, write);
-  if (native<&fp8_linear_forward<T>>(context, work, input, w, bias, y, write)) return;
-  const Matrix<const T> qx = quantised<E4M3, T>(context, work, 0, input);
-  const Matrix<const T> qw = quantised<E4M3, T>(context, work, x.size(), w);
-  linear_forward<T>(context.portable(), qx, qw, bias, y, write);
+void fp8_round(const Context& context, Matrix<const T> values, const Fp8Matrix& to,
+               Scaling scaling) {
+  const std::size_t N = values.extent(0), C = values.extent(1);
+  TERN_REQUIRE(fp8_takes(N, C, 16) && to.wanted() &&
+                   (!to.straight.data() || to.straight.size() == values.size()) &&
+                   (!to.turned.data() || (to.turned.extent(0) == C && to.turned.extent(1) == N)),
+               "({}, {}) to {} and {} numbers", N, C, to.straight.size(), to.turned.size());
+  if (native<&fp8_round<T>>(context, values, to, scaling)) return;
+  const Magnitude& kept = to.scale.magnitude;
+  if (scaling == Scaling::current) {
+    largest_magnitude<T>(context, values, kept);
+  } else if (scaling == Scaling::largest) {
+    const Magnitude own(reinterpret_cast<std::uint32_t*>(to.scale.undo.data()), 1);
+    largest_magnitude<T>(context, values, own);
+    detail::for_each(
+        context, "tern::fp8_largest", 1,
+        KOKKOS_LAMBDA(const std::size_t i) { kept(i) = own(i) > kept(i) ? own(i) : kept(i); });
+  }
+  const float headroom = scaling == Scaling::earlier ? 2 : 1;
+  if (to.format == Fp8Format::e4m3)
+    round_values<E4M3, T>(context, values, to, headroom);
+  else
+    round_values<E5M2, T>(context, values, to, headroom);
 }
 
 template <class T>
-void fp8_linear_backward(const Context& context, const Fp8LinearBackward<T>& call) {
-  const Matrix<const T> dy = call.dy.values, x = call.x.values;
-  TERN_REQUIRE(x.extent(1) == call.w.extent(1) && dy.extent(0) == x.extent(0) &&
-                   dy.extent(1) == call.w.extent(0),
-               "dy ({}, {}), x ({}, {}), w ({}, {})", dy.extent(0), dy.extent(1), x.extent(0),
-               x.extent(1), call.w.extent(0), call.w.extent(1));
-  if (!fp8_takes(x.extent(0), x.extent(1), call.w.extent(0))) {
-    linear_backward_weight<T>(context, dy, x, call.dw, call.dbias);
-    return linear_backward_input<T>(context, dy, call.w, call.dx);
-  }
-  if (native<&fp8_linear_backward<T>>(context, call)) return;
-  const Context plain = context.portable();
-  const Matrix<const T> qdy = quantised<E5M2, T>(context, call.work, 0, call.dy);
-  const Matrix<const T> qx = quantised<E4M3, T>(context, call.work, dy.size(), call.x);
-  linear_backward_weight<T>(plain, qdy, qx, call.dw, {});
-  if (call.dbias.size() > 0) column_sums<T>(plain, dy, call.dbias);
-  const Matrix<const T> qw = quantised<E4M3, T>(context, call.work, dy.size(), call.w);
-  linear_backward_input<T>(plain, qdy, qw, call.dx);
+void fp8_numbers(const Context& context, const Fp8Matrix& of, bool turned, Matrix<T> to) {
+  const Bytes codes = turned ? of.turned : of.straight;
+  TERN_REQUIRE(
+      codes.extent(turned ? 1 : 0) == to.extent(0) && codes.extent(turned ? 0 : 1) == to.extent(1),
+      "({}, {}) to ({}, {})", codes.extent(0), codes.extent(1), to.extent(0), to.extent(1));
+  const float* undo = of.scale.undo.data();
+  if (of.format == Fp8Format::e4m3)
+    numbers_of<E4M3, T>(context, codes, undo, turned, to);
+  else
+    numbers_of<E5M2, T>(context, codes, undo, turned, to);
 }
 
-#define INSTANTIATE(T)                                            \
-  template decltype(largest_magnitude<T>) largest_magnitude<T>;   \
-  template decltype(fp8_linear_forward<T>) fp8_linear_forward<T>; \
-  template decltype(fp8_linear_backward<T>) fp8_linear_backward<T>;
+template <class T>
+void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work, const Fp8Matrix& x,
+                        const Fp8Matrix& w, Vector<const T> bias, Matrix<T> y, Write write) {
+  require_shapes(x.straight, w.straight, y);
+  if (native<&fp8_linear_forward<T>>(context, work, x, w, bias, y, write)) return;
+  const auto a = numbers<T>(context, x, false, work.values());
+  const auto b = numbers<T>(context, w, false, work.values(), a.size());
+  linear_forward<T>(context.portable(), a, b, bias, y, write);
+}
+
+template <class T>
+void fp8_linear_backward_weight(const Context& context, const Fp8Workspace<T>& work,
+                                const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<Accumulate<T>> dw) {
+  require_shapes(dy.turned, x.turned, dw);
+  if (native<&fp8_linear_backward_weight<T>>(context, work, dy, x, dw)) return;
+  const auto a = numbers<T>(context, dy, true, work.values());
+  const auto b = numbers<T>(context, x, true, work.values(), a.size());
+  linear_backward_weight<T>(context.portable(), a, b, dw, {});
+}
+
+template <class T>
+void fp8_linear_backward_input(const Context& context, const Fp8Workspace<T>& work,
+                               const Fp8Matrix& dy, const Fp8Matrix& w, Matrix<T> dx) {
+  require_shapes(dy.straight, w.turned, dx);
+  if (native<&fp8_linear_backward_input<T>>(context, work, dy, w, dx)) return;
+  const auto a = numbers<T>(context, dy, false, work.values());
+  const auto b = numbers<T>(context, w, true, work.values(), a.size());
+  linear_backward_input<T>(context.portable(), a, b, dx);
+}
+
+#define INSTANTIATE(T)                                                            \
+  template decltype(largest_magnitude<T>) largest_magnitude<T>;                   \
+  template decltype(fp8_round<T>) fp8_round<T>;                                   \
+  template decltype(fp8_numbers<T>) fp8_numbers<T>;                               \
+  template decltype(fp8_linear_forward<T>) fp8_linear_forward<T>;                 \
+  template decltype(fp8_linear_backward_weight<T>) fp8_linear_backward_weight<T>; \
+  template decltype(fp8_linear_backward_input<T>) fp8_linear_backward_input<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)

@@ -61,7 +61,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
         rstd(row) = r;
         if (centred) mean(row) = mu;
       });
-  if (call.magnitude.size() > 0) largest_magnitude<T>(context, y, call.magnitude);
+  if (call.rounded.wanted()) fp8_round<T>(context, y, call.rounded, context.scaling);
 }
 
 namespace {

@@ -68,9 +68,26 @@ void rotary(const Context& context, Heads<T> x, Matrix<const Accumulate<T>> tabl
       });
 }
 
+template <class T>
+void rotary_backward_to_fp8(const Context& context, Matrix<T> dqkv, std::size_t tokens,
+                            std::size_t heads, Matrix<const Accumulate<T>> table,
+                            const Positions& positions, const Fp8Matrix& rounded) {
+  const std::size_t E = table.extent(1), N = dqkv.extent(0);
+  TERN_REQUIRE(N % tokens == 0 && heads * E <= dqkv.extent(1), "{} rows of {} tokens, {} of {}", N,
+               tokens, heads * E, dqkv.extent(1));
+  if (native<&rotary_backward_to_fp8<T>>(context, dqkv, tokens, heads, table, positions, rounded))
+    return;
+  rotary<T>(context, heads_of(dqkv, 0, N / tokens, tokens, heads, E), table, positions,
+            Direction::backward);
+  fp8_round<T>(context, dqkv, rounded, context.scaling);
+}
+
 template decltype(rotary<float>) rotary<float>;
 template decltype(rotary<double>) rotary<double>;
 template decltype(rotary<bf16>) rotary<bf16>;
+template decltype(rotary_backward_to_fp8<float>) rotary_backward_to_fp8<float>;
+template decltype(rotary_backward_to_fp8<double>) rotary_backward_to_fp8<double>;
+template decltype(rotary_backward_to_fp8<bf16>) rotary_backward_to_fp8<bf16>;
 template decltype(rotary_table<float>) rotary_table<float>;
 template decltype(rotary_table<double>) rotary_table<double>;
 
