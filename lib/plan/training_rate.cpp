@@ -71,6 +71,8 @@ class Stage {
   StepTime update() const {
     StepTime time;
     const double all = parameters(), owned = deck_.parallel.shard == "none" ? all : all / ranks();
+    if (!deck::recomputes(deck_.precision))
+      time.passes += number(deck::scored_steps(deck_) * model::passes_of(m_)) * layers_ * first();
     time.optimizer = host + op_.pass(4 * (full_ ? owned : all), 4) + op_.pass(4 * owned, 6) +
                      op_.pass((deck_.optimizer.ema > 0 ? 12 : 0) * owned, 1) + change(owned);
     if (extents_.data > 1) time.exchange = exchange(all);
@@ -110,7 +112,10 @@ class Stage {
   StepTime block() const {
     StepTime time = forward();
     time += backward();
-    if (deck::recomputes(deck_.precision)) time += again();
+    if (deck::recomputes(deck_.precision)) {
+      time += again();
+      time.passes += 2 * first();
+    }
     if (extents_.tensor > 1)
       time.exchange +=
           op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, extents_.tensor, 4);
@@ -144,6 +149,16 @@ class Stage {
     time.passes = op_.pass(8 * stream(), 6) + heads(2, 3) + op_.pass(gate(5, 3), 1);
     if (deck_.model.dropout > 0)
       time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(2 * stream()));
+    return time;
+  }
+
+  /// Of the first micro-batch of a step, in fp8.
+  double first() const {
+    double time = 0;
+    std::vector<Map> maps = attention_maps();
+    if (m_.experts == 0)
+      for (const Map& map : ffn_maps()) maps.push_back(map);
+    for (const Map& map : maps) time += op_.first(map, rows_);
     return time;
   }
 

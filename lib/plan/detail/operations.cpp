@@ -72,22 +72,24 @@ bool Operations::in_fp8(const Map& map) const {
          ops::fp8_takes(16, static_cast<std::size_t>(map.in), static_cast<std::size_t>(map.out));
 }
 
-double Operations::rounding(double bytes) const { return pass(bytes, 4); }
-
-// Rounding an operand to 8 bits reads it and writes it as stored, transposed, or both. Weights are
-// read once more for their largest magnitude, which most activations and gradients come with.
+// Operations that produce most operands write them in fp8, straight and turned, in as many bytes as
+// bf16. Rounded apart are the attention's result, once each way, and the gradient of the residual
+// stream, for two of a block's four maps: shared out evenly.
 double Operations::forward(const Map& map, double rows) const {
-  const double flops = 2 * rows * map.in * map.out;
-  if (!in_fp8(map)) return product(flops, std::min(map.in, map.out));
-  return flops / (fp8_products * 1e12 * device_.tflops_fp8) +
-         rounding(3 * rows * map.in + 5 * map.in * map.out);
+  const double flops = 2 * rows * map.in * map.out, least = std::min(map.in, map.out);
+  if (!in_fp8(map)) return product(flops, least);
+  return flops / (fp8_products * 1e12 * device_.tflops_fp8) + pass(0.75 * rows * least);
 }
 
 double Operations::backward(const Map& map, double rows) const {
-  const double flops = 2 * rows * map.in * map.out;
-  if (!in_fp8(map)) return 2 * product(flops, std::min(map.in, map.out));
-  return 2 * flops / (fp8_products * 1e12 * device_.tflops_fp8) +
-         rounding(4 * rows * map.out + 3 * rows * map.in + 5 * map.in * map.out);
+  const double flops = 2 * rows * map.in * map.out, least = std::min(map.in, map.out);
+  if (!in_fp8(map)) return 2 * product(flops, least);
+  return 2 * flops / (fp8_products * 1e12 * device_.tflops_fp8) + pass(2.75 * rows * least);
+}
+
+double Operations::first(const Map& map, double rows) const {
+  if (!in_fp8(map)) return 0;
+  return pass(4 * rows * map.in + 2 * rows * map.out + 6 * map.in * map.out, 4);
 }
 
 double Operations::attention(const Attention& a, double products, double share,

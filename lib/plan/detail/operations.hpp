@@ -30,6 +30,9 @@ class Operations {
   /// Products of a block's linear map with `rows` rows; backward: gradients of input and weight.
   double forward(const Map& map, double rows) const;
   double backward(const Map& map, double rows) const;
+  /// In fp8, what the first micro-batch of a step takes longer: it rounds weights, and finds scales
+  /// before it rounds operands. Blocks that are recomputed take it in every micro-batch.
+  double first(const Map& map, double rows) const;
   /// One product of `flops` that is not in fp8; `least`: the smallest of its sizes.
   double product(double flops, double least) const;
   /// Products of experts, few rows each.
@@ -50,7 +53,6 @@ class Operations {
  private:
   double attention(const Attention& a, double products, double share, double a_key) const;
   bool in_fp8(const Map& map) const;
-  double rounding(double bytes) const;
 
   const KnownDevice& device_;
   const Efficiencies& efficiencies_;
