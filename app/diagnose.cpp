@@ -36,6 +36,9 @@ CommandLine parse(int argc, char** argv) {
   all.add_options()("help,h", po::bool_switch(&help), "show this text and end")(
       "no-rates", po::bool_switch(&line.no_rates), "measure no rates")(
       "no-checks", po::bool_switch(&line.no_checks), "check no operations")(
+      "verbose", po::bool_switch(&line.options.verbose),
+      "list all cases of the checks, not only those that fail")(
+      "json", po::bool_switch(&line.options.json), "print one JSON object, with all cases")(
       "seed", po::value(&line.options.seed)->value_name("N"), "of the checks' inputs (1)");
   po::variables_map map;
   try {

@@ -10,12 +10,13 @@ namespace tern::checks {
 
 struct DiagnoseOptions {
   bool rates = true, checks = true;
+  bool verbose = false;    // list all checks, not only those that fail
+  bool json = false;       // print one JSON object, with all checks
   std::uint64_t seed = 1;  // for the checks' inputs
 };
 
-/// Prints one table per part on the first rank. Collective over all ranks of `group`; every rank
-/// runs the checks on its own device. Returns the program's exit code: 0, or 1 if a check fails on
-/// any rank.
+/// Prints what the ranks find (diagnosis.hpp) on the first one. Collective over all ranks of
+/// `group`. Returns the program's exit code: 0, or 1 if a check fails on any rank.
 int diagnose(const DiagnoseOptions& options, const comm::Session& session, comm::Group& group,
              Log& log);
 
