@@ -24,7 +24,7 @@ bool divides(const std::vector<Divided>& numbers, std::int64_t tensor,
           fmt::format("&model {} = {} is neither a multiple nor a divisor of it", d.name, d.count));
     else
       why->push_back(
-          fmt::format("&model {} = {} is no multiple of it (nearest: {}{})", d.name, d.count,
+          fmt::format("&model {} = {} is not a multiple of it (nearest: {}{})", d.name, d.count,
                       d.count > tensor ? fmt::format("{} or ", d.count / tensor * tensor) : "",
                       (d.count / tensor + 1) * tensor));
   }

@@ -214,8 +214,8 @@ class Plans(Divided):
 
     def test_refusals(self):
         self.refused(3, "tensor = 3: &model heads = 4", "kv_heads = 2", "takes tensor = 1, 2, 4", options=layout(3, 1))
-        self.refused(2, "ffn_hidden = 63 is no multiple of it (nearest: 62 or 64)", options=layout(2, 1, "model.ffn_hidden=63"))
-        self.refused(2, "vocabulary = 273 is no multiple of it (nearest: 272 or 274)", options=layout(2, 1, "model.vocabulary=273"))
+        self.refused(2, "ffn_hidden = 63 is not a multiple of it (nearest: 62 or 64)", options=layout(2, 1, "model.ffn_hidden=63"))
+        self.refused(2, "vocabulary = 273 is not a multiple of it (nearest: 272 or 274)", options=layout(2, 1, "model.vocabulary=273"))
         self.refused(3, "pipeline = 3 is more than the model's 2 layers: write 2 or less", options=layout(1, 3))
         self.refused(3, "start 2 or 4 ranks", options=layout(2, 1))
         self.refused(4, "1 x 2 x 1 = 2, but the job has 4 ranks", "data = 2", options=layout(2, 1, "parallel.data=1"))

@@ -109,11 +109,11 @@ TEST(Division, ModelsThatCannotBeDividedAreRefused) {
   m.layers = 2, m.hidden = 8, m.heads = 4, m.kv_heads = 2, m.head_dim = 4, m.ffn_hidden = 40;
   m.vocabulary = 37;
   EXPECT_EQ(refusal(m, 1, 2), "taken");
-  EXPECT_NE(refusal(m, 2, 1).find("vocabulary = 37 is no multiple of it (nearest: 36 or 38)"),
+  EXPECT_NE(refusal(m, 2, 1).find("vocabulary = 37 is not a multiple of it (nearest: 36 or 38)"),
             std::string::npos);
   m.vocabulary = 40;
   EXPECT_EQ(refusal(m, 4, 1), "taken");
-  EXPECT_NE(refusal(m, 8, 1).find("heads = 4 is no multiple of it (nearest: 8)"),
+  EXPECT_NE(refusal(m, 8, 1).find("heads = 4 is not a multiple of it (nearest: 8)"),
             std::string::npos);
   EXPECT_NE(refusal(m, 8, 1).find("takes tensor = 1, 2, 4"), std::string::npos);
   EXPECT_NE(refusal(m, 1, 3).find("pipeline = 3 is more than the model's 2 layers"),
