@@ -119,6 +119,25 @@ TEST(Fp8, LaterMicroBatchesHaveTheScalesOfTheFirst) {
   EXPECT_LT(cosine(moved, kept), cosine(first, later));
 }
 
+// Biases take their gradients in full precision, also where operands are written in fp8.
+TEST(Fp8, GradientsOfBiasesPointWhereThoseOfBf16Do) {
+  deck::Model biased = test::gpt2_like();
+  biased.hidden = 64, biased.head_dim = 16, biased.ffn_hidden = 96, biased.init_std = 0.1;
+  test::Harness<bf16> eight(biased, options(true)), sixteen(biased, options(false));
+  start(eight), start(sixteen);
+  sixteen.step();
+  for (const bool first : {true, false}) {
+    eight.first = first;
+    eight.step();
+    for (const model::Parameter& p : eight.tree.parameters()) {
+      const bool of_keys = p.name.ends_with("k_proj/bias");  // 0 but for rounding
+      if (of_keys || !p.name.ends_with("_proj/bias")) continue;
+      EXPECT_GT(cosine(eight.gradient(p.name), sixteen.gradient(p.name)), 0.92)
+          << p.name << (first ? "" : ", later micro-batch");
+    }
+  }
+}
+
 // Where no size fits, fp8 is bf16 to the bit.
 TEST(Fp8, OddRowsAreMultipliedInBf16) {
   test::Harness<bf16> eight(description(), {3, 7, true, false, 0, 0, 0, 1, true});
