@@ -32,7 +32,7 @@ struct Views {
   std::size_t N;
   Vector<bf16> x, w, y, dy;
   Vector<float> dw;
-  Vector<std::uint8_t> qx, qw, qdy;  // straight, then turned
+  Vector<std::uint8_t> qx, qw, qdy;  // straight, then transposed
   ops::Fp8Scale of_x, of_w, of_dy;
   ops::Fp8Workspace<bf16> work;  // empty: products of the GPU need none
 

@@ -56,9 +56,10 @@ MapOperand<T> Fp8Workspace<T>::kept(Matrix<T> kept, const Fp8Scale& scale) const
 }
 
 template <class T>
-MapOperand<T> Fp8Workspace<T>::input(Matrix<T> values, const Fp8Scale& scale, bool turned) const {
+MapOperand<T> Fp8Workspace<T>::input(Matrix<T> values, const Fp8Scale& scale,
+                                     bool transposed) const {
   const std::size_t N = values.extent(0), I = values.extent(1);
-  if (turned) return {values, {Fp8Format::e4m3, {}, part(input_, 0, I, N), scale}};
+  if (transposed) return {values, {Fp8Format::e4m3, {}, part(input_, 0, I, N), scale}};
   return {values, {Fp8Format::e4m3, part(input_, 0, N, I), {}, scale}};
 }
 
@@ -72,11 +73,12 @@ MapOperand<T> Fp8Workspace<T>::gradient(Matrix<T> values, const Fp8Scale& scale,
 }
 
 template <class T>
-Fp8Matrix Fp8Workspace<T>::weights(const Context& context, Matrix<const T> w, bool turned) const {
+Fp8Matrix Fp8Workspace<T>::weights(const Context& context, Matrix<const T> w,
+                                   bool transposed) const {
   const std::size_t O = w.extent(0), I = w.extent(1);
   Fp8Matrix rounded{Fp8Format::e4m3, {}, {}, of_weights_};
-  (turned ? rounded.turned : rounded.straight) =
-      turned ? part(weights_, 0, I, O) : part(weights_, 0, O, I);
+  (transposed ? rounded.transposed : rounded.straight) =
+      transposed ? part(weights_, 0, I, O) : part(weights_, 0, O, I);
   fp8_round<T>(context, w, rounded, Scaling::current);
   return rounded;
 }

@@ -52,10 +52,10 @@ class Fp8Workspace {
   MapOperand<T> kept(Matrix<T> kept, const Fp8Scale& scale) const;
   // The following live until the next one of the kind.
   /// A map's input whose values are kept, one way.
-  MapOperand<T> input(Matrix<T> values, const Fp8Scale& scale, bool turned) const;
+  MapOperand<T> input(Matrix<T> values, const Fp8Scale& scale, bool transposed) const;
   MapOperand<T> gradient(Matrix<T> values, const Fp8Scale& scale, bool values_too) const;
   /// Weights (O, I), rounded, one way.
-  Fp8Matrix weights(const Context&, Matrix<const T> w, bool turned) const;
+  Fp8Matrix weights(const Context&, Matrix<const T> w, bool transposed) const;
 
  private:
   Vector<T> values_;
@@ -68,11 +68,11 @@ template <class T>
 void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& x,
                         const Fp8Matrix& w, Vector<const T> bias, Matrix<T> y,
                         Write = Write::overwrite);
-/// As linear_backward_weight: dw (O, I) += dy (N, O)^T x (N, I). Reads both turned.
+/// As linear_backward_weight: dw (O, I) += dy (N, O)^T x (N, I). Reads both transposed.
 template <class T>
 void fp8_linear_backward_weight(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& dy,
                                 const Fp8Matrix& x, Matrix<Accumulate<T>> dw);
-/// As linear_backward_input: dx (N, I) = dy (N, O) w (O, I). Reads dy straight and w turned.
+/// As linear_backward_input: dx (N, I) = dy (N, O) w (O, I). Reads dy straight and w transposed.
 template <class T>
 void fp8_linear_backward_input(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& dy,
                                const Fp8Matrix& w, Matrix<T> dx);

@@ -29,8 +29,8 @@ enum class Fp8Format { e4m3, e5m2 };  // base/fp8.hpp
 /// Scaling::earlier such an operation need not write its result in T first, nor round to T.
 struct Fp8Matrix {
   Fp8Format format = Fp8Format::e4m3;
-  Matrix<std::uint8_t> straight;  // (N, C), or empty
-  Matrix<std::uint8_t> turned;    // (C, N), or empty
+  Matrix<std::uint8_t> straight;    // (N, C), or empty
+  Matrix<std::uint8_t> transposed;  // (C, N), or empty
   Fp8Scale scale;
   bool values_too = false;
 
@@ -43,7 +43,7 @@ void fp8_round(const Context&, Matrix<const T> values, const Fp8Matrix& to, Scal
 
 /// The numbers (N, C) of a matrix in fp8, from one of its layouts.
 template <class T>
-void fp8_numbers(const Context&, const Fp8Matrix& of, bool turned, Matrix<T> to);
+void fp8_numbers(const Context&, const Fp8Matrix& of, bool transposed, Matrix<T> to);
 
 Twin<&largest_magnitude<bf16>> native_largest_magnitude;
 template <>

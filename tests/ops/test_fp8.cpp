@@ -98,9 +98,9 @@ struct Rounded {
     return matrix.scale.saturated;
   }
   /// The numbers of one of the layouts.
-  Numbers get(bool turned = false) const {
+  Numbers get(bool transposed = false) const {
     const Array<float> to(matrix.straight.extent(0), matrix.straight.extent(1));
-    ops::fp8_numbers<float>(portable_context(), matrix, turned, to.matrix());
+    ops::fp8_numbers<float>(portable_context(), matrix, transposed, to.matrix());
     return to.get();
   }
 };

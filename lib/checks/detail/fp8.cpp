@@ -29,8 +29,8 @@ Fp8Matrix rounded(Run<T>& r, Fp8Format format, Matrix<const T> values) {
 /// Results: the numbers of both layouts.
 template <class T>
 void read(Run<T>& r, const Fp8Matrix& m) {
-  for (const bool turned : {false, true})
-    fp8_numbers<T>(r.context, m, turned, r.output(m.straight.extent(0), m.straight.extent(1)));
+  for (const bool transposed : {false, true})
+    fp8_numbers<T>(r.context, m, transposed, r.output(m.straight.extent(0), m.straight.extent(1)));
 }
 
 /// An operation that ends in fp8, first with the values' own scale, then with that of before:

@@ -51,8 +51,8 @@ struct Common {
     return takes(kept.extent(0), map) ? fp8.kept(kept, scale) : Operand<T>{kept};
   }
   Operand<T> input(const Linear<T>& map, Matrix<T> x, const ops::Fp8Scale& scale,
-                   bool turned) const {
-    return takes(x.extent(0), map) ? fp8.input(x, scale, turned) : Operand<T>{x};
+                   bool transposed) const {
+    return takes(x.extent(0), map) ? fp8.input(x, scale, transposed) : Operand<T>{x};
   }
   Operand<T> gradient(const Linear<T>& map, Matrix<T> dy, const ops::Fp8Scale& scale) const {
     return takes(dy.extent(0), map) ? fp8.gradient(dy, scale, map.dbias.size() > 0)

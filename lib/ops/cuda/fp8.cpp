@@ -1,5 +1,5 @@
 /// Rounding to fp8, and linear maps through cuBLASLt's fp8 products, which need both operands
-/// contiguous along the summed index: forward reads them straight, backward turned.
+/// contiguous along the summed index: forward reads them straight, backward transposed.
 
 #include "ops/fp8.hpp"
 
@@ -44,7 +44,7 @@ Fp8Operand operand(const Matrix<std::uint8_t>& codes, const Fp8Matrix& of) {
 }
 
 bool all_aligned_of(const Fp8Matrix& m) {
-  return all_aligned(m.straight.data(), m.turned.data(), m.scale.undo.data());
+  return all_aligned(m.straight.data(), m.transposed.data(), m.scale.undo.data());
 }
 
 void find_magnitude(const Context& context, const bf16* x, std::size_t packs,
@@ -95,10 +95,11 @@ bool native_fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>&
 
 bool native_fp8_linear_backward_weight(const Context& context, const Fp8Workspace<bf16>&,
                                        const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<float> dw) {
-  if (dy.turned.size() == 0) return true;
+  if (dy.transposed.size() == 0) return true;
   if (!all_aligned_of(dy) || !all_aligned_of(x) || !all_aligned(dw.data())) return false;
-  context.library->fp8_products().multiply(work_of(context), operand(dy.turned, dy),
-                                           operand(x.turned, x), Sums::promoted, dw.data(), 1.0f);
+  context.library->fp8_products().multiply(work_of(context), operand(dy.transposed, dy),
+                                           operand(x.transposed, x), Sums::promoted, dw.data(),
+                                           1.0f);
   return true;
 }
 
@@ -107,7 +108,8 @@ bool native_fp8_linear_backward_input(const Context& context, const Fp8Workspace
   if (dx.size() == 0) return true;
   if (!all_aligned_of(dy) || !all_aligned_of(w) || !all_aligned(dx.data())) return false;
   context.library->fp8_products().multiply(work_of(context), operand(dy.straight, dy),
-                                           operand(w.turned, w), Sums::promoted, dx.data(), 0.0f);
+                                           operand(w.transposed, w), Sums::promoted, dx.data(),
+                                           0.0f);
   return true;
 }
 

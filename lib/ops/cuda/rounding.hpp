@@ -1,5 +1,5 @@
 /// Kernels that end in fp8: a tile of the result is computed, scaled, rounded and written straight,
-/// turned or both.
+/// transposed or both.
 ///
 /// A Source computes sixteen neighbouring numbers of a row at a time, in float:
 ///
@@ -22,7 +22,7 @@ constexpr int chunks = tile / chunk;
 
 /// Where a kernel rounds to, by value; the scale comes from *magnitude times the headroom.
 struct RoundingTarget {
-  std::uint8_t *straight, *turned;  // each or null
+  std::uint8_t *straight, *transposed;  // each or null
   const std::uint32_t* magnitude;
   float headroom;
   float* undo;
@@ -30,7 +30,7 @@ struct RoundingTarget {
 
   RoundingTarget(const Fp8Matrix& to, Scaling scaling)
       : straight(to.straight.data()),
-        turned(to.turned.data()),
+        transposed(to.transposed.data()),
         magnitude(to.scale.magnitude.data()),
         headroom(scaling == Scaling::earlier ? 2.0f : 1.0f),
         undo(to.scale.undo.data()),
@@ -78,8 +78,8 @@ __device__ inline void transpose_bytes(const std::uint32_t* rows, std::uint32_t*
 /// Writes four columns of sixteen rows, gathered from word(row), row = 0 to 15: four neighbouring
 /// bytes of a row.
 template <class Word>
-__device__ void write_turned(std::uint8_t* turned, std::size_t rows, std::size_t column,
-                             std::size_t row, const Word& word) {
+__device__ void write_transposed(std::uint8_t* transposed, std::size_t rows, std::size_t column,
+                                 std::size_t row, const Word& word) {
   std::uint32_t columns[4][4];  // (column, four rows)
 #pragma unroll
   for (int four = 0; four < 4; ++four) {
@@ -89,8 +89,8 @@ __device__ void write_turned(std::uint8_t* turned, std::size_t rows, std::size_t
     for (int i = 0; i < 4; ++i) columns[i][four] = out[i];
   }
   for (int i = 0; i < 4; ++i)
-    *reinterpret_cast<uint4*>(turned + (column + i) * rows + row) = {columns[i][0], columns[i][1],
-                                                                     columns[i][2], columns[i][3]};
+    *reinterpret_cast<uint4*>(transposed + (column + i) * rows + row) = {
+        columns[i][0], columns[i][1], columns[i][2], columns[i][3]};
 }
 
 /// Planes side by side: [plane 0 | plane 1].
@@ -129,10 +129,10 @@ __global__ void __launch_bounds__(rounding_threads)
       if (to.straight)
         *reinterpret_cast<uint4*>(to.straight + row * planes * columns +
                                   source.place(p, column, columns)) = rounded;
-      if (to.turned) staged[p][r * chunks + (across ^ (r / chunk))] = rounded;
+      if (to.transposed) staged[p][r * chunks + (across ^ (r / chunk))] = rounded;
     }
   }
-  if (!to.turned) return;
+  if (!to.transposed) return;
   __syncthreads();
   // Each thread turns 16 rows of 4 columns: the 8 groups of rows across, the 32 words down.
   const std::size_t row = first_row + across * chunk, first = first_column + down * 4;
@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(rounding_threads)
 #pragma unroll
   for (int p = 0; p < planes; ++p) {
     const auto* words = reinterpret_cast<const std::uint32_t*>(staged[p]);
-    write_turned(to.turned, rows, source.place(p, first, columns), row,
-                 [&](int r) { return words[(across * chunk + r) * 4 * chunks + word]; });
+    write_transposed(to.transposed, rows, source.place(p, first, columns), row,
+                     [&](int r) { return words[(across * chunk + r) * 4 * chunks + word]; });
   }
 }
 

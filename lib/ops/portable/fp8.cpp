@@ -18,7 +18,7 @@ KOKKOS_INLINE_FUNCTION float scale_from(const std::uint32_t* magnitude, float he
 template <class Format, class T>
 void round_values(const Context& context, Matrix<const T> values, const Fp8Matrix& to,
                   float headroom) {
-  const Bytes straight = to.straight, turned = to.turned;
+  const Bytes straight = to.straight, transposed = to.transposed;
   const std::uint32_t* magnitude = to.scale.magnitude.data();
   const std::size_t columns = values.extent(1);
   float* undo = to.scale.undo.data();
@@ -39,7 +39,7 @@ void round_values(const Context& context, Matrix<const T> values, const Fp8Matri
           const std::uint8_t code =
               encode<Format>(round_to<Format>(value * scale + (value - value)));
           if (straight.data()) straight(row, column) = code;
-          if (turned.data()) turned(column, row) = code;
+          if (transposed.data()) transposed(column, row) = code;
           beyond += Kokkos::abs(value * scale) > Format::largest;
         }
         if (saturated && beyond > 0) Kokkos::atomic_add(saturated, beyond);
@@ -47,27 +47,27 @@ void round_values(const Context& context, Matrix<const T> values, const Fp8Matri
 }
 
 template <class Format, class T>
-void numbers_of(const Context& context, const Bytes& codes, const float* undo, bool turned,
+void numbers_of(const Context& context, const Bytes& codes, const float* undo, bool transposed,
                 Matrix<T> to) {
   const std::size_t columns = to.extent(1);
   detail::for_each(
       context, "tern::fp8_numbers", to.size(), KOKKOS_LAMBDA(const std::size_t i) {
         const std::size_t row = i / columns, column = i % columns;
-        const std::uint8_t code = turned ? codes(column, row) : codes(row, column);
+        const std::uint8_t code = transposed ? codes(column, row) : codes(row, column);
         to(row, column) = T(decode<Format>(code) * *undo);
       });
 }
 
 /// The numbers in the workspace, from element `at` on.
 template <class T>
-Matrix<const T> numbers(const Context& context, const Fp8Matrix& of, bool turned,
+Matrix<const T> numbers(const Context& context, const Fp8Matrix& of, bool transposed,
                         const Vector<T>& workspace, std::size_t at = 0) {
-  const Bytes codes = turned ? of.turned : of.straight;
+  const Bytes codes = transposed ? of.transposed : of.straight;
   TERN_REQUIRE(at + codes.size() <= workspace.size(), "{} + {} elements of {}", at, codes.size(),
                workspace.size());
-  const Matrix<T> to(workspace.data() + at, codes.extent(turned ? 1 : 0),
-                     codes.extent(turned ? 0 : 1));
-  fp8_numbers<T>(context, of, turned, to);
+  const Matrix<T> to(workspace.data() + at, codes.extent(transposed ? 1 : 0),
+                     codes.extent(transposed ? 0 : 1));
+  fp8_numbers<T>(context, of, transposed, to);
   return to;
 }
 
@@ -102,10 +102,11 @@ template <class T>
 void fp8_round(const Context& context, Matrix<const T> values, const Fp8Matrix& to,
                Scaling scaling) {
   const std::size_t N = values.extent(0), C = values.extent(1);
-  TERN_REQUIRE(fp8_takes(N, C, 16) && to.wanted() &&
-                   (!to.straight.data() || to.straight.size() == values.size()) &&
-                   (!to.turned.data() || (to.turned.extent(0) == C && to.turned.extent(1) == N)),
-               "({}, {}) to {} and {} numbers", N, C, to.straight.size(), to.turned.size());
+  TERN_REQUIRE(
+      fp8_takes(N, C, 16) && to.wanted() &&
+          (!to.straight.data() || to.straight.size() == values.size()) &&
+          (!to.transposed.data() || (to.transposed.extent(0) == C && to.transposed.extent(1) == N)),
+      "({}, {}) to {} and {} numbers", N, C, to.straight.size(), to.transposed.size());
   if (native<&fp8_round<T>>(context, values, to, scaling)) return;
   const Magnitude& kept = to.scale.magnitude;
   if (scaling == Scaling::current) {
@@ -125,16 +126,17 @@ void fp8_round(const Context& context, Matrix<const T> values, const Fp8Matrix& 
 }
 
 template <class T>
-void fp8_numbers(const Context& context, const Fp8Matrix& of, bool turned, Matrix<T> to) {
-  const Bytes codes = turned ? of.turned : of.straight;
-  TERN_REQUIRE(
-      codes.extent(turned ? 1 : 0) == to.extent(0) && codes.extent(turned ? 0 : 1) == to.extent(1),
-      "({}, {}) to ({}, {})", codes.extent(0), codes.extent(1), to.extent(0), to.extent(1));
+void fp8_numbers(const Context& context, const Fp8Matrix& of, bool transposed, Matrix<T> to) {
+  const Bytes codes = transposed ? of.transposed : of.straight;
+  TERN_REQUIRE(codes.extent(transposed ? 1 : 0) == to.extent(0) &&
+                   codes.extent(transposed ? 0 : 1) == to.extent(1),
+               "({}, {}) to ({}, {})", codes.extent(0), codes.extent(1), to.extent(0),
+               to.extent(1));
   const float* undo = of.scale.undo.data();
   if (of.format == Fp8Format::e4m3)
-    numbers_of<E4M3, T>(context, codes, undo, turned, to);
+    numbers_of<E4M3, T>(context, codes, undo, transposed, to);
   else
-    numbers_of<E5M2, T>(context, codes, undo, turned, to);
+    numbers_of<E5M2, T>(context, codes, undo, transposed, to);
 }
 
 template <class T>
@@ -150,7 +152,7 @@ void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work, con
 template <class T>
 void fp8_linear_backward_weight(const Context& context, const Fp8Workspace<T>& work,
                                 const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<Accumulate<T>> dw) {
-  require_shapes(dy.turned, x.turned, dw);
+  require_shapes(dy.transposed, x.transposed, dw);
   if (native<&fp8_linear_backward_weight<T>>(context, work, dy, x, dw)) return;
   const auto a = numbers<T>(context, dy, true, work.values());
   const auto b = numbers<T>(context, x, true, work.values(), a.size());
@@ -160,7 +162,7 @@ void fp8_linear_backward_weight(const Context& context, const Fp8Workspace<T>& w
 template <class T>
 void fp8_linear_backward_input(const Context& context, const Fp8Workspace<T>& work,
                                const Fp8Matrix& dy, const Fp8Matrix& w, Matrix<T> dx) {
-  require_shapes(dy.straight, w.turned, dx);
+  require_shapes(dy.straight, w.transposed, dx);
   if (native<&fp8_linear_backward_input<T>>(context, work, dy, w, dx)) return;
   const auto a = numbers<T>(context, dy, false, work.values());
   const auto b = numbers<T>(context, w, true, work.values(), a.size());

@@ -72,7 +72,7 @@ bool Operations::in_fp8(const Map& map) const {
          ops::fp8_takes(16, static_cast<std::size_t>(map.in), static_cast<std::size_t>(map.out));
 }
 
-// Operations that produce most operands write them in fp8, straight and turned, in as many bytes as
+// Operations that produce most operands write them in fp8, straight and transposed, in as many bytes as
 // bf16. Rounded apart are the attention's result, once each way, and the gradient of the residual
 // stream, for two of a block's four maps: shared out evenly.
 double Operations::forward(const Map& map, double rows) const {

@@ -71,17 +71,17 @@ struct GroupedGemm {
     return p;
   }
 
-  /// to(k, i) from stored rows, one per i along k (`turned`) or one per k along i. row_at: pointer
+  /// to(k, i) from stored rows, one per i along k (`transposed`) or one per k along i. row_at: pointer
   /// to a row, null for zeros; `width`: valid numbers per row.
   template <class RowAt>
-  KOKKOS_FUNCTION static void load(const Team& team, const typename Gemm::Tile& to, bool turned,
+  KOKKOS_FUNCTION static void load(const Team& team, const typename Gemm::Tile& to, bool transposed,
                                    int width, const RowAt& row_at) {
-    const int across = turned ? depth : tile, down = turned ? tile : depth;
+    const int across = transposed ? depth : tile, down = transposed ? tile : depth;
     if constexpr (on_host) {
       for (int r = 0; r < down; ++r) {
         const T* from = row_at(r);
         const int count = from ? Kokkos::min(width, across) : 0;
-        if (turned) {
+        if (transposed) {
           for (int i = 0; i < count; ++i) to(i, r) = A(from[i]);
           for (int i = count; i < across; ++i) to(i, r) = 0;
         } else {
@@ -96,7 +96,7 @@ struct GroupedGemm {
         const int r = e / across, i = e % across;
         const T* from = row_at(r);
         const A value = from && i < width ? A(from[i]) : A(0);
-        if (turned)
+        if (transposed)
           to(i, r) = value;
         else
           to(r, i) = value;
