@@ -6,7 +6,8 @@
 // prefill: requests x prompt tokens over the time until each has its first token. decode: requests
 // x (new - 1) tokens over the time that they take beyond that. requests = 0: as many as streams,
 // which are served at once. Prompts are random, all different, and redrawn for each repeat, so the
-// prefix cache finds only the first `shared` tokens, which all have in common.
+// prefix cache finds only the first `shared` tokens, which all have in common. profile = 1 prints the
+// operations of one pass that decodes.
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,8 @@
 #include "base/random.hpp"
 #include "comm/mesh.hpp"
 #include "generate/engine.hpp"
+#include "plan/throughput.hpp"
+#include "report/profile.hpp"
 #include "workload/division.hpp"
 
 namespace {
@@ -56,6 +60,7 @@ struct Settings {
                                      {"prefix_cache", 1},
                                      {"temperature_percent", 0},
                                      {"top_k", 0},
+                                     {"profile", 0},
                                      {"repeats", 5}};
 
   explicit Settings(int argc, char** argv) {
@@ -146,12 +151,16 @@ class Bench {
     std::size_t answered = 0;
     while (program_.engine.busy()) {
       const generate::Figures before = program_.engine.figures();
+      std::optional<report::Profile> profile;
+      if (to_profile && !passes.empty())
+        profile.emplace([this] { program_.context.fence("profile"); });
       const double start = now();
       for (const generate::Answer& answer : program_.engine.step(program_.context)) {
         ++answered;
         TERN_REQUIRE(answer.tokens.size() == count, "{} tokens of {}: {}", answer.tokens.size(),
                      count, answer.reason);
       }
+      if (profile) print(*profile);
       const generate::Figures after = program_.engine.figures();
       if (after.computed_tokens == before.computed_tokens &&
           after.new_tokens - before.new_tokens == s_("streams"))
@@ -161,8 +170,21 @@ class Bench {
     return now() - begin;
   }
   std::vector<double> passes;
+  bool to_profile = false;  // the next pass after one that decodes
 
  private:
+  static report::Ceilings ceilings() {
+    deck::Deck deck;
+    deck.precision.compute = "bf16";
+    const auto rates = plan::device_rates(deck);
+    return rates ? report::Ceilings{rates->flops, 0, rates->bytes} : report::Ceilings{};
+  }
+  void print(report::Profile& profile) {
+    profile.finish();
+    to_profile = false;
+    std::printf("%s\n", profile.trouble().empty() ? profile.table(1, ceilings()).c_str()
+                                                  : ("no profile: " + profile.trouble()).c_str());
+  }
   static double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
@@ -206,6 +228,11 @@ void measure(const Settings& s) {
   program.context.fence("weights");
   Bench bench(s, program);
   bench.run(s("new"));  // libraries, plans
+  if (s("profile") > 0) {
+    bench.passes.clear();
+    bench.to_profile = true;
+    bench.run(s("new"));
+  }
   bench.passes.clear();
   Figure prefill, decode, whole, pass;
   const double requests = static_cast<double>(requests_per_run(s));

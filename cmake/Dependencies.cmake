@@ -70,6 +70,8 @@ if(TERN_BACKEND STREQUAL "cuda")
   target_compile_definitions(NCCL::NCCL INTERFACE TERN_WITH_CUDA)
   set(TERN_NCCL NCCL::NCCL)
   list(APPEND TERN_KERNEL_LIBRARIES CUDA::cublasLt NCCL::NCCL)
+  # Profiles (lib/report/cuda/cupti.cpp); the library is opened at run time.
+  find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
   find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ENV CUDNN_FRONTEND_ROOT PATH_SUFFIXES include)
   find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
   if(CUDNN_FRONTEND_INCLUDE AND CUDNN_LIBRARY)

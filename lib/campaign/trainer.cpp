@@ -194,8 +194,12 @@ void Trainer<T>::step() {
   const Timer timer;
   const std::int64_t number = state_.step + 1;
   const double rate = rate_of(number);
+  std::optional<report::Profile> profile;
+  if (number == deck_.output.profile)
+    profile.emplace([this] { workload_.context.fence("profile"); });
   StepResult result =
       train_step(workload_, deck_, layout_, *reader_, mesh_, phases_, number, state_.updates, rate);
+  if (profile) write(*profile);
   auto hash = static_cast<std::int64_t>(result.samples_hash);
   mesh_.data().all_reduce(&hash, 1, comm::Sum::sum);
   result.samples_hash = static_cast<std::uint64_t>(hash);

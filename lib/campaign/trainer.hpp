@@ -19,6 +19,7 @@
 #include "plan/plan.hpp"
 #include "report/device_usage.hpp"
 #include "report/metrics.hpp"
+#include "report/profile.hpp"
 #include "report/report.hpp"
 #include "report/verdict.hpp"
 #include "weights/snapshot.hpp"
@@ -48,6 +49,7 @@ class Trainer {
 
   // Within it, in this order.
   void step();
+  void write(report::Profile& profile);
   double rate_of(std::int64_t step);
   void watch(const StepResult& result);
   void log_step(const StepResult& result, double rate);

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/files.hpp"
 #include "campaign/trainer.hpp"
 #include "comm/waits.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
 #include "plan/measured_rate.hpp"
 #include "plan/sizes.hpp"
+#include "plan/throughput.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -213,8 +215,33 @@ bool Trainer<T>::conclude() {
   return failed == 0;
 }
 
+/// Table and trace of the profiled step, for each rank. Collective.
+template <class T>
+void Trainer<T>::write(report::Profile& profile) {
+  profile.finish();
+  const auto timed = phases_.scope(report::Phase::output);
+  const int rank = world_.rank();
+  if (!profile.trouble().empty()) {
+    log_.warning("step {} is not profiled: {}", deck_.output.profile, profile.trouble());
+    return;
+  }
+  report::Ceilings ceilings;
+  if (const auto rates = plan::device_rates(deck_)) {
+    ceilings.flops = rates->flops, ceilings.bytes = rates->bytes;
+    if (deck_.precision.compute == "fp8")
+      ceilings.fp8_flops = 1e12 * plan::peak_tflops(deck_).value_or(0);
+  }
+  const std::filesystem::path folder = directory_.profile();
+  std::filesystem::create_directories(folder);
+  const std::string table = profile.table(deck_.output.profile, ceilings);
+  replace_file(folder / fmt::format("rank_{:04}.txt", rank), table);
+  replace_file(folder / fmt::format("rank_{:04}.json", rank), profile.trace(rank));
+  log_.line("profile in {}: {}", folder.string(), table.substr(0, table.find('\n')));
+}
+
 #define INSTANTIATE(T)                                           \
   template void Trainer<T>::log_step(const StepResult&, double); \
+  template void Trainer<T>::write(report::Profile&);             \
   template double Trainer<T>::cost(double) const;                \
   template bool Trainer<T>::finish(Stop);                        \
   template void Trainer<T>::warn_of_verdict() const;             \

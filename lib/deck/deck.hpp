@@ -187,6 +187,7 @@ struct Output {
   std::string directory;  // empty: runs/NAME
   std::int64_t log_every = 10;
   std::int64_t skip_limit = 10;  // consecutive steps skipped for a non-finite loss or gradient
+  std::int64_t profile = 0;      // step whose operations are timed; 0: none
 
   bool operator==(const Output&) const = default;
 };

@@ -17,6 +17,7 @@ struct RunDirectory {
   std::filesystem::path deck() const { return path / "deck.in"; }
   std::filesystem::path log() const { return path / "log.txt"; }
   std::filesystem::path samples() const { return path / "samples.txt"; }
+  std::filesystem::path profile() const { return path / "profile"; }
 
   bool holds_a_run() const;
 };

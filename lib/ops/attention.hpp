@@ -56,6 +56,13 @@ struct AttentionBackward {
 };
 template <class T>
 void attention_backward(const Context&, const AttentionBackward<T>&);
+/// Of one product over the allowed pairs of q (B, T, H, E); 0 for spans, which the device knows.
+template <class T>
+double attention_product_flops(const Pattern& pattern, const Heads<T>& q) {
+  if (pattern.kind == Pattern::Kind::spans) return 0;
+  return 2 * pattern.pairs(static_cast<double>(q.extent(1))) *
+         static_cast<double>(q.extent(0) * q.extent(2) * q.extent(3));
+}
 
 Twin<&rotary<bf16>> native_rotary;
 template <>
@@ -68,9 +75,21 @@ Twin<&attention_forward<bf16>> native_attention_forward;
 template <>
 inline constexpr auto twin<&attention_forward<bf16>> = in_cuda("tern::attention_forward",
                                                                native_attention_forward);
+template <>
+struct Flops<&attention_forward<bf16>> {
+  double operator()(const AttentionForward<bf16>& c) const {
+    return 2 * attention_product_flops(c.pattern, c.q);
+  }
+};
 Twin<&attention_backward<bf16>> native_attention_backward;
 template <>
 inline constexpr auto twin<&attention_backward<bf16>> = in_cuda("tern::attention_backward",
                                                                 native_attention_backward);
+template <>
+struct Flops<&attention_backward<bf16>> {
+  double operator()(const AttentionBackward<bf16>& c) const {
+    return 5 * attention_product_flops(c.pattern, c.q);
+  }
+};
 
 }  // namespace tern::ops

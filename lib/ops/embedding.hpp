@@ -26,9 +26,22 @@ Twin<&embedding_forward<bf16>> native_embedding_forward;
 template <>
 inline constexpr auto twin<&embedding_forward<bf16>> = in_cuda("tern::embedding_forward",
                                                                native_embedding_forward);
+// A row of the table for each row of x.
+template <>
+struct Traffic<&embedding_forward<bf16>> {
+  double operator()(const auto& tokens, const auto&, const auto& positions, std::size_t, int,
+                    const auto& x) const {
+    return bytes_of(tokens) + (positions.size() > 0 ? 3 : 2) * bytes_of(x);
+  }
+};
 Twin<&embedding_backward<bf16>> native_embedding_backward;
 template <>
 inline constexpr auto twin<&embedding_backward<bf16>> = in_cuda("tern::embedding_backward",
                                                                 native_embedding_backward);
+// Only the tokens tell how many rows of dtable are written.
+template <>
+struct Traffic<&embedding_backward<bf16>> {
+  double operator()(const auto&...) const { return 0; }
+};
 
 }  // namespace tern::ops

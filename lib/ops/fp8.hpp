@@ -81,13 +81,32 @@ Twin<&fp8_linear_forward<bf16>> native_fp8_linear_forward;
 template <>
 inline constexpr auto twin<&fp8_linear_forward<bf16>> = in_cuda("tern::fp8_linear_forward",
                                                                 native_fp8_linear_forward);
+template <>
+struct Flops<&fp8_linear_forward<bf16>> {
+  double operator()(const auto&, const Fp8Matrix& x, const auto&, const auto&, const auto& y,
+                    Write) const {
+    return product_flops(y.size(), x.straight.extent(1));
+  }
+};
 Twin<&fp8_linear_backward_weight<bf16>> native_fp8_linear_backward_weight;
 template <>
 inline constexpr auto twin<&fp8_linear_backward_weight<bf16>> =
     in_cuda("tern::fp8_linear_backward_weight", native_fp8_linear_backward_weight);
+template <>
+struct Flops<&fp8_linear_backward_weight<bf16>> {
+  double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dw) const {
+    return product_flops(dw.size(), dy.transposed.extent(1));
+  }
+};
 Twin<&fp8_linear_backward_input<bf16>> native_fp8_linear_backward_input;
 template <>
 inline constexpr auto twin<&fp8_linear_backward_input<bf16>> =
     in_cuda("tern::fp8_linear_backward_input", native_fp8_linear_backward_input);
+template <>
+struct Flops<&fp8_linear_backward_input<bf16>> {
+  double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dx) const {
+    return product_flops(dx.size(), dy.straight.extent(1));
+  }
+};
 
 }  // namespace tern::ops

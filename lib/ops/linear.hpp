@@ -42,14 +42,32 @@ Twin<&linear_forward<bf16>> native_linear_forward;
 template <>
 inline constexpr auto twin<&linear_forward<bf16>> = in_cuda("tern::linear_forward",
                                                             native_linear_forward);
+template <>
+struct Flops<&linear_forward<bf16>> {
+  double operator()(const auto& x, const auto&, const auto&, const auto& y, Write) const {
+    return product_flops(y.size(), x.extent(1));
+  }
+};
 Twin<&linear_backward_input<bf16>> native_linear_backward_input;
 template <>
 inline constexpr auto twin<&linear_backward_input<bf16>> = in_cuda("tern::linear_backward_input",
                                                                    native_linear_backward_input);
+template <>
+struct Flops<&linear_backward_input<bf16>> {
+  double operator()(const auto& dy, const auto&, const auto& dx, Write) const {
+    return product_flops(dx.size(), dy.extent(1));
+  }
+};
 Twin<&linear_backward_weight<bf16>> native_linear_backward_weight;
 template <>
 inline constexpr auto twin<&linear_backward_weight<bf16>> = in_cuda("tern::linear_backward_weight",
                                                                     native_linear_backward_weight);
+template <>
+struct Flops<&linear_backward_weight<bf16>> {
+  double operator()(const auto& dy, const auto&, const auto& dw, const auto&) const {
+    return product_flops(dw.size(), dy.extent(0));
+  }
+};
 Twin<&column_sums<bf16>> native_column_sums;
 template <>
 inline constexpr auto twin<&column_sums<bf16>> = in_cuda("tern::column_sums", native_column_sums);
@@ -57,5 +75,11 @@ Twin<&batched_product<bf16>> native_batched_product;
 template <>
 inline constexpr auto twin<&batched_product<bf16>> = in_cuda("tern::batched_product",
                                                              native_batched_product);
+template <>
+struct Flops<&batched_product<bf16>> {
+  double operator()(double, const auto& a, const auto&, double, const auto&, const auto& d) const {
+    return product_flops(d.size(), a.columns());
+  }
+};
 
 }  // namespace tern::ops

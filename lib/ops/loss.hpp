@@ -72,9 +72,21 @@ Twin<&head_loss_forward<bf16>> native_head_loss_forward;
 template <>
 inline constexpr auto twin<&head_loss_forward<bf16>> = in_cuda("tern::head_loss_forward",
                                                                native_head_loss_forward);
+template <>
+struct Flops<&head_loss_forward<bf16>> {
+  double operator()(const HeadLossForward<bf16>& c) const {
+    return product_flops(c.x.size(), c.w.extent(0));
+  }
+};
 Twin<&head_loss_backward<bf16>> native_head_loss_backward;
 template <>
 inline constexpr auto twin<&head_loss_backward<bf16>> = in_cuda("tern::head_loss_backward",
                                                                 native_head_loss_backward);
+template <>
+struct Flops<&head_loss_backward<bf16>> {
+  double operator()(const HeadLossBackward<bf16>& c) const {
+    return 3 * product_flops(c.x.size(), c.w.extent(0));
+  }
+};
 
 }  // namespace tern::ops

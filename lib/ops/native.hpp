@@ -20,6 +20,7 @@
 /// every valid call is served. A twin never calls its own portable definition.
 #pragma once
 #include "ops/context.hpp"
+#include "ops/recorder.hpp"
 
 namespace tern::ops {
 
@@ -52,29 +53,15 @@ constexpr Native<Function> in_cuda(const char* label, Function* run) {
 template <auto operation>
 inline constexpr Native<Twin<operation>> twin = {};
 
-/// Kokkos Tools region for kernels launched outside Kokkos. Free without a tool.
-class Region {
- public:
-  explicit Region(const char* label) : open_(Kokkos::Tools::profileLibraryLoaded()) {
-    if (open_) Kokkos::Tools::pushRegion(label);
-  }
-  ~Region() {
-    if (open_) Kokkos::Tools::popRegion();
-  }
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
-
- private:
-  bool open_;
-};
-
 /// Runs the operation's twin; returns whether it did the work. A context without libraries has no
 /// twins.
 template <auto operation, class... A>
 bool native([[maybe_unused]] const Context& context, [[maybe_unused]] const A&... arguments) {
   if constexpr (twin<operation>.run != nullptr) {
     if (!context.library) return false;
-    const Region region(twin<operation>.label);
+    const Region region(twin<operation>.label, [&] {
+      return Work{Flops<operation>{}(arguments...), Traffic<operation>{}(arguments...)};
+    });
     return twin<operation>.run(context, arguments...);
   } else {
     return false;

@@ -37,6 +37,15 @@ struct NormBackward {
 };
 template <class T>
 void norm_backward(const Context&, const NormBackward<T>&);
+// For profiles. A result in fp8 may replace y; a dx that is added to is read as well.
+template <class T>
+double bytes_of(const NormForward<T>& c) {
+  return c.rounded.wanted() ? 0 : bytes_of(c.x) + bytes_of(c.y);
+}
+template <class T>
+double bytes_of(const NormBackward<T>& c) {
+  return bytes_of(c.dy) + bytes_of(c.x) + bytes_of(c.dx) * (c.write == Write::add ? 2 : 1);
+}
 /// Workspace elements of norm_backward and head_norm_backward for rows of `width`.
 std::size_t norm_partials(std::size_t width);
 

@@ -20,6 +20,12 @@ struct AdamWUpdate {
 };
 template <class T>
 void adamw_update(const Context&, const AdamWUpdate<T>&);
+// For profiles. Master weights and both moments are read and written.
+template <class T>
+double bytes_of(const AdamWUpdate<T>& c) {
+  return 2 * (bytes_of(c.master) + bytes_of(c.m) + bytes_of(c.v)) + bytes_of(c.gradient) +
+         bytes_of(c.copy);
+}
 /// scale (1) = min(1, limit / sqrt(squares)) (1 if limit is 0), 0 where squares is not finite.
 /// norm (1) = sqrt(squares).
 template <class A>

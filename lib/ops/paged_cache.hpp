@@ -4,6 +4,8 @@
 /// Further legend: P tokens per page; S segments per pass, each a run of rows that are consecutive
 /// tokens of one sequence.
 #pragma once
+#include <limits>
+
 #include "ops/native.hpp"
 
 namespace tern::ops {
@@ -41,6 +43,9 @@ struct PagedRows {
 
   static constexpr int split_keys = 256, tile_rows = 64;
 };
+
+// For profiles: only the device knows what is read of the cache.
+inline double bytes_of(const PagedRows&) { return std::numeric_limits<double>::quiet_NaN(); }
 
 /// Processing of q and k between projection and attention.
 template <class T>

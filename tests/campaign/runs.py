@@ -222,6 +222,24 @@ class Tasks(Campaign):
         planned = re.search(r"memory per rank +([\d.]+ .iB)", plan).group(1)
         self.assertIn(f"memory planned {planned} per rank", self.run_trainer(*wide))
 
+    def test_a_profile_tells_the_operations_of_its_step_and_changes_nothing(self):
+        self.deck(6)
+        self.run_trainer("--set", "output.directory=plain", ranks=2)
+        text = self.run_trainer("--set", "output.profile=3", ranks=2)
+        self.assertIn("profile in run/profile: step 3: ", text)
+        self.assertEqual(self.steps("plain"), self.steps("run"))
+        for rank in range(2):
+            table = open(self.file(f"run/profile/rank_{rank:04}.txt")).read()
+            rows = dict((line.split()[0], line.split()) for line in table.splitlines()[3:])
+            for operation in ("gemm", "attention_forward", "attention_backward", "norm_backward", "adamw_update"):
+                self.assertIn(operation, rows, table)
+            self.assertGreater(float(rows["gemm"][5]), 0, table)  # TFLOP/s
+            with open(self.file(f"run/profile/rank_{rank:04}.json")) as f:
+                events = json.load(f)["traceEvents"]
+            kernels = [e for e in events if e["ph"] == "X"]
+            self.assertEqual(len(kernels), sum(int(row[2]) for row in rows.values()))
+            self.assertEqual({e["pid"] for e in events}, {rank})
+
     def test_fp8_leaves_in_bf16_what_it_cannot_multiply(self):
         run = lambda name, *options: self.run_trainer("--set", f"output.directory='{name}'", *options)
         fp8, said = ("--set", "precision.compute='fp8'"), "multiplied in bf16 instead of fp8: "

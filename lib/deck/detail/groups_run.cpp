@@ -130,6 +130,9 @@ void describe(Group& group, Output& o) {
           "steps skipped in a row, for a loss or gradient that is not finite, before the run stops")
       .unit("steps")
       .at_least(1);
+  group.add("profile", o.profile, "whose operations are timed, into profile/; 0: none")
+      .unit("step")
+      .at_least(0);
 }
 
 void describe(Group& group, Cost& c) {

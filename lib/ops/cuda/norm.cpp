@@ -88,25 +88,23 @@ struct RawPack {
 
 // ---- forward, rounded to fp8 on the way (rounding.hpp)
 
-constexpr int transposed_rows = 32, transposed_groups = transposed_rows / chunk;
+constexpr int tile_rows = 32, tile_groups = tile_rows / chunk;
 constexpr int rounding_warps = rounding_threads / warp_size;
 
 /// Words of shared memory: the block's rows in fp8; the second group of 16 rows starts 16 banks on.
-constexpr int staged_words(int width) {
-  return transposed_rows * width / 4 + warp_size / transposed_groups;
-}
+constexpr int staged_words(int width) { return tile_rows * width / 4 + warp_size / tile_groups; }
 __device__ inline int staged_word(int row, int column, int width) {
-  return row * (width / 4) + row / chunk * (warp_size / transposed_groups) + column / 4;
+  return row * (width / 4) + row / chunk * (warp_size / tile_groups) + column / 4;
 }
 
 /// A warp takes a row at a time, a block 32 rows; up to `packs` packs per lane.
 template <Norm norm, int packs>
 __global__ void __launch_bounds__(rounding_threads) norm_rows_to_fp8(Forward a, RoundingTarget to) {
   extern __shared__ std::uint32_t staged[];
-  const int lane = threadIdx.x % warp_size, first_row = blockIdx.x * transposed_rows;
+  const int lane = threadIdx.x % warp_size, first_row = blockIdx.x * tile_rows;
   const float scale = to.template scale<E4M3>();
   if (blockIdx.x == 0 && threadIdx.x == 0) *to.undo = undo_scale(scale);
-  for (int r = threadIdx.x / warp_size; r < transposed_rows; r += rounding_warps) {
+  for (int r = threadIdx.x / warp_size; r < tile_rows; r += rounding_warps) {
     const int row = first_row + r;
     if (row >= a.rows) break;
     const std::size_t start = std::size_t(row) * a.width;
@@ -153,8 +151,8 @@ __global__ void __launch_bounds__(rounding_threads) norm_rows_to_fp8(Forward a, 
   }
   if (!to.transposed) return;
   __syncthreads();
-  for (int at = threadIdx.x; at < transposed_groups * a.width / 4; at += rounding_threads) {
-    const int group = at % transposed_groups, column = at / transposed_groups * 4;
+  for (int at = threadIdx.x; at < tile_groups * a.width / 4; at += rounding_threads) {
+    const int group = at % tile_groups, column = at / tile_groups * 4;
     const int row = first_row + group * chunk;
     if (row >= a.rows) continue;
     write_transposed(to.transposed, a.rows, column, row, [&](int r) {
@@ -279,7 +277,7 @@ void launch_rounded(const Context& context, const Forward& a, const Fp8Matrix& r
   const int bytes = staged_words(a.width) * 4;
   const auto kernel = &norm_rows_to_fp8<norm, packs>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  kernel<<<blocks_for(a.rows, transposed_rows), rounding_threads, bytes, stream_of(context)>>>(
+  kernel<<<blocks_for(a.rows, tile_rows), rounding_threads, bytes, stream_of(context)>>>(
       a, RoundingTarget(rounded, context.scaling));
   check_launch("norm_forward to fp8");
 }

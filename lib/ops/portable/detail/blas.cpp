@@ -27,6 +27,10 @@ void blas_gemm(const Context& context, const char* op_a, const char* op_b, T alp
   static const bool prepared = choose_host_blas_kernels();
   static_cast<void>(prepared);
   set_math(context);
+  const Region region("tern::gemm", [&] {
+    const std::size_t summed = a.extent(op_a[0] == 'N' ? 1 : 0);
+    return Work{product_flops(c.size(), summed), bytes_of(a) + bytes_of(b) + bytes_of(c)};
+  });
   KokkosBlas::gemm(context.space, op_a, op_b, alpha, a, b, beta, c);
 }
 

@@ -2,6 +2,7 @@
 /// are compiled in one source only.
 #pragma once
 #include "ops/context.hpp"
+#include "ops/recorder.hpp"
 
 namespace tern::ops::portable::detail {
 
