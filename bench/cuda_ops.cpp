@@ -149,9 +149,9 @@ void add_products(std::vector<Line>& lines, const Step& s) {
     const auto in = s.activations(p.I), out = s.results(p.O);
     const Matrix<bf16> w(s.w.data(), p.O, p.I);
     const Matrix<float> dw(s.dw.data(), p.O, p.I);
-    const auto write = p.O == D ? ops::Write::add : ops::Write::overwrite;
+    const auto added = p.O == D ? out : Matrix<bf16>();
     lines.push_back({"linear_forward " + p.name, p.count, io, flops,
-                     [=, &s] { ops::linear_forward<bf16>(s.context, in, w, {}, out, write); }});
+                     [=, &s] { ops::linear_forward<bf16>(s.context, in, w, {}, out, added); }});
     lines.push_back({"linear_backward_input " + p.name, p.count, io, flops,
                      [=, &s] { ops::linear_backward_input<bf16>(s.context, out, w, in); }});
     lines.push_back({"linear_backward_weight " + p.name, p.count, io, flops,

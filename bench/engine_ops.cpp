@@ -64,6 +64,7 @@ struct Views {
 /// Product with weights (O, I), another copy of them at each call.
 Line product(const ops::Context& context, const Views& v, const char* name, double count,
              const Matrix<bf16>& from, const Matrix<bf16>& to, ops::Write write) {
+  const Matrix<bf16> added = write == ops::Write::add ? to : Matrix<bf16>();
   const std::size_t I = from.extent(1), O = to.extent(1), rows = from.extent(0);
   const std::size_t fit = v.weights.size() / (O * I);
   const double bytes = 2.0 * (static_cast<double>(O * I) + static_cast<double>(rows * (O + I)));
@@ -71,7 +72,7 @@ Line product(const ops::Context& context, const Views& v, const char* name, doub
   return {name, count, bytes, [=, &context] {
             const Matrix<bf16> w(v.weights.data() + *turn % fit * O * I, O, I);
             ++*turn;
-            ops::linear_forward<bf16>(context, from, w, {}, to, write);
+            ops::linear_forward<bf16>(context, from, w, {}, to, added);
           }};
 }
 

@@ -72,7 +72,7 @@ void linears(Data& d, const char* name, std::size_t inputs, std::size_t outputs)
   report((n + " forward+bias").c_str(), flop, "GFLOP/s",
          [&] { ops::linear_forward<float>(d.context, x, w, bias, y); });
   report((n + " forward add").c_str(), flop, "GFLOP/s",
-         [&] { ops::linear_forward<float>(d.context, x, w, {}, y, ops::Write::add); });
+         [&] { ops::linear_forward<float>(d.context, x, w, {}, y, y); });
   report((n + " input").c_str(), flop, "GFLOP/s",
          [&] { ops::linear_backward_input<float>(d.context, y, w, dx); });
   report((n + " weight").c_str(), flop, "GFLOP/s",

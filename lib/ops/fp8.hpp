@@ -63,11 +63,11 @@ class Fp8Workspace {
   Fp8Scale of_weights_;
 };
 
-/// As linear_forward: y (N, O) = x (N, I) w (O, I)^T + bias (O), or added. Reads x and w straight.
+/// As linear_forward: y (N, O) = added + x (N, I) w (O, I)^T + bias (O). Reads x and w straight.
 template <class T>
 void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& x,
                         const Fp8Matrix& w, Vector<const T> bias, Matrix<T> y,
-                        Write = Write::overwrite);
+                        Matrix<const T> added = {});
 /// As linear_backward_weight: dw (O, I) += dy (N, O)^T x (N, I). Reads both transposed.
 template <class T>
 void fp8_linear_backward_weight(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& dy,
@@ -84,7 +84,7 @@ inline constexpr auto twin<&fp8_linear_forward<bf16>> = in_cuda("tern::fp8_linea
 template <>
 struct Flops<&fp8_linear_forward<bf16>> {
   double operator()(const auto&, const Fp8Matrix& x, const auto&, const auto&, const auto& y,
-                    Write) const {
+                    const auto&) const {
     return product_flops(y.size(), x.straight.extent(1));
   }
 };

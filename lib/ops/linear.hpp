@@ -4,11 +4,11 @@
 
 namespace tern::ops {
 
-/// x (N, I), w (O, I) as in torch.nn.Linear, bias (O) or empty, y (N, O). `add`: added to y (the
-/// residual).
+/// y (N, O) = added + x w^T + bias: x (N, I), w (O, I) as in torch.nn.Linear, bias (O) or empty,
+/// added (N, O), e.g. the residual stream, or empty; it may be y.
 template <class T>
 void linear_forward(const Context&, Matrix<const T> x, Matrix<const T> w, Vector<const T> bias,
-                    Matrix<T> y, Write = Write::overwrite);
+                    Matrix<T> y, Matrix<const T> added = {});
 /// dx (N, I) = dy (N, O) w (O, I).
 template <class T>
 void linear_backward_input(const Context&, Matrix<const T> dy, Matrix<const T> w, Matrix<T> dx,
@@ -44,7 +44,7 @@ inline constexpr auto twin<&linear_forward<bf16>> = in_cuda("tern::linear_forwar
                                                             native_linear_forward);
 template <>
 struct Flops<&linear_forward<bf16>> {
-  double operator()(const auto& x, const auto&, const auto&, const auto& y, Write) const {
+  double operator()(const auto& x, const auto&, const auto&, const auto& y, const auto&) const {
     return product_flops(y.size(), x.extent(1));
   }
 };

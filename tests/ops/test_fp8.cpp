@@ -134,7 +134,8 @@ struct Map {
   void forward(bool biased, ops::Write write = ops::Write::overwrite) {
     qx.round(x.matrix()), qw.round(w.matrix());
     ops::fp8_linear_forward<T>(portable_context(), work, qx.matrix, qw.matrix,
-                               biased ? bias.vector() : Vector<T>(), y.matrix(), write);
+                               biased ? bias.vector() : Vector<T>(), y.matrix(),
+                               write == ops::Write::add ? y.matrix() : Matrix<T>());
   }
   void backward() {
     qx.round(x.matrix()), qw.round(w.matrix()), qdy.round(dy.matrix());

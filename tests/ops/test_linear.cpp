@@ -30,7 +30,8 @@ struct LinearCase {
     Array<T> y(n, o), dx(n, i);
     if (write == ops::Write::add) y.set(in.at("y0")), dx.set(in.at("dx0"));
     const Array<A> dw(o, i, in.at("dw0")), dbias(in.at("dbias0"));
-    ops::linear_forward<T>(context, x.matrix(), w.matrix(), b.vector(), y.matrix(), write);
+    ops::linear_forward<T>(context, x.matrix(), w.matrix(), b.vector(), y.matrix(),
+                           write == ops::Write::add ? y.matrix() : Matrix<T>());
     ops::linear_backward_input<T>(context, dy.matrix(), w.matrix(), dx.matrix(), write);
     ops::linear_backward_weight<T>(context, dy.matrix(), x.matrix(), dw.matrix(), dbias.vector());
     return {{"y", y.get()}, {"dx", dx.get()}, {"dw", dw.get()}, {"dbias", dbias.get()}};
@@ -93,6 +94,20 @@ TEST(Linear, Tf32RoundsOperandsOnGpusOnly) {
     EXPECT_GT(difference, 1e-5);
     EXPECT_LT(difference, 2e-3);
   }
+}
+
+TEST(Linear, WhatIsAddedMayBeAnotherMatrix) {
+  constexpr std::size_t N = 7, I = 5, O = 9;
+  const Array<float> x(N, I, normal_numbers(N * I, 1)), w(O, I, normal_numbers(O * I, 2));
+  const Array<float> added(N, O, normal_numbers(N * O, 3)), bias(normal_numbers(O, 4));
+  const Array<float> in_place(N, O, added.get()), apart(N, O, normal_numbers(N * O, 5));
+  const auto multiply = [&](const Array<float>& y, const Array<float>& from) {
+    ops::linear_forward<float>(portable_context(), x.matrix(), w.matrix(), bias.vector(),
+                               y.matrix(), from.matrix());
+    return y.get();
+  };
+  EXPECT_EQ(multiply(apart, added), multiply(in_place, in_place));
+  EXPECT_ANY_THROW(multiply(apart, x));
 }
 
 TEST(Linear, PrecisionAndRepetition) {

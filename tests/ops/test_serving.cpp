@@ -30,9 +30,9 @@ Numbers product(const ops::Context& context, const Array<T>& x, std::size_t inne
                 ops::Write write) {
   const std::size_t O = w.matrix().extent(0);
   const Array<T> y(rows, O, Numbers(rows * O, 0.25L));
-  ops::linear_forward<T>(context,
-                         as_matrix<const T>(x.matrix().data() + first * inner, rows, inner),
-                         w.matrix(), bias.vector(), y.matrix(), write);
+  ops::linear_forward<T>(
+      context, as_matrix<const T>(x.matrix().data() + first * inner, rows, inner), w.matrix(),
+      bias.vector(), y.matrix(), write == ops::Write::add ? y.matrix() : Matrix<T>());
   context.fence("test");
   return y.get();
 }

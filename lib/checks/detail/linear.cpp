@@ -14,12 +14,18 @@ namespace {
 void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
-  for (const Write write : {Write::overwrite, Write::add})
-    checker.check(write == Write::add ? "linear_forward, added" : "linear_forward", shape,
+  checker.check("linear_forward", shape, [=]<class T>(Run<T>& r) {
+    auto x = r.input(N, I), w = r.input(O, I, scale);
+    linear_forward<T>(r.context, x, w, r.input(O), r.output(N, O));
+  });
+  for (const bool in_place : {false, true})
+    checker.check(in_place ? "linear_forward, added in place" : "linear_forward, added", shape,
                   [=]<class T>(Run<T>& r) {
                     auto x = r.input(N, I), w = r.input(O, I, scale);
-                    auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
-                    linear_forward<T>(r.context, x, w, r.input(O), y, write);
+                    auto bias = r.input(O);
+                    auto y = in_place ? r.inout(N, O) : r.output(N, O);
+                    const Matrix<const T> added = in_place ? y : r.input(N, O);
+                    linear_forward<T>(r.context, x, w, bias, y, added);
                   });
   checker.check("linear_forward, no bias", shape, [=]<class T>(Run<T>& r) {
     auto x = r.input(N, I), w = r.input(O, I, scale);
@@ -58,7 +64,8 @@ void check_skinny(Checker& checker, std::size_t N, std::size_t I, std::size_t O)
                                               .eps = 1e-6,
                                               .y = normed,
                                               .rstd = r.template workspace<Accumulate<T>>(N)});
-                    linear_forward<T>(context, normed, w, {}, y, write);
+                    linear_forward<T>(context, normed, w, {}, y,
+                                      write == Write::add ? y : Matrix<T>());
                   });
 }
 

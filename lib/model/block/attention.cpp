@@ -110,7 +110,7 @@ void Attention<T>::forward(const ops::Context& context, const Parameters& p, con
   const Operand<T> result = common_.input(p.output, s.result, s.scale, false);
   ops::round_operand<T>(context, result, context.scaling);
   residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
-    common_.multiply_add(context, p.output, result, added, to);
+    common_.multiply(context, p.output, result, to, added);
   });
 }
 

@@ -4,20 +4,12 @@ namespace tern::model {
 
 template <class T>
 void Common<T>::multiply(const ops::Context& context, const Linear<T>& map, const Operand<T>& x,
-                         Matrix<T> y, ops::Write write) const {
+                         Matrix<T> y, Matrix<const T> added) const {
   if (!x.rounded.wanted())
-    return ops::linear_forward<T>(context, x.values, map.weight, map.bias, y, write);
+    return ops::linear_forward<T>(context, x.values, map.weight, map.bias, y, added);
   const ops::Fp8Matrix weight =
       map.rounded.wanted() ? map.rounded : fp8.weights(context, map.weight, false);
-  ops::fp8_linear_forward<T>(context, fp8, x.rounded, weight, map.bias, y, write);
-}
-
-template <class T>
-void Common<T>::multiply_add(const ops::Context& context, const Linear<T>& map, const Operand<T>& x,
-                             Matrix<const T> added, Matrix<T> to) const {
-  if (added.extent(0) == 0) return multiply(context, map, x, to);
-  if (added.data() != to.data()) Kokkos::deep_copy(context.space, to, added);
-  multiply(context, map, x, to, ops::Write::add);
+  ops::fp8_linear_forward<T>(context, fp8, x.rounded, weight, map.bias, y, added);
 }
 
 template <class T>

@@ -59,12 +59,9 @@ struct Common {
                                     : Operand<T>{dy};
   }
 
-  /// y = map(x) or y += map(x).
+  /// y = added + map(x); `added` may be y, or empty.
   void multiply(const ops::Context&, const Linear<T>&, const Operand<T>& x, Matrix<T> y,
-                ops::Write = ops::Write::overwrite) const;
-  /// to = added + map(x); `added` may be `to`, or empty.
-  void multiply_add(const ops::Context&, const Linear<T>&, const Operand<T>& x,
-                    Matrix<const T> added, Matrix<T> to) const;
+                Matrix<const T> added = {}) const;
   /// dx, which may be x, from dy; accumulates the gradients of weight and bias.
   void multiply_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
                          const Operand<T>& x, Matrix<T> dx) const;

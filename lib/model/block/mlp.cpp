@@ -60,7 +60,7 @@ void Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Sav
   const Operand<T> activated = common_.kept(p.down, s.activated, s.scale);
   ops::activation_forward<T>(context, activation_, s.up, activated.values, activated.rounded);
   residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
-    common_.multiply_add(context, p.down, activated, added, to);
+    common_.multiply(context, p.down, activated, to, added);
   });
 }
 

@@ -84,12 +84,13 @@ bool native_fp8_round(const Context& context, Matrix<const bf16> values, const F
 
 bool native_fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>&,
                                const Fp8Matrix& x, const Fp8Matrix& w, Vector<const bf16> bias,
-                               Matrix<bf16> y, Write write) {
+                               Matrix<bf16> y, Matrix<const bf16> added) {
   if (y.size() == 0) return true;
-  if (!all_aligned_of(x) || !all_aligned_of(w) || !all_aligned(bias.data(), y.data())) return false;
+  if (!all_aligned_of(x) || !all_aligned_of(w) || !all_aligned(bias.data(), y.data(), added.data()))
+    return false;
   context.library->fp8_products().multiply(
       work_of(context), operand(x.straight, x), operand(w.straight, w), Sums::fast, y.data(),
-      write == Write::add ? 1.0f : 0.0f, bias.size() ? bias.data() : nullptr);
+      added.size() ? added.data() : nullptr, bias.size() ? bias.data() : nullptr);
   return true;
 }
 
@@ -109,7 +110,7 @@ bool native_fp8_linear_backward_input(const Context& context, const Fp8Workspace
   if (!all_aligned_of(dy) || !all_aligned_of(w) || !all_aligned(dx.data())) return false;
   context.library->fp8_products().multiply(work_of(context), operand(dy.straight, dy),
                                            operand(w.transposed, w), Sums::promoted, dx.data(),
-                                           0.0f);
+                                           nullptr);
   return true;
 }
 

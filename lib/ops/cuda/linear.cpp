@@ -1,5 +1,5 @@
-/// Linear maps through cuBLASLt, skinny GEMM through our own kernel. The residual (Write::add) is
-/// beta = 1, the bias an epilogue; weight gradients accumulate in float in place.
+/// Linear maps through cuBLASLt, skinny GEMM through our own kernel. What is added is cuBLASLt's C
+/// with beta = 1, the bias an epilogue; weight gradients accumulate in float in place.
 #include "ops/linear.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
@@ -64,14 +64,15 @@ bool native_column_sums(const Context& context, Matrix<const bf16> x, Vector<flo
 }
 
 bool native_linear_forward(const Context& context, Matrix<const bf16> x, Matrix<const bf16> w,
-                           Vector<const bf16> bias, Matrix<bf16> y, Write write) {
+                           Vector<const bf16> bias, Matrix<bf16> y, Matrix<const bf16> added) {
   if (y.size() == 0) return true;
-  const bool added = write == Write::add;
-  if (bias.size() == 0 && context.library->skinny_gemm().multiply(stream_of(context), x, w, y,
-                                                                  added, context.constant_weights))
+  const bool adds = added.size() > 0, in_place = !adds || added.data() == y.data();
+  if (bias.size() == 0 && in_place &&
+      context.library->skinny_gemm().multiply(stream_of(context), x, w, y, adds,
+                                              context.constant_weights))
     return true;
   return context.library->products().multiply(work_of(context), operand(x), operand(w, true),
-                                              y.data(), added ? 1.0f : 0.0f,
+                                              y.data(), adds ? added.data() : nullptr,
                                               bias.size() ? bias.data() : nullptr);
 }
 
@@ -79,7 +80,7 @@ bool native_linear_backward_input(const Context& context, Matrix<const bf16> dy,
                                   Matrix<const bf16> w, Matrix<bf16> dx, Write write) {
   if (dx.size() == 0) return true;
   return context.library->products().multiply(work_of(context), operand(dy), operand(w), dx.data(),
-                                              write == Write::add ? 1.0f : 0.0f);
+                                              write == Write::add ? dx.data() : nullptr);
 }
 
 bool native_linear_backward_weight(const Context& context, Matrix<const bf16> dy,

@@ -141,12 +141,13 @@ void fp8_numbers(const Context& context, const Fp8Matrix& of, bool transposed, M
 
 template <class T>
 void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work, const Fp8Matrix& x,
-                        const Fp8Matrix& w, Vector<const T> bias, Matrix<T> y, Write write) {
+                        const Fp8Matrix& w, Vector<const T> bias, Matrix<T> y,
+                        Matrix<const T> added) {
   require_shapes(x.straight, w.straight, y);
-  if (native<&fp8_linear_forward<T>>(context, work, x, w, bias, y, write)) return;
+  if (native<&fp8_linear_forward<T>>(context, work, x, w, bias, y, added)) return;
   const auto a = numbers<T>(context, x, false, work.values());
   const auto b = numbers<T>(context, w, false, work.values(), a.size());
-  linear_forward<T>(context.portable(), a, b, bias, y, write);
+  linear_forward<T>(context.portable(), a, b, bias, y, added);
 }
 
 template <class T>

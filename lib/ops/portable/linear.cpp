@@ -89,9 +89,12 @@ detail::Operand<bf16> operand(const Factor<bf16>& f, bool summed_by_rows) {
 
 template <class T>
 void linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
-                    Vector<const T> bias, Matrix<T> y, Write write) {
+                    Vector<const T> bias, Matrix<T> y, Matrix<const T> added) {
   require_map(x, w, y);
-  if (native<&linear_forward<T>>(context, x, w, bias, y, write)) return;
+  if (added.size() > 0) require_map(x, w, added);
+  if (native<&linear_forward<T>>(context, x, w, bias, y, added)) return;
+  Write write = added.size() > 0 ? Write::add : Write::overwrite;
+  if (write == Write::add && added.data() != y.data()) Kokkos::deep_copy(context.space, y, added);
   if (bias.extent(0) > 0) {
     spread_bias<T>(context, bias, y, write);
     write = Write::add;

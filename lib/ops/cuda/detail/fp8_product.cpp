@@ -46,13 +46,13 @@ Fp8Product::~Fp8Product() {
 }
 
 void Fp8Product::multiply(const Work& work, const Fp8Operand& a, const Fp8Operand& b, Sums sums,
-                          bf16* c, float beta, const bf16* bias) {
-  run(work, a, b, sums, c, CUDA_R_16BF, beta, bias);
+                          bf16* c, const bf16* added, const bf16* bias) {
+  run(work, a, b, sums, c, CUDA_R_16BF, added ? 1.0f : 0.0f, added ? added : c, bias);
 }
 
 void Fp8Product::multiply(const Work& work, const Fp8Operand& a, const Fp8Operand& b, Sums sums,
                           float* c, float beta) {
-  run(work, a, b, sums, c, CUDA_R_32F, beta, nullptr);
+  run(work, a, b, sums, c, CUDA_R_32F, beta, c, nullptr);
 }
 
 // Column-major, as cuBLASLt sees it: c^T = (b^T)^T a^T, so b comes first and is transposed.
@@ -106,7 +106,7 @@ Fp8Product::Plan Fp8Product::make_plan(const Work& work, const Key& key, float b
 }
 
 void Fp8Product::run(const Work& work, const Fp8Operand& a, const Fp8Operand& b, Sums sums, void* c,
-                     cudaDataType type, float beta, const bf16* bias) {
+                     cudaDataType type, float beta, const void* added, const bf16* bias) {
   TERN_REQUIRE(a.columns == b.columns, "{} against {}", a.columns, b.columns);
   const Key key{a.rows,    b.rows,         a.columns, a.type, b.type, type, sums == Sums::fast,
                 beta != 0, bias != nullptr};
@@ -117,9 +117,9 @@ void Fp8Product::run(const Work& work, const Fp8Operand& a, const Fp8Operand& b,
   set(plan.operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, a.undo);
   if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const float alpha = 1;
-  check(cublasLtMatmul(handle_, plan.operation, &alpha, b.data, plan.a, a.data, plan.b, &beta, c,
-                       plan.c, c, plan.c, &plan.algorithm, work.workspace, work.workspace_bytes,
-                       work.stream),
+  check(cublasLtMatmul(handle_, plan.operation, &alpha, b.data, plan.a, a.data, plan.b, &beta,
+                       added, plan.c, c, plan.c, &plan.algorithm, work.workspace,
+                       work.workspace_bytes, work.stream),
         "cublasLtMatmul");
 }
 

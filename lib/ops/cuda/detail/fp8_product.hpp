@@ -36,11 +36,12 @@ class Fp8Product {
   /// periodically promoted to float.
   enum class Sums { fast, promoted };
 
-  /// c (a.rows, b.rows) = a b^T + beta c + bias (b.rows, or null), the only layout of Hopper's fp8
-  /// products. All sizes are multiples of 16; all pointers, scales included, of 16 bytes.
-  void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, bf16* c, float beta,
-                const bf16* bias = nullptr);
-  void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, float* c, float beta);
+  /// c (a.rows, b.rows) = a b^T + added (shaped as c, may be c, or null) + bias (b.rows, or null),
+  /// the only layout of Hopper's fp8 products. All sizes are multiples of 16; all pointers, scales included, of 16 bytes.
+  void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, bf16* c,
+                const bf16* added, const bf16* bias = nullptr);
+  void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, float* c,
+                float beta);  // + beta c
 
  private:
   struct Key {
@@ -54,7 +55,7 @@ class Fp8Product {
     cublasLtMatmulAlgo_t algorithm;
   };
   void run(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, void* c, cudaDataType type,
-           float beta, const bf16* bias);
+           float beta, const void* added, const bf16* bias);
   Plan make_plan(const Work&, const Key&, float beta);
 
   AlgorithmSearch& search_;

@@ -52,8 +52,8 @@ MatrixProduct::~MatrixProduct() {
 }
 
 bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, bf16* c,
-                             float beta, const bf16* bias) {
-  return run(work, {a, b, c, CUDA_R_16BF, beta, c, bias});
+                             const bf16* added, const bf16* bias) {
+  return run(work, {a, b, c, CUDA_R_16BF, added ? 1.0f : 0.0f, added ? added : c, bias});
 }
 
 bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, float* c,

@@ -28,10 +28,12 @@ class MatrixProduct {
     void* workspace;
     std::size_t workspace_bytes;
   };
-  /// c (row-major, rows of op(a) x columns of op(b)) = op(a) op(b) + beta c + bias (one number per
-  /// column of c, or null). False if cuBLASLt has no algorithm; then nothing was done.
-  bool multiply(const Work&, const Operand& a, const Operand& b, bf16* c, float beta,
+  /// c (row-major, rows of op(a) x columns of op(b)) = op(a) op(b) + added (shaped as c, may be c,
+  /// or null) + bias (one number per column of c, or null). False if cuBLASLt has no algorithm; then
+  /// nothing was done.
+  bool multiply(const Work&, const Operand& a, const Operand& b, bf16* c, const bf16* added,
                 const bf16* bias = nullptr);
+  /// c = op(a) op(b) + beta c.
   bool multiply(const Work&, const Operand& a, const Operand& b, float* c, float beta);
 
   /// Batch of equal shapes with contiguous operands: c = alpha op(a) op(b) + beta added for each,
