@@ -129,7 +129,9 @@ TEST(OperationName, IsTheFunctionThatLaunched) {
             "Kokkos::Impl::ViewFill");
   EXPECT_EQ(detail::operation_name("void cutlass::Kernel2<a<b>>(c)"), "cutlass::Kernel2");
   EXPECT_EQ(detail::operation_name("nvjet_tst_128x256"), "nvjet_tst_128x256");
-  EXPECT_EQ(detail::operation_name("copy"), "copy");
+  EXPECT_EQ(detail::operation_name("Kokkos::View::initialization [sums] via memset"),
+            "Kokkos::View::initialization");
+  EXPECT_EQ(detail::operation_name("copy between devices"), "copy between devices");
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ std::string operation_name(std::string_view name) {
   }
   if (name.starts_with("void ")) name.remove_prefix(5);
   name = name.substr(0, name.find_first_of("<("));
+  name = name.substr(0, name.find(" ["));  // Kokkos: of which view
   return std::string(name.empty() ? std::string_view("unnamed") : name);
 }
 
