@@ -164,9 +164,9 @@ void Checker::judge(const char* operation, std::string shape, const Bodies& bodi
   CheckResult result{
       operation,      std::move(shape), worst_error(fast, exact), worst_error(plain, exact), 0,
       !has_nan(fast), fast == again};
-  const bool in_fp8 = results == Results::in_fp8;
+  const bool in_fp8 = results == Results::in_fp8;  // one that rounds to the next code is off by 25%
   result.bar = storage_ == Storage::bf16
-                   ? std::min(2 * result.reference + sums, in_fp8 ? 5e-2 : 2e-2)
+                   ? std::min(2 * result.reference + sums, in_fp8 ? 1e-1 : 2e-2)
                    : (in_fp8 ? 1e-3 : 1e-5);
   results_.push_back(std::move(result));
 }
