@@ -15,6 +15,11 @@
 #SBATCH --signal=USR1@120
 #SBATCH --requeue --open-mode=append --output=%x-%j.log
 set -euo pipefail
+usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
+case ${1:-} in
+  -h | --help) usage; exit ;;
+  ?*) echo "error: it takes no '$1'" >&2; usage >&2; exit 2 ;;
+esac
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}} OMP_PROC_BIND=false
 teacher=input/h100x8_distill_teacher.in student=input/h100x8_distill_student.in
 judge=(--set campaign.task=evaluate --set generation.input=data/distill/test.jsonl)

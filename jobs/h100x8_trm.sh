@@ -16,6 +16,8 @@
 #SBATCH --signal=USR1@120
 #SBATCH --requeue --open-mode=append --output=%x-%j.log
 set -euo pipefail
+usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
+case ${1:-} in -h | --help) usage; exit ;; esac
 if [ "${1:-}" = --phase ]; then
   shift
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}} OMP_PROC_BIND=false
@@ -24,11 +26,12 @@ fi
 
 options=()
 while [[ ${1:-} == -* ]]; do
+  [[ $1 == --?*=* ]] || { echo "error: '$1' is not --NAME=VALUE" >&2; usage >&2; exit 2; }
   options+=("$1")
   shift
 done
 [ $# -gt 0 ] || set -- input/h100x8_trm_fast.in input/h100x8_trm_extreme.in
-[ $# = 2 ] || { echo "usage: $0 [options of sbatch, as --NAME=VALUE] [FIRST.in SECOND.in]" >&2; exit 1; }
+[ $# = 2 ] || { echo "error: two decks, not $#" >&2; usage >&2; exit 2; }
 first=$(sbatch --parsable "${options[@]}" "$0" --phase "$1")
 second=$(sbatch --parsable "${options[@]}" --dependency=afterok:"$first" --kill-on-invalid-dep=yes "$0" --phase "$2")
 echo "job $first: $1"

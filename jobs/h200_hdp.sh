@@ -2,7 +2,7 @@
 # HDP on GSM8K on one H100 or H200. From the root of the project, after a build with the cuda preset and with
 # the data that input/h200_hdp.in names:
 #
-#   sbatch jobs/h200_hdp.sh
+#   sbatch jobs/h200_hdp.sh [trainer options]
 #
 # On four GPUs of a node: sbatch --ntasks=4 --gpus-per-node=4 jobs/h200_hdp.sh
 # Each rank takes the GPU of its local rank, or the only one visible. NCCL needs all GPUs visible: no --gpus-per-task.
@@ -11,5 +11,6 @@
 #SBATCH --time=12:00:00
 #SBATCH --signal=USR1@120
 #SBATCH --requeue --open-mode=append --output=%x-%j.log
+case ${1:-} in -h | --help) sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; exit ;; esac   # the comment above
 export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1} OMP_PROC_BIND=false
 exec jobs/srun_deck.sh input/h200_hdp.in "$@"

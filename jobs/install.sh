@@ -6,6 +6,7 @@
 #
 # Prints what it does; does nothing if all is installed. On other systems it lists the packages and exits with 1.
 set -euo pipefail
+usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config git     # build
@@ -19,7 +20,8 @@ packages=(
 case ${1:-} in
   --tests) packages+=(python3-venv slurm-wlm munge) ;;
   '') ;;
-  *) echo "usage: jobs/install.sh [--tests]" >&2; exit 2 ;;
+  -h | --help) usage; exit ;;
+  *) echo "error: it takes no '$1'" >&2; usage >&2; exit 2 ;;
 esac
 
 if ! command -v apt-get >/dev/null; then

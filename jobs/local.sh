@@ -8,6 +8,11 @@
 #
 # CUDA is used where nvcc and a GPU are found; PRESET=cpu selects the CPU build.
 set -euo pipefail
+usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
+case ${1:-} in
+  -h | --help) usage; exit ;;
+  -*) echo "error: DECK comes first, not '${1:-}'" >&2; usage >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.."
 
 # 1. Packages.

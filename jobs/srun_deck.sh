@@ -6,6 +6,11 @@
 #   jobs/srun_deck.sh DECK [trainer options]     within a Slurm job, from the root of the project, or a copy of
 #                                                input/ and jobs/ with trainer in the path
 set -u
+usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
+case ${1:-} in
+  -h | --help) usage; exit ;;
+  -* | '') echo "error: DECK comes first, not '${1:-}'" >&2; usage >&2; exit 2 ;;
+esac
 trainer=./trainer
 [ -x $trainer ] || trainer=trainer   # of an installation
 srun --mpi="${SLURM_MPI_TYPE:-pmix}" $trainer "$@" --resume

@@ -8,6 +8,7 @@
 # What is built outside the source tree (Kokkos, compiler cache, Python environment) stays in TERN_CACHE,
 # ~/.cache/tern unless set, and keeps a second run short. The last line is ctest's summary.
 set -euo pipefail
+case ${1:-} in -h | --help) sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; exit ;; esac   # the comment above
 cd "$(dirname "$0")/.."
 export TERN_CACHE=${TERN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tern}
 preset=ci build=build/cpu
