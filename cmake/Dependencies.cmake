@@ -37,6 +37,20 @@ set(TERN_CACHE ${default_cache} CACHE PATH "Where Kokkos is built when none is i
 find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-openmp openblas-pthread REQUIRED)
 set(BLAS_LIBRARIES ${OPENBLAS_LIBRARY} CACHE STRING "" FORCE)
 
+set(prefix ${TERN_CACHE}/kokkos-4.5.1-${TERN_BACKEND})
+if(TERN_BACKEND STREQUAL "cuda")
+  set(prefix ${prefix}${CMAKE_CUDA_ARCHITECTURES})
+endif()
+if(NOT TERN_ARCH STREQUAL TERN_ARCH_DEFAULT)
+  set(prefix ${prefix}-${TERN_ARCH})
+endif()
+# One that was built before, for another TERN_ARCH, is not found again.
+cmake_path(IS_PREFIX TERN_CACHE "${KokkosKernels_DIR}" ours)
+cmake_path(IS_PREFIX prefix "${KokkosKernels_DIR}" same)
+if(ours AND NOT same)
+  unset(KokkosKernels_DIR CACHE)
+  unset(Kokkos_DIR CACHE)
+endif()
 find_package(KokkosKernels 4.5 QUIET)
 if(KokkosKernels_FOUND AND NOT (TERN_BACKEND STREQUAL "serial" OR Kokkos_DEVICES MATCHES "(^|;| )${TERN_BACKEND}"
    OR "${TERN_BACKEND}" STREQUAL "openmp" AND Kokkos_DEVICES MATCHES "OPENMP" OR "${TERN_BACKEND}" STREQUAL "cuda" AND Kokkos_DEVICES MATCHES "CUDA"))
@@ -44,14 +58,14 @@ if(KokkosKernels_FOUND AND NOT (TERN_BACKEND STREQUAL "serial" OR Kokkos_DEVICES
     "Point CMAKE_PREFIX_PATH at one that has, or hide it with -DCMAKE_DISABLE_FIND_PACKAGE_KokkosKernels=ON.")
 endif()
 if(NOT KokkosKernels_FOUND)
-  set(prefix ${TERN_CACHE}/kokkos-4.5.1-${TERN_BACKEND})
-  if(TERN_BACKEND STREQUAL "cuda")
-    set(prefix ${prefix}${CMAKE_CUDA_ARCHITECTURES})
-  endif()
   string(REGEX MATCH "^[0-9]+" cuda_architecture "${CMAKE_CUDA_ARCHITECTURES}")
-  execute_process(COMMAND ${CMAKE_SOURCE_DIR}/cmake/install_kokkos.sh ${TERN_BACKEND} ${prefix} ${cuda_architecture}
+  execute_process(COMMAND ${CMAKE_SOURCE_DIR}/cmake/install_kokkos.sh ${TERN_BACKEND} ${prefix} ${TERN_ARCH} ${cuda_architecture}
                   COMMAND_ERROR_IS_FATAL ANY)
   find_package(KokkosKernels 4.5 REQUIRED PATHS ${prefix} NO_DEFAULT_PATH)
+endif()
+if(NOT TERN_ARCH STREQUAL "none")
+  target_compile_options(Kokkos::kokkoscore INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-march=${TERN_ARCH}>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=${TERN_ARCH}>")
 endif()
 set(TERN_KERNEL_LIBRARIES Kokkos::kokkoskernels ${OPENBLAS_LIBRARY})
 

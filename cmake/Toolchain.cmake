@@ -35,6 +35,28 @@ if(TERN_SANITIZE)
   target_link_options(tern_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
+# Processor that kernels and Kokkos are compiled for, -march=NAME; programs check at their start that they run on it.
+# With CUDA the processor computes little, and a build runs on any.
+set(TERN_ARCH_DEFAULT native)
+if(TERN_BACKEND STREQUAL "cuda")
+  set(TERN_ARCH_DEFAULT none)
+endif()
+if(NOT "$ENV{TERN_ARCH}" STREQUAL "")
+  set(arch $ENV{TERN_ARCH})
+else()
+  set(arch ${TERN_ARCH_DEFAULT})
+endif()
+set(TERN_ARCH ${arch} CACHE STRING "Processor that kernels are compiled for: native, x86-64-v3, ...; none: the compiler's")
+if(NOT TERN_ARCH STREQUAL "none")
+  include(CheckCXXCompilerFlag)
+  string(MAKE_C_IDENTIFIER "TERN_HAS_ARCH_${TERN_ARCH}" has_arch)
+  check_cxx_compiler_flag(-march=${TERN_ARCH} ${has_arch})
+  if(NOT ${has_arch})
+    message(FATAL_ERROR "${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_VERSION} has no -march=${TERN_ARCH}; "
+      "set TERN_ARCH to a name that it has (e.g. native, x86-64-v3, x86-64-v4, sapphirerapids, znver3) or to none.")
+  endif()
+endif()
+
 if(TERN_BACKEND STREQUAL "cuda")
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 90a CACHE STRING "GPU architectures (90a: H100, H200)")

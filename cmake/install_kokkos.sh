@@ -1,20 +1,34 @@
 #!/usr/bin/env bash
 # Builds Kokkos and Kokkos Kernels 4.5.1 from one source archive, once, outside the source tree.
 #
-#   cmake/install_kokkos.sh openmp|serial|cuda PREFIX [CUDA_ARCHITECTURE]
+#   cmake/install_kokkos.sh openmp|serial|cuda PREFIX ARCH [CUDA_ARCHITECTURE]
 #
+# ARCH is the processor (-march=ARCH): native, a name, or none.
 # The archive is the source package of pycompadre 1.7.6, which carries both; its SHA-256 is checked.
 # Nothing is done when PREFIX is complete. CMake calls this when find_package(KokkosKernels) fails.
 set -euo pipefail
-backend=$1 prefix=$2 architecture=${3:-90}
+backend=$1 prefix=$2 arch=$3 architecture=${4:-90}
 here=$(cd "$(dirname "$0")" && pwd)
 archive=pycompadre-1.7.6.tar.gz
 sha256=c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c
-[ -f "$prefix/.complete" ] && exit 0
+
+# What native stands for on this machine: PREFIX may be on a file system that other machines see.
+machine() {
+  [ "$arch" = native ] || return 0
+  ${CXX:-c++} -march=native -x c++ -dM -E /dev/null |
+    { grep -oE '__(S?SSE|POPCNT|AVX|BMI|FMA|F16C|LZCNT|MOVBE|GFNI|XOP)[A-Z0-9_]*' || true; } | sort | xargs
+}
+is_complete() {
+  [ -f "$prefix/.complete" ] || return 1
+  local built; built=$(cat "$prefix/.complete")
+  [ -z "$built" ] || [ "$built" = "$(machine)" ] || {
+    echo "error: $prefix was built on another kind of processor; set TERN_ARCH to a name for both (e.g. x86-64-v3)" >&2; exit 1; }
+}
+is_complete && exit 0
 
 mkdir -p "$(dirname "$prefix")"
 exec 9>"$prefix.lock"; flock 9                       # two configures at once: one builds, one waits
-[ -f "$prefix/.complete" ] && exit 0
+is_complete && exit 0
 work=$(mktemp -d "$(dirname "$prefix")/build.XXXXXX"); trap 'rm -rf "$work"' EXIT
 
 fetch() {
@@ -35,16 +49,22 @@ generator=(); command -v ninja >/dev/null && generator=(-G Ninja)
 common=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_CXX_STANDARD=20
         -DCMAKE_POSITION_INDEPENDENT_CODE=ON)
 command -v ccache >/dev/null && common+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+cuda_flags="-include $here/cuda13_for_kokkos45.hpp"
+case $arch in
+  native) common+=(-DKokkos_ARCH_NATIVE=ON) ;;
+  none) ;;
+  *) common+=("-DCMAKE_CXX_FLAGS=-march=$arch"); cuda_flags+=" -Xcompiler=-march=$arch" ;;
+esac
 case $backend in
-  serial) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ARCH_NATIVE=ON) ;;
-  openmp) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON -DKokkos_ARCH_NATIVE=ON) ;;
+  serial) backends=(-DKokkos_ENABLE_SERIAL=ON) ;;
+  openmp) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON) ;;
   # CUDA 13 removed signatures that Kokkos 4.5 calls; the forced header restores them (Kokkos >= 4.7.1 needs none of it).
   cuda)   backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
                     -DKokkos_ARCH_HOPPER90=ON -DKokkos_ENABLE_IMPL_MDSPAN=OFF)
           common+=(-DCMAKE_CUDA_STANDARD=20 -DCMAKE_CUDA_ARCHITECTURES="$architecture"
-                   "-DCMAKE_CUDA_FLAGS=-include $here/cuda13_for_kokkos45.hpp")
+                   "-DCMAKE_CUDA_FLAGS=$cuda_flags")
           command -v ccache >/dev/null && common+=(-DCMAKE_CUDA_COMPILER_LAUNCHER=ccache) ;;
-  *) echo "usage: $0 openmp|serial|cuda PREFIX [CUDA_ARCHITECTURE]" >&2; exit 2 ;;
+  *) echo "usage: $0 openmp|serial|cuda PREFIX ARCH [CUDA_ARCHITECTURE]" >&2; exit 2 ;;
 esac
 
 build() {  # name, options...
@@ -65,4 +85,4 @@ build kokkos-kernels -DKokkos_ROOT="$prefix" -DCMAKE_PREFIX_PATH="$prefix" \
   -DKokkosKernels_ENABLE_TPL_BLAS=ON -DKokkosKernels_ENABLE_TPL_CUSPARSE=OFF \
   -DKokkosKernels_ENABLE_TPL_CUSOLVER=OFF -DKokkosKernels_ADD_DEFAULT_ETI=OFF \
   -DKokkosKernels_INST_DOUBLE=OFF -DKokkosKernels_INST_FLOAT=OFF -DKokkosKernels_ENABLE_TESTS=OFF
-touch "$prefix/.complete"
+machine >"$prefix/.complete"

@@ -54,6 +54,7 @@ class Tern(CMakePackage, CudaPackage):
         args = [
             self.define("TERN_BACKEND", "cuda" if self.spec.satisfies("+cuda") else "openmp"),
             self.define_from_variant("TERN_TESTS", "tests"),
+            self.define("TERN_ARCH", "none"),  # the compiler's wrapper adds -march of the target
         ]
         if self.spec.satisfies("+cuda"):
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", "90a"))
