@@ -78,7 +78,8 @@ endif()
 
 # version.cpp is updated at each build, so that a run records the commit it was built from.
 set(TERN_GENERATED ${CMAKE_BINARY_DIR}/generated)
+set(TERN_COMMIT "" CACHE STRING "Commit of sources without git's folder")
 add_custom_target(tern_version ALL
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DOUTPUT=${TERN_GENERATED}/version.cpp
-          -DVERSION=${PROJECT_VERSION} -P ${CMAKE_SOURCE_DIR}/cmake/Version.cmake
+          -DVERSION=${PROJECT_VERSION} -DCOMMIT=${TERN_COMMIT} -P ${CMAKE_SOURCE_DIR}/cmake/Version.cmake
   BYPRODUCTS ${TERN_GENERATED}/version.cpp COMMENT "")

@@ -1,6 +1,9 @@
-# Writes the version source if the commit changed since the last build.
-execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=10
-                OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+# Writes the version source if the commit changed since the last build. COMMIT: that of a tree without git's folder.
+set(commit "${COMMIT}")
+if(NOT commit)
+  execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=10
+                  OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
 if(NOT commit)
   set(commit "unknown")
 endif()

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # cmake --install: the programs run from where the folder was moved to, decks are listed, man pages and completion
-# know the programs' options.   installed.sh BUILD
+# know the programs' options, and the container's %test runs.   installed.sh BUILD
 set -euo pipefail
 build=$1
+source=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/first" >"$work/log"
@@ -29,6 +30,12 @@ for name in trainer prepare diagnose; do
   done
   if command -v man >/dev/null; then LC_ALL=C man --warnings -l "$page" 2>&1 >"$work/$name.txt" | { ! grep .; }; fi
 done
+
+# What the container's definition runs to test itself.
+python=${TERN_PYTHON:-python3}
+TERN_SHARE=$work/tern/share/tern sh -c "$("$python" "$source/container.py" test)" >"$work/container.txt" 2>&1 ||
+  { cat "$work/container.txt"; exit 1; }
+has "finished at step" <"$work/container.txt"
 
 # What the shell offers after some words.
 offers() {
