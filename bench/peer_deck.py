@@ -9,7 +9,7 @@ SERVED = {
     "model": {"activation": ["swiglu", "relu2"], "norm": ["rmsnorm"], "position": ["rope"], "levels": [0],
               "attention_bias": [False], "ffn_bias": [False], "dropout": [0]},
     "objective": {"kind": ["causal", "refinement", "supervised"], "z_loss": [0]},
-    "batch": {"preset": ["none"]},
+    "batch": {"preset": ["none"], "unit": ["rows"]},
     "optimizer": {"kind": ["adamw", "muon"], "lr_rule": ["none"], "ema": [0]},
     "precision": {"compute": ["fp32", "bf16"]},
 }

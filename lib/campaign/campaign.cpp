@@ -1,5 +1,8 @@
 #include "campaign/campaign.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.hpp"
 #include "base/log.hpp"
 
@@ -18,6 +21,7 @@
 #include "plan/layouts.hpp"
 #include "plan/plan.hpp"
 #include "plan/remedies.hpp"
+#include "plan/step_contents.hpp"
 #include "report/report.hpp"
 #include "workload/storage.hpp"
 #include "workload/workload.hpp"
@@ -50,41 +54,78 @@ job::RunLock agree_on_directory(const job::RunDirectory& directory, const deck::
 
 /// Fewer optimizer steps than this rarely train: warmup and schedule take a good part of them.
 constexpr std::int64_t few_steps = 50;
+/// Fraction of rows below which micro-batches are rather empty.
+constexpr double few_filled = 0.7;
 
-/// Completes the plan with rows and contents of the training data.
-void add_to(plan::Plan& plan, TrainingData& data, const comm::Mesh& mesh, Log& log) {
-  const data::Source& train = *data.train.source;
-  const std::int64_t epochs = plan.deck.campaign.epochs;
-  plan::set_data(plan, mesh.extents(), train.rows(), plan::mean_row(plan.deck, train));
-  if (epochs == 0) return;
-  data.train.summary += fmt::format("; epochs = {}: {} steps", epochs, plan.steps);
-  if (plan.steps < few_steps)
-    log.warning(
-        "epochs = {} makes {} optimizer steps of {} rows, {:.0f} samples: lower &batch global, or "
-        "raise &campaign epochs, for {} or more",
-        epochs, plan.steps, plan.deck.batch.global,
-        static_cast<double>(plan.deck.batch.global) * data.train.per_row, few_steps);
+/// Warns of a run with few updates, whose deck gave `epochs`.
+void warn_of_few_steps(const plan::Plan& plan, std::int64_t epochs, Log& log) {
+  if (plan.steps == 0 || plan.steps >= few_steps) return;
+  const bool packed = plan.data.per_row() > 1 && !deck::counts_samples(plan.deck.batch);
+  log.warning(
+      "{} makes {} updates of {}, and fewer than {} rarely train: {}{}",
+      epochs > 0 ? fmt::format("epochs = {}", epochs)
+                 : fmt::format("max_steps = {}", plan.deck.campaign.max_steps),
+      plan.steps, plan::step_text(plan), few_steps,
+      epochs > 0 ? "lower &batch global, or raise &campaign epochs" : "raise &campaign max_steps",
+      epochs > 0 && packed ? "; &batch unit = 'samples' makes global count samples, not rows" : "");
 }
 
-/// Opens the data of a deck whose plan depends on them: steps from epochs, or the fill of packed
-/// rows. In a dry run the data may be missing.
-std::optional<TrainingData> open_planned_data(plan::Plan& plan, const job::Options& options,
+/// Warns if a good part of the micro-batches is empty rows.
+void warn_of_empty_rows(const plan::Plan& plan, int ranks, Log& log) {
+  const workload::Layout& layout = plan.layout;
+  if (layout.filled() >= few_filled) return;
+  const double together = static_cast<double>(layout.global / layout.accumulation);
+  const double rows = std::max(1.0, std::floor(layout.steps.mean() / together)) * together;
+  log.warning(
+      "{} per step fill {:.0f}% of the micro-batches of {} data ranks x per_rank = {}: write "
+      "&batch global = {:.0f}{}, or use fewer ranks",
+      plan::step_text(plan), 100 * layout.filled(), ranks, layout.per_rank,
+      std::floor(rows * plan.data.per_row()), layout.per_rank > 1 ? ", lower per_rank" : "");
+}
+
+/// Completes the plan with size and contents of the training data.
+void add_to(plan::Plan& plan, TrainingData& data, const comm::Mesh& mesh, Log& log) {
+  const std::int64_t epochs = plan.deck.campaign.epochs;
+  const data::Source& train = *data.train.source;
+  plan::set_data(plan, mesh.extents(), data.train.size, plan::mean_row(plan.deck, train));
+  if (epochs > 0) data.train.summary += fmt::format("; epochs = {}: {} steps", epochs, plan.steps);
+  warn_of_few_steps(plan, epochs, log);
+  warn_of_empty_rows(plan, mesh.data().size(), log);
+}
+
+/// Opens the data of a deck whose plan depends on them: steps from epochs, the rows that samples
+/// make, or the fill of packed rows. In a dry run the data may be missing.
+std::optional<TrainingData> open_planned_data(const deck::Deck& deck, const job::Options& options,
                                               const comm::Mesh& mesh, Log& log) {
-  const deck::Deck& deck = plan.deck;
-  const bool counts = deck.campaign.epochs > 0;
+  const bool counts = deck.campaign.epochs > 0 || deck::counts_samples(deck.batch);
   const bool filled = options.dry_run && deck::holds_samples(deck.data);
   if (deck.campaign.task != "train" || !(counts || filled)) return std::nullopt;
-  std::optional<TrainingData> data;
   try {
-    data = open_training_data(deck, mesh, log);
+    return open_training_data(deck, mesh, log);
   } catch (const UserError& e) {
     if (!options.dry_run) throw;
-    log.line("{}: {}", counts ? "the number of steps is not known" : "the data are not here",
-             e.what());
+    log.line(
+        "{}: {}",
+        deck.campaign.epochs > 0 ? "the number of steps is not known" : "the data are not here",
+        e.what());
     return std::nullopt;
   }
-  add_to(plan, *data, mesh, log);
-  return data;
+}
+
+/// The plan of a deck, and the training data if they were opened for it: before, if the layout
+/// depends on them, else after, when the layout has been checked.
+std::pair<plan::Plan, std::optional<TrainingData>> make_plan(const deck::Deck& deck,
+                                                             const job::Options& options,
+                                                             const comm::Mesh& mesh,
+                                                             const comm::Mesh& at_work, Log& log) {
+  std::optional<TrainingData> data;
+  const bool before = deck::counts_samples(deck.batch) && !options.show_batch;
+  if (before) data = open_planned_data(deck, options, mesh, log);
+  plan::Plan plan = plan::make_plan(deck, at_work, plan::PlannedDevice(options.device),
+                                    data ? data->train.size : data::SetSize());
+  if (!before && !options.show_batch) data = open_planned_data(plan.deck, options, mesh, log);
+  if (data) add_to(plan, *data, mesh, log);
+  return {std::move(plan), std::move(data)};
 }
 
 /// The plan as a table, or as a summary if a run is resumed.
@@ -102,7 +143,7 @@ int train(const job::Options& options, plan::Plan plan, std::optional<TrainingDa
   const job::RunLock lock = agree_on_directory(directory, deck, options, mesh.world());
   log.open(directory.log());
   job::RunRecord record = job::RunRecord::of(deck, session);
-  record.add(deck, plan.parameters, deck.batch.global, plan.steps);
+  record.add(deck, plan.parameters, plan::step_text(plan), plan.steps);
   record_run(directory, record, {}, log);
   if (!data) {
     data = open_training_data(deck, mesh, log);
@@ -135,13 +176,13 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
   const bool generates = deck.campaign.task == "generate";
   const auto replica = generates ? mesh.one_replica() : nullptr;
   const comm::Mesh& at_work = replica ? *replica : mesh;
-  plan::Plan plan = plan::make_plan(generates ? of_one_sequence(deck) : deck, at_work,
-                                    plan::PlannedDevice(options.device));
+  auto [plan, data] =
+      make_plan(generates ? of_one_sequence(deck) : deck, options, mesh, at_work, log);
   if (options.show_batch) return show_batch(plan, mesh.data(), log);
-  auto data = open_planned_data(plan, options, mesh, log);
   const std::string table = plan::table(plan, mesh.extents());
   const std::string shortage = plan::shortage(plan, at_work);
   if (options.dry_run) {  // perhaps for another machine: a shortage is no error
+    if (!data && deck.campaign.task == "train") warn_of_few_steps(plan, deck.campaign.epochs, log);
     log.line("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
     if (deck.campaign.task == "train") log.line("{}", plan::layouts(deck, plan, mesh.extents()));
     return job::finished;

@@ -39,7 +39,7 @@ void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::s
   auto source = std::make_unique<data::SampleSource>(set.samples, tokenizer, sample_rules(deck));
   set.summary = describe(*source, set.samples.size());
   set.fill = source->fill();
-  set.per_row = static_cast<double>(set.samples.size()) / static_cast<double>(source->rows());
+  set.size = {source->rows(), set.samples.size() - source->truncation().left_out};
   set.source = std::move(source);
 }
 
@@ -72,8 +72,8 @@ void open_conversations(DataSet& set, const deck::Deck& deck,
       rules);
   set.summary = describe(*source);
   set.fill = source->fill();
-  set.per_row =
-      static_cast<double>(source->truncation().conversations) / static_cast<double>(source->rows());
+  const data::ChatTruncation& truncation = source->truncation();
+  set.size = {source->rows(), truncation.conversations - truncation.left_out()};
   set.chats = source.get();
   set.source = std::move(source);
 }
@@ -99,6 +99,7 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
         "&data {} holds {} tokens, too few for one sequence of &model context = {} + 1: add data "
         "or shorten the context",
         fmt::join(patterns, ", "), set.shards->tokens(), context);
+  set.size = {set.source->rows(), set.source->rows()};
   set.summary = fmt::format("{:.1f} M tokens", static_cast<double>(set.shards->tokens()) / 1e6);
 }
 

@@ -8,6 +8,7 @@
 #include "comm/mesh.hpp"
 #include "data/chat_source.hpp"
 #include "data/sample_source.hpp"
+#include "data/step_rows.hpp"
 #include "deck/deck.hpp"
 
 namespace tern::campaign {
@@ -18,7 +19,7 @@ struct DataSet {
   std::unique_ptr<data::Source> source;
   const data::ChatSource* chats = nullptr;  // the source, if it has conversations
   double fill = 1;                          // fraction of positions that hold samples
-  double per_row = 1;                       // mean number of samples or conversations in a row
+  data::SetSize size;   // rows, and samples or conversations in them (token shards: windows)
   std::string summary;  // "9.6 M tokens", "7,473 samples in 2,510 rows, 98.2% filled, ..."
 };
 

@@ -22,11 +22,13 @@ std::string piece_of(std::int32_t token, const text::Tokenizer& tokenizer) {
   }
 }
 
-data::Batch first_batch(const plan::Plan& plan, const data::Source& source, int ranks) {
-  data::ReaderOptions options{plan.layout.per_rank, plan.layout.tokens};
+data::Batch first_batch(const plan::Plan& plan, const DataSet& train, int ranks) {
+  const workload::Layout layout = workload::make_layout(plan.deck, ranks, train.size);
+  data::ReaderOptions options{layout.per_rank, layout.tokens};
   options.seed = static_cast<std::uint64_t>(plan.deck.campaign.seed);
-  options.accumulation = plan.layout.accumulation;
-  data::Reader reader(source, options, 0, static_cast<std::size_t>(ranks), 0);
+  options.accumulation = layout.accumulation;
+  options.steps = layout.steps;
+  data::Reader reader(*train.source, options, 0, static_cast<std::size_t>(ranks), 0);
   return reader.next();
 }
 
@@ -49,13 +51,13 @@ std::string lines_of(const data::Batch& batch, const data::Document& document,
 
 std::string first_rows(const plan::Plan& plan, const DataSet& train,
                        const text::Tokenizer& tokenizer, int ranks) {
-  const data::Batch batch = first_batch(plan, *train.source, ranks);
+  const data::Batch batch = first_batch(plan, train, ranks);
   const auto seed = static_cast<std::uint64_t>(plan.deck.campaign.seed);
   std::string text = fmt::format("first micro-batch of rank 0 of {}: {} rows, {} of {} positions\n",
-                                 ranks, batch.sequences, batch.own.data_tokens,
+                                 ranks, batch.samples.size(), batch.own.data_tokens,
                                  batch.sequences * batch.tokens_per_sequence);
   auto document = batch.documents.begin();
-  for (std::size_t row = 0; row < batch.sequences; ++row) {
+  for (std::size_t row = 0; row < batch.samples.size(); ++row) {
     const auto& numbers = train.chats->conversations_of(
         data::shuffled_row(batch.samples[row], train.source->rows(), seed));
     text += fmt::format("row {}: {} conversations\n", row, numbers.size());

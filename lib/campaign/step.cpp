@@ -53,11 +53,13 @@ class AccumulationSteps {
   struct InFlight {
     objective::Prepared<T> prepared;
     model::MicroBatch<T> given;
+    bool empty = false;  // no row, hence nothing for experts to balance
   };
   InFlight& at(std::size_t micro) { return in_flight_[micro % in_flight_.size()]; }
 
   void start(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
     InFlight& now = at(micro);
+    now.empty = batch.samples.empty();
     {
       const auto timed = phases_.scope(report::Phase::data);
       now.prepared = w_.objective->prepare(w_.context, batch, micro, false);
@@ -73,11 +75,11 @@ class AccumulationSteps {
   }
   void backward(std::size_t micro, std::size_t step) {
     const ops::Context& context = w_.context;
-    auto& [prepared, given] = at(micro);
+    auto& [prepared, given, empty] = at(micro);
     const Vector<A> losses(w_.losses.data(), prepared.scored.targets.extent(0));
     const Vector<const A> weights =
         step == 0 ? prepared.weights : w_.objective->weights_of(context, step, prepared, losses);
-    if (w_.balances.extent(0) > 0)
+    if (w_.balances.extent(0) > 0 && !empty)
       given.balanced =
           w_.model.balance(context, balance_, Vector<A>(w_.balances.data() + micro, 1));
     w_.model.loss_backward(context, given, w_.objective->head(), prepared.scored, weights, losses,
@@ -159,15 +161,17 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
   };
   w.optimizer->zero_gradients(w.context);
   Kokkos::deep_copy(w.context.space, w.loss_sums, A(0));
+  Kokkos::deep_copy(w.context.space, w.balances, A(0));
   const Vector<std::uint32_t> saturated = w.model.saturated();
   Kokkos::deep_copy(w.context.space, saturated, 0u);
-  const double of_all = static_cast<double>(layout.accumulation) * mesh.data().size();
+  const std::size_t micro_batches = layout.micro_batches(step - 1);
+  const double of_all = layout.filled_micro_batches(step - 1);  // on all ranks
   AccumulationSteps<T> accumulation_steps(w, deck.model.router_loss / of_all, phases);
   if (w.model.share().stages == 1)
-    for (std::size_t micro = 0; micro < layout.accumulation; ++micro)
+    for (std::size_t micro = 0; micro < micro_batches; ++micro)
       accumulation_steps.run(read(), micro, dropout_of(micro));
   else
-    run_pipeline(w, layout.accumulation, accumulation_steps, read, dropout_of);
+    run_pipeline(w, micro_batches, accumulation_steps, read, dropout_of);
   {
     const auto timed = phases.scope(report::Phase::communication);
     w.optimizer->reduce_gradients(w.context);
@@ -183,7 +187,7 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
   std::vector<double> sums = row_sums<A>(w.context, w.loss_sums);
   mesh.pipeline().broadcast(sums.data(), sums.size() * sizeof(double), mesh.pipeline().size() - 1);
   if (w.balances.extent(0) > 0)
-    sums.push_back(row_sums<A>(w.context, as_matrix(w.balances.data(), 1, layout.accumulation))[0]);
+    sums.push_back(row_sums<A>(w.context, as_matrix(w.balances.data(), 1, micro_batches))[0]);
   mesh.data().all_reduce(sums.data(), sums.size(), comm::Sum::sum);
   if (w.balances.extent(0) > 0) {
     result.router_loss = sums.back() / of_all;

@@ -107,6 +107,7 @@ deck::Deck of_one_sequence(deck::Deck deck) {
   deck.campaign.task = "generate";
   deck.batch.per_rank = deck.batch.global = 1;
   deck.batch.accumulation = 0;  // training only
+  deck.batch.unit = deck::Batch().unit;
   deck.parallel.data = 1;
   return deck;
 }

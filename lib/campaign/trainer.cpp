@@ -13,6 +13,7 @@
 #include "job/exit_code.hpp"
 #include "job/options.hpp"
 #include "optimizer/schedule.hpp"
+#include "plan/step_contents.hpp"
 #include "weights/weights.hpp"
 
 namespace tern::campaign {
@@ -151,6 +152,7 @@ void Trainer<T>::open_reader() {
   options.threads = threads_of(deck_);
   options.depth = std::max<std::size_t>(4, options.threads);
   options.accumulation = layout_.accumulation;
+  options.steps = layout_.steps;
   reader_ = std::make_unique<data::Reader>(
       *data_.train.source, options, static_cast<std::size_t>(mesh_.data().rank()),
       static_cast<std::size_t>(mesh_.data().size()),
@@ -159,11 +161,10 @@ void Trainer<T>::open_reader() {
 
 template <class T>
 int Trainer<T>::run() {
-  const double per_step = static_cast<double>(layout_.global) * data_.train.per_row;
-  log_.line("training {:.2f} M parameters on {} rank{}, {} sequences of {} positions per step{}",
+  log_.line("training {:.2f} M parameters on {} rank{}, in rows of {} positions",
             static_cast<double>(plan_.parameters) / 1e6, world_.size(),
-            world_.size() > 1 ? "s" : "", layout_.global, layout_.tokens,
-            data_.train.per_row > 1 ? fmt::format(": {:.0f} samples", per_step) : "");
+            world_.size() > 1 ? "s" : "", layout_.tokens);
+  log_.line("{}", plan::updates_text(plan_));
   log_.line("train: {}", data_.train.summary);
   log_.line("valid: {}", data_.valid.summary);
   warn_of_verdict();

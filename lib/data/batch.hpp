@@ -59,7 +59,7 @@ struct Document {
 
 struct Batch {
   std::size_t sequences = 0, tokens_per_sequence = 0;  // B, T (positions per row)
-  std::vector<std::uint64_t> samples;                  // (B) global row numbers consumed
+  std::vector<std::uint64_t> samples;                  // (B) global row numbers; fewer: rest empty
   double wait_seconds = 0;  // time that next() waited for a prefetch thread
 
   // Next-token prediction.

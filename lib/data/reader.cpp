@@ -1,10 +1,11 @@
 #include "data/reader.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/timer.hpp"
@@ -27,7 +28,9 @@ struct Reader::Impl {
   std::mutex mutex;
   std::condition_variable filled, freed;
   std::vector<Slot> slots;
-  std::uint64_t taken, consumed;  // next micro-batch to make, next to return
+  std::uint64_t micro_batch;  // next one to make,
+  std::uint64_t taken = 0,
+                consumed = 0;  // and its place in the ring; the place of the next to return
   bool stopping = false;
   std::vector<std::thread> threads;
 
@@ -39,8 +42,9 @@ struct Reader::Impl {
         ranks(ranks_),
         rows(source_.rows()),
         slots(options_.depth),
-        taken(first),
-        consumed(first) {
+        micro_batch(first) {
+    TERN_REQUIRE(!options.steps || options.steps->most() <= places(), "{} rows in {} places",
+                 options.steps->most(), places());
     if (rows == 0)
       user_error(
           "the data do not fill one sequence of {} tokens and its last target: use a shorter "
@@ -61,33 +65,50 @@ struct Reader::Impl {
   std::size_t row_of(std::uint64_t number) const {
     return options.shuffle ? shuffled_row(number, rows, options.seed) : number % rows;
   }
-  bool left_out(std::uint64_t number) const { return options.limit > 0 && number >= options.limit; }
+
+  /// Rows that a step has place for.
+  std::uint64_t places() const { return options.accumulation * ranks * options.sequences; }
+
+  /// Global row numbers [first, last) of a step.
+  std::pair<std::uint64_t, std::uint64_t> rows_of(std::uint64_t step) const {
+    if (options.steps) return {options.steps->first(step), options.steps->first(step + 1)};
+    const std::uint64_t first = step * places(), last = first + places();
+    return {first, options.limit > 0 ? std::min(last, options.limit) : last};
+  }
+
+  /// The next micro-batch in which some rank has rows.
+  std::uint64_t following(std::uint64_t number) const {
+    const std::uint64_t next = number + 1, step = next / options.accumulation;
+    if (!options.steps || next % options.accumulation == 0) return next;
+    const bool empty =
+        next % options.accumulation * ranks * options.sequences >= options.steps->of(step);
+    return empty ? (step + 1) * options.accumulation : next;
+  }
 
   Counts count(std::uint64_t first, std::uint64_t last) const {
     Counts sum;
     for (std::uint64_t number = first; number < last; ++number)
-      if (!left_out(number)) sum += source.counts(row_of(number));
+      sum += source.counts(row_of(number));
     return sum;
   }
 
-  Batch make(std::uint64_t micro_batch) const {
+  Batch make(std::uint64_t number) const {
     const std::size_t B = options.sequences, T = options.length;
     Batch batch;
     batch.sequences = B;
     batch.tokens_per_sequence = T;
-    batch.samples.resize(B);
+    batch.step_number = number / options.accumulation;
     source.start(batch);
-    const std::uint64_t first = (micro_batch * ranks + rank) * B;
-    for (std::size_t b = 0; b < B; ++b) {
-      batch.samples[b] = first + b;
-      if (!left_out(first + b)) source.append(row_of(first + b), b, batch);
+    const auto [begin, end] = rows_of(batch.step_number);
+    const std::uint64_t place = (number % options.accumulation * ranks + rank) * B;
+    const std::uint64_t first = std::min(begin + place, end), last = std::min(first + B, end);
+    for (std::uint64_t row = first; row < last; ++row) {
+      source.append(row_of(row), row - first, batch);
+      batch.samples.push_back(row);
     }
-    const std::uint64_t together = options.accumulation * ranks * B;
-    const std::uint64_t begin = first / together * together;
-    batch.step_number = first / together;
     batch.before = count(begin, first);
-    batch.own = count(first, first + B);
-    batch.step = count(first + B, begin + together);
+    batch.own = count(first, last);
+    batch.step = count(last, end);
     batch.step += batch.before;
     batch.step += batch.own;
     return batch;
@@ -98,17 +119,18 @@ struct Reader::Impl {
     while (true) {
       freed.wait(lock, [&] { return stopping || taken < consumed + slots.size(); });
       if (stopping) return;
-      const std::uint64_t micro_batch = taken++;
+      const std::uint64_t number = micro_batch, place = taken++;
+      micro_batch = following(number);
       lock.unlock();
       Slot made;
       made.ready = true;
       try {
-        made.batch = make(micro_batch);
+        made.batch = make(number);
       } catch (...) {
         made.error = std::current_exception();
       }
       lock.lock();
-      slots[micro_batch % slots.size()] = std::move(made);
+      slots[place % slots.size()] = std::move(made);
       filled.notify_all();
     }
   }

@@ -4,8 +4,10 @@
 /// global row number g is the same row with any layout of ranks.
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "data/source.hpp"
+#include "data/step_rows.hpp"
 
 namespace tern::data {
 
@@ -20,15 +22,18 @@ struct ReaderOptions {
   std::size_t threads = 1, depth = 4;  // prefetch threads, batches in flight
   std::size_t accumulation = 1;        // micro-batches per optimizer step and rank
   std::uint64_t limit = 0;             // global rows from this number on are left empty; 0: none
+  std::optional<StepRows> steps = {};  // rows of a step; none: ranks x accumulation x B
 };
 
 /// Batches in order, prefetched by background threads. Accumulation step m (counted from 0 over all
 /// optimizer steps) covers rows [first, first + B) with first = (m * ranks + rank) * B: consecutive
 /// over ranks and accumulation steps, so that the rows of an optimizer step are the same set for
-/// any split.
+/// any split. A step with fewer rows (`steps`) leaves the last ones of its batches empty, and ends
+/// with its last micro-batch that has a row on any rank.
 class Reader {
  public:
-  /// Throws UserError if the source has no rows.
+  /// Throws UserError if the source has no rows. `first_micro_batch`: a multiple of accumulation if
+  /// `steps` is given.
   Reader(const Source& source, const ReaderOptions& options, std::size_t rank, std::size_t ranks,
          std::uint64_t first_micro_batch);
   ~Reader();

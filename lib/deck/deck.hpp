@@ -97,7 +97,8 @@ struct Data {
 
 struct Batch {
   std::int64_t per_rank = 8;  // sequences per micro-batch; 0: the largest the memory plan allows
-  std::int64_t global = 0;    // sequences per optimizer step; 0: per_rank x data ranks
+  std::int64_t global = 0;    // of `unit` per optimizer step; 0: per_rank x data ranks
+  std::string unit = "rows";  // rows | samples: what global counts
   std::int64_t accumulation = 0;  // micro-batches per optimizer step; 0: what global needs
   std::string preset = "none";    // none | conservative | recommended | aggressive | extreme
 

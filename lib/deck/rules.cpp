@@ -51,6 +51,8 @@ std::int64_t global_of(const Batch& batch) {
   return preset ? preset->global : batch.global;
 }
 
+bool counts_samples(const Batch& batch) { return batch.unit == "samples"; }
+
 std::vector<Conflict> conflicts_with_full(const Deck& d) {
   std::vector<Conflict> all;
   if (d.parallel.tensor * d.parallel.pipeline > 1)

@@ -31,9 +31,11 @@ const BatchPreset* preset_of(const Batch& batch);
 /// Sequences per micro-batch and rank: the preset's, or as given; 0: the most that memory allows.
 std::int64_t per_rank_of(const Batch& batch);
 constexpr std::int64_t largest_global = 1 << 30;
-/// Sequences per optimizer step: as given or from the preset; 0: per_rank x data ranks x
-/// accumulation.
+/// Sequences or samples (&batch unit) per optimizer step: as given or from the preset; 0: per_rank x
+/// data ranks x accumulation.
 std::int64_t global_of(const Batch& batch);
+/// Whether batch.global counts samples packed in rows, rather than rows.
+bool counts_samples(const Batch& batch);
 
 /// Settings incompatible with &parallel shard = 'full', whatever the deck's shard is: fields
 /// ("group.name"), and the reason with a remedy.

@@ -59,14 +59,14 @@ RunRecord RunRecord::of(const deck::Deck& deck, const comm::Session& session) {
   return r;
 }
 
-void RunRecord::add(const deck::Deck& deck, std::size_t parameters, std::int64_t global,
+void RunRecord::add(const deck::Deck& deck, std::size_t parameters, const std::string& of_step,
                     std::int64_t planned_steps) {
   const deck::Model& m = deck.model;
   model = fmt::format("{:.4g} M parameters ({}): {}, hidden {}, {}, context {}, vocabulary {}",
                       static_cast<double>(parameters) / 1e6, deck::objective_name(deck),
                       plural(static_cast<int>(m.layers), "layer"), m.hidden,
                       plural(static_cast<int>(m.heads), "head"), m.context, m.vocabulary);
-  batch = fmt::format("{} sequences per step", global);
+  batch = of_step + " per step";
   precision = deck.precision.compute;
   steps = planned_steps > 0 ? planned_steps : deck.campaign.max_steps;
 }

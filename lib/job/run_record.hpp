@@ -25,9 +25,10 @@ struct RunRecord {
 
   /// Record of the calling process. Local.
   static RunRecord of(const deck::Deck& deck, const comm::Session& session);
-  /// Adds what the plan determines: parameters of the whole model, sequences per step, and steps
-  /// (0: the deck's).
-  void add(const deck::Deck& deck, std::size_t parameters, std::int64_t global, std::int64_t steps);
+  /// Adds what the plan determines: parameters of the whole model, contents of a step (in
+  /// words), and steps (0: the deck's).
+  void add(const deck::Deck& deck, std::size_t parameters, const std::string& of_step,
+           std::int64_t steps);
   void end(int code);
 
   /// "2 ranks x 8 threads, OpenMP on ..."

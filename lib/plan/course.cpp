@@ -60,7 +60,7 @@ Course course(const Plan& plan, double rate, int writers) {
   const double row = plan.contents.tokens() / rate;
   const double bytes = static_cast<double>(plan.checkpoint_bytes) / writers;
   const Durations durations{
-      static_cast<double>(plan.layout.global) * row,
+      plan.layout.steps.mean() * row,
       static_cast<double>(deck.evaluation.batches * deck.batch.per_rank) * row / 3, bytes / copied,
       bytes / written};
   const double limit = 3600 * deck.campaign.max_hours;

@@ -71,7 +71,9 @@ class TrainingLayouts {
     deck::Deck deck = at(there);
     deck.parallel.shard = shard;
     try {
-      return cell(plan_memory(deck, *comm::Mesh::imagined(there), plan_.device).total_bytes, unit_);
+      return cell(
+          plan_memory(deck, *comm::Mesh::imagined(there), plan_.device, plan_.data).total_bytes,
+          unit_);
     } catch (const UserError&) {
       return open_cell;
     }
@@ -86,8 +88,8 @@ class TrainingLayouts {
   std::optional<double> estimate(const comm::Extents& there) const {
     const deck::Deck deck = at(there);
     try {
-      return estimated_rate(deck, workload::make_layout(deck, there.data), there, plan_.contents,
-                            plan_.device);
+      return estimated_rate(deck, workload::make_layout(deck, there.data, plan_.data), there,
+                            plan_.contents, plan_.device);
     } catch (const UserError&) {
       return std::nullopt;
     }

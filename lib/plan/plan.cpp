@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "deck/objective_kind.hpp"
+#include "deck/rules.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/epochs.hpp"
 #include "plan/detail/ranks.hpp"
@@ -27,13 +28,15 @@ deck::Deck with_batch(deck::Deck deck, const workload::Layout& layout) {
   const auto per_rank = static_cast<std::int64_t>(layout.per_rank);
   if (per_rank < deck.batch.per_rank) deck.batch.preset = "none";
   deck.batch.per_rank = per_rank;
-  deck.batch.global = static_cast<std::int64_t>(layout.global);
+  if (!deck::counts_samples(deck.batch))
+    deck.batch.global = static_cast<std::int64_t>(layout.global);
   return deck;
 }
 
+/// Plans for the training data of `plan`.
 template <class T>
 void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
-  const workload::Layout layout = workload::make_layout(deck, mesh.data().size());
+  const workload::Layout layout = workload::make_layout(deck, mesh.data().size(), plan.data);
   Arena arena;
   const workload::Workload<T> workload(deck, layout, mesh, arena);
   plan.layout = layout;
@@ -67,15 +70,20 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
 
 /// The largest per_rank that fits the device with least free memory over all ranks. Given &batch
 /// global, it divides global / data ranks; else powers of two are tried.
-std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const PlannedDevice& device) {
+std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const PlannedDevice& device,
+                           const data::SetSize& data) {
   const std::size_t free = detail::least(device.capacity().free_bytes, mesh.world());
   const auto room = static_cast<std::size_t>(0.94 * static_cast<double>(free));
-  const std::int64_t share = deck.batch.global > 0 ? deck.batch.global / mesh.data().size() : 0;
+  const std::int64_t ranks = mesh.data().size();
+  std::int64_t share = deck.batch.global > 0 ? deck.batch.global / ranks : 0;
+  if (deck::counts_samples(deck.batch))
+    share = (static_cast<std::int64_t>(workload::step_rows(deck, data).most()) + ranks - 1) / ranks;
   std::int64_t best = 0;
   for (std::int64_t candidate = 1; candidate <= (share > 0 ? share : 4096); ++candidate) {
     if (share > 0 ? share % candidate != 0 : (candidate & (candidate - 1)) != 0) continue;
     deck.batch.per_rank = candidate;
     Plan plan;
+    plan.data = data;
     measure(deck, mesh, plan);
     if (plan.largest_bytes > room) break;  // ranks hold different states
     best = candidate;
@@ -91,8 +99,7 @@ std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const Planne
 /// Zero steps and tokens for a deck that counts epochs, until its data are opened.
 void count_tokens(Plan& plan) {
   plan.steps = plan.deck.campaign.epochs == 0 ? plan.deck.campaign.max_steps : 0;
-  plan.tokens = static_cast<double>(plan.steps) * static_cast<double>(plan.layout.global) *
-                plan.contents.tokens();
+  plan.tokens = static_cast<double>(plan.steps) * plan.layout.steps.mean() * plan.contents.tokens();
 }
 
 /// Rate from the plan's row contents, for decks that train.
@@ -138,11 +145,13 @@ std::optional<double> peak_tflops(const deck::Deck& deck, const PlannedDevice& d
   return std::nullopt;
 }
 
-Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device) {
+Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device,
+                 const data::SetSize& data) {
   deck::Deck sized = deck;
-  if (deck.batch.per_rank == 0) sized.batch.per_rank = largest_batch(deck, mesh, device);
+  if (deck.batch.per_rank == 0) sized.batch.per_rank = largest_batch(deck, mesh, device, data);
   Plan plan;
   plan.device = device;
+  plan.data = data;
   measure(sized, mesh, plan);
   plan.device_bytes = device.capacity().free_bytes;
   plan.flops_per_token = flops_per_token(deck, plan.parameters);
@@ -151,8 +160,9 @@ Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDe
   return plan;
 }
 
-Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device) {
-  Plan plan = plan_memory(deck, mesh, device);
+Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device,
+               const data::SetSize& data) {
+  Plan plan = plan_memory(deck, mesh, device, data);
   const std::string now = rate_key(plan, mesh.extents());
   if (const auto measured = stored_rate(deck.output.directory, now)) {
     plan.rate = {measured->tokens_per_second, fmt::format("measured by the run in {}, {}",
@@ -164,9 +174,11 @@ Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevi
   return plan;
 }
 
-void set_data(Plan& plan, const comm::Extents& extents, std::size_t rows,
+void set_data(Plan& plan, const comm::Extents& extents, const data::SetSize& size,
               const RowContents& contents) {
-  if (plan.deck.campaign.epochs > 0 && rows > 0) plan.deck = detail::with_steps(plan.deck, rows);
+  if (plan.deck.campaign.epochs > 0 && size.known())
+    plan.deck = detail::with_steps(plan.deck, size);
+  plan.data = size;
   plan.contents = contents;
   count_tokens(plan);
   if (!plan.measured) estimate(plan, extents);

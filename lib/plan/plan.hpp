@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/mesh.hpp"
+#include "data/step_rows.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
 #include "plan/devices.hpp"
@@ -27,6 +28,7 @@ struct Plan {
   std::size_t device_bytes = 0;                      // free on this device now
   std::size_t checkpoint_bytes = 0;
   std::int64_t steps = 0;      // 0: unknown until the data are opened
+  data::SetSize data;          // training data; not known until they are opened
   RowContents contents;        // means of the data's rows
   double tokens = 0;           // over all steps
   double flops_per_token = 0;  // forward and backward
@@ -37,16 +39,19 @@ struct Plan {
 
 /// Runs the construction of the run with a measuring arena. Resolves per_rank = 0 to the largest
 /// micro-batch that fits (a divisor of global / ranks where global is given), the same on all
-/// ranks. Collective.
-Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device = {});
+/// ranks. `data`: size of the training data, on which the layout depends if &batch unit =
+/// 'samples'. Collective.
+Plan make_plan(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device = {},
+               const data::SetSize& data = {});
 
 /// make_plan without a rate: nothing of an earlier run is read. Collective.
-Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device = {});
+Plan plan_memory(const deck::Deck& deck, const comm::Mesh& mesh, const PlannedDevice& device = {},
+                 const data::SetSize& data = {});
 
-/// Completes the plan once the data are open: steps of a deck that counts epochs over `rows` rows
-/// (0: unknown), tokens, and the estimated rate unless a measured one is there. Throws UserError if
-/// the deck's schedule contradicts the steps.
-void set_data(Plan& plan, const comm::Extents& ranks, std::size_t rows,
+/// Completes the plan once the data, of `size`, are open: steps of a deck that counts epochs,
+/// tokens, and the estimated rate unless a measured one is there. Throws UserError if the deck's
+/// schedule contradicts the steps.
+void set_data(Plan& plan, const comm::Extents& ranks, const data::SetSize& size,
               const RowContents& contents);
 
 /// Parameters used per token: all of `parameters` except experts the token is not routed to.

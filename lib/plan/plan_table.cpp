@@ -4,12 +4,13 @@
 #include "plan/detail/rows.hpp"
 #include "plan/plan.hpp"
 #include "plan/sizes.hpp"
+#include "plan/step_contents.hpp"
 #include "plan/training_rate.hpp"
 
 namespace tern::plan {
 namespace {
 
-using detail::duration, detail::remark, detail::row;
+using detail::duration, detail::mean_text, detail::remark, detail::row;
 
 std::string many(double count, int digits = 2) {
   return count < 1e6 ? fmt::format("{:.1f} K", count / 1e3)
@@ -39,18 +40,38 @@ std::string limit(const Course& c, const Plan& plan) {
                             plan.deck.campaign.max_hours, c.steps, plan.steps, duration(c.all)));
 }
 
+std::string batch_rows(const Plan& plan, const comm::Extents& extents) {
+  const workload::Layout& layout = plan.layout;
+  const bool counts_samples = deck::counts_samples(plan.deck.batch);
+  std::string text = row("batch", fmt::format("{} = {} x {} x {}", layout.global, layout.per_rank,
+                                              extents.data, layout.accumulation));
+  text += remark(fmt::format("{} per step = per rank x {}ranks x accumulation",
+                             counts_samples ? "places for rows" : "sequences",
+                             extents.replica() > 1 ? "data " : ""));
+  if (plan.deck.campaign.task != "train") return text;
+  if (const auto samples = samples_per_step(plan))
+    text += row("samples per step", mean_text(*samples));
+  if (counts_samples)
+    text += row("rows per step",
+                plan.data.known() ? mean_text(layout.steps.mean()) : "unknown: no data yet");
+  return text;
+}
+
 /// Steps and tokens; of a run that ends by wall time, those that fit.
 std::string length_rows(const Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
+  const auto each = steps_per_epoch(plan);
+  const std::string epochs = each ? row("steps per epoch", mean_text(*each)) : "";
   if (!deck::timed(deck.campaign)) {
     if (plan.steps == 0) return row("steps", "unknown: no data yet");
-    return row("steps", fmt::format("{}", plan.steps)) + row("tokens", many(plan.tokens, 1));
+    return epochs + row("steps", fmt::format("{}", plan.steps)) +
+           row("tokens", many(plan.tokens, 1));
   }
-  if (!plan.rate) return row("steps", "unknown: no rate yet");
+  if (!plan.rate) return epochs + row("steps", "unknown: no rate yet");
   const std::int64_t steps = course(plan, plan.rate->first, writers(deck, extents)).steps;
   const double tokens =
-      static_cast<double>(steps) * static_cast<double>(plan.layout.global) * plan.contents.tokens();
-  return row("steps", fmt::format("about {}", steps)) +
+      static_cast<double>(steps) * plan.layout.steps.mean() * plan.contents.tokens();
+  return epochs + row("steps", fmt::format("about {}", steps)) +
          remark(fmt::format("in max_hours = {}, which ends the run", deck.campaign.max_hours)) +
          row("tokens", many(tokens, 1));
 }
@@ -85,11 +106,7 @@ std::string table(const Plan& plan, const comm::Extents& extents) {
   text += row("parameter count", many(plan.parameters));
   if (plan.active_parameters < plan.parameters)
     text += row("active per token", many(plan.active_parameters));
-  text += row("batch", fmt::format("{} = {} x {} x {}", plan.layout.global, plan.layout.per_rank,
-                                   extents.data, plan.layout.accumulation));
-  text += remark(fmt::format("sequences per step = per rank x {}ranks x accumulation",
-                             extents.replica() > 1 ? "data " : ""));
-  text += memory_rows(plan);
+  text += batch_rows(plan, extents) + memory_rows(plan);
   if (deck.campaign.task != "train") return text;
   text += length_rows(plan, extents);
   text += row("FLOP per token", fmt::format("{:.3g}", plan.flops_per_token));
@@ -99,10 +116,10 @@ std::string table(const Plan& plan, const comm::Extents& extents) {
 std::string summary(const Plan& plan, const comm::Extents& extents) {
   const workload::Layout& layout = plan.layout;
   std::string text = fmt::format(
-      "plan of '{}': {} parameters, {} per rank of {} free, {} = {} x {} x {} sequences per step",
+      "plan of '{}': {} parameters, {} per rank of {} free, {} = {} x {} x {} {} per step",
       plan.deck.campaign.name, many(plan.parameters), size_text(plan.total_bytes),
       size_text(plan.device_bytes), layout.global, layout.per_rank, extents.data,
-      layout.accumulation);
+      layout.accumulation, deck::counts_samples(plan.deck.batch) ? "places for rows" : "sequences");
   if (plan.rate)
     text += fmt::format("\n  about {:.0f} tokens/s ({})", plan.rate->first, plan.rate->second);
   return text + "\n";

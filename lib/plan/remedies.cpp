@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "deck/rules.hpp"
 #include "plan/detail/ranks.hpp"
 #include "plan/sizes.hpp"
 
@@ -10,12 +11,12 @@ namespace {
 
 class Trials {
  public:
-  Trials(const comm::Mesh& mesh, const PlannedDevice& device, std::size_t room)
-      : mesh_(mesh), device_(device), room_(room) {}
+  Trials(const comm::Mesh& mesh, const Plan& plan, std::size_t room)
+      : mesh_(mesh), device_(plan.device), data_(plan.data), room_(room) {}
 
   /// Plans `deck` and records it under `change`; returns whether it fits.
   bool add(const deck::Deck& deck, const std::string& change) {
-    const std::size_t needed = plan_memory(deck, mesh_, device_).largest_bytes;
+    const std::size_t needed = plan_memory(deck, mesh_, device_, data_).largest_bytes;
     const bool fits = needed <= room_;
     text_ +=
         fmt::format("  {:<64} {:>12}  {}\n", change, size_text(needed), fits ? "fits" : "too much");
@@ -23,7 +24,9 @@ class Trials {
   }
   /// Lowers per_rank at the same global batch until it fits.
   void lower_batch(deck::Deck deck, const std::string& with) {
-    const std::int64_t share = deck.batch.global / mesh_.data().size();
+    const std::int64_t share = deck::counts_samples(deck.batch)
+                                   ? 0  // any per_rank will do
+                                   : deck.batch.global / mesh_.data().size();
     const std::int64_t from = deck.batch.per_rank;
     deck.batch.preset = "none";
     deck.batch.accumulation = 0;  // follows from per_rank
@@ -41,6 +44,7 @@ class Trials {
  private:
   const comm::Mesh& mesh_;
   PlannedDevice device_;
+  data::SetSize data_;
   std::size_t room_;
   std::string text_;
 };
@@ -48,7 +52,7 @@ class Trials {
 /// Table of the changes tried. Collective.
 std::string remedies(const Plan& plan, const comm::Mesh& mesh, std::size_t room) {
   const deck::Deck& deck = plan.deck;
-  Trials trials(mesh, plan.device, room);
+  Trials trials(mesh, plan, room);
   if (deck.campaign.task == "train") {
     deck::Deck thrifty = deck;
     std::string with;

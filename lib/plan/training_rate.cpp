@@ -288,7 +288,7 @@ std::optional<double> estimated_rate(const deck::Deck& deck, const workload::Lay
                                      const PlannedDevice& device) {
   const auto time = step_time(deck, layout, extents, contents, device);
   if (!time) return std::nullopt;
-  return number(layout.global) * contents.tokens() / time->total();
+  return layout.steps.mean() * contents.tokens() / time->total();
 }
 
 }  // namespace tern::plan

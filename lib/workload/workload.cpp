@@ -1,6 +1,7 @@
 #include "workload/workload.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "deck/choices.hpp"
@@ -26,7 +27,43 @@ std::size_t resolved_per_rank(const deck::Batch& batch, int ranks) {
 
 }  // namespace
 
-Layout make_layout(const deck::Deck& deck, int ranks) {
+std::size_t Layout::micro_batches(std::int64_t step) const {
+  const std::size_t together = global / accumulation;
+  return (steps.of(static_cast<std::uint64_t>(step)) + together - 1) / together;
+}
+
+double Layout::filled_micro_batches(std::int64_t step) const {
+  const std::size_t rows = steps.of(static_cast<std::uint64_t>(step));
+  return static_cast<double>((rows + per_rank - 1) / per_rank);
+}
+
+double Layout::filled() const {
+  const double together = static_cast<double>(global / accumulation), mean = steps.mean();
+  const double least = std::floor(mean);
+  const auto places = [&](double rows) { return std::ceil(rows / together) * together; };
+  return mean / (places(least) + (mean - least) * (places(least + 1) - places(least)));
+}
+
+data::StepRows step_rows(const deck::Deck& deck, const data::SetSize& size) {
+  const auto count = static_cast<std::uint64_t>(deck.batch.global);
+  if (!deck::counts_samples(deck.batch) || !size.known()) return {count};
+  const data::StepRows steps{count, size.rows, size.samples};
+  if (steps.mean() < 1)
+    user_error(
+        "&batch global = {} samples: a row of the training data holds {:.1f} of them on average, "
+        "and rows stay whole: write global = {} or more, or &data packing = .false.",
+        count, size.per_row(), (size.samples + size.rows - 1) / size.rows);
+  return steps;
+}
+
+Layout make_layout(const deck::Deck& deck, int ranks, const data::SetSize& size) {
+  if (deck::counts_samples(deck.batch)) {
+    const data::StepRows rows = step_rows(deck, size);
+    const auto per_rank = static_cast<std::size_t>(deck.batch.per_rank);
+    const std::size_t together = per_rank * static_cast<std::size_t>(ranks);
+    const std::size_t accumulation = (rows.most() + together - 1) / together;
+    return {per_rank, accumulation * together, accumulation, objective::row_positions(deck), rows};
+  }
   const auto steps = static_cast<std::size_t>(deck.batch.accumulation);
   const std::size_t per_rank = resolved_per_rank(deck.batch, ranks);
   const std::size_t together = per_rank * static_cast<std::size_t>(ranks);
@@ -53,7 +90,7 @@ Layout make_layout(const deck::Deck& deck, int ranks) {
                           wanted, wanted)
             : std::string());
   }
-  return {per_rank, global, global / together, objective::row_positions(deck)};
+  return {per_rank, global, global / together, objective::row_positions(deck), {global}};
 }
 
 std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {

@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "comm/mesh.hpp"
+#include "data/step_rows.hpp"
 #include "generate/block_sampler.hpp"
 #include "generate/engine.hpp"
 #include "model/transformer.hpp"
@@ -17,15 +18,28 @@ namespace tern::workload {
 /// Distribution of a step's sequences over ranks and micro-batches.
 struct Layout {
   std::size_t per_rank = 0;      // sequences per micro-batch and rank
-  std::size_t global = 0;        // sequences per optimizer step
+  std::size_t global = 0;        // sequences per optimizer step, at most
   std::size_t accumulation = 0;  // micro-batches: global = per_rank * data ranks * accumulation
   std::size_t tokens = 0;        // positions per sequence
+  data::StepRows steps;          // sequences of each step; all of `global` if &batch unit = 'rows'
+
+  /// Micro-batches of step `step` (from 0), at most accumulation.
+  std::size_t micro_batches(std::int64_t step) const;
+  /// Those with a sequence, over all data ranks.
+  double filled_micro_batches(std::int64_t step) const;
+  /// Mean fraction of the sequences of a step's micro-batches that are not empty.
+  double filled() const;
 };
 
-/// Throws UserError, naming the nearest values that work, if global is not a multiple of per_rank x
-/// ranks. per_rank must be resolved (nonzero); a preset's is reduced to a divisor if ranks leave
-/// less. `ranks`: data ranks.
-Layout make_layout(const deck::Deck& deck, int ranks);
+/// Rows that steps take of training data of `size`; if it is not known, samples are taken to have
+/// rows of their own. Throws UserError if samples per step would be fewer than a row holds.
+data::StepRows step_rows(const deck::Deck& deck, const data::SetSize& size);
+
+/// With &batch unit = 'rows', throws UserError, naming the nearest values that work, if global is
+/// not a multiple of per_rank x ranks; with 'samples', the rows of the largest step are rounded up
+/// to one. per_rank must be resolved (nonzero); a preset's is reduced to a divisor if ranks leave
+/// less. `ranks`: data ranks; `size`: of the training data.
+Layout make_layout(const deck::Deck& deck, int ranks, const data::SetSize& size = {});
 
 /// The deck's mesh over all ranks. Throws UserError if the model or the number of ranks does not
 /// fit. Collective.

@@ -4,7 +4,7 @@
 """
 import json, random, re, signal
 
-from tiny import Campaign, main, write_shard
+from tiny import EXPERTS, Campaign, main, write_shard
 
 WORDS = {"alpha": "omega", "left": "right", "day": "night", "up": "down", "hot": "cold", "yes": "no", "in": "out", "old": "new"}
 LONGEST = "x" * 90
@@ -86,8 +86,8 @@ class Supervised(Campaign):
         rows = self.rows(text)
         steps = -(-3 * rows // 8)
         self.assertNotEqual(3 * rows % 8, 0)  # the last step is filled up
-        per_step = re.search(r"8 sequences of 48 positions per step: (\d+) samples", text)
-        self.assertGreaterEqual(int(per_step.group(1)), 9)  # several conversations in a row
+        per_step = re.search(rf"\nupdates: {steps}, {rows / 8:.1f} per epoch; each of ([\d.]+) samples in 8 rows\n", text)
+        self.assertAlmostEqual(float(per_step.group(1)), 8 * 200 / rows, delta=0.05)
         self.assertIn(f"; epochs = 3: {steps} steps", text)
         self.assertEqual(sorted(self.steps()), list(range(1, steps + 1)))
         self.assertEqual(self.steps(key="train/lr")[steps], 0)  # the schedule has this length
@@ -110,8 +110,13 @@ class Supervised(Campaign):
         options = (*SUPERVISED, *EPOCHS, "campaign.epochs=3", "--dry-run")
         text = self.run_trainer(*options)
         self.assertRegex(text, r"\n  steps +\d+\n  tokens ")
-        self.assertIn("optimizer steps of", self.run_trainer(*options, *sets("batch.global=64", "optimizer.warmup_steps=1")))
-        self.assertNotIn("optimizer steps of", self.run_trainer(*options, "--set", "campaign.epochs=200"))
+        text = self.run_trainer(*options, *sets("batch.global=64", "optimizer.warmup_steps=1"))
+        self.assertRegex(text, r"warning: epochs = 3 makes \d updates of [\d.]+ samples in 64 rows, and fewer than 50 rarely train: "
+                               r"lower &batch global, or raise &campaign epochs; &batch unit = 'samples' makes")
+        self.assertNotIn("warning", self.run_trainer(*options, "--set", "campaign.epochs=200"))
+        text = self.run_trainer("--dry-run")
+        self.assertIn("warning: max_steps = 40 makes 40 updates of 8 rows, and fewer than 50 rarely train: raise &campaign max_steps\n", text)
+        self.assertNotIn("warning", self.run_trainer("--dry-run", "--set", "campaign.max_steps=50"))
         for ranks in (1, 2):
             text = self.run_trainer(*options, *sets("data.train='elsewhere.jsonl'"), ranks=ranks)
             self.assertRegex(text, r"the number of steps is not known: .*elsewhere.jsonl")
@@ -133,6 +138,72 @@ class Supervised(Campaign):
             "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=24", "model.context=48"))
         rows = int(re.search(r"train: 50 samples in (\d+) rows", text).group(1))
         self.assertEqual(max(self.steps()), -(-2 * rows // 8))
+
+    # ---- steps of samples
+
+    SAMPLES = SUPERVISED + sets("batch.unit='samples'", "batch.global=13", "batch.per_rank=1", "optimizer.warmup_steps=1")
+
+    def test_steps_of_samples(self):
+        options = (*self.SAMPLES, *EPOCHS, "campaign.epochs=4")
+        text = self.run_trainer(*options, *sets("output.directory=one"))
+        rows, steps = self.rows(text), -(-4 * 200 // 13)
+        self.assertLess(rows, 80)
+        self.assertIn(f"\nupdates: {steps}, 15.4 per epoch; each of 13 samples in {13 * rows / 200:.1f} rows\n", text)
+        self.assertNotIn("warning", text)
+        self.assertEqual(self.steps("one", "train/lr")[steps], 0)
+        hashes = self.steps("one", "samples_hash_total")
+        self.assertEqual(sorted(hashes), list(range(1, steps + 1)))
+        for step in hashes:
+            self.assertEqual(int(hashes[step], 16), sum(map(sample_hash, range(step * 13 * rows // 200))) % 2**64)
+        dry = self.run_trainer(*options, "--dry-run")
+        for name, value in (("samples per step", "13"), ("rows per step", f"{13 * rows / 200:.1f}"), ("steps per epoch", "15.4"),
+                            ("steps", str(steps))):
+            self.assertRegex(dry, rf"\n  {name} +{re.escape(value)}\n")
+        # The same steps on any ranks and micro-batches; some ranks have no row in some of them.
+        for name, ranks, *items in (("per2", 1, "batch.per_rank=2", "evaluation.batches=2"), ("ranks2", 2), ("ranks4", 4),
+                                    ("ranks4f", 4, "parallel.shard='full'"), ("tensor2", 2, "parallel.tensor=2"),
+                                    ("stages2", 2, "parallel.pipeline=2"), ("most", 2, "batch.per_rank=0", "evaluation.batches=1")):
+            text = self.run_trainer(*options, *sets(f"output.directory={name}", *items), ranks=ranks)
+            self.assertIn(f"\nupdates: {steps}, 15.4 per epoch", text)
+            self.compare("one", name, 1e-4, ("train/loss",) if name == "most" else ("train/loss", "val/loss"))
+
+    def test_steps_of_samples_resumed(self):
+        self.check_resumed(*self.SAMPLES, ranks=2)
+
+    def test_steps_of_samples_without_packing_are_rows(self):
+        unpacked = SUPERVISED + sets("data.packing=F")
+        self.run_trainer(*unpacked, *sets("batch.unit='samples'"))
+        self.run_trainer(*unpacked, *sets("output.directory=rows"))
+        self.assertEqual(self.steps(), self.steps("rows"))
+
+    def test_steps_of_samples_of_experts_and_block_diffusion(self):
+        for i, options in enumerate((self.SAMPLES + EXPERTS, sets(
+                "objective.kind='block_diffusion'", "data.train='data/train.jsonl'", "data.valid='data/test.jsonl'",
+                "data.question_tokens=16", "data.plan_tokens=8", "data.execution_tokens=48", "model.context=72", "batch.unit='samples'",
+                "batch.global=7", "batch.per_rank=1", "objective.clip_search=F", "optimizer.warmup_steps=1"))):
+            if i == 1: self.problems()
+            self.run_trainer(*options, *sets(f"output.directory=one{i}"))
+            self.run_trainer(*options, *sets(f"output.directory=four{i}"), ranks=4)
+            self.compare(f"one{i}", f"four{i}", 1e-4)
+
+    def test_samples_that_ranks_and_rows_do_not_fit(self):
+        text = self.run_trainer(*self.SAMPLES, *sets("batch.global=2"), ranks=2, code=1)
+        self.assertRegex(text, r"error: &batch global = 2 samples: a row of the training data holds 3\.\d of them on average, and rows stay "
+                               r"whole: write global = 4 or more, or &data packing = .false.")
+        self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
+        options = self.SAMPLES + sets("batch.per_rank=4", "campaign.max_steps=60")
+        text = self.run_trainer(*options, "--dry-run", ranks=2)
+        found = re.search(r"warning: 13 samples in 4\.\d rows per step fill 5\d% of the micro-batches of 2 data ranks x per_rank = 4: write "
+                          r"&batch global = (\d+), lower", text)
+        self.assertNotIn("warning", self.run_trainer(*options, *sets(f"batch.global={found.group(1)}"), "--dry-run", ranks=2))
+        text = self.run_trainer(*self.SAMPLES, *sets("data.train='elsewhere.jsonl'"), "--dry-run")
+        self.assertRegex(text, r"the data are not here: .*elsewhere.jsonl")
+        self.assertRegex(text, r"\n  rows per step +unknown: no data yet\n")
+        text = self.run_trainer(*sets("batch.unit='samples'"), code=1)
+        self.assertIn("batch.unit: 'samples' counts problems or conversations (.json, .jsonl) packed in rows, and token shards have none; "
+                      "write 'rows'", text)
+        text = self.run_trainer(*self.SAMPLES, "--show-batch")
+        self.assertIn("first micro-batch of rank 0 of 1: 1 rows", text)
 
     # ---- data
 

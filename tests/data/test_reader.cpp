@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -135,6 +136,65 @@ TEST_F(ReaderTest, AResumedReaderGoesOnWhereItStopped) {
     EXPECT_EQ(a.inputs, b.inputs);
     EXPECT_EQ(a.targets, b.targets);
   }
+}
+
+TEST(StepRows, AreWholeAndHaveTheSamplesOfEachStepOnAverage) {
+  const StepRows steps{32, 292, 2100};
+  EXPECT_EQ(steps.most(), 5u);
+  EXPECT_NEAR(steps.mean(), 4.45, 0.01);
+  EXPECT_EQ(steps.first(0), 0u);
+  std::uint64_t rows = 0;
+  for (std::uint64_t step = 0; step < 525; ++step) {  // eight epochs
+    EXPECT_EQ(steps.first(step), rows);
+    EXPECT_TRUE(steps.of(step) == 4 || steps.of(step) == 5) << step;
+    EXPECT_NEAR(static_cast<double>(rows), static_cast<double>(step) * steps.mean(), 1);
+    rows += steps.of(step);
+  }
+  EXPECT_EQ(rows, 8u * 292);
+  EXPECT_LT(steps.first(65), 292u);  // an epoch is 66 steps, the last with rows of the next one
+  EXPECT_GE(steps.first(66), 292u);
+  const StepRows of_rows{8};
+  for (const std::uint64_t step : {0, 1, 1000000000}) {
+    EXPECT_EQ(of_rows.first(step), 8 * step);
+    EXPECT_EQ(of_rows.of(step), 8u);
+  }
+  EXPECT_EQ(of_rows.most(), 8u);
+  const StepRows large{1 << 30, 3000000000, 9000000000};
+  EXPECT_EQ(large.first(1000000000), (std::uint64_t{1} << 30) * 1000000000 / 3);
+}
+
+/// Each step has its rows on any number of ranks; micro-batches without any are left out.
+TEST_F(ReaderTest, StepsOfSamplesHaveTheSameRowsForEverySplit) {
+  const StepRows rows{9, window_count, 90};  // five rows per step
+  const StepRows uneven{4, window_count, 90};
+  for (const StepRows& steps : {rows, uneven})
+    for (const auto& [ranks, sequences, accumulation] :
+         {std::array<std::size_t, 3>{1, 1, 5}, {1, 2, 3}, {2, 1, 3}, {4, 1, 2}, {3, 4, 1}})
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        ReaderOptions split = options(sequences, 2);
+        split.accumulation = accumulation;
+        split.steps = steps;
+        constexpr std::uint64_t start = 3, end = 40;
+        Reader reader(*source_, split, rank, ranks, start * accumulation);
+        for (std::uint64_t step = start; step < end; ++step) {
+          const std::uint64_t together = ranks * sequences;
+          for (std::uint64_t place = 0; place < steps.of(step); place += together) {
+            const Batch batch = reader.next();
+            ASSERT_EQ(batch.step_number, step);
+            EXPECT_EQ(batch.step.samples, static_cast<std::int64_t>(steps.of(step)));
+            const std::uint64_t first = place + rank * sequences;
+            const std::uint64_t count =
+                first < steps.of(step) ? std::min(sequences, steps.of(step) - first) : 0;
+            ASSERT_EQ(batch.samples.size(), count);
+            for (std::uint64_t b = 0; b < count; ++b) {
+              EXPECT_EQ(batch.samples[b], steps.first(step) + first + b);
+              EXPECT_EQ(window_of(batch, b), shuffled_row(batch.samples[b], window_count, 7));
+            }
+            for (std::size_t b = count * length; b < sequences * length; ++b)
+              EXPECT_EQ(batch.targets[b], -1);
+          }
+        }
+      }
 }
 
 TEST_F(ReaderTest, ThreadsDoNotChangeTheOrder) {

@@ -106,6 +106,29 @@ TEST(DeckContradictions, Batch) {
   none("&batch per_rank = 7 /");
 }
 
+TEST(DeckContradictions, BatchOfSamples) {
+  const std::string samples = "&batch unit = 'samples' ";
+  const std::string data =
+      "/ &data train = 'a.jsonl' valid = 'b.jsonl' / &objective kind = 'supervised' /";
+  none(samples + "global = 33 per_rank = 8 " + data + " &parallel data = 2 /");
+  none(samples + "global = 33 per_rank = 0 " + data);
+  none("&batch unit = 'rows' per_rank = 8 global = 32 " + data);
+  one(samples + "global = 32 / &data train = 'a.bin' valid = 'b.bin' /",
+      "d:1:8: batch.unit: 'samples' counts problems or conversations (.json, .jsonl) packed in "
+      "rows, and token shards have none; write 'rows'");
+  one(samples + data,
+      "d:1:8: batch.global: unit = 'samples' needs the number of samples per step; write it, as "
+      "32");
+  one(samples + "global = 32 accumulation = 2 " + data,
+      "d:1:37: batch.accumulation: with unit = 'samples' it follows from the data; write 0, or "
+      "unit = 'rows'");
+  one(samples + "preset = 'recommended' " + data,
+      "d:1:25: batch.preset: 'recommended' counts rows; write preset = 'none' and give global, or "
+      "unit = 'rows'");
+  one("&batch unit = 'sample' global = 32 " + data,
+      "d:1:8: batch.unit: 'sample' is not one of 'rows' | 'samples'; did you mean 'samples'?");
+}
+
 TEST(DeckContradictions, Accumulation) {
   one("&batch per_rank = 8 global = 32 accumulation = 3 / &parallel data = 2 /",
       "d:1:33: batch.accumulation: per_rank x parallel.data x accumulation = 8 x 2 x 3 = 48 is not "

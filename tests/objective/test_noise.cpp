@@ -130,7 +130,7 @@ using DrawnRows = std::map<std::uint64_t, Drawn>;
 void draw(const data::Batch& batch, BlockRows& rows, DrawnRows& drawn) {
   const std::size_t T = batch.tokens_per_sequence;
   rows.fill(batch, {11, false, {}});
-  for (std::size_t b = 0; b < batch.sequences; ++b) {
+  for (std::size_t b = 0; b < batch.samples.size(); ++b) {
     Drawn& row = drawn[batch.samples[b]];
     EXPECT_TRUE(row.tokens.empty()) << "row " << batch.samples[b] << " twice";
     const auto first = rows.tokens().begin() + static_cast<std::ptrdiff_t>(b * T);
@@ -214,11 +214,7 @@ TEST(Noise, OfAnEvaluationIsTheSameOnAnyLayout) {
     options.shuffle = false;
     options.limit = limit;
     options.accumulation = (limit + each * ranks - 1) / (each * ranks);
-    DrawnRows drawn = drawn_by(source, options, ranks, 1);
-    for (auto row = drawn.lower_bound(limit); row != drawn.end(); row = drawn.erase(row)) {
-      EXPECT_EQ(row->second.times, Drawn().times);
-    }
-    return drawn;
+    return drawn_by(source, options, ranks, 1);
   };
   const DrawnRows alone = drawn_on(1);
   ASSERT_EQ(alone.size(), limit);

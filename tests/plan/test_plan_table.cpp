@@ -12,6 +12,7 @@
 #include "plan/layouts.hpp"
 #include "plan/sizes.hpp"
 #include "plan/small_model.hpp"
+#include "plan/step_contents.hpp"
 #include "refusal.hpp"
 #include "workload/workload.hpp"
 
@@ -133,6 +134,40 @@ TEST_F(PlanTable, APresetIsDividedOverEightRanks) {
             std::string::npos);
   // Its table of layouts also has all of them.
   EXPECT_EQ(words(plan::layouts(deck, planned(deck, {}, "h200"), {}), "     8 ").size(), 9u);
+}
+
+/// 2,100 conversations in 292 rows: 66 updates of 32 per epoch, whatever the ranks.
+TEST_F(PlanTable, StepsOfSamplesAreTheSameOnAnyRanks) {
+  const data::SetSize size{292, 2100};
+  for (const int ranks : {1, 2, 4, 8})
+    for (const std::int64_t per_rank : {0, 1, 2, 4}) {
+      const deck::Deck deck = deck::parse(
+          fmt::format("&campaign epochs = 1 / &batch unit = 'samples' global = 32 per_rank = {} / "
+                      "&data train = 'a.jsonl' valid = 'b.jsonl' tokenizer = 'bytes' / &model "
+                      "layers = 1 hidden = 64 heads = 4 context = 64 vocabulary = 300 / &objective "
+                      "kind = 'supervised' /",
+                      per_rank),
+          "d");
+      const comm::Extents extents{ranks, 1, 1};
+      plan::Plan plan =
+          plan::make_plan(deck, *comm::Mesh::imagined(extents), plan::PlannedDevice("h200"), size);
+      plan::set_data(plan, extents, size, plan.contents);
+      EXPECT_EQ(plan.steps, 66);
+      EXPECT_EQ(plan.deck.batch.global, 32);
+      EXPECT_EQ(plan.layout.steps.of(0), 4u);
+      EXPECT_EQ(plan.layout.steps.most(), 5u);
+      if (per_rank == 0) {
+        EXPECT_EQ(plan.layout.global, static_cast<std::size_t>(ranks * ((5 + ranks - 1) / ranks)));
+      }
+      const std::string table = plan::table(plan, extents);
+      EXPECT_EQ(words(table, "  samples per step").back(), "32");
+      EXPECT_EQ(words(table, "  rows per step").back(), "4.4");
+      EXPECT_EQ(words(table, "  steps per epoch").back(), "65.6");
+      EXPECT_EQ(words(table, "  steps  ").back(), "66");
+      EXPECT_EQ(plan::updates_text(plan),
+                "updates: 66, 65.6 per epoch; each of 32 samples in 4.4 rows");
+      EXPECT_EQ(words(plan::layouts(deck, plan, extents), "     8 ").size(), 9u);
+    }
 }
 
 TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {

@@ -127,7 +127,7 @@ TEST(TrainingRate, IsNearTheMeasured) {
     deck.output.directory = "none";
     const auto mesh = comm::Mesh::imagined(m.ranks);
     plan::Plan plan = plan::make_plan(deck, *mesh, device);
-    if (m.rows) plan::set_data(plan, m.ranks, 0, *m.rows);
+    if (m.rows) plan::set_data(plan, m.ranks, {}, *m.rows);
     ASSERT_TRUE(plan.rate);
     const auto layout = workload::make_layout(deck, m.ranks.data);
     const auto time = plan::step_time(deck, layout, m.ranks, plan.contents, device);

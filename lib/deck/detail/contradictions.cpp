@@ -78,13 +78,13 @@ void check_sizes(const Deck& d, Contradictions& c) {
                         "least {}",
                         d.model.vocabulary, least.tokens));
   const Batch& b = d.batch;
-  c.check(b.preset == "none" && b.global > 0 && uneven(b.global, b.per_rank),
-          {"batch.global", "batch.per_rank"},
+  const bool rows = b.preset == "none" && !counts_samples(b);
+  c.check(rows && b.global > 0 && uneven(b.global, b.per_rank), {"batch.global", "batch.per_rank"},
           fmt::format("{} sequences are no multiple of per_rank = {}; write one, or 0", b.global,
                       b.per_rank));
   const std::int64_t unit = std::max<std::int64_t>(b.per_rank, 1) * d.parallel.data;
   c.check(
-      b.preset == "none" && !uneven(b.global, b.per_rank) && uneven(b.global, unit),
+      rows && !uneven(b.global, b.per_rank) && uneven(b.global, unit),
       {"batch.global", "parallel.data", "batch.per_rank"},
       fmt::format("{} sequences are no multiple of {}parallel.data = {}; write one, or 0", b.global,
                   b.per_rank > 0 ? fmt::format("per_rank = {} times ", b.per_rank) : std::string(),
@@ -106,8 +106,24 @@ void against_preset(Contradictions& c, const char* name, const char* preset_name
                       value, preset, its));
 }
 
+void check_samples_of_step(const Deck& d, Contradictions& c) {
+  const Batch& b = d.batch;
+  const bool files = !d.data.train.empty() || !d.data.valid.empty();
+  c.check(files && !holds_samples(d.data), {"batch.unit", "data.train", "data.valid"},
+          "'samples' counts problems or conversations (.json, .jsonl) packed in rows, and token "
+          "shards have none; write 'rows'");
+  c.check(b.preset != "none", {"batch.preset", "batch.unit"},
+          fmt::format("'{}' counts rows; write preset = 'none' and give global, or unit = 'rows'",
+                      b.preset));
+  c.check(b.preset == "none" && b.global == 0, {"batch.global", "batch.unit"},
+          "unit = 'samples' needs the number of samples per step; write it, as 32");
+  c.check(b.accumulation > 0, {"batch.accumulation", "batch.unit"},
+          "with unit = 'samples' it follows from the data; write 0, or unit = 'rows'");
+}
+
 void check_batch(const Deck& d, Contradictions& c) {
   const Batch& b = d.batch;
+  if (counts_samples(b)) return check_samples_of_step(d, c);
   if (const BatchPreset* preset = preset_of(b)) {
     const auto against = [&](const char* name, std::int64_t value, std::int64_t its) {
       against_preset(c, name, "batch.preset", b.preset, fmt::format("{}", value),

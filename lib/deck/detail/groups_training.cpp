@@ -129,9 +129,15 @@ void describe(Group& group, Batch& b) {
   group
       .add("global", b.global,
            "of one optimizer step over all ranks; 0: per_rank x ranks x accumulation")
-      .unit("sequences")
+      .unit("sequences or samples")
       .at_least(0)
       .at_most(largest_global);
+  group
+      .add(
+          "unit", b.unit,
+          "what global counts: rows, or samples packed in them, of which whole rows hold global on "
+          "average")
+      .one_of({"rows", "samples"});
   group.add("accumulation", b.accumulation, "of one optimizer step; 0: what global needs")
       .unit("micro-batches")
       .at_least(0)

@@ -75,7 +75,8 @@ Table describe(Deck& deck) {
   add_group(table, "model", "The transformer.", deck.model);
   add_group(table, "objective", "What is predicted and how it is scored.", deck.objective);
   add_group(table, "data", "Token shards and their tokenizer.", deck.data);
-  add_group(table, "batch", "Sequences per step; accumulation follows.", deck.batch);
+  add_group(table, "batch", "Sequences, or packed samples, per step; accumulation follows.",
+            deck.batch);
   add_group(table, "optimizer", "The update and its learning-rate schedule.", deck.optimizer);
   add_group(table, "precision", "Arithmetic and what is recomputed.", deck.precision);
   add_group(table, "parallel", "The mesh of ranks: data x tensor x pipeline.", deck.parallel);

@@ -1,19 +1,28 @@
 #include "plan/detail/epochs.hpp"
 
 #include "base/error.hpp"
+#include "deck/rules.hpp"
 
 namespace tern::plan::detail {
+namespace {
 
-std::int64_t steps_of_epochs(std::int64_t epochs, std::size_t rows, std::int64_t global) {
-  TERN_REQUIRE(epochs > 0 && rows > 0 && global > 0);
-  return (epochs * static_cast<std::int64_t>(rows) + global - 1) / global;
+/// What &batch global counts.
+std::int64_t counted(const deck::Deck& deck, const data::SetSize& size) {
+  return static_cast<std::int64_t>(deck::counts_samples(deck.batch) ? size.samples : size.rows);
 }
 
-deck::Deck with_steps(deck::Deck deck, std::size_t rows) {
-  const std::int64_t global = deck.batch.global;
-  const std::string name =
-      fmt::format("epochs = {} of {} rows, {} per step", deck.campaign.epochs, rows, global);
-  deck.campaign.max_steps = steps_of_epochs(deck.campaign.epochs, rows, global);
+}  // namespace
+
+double steps_per_epoch(const deck::Deck& deck, const data::SetSize& size) {
+  return static_cast<double>(counted(deck, size)) / static_cast<double>(deck.batch.global);
+}
+
+deck::Deck with_steps(deck::Deck deck, const data::SetSize& size) {
+  const std::int64_t global = deck.batch.global, count = counted(deck, size);
+  TERN_REQUIRE(deck.campaign.epochs > 0 && count > 0 && global > 0);
+  const std::string name = fmt::format("epochs = {} of {} {}, {} per step", deck.campaign.epochs,
+                                       count, deck.batch.unit, global);
+  deck.campaign.max_steps = (deck.campaign.epochs * count + global - 1) / global;
   deck.campaign.epochs = 0;
   deck::check(deck, name);
   return deck;

@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 
 namespace tern::plan::detail {
@@ -12,6 +13,12 @@ inline std::string row(const char* name, const std::string& value) {
 
 /// Explanation below a row.
 inline std::string remark(const std::string& text) { return fmt::format("{:21}({})\n", "", text); }
+
+/// A mean of counts: whole, or with the digits that say something.
+inline std::string mean_text(double mean) {
+  if (mean < 1) return fmt::format("{:.2g}", mean);
+  return fmt::format("{:.{}f}", mean, mean >= 100 || mean == std::floor(mean) ? 0 : 1);
+}
 
 inline std::string duration(double seconds) {
   return seconds < 90     ? fmt::format("{:.1f} s", seconds)
