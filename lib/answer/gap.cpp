@@ -108,6 +108,7 @@ Gap judge(const std::vector<ChatRequest>& requests, const std::vector<detail::Bu
   gap.tokens_per_second = s.rate(s.prompt_tokens + s.new_tokens);
   gap.prompt_tokens_each = s.prompt_tokens_each();
   gap.dollars_per_1000 = s.dollars_per_1000();
+  gap.sampling = {static_cast<std::int64_t>(s.new_tokens), s.seconds};
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (requests[i].label.is_null()) continue;
     ++gap.labelled;
@@ -128,7 +129,8 @@ void write_evaluation(const Gap& g, const fs::path& directory) {
                          {"requests_per_second", g.requests_per_second},
                          {"tokens_per_second", g.tokens_per_second},
                          {"prompt_tokens_each", g.prompt_tokens_each},
-                         {"dollars_per_1000", g.dollars_per_1000}};
+                         {"dollars_per_1000", g.dollars_per_1000},
+                         {"sampling", g.sampling.to_json()}};
   if (g.labelled > 0) object["accuracy"] = share(g.correct, g.labelled);
   if (g.compared > 0) object["agreement"] = share(g.agreeing, g.compared);
   const fs::path path = directory / "evaluation.json";

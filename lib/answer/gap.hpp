@@ -7,6 +7,7 @@
 
 #include "answer/detail/summary.hpp"
 #include "answer/requests.hpp"
+#include "answer/sampling.hpp"
 
 namespace tern::answer {
 
@@ -18,6 +19,7 @@ struct Gap {
   std::size_t compared = 0, agreeing = 0;  // requests in the reference; equal answers
   double requests_per_second = 0, tokens_per_second = 0;  // prompt tokens included
   double prompt_tokens_each = 0, dollars_per_1000 = 0;
+  Sampling sampling;    // written, but not read: no part of the table
   std::string missing;  // why there is no evaluation; then the rest is empty
 };
 

@@ -56,12 +56,23 @@ Solution judge(const data::Sample& sample, const std::vector<Tokens>& levels,
 
 namespace {
 
-/// Generated tokens of samples [first, last), by level.
+/// Tokens of a level that were sampled after those given, without end tokens that pad it.
+std::int64_t sampled_tokens(const Tokens& level, std::size_t given, std::int32_t end) {
+  std::size_t length = level.size();
+  while (length > 1 && level[length - 1] == end && level[length - 2] == end) --length;
+  return static_cast<std::int64_t>(length - std::min(length, given));
+}
+
+struct Written {
+  std::vector<std::vector<Tokens>> levels;  // [sample][level]
+  std::int64_t sampled = 0;                 // tokens
+};
+
+/// Generated tokens of samples [first, last).
 template <class T>
-std::vector<std::vector<Tokens>> write_levels(workload::Workload<T>& w, const deck::Deck& deck,
-                                              const std::vector<data::Sample>& samples,
-                                              std::size_t first, std::size_t last,
-                                              const text::Tokenizer& tokenizer) {
+Written write_levels(workload::Workload<T>& w, const deck::Deck& deck,
+                     const std::vector<data::Sample>& samples, std::size_t first, std::size_t last,
+                     const text::Tokenizer& tokenizer) {
   const data::SampleRules rules = sample_rules(deck);
   std::vector<Tokens> prompts;
   std::vector<std::vector<Tokens>> given;
@@ -75,7 +86,14 @@ std::vector<std::vector<Tokens>> write_levels(workload::Workload<T>& w, const de
   }
   generate::BlockSampling options = sampling_of(deck, tokenizer);
   options.first = first;
-  return w.sampler->sample(w.context, prompts, workload::level_rules(deck), given, options);
+  Written written{
+      w.sampler->sample(w.context, prompts, workload::level_rules(deck), given, options)};
+  for (std::size_t i = 0; i < written.levels.size(); ++i)
+    for (std::size_t level = 0; level < written.levels[i].size(); ++level)
+      written.sampled +=
+          sampled_tokens(written.levels[i][level], given.empty() ? 0 : given[i][level].size(),
+                         tokenizer.end_of_text());
+  return written;
 }
 
 }  // namespace
@@ -94,24 +112,25 @@ std::optional<Accuracy> solve(workload::Workload<T>& w, const deck::Deck& deck,
   const std::size_t largest_share = (count + ranks - 1) / ranks, batch = w.sampler->batch();
 
   Accuracy accuracy;
-  std::int64_t sums[3] = {static_cast<std::int64_t>(last - first), 0, 0};
+  std::int64_t sums[4] = {static_cast<std::int64_t>(last - first), 0, 0, 0};
   for (std::size_t done = 0; done < largest_share; done += batch) {  // equally often on every rank
     if (stop && stop()) return std::nullopt;
     const std::size_t from = std::min(first + done, last), to = std::min(from + batch, last);
-    const auto written = write_levels(w, deck, samples, from, to, tokenizer);
-    for (std::size_t i = 0; i < written.size(); ++i) {
-      Solution solution = judge(samples[from + i], written[i], deck, tokenizer);
+    const Written written = write_levels(w, deck, samples, from, to, tokenizer);
+    sums[3] += written.sampled;
+    for (std::size_t i = 0; i < written.levels.size(); ++i) {
+      Solution solution = judge(samples[from + i], written.levels[i], deck, tokenizer);
       sums[1] += solution.correct ? 1 : 0;
       sums[2] += solution.well_formed ? 1 : 0;
       if (group.rank() == 0 && done + i < shown_solutions) accuracy.shown.push_back(solution);
       accuracy.solved.push_back(std::move(solution));
     }
   }
-  group.all_reduce(sums, 3, comm::Sum::sum);
+  group.all_reduce(sums, 4, comm::Sum::sum);
   accuracy.problems = sums[0];
   accuracy.correct = sums[1];
   accuracy.well_formed = sums[2];
-  accuracy.seconds = timer.seconds();
+  accuracy.sampling = {sums[3], timer.seconds()};
   return accuracy;
 }
 
@@ -121,7 +140,8 @@ std::string summary(const Accuracy& a) {
       "exact match {:.1f}% ({} of {}; 95% interval {:.1f} to {:.1f}%), well-formed {:.1f}%, {:.1f} "
       "s",
       100 * a.exact_match(), a.correct, a.problems, 100 * interval.low, 100 * interval.high,
-      100 * static_cast<double>(a.well_formed) / static_cast<double>(a.problems), a.seconds);
+      100 * static_cast<double>(a.well_formed) / static_cast<double>(a.problems),
+      a.sampling.seconds);
 }
 
 std::string page(const std::vector<Solution>& solutions) {

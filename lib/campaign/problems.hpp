@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "answer/sampling.hpp"
 #include "campaign/data_set.hpp"
 #include "campaign/writer.hpp"
 #include "workload/workload.hpp"
@@ -20,7 +21,7 @@ struct Solution {
 
 struct Accuracy {
   std::int64_t problems = 0, correct = 0, well_formed = 0;
-  double seconds = 0;
+  answer::Sampling sampling;
   std::vector<Solution> solved;  // on this rank, in order
   std::vector<Solution> shown;   // the first solutions; on rank 0 only
 

@@ -64,6 +64,7 @@ void add(nlohmann::ordered_json& record, const Accuracy& a) {
   record["well_formed"] = a.well_formed;
   record["exact_match"] = a.exact_match();
   record["exact_match_95"] = {interval.low, interval.high};
+  record["sampling"] = a.sampling.to_json();
 }
 
 /// Solutions of all ranks as JSON lines, in the order of the problems. Collective.

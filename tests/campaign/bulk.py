@@ -142,6 +142,10 @@ class Bulk(Campaign):
         self.assertEqual(row["compared"], len(teacher))
         self.assertEqual(row["correct"], sum(labels[i] == answer for i, answer in student.items()))
         self.assertEqual(row["good"], len(student))
+        with open(self.file("student/generation.json")) as f:
+            made = json.load(f)
+        self.assertEqual(row["sampling"], {"tokens": made["new_tokens"], "seconds": made["seconds"],
+                                           "tokens_per_second": made["new_tokens_per_second"]})
 
     def test_a_dry_run_answers_nothing(self):
         text = self.run_trainer(*self.options("run"), "--dry-run")

@@ -230,6 +230,7 @@ class Best(Campaign):
             record = json.load(f)
         self.assertAlmostEqual(record["loss"], losses[best], places=5)
         self.assertIn(f"step_{best:08}", record["weights"])
+        self.assertNotIn("sampling", record)
         text = self.run_trainer(*evaluate, "--set", "generation.checkpoint=newest")
         self.assertRegex(text, rf"\(step 40; the best is step_{best:08}\)")
         self.assertIn(f"validation loss {losses[40]:.4f}", text)

@@ -70,22 +70,33 @@ class Diffusion(Campaign):
         self.assertEqual(page.count("question:"), 8)
         self.assertEqual(page.count("expected:"), 8)
         last = self.steps("run", "val/loss")[40]
-        answers, predictions = [], []
+        answers, predictions, sampled = [], [], []
         for ranks in (1, 2):
             text = self.run_trainer(*self.HDP, "--set", "campaign.task='evaluate'", ranks=ranks)
             self.assertIn(f"validation loss {last:.4f}", text)
             answers.append(re.search(r"exact match [\d.]+% \((\d+ of 30)", text).group(1))
             with open(self.file("run/predictions.jsonl")) as f:
                 predictions.append(f.read())
+            sampled.append(self.sampled_tokens())
         self.assertEqual(answers[0], answers[1])
         self.assertEqual(predictions[0], predictions[1])
+        self.assertEqual(sampled[0], sampled[1])
+        self.assertLessEqual(sampled[0], 30 * (8 + 24))
         self.check_predictions(predictions[0], answers[0])
         text = self.run_trainer(*self.HDP, "--set", "campaign.task='evaluate'", "--set", "generation.given_plan=T")
         self.assertIn("plan:\n_+_=_\n", text)
+        self.assertLessEqual(self.sampled_tokens(), 30 * 24)  # plans are not sampled
         options = self.HDP + ("--set", "generation.samples=1", "--prompt", "3 and 4")
         first, second = (re.sub(r", [\d.]+ s\n", "", self.run_trainer(*options)) for _ in range(2))
         self.assertEqual(first, second)
         self.assertIn("3 and 4\n", first)
+
+    def sampled_tokens(self):
+        with open(self.file("run/evaluation.json")) as f:
+            sampling = json.load(f)["sampling"]
+        self.assertGreater(sampling["tokens"], 0)
+        self.assertAlmostEqual(sampling["tokens_per_second"] * sampling["seconds"] / sampling["tokens"], 1, places=6)
+        return sampling["tokens"]
 
     def check_predictions(self, text, told):
         """One line per problem, in their order, and the record that counts them."""
