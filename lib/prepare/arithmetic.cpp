@@ -1,5 +1,7 @@
 #include "prepare/arithmetic.hpp"
 
+#include <fmt/ranges.h>
+
 #include <ostream>
 #include <unordered_set>
 
@@ -68,6 +70,44 @@ void write_problems(const fs::path& folder, const std::string& name,
   });
   write_file(folder / (name + "_socratic.jsonl"), [&](std::ostream& out) {
     for (const ArithmeticProblem& problem : problems) out << socratic_line(problem) << '\n';
+  });
+}
+
+/// The execution, whose last line is `#### answer`, without calculator notes.
+std::string execution_of(const ArithmeticProblem& problem) {
+  return fmt::format("{}\n#### {}",
+                     data::without_notes(fmt::to_string(fmt::join(problem.steps, "\n"))),
+                     problem.answer);
+}
+
+std::string chat_line(const std::string& question, const std::string& answer) {
+  using nlohmann::ordered_json;
+  return json_text(ordered_json{{"messages",
+                                 {ordered_json{{"role", "user"}, {"content", question}},
+                                  ordered_json{{"role", "assistant"}, {"content", answer}}}}});
+}
+
+void write_chats(const fs::path& folder, const std::string& name,
+                 const std::vector<ArithmeticProblem>& problems) {
+  write_file(folder / (name + "_chat.jsonl"), [&](std::ostream& out) {
+    for (const ArithmeticProblem& problem : problems)
+      out << chat_line(problem.question, execution_of(problem)) << '\n';
+  });
+  write_file(folder / (name + "_plan_chat.jsonl"), [&](std::ostream& out) {
+    for (const ArithmeticProblem& problem : problems) {
+      const std::string execution = execution_of(problem);
+      out << chat_line(problem.question, data::skeleton(execution) + "\n\n" + execution) << '\n';
+    }
+  });
+}
+
+void write_requests(const fs::path& file, const std::vector<ArithmeticProblem>& problems) {
+  write_file(file, [&](std::ostream& out) {
+    for (std::size_t i = 0; i < problems.size(); ++i)
+      out << json_text(nlohmann::ordered_json{{"text", problems[i].question},
+                                              {"id", i},
+                                              {"label", fmt::to_string(problems[i].answer)}})
+          << '\n';
   });
 }
 
@@ -171,6 +211,11 @@ ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log)
   detail::OutputFolder folder(options.output, options.force);
   write_problems(folder.path(), "train", problems.train);
   write_problems(folder.path(), "test", problems.test);
+  if (options.chats) {
+    write_chats(folder.path(), "train", problems.train);
+    write_chats(folder.path(), "test", problems.test);
+    write_requests(folder.path() / "test_requests.jsonl", problems.test);
+  }
   train_bpe(options, folder.path());
   const auto tokenizer = open_checked(folder.path(), options.vocabulary);
   const ArithmeticSummary longest = longest_segments(folder.path(), *tokenizer);

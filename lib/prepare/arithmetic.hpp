@@ -50,6 +50,7 @@ struct ArithmeticOptions {
   std::size_t vocabulary = 600;  // BPE: makes nearly every word of the templates a token
   std::uint64_t seed = 1;
   std::size_t threads = 1;
+  bool chats = false;  // also write conversations and requests
   bool force = false;  // replace an existing output folder
 };
 
@@ -59,8 +60,11 @@ struct ArithmeticSummary {
 };
 
 /// Writes `output`/train.jsonl, test.jsonl, train_socratic.jsonl, test_socratic.jsonl, meta.json,
-/// and tokenizer.json, a BPE trained on the training problems. The folder is renamed into place
-/// when complete. Throws UserError.
+/// and tokenizer.json, a BPE trained on the training problems. With `chats` also the problems
+/// without calculator notes as conversations, train_chat.jsonl and test_chat.jsonl, the same with
+/// the skeleton of the execution before it, train_plan_chat.jsonl and test_plan_chat.jsonl, and
+/// test_requests.jsonl, labelled with the answers. The folder is renamed into place when complete.
+/// Throws UserError.
 ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log);
 
 /// Options of the quickstart: problems of one or two steps, in data/quickstart unless `options`

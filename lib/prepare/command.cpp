@@ -35,6 +35,8 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
   ./prepare arithmetic
       Makes data/arithmetic: word problems of one to four steps in GSM8K's format (train.jsonl, test.jsonl) and
       with sub-questions (train_socratic.jsonl, test_socratic.jsonl), and a BPE for them. No download; seconds.
+      With --chats also as conversations (train_chat.jsonl, test_chat.jsonl, and with a plan before each execution
+      train_plan_chat.jsonl, test_plan_chat.jsonl) and as labelled requests (test_requests.jsonl).
 
   ./prepare languages
       Makes data/languages: sentences of a dozen languages, a prompt that gives each language a code, conversations
@@ -50,7 +52,7 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
 
 Examples:
   ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps
-  ./prepare arithmetic --least-steps 4 --steps 8 --problems 200e3 --output data/long_arithmetic
+  ./prepare arithmetic --least-steps 4 --steps 8 --problems 200e3 --chats --output data/long_arithmetic
   ./prepare text --input corpus.jsonl --tokenizer gpt2 --output data/corpus
   ./prepare gsm8k --variants 100
   ./prepare text --input code.txt --tokenizer bytes --valid-fraction 0.1 --output data/code
@@ -129,6 +131,7 @@ options::options_description describe(Words& line) {
     ("steps", whole("steps", a.steps.most), "arithmetic: steps of the longest problems, 1 to 8")
     ("least-steps", whole("least-steps", a.steps.least), "arithmetic: steps of the shortest problems")
     ("vocabulary", whole("vocabulary", a.vocabulary), "arithmetic: tokens of the BPE")
+    ("chats", options::bool_switch(&a.chats), "arithmetic: also write conversations, for supervised training, and requests")
     ("variants", whole("variants", line.made.gsm8k.variants), "gsm8k: variants of a problem, at most")
     ("seed", whole("seed", a.seed, 0), "arithmetic, languages, gsm8k, sentences: other seeds give other problems and sentences")
     ("threads", whole("threads", p.threads), "threads")
@@ -212,7 +215,7 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
   require_command(line, values, {"text"}, {"tokenizer", "train-bpe"});
   require_command(line, values, {"sentences"}, {"test-fraction"});
   require_command(line, values, {"arithmetic"},
-                  {"problems", "test-problems", "steps", "least-steps", "vocabulary"});
+                  {"problems", "test-problems", "steps", "least-steps", "vocabulary", "chats"});
   require_command(line, values, {"arithmetic", "languages", "gsm8k", "sentences"}, {"seed"});
   require_command(line, values, {"gsm8k"}, {"variants"});
   if (line.made.command != "gsm8k" && values.count("folder") > 0)

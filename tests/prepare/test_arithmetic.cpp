@@ -2,10 +2,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "data/samples.hpp"
 #include "prepare/arithmetic.hpp"
 #include "scratch.hpp"
+#include "text/chat.hpp"
 #include "text/tokenizer.hpp"
 
 namespace tern::prepare {
@@ -196,6 +198,51 @@ TEST(Arithmetic, FilesAreThoseOfGsm8k) {
   prepare_arithmetic(options, silent);
   for (const char* name : {"train.jsonl", "test_socratic.jsonl", "tokenizer.json"})
     EXPECT_TRUE(read_file(scratch / "a" / name) == read_file(scratch / "b" / name)) << name;
+}
+
+TEST(Arithmetic, ChatsAreTheProblems) {
+  const Scratch scratch;
+  ArithmeticOptions options = small(scratch / "plain");
+  Log silent(false);
+  prepare_arithmetic(options, silent);
+  EXPECT_FALSE(fs::exists(scratch / "plain" / "train_chat.jsonl"));
+  options.output = scratch / "chats";
+  options.chats = true;
+  prepare_arithmetic(options, silent);
+  const auto file = [&](const std::string& name) {
+    return std::vector{(options.output / (name + ".jsonl")).string()};
+  };
+  EXPECT_EQ(read_file(scratch / "plain" / "tokenizer.json"),
+            read_file(scratch / "chats" / "tokenizer.json"));
+  for (const std::string name : {"train", "test"}) {
+    const auto problems =
+        data::read_samples(file(name), data::PlanRule::skeleton, data::Notes::drop);
+    const auto chats = text::read_conversations(file(name + "_chat"));
+    const auto planned = text::read_conversations(file(name + "_plan_chat"));
+    ASSERT_EQ(problems.size(), name == "train" ? 1000u : 50u);
+    ASSERT_EQ(chats.size(), problems.size());
+    ASSERT_EQ(planned.size(), problems.size());
+    for (std::size_t i = 0; i < problems.size(); ++i)
+      for (const auto& [chat, answer] :
+           {std::pair(chats[i], problems[i].execution),
+            std::pair(planned[i], problems[i].plan + "\n\n" + problems[i].execution)}) {
+        ASSERT_EQ(chat.messages.size(), 2u);
+        EXPECT_EQ(chat.messages[0].role, text::Role::user);
+        EXPECT_EQ(chat.messages[0].content, problems[i].question);
+        EXPECT_EQ(chat.messages[1].role, text::Role::assistant);
+        EXPECT_EQ(chat.messages[1].content, answer);
+      }
+    if (name == "train") continue;
+    std::istringstream requests(read_file(options.output / "test_requests.jsonl"));
+    std::string line;
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      ASSERT_TRUE(std::getline(requests, line));
+      EXPECT_EQ(nlohmann::json::parse(line),
+                (nlohmann::json{
+                    {"text", problems[i].question}, {"id", i}, {"label", problems[i].answer}}));
+    }
+    EXPECT_FALSE(std::getline(requests, line));
+  }
 }
 
 TEST(Arithmetic, NumbersAreSingleTokens) {

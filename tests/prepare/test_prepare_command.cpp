@@ -46,6 +46,9 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   expect_named(refused({"texts"}),
                "text, sentences, quickstart, cpp-headers, arithmetic, languages, gsm8k");
   expect_named(refused({"languages", "--steps", "2"}), "./prepare arithmetic");
+  expect_named(refused({"quickstart", "--chats"}), "./prepare arithmetic");
+  EXPECT_TRUE(parse({"arithmetic", "--chats"}).arithmetic.chats);
+  EXPECT_FALSE(parse({"arithmetic"}).arithmetic.chats);
   expect_named(refused({"text", "--seed", "2"}), "arithmetic, languages, gsm8k, sentences");
   EXPECT_EQ(parse({"gsm8k"}).gsm8k.output, "data/gsm8k_variants");
   EXPECT_EQ(parse({"gsm8k"}).gsm8k.folder, "data/gsm8k");
