@@ -34,9 +34,22 @@ Twin<&activation_forward<bf16>> native_activation_forward;
 template <>
 inline constexpr auto twin<&activation_forward<bf16>> = in_cuda("tern::activation_forward",
                                                                 native_activation_forward);
+template <>
+struct Traffic<&activation_forward<bf16>> {
+  double operator()(Activation, const auto& x, const auto& y, const Fp8Matrix& rounded) const {
+    return bytes_of(x) + result_bytes(y, rounded);
+  }
+};
 Twin<&activation_backward<bf16>> native_activation_backward;
 template <>
 inline constexpr auto twin<&activation_backward<bf16>> = in_cuda("tern::activation_backward",
                                                                  native_activation_backward);
+template <>
+struct Traffic<&activation_backward<bf16>> {
+  double operator()(Activation, const auto& x, const auto& dy, const auto& dx,
+                    const Fp8Matrix& rounded) const {
+    return bytes_of(x) + bytes_of(dy) + result_bytes(dx, rounded);
+  }
+};
 
 }  // namespace tern::ops

@@ -67,10 +67,23 @@ double attention_product_flops(const Pattern& pattern, const Heads<T>& q) {
 Twin<&rotary<bf16>> native_rotary;
 template <>
 inline constexpr auto twin<&rotary<bf16>> = in_cuda("tern::rotary", native_rotary);
+template <>
+struct Traffic<&rotary<bf16>> {
+  double operator()(const auto& x, const auto&, const Positions&, Direction) const {
+    return 2 * bytes_of(x);
+  }
+};
 Twin<&rotary_backward_to_fp8<bf16>> native_rotary_backward_to_fp8;
 template <>
 inline constexpr auto twin<&rotary_backward_to_fp8<bf16>> = in_cuda("tern::rotary_backward_to_fp8",
                                                                     native_rotary_backward_to_fp8);
+template <>
+struct Traffic<&rotary_backward_to_fp8<bf16>> {
+  double operator()(const auto& dqkv, std::size_t, std::size_t, const auto&, const Positions&,
+                    const Fp8Matrix& rounded) const {
+    return bytes_of(dqkv) + result_bytes(dqkv, rounded);
+  }
+};
 Twin<&attention_forward<bf16>> native_attention_forward;
 template <>
 inline constexpr auto twin<&attention_forward<bf16>> = in_cuda("tern::attention_forward",

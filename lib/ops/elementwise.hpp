@@ -37,6 +37,10 @@ void sum_of_squares(const Context&, Vector<const A> values, Vector<A> result);
 Twin<&add<bf16>> native_add;
 template <>
 inline constexpr auto twin<&add<bf16>> = in_cuda("tern::add", native_add);
+template <>
+struct Traffic<&add<bf16>> {
+  double operator()(const auto& x, const auto& y) const { return bytes_of(x) + 2 * bytes_of(y); }
+};
 Twin<&sum<bf16>> native_sum;
 template <>
 inline constexpr auto twin<&sum<bf16>> = in_cuda("tern::sum", native_sum);

@@ -37,6 +37,13 @@ struct Fp8Matrix {
   bool wanted() const { return scale.undo.size() > 0; }
 };
 
+// For profiles: of a result, which is stored in fp8 instead of its own type if that is wanted.
+template <class View>
+double result_bytes(const View& values, const Fp8Matrix& rounded) {
+  return rounded.wanted() ? bytes_of(rounded.straight) + bytes_of(rounded.transposed)
+                          : bytes_of(values);
+}
+
 /// Rounds `values` (N, C), non-finite ones to NaN. N and C are multiples of 16.
 template <class T>
 void fp8_round(const Context&, Matrix<const T> values, const Fp8Matrix& to, Scaling);
@@ -52,5 +59,11 @@ inline constexpr auto twin<&largest_magnitude<bf16>> = in_cuda("tern::largest_ma
 Twin<&fp8_round<bf16>> native_fp8_round;
 template <>
 inline constexpr auto twin<&fp8_round<bf16>> = in_cuda("tern::fp8_round", native_fp8_round);
+template <>
+struct Traffic<&fp8_round<bf16>> {
+  double operator()(const auto& values, const Fp8Matrix& to, Scaling) const {
+    return bytes_of(values) + result_bytes(values, to);
+  }
+};
 
 }  // namespace tern::ops

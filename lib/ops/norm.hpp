@@ -37,10 +37,10 @@ struct NormBackward {
 };
 template <class T>
 void norm_backward(const Context&, const NormBackward<T>&);
-// For profiles. A result in fp8 may replace y; a dx that is added to is read as well.
+// For profiles. A dx that is added to is read as well.
 template <class T>
 double bytes_of(const NormForward<T>& c) {
-  return c.rounded.wanted() ? 0 : bytes_of(c.x) + bytes_of(c.y);
+  return bytes_of(c.x) + result_bytes(c.y, c.rounded);
 }
 template <class T>
 double bytes_of(const NormBackward<T>& c) {
