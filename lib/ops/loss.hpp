@@ -9,8 +9,9 @@ struct HeadOptions {
   std::size_t vocabulary = 0;  // columns beyond it (padding) are ignored; 0: no padding
   double cap = 0;  // logits become cap tanh(logit / cap) (Gemma 2, section 2); 0: no cap
 };
-/// Rows of logits per chunk of the head: at most 256 on the host, for locality; at most 128 MiB on
-/// a GPU (1,334 rows of 50,304 bf16), enough for full-rate products. Chunks have nearly equal size.
+/// Rows of logits per chunk of the head: at most 256 on the host, for locality. On a GPU whole
+/// tiles of its products, at most 256 MiB (2,560 rows of 50,304 bf16): larger chunks read and write
+/// the weights' gradient less often. Chunks have nearly equal size.
 std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
                             bool host);
 

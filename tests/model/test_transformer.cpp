@@ -237,8 +237,11 @@ TEST(HeadChunk, StaysWithinItsBounds) {
   EXPECT_EQ(ops::head_chunk_rows(300, V, 4, true), 150u);
   EXPECT_EQ(ops::head_chunk_rows(64, V, 4, true), 64u);
   const std::size_t rows = ops::head_chunk_rows(32768, V, 2, false);
-  EXPECT_LE(rows * V * 2, 128u << 20);
-  EXPECT_GE(rows * V * 2, 64u << 20);
+  EXPECT_EQ(rows, 2560u);
+  EXPECT_LE(rows * V * 2, 256u << 20);
+  EXPECT_EQ(ops::head_chunk_rows(3000, V, 2, false), 1536u);
+  EXPECT_EQ(ops::head_chunk_rows(2000, V, 2, false), 2000u);
+  EXPECT_EQ(ops::head_chunk_rows(100, std::size_t(1) << 20, 2, false), 100u);
   EXPECT_EQ(ops::head_chunk_rows(3, std::size_t(1) << 28, 2, false), 1u);
 }
 

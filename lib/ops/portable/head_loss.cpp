@@ -96,11 +96,16 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
 
 std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
                             bool host) {
-  constexpr std::size_t host_rows = 256, device_bytes = 128u << 20;
-  const std::size_t most =
-      host ? host_rows : std::max<std::size_t>(1, device_bytes / (vocabulary * element_bytes));
-  const std::size_t chunks = (rows + most - 1) / most;
-  return chunks == 0 ? 1 : (rows + chunks - 1) / chunks;
+  constexpr std::size_t host_rows = 256, device_bytes = 256u << 20, tile_rows = 256;
+  std::size_t most = host_rows, unit = 1;
+  if (!host) {
+    most = std::max<std::size_t>(1, device_bytes / (vocabulary * element_bytes));
+    if (most >= tile_rows) unit = tile_rows;
+    most -= most % unit;
+  }
+  if (rows <= most) return std::max<std::size_t>(1, rows);
+  const std::size_t chunks = (rows + most - 1) / most, equal = (rows + chunks - 1) / chunks;
+  return (equal + unit - 1) / unit * unit;
 }
 
 template <class T>
