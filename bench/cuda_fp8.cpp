@@ -107,9 +107,13 @@ double product_rate(const Views& v, std::size_t m, std::size_t n, std::size_t k,
   const ops::cuda::Fp8Operand b{v.qx.data(), n, k, CUDA_R_8F_E4M3, v.of_x.undo.data()};
   const ops::cuda::Fp8Product::Work work{static_cast<cudaStream_t>(v.context.handle()),
                                          library.workspace(), std::size_t{64} << 20};
-  const float beta = std::is_same_v<C, float> ? 1 : 0;
-  const double seconds = time_of(
-      v.context, [&] { library.fp8_products().multiply(work, a, b, sums, to, beta); }, 9);
+  const auto multiply = [&] {
+    if constexpr (std::is_same_v<C, float>)
+      library.fp8_products().multiply(work, a, b, sums, to, 1);
+    else
+      library.fp8_products().multiply(work, a, b, sums, to, nullptr);
+  };
+  const double seconds = time_of(v.context, multiply, 9);
   return 2e-12 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / seconds;
 }
 
