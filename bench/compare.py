@@ -66,7 +66,7 @@ read_deck(f"{out}/deck.in")  # refuses what the peer does not serve
 weights = None
 if not a.random:
     train(f"{out}/start", "campaign.max_steps=1", "optimizer.warmup_steps=0", "optimizer.min_lr=0", "optimizer.lr=1e-30",
-          "optimizer.matrix_lr=0", "optimizer.embed_lr=0")
+          "optimizer.matrix_lr=0", "optimizer.embed_lr=0", "optimizer.head_lr=0")
     weights, = glob.glob(f"{out}/start/checkpoints/step_*/checkpoint.h5")
 
 ours, peers, ratios = [], [], []

@@ -10,7 +10,7 @@ SERVED = {
               "attention_bias": [False], "ffn_bias": [False], "dropout": [0]},
     "objective": {"kind": ["causal", "refinement", "supervised"], "z_loss": [0]},
     "batch": {"preset": ["none"], "unit": ["rows"]},
-    "optimizer": {"kind": ["adamw", "muon"], "lr_rule": ["none"], "ema": [0]},
+    "optimizer": {"kind": ["adamw", "muon"], "lr_rule": ["none"], "ema": [0], "head_lr": [0]},
     "precision": {"compute": ["fp32", "bf16"]},
 }
 # The same for kind = 'supervised', whose model is Transformers' Qwen3.

@@ -10,8 +10,16 @@ namespace tern::deck {
 namespace {
 
 /// Fields of &model that change how it is computed, trained or loaded, not the meaning of weights.
-constexpr std::array how{"load",        "load_rule", "attention", "dropout",
-                         "router_loss", "init_std",  "embed_std", "init_scaled_residual"};
+constexpr std::array how{"load",
+                         "load_rule",
+                         "attention",
+                         "dropout",
+                         "router_loss",
+                         "init_std",
+                         "embed_std",
+                         "head_std",
+                         "init_scaled_residual",
+                         "init_zero_residual"};
 
 /// Groups that a resumed run may change, except for the seed.
 constexpr std::array expected{"campaign", "output", "cost", "generation", "parallel"};

@@ -43,9 +43,10 @@ struct Model {
   std::int64_t levels = 0;  // rows of a learned level embedding; 0: none
   double logit_cap = 0;     // logits become cap tanh(logit / cap); 0: no cap
   double init_std = 0.02;
-  double embed_std = 0;  // initial embedding; 0: init_std
+  double embed_std = 0, head_std = 0;  // initial embedding and untied head; 0: init_std
   bool init_scaled_residual =
       true;  // projections into the residual stream: init_std / sqrt(2 layers)
+  bool init_zero_residual = false;  // those projections start at 0
   double dropout = 0;
   std::string attention = "auto";  // auto | portable | cudnn
   std::string load;                // a Transformers directory or a checkpoint to start from
@@ -118,6 +119,7 @@ struct Optimizer {
   double ema = 0;               // decay of the EMA of the weights, which is evaluated; 0: none
   // muon
   double matrix_lr = 0, embed_lr = 0;   // peak rates; 0: lr
+  double head_lr = 0;                   // the same; 0: embed_lr
   double momentum = 0.95;               // Nesterov
   std::string muon_scale = "original";  // original | match_rms_adamw
 

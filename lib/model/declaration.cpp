@@ -30,12 +30,15 @@ std::vector<Declared> biases_of(const std::vector<Module>& modules) {
 }  // namespace
 
 Initial initial_residual(const deck::Model& m) {
+  if (m.init_zero_residual) return {};
   return {0, m.init_scaled_residual ? m.init_std / std::sqrt(2.0 * m.layers) : m.init_std};
 }
 
 Initial initial_embedding(const deck::Model& m) {
   return {0, m.embed_std > 0 ? m.embed_std : m.init_std};
 }
+
+Initial initial_head(const deck::Model& m) { return {0, m.head_std > 0 ? m.head_std : m.init_std}; }
 
 void Declaration::linear(const std::vector<Module>& modules, std::size_t inputs, Initial initial,
                          bool bias) {

@@ -29,6 +29,8 @@ struct Initial {
 /// Projections into the residual stream, of which each block has two (GPT-2, section 2.3).
 Initial initial_residual(const deck::Model& model);
 Initial initial_embedding(const deck::Model& model);
+/// A head of its own.
+Initial initial_head(const deck::Model& model);
 
 struct Declared {
   std::string name;                // "model/layers/0/self_attn/q_proj/weight"

@@ -114,9 +114,11 @@ Muon<T>::Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree
 template <class T>
 void Muon<T>::apply(const ops::Context& context, const model::Parameters<T>& parameters,
                     Vector<const A> scale, double rate, std::int64_t step) {
-  const double others = scaled_rate(rate, optimizer_.embed_lr, optimizer_.lr);
-  before_.apply(context, parameters, scale, others, step);
-  after_.apply(context, parameters, scale, others, step);
+  const double embed_rate = scaled_rate(rate, optimizer_.embed_lr, optimizer_.lr);
+  before_.apply(context, parameters, scale, embed_rate, step);
+  const double head_rate =
+      optimizer_.head_lr > 0 ? scaled_rate(rate, optimizer_.head_lr, optimizer_.lr) : embed_rate;
+  after_.apply(context, parameters, scale, head_rate, step);
   const auto held = Kokkos::make_pair(held_.first, held_.end());
   ops::nesterov<A>(context, optimizer_.momentum, Kokkos::subview(parameters.gradient, held), scale,
                    momentum_);

@@ -29,7 +29,8 @@ class Muon : public Update<T> {
   Muon(const deck::Optimizer& optimizer, const model::ParameterTree& tree, Range owned,
        Arena& arena, std::size_t group_bytes = default_group_bytes);
 
-  /// Rates of matrices and other parameters relate to `rate` as matrix_lr and embed_lr to lr.
+  /// Rates of the blocks' matrices, of the embeddings, and of what follows the matrices (an untied
+  /// head, vectors) relate to `rate` as matrix_lr, embed_lr and head_lr to lr.
   void apply(const ops::Context& context, const model::Parameters<T>& parameters,
              Vector<const A> scale, double rate, std::int64_t step) override;
   std::vector<State<T>> states() const override;

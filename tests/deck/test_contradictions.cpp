@@ -183,8 +183,8 @@ TEST(DeckContradictions, Schedule) {
 }
 
 TEST(DeckContradictions, WhatOnlyMuonReads) {
-  for (const char* value : {"matrix_lr = 1e-3", "embed_lr = 1e-2", "momentum = 0.9",
-                            "muon_scale = 'match_rms_adamw'"}) {
+  for (const char* value : {"matrix_lr = 1e-3", "embed_lr = 1e-2", "head_lr = 1e-3",
+                            "momentum = 0.9", "muon_scale = 'match_rms_adamw'"}) {
     const std::string given = value, name = given.substr(0, given.find(' '));
     EXPECT_EQ(mistakes("&optimizer " + given + " /"),
               Lines{"d:1:12: optimizer." + name +

@@ -116,6 +116,24 @@ TEST(Initialization, HasTheStatedMomentsAndIsAFunctionOfTheSeed) {
               static_cast<double>(static_cast<float>(bf16(static_cast<float>(master[i])))));
 }
 
+TEST(Initialization, OfHeadAndResidualProjectionsAsTheDeckSays) {
+  deck::Model m = test::gpt2_like();
+  m.tie_embeddings = false;
+  m.embed_std = 0.5, m.head_std = 0.001, m.init_zero_residual = true;
+  const test::Harness<float> h(m, model::TransformerOptions{1, 2});
+  h.parameters->initialize(h.context, h.tree, 7);
+  const auto deviation = [&](const std::string& name) {
+    const model::Parameter& p = h.tree.at(name);
+    const auto v = test::download(Vector<float>(h.parameters->master.data() + p.offset, p.count));
+    return test::norm(v) / std::sqrt(static_cast<double>(v.size()));
+  };
+  EXPECT_NEAR(deviation("model/embed_tokens/weight"), 0.5, 0.1);
+  EXPECT_NEAR(deviation("lm_head/weight"), 0.001, 0.0002);
+  EXPECT_EQ(deviation("model/layers/1/self_attn/o_proj/weight"), 0);
+  EXPECT_EQ(deviation("model/layers/1/mlp/down_proj/weight"), 0);
+  EXPECT_GT(deviation("model/layers/1/mlp/up_proj/weight"), 0.01);
+}
+
 /// The compute span of a bf16 model with random weights.
 std::vector<double> drawn(const model::ParameterTree& tree, model::Holds holds) {
   const auto request = [&](Arena& arena) {

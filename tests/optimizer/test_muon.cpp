@@ -235,6 +235,30 @@ void check_the_rest_is_adamw() {
   EXPECT_EQ(others, 2 + 3);  // embedding and head; two norms of the layer and the last
 }
 
+TEST(Muon, HeadAndVectorsHaveARateOfTheirOwn) {
+  deck::Deck both = small_deck(), own = small_deck();
+  own.optimizer.lr = both.optimizer.lr = 1e-3;
+  own.optimizer.embed_lr = both.optimizer.embed_lr = 4e-3;
+  own.optimizer.head_lr = 2e-3;
+  SingleRank<double> a(both), b(own);
+  for (const model::Parameter& p : a.tree.parameters()) {
+    const std::vector<double> values(p.count, 0.5);
+    a.set(a.parameters.gradient, p.name, values);
+    b.set(b.parameters.gradient, p.name, values);
+  }
+  const std::string embedding = "model/embed_tokens/weight", head = "lm_head/weight";
+  const std::string matrix = in_layer("mlp/gate_proj"), gain = "model/norm/weight";
+  const auto old_gain = a.weights(gain);
+  a.step(1e-3, 1);
+  b.step(1e-3, 1);
+  EXPECT_EQ(a.weights(embedding), b.weights(embedding));
+  EXPECT_EQ(a.weights(matrix), b.weights(matrix));
+  EXPECT_NE(a.weights(head), b.weights(head));
+  // Vectors do not decay: half the rate, half the step.
+  for (std::size_t i = 0; i < old_gain.size(); ++i)
+    EXPECT_NEAR(old_gain[i] - b.weights(gain)[i], (old_gain[i] - a.weights(gain)[i]) / 2, 1e-12);
+}
+
 TEST(Muon, EmbeddingsHeadAndVectorsAreAdamWs) {
   check_the_rest_is_adamw<double>();
   check_the_rest_is_adamw<float>();

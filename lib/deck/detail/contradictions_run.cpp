@@ -42,6 +42,7 @@ void check_muon(const Optimizer& o, Contradictions& c) {
   };
   unread("optimizer.matrix_lr", o.matrix_lr, plain.matrix_lr);
   unread("optimizer.embed_lr", o.embed_lr, plain.embed_lr);
+  unread("optimizer.head_lr", o.head_lr, plain.head_lr);
   unread("optimizer.momentum", o.momentum, plain.momentum);
   unread("optimizer.muon_scale", o.muon_scale, plain.muon_scale);
 }

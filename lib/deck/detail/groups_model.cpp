@@ -83,8 +83,13 @@ void describe(Group& group, Model& m) {
   group.add("embed_std", m.embed_std, "the same of the embedding; 0: init_std")
       .at_least(0)
       .at_most(10);
+  group.add("head_std", m.head_std, "the same of a head that is not tied; 0: init_std")
+      .at_least(0)
+      .at_most(10);
   group.add("init_scaled_residual", m.init_scaled_residual,
             "projections into the residual stream start at init_std / sqrt(2 layers)");
+  group.add("init_zero_residual", m.init_zero_residual,
+            "they start at 0, so that every block begins as the identity");
   group.add("dropout", m.dropout, "fraction of activations dropped in training")
       .at_least(0)
       .below(1);

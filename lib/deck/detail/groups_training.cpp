@@ -182,7 +182,8 @@ void describe(Group& group, Optimizer& o) {
       .add("matrix_lr", o.matrix_lr,
            "muon: highest rate of the blocks' matrices, scheduled in proportion to lr; 0: lr")
       .at_least(0);
-  group.add("embed_lr", o.embed_lr, "muon: the same of embeddings, head and vectors; 0: lr")
+  group.add("embed_lr", o.embed_lr, "muon: the same of embeddings; 0: lr").at_least(0);
+  group.add("head_lr", o.head_lr, "muon: the same of an untied head and of vectors; 0: embed_lr")
       .at_least(0);
   group.add("momentum", o.momentum, "muon: decay of the momentum (Nesterov's)")
       .at_least(0)

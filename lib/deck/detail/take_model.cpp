@@ -9,8 +9,14 @@
 namespace tern::deck::detail {
 namespace {
 
-constexpr std::array free_choices{"load_rule",  "dropout",   "attention",
-                                  "init_std",   "embed_std", "init_scaled_residual",
+constexpr std::array free_choices{"load_rule",
+                                  "dropout",
+                                  "attention",
+                                  "init_std",
+                                  "embed_std",
+                                  "head_std",
+                                  "init_scaled_residual",
+                                  "init_zero_residual",
                                   "router_loss"};
 constexpr std::array zero_follows{"heads", "kv_heads", "head_dim", "ffn_hidden"};
 
