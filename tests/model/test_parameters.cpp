@@ -120,7 +120,7 @@ TEST(Initialization, OfHeadAndResidualProjectionsAsTheDeckSays) {
   deck::Model m = test::gpt2_like();
   m.tie_embeddings = false;
   m.embed_std = 0.5, m.head_std = 0.001, m.init_zero_residual = true;
-  const test::Harness<float> h(m, model::TransformerOptions{1, 2});
+  test::Harness<float> h(m, model::TransformerOptions{1, 2});
   h.parameters->initialize(h.context, h.tree, 7);
   const auto deviation = [&](const std::string& name) {
     const model::Parameter& p = h.tree.at(name);
