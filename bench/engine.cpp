@@ -106,7 +106,7 @@ generate::EngineOptions options_of(const Settings& s) {
 struct Program {
   Program(const deck::Model& m, const generate::EngineOptions& options, const comm::Mesh& mesh,
           Arena& arena)
-      : tree(m, 1, model::Division::anywhere, model::share_of(mesh)),
+      : tree(model::declare(m), 1, model::Division::anywhere, model::share_of(mesh)),
         context(ops::make_context(arena, true, "auto")),
         parameters(tree, model::Holds::inference, arena),
         engine(m, tree, parameters, options, arena) {}

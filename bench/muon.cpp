@@ -104,7 +104,7 @@ struct World {
 };
 
 void time_update(const Named& m, bool accelerated, std::size_t group_bytes) {
-  const model::ParameterTree tree(m.model);
+  const model::ParameterTree tree(model::declare(m.model));
   Arena measuring;
   World(measuring, accelerated, tree, group_bytes);
   Arena arena(measuring.bytes());

@@ -1,7 +1,7 @@
 /// Sizes of a model and of a pass over it, in the project's letters.
 #pragma once
 #include "deck/deck.hpp"
-#include "model/share.hpp"
+#include "parameters/share.hpp"
 
 namespace tern::model {
 

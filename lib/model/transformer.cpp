@@ -1,7 +1,7 @@
 #include "model/transformer.hpp"
 
 #include "base/error.hpp"
-#include "model/full_sharding.hpp"
+#include "parameters/full_sharding.hpp"
 
 namespace tern::model {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "model/full_sharding.hpp"
 #include "ops/ops.hpp"
+#include "parameters/full_sharding.hpp"
 
 namespace tern::optimizer {
 

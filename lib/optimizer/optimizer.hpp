@@ -5,7 +5,7 @@
 /// all-reduced. shard = 'optimizer': rank r holds the states of the r-th of `ranks` equal parts of
 /// the span, with whole matrices if the update needs them; gradients are reduce-scattered, the
 /// updated compute values all-gathered (ZeRO stage 1, Rajbhandari et al. 2020). shard = 'full':
-/// each rank holds only its part of parameters, gradients and states (model/full_sharding.hpp).
+/// each rank holds only its part of parameters, gradients and states (parameters/full_sharding.hpp).
 #pragma once
 #include <optional>
 #include "comm/comm.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/parameters.hpp"
+#include "parameters/parameters.hpp"
 
 namespace tern::optimizer {
 

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "deck/rules.hpp"
-#include "model/parameters.hpp"
+#include "model/declare.hpp"
+#include "parameters/parameters.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/rows.hpp"
 
@@ -34,7 +35,7 @@ struct Shape {
 
 Shape shape_of(const deck::Deck& deck, int tensor) {
   const deck::Model& m = deck.model;
-  const auto parameters = model::ParameterTree(m).count();
+  const auto parameters = model::ParameterTree(model::declare(m)).count();
   Shape s{};
   s.head = static_cast<double>(m.vocabulary * m.hidden);
   s.experts = static_cast<double>(m.layers * m.experts * 3 * m.hidden * m.expert_hidden);

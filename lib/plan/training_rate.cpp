@@ -4,9 +4,9 @@
 
 #include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
-#include "model/share.hpp"
 #include "objective/refinement.hpp"
 #include "optimizer/update.hpp"
+#include "parameters/share.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/operations.hpp"
 

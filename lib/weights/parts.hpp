@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
-#include "model/parameters.hpp"
+#include "parameters/parameters.hpp"
 
 namespace tern::weights {
 

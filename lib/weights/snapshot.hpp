@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.hpp"
-#include "model/parameters.hpp"
 #include "optimizer/optimizer.hpp"
+#include "parameters/parameters.hpp"
 #include "weights/host_copy.hpp"
 
 namespace tern::weights {

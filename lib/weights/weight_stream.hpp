@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "model/parameters.hpp"
+#include "parameters/parameters.hpp"
 #include "transformers/safetensors.hpp"
 
 namespace tern::weights {

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "deck/changes.hpp"
 #include "job/run_directory.hpp"
+#include "model/declare.hpp"
 #include "transformers/directory.hpp"
 #include "weights/matching.hpp"
 #include "weights/parts.hpp"
@@ -98,7 +99,7 @@ void require_shapes(const model::ParameterTree& tree, const model::ParameterTree
 template <class T>
 Transfer load_transformers(Target<T>& w, const fs::path& directory, Tensors which, Log& log) {
   const TransformersReader reader(directory);
-  const model::ParameterTree stored(reader.model());
+  const model::ParameterTree stored(model::declare(reader.model()));
   if (which == Tensors::all) require_shapes(w.tree, stored, directory);
   reader.require(describe(stored));
   if (reader.has_own_head())
@@ -279,7 +280,7 @@ std::string weights_source(const deck::Deck& deck) {
 
 void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path& directory,
                     const transformers::TransformersTokens& tokens, Log& log) {
-  const model::ParameterTree tree(deck.model);
+  const model::ParameterTree tree(model::declare(deck.model));
   transformers::ExportOptions options;
   options.tokens = tokens;
   if (transformers::is_transformers(from))
@@ -292,7 +293,7 @@ void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path
   };
   if (transformers::is_transformers(from)) {
     const TransformersReader reader(from);
-    const model::ParameterTree stored(reader.model());
+    const model::ParameterTree stored(model::declare(reader.model()));
     require_shapes(tree, stored, from);
     reader.require(describe(stored));
     write([&](const model::Parameter& p, const transformers::Part& part, float* to) {

@@ -5,8 +5,8 @@
 
 #include "base/log.hpp"
 #include "deck/loaded_model.hpp"
-#include "model/parameters.hpp"
 #include "ops/context.hpp"
+#include "parameters/parameters.hpp"
 #include "transformers/directory.hpp"
 
 namespace tern::weights {

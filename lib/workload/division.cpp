@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "model/declaration.hpp"
+#include "model/declare.hpp"
 
 namespace tern::workload {
 namespace {

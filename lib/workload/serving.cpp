@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "deck/choices.hpp"
+#include "model/declare.hpp"
 
 namespace tern::workload {
 namespace {
@@ -33,7 +34,7 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
 template <class T>
 Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& options,
                     const comm::Mesh& mesh, Arena& arena)
-    : tree(deck.model, 1, model::Division::anywhere, model::share_of(mesh)),
+    : tree(model::declare(deck.model), 1, model::Division::anywhere, model::share_of(mesh)),
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
       parameters(tree, model::Holds::inference, arena),
       engine(deck.model, tree, parameters, options, arena) {

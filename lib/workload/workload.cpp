@@ -8,6 +8,7 @@
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "generate/texts.hpp"
+#include "model/declare.hpp"
 #include "objective/refinement.hpp"
 #include "workload/division.hpp"
 
@@ -210,8 +211,8 @@ model::Parameters<T> make_parameters(const deck::Deck& deck, const model::Parame
 template <class T>
 Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::Mesh& mesh,
                       Arena& arena)
-    : tree(deck.model, static_cast<std::size_t>(mesh.data().size()), optimizer::division(deck),
-           model::share_of(mesh)),
+    : tree(model::declare(deck.model), static_cast<std::size_t>(mesh.data().size()),
+           optimizer::division(deck), model::share_of(mesh)),
       context(ops::make_context(arena, true, deck.model.attention.c_str(), products_of(deck))),
       parameters(make_parameters<T>(deck, tree, mesh.data(), arena)),
       model(deck.model, tree, parameters,

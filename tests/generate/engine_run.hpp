@@ -14,7 +14,8 @@ template <class T>
 struct EngineRun {
   EngineRun(const deck::Model& m, const generate::EngineOptions& options, std::uint64_t seed = 3,
             const model::Share& share = {})
-      : tree(m, 1, model::Division::anywhere, share), arena(planned(m, options, share)) {
+      : tree(model::declare(m), 1, model::Division::anywhere, share),
+        arena(planned(m, options, share)) {
     request(m, options, arena);
     engine->prepare(context);
     parameters->initialize(context, tree, seed);
@@ -36,7 +37,7 @@ struct EngineRun {
   static std::size_t planned(const deck::Model& m, const generate::EngineOptions& options,
                              const model::Share& share = {}) {
     Arena measure;
-    EngineRun plan{model::ParameterTree(m, 1, model::Division::anywhere, share)};
+    EngineRun plan{model::ParameterTree(model::declare(m), 1, model::Division::anywhere, share)};
     plan.request(m, options, measure);
     return measure.bytes();
   }

@@ -23,7 +23,7 @@ deck::Model model_of(std::int64_t levels) {
 
 struct Sampler {
   Sampler(const deck::Model& m, std::size_t batch, std::size_t max_tokens, std::size_t block)
-      : tree(m), arena(planned(m, batch, max_tokens, block)) {
+      : tree(model::declare(m)), arena(planned(m, batch, max_tokens, block)) {
     request(m, batch, max_tokens, block, arena);
     sampler->prepare(context);
     parameters->initialize(context, tree, seed);
@@ -32,7 +32,7 @@ struct Sampler {
   static std::size_t planned(const deck::Model& m, std::size_t batch, std::size_t max_tokens,
                              std::size_t block) {
     Arena measure;
-    Sampler plan{model::ParameterTree(m)};
+    Sampler plan{model::ParameterTree(model::declare(m))};
     plan.request(m, batch, max_tokens, block, measure);
     return measure.bytes();
   }

@@ -23,7 +23,7 @@ struct Wanted : generate::SamplingOptions {
 template <class T>
 struct Generation {
   Generation(const deck::Model& m, std::size_t batch, std::size_t max_tokens, std::size_t steps = 1)
-      : tree(m), arena(planned(m, batch, max_tokens, steps)) {
+      : tree(model::declare(m)), arena(planned(m, batch, max_tokens, steps)) {
     request(m, batch, max_tokens, steps, arena);
     engine->prepare(context);
   }
@@ -31,7 +31,7 @@ struct Generation {
   static std::size_t planned(const deck::Model& m, std::size_t batch, std::size_t max_tokens,
                              std::size_t steps) {
     Arena measure;
-    Generation plan{model::ParameterTree(m)};
+    Generation plan{model::ParameterTree(model::declare(m))};
     plan.request(m, batch, max_tokens, steps, measure);
     return measure.bytes();
   }
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3));
 Tokens greedy_by_whole_steps(const deck::Model& m, std::size_t steps, std::uint64_t seed,
                              Tokens text, std::size_t count) {
   Tokens result;
-  const model::ParameterTree tree(m);
+  const model::ParameterTree tree(model::declare(m));
   for (std::size_t i = 0; i < count; ++i) {
     model::TransformerOptions options{1, text.size()};
     test::Harness<double> whole(m, options);

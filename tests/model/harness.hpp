@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "model/declare.hpp"
 #include "model/transformer.hpp"
 
 namespace tern::test {
@@ -96,7 +97,7 @@ class Harness {
   Harness(const deck::Model& m, const model::TransformerOptions& o, const model::Share& share = {})
       : description(m),
         options(o),
-        tree(m, 1, model::Division::anywhere, share),
+        tree(model::declare(m), 1, model::Division::anywhere, share),
         arena(plan(m, tree, o)) {
     request(arena);
     transformer->prepare(context);

@@ -128,7 +128,7 @@ TEST(Experts, LieAtEqualDistances) {
     for (const std::size_t parts : {1, 3, 8, 64}) {
       deck::Model m = test::moe_like();
       m.expert_hidden = width;
-      const model::ParameterTree tree(m, parts, model::Division::whole_matrices);
+      const model::ParameterTree tree(model::declare(m), parts, model::Division::whole_matrices);
       const auto at = [&](std::int64_t expert, const char* module) {
         return tree.at(fmt::format("model/layers/1/mlp/experts/{}/{}/weight", expert, module));
       };
@@ -156,8 +156,8 @@ TEST(Experts, CountOf30BA3B) {
   m.layers = 48, m.hidden = 2048, m.heads = 32, m.kv_heads = 4, m.head_dim = 128;
   m.ffn_hidden = 6144, m.experts = 128, m.experts_per_token = 8, m.expert_hidden = 768;
   m.vocabulary = 151936, m.qk_norm = true, m.tie_embeddings = false;
-  EXPECT_EQ(model::ParameterTree(m).count(), 30532122624u);
-  const model::ParameterTree tree(m, 8, model::Division::whole_matrices);
+  EXPECT_EQ(model::ParameterTree(model::declare(m)).count(), 30532122624u);
+  const model::ParameterTree tree(model::declare(m), 8, model::Division::whole_matrices);
   EXPECT_LT(tree.span(), 30532122624u + 8 * 2 * 768 * 2048 * 4);
 }
 

@@ -10,7 +10,7 @@ namespace {
 TEST(ParameterTree, Counts350M) {
   deck::Model m;
   m.layers = 24, m.hidden = 1024, m.heads = m.kv_heads = 16, m.head_dim = 64, m.ffn_hidden = 2752;
-  const model::ParameterTree tree(m);
+  const model::ParameterTree tree(model::declare(m));
   const std::size_t D = 1024, matrices = 50304 * D + 24 * (4 * D * D + 3 * D * 2752);
   EXPECT_EQ(tree.decayed(), matrices);
   EXPECT_EQ(tree.count(), matrices + (2 * 24 + 1) * D);
@@ -21,7 +21,7 @@ class Layout : public testing::TestWithParam<deck::Model> {};
 
 TEST_P(Layout, IsDisjointAlignedAndFused) {
   const deck::Model& m = GetParam();
-  const model::ParameterTree tree(m);
+  const model::ParameterTree tree(model::declare(m));
   std::set<std::string> names;
   std::size_t end = 0;
   for (const model::Parameter& p : tree.parameters()) {
@@ -55,8 +55,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Layout,
 TEST(ParameterTree, PartsOfWholeMatrices) {
   for (const deck::Model& m : {test::tiny_model(), test::gpt2_like(), test::qwen3_like()})
     for (const std::size_t parts : {1, 2, 3, 4, 8, 64}) {
-      const model::ParameterTree plain(m, parts);
-      const model::ParameterTree tree(m, parts, model::Division::whole_matrices);
+      const model::ParameterTree plain(model::declare(m), parts);
+      const model::ParameterTree tree(model::declare(m), parts, model::Division::whole_matrices);
       const std::size_t part = tree.span() / parts;
       EXPECT_EQ(tree.span() % (16 * parts), 0u);
       EXPECT_EQ(tree.count(), plain.count());
@@ -153,14 +153,14 @@ std::vector<double> drawn(const model::ParameterTree& tree, model::Holds holds) 
 }
 
 TEST(Inference, DrawsTheWeightsOfTrainingWithoutMasters) {
-  const model::ParameterTree tree(test::qwen3_like());
+  const model::ParameterTree tree(model::declare(test::qwen3_like()));
   EXPECT_EQ(drawn(tree, model::Holds::inference), drawn(tree, model::Holds::training));
 }
 
 TEST(Inference, DrawsThePartOfADividedParameter) {
-  const model::ParameterTree tree(test::gpt2_like());
+  const model::ParameterTree tree(model::declare(test::gpt2_like()));
   const std::vector<double> all = drawn(tree, model::Holds::inference);
-  model::ParameterTree divided(test::gpt2_like());
+  model::ParameterTree divided(model::declare(test::gpt2_like()));
   const model::Parameter whole = tree.at("model/layers/1/mlp/down_proj/weight");  // (24, 20)
   auto& part = const_cast<model::Parameter&>(divided.at(whole.name));
   part.shape = {7, 9}, part.first = {5, 11}, part.count = 63;

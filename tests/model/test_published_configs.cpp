@@ -82,7 +82,7 @@ TEST_F(PublishedConfigs, DenseModelsHaveTheirParameters) {
       {5120, 17408, 40, 40, false, 14'768'307'200}, {5120, 25600, 64, 64, false, 32'762'123'264}};
   for (const auto& m : models) {
     const deck::Model model = read(dense(m.hidden, m.ffn, m.layers, m.heads, m.tied, first));
-    EXPECT_EQ(model::ParameterTree(model).count(), m.parameters) << m.hidden;
+    EXPECT_EQ(model::ParameterTree(model::declare(model)).count(), m.parameters) << m.hidden;
     EXPECT_EQ(model.heads, m.heads);
     EXPECT_EQ(model.kv_heads, 8);
     EXPECT_EQ(model.head_dim, 128);
@@ -109,7 +109,7 @@ TEST_F(PublishedConfigs, ExpertsAreRead) {
   EXPECT_EQ(model.expert_hidden, 768);
   EXPECT_TRUE(model.renormalise_experts);
   EXPECT_EQ(model.router_loss, 0);  // Transformers adds it where router logits are returned
-  EXPECT_EQ(model::ParameterTree(model).count(), 30'532'122'624u);
+  EXPECT_EQ(model::ParameterTree(model::declare(model)).count(), 30'532'122'624u);
   EXPECT_EQ(transformers::transformers_architecture(model), "Qwen3MoeForCausalLM");
 }
 
@@ -118,7 +118,7 @@ TEST_F(PublishedConfigs, TheVersionsOfJuly2025HaveTheirOwnPositions) {
   const deck::Model small = read(dense(2560, 9728, 36, 32, true, longer + "5000000"));
   EXPECT_EQ(small.context, 262144);
   EXPECT_EQ(small.rope_base, 5e6);
-  EXPECT_EQ(model::ParameterTree(small).count(), 4'022'468'096u);
+  EXPECT_EQ(model::ParameterTree(model::declare(small)).count(), 4'022'468'096u);
   const deck::Model large = read(experts(longer + "10000000"));
   EXPECT_EQ(large.context, 262144);
   EXPECT_EQ(large.rope_base, 1e7);

@@ -9,7 +9,7 @@ namespace {
 /// Blocks with functions of the rows' tokens in place of attention, and the head, over `tokens`.
 class Rows {
  public:
-  explicit Rows(const deck::Model& m) : tree_(m), size_(m), arena_(planned(m)) {
+  explicit Rows(const deck::Model& m) : tree_(model::declare(m)), size_(m), arena_(planned(m)) {
     request(m, arena_);
     context_.batch_invariant = true;
     parameters_->initialize(context_, tree_, 3);
@@ -40,7 +40,9 @@ class Rows {
   static constexpr std::size_t most = 70;
 
  private:
-  Rows(const deck::Model& m, Arena& measure) : tree_(m), size_(m) { request(m, measure); }
+  Rows(const deck::Model& m, Arena& measure) : tree_(model::declare(m)), size_(m) {
+    request(m, measure);
+  }
   static std::size_t planned(const deck::Model& m) {
     Arena measure;
     Rows(m, measure);

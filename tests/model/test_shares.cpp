@@ -81,7 +81,8 @@ TEST(Shares, EachParameterIsCountedOnce) {
   for (const deck::Model& m : models())
     for (const Layout& layout : layouts()) {
       const Divided divided(m, layout);
-      const model::ParameterTree whole(m), part(m, 1, model::Division::anywhere, divided.share());
+      const model::ParameterTree whole(model::declare(m)),
+          part(model::declare(m), 1, model::Division::anywhere, divided.share());
       std::int64_t counted = 0;
       for (const model::Parameter& p : part.parameters())
         if (p.counted) counted += static_cast<std::int64_t>(p.count);

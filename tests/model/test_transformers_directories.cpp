@@ -29,7 +29,7 @@ std::string text_of(const fs::path& file) {
 
 std::vector<Described> parameters_of(const deck::Model& model) {
   std::vector<Described> all;
-  const model::ParameterTree tree(model);
+  const model::ParameterTree tree(model::declare(model));
   for (const model::Parameter& p : tree.parameters()) all.push_back({p.name, p.whole});
   return all;
 }

@@ -54,7 +54,7 @@ class TransformersFiles : public testing::TestWithParam<const char*> {
 struct Loaded {
   model::ParameterTree tree;
   std::vector<std::vector<float>> values;
-  explicit Loaded(const TransformersReader& reader) : tree(reader.model()) {
+  explicit Loaded(const TransformersReader& reader) : tree(model::declare(reader.model())) {
     for (const model::Parameter& p : tree.parameters())
       values.push_back(reader.read(p.name, p.shape));
   }

@@ -37,7 +37,11 @@ class Pass {
  public:
   /// Of batches of `rows` rows of `positions`.
   Pass(const deck::Deck& deck, std::size_t rows, std::size_t positions)
-      : deck_(deck), rows_(rows), positions_(positions), tree(deck.model), arena_(planned()) {
+      : deck_(deck),
+        rows_(rows),
+        positions_(positions),
+        tree(model::declare(deck.model)),
+        arena_(planned()) {
     request(arena_);
     transformer->prepare(context);
   }
@@ -124,7 +128,7 @@ class Pass {
  private:
   struct Plan {};
   Pass(const deck::Deck& deck, std::size_t rows, std::size_t positions, Plan)
-      : deck_(deck), rows_(rows), positions_(positions), tree(deck.model) {}
+      : deck_(deck), rows_(rows), positions_(positions), tree(model::declare(deck.model)) {}
 
   std::size_t planned() const {
     Arena measure;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "golden/golden.hpp"
+#include "model/declare.hpp"
 #include "optimizer/muon.hpp"
 #include "optimizer/optimizer.hpp"
 
@@ -33,7 +34,7 @@ struct SingleRank {
 
   explicit SingleRank(const deck::Deck& deck) : SingleRank(deck, Muon<T>::default_group_bytes) {}
   SingleRank(const deck::Deck& deck, std::size_t group_bytes)
-      : tree(deck.model),
+      : tree(model::declare(deck.model)),
         arena(std::size_t{1} << 20),
         context(ops::make_context(arena, false, "portable")),
         parameters(tree, model::Holds::training, arena),
@@ -316,8 +317,8 @@ TEST_P(MuonSharding, GivesWhatOneRankGives) {
   deck.optimizer.grad_clip = 0;
   const auto group = comm::world();
   SingleRank<double> alone(deck);
-  const model::ParameterTree tree(deck.model, static_cast<std::size_t>(group->size()),
-                                  division(deck));
+  const model::ParameterTree tree(model::declare(deck.model),
+                                  static_cast<std::size_t>(group->size()), division(deck));
   Arena arena(std::size_t{1} << 20);
   const ops::Context context = ops::make_context(arena, false, "portable");
   model::Parameters<double> parameters(tree, model::Holds::training, arena);

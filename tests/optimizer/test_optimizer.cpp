@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "model/declare.hpp"
 #include "optimizer/optimizer.hpp"
 
 namespace tern::optimizer {
@@ -27,7 +28,7 @@ struct OptimizerStep {
   explicit OptimizerStep(const std::string& shard)
       : deck(small_deck(shard)),
         group(comm::world()),
-        tree(deck.model, static_cast<std::size_t>(group->size())),
+        tree(model::declare(deck.model), static_cast<std::size_t>(group->size())),
         arena(std::size_t{1} << 20),
         context(ops::make_context(arena, false, "auto")),  // the step makes no matrix products
         parameters(tree, model::Holds::training, arena),

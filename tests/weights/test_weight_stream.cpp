@@ -28,7 +28,7 @@ ReadPart<V> reader() {
 
 /// A tree of which some parameters are this rank's parts.
 model::ParameterTree divided() {
-  model::ParameterTree tree(test::gpt2_like());
+  model::ParameterTree tree(model::declare(test::gpt2_like()));
   const auto make_part = [&](const std::string& name, std::vector<std::size_t> first,
                              std::vector<std::size_t> shape) {
     auto& p = const_cast<Parameter&>(tree.at(name));
@@ -79,7 +79,7 @@ void expect_filled(const model::ParameterTree& tree, const StreamOptions& option
 }
 
 TEST(WeightStream, FillsWholeAndDividedParameters) {
-  const model::ParameterTree whole(test::qwen3_like()), parts = divided();
+  const model::ParameterTree whole(model::declare(test::qwen3_like())), parts = divided();
   for (const model::ParameterTree* tree : {&whole, &parts})
     for (const bool staged : {true, StreamOptions().staged})
       for (const std::size_t bytes : {std::size_t{40}, std::size_t{200}, std::size_t{1} << 20})
@@ -90,7 +90,7 @@ TEST(WeightStream, FillsWholeAndDividedParameters) {
 }
 
 TEST(WeightStream, EndsWithTheErrorOfAThread) {
-  const model::ParameterTree tree(test::qwen3_like());
+  const model::ParameterTree tree(model::declare(test::qwen3_like()));
   std::vector<const Parameter*> order;
   for (const Parameter& p : tree.parameters()) order.push_back(&p);
   Arena arena(tree.span() * sizeof(float) + (1 << 20));

@@ -7,8 +7,8 @@
 
 #include "memory/narrow.hpp"
 #include "model/block/common.hpp"
-#include "model/declaration.hpp"
 #include "model/dimensions.hpp"
+#include "parameters/declaration.hpp"
 
 namespace tern::model {
 

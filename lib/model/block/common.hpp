@@ -1,15 +1,10 @@
 /// Shared by the parts of all blocks: links to other ranks, precision of products, workspace.
 #pragma once
-#include "model/detail/binder.hpp"
 #include "model/detail/links.hpp"
 #include "ops/ops.hpp"
+#include "parameters/binder.hpp"
 
 namespace tern::model {
-
-using detail::Binder;
-using detail::Gain;
-using detail::GroupedLinear;
-using detail::Linear;
 
 /// Inputs and outputs of a linear map.
 struct MapShape {

@@ -7,9 +7,9 @@
 /// Tensor ranks divide each expert; every rank routes all tokens.
 #pragma once
 #include "model/block/common.hpp"
-#include "model/declaration.hpp"
 #include "model/dimensions.hpp"
 #include "ops/ops.hpp"
+#include "parameters/declaration.hpp"
 
 namespace tern::model {
 

@@ -4,8 +4,8 @@
 /// Tensor ranks hold rows of gate and up and columns of down (share.hpp).
 #pragma once
 #include "model/block/common.hpp"
-#include "model/declaration.hpp"
 #include "model/dimensions.hpp"
+#include "parameters/declaration.hpp"
 
 namespace tern::model {
 

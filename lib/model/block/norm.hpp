@@ -2,7 +2,7 @@
 /// head.
 #pragma once
 #include "model/block/common.hpp"
-#include "model/declaration.hpp"
+#include "parameters/declaration.hpp"
 
 namespace tern::model {
 

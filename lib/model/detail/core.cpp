@@ -1,6 +1,6 @@
 #include "model/detail/core.hpp"
 
-#include "model/full_sharding.hpp"
+#include "parameters/full_sharding.hpp"
 
 namespace tern::model::detail {
 

@@ -3,8 +3,8 @@
 
 #include "base/error.hpp"
 #include "model/detail/core.hpp"
-#include "model/full_sharding.hpp"
 #include "ops/ops.hpp"
+#include "parameters/full_sharding.hpp"
 
 namespace tern::model::detail {
 

@@ -1,10 +1,10 @@
 /// Embeddings of tokens and, as the deck says, of learned positions and levels. On the first stage;
 /// tensor ranks hold rows of the token table, and their parts are summed.
 #pragma once
-#include "model/declaration.hpp"
-#include "model/detail/binder.hpp"
 #include "model/detail/links.hpp"
 #include "model/pass.hpp"
+#include "parameters/binder.hpp"
+#include "parameters/declaration.hpp"
 
 namespace tern::model::detail {
 

@@ -1,8 +1,8 @@
 /// Exchange of a transformer with the ranks that hold the rest of its model.
 #pragma once
 #include "memory/views.hpp"
-#include "model/share.hpp"
 #include "ops/context.hpp"
+#include "parameters/share.hpp"
 
 namespace tern::model::detail {
 

@@ -1,10 +1,10 @@
-#include "model/parameters.hpp"
+#include "parameters/parameters.hpp"
 
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "model/full_sharding.hpp"
 #include "ops/ops.hpp"
+#include "parameters/full_sharding.hpp"
 
 namespace tern::model {
 namespace {
@@ -34,13 +34,10 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
 
 }  // namespace
 
-ParameterTree::ParameterTree(const deck::Model& model, std::size_t parts, Division division,
+ParameterTree::ParameterTree(const Declarations& whole, std::size_t parts, Division division,
                              const Share& share)
-    : share_(share), layers_(layers_of(model, share)), kv_heads_(size(model.kv_heads)) {
-  TERN_REQUIRE(model.kv_heads > 0 && model.head_dim > 0 && model.ffn_hidden > 0,
-               "the model is not resolved: kv_heads {}, head_dim {}, ffn_hidden {}", model.kv_heads,
-               model.head_dim, model.ffn_hidden);
-  const std::vector<Declaration> declared = declare(model);
+    : share_(share), layers_(layers_of(whole.model, share)), kv_heads_(size(whole.model.kv_heads)) {
+  const std::vector<Declaration>& declared = whole.parts;
   unit_line_ = alignment * (division == Division::units ? parts : 1);
   lay_out(declared, parts);
   if (division != Division::whole_matrices || parts == 1) return;

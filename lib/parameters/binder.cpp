@@ -1,9 +1,9 @@
-#include "model/detail/binder.hpp"
+#include "parameters/binder.hpp"
 
 #include "base/error.hpp"
-#include "model/full_sharding.hpp"
+#include "parameters/full_sharding.hpp"
 
-namespace tern::model::detail {
+namespace tern::model {
 namespace {
 
 /// Elements of the named parameters, which must be contiguous.
@@ -113,4 +113,4 @@ template class Binder<float>;
 template class Binder<double>;
 template class Binder<bf16>;
 
-}  // namespace tern::model::detail
+}  // namespace tern::model

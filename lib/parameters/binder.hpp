@@ -2,10 +2,10 @@
 #pragma once
 #include <string>
 
-#include "model/parameters.hpp"
 #include "ops/ops.hpp"
+#include "parameters/parameters.hpp"
 
-namespace tern::model::detail {
+namespace tern::model {
 
 /// A linear map, possibly several fused along the outputs. bias and the gradients may be empty.
 template <class T>
@@ -56,4 +56,4 @@ class Binder {
   const Parameters<T>& parameters_;
 };
 
-}  // namespace tern::model::detail
+}  // namespace tern::model

@@ -19,9 +19,9 @@
 #include "comm/comm.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
-#include "model/declaration.hpp"
-#include "model/share.hpp"
 #include "ops/context.hpp"
+#include "parameters/declaration.hpp"
+#include "parameters/share.hpp"
 
 namespace tern::model {
 
@@ -62,12 +62,12 @@ struct Unit : Range {
 
 class ParameterTree {
  public:
-  /// `model` is resolved (kv_heads, head_dim, ffn_hidden nonzero). The span is padded to divide
-  /// into `parts` equal ranges of whole 16-element lines, one per rank. With whole_matrices the
+  /// Lays out what model::declare() returns (model/declare.hpp). The span is padded to divide into
+  /// `parts` equal ranges of whole 16-element lines, one per rank. With whole_matrices the
   /// padding per part is at most a layer's largest group (q|k|v, o, gate|up, down; one expert's),
   /// but a part is no smaller than all experts' groups of a layer. Holds the parameters of `share`,
   /// which has passed workload::check_division().
-  explicit ParameterTree(const deck::Model& model, std::size_t parts = 1,
+  explicit ParameterTree(const Declarations& declared, std::size_t parts = 1,
                          Division division = Division::anywhere, const Share& share = {});
 
   const std::vector<Parameter>& parameters() const { return parameters_; }

@@ -1,4 +1,4 @@
-#include "model/full_sharding.hpp"
+#include "parameters/full_sharding.hpp"
 
 #include <algorithm>
 

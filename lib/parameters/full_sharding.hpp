@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "comm/comm.hpp"
-#include "model/parameters.hpp"
 #include "ops/side_stream.hpp"
+#include "parameters/parameters.hpp"
 
 namespace tern::model {
 

@@ -1,11 +1,6 @@
-#include "model/declaration.hpp"
+#include "parameters/declaration.hpp"
 
 #include <cmath>
-
-#include "model/block/block.hpp"
-#include "model/detail/embedding.hpp"
-#include "model/detail/head.hpp"
-#include "model/detail/recursion.hpp"
 
 namespace tern::model {
 namespace {
@@ -56,25 +51,6 @@ void Declaration::linears(std::size_t count,
   for (std::size_t i = 0; i < count; ++i)
     bank.groups.push_back(weights_of(modules_of(i), inputs, initial));
   banks_.push_back(std::move(bank));
-}
-
-std::vector<Declaration> declare(const deck::Model& model) {
-  std::vector<Declaration> parts;
-  parts.push_back(detail::declare_embedding(model));
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    parts.emplace_back(Stages::of_layer, layer);
-    declare_block(model, block_name(layer), parts.back());
-    detail::declare_recursion_of_block(model, block_name(layer), parts.back());
-  }
-  parts.push_back(detail::declare_head(model));
-  parts.push_back(detail::declare_recursion(model));
-  return parts;
-}
-
-std::vector<Divided> divided(const deck::Model& model) {
-  std::vector<Divided> all = divided_of_block(model);
-  all.push_back({"vocabulary", model.vocabulary});
-  return all;
 }
 
 }  // namespace tern::model

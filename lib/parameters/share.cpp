@@ -1,4 +1,4 @@
-#include "model/share.hpp"
+#include "parameters/share.hpp"
 
 #include <algorithm>
 

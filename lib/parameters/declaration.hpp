@@ -1,4 +1,4 @@
-/// Declarations of parameters by the parts of a model (model/block/, model/detail/): names, shapes
+/// Declarations of parameters by the parts of a model (lib/model): names, shapes
 /// in the whole model, initial values, distribution over ranks. The parameter tree lays out what is
 /// declared and knows no names itself.
 #pragma once
@@ -80,8 +80,11 @@ class Declaration {
   std::vector<Bank> banks_;
 };
 
-/// All parts of a resolved model, in span order.
-std::vector<Declaration> declare(const deck::Model& model);
+/// All parts of a model, in span order.
+struct Declarations {
+  deck::Model model;
+  std::vector<Declaration> parts;
+};
 
 /// A setting of &model that tensor ranks divide.
 struct Divided {
@@ -89,7 +92,5 @@ struct Divided {
   std::int64_t count;
   bool shared = false;  // ranks may share one: multiples of `count` divide too
 };
-/// Divided settings of all parts.
-std::vector<Divided> divided(const deck::Model& model);
 
 }  // namespace tern::model

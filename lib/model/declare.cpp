@@ -1,0 +1,33 @@
+#include "model/declare.hpp"
+
+#include "base/error.hpp"
+#include "model/block/block.hpp"
+#include "model/detail/embedding.hpp"
+#include "model/detail/head.hpp"
+#include "model/detail/recursion.hpp"
+
+namespace tern::model {
+
+Declarations declare(const deck::Model& model) {
+  TERN_REQUIRE(model.kv_heads > 0 && model.head_dim > 0 && model.ffn_hidden > 0,
+               "the model is not resolved: kv_heads {}, head_dim {}, ffn_hidden {}", model.kv_heads,
+               model.head_dim, model.ffn_hidden);
+  std::vector<Declaration> parts;
+  parts.push_back(detail::declare_embedding(model));
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    parts.emplace_back(Stages::of_layer, layer);
+    declare_block(model, block_name(layer), parts.back());
+    detail::declare_recursion_of_block(model, block_name(layer), parts.back());
+  }
+  parts.push_back(detail::declare_head(model));
+  parts.push_back(detail::declare_recursion(model));
+  return {model, std::move(parts)};
+}
+
+std::vector<Divided> divided(const deck::Model& model) {
+  std::vector<Divided> all = divided_of_block(model);
+  all.push_back({"vocabulary", model.vocabulary});
+  return all;
+}
+
+}  // namespace tern::model
