@@ -19,7 +19,10 @@ constexpr std::array how{"load",
                          "embed_std",
                          "head_std",
                          "init_scaled_residual",
-                         "init_zero_residual"};
+                         "init_zero_residual",
+                         "window",
+                         "window_start",
+                         "window_steps"};
 
 /// Groups that a resumed run may change, except for the seed.
 constexpr std::array expected{"campaign", "output", "cost", "generation", "parallel"};

@@ -40,8 +40,13 @@ struct Model {
   std::string position = "rope";  // rope | learned | none
   double rope_base = 10000;
   bool tie_embeddings = true;
-  std::int64_t levels = 0;  // rows of a learned level embedding; 0: none
-  double logit_cap = 0;     // logits become cap tanh(logit / cap); 0: no cap
+  bool skip_connections = false;      // block L - 1 - i also takes the output of block i
+  bool input_shortcut = false;        // every block also takes the embedded tokens
+  std::int64_t value_embeddings = 0;  // tables added to values, of the first and last layers
+  std::int64_t window = 0;            // keys before and with a query that it attends to; 0: all
+  std::int64_t window_start = 0, window_steps = 0;  // of the first step, which grows to window
+  std::int64_t levels = 0;                          // rows of a learned level embedding; 0: none
+  double logit_cap = 0;  // logits become cap tanh(logit / cap); 0: no cap
   double init_std = 0.02;
   double embed_std = 0, head_std = 0;  // initial embedding and untied head; 0: init_std
   bool init_scaled_residual =
@@ -99,7 +104,8 @@ struct Data {
 struct Batch {
   std::int64_t per_rank = 8;  // sequences per micro-batch; 0: the largest the memory plan allows
   std::int64_t global = 0;    // of `unit` per optimizer step; 0: per_rank x data ranks
-  std::string unit = "rows";  // rows | samples: what global counts
+  std::int64_t global_start = 0, growth_steps = 0;  // of the first step, which grows to global
+  std::string unit = "rows";                        // rows | samples: what global counts
   std::int64_t accumulation = 0;  // micro-batches per optimizer step; 0: what global needs
   std::string preset = "none";    // none | conservative | recommended | aggressive | extreme
 

@@ -2,9 +2,11 @@
 
 #include "base/error.hpp"
 #include "model/block/block.hpp"
+#include "model/detail/connections.hpp"
 #include "model/detail/embedding.hpp"
 #include "model/detail/head.hpp"
 #include "model/detail/recursion.hpp"
+#include "model/detail/value_embeddings.hpp"
 
 namespace tern::model {
 
@@ -14,10 +16,14 @@ Declarations declare(const deck::Model& model) {
                model.head_dim, model.ffn_hidden);
   std::vector<Declaration> parts;
   parts.push_back(detail::declare_embedding(model));
+  if (model.value_embeddings > 0) parts.push_back(detail::declare_value_tables(model));
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     parts.emplace_back(Stages::of_layer, layer);
-    declare_block(model, block_name(layer), parts.back());
-    detail::declare_recursion_of_block(model, block_name(layer), parts.back());
+    const std::string at = block_name(layer);
+    declare_block(model, at, parts.back());
+    detail::declare_recursion_of_block(model, at, parts.back());
+    detail::declare_connections(model, layer, at, parts.back());
+    detail::declare_value_scale(model, layer, at, parts.back());
   }
   parts.push_back(detail::declare_head(model));
   parts.push_back(detail::declare_recursion(model));

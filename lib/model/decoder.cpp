@@ -44,11 +44,25 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
   for (std::size_t step = 0; step < steps; ++step)
     result = core_.advance(context, 0, step, sequences, [&](std::size_t place) {
       const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows) {
+        add_value_embeddings(context, runs, place, rows.qkv);
         attend(step * core_.places() + place, p, rows);
       };
       core_.forward(context, 0, place, sequences, attended, {});
     });
   return result;
+}
+
+template <class T>
+void Decoder<T>::add_value_embeddings(const ops::Context& context, const std::vector<Run>& runs,
+                                      std::size_t place, Matrix<T> qkv) const {
+  std::size_t row = 0;
+  const std::size_t width = qkv.extent(1);
+  for (const Run& run : runs) {
+    const std::size_t rows = run.tokens.extent(0);
+    core_.values.forward(context, place, run.tokens,
+                         as_matrix(qkv.data() + row * width, rows, width));
+    row += rows;
+  }
 }
 
 template class Decoder<float>;

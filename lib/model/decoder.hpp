@@ -57,6 +57,8 @@ class Decoder {
   }
 
  private:
+  void add_value_embeddings(const ops::Context&, const std::vector<Run>& runs, std::size_t place,
+                            Matrix<T> qkv) const;
   detail::Core<T> core_;
 };
 

@@ -48,8 +48,11 @@ BlockDropout Transformer<T>::keys(const MicroBatch<T>& micro, std::size_t step,
 
 template <class T>
 typename Block<T>::Attend Transformer<T>::attend(const ops::Context& context,
-                                                 const MicroBatch<T>& micro) const {
-  return [this, &context, mask = mask_of(micro)](const auto& parameters, const auto& saved) {
+                                                 const MicroBatch<T>& micro,
+                                                 std::size_t place) const {
+  return [this, &context, &micro, place, mask = mask_of(micro)](const auto& parameters,
+                                                                const auto& saved) {
+    core_.values.forward(context, place, micro.rows.tokens, saved.qkv);
     core_.block.attention.attend(context, parameters, saved, mask);
   };
 }
@@ -91,11 +94,10 @@ template <class T>
 Matrix<const T> Transformer<T>::advance(const ops::Context& context, const MicroBatch<T>& micro,
                                         std::size_t step) const {
   const Sequences of = sequences_of(micro);
-  const auto attended = attend(context, micro);
   const ops::Context of_pass = scaled(context, micro, step);
   return core_.advance(context, micro.slot, step, of, [&](std::size_t place) {
-    core_.forward(of_pass, core_.slot_of(micro.slot, step), place, of, attended,
-                  keys(micro, step, place));
+    core_.forward(of_pass, core_.slot_of(micro.slot, step), place, of,
+                  attend(context, micro, place), keys(micro, step, place));
   });
 }
 
@@ -174,7 +176,7 @@ void Transformer<T>::recompute(const ops::Context& context, const MicroBatch<T>&
   if (latest && place + 1 == core_.places()) return;
   core_.block.forward(context, core_.parameters_of(place),
                       core_.saved(core_.slot_of(micro.slot, step), place, core_.sequences()),
-                      attend(context, micro), keys(micro, step, place), {});
+                      attend(context, micro, place), keys(micro, step, place), {});
 }
 
 template <class T>
@@ -183,7 +185,7 @@ void Transformer<T>::block_backward(const ops::Context& context, const MicroBatc
   const bool received = !share().last() && (place + 1) % core_.layers() == 0;
   core_.need(context, place);
   if (core_.options.recompute) recompute(context, micro, step, place);
-  core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), place,
+  core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), place, micro.rows,
                  mask_of(micro), keys(micro, step, place), micro.balanced, !received);
   if (place == 0) core_.common.links.to_previous(context, core_.dstream);
 }

@@ -93,7 +93,8 @@ class Transformer {
   BlockDropout keys(const MicroBatch<T>&, std::size_t step, std::size_t place) const;
   /// The context with the scaling of the micro-batch's step.
   ops::Context scaled(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
-  typename Block<T>::Attend attend(const ops::Context&, const MicroBatch<T>&) const;
+  typename Block<T>::Attend attend(const ops::Context&, const MicroBatch<T>&,
+                                   std::size_t place) const;
   Matrix<T> dfinished(std::size_t step) const { return core_.dfinished[core_.slot_of(0, step)]; }
   Matrix<const T> pick(const ops::Context&, const MicroBatch<T>&, const Scored& scored,
                        std::size_t step) const;

@@ -12,6 +12,7 @@
 #pragma once
 #include "ops/activation.hpp"
 #include "ops/attention.hpp"
+#include "ops/connection.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/embedding.hpp"
 #include "ops/experts.hpp"

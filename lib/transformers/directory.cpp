@@ -101,6 +101,16 @@ Requirement once(const deck::Model& m) {
 Requirement uncapped(const deck::Model& m) {
   return {"logit_cap", fmt::format("{}", m.logit_cap), m.logit_cap == 0, "0"};
 }
+/// Adds those of all architectures: none has connections, value embeddings or a window.
+std::vector<Requirement> with_plain_blocks(std::vector<Requirement> all, const deck::Model& m) {
+  all.push_back({"skip_connections", flag(m.skip_connections), !m.skip_connections, ".false."});
+  all.push_back({"input_shortcut", flag(m.input_shortcut), !m.input_shortcut, ".false."});
+  all.push_back(
+      {"value_embeddings", std::to_string(m.value_embeddings), m.value_embeddings == 0, "0"});
+  all.push_back({"window", std::to_string(m.window), m.window == 0 || m.window >= m.context,
+                 "0, or context"});
+  return all;
+}
 
 std::vector<Requirement> llama_requirements(const deck::Model& m) {
   return {{"activation", quoted(m.activation), m.activation == "swiglu", "'swiglu'"},
@@ -230,8 +240,8 @@ template void TransformersReader::read(const std::string&, const std::vector<std
                                        const Part&, bf16*) const;
 
 std::string transformers_architecture(const deck::Model& model) {
-  const std::string llama = unmet(llama_requirements(model)),
-                    gpt2 = unmet(gpt2_requirements(model));
+  const std::string llama = unmet(with_plain_blocks(llama_requirements(model), model)),
+                    gpt2 = unmet(with_plain_blocks(gpt2_requirements(model), model));
   const char* kind = model.experts > 0 ? "Qwen3MoeForCausalLM"
                      : model.qk_norm   ? "Qwen3ForCausalLM"
                                        : "LlamaForCausalLM";

@@ -49,6 +49,66 @@ TEST(DeckContradictions, RotaryHeadsAreEven) {
   none("&model hidden = 15 heads = 5 position = 'none' /");
 }
 
+TEST(DeckContradictions, ConnectionsOfBlocks) {
+  none("&model skip_connections = .true. input_shortcut = .true. value_embeddings = 6 /");
+  none("&model input_shortcut = .true. / &parallel tensor = 4 shard = 'optimizer' /");
+  one("&model layers = 2 skip_connections = .true. /",
+      "d:1:19: model.skip_connections: 2 layers have no two that are not neighbours to connect; "
+      "write 3 or more, or .false.");
+  one("&model value_embeddings = 7 /",
+      "d:1:8: model.value_embeddings: 7 tables for the first layers and again the last ones of 12; "
+      "write at most 6");
+  one("&model value_embeddings = 1 kv_heads = 2 / &parallel tensor = 4 /",
+      "d:1:8: model.value_embeddings: 4 ranks divide the columns of 2 key-value heads; write "
+      "tensor = 2 or less, or value_embeddings = 0");
+  for (const char* given :
+       {"skip_connections = .true.", "input_shortcut = .true.", "value_embeddings = 1"}) {
+    const std::string name(given, std::string(given).find(' '));
+    one(fmt::format("&model {} inner_steps = 2 / &objective kind = 'refinement' /", given),
+        fmt::format("d:1:8: model.{}: it is not built for recursive models; write inner_steps = 0, "
+                    "or remove it",
+                    name));
+    one(fmt::format("&model {} / &parallel pipeline = 2 /", given),
+        fmt::format("d:1:8: model.{}: stages of a pipeline do not see each other's blocks and "
+                    "tokens; write pipeline = 1, or use parallel.tensor",
+                    name));
+  }
+}
+
+TEST(DeckContradictions, GrowingBatch) {
+  none("&batch per_rank = 8 global = 64 global_start = 16 growth_steps = 100 /");
+  none("&batch per_rank = 0 global = 64 global_start = 16 growth_steps = 100 /");
+  one("&batch global = 64 global_start = 16 /",
+      "d:1:20: batch.global_start: a growing batch needs both, where it starts and the steps it "
+      "takes; write the other, or 0 for both");
+  one("&batch global = 64 global_start = 24 growth_steps = 9 /",
+      "d:1:20: batch.global_start: 24 does not divide global = 64, to which it grows by multiples; "
+      "write a divisor");
+  one("&batch global = 64 global_start = 4 growth_steps = 9 /",
+      "d:1:20: batch.global_start: 4 rows are no multiple of per_rank x parallel.data = 8, whole "
+      "micro-batches; write one");
+  one("&batch global_start = 8 growth_steps = 9 /",
+      "d:1:8: batch.global_start: it grows to batch.global, which is not given; give it, or a "
+      "preset");
+}
+
+TEST(DeckContradictions, Window) {
+  none("&model window = 128 / &generation samples = 0 /");
+  none("&model window_start = 128 window_steps = 50 /");
+  none("&model window = 1024 window_start = 128 window_steps = 50 /");
+  one("&model window = 128 /",
+      "d:1:8: model.window: generation attends to all tokens, not to a window; write "
+      "generation.samples = 0, or window = 0");
+  one("&model window_start = 128 /",
+      "d:1:8: model.window_start: a growing window needs both, where it starts and the steps it "
+      "takes; write the other, or 0 for both");
+  one("&model window_start = 2048 window_steps = 5 /",
+      "d:1:8: model.window_start: 2048 tokens are more than the 1024 it grows to; lower it");
+  one("&model window_start = 128 window_steps = 5 / &objective kind = 'supervised' /",
+      "d:1:8: model.window_start: kind = 'supervised' has an attention mask of its own; write 0, "
+      "or kind = 'causal'");
+}
+
 TEST(DeckContradictions, Experts) {
   const std::string of = "&model experts = 8 experts_per_token = 2 expert_hidden = 64 ";
   none(of + "router_loss = 0.01 renormalise_experts = .false. /");

@@ -16,11 +16,18 @@ using generate::Request;
 using test::EngineRun;
 using test::Tokens;
 
+deck::Model connected() {
+  deck::Model m = test::qwen3_like();
+  m.layers = 4, m.skip_connections = m.input_shortcut = true, m.value_embeddings = 1;
+  return m;
+}
+
 deck::Model model_of(int kind) {
   deck::Model m = kind == 0   ? test::tiny_model()
                   : kind == 1 ? test::gpt2_like()
                   : kind == 2 ? test::qwen3_like()
-                              : test::moe_like();
+                  : kind == 3 ? test::moe_like()
+                              : connected();
   m.context = 128;
   m.init_scaled_residual = false;
   return m;
@@ -96,7 +103,7 @@ TEST_P(Kinds, TextDependsOnTheRequestAlone) {
         }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3, 4));
 
 class Golden : public testing::TestWithParam<const char*> {};
 

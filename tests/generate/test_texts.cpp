@@ -133,13 +133,20 @@ Tokens greedy_by_full_forward(const deck::Model& description, std::uint64_t seed
   return result;
 }
 
+deck::Model connected() {
+  deck::Model m = test::qwen3_like();
+  m.layers = 5, m.skip_connections = m.input_shortcut = true, m.value_embeddings = 2;
+  return m;
+}
+
 class Kinds : public testing::TestWithParam<int> {
  protected:
   static deck::Model model() {
     deck::Model m = GetParam() == 0   ? test::tiny_model()
                     : GetParam() == 1 ? test::gpt2_like()
                     : GetParam() == 2 ? test::qwen3_like()
-                                      : test::moe_like();
+                    : GetParam() == 3 ? test::moe_like()
+                                      : connected();
     m.init_scaled_residual = false;
     return m;
   }
@@ -178,7 +185,7 @@ TEST_P(Kinds, SampledSequencesDependOnTheirNumberOnlyNotOnNeighbours) {
   EXPECT_NE(generation.run(prompts, options), results[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Models, Kinds, testing::Values(0, 1, 2, 3, 4));
 
 /// Greedy tokens of a recursive model, from forwards over the whole of each prefix.
 Tokens greedy_by_whole_steps(const deck::Model& m, std::size_t steps, std::uint64_t seed,

@@ -66,13 +66,20 @@ class Rows {
   Matrix<float> logits_;
 };
 
+deck::Model connected() {
+  deck::Model m = test::qwen3_like();
+  m.layers = 5, m.skip_connections = m.input_shortcut = true, m.value_embeddings = 2;
+  return m;
+}
+
 class RowInvariance : public testing::TestWithParam<int> {};
 
 TEST_P(RowInvariance, OfBlocksAndHead) {
   deck::Model m = GetParam() == 0   ? test::tiny_model()
                   : GetParam() == 1 ? test::gpt2_like()
                   : GetParam() == 2 ? test::qwen3_like()
-                                    : test::moe_like();
+                  : GetParam() == 3 ? test::moe_like()
+                                    : connected();
   m.ffn_hidden = m.expert_hidden = 53;  // rows that are not aligned to vectors
   m.init_scaled_residual = false;
   Rows rows(m);
@@ -88,7 +95,7 @@ TEST_P(RowInvariance, OfBlocksAndHead) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, RowInvariance, testing::Values(0, 1, 2, 3));
+INSTANTIATE_TEST_SUITE_P(Models, RowInvariance, testing::Values(0, 1, 2, 3, 4));
 
 }  // namespace
 }  // namespace tern

@@ -17,6 +17,24 @@ deck::Model plain_experts() {
   return m;
 }
 
+deck::Model connected() {
+  deck::Model m = test::qwen3_like();
+  m.layers = 6, m.skip_connections = m.input_shortcut = true, m.value_embeddings = 2;
+  return m;
+}
+
+deck::Model skipping() {
+  deck::Model m = test::gpt2_like();
+  m.layers = 3, m.skip_connections = true;
+  return m;
+}
+
+deck::Model short_cut() {
+  deck::Model m = test::moe_like();
+  m.input_shortcut = true, m.value_embeddings = 1;
+  return m;
+}
+
 struct Case {
   const char* name;
   deck::Model model;
@@ -25,7 +43,9 @@ struct Case {
 std::vector<Case> cases() {
   return {{"llama", test::tiny_model()}, {"gpt2", test::gpt2_like()},
           {"qwen3", test::qwen3_like()}, {"relu2", relu2_without_positions()},
-          {"moe", test::moe_like()},     {"moe_plain", plain_experts()}};
+          {"moe", test::moe_like()},     {"moe_plain", plain_experts()},
+          {"connected", connected()},    {"skipping", skipping()},
+          {"short_cut", short_cut()}};
 }
 
 /// Initialized, and moved off the values at which gains and biases have no effect.
@@ -75,7 +95,7 @@ std::vector<double> gradients_with(const deck::Model& description, bool recomput
 
 TEST_P(Transformer, RecomputationGivesTheSameBits) {
   deck::Model description = GetParam().model;
-  description.layers = 3;
+  description.layers = std::max<std::int64_t>(3, description.layers);
   description.dropout = 0.2;
   for (const double probability : {0.0, 0.2}) {
     ops::DropoutKey dropout;

@@ -289,6 +289,8 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   Contradictions c(table, errors);
   check_model(deck.model, c);
   check_experts(deck, c);
+  check_connections(deck, c);
+  check_growth(deck, c);
   check_sizes(deck, c);
   check_batch(deck, c);
   check_lr_rule(deck, c);

@@ -40,6 +40,10 @@ class Contradictions {
   Errors& errors_;
 };
 
+// Connections of blocks, growth of batch and window: contradictions_recipe.cpp.
+void check_connections(const Deck&, Contradictions&);
+void check_growth(const Deck&, Contradictions&);
+
 // Schedule, ranks, requests and run: contradictions_run.cpp.
 void check_schedule(const Deck&, Contradictions&);
 void check_muon(const Optimizer&, Contradictions&);

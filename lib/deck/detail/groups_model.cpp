@@ -72,6 +72,32 @@ void describe(Group& group, Model& m) {
   group.add("position", m.position, "how the order of tokens enters").one_of(positions);
   group.add("rope_base", m.rope_base, "base of the rotary frequencies").above(1);
   group.add("tie_embeddings", m.tie_embeddings, "the head uses the embedding's matrix");
+  group.add("skip_connections", m.skip_connections,
+            "block L - 1 - i also takes the output of block i, times a learned scalar (U-net)");
+  group.add("input_shortcut", m.input_shortcut,
+            "every block after the first takes a x + b x0 instead of x, with learned scalars and "
+            "the embedded tokens x0");
+  group
+      .add("value_embeddings", m.value_embeddings,
+           "tables by token, added times learned scalars to the values of as many first and again "
+           "of last layers")
+      .at_least(0)
+      .at_most(1 << 10);
+  group
+      .add("window", m.window,
+           "causal: tokens that a position attends to, itself and those before; 0: all")
+      .unit("tokens")
+      .at_least(0)
+      .at_most(1 << 24);
+  group
+      .add("window_start", m.window_start,
+           "the same of the first step; 0: no growth; it grows by multiples of 64")
+      .unit("tokens")
+      .at_least(0)
+      .at_most(1 << 24);
+  group.add("window_steps", m.window_steps, "steps over which it grows to window, or to context")
+      .unit("steps")
+      .at_least(0);
   group.add("levels", m.levels, "rows of a learned level embedding; 0: none; hdp has 3")
       .at_least(0)
       .at_most(1 << 16);

@@ -133,6 +133,12 @@ void describe(Group& group, Batch& b) {
       .at_least(0)
       .at_most(largest_global);
   group
+      .add("global_start", b.global_start,
+           "rows of the first step, which grow to global by multiples of it; 0: no growth")
+      .at_least(0)
+      .at_most(largest_global);
+  group.add("growth_steps", b.growth_steps, "steps over which they grow").unit("steps").at_least(0);
+  group
       .add(
           "unit", b.unit,
           "what global counts: rows, or samples packed in them, of which whole rows hold global on "

@@ -17,6 +17,9 @@ constexpr std::array free_choices{"load_rule",
                                   "head_std",
                                   "init_scaled_residual",
                                   "init_zero_residual",
+                                  "window",
+                                  "window_start",
+                                  "window_steps",
                                   "router_loss"};
 constexpr std::array zero_follows{"heads", "kv_heads", "head_dim", "ffn_hidden"};
 

@@ -68,6 +68,9 @@ class Attention {
   void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                 const Mask&, const Operand<T>& dbranch, Matrix<T> dx) const;
 
+  /// Gradient (N, (H + 2K) E) of the projection's output, after backward and until the next one.
+  Matrix<const T> dqkv() const { return dqkv_; }
+
   /// Norm and rotation, for operations that fuse them into the store to a cache.
   ops::HeadStage<T> head_stage(const Parameters& p) const {
     return {p.norm_q.gain, p.norm_k.gain, eps_, rotary_};

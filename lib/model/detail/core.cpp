@@ -25,6 +25,7 @@ template <class T>
 Matrix<T> Core<T>::output_of(std::size_t slot, std::size_t place, const Sequences& of) const {
   if (recursion.by_block()) return recursion.output(of.rows());
   const std::size_t next = place + 1;
+  if (!inputs_.empty() && connections.enter(next)) return connections.stream(next);
   if (inputs_.empty() || next % layers() == 0) return final_of(slot, place / layers(), of).input;
   return inputs_[at(slot, next)];
 }
@@ -68,7 +69,9 @@ void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t
   if (place == 0) common.links.from_previous(context, kept.input);
   if (recursion.by_block())
     recursion.enter_block(context, place % layers(), place / layers(), at(slot, place), kept.input);
+  connections.before(context, place, inputs_, kept.input);
   block.forward(context, parameters_of(place), kept, attend, dropout, output);
+  connections.after(context, place, output);
   if (block.has_experts()) block.experts.tally(context, kept.experts, place);
   if (recursion.by_block()) recursion.leave_block(context, place / layers(), of.rows());
   if (place + 1 == layers()) common.links.to_next(context, output);
@@ -76,14 +79,20 @@ void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t
 
 template <class T>
 void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_t place,
-                       const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
-                       bool known) const {
+                       const Rows& rows, const Mask& mask, const BlockDropout& dropout,
+                       Vector<const A> balanced, bool known) const {
   const std::size_t pass = place / layers(), layer = place % layers();
   if (full_sharding) full_sharding->begin_gradients(context, layer);
   if (recursion.by_block())
     Kokkos::deep_copy(context.space, dstream, recursion.output_gradient(pass));
-  block.backward(context, parameters_of(place), saved(slot, place, sequences()), mask, dropout,
-                 balanced, dstream, known && !recursion.by_block());
+  connections.add_gradient(context, place, inputs_, dstream);
+  const bool unchanged = !recursion.by_block() && !connections.change_gradient(place);
+  const typename Block<T>::Saved kept = saved(slot, place, sequences());
+  block.backward(context, parameters_of(place), kept, mask, dropout, balanced, dstream,
+                 known && unchanged);
+  values.backward(context, layer, rows, options.tokens, block.attention.dqkv(),
+                  kept.attention.result);
+  connections.backward(context, place, inputs_, dstream);
   if (recursion.by_block())
     recursion.backward_block(context, layer, pass, at(slot, place), dstream);
   if (full_sharding) full_sharding->end_gradients(context, layer);

@@ -12,9 +12,11 @@
 #include <functional>
 
 #include "model/block/block.hpp"
+#include "model/detail/connections.hpp"
 #include "model/detail/embedding.hpp"
 #include "model/detail/head.hpp"
 #include "model/detail/recursion.hpp"
+#include "model/detail/value_embeddings.hpp"
 #include "model/pass.hpp"
 
 namespace tern::model::detail {
@@ -74,7 +76,7 @@ class Core {
   Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step, const Sequences&,
                           const std::function<void(std::size_t place)>& run) const;
   /// A block's backward, of the gradient in dstream. `known`: see Block::backward.
-  void backward(const ops::Context&, std::size_t slot, std::size_t place, const Mask&,
+  void backward(const ops::Context&, std::size_t slot, std::size_t place, const Rows&, const Mask&,
                 const BlockDropout&, Vector<const A> balanced, bool known) const;
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.
@@ -93,6 +95,8 @@ class Core {
   Embedding<T> embedding;
   Head<T> head;
   Recursion<T> recursion;
+  Connections<T> connections;
+  ValueEmbeddings<T> values;
   // Workspace of training and losses.
   Matrix<T> dstream;                 // (N, D) gradient of the residual stream
   std::vector<Matrix<T>> dfinished;  // (N, D) per connected step

@@ -18,7 +18,9 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       common(tree.share(), asked.training, asked.fp8),
       block(model, tree.share(), common),
       norm(model, common),
-      recursion(model, tree, parameters, asked, common, arena) {
+      recursion(model, tree, parameters, asked, common, arena),
+      connections(model, tree, parameters, asked, arena),
+      values(model, tree, parameters, asked, arena) {
   TERN_REQUIRE(passes() == 1 || (asked.in_flight == 1 && share().stages == 1),
                "{} passes over a pipeline of {} stages", passes(), share().stages);
   TERN_REQUIRE(asked.connected == 1 || (asked.training && passes() > 1),
