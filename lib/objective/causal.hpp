@@ -2,6 +2,7 @@
 #pragma once
 #include "objective/objective.hpp"
 #include "objective/staging.hpp"
+#include "objective/window.hpp"
 
 namespace tern::objective {
 
@@ -16,6 +17,7 @@ class Causal : public Objective<T> {
         inputs_("inputs", shape, shape.batch * shape.tokens, arena),
         targets_("targets", shape, shape.batch * shape.tokens, arena),
         order_("token order", shape, shape.batch * shape.tokens, arena),
+        window_(deck.model, shape, arena),
         weights_(arena.vector<A>("loss weights", Term::data, shape.batch * shape.tokens)) {}
 
   Prepared<T> prepare(const ops::Context& context, const data::Batch& batch, std::size_t slot,
@@ -28,7 +30,7 @@ class Causal : public Objective<T> {
     const auto inputs = inputs_.copy(context.space, batch.inputs, slot);
     const auto order = order_.copy(context.space, sorted_, slot);
     return {{inputs, order},
-            ops::Pattern{},
+            window_.pattern(context.space, batch.step_number, slot, evaluating),
             {{}, targets_.copy(context.space, batch.targets, slot)},
             weights_,
             {}};
@@ -53,6 +55,7 @@ class Causal : public Objective<T> {
  private:
   ops::HeadOptions head_;
   Staging<std::int32_t> inputs_, targets_, order_;
+  WindowMask window_;
   Vector<A> weights_;
   std::vector<std::int32_t> sorted_;
   std::ptrdiff_t scored_ = 0;

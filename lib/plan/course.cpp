@@ -18,7 +18,8 @@ double times(std::int64_t steps, std::int64_t every) {
 }
 
 struct Durations {
-  double step, evaluation, checkpoint, last;  // seconds each
+  double row, evaluation, checkpoint, last;  // seconds each
+  data::StepRows steps;
 };
 
 Course after(std::int64_t steps, const deck::Deck& deck, const Durations& durations) {
@@ -29,7 +30,7 @@ Course after(std::int64_t steps, const deck::Deck& deck, const Durations& durati
   const double last = every > 0 && steps % every == 0 ? 0 : 1;
   Course course;
   course.steps = steps;
-  course.training = static_cast<double>(steps) * durations.step;
+  course.training = durations.steps.rows_in(static_cast<std::uint64_t>(steps)) * durations.row;
   course.evaluations = ((every > 0 ? 1 : 0) + between + last) * durations.evaluation;
   course.checkpoints =
       (between + last + times(steps, deck.checkpoint.every)) * durations.checkpoint +
@@ -60,9 +61,8 @@ Course course(const Plan& plan, double rate, int writers) {
   const double row = plan.contents.tokens() / rate;
   const double bytes = static_cast<double>(plan.checkpoint_bytes) / writers;
   const Durations durations{
-      plan.layout.steps.mean() * row,
-      static_cast<double>(deck.evaluation.batches * deck.batch.per_rank) * row / 3, bytes / copied,
-      bytes / written};
+      row, static_cast<double>(deck.evaluation.batches * deck.batch.per_rank) * row / 3,
+      bytes / copied, bytes / written, plan.layout.steps};
   const double limit = 3600 * deck.campaign.max_hours;
   const auto fit = [&](std::int64_t steps) {
     return after(steps, deck, durations).seconds() <= limit;

@@ -99,7 +99,8 @@ std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const Planne
 /// Zero steps and tokens for a deck that counts epochs, until its data are opened.
 void count_tokens(Plan& plan) {
   plan.steps = plan.deck.campaign.epochs == 0 ? plan.deck.campaign.max_steps : 0;
-  plan.tokens = static_cast<double>(plan.steps) * plan.layout.steps.mean() * plan.contents.tokens();
+  plan.tokens =
+      plan.layout.steps.rows_in(static_cast<std::uint64_t>(plan.steps)) * plan.contents.tokens();
 }
 
 /// Rate from the plan's row contents, for decks that train.

@@ -49,6 +49,9 @@ std::string batch_rows(const Plan& plan, const comm::Extents& extents) {
                              counts_samples ? "places for rows" : "sequences",
                              extents.replica() > 1 ? "data " : ""));
   if (plan.deck.campaign.task != "train") return text;
+  if (layout.steps.growth > 0)
+    text +=
+        row("grows", fmt::format("from {} in {} steps", layout.steps.start, layout.steps.growth));
   if (const auto samples = samples_per_step(plan))
     text += row("samples per step", mean_text(*samples));
   if (counts_samples)
@@ -70,7 +73,7 @@ std::string length_rows(const Plan& plan, const comm::Extents& extents) {
   if (!plan.rate) return epochs + row("steps", "unknown: no rate yet");
   const std::int64_t steps = course(plan, plan.rate->first, writers(deck, extents)).steps;
   const double tokens =
-      static_cast<double>(steps) * plan.layout.steps.mean() * plan.contents.tokens();
+      plan.layout.steps.rows_in(static_cast<std::uint64_t>(steps)) * plan.contents.tokens();
   return epochs + row("steps", fmt::format("about {}", steps)) +
          remark(fmt::format("in max_hours = {}, which ends the run", deck.campaign.max_hours)) +
          row("tokens", many(tokens, 1));

@@ -46,7 +46,9 @@ double scored_positions(const deck::Deck& deck, const RowContents& row) {
 
 double seen_keys(const deck::Deck& deck, const RowContents& row) {
   const auto positions = static_cast<double>(objective::row_positions(deck));
-  if (!deck::kind_of(deck).diffuses) return (row.tokens() / row.samples + 1) / 2;
+  const double tokens = row.tokens() / row.samples, window = static_cast<double>(deck.model.window);
+  if (window > 0 && window < tokens) return window - window * (window - 1) / (2 * tokens);
+  if (!deck::kind_of(deck).diffuses) return (tokens + 1) / 2;
   // Each sample: a prefix that attends to itself, and two copies of the rest, which attend to the
   // prefix and, on average, to half of the rest.
   const deck::Objective& o = deck.objective;

@@ -91,7 +91,15 @@ Layout make_layout(const deck::Deck& deck, int ranks, const data::SetSize& size)
                           wanted, wanted)
             : std::string());
   }
-  return {per_rank, global, global / together, objective::row_positions(deck), {global}};
+  data::StepRows rows{global};
+  rows.start = static_cast<std::uint64_t>(deck.batch.global_start);
+  rows.growth = static_cast<std::uint64_t>(deck.batch.growth_steps);
+  if (rows.growth > 0 && (rows.start % together != 0 || global % rows.start != 0))
+    user_error(
+        "&batch global_start = {} is not a multiple of per_rank x ranks = {} x {} = {} that "
+        "divides global = {}: change it, per_rank or the number of ranks",
+        rows.start, per_rank, ranks, together, global);
+  return {per_rank, global, global / together, objective::row_positions(deck), rows};
 }
 
 std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {

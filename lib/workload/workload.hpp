@@ -21,7 +21,8 @@ struct Layout {
   std::size_t global = 0;        // sequences per optimizer step, at most
   std::size_t accumulation = 0;  // micro-batches: global = per_rank * data ranks * accumulation
   std::size_t tokens = 0;        // positions per sequence
-  data::StepRows steps;          // sequences of each step; all of `global` if &batch unit = 'rows'
+  data::StepRows
+      steps;  // sequences of each step; all of `global` if &batch unit = 'rows' and it has grown
 
   /// Micro-batches of step `step` (from 0), at most accumulation.
   std::size_t micro_batches(std::int64_t step) const;

@@ -163,11 +163,32 @@ TEST(StepRows, AreWholeAndHaveTheSamplesOfEachStepOnAverage) {
   EXPECT_EQ(large.first(1000000000), (std::uint64_t{1} << 30) * 1000000000 / 3);
 }
 
+TEST(StepRows, GrowByMultiplesOfTheFirstStep) {
+  for (const auto& [start, count, growth] :
+       {std::array<std::uint64_t, 3>{4, 20, 13}, {8, 8, 5}, {3, 300, 7}, {1, 2, 100}}) {
+    StepRows steps{count};
+    steps.start = start, steps.growth = growth;
+    std::uint64_t rows = 0;
+    for (std::uint64_t step = 0; step < 2 * growth; ++step) {
+      EXPECT_EQ(steps.first(step), rows);
+      const std::uint64_t wanted =
+          step < growth ? start * (1 + step * (count / start - 1) / growth) : count;
+      EXPECT_EQ(steps.of(step), wanted) << step << " of " << start << " to " << count;
+      rows += wanted;
+    }
+    EXPECT_EQ(steps.rows_in(2 * growth), static_cast<double>(rows));
+    EXPECT_EQ(steps.most(), count);
+    EXPECT_EQ(steps.mean(), static_cast<double>(count));
+  }
+}
+
 /// Each step has its rows on any number of ranks; micro-batches without any are left out.
 TEST_F(ReaderTest, StepsOfSamplesHaveTheSameRowsForEverySplit) {
   const StepRows rows{9, window_count, 90};  // five rows per step
   const StepRows uneven{4, window_count, 90};
-  for (const StepRows& steps : {rows, uneven})
+  StepRows growing{4};
+  growing.start = 1, growing.growth = 30;
+  for (const StepRows& steps : {rows, uneven, growing})
     for (const auto& [ranks, sequences, accumulation] :
          {std::array<std::size_t, 3>{1, 1, 5}, {1, 2, 3}, {2, 1, 3}, {4, 1, 2}, {3, 4, 1}})
       for (std::size_t rank = 0; rank < ranks; ++rank) {
