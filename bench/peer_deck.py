@@ -7,9 +7,10 @@ TOKEN = re.compile(r"!.*|'(?P<text>(?:[^']|'')*)'|&(?P<group>\w+)|(?P<name>\w+)\
 # What the peer implements; another value is refused, since it would be ignored silently.
 SERVED = {
     "model": {"activation": ["swiglu", "relu2"], "norm": ["rmsnorm"], "position": ["rope"], "levels": [0],
-              "attention_bias": [False], "ffn_bias": [False], "dropout": [0]},
+              "attention_bias": [False], "ffn_bias": [False], "dropout": [0], "skip_connections": [False],
+              "input_shortcut": [False], "value_embeddings": [0], "window": [0], "window_start": [0]},
     "objective": {"kind": ["causal", "refinement", "supervised"], "z_loss": [0]},
-    "batch": {"preset": ["none"], "unit": ["rows"]},
+    "batch": {"preset": ["none"], "unit": ["rows"], "global_start": [0]},
     "optimizer": {"kind": ["adamw", "muon"], "lr_rule": ["none"], "ema": [0], "head_lr": [0]},
     "precision": {"compute": ["fp32", "bf16"]},
 }

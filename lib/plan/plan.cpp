@@ -131,8 +131,10 @@ double flops_per_token(const deck::Deck& deck, std::size_t parameters) {
   const auto steps = static_cast<double>(deck::scored_steps(deck));
   const double passes = steps * static_cast<double>(model.inner_steps + 1);
   const double head = static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
+  const auto values = static_cast<double>(model.value_embeddings * model.vocabulary *
+                                          model.kv_heads * model.head_dim);  // looked up
   const double blocks = static_cast<double>(active_parameters(model, parameters)) -
-                        (model.tie_embeddings ? 1 : 2) * head;
+                        (model.tie_embeddings ? 1 : 2) * head - values;
   const double attention = 12.0 * static_cast<double>(model.layers) *
                            static_cast<double>(model.heads * model.head_dim) *
                            static_cast<double>(model.context);

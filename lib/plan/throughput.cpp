@@ -41,7 +41,10 @@ Shape shape_of(const deck::Deck& deck, int tensor) {
   s.experts = static_cast<double>(m.layers * m.experts * 3 * m.hidden * m.expert_hidden);
   s.active_experts =
       m.experts > 0 ? s.experts * static_cast<double>(m.experts_per_token) / m.experts : 0;
-  s.blocks = static_cast<double>(parameters) - s.experts - (m.tie_embeddings ? 1 : 2) * s.head;
+  const auto values =
+      static_cast<double>(m.value_embeddings * m.vocabulary * m.kv_heads * m.head_dim);
+  s.blocks =
+      static_cast<double>(parameters) - s.experts - (m.tie_embeddings ? 1 : 2) * s.head - values;
   s.bytes = deck::stores_fp32(deck.precision) ? sizeof(float) : sizeof(bf16);
   const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / tensor);
   s.cache_bytes = static_cast<double>(2 * m.layers * kv_heads * m.head_dim) * s.bytes;

@@ -85,6 +85,7 @@ class Stage {
   double width() const { return number(m_.hidden); }
   double vocabulary() const { return number(m_.vocabulary) / extents_.tensor; }
   double ranks() const { return extents_.data; }
+  double values_width() const { return kv_heads_ * number(m_.head_dim); }
   double stream() const { return rows_ * width() * op_.bytes(); }  // bytes of the residual stream
 
   std::vector<Map> attention_maps() const {
@@ -102,7 +103,8 @@ class Stage {
   }
   double of_ends() const {  // parameters of embedding and head
     const double one = vocabulary() * width();
-    return m_.tie_embeddings || extents_.pipeline > 1 ? one : 2 * one;
+    const double values = number(m_.value_embeddings) * number(m_.vocabulary) * values_width();
+    return (m_.tie_embeddings || extents_.pipeline > 1 ? one : 2 * one) + values;
   }
   double parameters() const {
     const bool end = share_.first() || share_.last();
@@ -128,7 +130,8 @@ class Stage {
     time.products += ffn([&](const Map& map) { return op_.forward(map, rows_); }, 1);
     time.attention = op_.forward(attention_);
     // Two norms; the residual stream is copied, and read by the product that adds a branch to it.
-    time.passes = op_.pass(10 * stream(), 4) + heads(2, 3) + op_.pass(gate(3, 2), 1);
+    time.passes =
+        op_.pass(10 * stream(), 4) + heads(2, 3) + op_.pass(gate(3, 2), 1) + connections(3, 2);
     if (deck_.model.dropout > 0)
       time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(3 * stream()));
     return time;
@@ -146,7 +149,8 @@ class Stage {
     for (const Map& map : attention_maps()) time.products += op_.backward(map, rows_);
     time.products += ffn([&](const Map& map) { return op_.backward(map, rows_); }, 2);
     time.attention = op_.backward(attention_);
-    time.passes = op_.pass(8 * stream(), 6) + heads(2, 3) + op_.pass(gate(5, 3), 1);
+    time.passes =
+        op_.pass(8 * stream(), 6) + heads(2, 3) + op_.pass(gate(5, 3), 1) + connections(6, 6);
     if (deck_.model.dropout > 0)
       time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(2 * stream()));
     return time;
@@ -169,6 +173,12 @@ class Stage {
       time += m_.experts > 0 ? op_.expert_product(products * 2 * rows_ * map.in * map.out)
                              : product(map);
     return time;
+  }
+  /// Streams read and written for a block's connections; half of the blocks are skipped to.
+  double connections(double shortcut, double skip) const {
+    const double streams =
+        (m_.input_shortcut ? shortcut : 0) + (m_.skip_connections ? skip / 2 : 0);
+    return streams > 0 ? op_.pass(streams * stream(), 2) : 0;
   }
   /// RoPE and norms of heads: `rotated` and `normed` passes over queries and keys.
   double heads(double rotated, double normed) const {
@@ -193,7 +203,8 @@ class Stage {
 
   double embedding() const {
     const double drop = deck_.model.dropout > 0 ? 2 * op_.dropout(rows_ * width()) : 0;
-    return op_.pass(6 * stream(), 6) + drop;
+    const double values = 2 * number(m_.value_embeddings) * rows_ * values_width() * op_.bytes();
+    return op_.pass(6 * stream(), 6) + drop + (values > 0 ? op_.pass(8 * values, 6) : 0);
   }
 
   /// Per pass, two all-gathers of each layer and a reduce-scatter of its gradients, overlapped;

@@ -54,6 +54,24 @@ TEST(Fp8, GradientsPointWhereThoseOfBf16Do) {
             0.96);
 }
 
+/// Also where connections change the stream's gradient between blocks, and values get embeddings.
+TEST(Fp8, GradientsOfConnectedBlocksPointWhereThoseOfBf16Do) {
+  deck::Model m = description();
+  m.layers = 5, m.skip_connections = m.input_shortcut = true, m.value_embeddings = 2;
+  m.init_scaled_residual = false;
+  test::Harness<bf16> eight(m, options(true)), sixteen(m, options(false));
+  start(eight), start(sixteen);
+  const double loss = sixteen.step();
+  EXPECT_NEAR(eight.step(), loss, 0.01 * loss);
+  for (const model::Parameter& p : eight.tree.parameters())
+    if (p.matrix()) {
+      EXPECT_GT(cosine(eight.gradient(p.name), sixteen.gradient(p.name)), 0.92) << p.name;
+    }
+  EXPECT_GT(cosine(test::download(eight.parameters->gradient),
+                   test::download(sixteen.parameters->gradient)),
+            0.96);
+}
+
 TEST(Fp8, LearnsABatch) {
   test::Harness<bf16> model(description(), options(true));
   start(model);
