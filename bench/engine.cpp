@@ -25,6 +25,7 @@
 #include "base/random.hpp"
 #include "comm/mesh.hpp"
 #include "generate/engine.hpp"
+#include "model/declare.hpp"
 #include "plan/throughput.hpp"
 #include "report/profile.hpp"
 #include "workload/division.hpp"

@@ -15,6 +15,7 @@
 
 #include "base/random.hpp"
 #include "base/timer.hpp"
+#include "model/declare.hpp"
 #include "ops/ops.hpp"
 #include "optimizer/muon.hpp"
 
