@@ -46,7 +46,7 @@ p.add_argument("--data", required=True); p.add_argument("--trainer", default="./
 p.add_argument("--tokens", type=float, default=9.2e6); p.add_argument("--seeds", type=int, default=3)
 p.add_argument("--together", type=int, default=4); p.add_argument("--threads", type=int, default=2)
 p.add_argument("--evaluations", type=int, default=10); p.add_argument("--only", default="", help="variants, by commas")
-p.add_argument("--adamw-lr", default="1e-3,2e-3,4e-3"); p.add_argument("--out", default="runs/recipe")
+p.add_argument("--adamw-lr", default="2e-3,4e-3,8e-3"); p.add_argument("--out", default="runs/recipe")
 p.add_argument("--set", action="append", default=[])
 a = p.parse_args()
 

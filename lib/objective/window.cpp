@@ -14,8 +14,7 @@ std::int64_t window_at(const deck::Model& m, std::uint64_t step) {
   const std::int64_t last = m.window > 0 ? m.window : m.context;
   const double grown = static_cast<double>(last - m.window_start) * static_cast<double>(step) /
                        static_cast<double>(steps);
-  const std::int64_t now = m.window_start + static_cast<std::int64_t>(grown);
-  return std::min((now + unit - 1) / unit * unit, last);
+  return m.window_start + static_cast<std::int64_t>(grown) / unit * unit;
 }
 
 WindowMask::WindowMask(const deck::Model& model, const Shape& shape, Arena& arena)

@@ -6,8 +6,8 @@
 
 namespace tern::objective {
 
-/// Tokens attended to in optimizer step `step` (from 0): from &model window_start in even parts of
-/// window_steps up to window, rounded up to multiples of 64; then window. 0: all.
+/// Tokens attended to in optimizer step `step` (from 0): &model window_start and, over window_steps,
+/// evenly more by multiples of 64; then window. 0: all.
 std::int64_t window_at(const deck::Model& model, std::uint64_t step);
 
 class WindowMask {

@@ -91,7 +91,7 @@ void describe(Group& group, Model& m) {
       .at_most(1 << 24);
   group
       .add("window_start", m.window_start,
-           "the same of the first step; 0: no growth; it grows by multiples of 64")
+           "the same of the first step, from which it grows by multiples of 64; 0: no growth")
       .unit("tokens")
       .at_least(0)
       .at_most(1 << 24);
