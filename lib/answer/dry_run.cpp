@@ -93,6 +93,7 @@ std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& opt
   throughput.own = mesh.extents();
   throughput.own_options = options;
   throughput.rates = plan::device_rates(deck, device);
+  throughput.network_given = device.nodes().gigabits > 0;
   throughput.measured =
       detail::measured_rate(detail::BulkFiles(deck), device.name(), throughput.own.ranks());
   std::string text;

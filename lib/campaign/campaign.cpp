@@ -10,6 +10,7 @@
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
+#include "comm/hosts.hpp"
 #include "comm/waits.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
@@ -121,8 +122,9 @@ std::pair<plan::Plan, std::optional<TrainingData>> make_plan(const deck::Deck& d
   std::optional<TrainingData> data;
   const bool before = deck::counts_samples(deck.batch) && !options.show_batch;
   if (before) data = open_planned_data(deck, options, mesh, log);
-  plan::Plan plan = plan::make_plan(deck, at_work, plan::PlannedDevice(options.device),
-                                    data ? data->train.size : data::SetSize());
+  const plan::PlannedDevice device(options.device, {options.ranks_per_node, options.network});
+  plan::Plan plan =
+      plan::make_plan(deck, at_work, device, data ? data->train.size : data::SetSize());
   if (!before && !options.show_batch) data = open_planned_data(plan.deck, options, mesh, log);
   if (data) add_to(plan, *data, mesh, log);
   return {std::move(plan), std::move(data)};
@@ -206,7 +208,9 @@ bool leaves_files(const deck::Deck& deck, const job::Options& options) {
          answer::is_batch_inference(deck);
 }
 
-int run(const deck::Deck& deck, const job::Options& options, const comm::Session& session) {
+namespace {
+
+void check_plan_options(const job::Options& options, const comm::Session& session) {
   if (!options.device.empty() && !options.dry_run)
     user_error("--device {}: it says what a dry run plans for; add --dry-run, or leave it out",
                options.device);
@@ -215,7 +219,27 @@ int run(const deck::Deck& deck, const job::Options& options, const comm::Session
                options.ranks < 0    ? "write 1 or more"
                : session.size() > 1 ? "start one rank, or leave it out"
                                     : "add --dry-run, or start as many ranks with mpirun or srun");
+  const auto of_a_plan = [&](const char* name, double value, bool given, const char* what) {
+    if (given && (value <= 0 || !options.dry_run || session.size() > 1))
+      user_error("--{} {}: it says {} a dry run on one rank plans for; {}", name, value, what,
+                 value <= 0         ? "write a number above 0"
+                 : !options.dry_run ? "add --dry-run, or leave it out"
+                                    : "start one rank, or leave it out");
+  };
+  of_a_plan("ranks-per-node", options.ranks_per_node, options.ranks_per_node != 0,
+            "how many ranks of a node");
+  of_a_plan("network", options.network, options.network != 0, "what rate between nodes");
+}
+
+}  // namespace
+
+int run(const deck::Deck& deck, const job::Options& given, const comm::Session& session) {
+  check_plan_options(given, session);
+  job::Options options = given;
   comm::limit_waits(deck.parallel.wait_minutes);
+  if (session.size() > 1)
+    if (const comm::Hosts hosts = comm::hosts(); hosts.count() > 1)
+      options.ranks_per_node = hosts.most;
   // A dry run on one rank may plan for many.
   const auto mesh = options.dry_run && session.size() == 1
                         ? workload::imagined_mesh(deck, options.ranks)

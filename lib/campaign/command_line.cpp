@@ -57,8 +57,12 @@ po::options_description describe(CommandLine& line) {
       "dry run: plan for h200, h100 or a100 instead of this machine's device")(
       "ranks", po::value(&o.ranks)->value_name("N"),
       "dry run: plan for N ranks instead of those started")(
-      "show-batch", po::bool_switch(&o.show_batch),
-      "supervised: print the first rows' tokens with role and mask and end")(
+      "ranks-per-node", po::value(&o.ranks_per_node)->value_name("N"),
+      "dry run: plan for nodes of N ranks; without it, for one node")(
+      "network", po::value(&o.network)->value_name("GBITS"),
+      "dry run: rate of the network between nodes, Gbit/s per rank; without it, 400 for h200 and "
+      "h100, 200 for a100")("show-batch", po::bool_switch(&o.show_batch),
+                            "supervised: print the first rows' tokens with role and mask and end")(
       "resume", po::bool_switch(&o.resume),
       "resume from the newest good checkpoint; start from scratch if there is none")(
       "fresh", po::bool_switch(&o.fresh),

@@ -7,10 +7,10 @@
 #include <fstream>
 
 #include "base/files.hpp"
-#include "base/host.hpp"
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "base/wait_policy.hpp"
+#include "comm/hosts.hpp"
 #include "deck/objective_kind.hpp"
 #include "job/exit_code.hpp"
 #include "memory/views.hpp"
@@ -50,11 +50,12 @@ RunRecord RunRecord::of(const deck::Deck& deck, const comm::Session& session) {
   r.task = deck.campaign.task;
   r.name = deck.campaign.name;
   r.started = now();
-  r.host = host_name();
+  const comm::Hosts hosts = comm::hosts();
+  r.host = hosts.text();
   r.device = device_name();
   r.waits = wait_policy();
   r.ranks = session.size();
-  r.ranks_per_host = session.local_size();
+  r.ranks_per_host = hosts.most;
   r.threads = Kokkos::DefaultHostExecutionSpace().concurrency();
   return r;
 }
@@ -78,7 +79,9 @@ void RunRecord::end(int code) {
 
 std::string RunRecord::place() const {
   std::string text = fmt::format("{} x {}", plural(ranks, "rank"), plural(threads, "thread"));
-  if (ranks_per_host < ranks) text += fmt::format(", {} per host", ranks_per_host);
+  if (ranks_per_host < ranks)
+    text +=
+        fmt::format(", {}{} per host", ranks % ranks_per_host == 0 ? "" : "up to ", ranks_per_host);
   return text + ", " + device;
 }
 

@@ -14,16 +14,16 @@ struct RunRecord {
   std::string program, commit;  // "tern 0.1.0", "222ff02"
   std::string task, name;
   std::string started;  // "2026-11-22 13:50:03 UTC"
-  std::string host;     // of rank 0
+  std::string host;     // of rank 0, and of others (comm::Hosts::text)
   std::string device;   // "NVIDIA H200", "OpenMP on Intel(R) Xeon(R) Processor"
   std::string waits;    // OpenMP wait policy; empty with one thread
-  int ranks = 1, ranks_per_host = 1, threads = 1;
-  std::string model, batch, precision;  // in words, once planned
-  std::int64_t steps = 0;               // requested
-  std::optional<int> exit_code;         // once ended
-  std::string ended;                    // time
+  int ranks = 1, ranks_per_host = 1, threads = 1;  // largest number of ranks on one host
+  std::string model, batch, precision;             // in words, once planned
+  std::int64_t steps = 0;                          // requested
+  std::optional<int> exit_code;                    // once ended
+  std::string ended;                               // time
 
-  /// Record of the calling process. Local.
+  /// Record of the job that started now. Collective over all ranks.
   static RunRecord of(const deck::Deck& deck, const comm::Session& session);
   /// Adds what the plan determines: parameters of the whole model, contents of a step (in
   /// words), and steps (0: the deck's).

@@ -1,5 +1,8 @@
 #include "plan/layouts.hpp"
 
+#include <iterator>
+#include <vector>
+
 #include "base/error.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
@@ -52,12 +55,16 @@ class TrainingLayouts {
   }
 
   std::string text() const {
+    const int per_node = plan_.device.nodes().ranks;
     std::string text = fmt::format(
-        "on other numbers of data ranks (x {} tensor x {} pipeline), {} per rank by shard\n"
+        "on other numbers of data ranks (x {} tensor x {} pipeline{}), {} per rank by shard\n"
         "  data       none  optimizer       full{}\n",
-        own_.tensor, own_.pipeline, unit_.name,
+        own_.tensor, own_.pipeline,
+        per_node > 0 ? fmt::format("; {} ranks per node", per_node) : std::string(), unit_.name,
         plan_.rate ? "    tokens/s     steps        time      cost" : "");
-    for (const int data : counts) {
+    std::vector<int> all(std::begin(counts), std::end(counts));
+    while (all.back() < own_.data) all.push_back(2 * all.back());
+    for (const int data : all) {
       const comm::Extents there{data, own_.tensor, own_.pipeline};
       text += fmt::format("{:>6}", data) + memory(there, "none") + memory(there, "optimizer") +
               (divisible_ ? memory(there, "full") : open_cell) + rate(there) + "\n";

@@ -8,8 +8,8 @@
 
 namespace tern::plan {
 
-/// Table of training on 1, 2, 4 and 8 data ranks at the deck's tensor x pipeline: memory of rank 0
-/// for each kind of sharding; for the deck's own kind throughput, steps within max_hours, time and
+/// Table of training on 1, 2, 4, 8 data ranks, and on to as many as are planned for, at the deck's
+/// tensor x pipeline: memory of rank 0 for each kind of sharding; for the deck's own kind throughput, steps within max_hours, time and
 /// cost. `plan`: the deck's, batch resolved; its rate is scaled in proportion to the estimate, or
 /// without an estimate to the number of ranks. Cells of impossible layouts are empty. Local.
 std::string layouts(const deck::Deck& deck, const Plan& plan, const comm::Extents& extents);

@@ -33,14 +33,16 @@ std::string today() {
 std::string rate_key(const Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
   const workload::Layout& layout = plan.layout;
+  const int nodes = plan.device.nodes().count(extents.ranks());
   return fmt::format(
       "{}; {} x {} x {} ranks, shard {}; {} = {} x {} x {} sequences; {}, recompute {}; {}, "
-      "{:.4g} FLOP per token{}",
+      "{:.4g} FLOP per token{}{}",
       plan.device.name(), extents.data, extents.tensor, extents.pipeline, deck.parallel.shard,
       layout.global, layout.per_rank, extents.data, layout.accumulation, deck.precision.compute,
       deck.precision.recompute, deck.objective.kind, plan.flops_per_token,
       deck::counts_samples(deck.batch) ? fmt::format("; {:.3f} rows per step", layout.steps.mean())
-                                       : std::string());
+                                       : std::string(),
+      nodes > 1 ? fmt::format("; on {} nodes", nodes) : std::string());
 }
 
 void store_rate(const fs::path& directory, const std::string& rate_key, std::vector<double> rates) {

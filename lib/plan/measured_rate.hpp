@@ -11,7 +11,7 @@
 
 namespace tern::plan {
 
-/// What a rate depends on: device, ranks, sharding, batch, precision, objective and model size, as
+/// What a rate depends on: device, ranks, nodes, sharding, batch, precision, objective and model size, as
 /// one text for comparison.
 std::string rate_key(const Plan& plan, const comm::Extents& extents);
 

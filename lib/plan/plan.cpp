@@ -108,10 +108,12 @@ void estimate(Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
   if (deck.campaign.task != "train") return;
   if (const auto rate = estimated_rate(deck, plan.layout, extents, plan.contents, plan.device))
-    plan.rate = {*rate,
-                 fmt::format("estimated, typical of {} on {}; no bound{}", deck.precision.compute,
-                             plan.device.name(),
-                             plan.contents.assumed ? "; samples of full length assumed" : "")};
+    plan.rate = {
+        *rate,
+        fmt::format("estimated, typical of {} on {}{}; no bound{}", deck.precision.compute,
+                    plan.device.name(),
+                    plan.device.nodes().count(extents.ranks()) > 1 ? ", assumed between nodes" : "",
+                    plan.contents.assumed ? "; samples of full length assumed" : "")};
   else if (deck.cost.peak_tflops > 0)
     plan.rate = {
         0.4e12 * deck.cost.peak_tflops * extents.ranks() / plan.flops_per_token,

@@ -106,6 +106,7 @@ std::string table(const Plan& plan, const comm::Extents& extents) {
     text +=
         row("mesh", fmt::format("{} x {} x {}", extents.data, extents.tensor, extents.pipeline)) +
         remark("data x tensor x pipeline");
+  text += detail::node_rows(plan.device.placed(), extents, plan.device.nodes().gigabits > 0);
   text += row("parameter count", many(plan.parameters));
   if (plan.active_parameters < plan.parameters)
     text += row("active per token", many(plan.active_parameters));

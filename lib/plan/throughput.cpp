@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "deck/rules.hpp"
 #include "model/declare.hpp"
@@ -21,6 +22,7 @@ constexpr double of_cache = 0.30;     // 4B, decoding 64 requests of 544 tokens:
 // All-reduce over two ranks with NVLink: 30B-A3B with tensor = 2, 76.8 and 683 requests/s.
 constexpr double exchange_latency = 50e-6;  // s
 constexpr double exchange_bytes = 135e9;    // per second, each of two ranks sending all
+constexpr double of_network = 0.80;         // and twice the latency; assumed, not measured
 // Time per request in the trainer (939 tokens, 874 in common, 333 requests/s) less that in
 // bench_engine. Tokenization is a sixth; the rest has not been broken down.
 constexpr double overhead_seconds = 0.55e-3;
@@ -75,7 +77,9 @@ std::optional<double> estimate(const Throughput& t, const deck::Deck& deck,
   if (!t.rates) return std::nullopt;
   Requests share = t.requests;
   share.count = std::max(1.0, share.count / extents.data);
-  return extents.data / answer_time(deck, options, share, extents.tensor, *t.rates).total();
+  DeviceRates rates = *t.rates;
+  if (rates.nodes.count(extents.ranks()) == 1) rates.nodes.ranks = 0;
+  return extents.data / answer_time(deck, options, share, extents.tensor, rates).total();
 }
 
 }  // namespace
@@ -87,7 +91,8 @@ std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDev
   const std::string& asked = deck.precision.compute;
   const std::string compute = deck::stores_fp32(deck.precision) ? asked : "bf16";
   const double given = deck.cost.peak_tflops;
-  return DeviceRates{1e12 * (given > 0 ? given : known->tflops(compute)), 1e12 * known->terabytes};
+  return DeviceRates{1e12 * (given > 0 ? given : known->tflops(compute)), 1e12 * known->terabytes,
+                     device.placed()};
 }
 
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,
@@ -127,9 +132,12 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
     const auto layers = static_cast<double>(deck.model.layers);
     const double bytes =
         s.bytes * static_cast<double>(deck.model.hidden) * (computed + r.new_tokens);
+    const bool crosses = rates.nodes.divide(tensor);
+    const double network = 1e9 / 8 * rates.nodes.gigabits * std::gcd(rates.nodes.ranks, tensor);
+    const double link = crosses ? std::min(exchange_bytes, of_network * network) : exchange_bytes;
     time.exchange = 2 * layers *
-                    ((prompt_passes + own_passes) * exchange_latency +
-                     bytes * 2 * (tensor - 1) / tensor / exchange_bytes);
+                    ((prompt_passes + own_passes) * (crosses ? 2 : 1) * exchange_latency +
+                     bytes * 2 * (tensor - 1) / tensor / link);
   }
   time.overhead = overhead_seconds;
   return time;
@@ -163,6 +171,7 @@ std::string table(const Throughput& t, const deck::Deck& deck) {
                      row("new tokens", fmt::format("{:.0f} each", r.new_tokens)) +
                      remark("at most: max_tokens");
   for (const std::string& what : t.assumed) text += remark("assumed: " + what);
+  if (t.rates) text += detail::node_rows(t.rates->nodes, t.own, t.network_given);
   const auto rate = t.rate(deck, t.own_options, t.own);
   if (!rate) return text + row("time", t.kind(deck));
   const double seconds = r.count / *rate;

@@ -24,6 +24,7 @@ namespace tern::plan {
 /// Per device: dense FLOP/s at the precision of answering, and memory bytes/s.
 struct DeviceRates {
   double flops, bytes;
+  Nodes nodes = {};
 };
 /// From the data sheet, FLOP/s from &cost peak_tflops if given; nothing on the host and on unknown
 /// devices.
@@ -53,6 +54,7 @@ struct Throughput {
   comm::Extents own;                    // the deck's ranks
   generate::EngineOptions own_options;  // with the pages of these ranks
   std::optional<DeviceRates> rates;     // nothing: no estimate
+  bool network_given = false;           // rates->nodes.gigabits, by the user
   std::optional<double> measured;       // requests/s per device in the deck's last run
 
   /// Requests/s over all replicas of `there`; `options` with the pages that fit there. The measured

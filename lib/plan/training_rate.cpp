@@ -13,7 +13,7 @@
 namespace tern::plan {
 namespace {
 
-using detail::Map, detail::Operations;
+using detail::Map, detail::Operations, detail::Team;
 
 /// Fraction of an overlapped collective's time that slows the work it overlaps (fully sharded, two
 /// H200, 2026-11-22, 350M GPT and Qwen3-4B).
@@ -63,7 +63,7 @@ class Stage {
     if (share_.first()) time.passes += embedding();
     time.passes += op_.pass(0, 10);  // copies of the batch to the device
     if (full_) time.exchange += gather_and_sum(inner * steps);
-    if (extents_.pipeline > 1) time.exchange += op_.exchange(stream(), 2, 2);
+    if (extents_.pipeline > 1) time.exchange += op_.exchange(stream(), stages(), 2);
     return time;
   }
 
@@ -77,7 +77,7 @@ class Stage {
                      op_.pass((deck_.optimizer.ema > 0 ? 12 : 0) * owned, 1) + change(owned);
     if (extents_.data > 1) time.exchange = exchange(all);
     if (extents_.pipeline > 1 && m_.tie_embeddings)
-      time.exchange += op_.exchange(4 * vocabulary() * width(), 2);
+      time.exchange += op_.exchange(4 * vocabulary() * width(), stages());
     return time;
   }
 
@@ -85,6 +85,10 @@ class Stage {
   double width() const { return number(m_.hidden); }
   double vocabulary() const { return number(m_.vocabulary) / extents_.tensor; }
   double ranks() const { return extents_.data; }
+  Team data() const { return {extents_.data, extents_.ranks(), extents_.replica()}; }
+  Team tensor() const { return {extents_.tensor, extents_.tensor}; }
+  /// Two stages, each rank with its counterpart; between nodes if a replica takes more than one.
+  Team stages() const { return {2, extents_.replica(), extents_.replica()}; }
   double values_width() const { return kv_heads_ * number(m_.head_dim); }
   double stream() const { return rows_ * width() * op_.bytes(); }  // bytes of the residual stream
 
@@ -120,7 +124,7 @@ class Stage {
     }
     if (extents_.tensor > 1)
       time.exchange +=
-          op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, extents_.tensor, 4);
+          op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4);
     return time;
   }
 
@@ -197,7 +201,7 @@ class Stage {
     double time =
         3 * op_.product(flops, width()) + op_.pass(3 * scored_ * vocabulary() * op_.bytes(), 6);
     if (extents_.tensor > 1)
-      time += op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, extents_.tensor);
+      time += op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor());
     return time;
   }
 
@@ -212,15 +216,15 @@ class Stage {
   double gather_and_sum(double passes) const {
     const double part = of_matrices() * (ranks() - 1) / ranks();
     const double collectives =
-        2 * op_.exchange(part * op_.bytes(), extents_.data) + op_.exchange(part * 4, extents_.data);
+        2 * op_.exchange(part * op_.bytes(), data()) + op_.exchange(part * 4, data());
     const double kernels = op_.pass(4 * of_matrices()) + op_.pass(12 * of_matrices() / ranks());
     return passes * layers_ * (exposed * collectives + kernels);
   }
 
   double exchange(double all) const {
     const double part = (full_ ? of_ends() : all) * (ranks() - 1) / ranks();
-    if (deck_.parallel.shard == "none") return op_.exchange(2 * 4 * part, extents_.data);
-    return op_.exchange(4 * part, extents_.data) + op_.exchange(op_.bytes() * part, extents_.data);
+    if (deck_.parallel.shard == "none") return op_.exchange(2 * 4 * part, data());
+    return op_.exchange(4 * part, data()) + op_.exchange(op_.bytes() * part, data());
   }
 
   /// AdamW reads and writes master weights and both moments, and reads the gradient; Muon has one
@@ -276,9 +280,8 @@ StepTime operator*(double factor, StepTime time) {
 std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout& layout,
                                   const comm::Extents& extents, const RowContents& contents,
                                   const PlannedDevice& device) {
-  const detail::KnownDevice* known = device.data_sheet();
-  if (!known) return std::nullopt;
-  const Operations operations(deck, *known);
+  if (!device.data_sheet()) return std::nullopt;
+  const Operations operations(deck, device, extents.ranks());
   StepTime slowest, update;
   double through = 0;  // one micro-batch through all stages
   for (int stage = 0; stage < extents.pipeline; ++stage) {

@@ -37,6 +37,21 @@ class Plans(Campaign):
         self.assertIn("start one rank", self.run_trainer("--dry-run", "--ranks", "4", ranks=2, code=1))
         self.assertIn("write 1 or more", self.run_trainer("--dry-run", "--ranks", "-1", code=1))
 
+    def test_nodes_that_are_not_here(self):
+        def plan(*options):
+            return self.run_trainer("--dry-run", "--device", "h100", "--ranks", "4", *options)
+        self.assertNotIn("nodes", plan())
+        two = plan("--ranks-per-node", "2")
+        self.assertRegex(two, r"\n  nodes +2 of 2 ranks\n +\(400 Gbit/s per rank between them, assumed; --network gives another rate\)\n")
+        self.assertIn("assumed between nodes", self.rate(two)[1])
+        slow = plan("--ranks-per-node", "2", "--network", "10")
+        self.assertIn("(10 Gbit/s per rank between them)", slow)
+        self.assertLess(int(self.rate(slow)[0]), int(self.rate(two)[0]))
+        for option, value in (("--ranks-per-node", "2"), ("--network", "100")):
+            self.assertIn("add --dry-run", self.run_trainer(option, value, code=1))
+            self.assertIn("write a number above 0", self.run_trainer("--dry-run", option, "-1", code=1))
+            self.assertIn("start one rank", self.run_trainer("--dry-run", option, value, ranks=2, code=1))
+
     def test_the_table_is_short_when_a_run_goes_on(self):
         def logged():
             with open(self.file("run/log.txt")) as f:

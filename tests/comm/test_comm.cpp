@@ -6,8 +6,10 @@
 #include <numeric>
 #include <vector>
 
+#include "base/host.hpp"
 #include "comm/comm.hpp"
 #include "comm/device_data.hpp"
+#include "comm/hosts.hpp"
 
 namespace tern::comm {
 namespace {
@@ -31,6 +33,15 @@ TEST_F(Collectives, HostReductions) {
   group->all_reduce(&extremes[1], 1, Sum::min);
   EXPECT_EQ(extremes[0], size - 1);
   EXPECT_EQ(extremes[1], 1 - size);
+}
+
+TEST_F(Collectives, AllRanksOfThisTestAreOnOneHost) {
+  const Hosts found = hosts();
+  ASSERT_EQ(found.count(), 1);
+  EXPECT_EQ(found.most, size);
+  EXPECT_EQ(found.text(), host_name());
+  EXPECT_EQ((Hosts{{"a", "b", "c", "d"}, 2}.text()), "a, b, c, d");
+  EXPECT_EQ((Hosts{{"a", "b", "c", "d", "e"}, 2}.text()), "a, b, c and 2 more");
 }
 
 TEST_F(Collectives, AnyIsTrueIfOneRankSaysSo) {

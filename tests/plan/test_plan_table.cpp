@@ -183,6 +183,27 @@ TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {
   EXPECT_THROW(workload::imagined_mesh(teacher, 3), UserError);
 }
 
+TEST_F(PlanTable, SaysWhatItAssumesOfTheNetworkOfNodes) {
+  const deck::Deck deck = deck_of("h100_gpt350m");
+  const auto table = [&](const comm::Extents& ranks, const plan::Nodes& nodes) {
+    deck::Deck there = deck;
+    there.parallel.tensor = ranks.tensor;
+    const auto plan =
+        plan::make_plan(there, *comm::Mesh::imagined(ranks), plan::PlannedDevice("h100", nodes));
+    return plan::table(plan, ranks) + plan::layouts(there, plan, ranks);
+  };
+  const std::string two = table({16, 1, 1}, {8});
+  EXPECT_EQ(words(two, "  nodes").back(), "ranks") << two;
+  for (const char* said :
+       {"2 of 8 ranks\n", "(400 Gbit/s per rank between them, assumed; --network",
+        "on H100, assumed between nodes; no bound)", "pipeline; 8 ranks per node)", "\n    16 "})
+    EXPECT_NE(two.find(said), std::string::npos) << said << two;
+  EXPECT_NE(table({16, 1, 1}, {8, 200}).find("(200 Gbit/s per rank between them)"),
+            std::string::npos);
+  EXPECT_NE(table({2, 8, 1}, {4}).find("(8 tensor ranks not on one node"), std::string::npos);
+  EXPECT_EQ(table({8, 1, 1}, {8}).find("  nodes"), std::string::npos);
+}
+
 TEST_F(PlanTable, KnowsTheA100) {
   const deck::Deck deck = deck_of("h100_gpt350m");
   double before = 1e9;

@@ -142,5 +142,58 @@ TEST(TrainingRate, IsNearTheMeasured) {
   }
 }
 
+/// Seconds of exchanges per step of the 350M GPT on H200s.
+double exchange(const comm::Extents& ranks, const plan::Nodes& nodes, const Set& set = {}) {
+  Set all{"batch.global=512", fmt::format("parallel.tensor={}", ranks.tensor),
+          fmt::format("parallel.pipeline={}", ranks.pipeline)};
+  all.insert(all.end(), set.begin(), set.end());
+  const deck::Deck deck = deck_of(gpt, all);
+  const plan::PlannedDevice device("h200", nodes);
+  const auto layout = workload::make_layout(deck, ranks.data);
+  return plan::step_time(deck, layout, ranks, plan::full_rows(deck), device)->exchange;
+}
+
+TEST(TrainingRateOnNodes, IsThatOfOneNodeIfItHoldsAllRanks) {
+  for (const comm::Extents& ranks : {comm::Extents{8, 1, 1}, {4, 2, 1}, {2, 2, 2}, {1, 1, 8}})
+    for (const plan::Nodes& nodes : {plan::Nodes{8}, {12}, {8, 100}})
+      EXPECT_EQ(exchange(ranks, nodes), exchange(ranks, {}));
+}
+
+/// Each of 16 data ranks sends 15/16 of the gradients in fp32 and of the parameters in bf16, through
+/// eight adapters per node.
+TEST(TrainingRateOnNodes, GradientsTakeTheAdaptersOfAllRanksOfANode) {
+  const Set sharded = shard("optimizer");
+  const comm::Extents ranks{16, 1, 1};
+  const double bytes = 6.0 * 15 / 16 * 355e6, adapter = 0.8 * 100e9 / 8;
+  EXPECT_NEAR(exchange(ranks, {8, 100}, sharded), 2 * 100e-6 + bytes / (8 * adapter), 0.5e-3);
+  EXPECT_NEAR(exchange(ranks, {1, 100}, sharded), 2 * 100e-6 + bytes / adapter, 4e-3);
+  // Half the rate, twice the time.
+  const auto at = [&](double gigabits) { return exchange(ranks, {8, gigabits}, sharded) - 2e-4; };
+  EXPECT_NEAR(at(50) / at(100), 2, 1e-6);
+  // A network that is faster than NVLink leaves NVLink's rate.
+  EXPECT_NEAR(at(1e5), exchange(ranks, {}, sharded) - 1e-4, 1e-9);
+  // Unless given, it is a DGX node's.
+  EXPECT_EQ(exchange(ranks, {8}, sharded), exchange(ranks, {8, 400}, sharded));
+  // Eight tensor ranks per node: each has an eighth, its own adapter, and NVLink's half rate without.
+  const double part = bytes * 16 / 15 / 2 / 8;
+  EXPECT_NEAR(exchange({2, 8, 1}, {8, 100}, sharded) - exchange({2, 8, 1}, {}, sharded),
+              1e-4 + part / adapter - part / (0.49 * 450e9), 0.5e-3);
+}
+
+TEST(TrainingRateOnNodes, FallsWhereNodesDivideReplicas) {
+  const plan::Nodes fours{4, 100}, eights{8, 100};
+  EXPECT_EQ(exchange({1, 8, 1}, eights), exchange({1, 8, 1}, {}));
+  EXPECT_GT(exchange({1, 8, 1}, fours), 2 * exchange({1, 8, 1}, eights));
+  EXPECT_GT(exchange({1, 1, 8}, fours), 2 * exchange({1, 1, 8}, eights));
+  // Nodes of six divide the second of two replicas of four.
+  EXPECT_GT(exchange({2, 4, 1}, {6, 100}), exchange({2, 4, 1}, fours));
+  double before = 0;
+  for (const int per_node : {16, 8, 4, 2, 1}) {
+    const double now = exchange({16, 1, 1}, {per_node});
+    EXPECT_GT(now, before) << per_node;
+    before = now;
+  }
+}
+
 }  // namespace
 }  // namespace tern

@@ -14,11 +14,11 @@ namespace {
 
 // The driver's name tells the 40 GB A100 from the 80 GB one (2.04 TB/s).
 constexpr KnownDevice known[] = {
-    {"H200", "H200", 989.4, 1978.9, 66.9, 4.8, 140.4, 450},
-    {"H100", "H100", 989.4, 1978.9, 66.9, 3.35, 79.6, 450},
-    {"A100-40GB", "A100-SXM4-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300},
-    {"A100-40GB", "A100-PCIE-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300},
-    {"A100", "A100", 312.0, 312.0, 19.5, 2.039, 79.2, 300}};
+    {"H200", "H200", 989.4, 1978.9, 66.9, 4.8, 140.4, 450, 400},
+    {"H100", "H100", 989.4, 1978.9, 66.9, 3.35, 79.6, 450, 400},
+    {"A100-40GB", "A100-SXM4-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300, 200},
+    {"A100-40GB", "A100-PCIE-40GB", 312.0, 312.0, 19.5, 1.555, 39.4, 300, 200},
+    {"A100", "A100", 312.0, 312.0, 19.5, 2.039, 79.2, 300, 200}};
 
 /// Driver's name of this rank's GPU; empty on the host.
 std::string driver_name() {
@@ -49,7 +49,7 @@ double KnownDevice::tflops(const std::string& compute) const {
 
 }  // namespace detail
 
-PlannedDevice::PlannedDevice(const std::string& name) {
+PlannedDevice::PlannedDevice(const std::string& name, const Nodes& nodes) : nodes_(nodes) {
   std::string upper = name, names;
   std::transform(name.begin(), name.end(), upper.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -68,6 +68,13 @@ PlannedDevice::PlannedDevice(const std::string& name) {
 
 const detail::KnownDevice* PlannedDevice::data_sheet() const {
   return elsewhere_ ? elsewhere_ : detail::this_device();
+}
+
+Nodes PlannedDevice::placed() const {
+  Nodes nodes = nodes_;
+  const detail::KnownDevice* known = data_sheet();
+  if (nodes.gigabits == 0 && known) nodes.gigabits = known->gigabits_network;
+  return nodes;
 }
 
 std::string PlannedDevice::name() const {

@@ -1,6 +1,7 @@
 #include "plan/detail/operations.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "deck/rules.hpp"
 #include "ops/fp8.hpp"
@@ -39,18 +40,21 @@ constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
 constexpr double dropped = 120e9;  // numbers/s: one Philox draw per four
 // Fractions of NVLink's rate with two ranks, and with more.
 constexpr double of_two = 0.49, of_more = 0.80, collective = 50e-6;  // s per collective
+// Between nodes: assumed, not measured.
+constexpr double of_network = 0.80, collective_between = 100e-6;
 
 double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
 
 }  // namespace
 
-Operations::Operations(const deck::Deck& deck, const KnownDevice& device)
-    : device_(device),
+Operations::Operations(const deck::Deck& deck, const PlannedDevice& device, int ranks)
+    : device_(*device.data_sheet()),
+      nodes_(device.nodes().count(ranks) > 1 ? device.placed() : Nodes()),
       efficiencies_(deck::stores_fp32(deck.precision) ? fp32_efficiencies : bf16_efficiencies),
-      fp8_(deck.precision.compute == "fp8" && device.tflops_fp8 > device.tflops_bf16),
+      fp8_(deck.precision.compute == "fp8" && device_.tflops_fp8 > device_.tflops_bf16),
       fp32_(deck::stores_fp32(deck.precision)),
       bytes_(fp32_ ? 4 : 2),
-      flops_(1e12 * (fp32_ ? device.tflops_fp32 : device.tflops_bf16)) {}
+      flops_(1e12 * (fp32_ ? device_.tflops_fp32 : device_.tflops_bf16)) {}
 
 double Operations::product(double flops, double least) const {
   const double share = efficiencies_.products * (fp32_ ? 1 : std::max(0.1, 1 - narrow / least));
@@ -121,9 +125,15 @@ double Operations::dropout(double numbers) const {
   return std::max(efficiencies_.kernel, numbers / dropped);
 }
 
-double Operations::exchange(double bytes, int ranks, double count) const {
-  const double share = ranks > 2 ? of_more : of_two;
-  return count * (collective + bytes / (share * 1e9 * device_.gigabytes_link));
+// As NCCL's rings, in which each rank sends its bytes to the next one. Over several nodes there are as
+// many rings as the team has ranks on a node, each through another adapter with its part of the
+// bytes; the slower kind of link decides.
+double Operations::exchange(double bytes, const Team& team, double count) const {
+  const double link = (team.ranks > 2 ? of_more : of_two) * 1e9 * device_.gigabytes_link;
+  if (!nodes_.divide(team.block)) return count * (collective + bytes / link);
+  const int rings = std::max(1, std::gcd(nodes_.ranks, team.block) / team.stride);
+  const double between = of_network * 1e9 / 8 * nodes_.gigabits * rings;
+  return count * (collective_between + bytes / std::min(link, between));
 }
 
 }  // namespace tern::plan::detail

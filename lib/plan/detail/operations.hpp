@@ -2,6 +2,7 @@
 #pragma once
 #include "deck/deck.hpp"
 #include "plan/detail/devices.hpp"
+#include "plan/devices.hpp"
 
 namespace tern::plan::detail {
 
@@ -17,12 +18,19 @@ struct Attention {
   bool spans;  // a mask skipped by tiles, else causal
 };
 
+/// Ranks of a collective, in the order in which nodes hold ranks.
+struct Team {
+  int ranks;
+  int block;       // consecutive ranks that are divided into such teams; nodes may divide it
+  int stride = 1;  // from one rank of the team to the next
+};
+
 class Operations {
  public:
   struct Efficiencies;
 
-  /// In the deck's precision. Keeps a reference to `device`.
-  Operations(const deck::Deck& deck, const KnownDevice& device);
+  /// In the deck's precision, for `ranks` devices with a data sheet, of which a reference is kept.
+  Operations(const deck::Deck& deck, const PlannedDevice& device, int ranks);
 
   /// Bytes per number of an activation.
   double bytes() const { return bytes_; }
@@ -47,14 +55,15 @@ class Operations {
   double pass(double bytes, double kernels = 1) const;
   double dropout(double numbers) const;
 
-  /// `count` collectives over `ranks` ranks, each rank sending `bytes` in each.
-  double exchange(double bytes, int ranks, double count = 1) const;
+  /// `count` collectives of `team`, each rank sending `bytes` in each.
+  double exchange(double bytes, const Team& team, double count = 1) const;
 
  private:
   double attention(const Attention& a, double products, double share, double a_key) const;
   bool in_fp8(const Map& map) const;
 
   const KnownDevice& device_;
+  Nodes nodes_;
   const Efficiencies& efficiencies_;
   bool fp8_, fp32_;
   double bytes_, flops_;
