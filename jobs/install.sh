@@ -2,7 +2,7 @@
 # Installs Tern's missing dependencies on Debian 12 and Ubuntu 24.04 (or newer).
 #
 #   jobs/install.sh            to build and run
-#   jobs/install.sh --tests    to test as well: a one-node Slurm, Python environments
+#   jobs/install.sh --tests    to test as well: a Slurm of one or two nodes, Python environments
 #
 # Prints what it does; does nothing if all is installed. On other systems it lists the packages and exits with 1.
 set -euo pipefail
@@ -18,7 +18,7 @@ packages=(
   gnuplot-nox                                                 # report
 )
 case ${1:-} in
-  --tests) packages+=(python3-venv slurm-wlm munge) ;;
+  --tests) packages+=(python3-venv slurm-wlm munge iproute2) ;;
   '') ;;
   -h | --help) usage; exit ;;
   *) echo "error: it takes no '$1'" >&2; usage >&2; exit 2 ;;

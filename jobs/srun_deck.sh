@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shared by the job scripts of this folder: runs a deck on the job's ranks and requeues the job if the trainer was
-# stopped by a signal or the end of the job's time (exit code 75, checkpoint written). The run then resumes from its
-# newest checkpoint.
+# stopped by a signal or the end of the job's time (exit code 75, checkpoint written), or if a node of the job no longer
+# starts processes. The run then resumes from its newest checkpoint.
 #
 #   jobs/srun_deck.sh DECK [trainer options]     within a Slurm job, from the root of the project, or a copy of
 #                                                input/ and jobs/ with trainer in the path
@@ -20,5 +20,11 @@ if [ $code = 75 ]; then
   scontrol requeue "$SLURM_JOB_ID"
 elif [ $code = 74 ]; then
   echo "the last checkpoint could not be written: free space, then submit the job again"
+elif [ $code != 0 ] && [ "${SLURM_JOB_NUM_NODES:-1}" -gt 1 ] && [[ ! $code =~ ^7[67]$ ]]; then
+  # Ranks may notice that others are gone long before Slurm does, which then finds a job that failed, not a lost node.
+  if ! timeout 60 srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" true; then
+    echo "a node of $SLURM_JOB_NODELIST does not respond; job $SLURM_JOB_ID is queued again"
+    scontrol requeue "$SLURM_JOB_ID"
+  fi
 fi
 exit $code

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# Setup and queries of the tests of jobs. To be sourced by NAME.sh TRAINER PREPARE; brings one_node.sh.
+# Setup and queries of the tests of jobs. To be sourced by NAME.sh TRAINER PREPARE; brings slurm.sh and one_node.sh.
 #
 #   user_folder      changes to a temporary folder as a user has it, with the programs, job scripts and decks, and removes
 #                    it, and Slurm, when the test ends
 #   make_sources     there: data/sources, this library's text as bytes
+. "$(dirname "${BASH_SOURCE[0]}")/slurm.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/one_node.sh"
 
 user_folder() {  # TRAINER PREPARE

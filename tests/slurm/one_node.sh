@@ -1,18 +1,5 @@
 # shellcheck shell=bash
-# A Slurm of one node on loopback, from Debian's and Ubuntu's slurm-wlm and munge, in a temporary folder: own
-# configuration, key, ports and spool; nothing of the system's is read or changed. To be sourced:
-#
-#   start_slurm      sets SLURM_CONF and slurm_folder; returns when the node is idle
-#   stop_slurm       cancels all jobs and ends, by its process number, each daemon that was started
-slurm_folder=
-slurm_daemons=()
-
-slurm_fail() {
-  echo "error: $*" >&2
-  [ -z "$slurm_folder" ] || tail -n 15 "$slurm_folder"/*.log >&2
-  exit 1
-}
-
+# The nodes of slurm.sh: this machine, on loopback.
 free_ports() {  # count
   python3 - "$1" <<'PY'
 import socket, sys
@@ -22,87 +9,23 @@ print(*(s.getsockname()[1] for s in sockets))
 PY
 }
 
-start_daemon() {  # command...: in the background; its process number is kept
-  "$@" >>"$slurm_folder/$(basename "$1").out.log" 2>&1 &
-  slurm_daemons+=($!)
-}
-
-wait_for() {  # seconds, what, command...
-  local deadline=$((SECONDS + $1)) what=$2
-  shift 2
-  until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $deadline ] || slurm_fail "waited in vain for $what"
-    sleep 0.2
-  done
-}
-
-write_configuration() {
-  local me node controller_port node_port
-  me=$(id -un) node=$(hostname -s)
+write_nodes() {
+  local node controller_port node_port
+  node=$(hostname -s)
   read -r controller_port node_port < <(free_ports 2)
-  mkdir "$slurm_folder/state" "$slurm_folder/spool"
-  dd if=/dev/urandom of="$slurm_folder/munge.key" bs=1024 count=1 status=none
-  chmod 600 "$slurm_folder/munge.key"
-  # cred_expire is also the time that a requeued job waits; Slurm takes 5 s at least. No cgroups: a container
-  # has none to give.
-  cat >"$slurm_folder/slurm.conf" <<CONF
-ClusterName=tern_test
+  cat <<CONF
 SlurmctldHost=$node(127.0.0.1)
-SlurmUser=$me
-SlurmdUser=$me
 SlurmctldPort=$controller_port
 SlurmdPort=$node_port
-AuthType=auth/munge
-AuthInfo=socket=$slurm_folder/munge.socket,cred_expire=5
-StateSaveLocation=$slurm_folder/state
-SlurmdSpoolDir=$slurm_folder/spool
-SlurmctldPidFile=$slurm_folder/slurmctld.pid
-SlurmdPidFile=$slurm_folder/slurmd.pid
-SlurmctldLogFile=$slurm_folder/slurmctld.log
-SlurmdLogFile=$slurm_folder/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-SelectType=select/cons_tres
-SchedulerParameters=sched_interval=1,bf_interval=1
-SlurmdParameters=config_overrides
-ReturnToService=2
-JobRequeue=1
 KillWait=30
 NodeName=$node NodeAddr=127.0.0.1 CPUs=4 State=UNKNOWN
 PartitionName=all Nodes=$node Default=YES MaxTime=INFINITE State=UP
 CONF
 }
 
-start_slurm() {
-  local program
-  PATH=$PATH:/usr/sbin
-  for program in munged slurmctld slurmd sbatch; do
-    command -v $program >/dev/null || slurm_fail "$program is missing: install slurm-wlm and munge"
-  done
-  slurm_folder=$(mktemp -d /tmp/tern_slurm.XXXXXX)   # short: sockets' names have at most 107 bytes
-  chmod 755 "$slurm_folder"
-  export SLURM_CONF=$slurm_folder/slurm.conf
-  write_configuration
-  start_daemon munged --foreground --force --key-file="$slurm_folder/munge.key" \
-    --socket="$slurm_folder/munge.socket" --pid-file="$slurm_folder/munge.pid" \
-    --log-file="$slurm_folder/munge.log" --seed-file="$slurm_folder/munge.seed"
-  wait_for 20 "munge's socket" test -S "$slurm_folder/munge.socket"
-  start_daemon slurmctld -D
+start_nodes() {
   start_daemon slurmd -D
   wait_for 60 "an idle node" sh -c 'sinfo --noheader --format=%T | grep -qx idle'
 }
 
-stop_slurm() {
-  [ -n "$slurm_folder" ] || return 0
-  scancel --user="$(id -un)" 2>/dev/null || true
-  local deadline=$((SECONDS + 40))
-  while [ -n "$(squeue --noheader 2>/dev/null)" ] && [ $SECONDS -lt $deadline ]; do sleep 0.3; done
-  local at
-  for ((at = ${#slurm_daemons[@]} - 1; at >= 0; --at)); do
-    kill "${slurm_daemons[at]}" 2>/dev/null || true
-    wait "${slurm_daemons[at]}" 2>/dev/null || true
-  done
-  rm -rf "$slurm_folder"
-  slurm_folder=
-}
+stop_nodes() { :; }   # its slurmd ends as the other daemons do
