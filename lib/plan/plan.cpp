@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
+#include "model/declare.hpp"
+#include "parameters/parameters.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/epochs.hpp"
 #include "plan/detail/ranks.hpp"
@@ -59,9 +62,12 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
       if (p.offset >= state.covered.first && p.offset < state.covered.end()) counts[1] += count;
   }
   mesh.replica().all_reduce(counts, 2, comm::Sum::sum);
-  plan.parameters = static_cast<std::size_t>(counts[0]);
+  // An imagined mesh has this rank's only, whose states are typical of the others'.
+  plan.parameters = model::ParameterTree(model::declare(deck.model)).count();
+  const double stored = static_cast<double>(counts[1]) / static_cast<double>(counts[0]);
   plan.active_parameters = active_parameters(deck.model, plan.parameters);
-  plan.checkpoint_bytes = static_cast<std::size_t>(counts[1]) * sizeof(float);
+  plan.checkpoint_bytes = static_cast<std::size_t>(
+      std::llround(stored * static_cast<double>(plan.parameters)) * std::int64_t{sizeof(float)});
 }
 
 void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {

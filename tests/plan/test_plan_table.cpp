@@ -204,6 +204,16 @@ TEST_F(PlanTable, SaysWhatItAssumesOfTheNetworkOfNodes) {
   EXPECT_EQ(table({8, 1, 1}, {8}).find("  nodes"), std::string::npos);
 }
 
+TEST_F(PlanTable, CountsTheWholeModelOnImaginedRanks) {
+  deck::Deck deck = deck_of("h100_gpt350m");
+  const plan::Plan one = planned(deck, {}, "h200");
+  deck.parallel.tensor = 8, deck.parallel.pipeline = 2;
+  const plan::Plan many = planned(deck, {1, 8, 2}, "h200");
+  EXPECT_EQ(many.parameters, one.parameters);
+  EXPECT_EQ(many.flops_per_token, one.flops_per_token);
+  EXPECT_NEAR(double(many.checkpoint_bytes) / double(one.checkpoint_bytes), 1, 0.01);
+}
+
 TEST_F(PlanTable, KnowsTheA100) {
   const deck::Deck deck = deck_of("h100_gpt350m");
   double before = 1e9;
