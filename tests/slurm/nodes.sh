@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
 # Training of a GPT and of an HDP, and a file of requests, on two nodes of two ranks each, as jobs of jobs/quickstart.sh.
-# Each job loses a node on the way, and with it the ranks, shards and locks there: the GPT and the requests one that is cut
-# off the network, the HDP the one that runs the job script. The jobs are queued again, resume when the node is back, and
-# end with the same losses and answers, bit for bit, as the same runs without interruption.
+# Each job loses a node on the way, and with it the ranks, shards and locks there:
+#
+#   GPT        the second node; its ranks' peers notice, and the job script queues the job again
+#   HDP        the node of the job script and of rank 0; Slurm notices
+#   requests   the second node; Slurm notices, and ends the ranks that go on answering
+#
+# The jobs resume when the node is back, and end with the same losses and answers, bit for bit, as the same runs
+# without interruption.
 #
 #   nodes.sh TRAINER PREPARE
 set -euo pipefail
@@ -29,7 +34,7 @@ DECK
 &model      layers = 2   hidden = 64   heads = 4   context = 64   vocabulary = 264 /
 &data       train = 'data/sources/train_*.bin'   valid = 'data/sources/valid_*.bin'   tokenizer = 'bytes'
             threads = 1 /
-&parallel   tensor = 2   shard = 'optimizer' /
+&parallel   tensor = 2   shard = 'optimizer'   wait_minutes = 1 /
 &evaluation every = 100   batches = 2 /
 DECK
 } >gpt.in
@@ -47,18 +52,17 @@ DECK
 python3 - <<'PY'
 import json
 with open("requests.jsonl", "w") as file:
-    for at in range(600):
+    for at in range(2000):
         file.write(json.dumps({"text": f"/// Returns the {at}th ", "id": at}) + "\n")
 PY
 cat >answers.in <<'DECK'
 &campaign   name = 'answers'   task = 'generate'   seed = 7 /
 &model      layers = 2   hidden = 64   heads = 4   context = 128   vocabulary = 264   load = 'runs/gpt_whole' /
 &data       tokenizer = 'bytes' /
-&generation input = 'requests.jsonl'   prompt_template = 'prompt.txt'   max_tokens = 48   temperature = 1   top_k = 6
-            max_model_len = 128   batch = 2   prefill_tokens = 64 /
+&generation input = 'requests.jsonl'   prompt_template = 'prompt.txt'   pattern = '^(?s)(.{8})'
+            max_tokens = 48   temperature = 1   top_k = 6   max_model_len = 128   batch = 2   prefill_tokens = 64 /
 DECK
 echo '#pragma once {text}' >prompt.txt
-
 # 2. Slurm, and the runs without interruption. Waiting ranks leave the processors to others.
 start_slurm
 export OMP_NUM_THREADS=1 OMP_PROC_BIND=false OMPI_MCA_mpi_yield_when_idle=1
@@ -74,7 +78,7 @@ import json
 record = json.load(open("runs/gpt_whole/run.json"))
 assert (record["host"], record["ranks"], record["ranks_a_host"]) == ("tern1, tern2", 4, 2), record
 answers = sum((open(f"runs/answers_whole/{name}.jsonl").readlines() for name in ("answers", "answers_rejects")), [])
-assert sorted(json.loads(line)["id"] for line in answers) == list(range(600)), len(answers)
+assert sorted(json.loads(line)["id"] for line in answers) == list(range(2000)), len(answers)
 PY
 grep -q '4 ranks x 1 thread, 2 per host' gpt_whole.txt || slurm_fail "the log does not know of two hosts"
 if grep -n 'warning' gpt_whole.txt hdp_whole.txt answers_whole.txt; then slurm_fail "a run on two nodes warns"; fi
@@ -82,16 +86,16 @@ if grep -n 'warning' gpt_whole.txt hdp_whole.txt answers_whole.txt; then slurm_f
 # 3. The jobs, each of which loses a node.
 submit() { sbatch --parsable "${two_nodes[@]}" jobs/quickstart.sh "$1.in"; }   # deck
 answered() { [ "$(cat runs/answers/parts/*.jsonl 2>/dev/null | wc -l)" -ge "$1" ]; }
-lose() {  # job, node: until Slurm has queued the job again and has the node back
+queued_again() { [ "$(restarts "$1")" -ge "$2" ]; }   # job, times
+lose() {  # job, node, command that is true when the node may come back
   local before
   before=$(restarts "$1")
   echo "job $1 loses $2"
   power_off "$2"
-  wait_for 180 "the end of job $1 on the lost node $2" queued_again "$1" $((before + 1))
+  wait_for 300 "what follows the loss of $2" "${@:3}"
   boot "$2"
-  wait_for 120 "the restart of job $1" has_restarted "$1" $((before + 1))
+  wait_for 180 "the restart of job $1" has_restarted "$1" $((before + 1))
 }
-queued_again() { [ "$(restarts "$1")" -ge "$2" ]; }
 complete() {  # job
   wait_for 300 "the end of job $1" job_is "$1" ""
   scontrol show job "$1" | grep -q JobState=COMPLETED || { cat ./*.log >&2; slurm_fail "job $1 did not complete"; }
@@ -108,17 +112,20 @@ srun --nodelist=tern2 --ntasks=1 --mpi=pmix ./trainer gpt.in --set parallel.tens
 grep -qE "^error: runs/gpt is in use by process [0-9]+ on tern1 \(Slurm job $job\)" refused.txt && [ $code = 1 ] ||
   { cat refused.txt >&2; slurm_fail "a second run in the same folder ended with $code"; }
 scancel --signal=CONT "$job.0"
-lose "$job" tern2
+lose "$job" tern2 grep -q "a node of tern\[1-2\] does not respond; job $job is queued again" "quickstart-$job.log"
+grep -E 'error: rank [01] of 4 on tern1 has waited 1 minute' "quickstart-$job.log" ||
+  { cat "quickstart-$job.log" >&2; slurm_fail "no rank on tern1 has missed the others"; }
 complete "$job"
 
+notice_after 30
 job=$(submit hdp)
 wait_for 120 "the HDP's step 70" beyond hdp 70
-lose "$job" tern1   # with the job script and rank 0
+lose "$job" tern1 queued_again "$job" 1
 complete "$job"
 
 job=$(submit answers)
 wait_for 120 "a hundred answers" answered 100
-lose "$job" tern2
+lose "$job" tern2 queued_again "$job" 1
 complete "$job"
 
 # 4. The same runs.

@@ -8,6 +8,7 @@
 #   start_slurm        as that of one_node.sh; returns when both nodes are idle
 #   power_off NODE     takes the node off the network, silently, and kills all its processes
 #   boot NODE          starts it again
+#   notice_after S     time after which Slurm notices a node that does not respond; at first 300 s, Slurm's default
 #
 # Needs iproute2 and util-linux, and root or user namespaces.
 nodes=(tern1 tern2)
@@ -47,7 +48,7 @@ write_nodes() {
   cat <<CONF
 SlurmctldPort=6817
 SlurmdPort=6818
-SlurmdTimeout=30
+SlurmdTimeout=300
 MessageTimeout=10
 TmpFS=$slurm_folder/%n
 SelectTypeParameters=CR_CPU
@@ -93,10 +94,15 @@ child_of() { tr -d ' ' <"/proc/$1/task/$1/children"; }
 
 power_off() {  # node
   local node=$1
-  ip link delete "to_$node"
-  kill -KILL "$(child_of "${node_process[$node]}")"
+  ip link delete "to_$node" 2>/dev/null || true   # gone if the node ended by itself
+  kill -KILL "$(child_of "${node_process[$node]}")" 2>/dev/null || true
   wait "${node_process[$node]}" 2>/dev/null || true
   unset "node_process[$node]"
+}
+
+notice_after() {  # seconds
+  sed -i "s/^SlurmdTimeout=.*/SlurmdTimeout=$1/" "$SLURM_CONF"
+  scontrol reconfigure
 }
 
 stop_nodes() {
