@@ -87,12 +87,18 @@ if grep -n 'warning' gpt_whole.txt hdp_whole.txt answers_whole.txt; then slurm_f
 submit() { sbatch --parsable "${two_nodes[@]}" jobs/quickstart.sh "$1.in"; }   # deck
 answered() { [ "$(cat runs/answers/parts/*.jsonl 2>/dev/null | wc -l)" -ge "$1" ]; }
 queued_again() { [ "$(restarts "$1")" -ge "$2" ]; }   # job, times
-lose() {  # job, node, command that is true when the node may come back
+down() { sinfo --noheader --Node --nodes="$1" --format=%T | grep -q '^down'; }   # node
+nothing_unsent() { sdiag | grep -qE '^Agent queue size: *0$'; }
+lose() {  # job, node, command that is true when the loss has been noticed
   local before
   before=$(restarts "$1")
   echo "job $1 loses $2"
   power_off "$2"
   wait_for 300 "what follows the loss of $2" "${@:3}"
+  # Slurm 22.05 repeats what it could not send: an end of the job on this node would end the restarted job.
+  notice_after 30
+  wait_for 180 "Slurm to take $2 for down" down "$2"
+  wait_for 180 "Slurm to drop its messages to $2" nothing_unsent
   boot "$2"
   wait_for 180 "the restart of job $1" has_restarted "$1" $((before + 1))
 }
@@ -113,11 +119,10 @@ grep -qE "^error: runs/gpt is in use by process [0-9]+ on tern1 \(Slurm job $job
   { cat refused.txt >&2; slurm_fail "a second run in the same folder ended with $code"; }
 scancel --signal=CONT "$job.0"
 lose "$job" tern2 grep -q "a node of tern\[1-2\] does not respond; job $job is queued again" "quickstart-$job.log"
-grep -E 'error: rank [01] of 4 on tern1 has waited 1 minute' "quickstart-$job.log" ||
+grep -E 'error: rank [01] of 4 on tern1 has waited [0-9.]+ minutes' "quickstart-$job.log" ||
   { cat "quickstart-$job.log" >&2; slurm_fail "no rank on tern1 has missed the others"; }
 complete "$job"
 
-notice_after 30
 job=$(submit hdp)
 wait_for 120 "the HDP's step 70" beyond hdp 70
 lose "$job" tern1 queued_again "$job" 1
