@@ -20,6 +20,7 @@
 #include "report/device_usage.hpp"
 #include "report/metrics.hpp"
 #include "report/profile.hpp"
+#include "report/rank_usage.hpp"
 #include "report/report.hpp"
 #include "report/verdict.hpp"
 #include "weights/snapshot.hpp"
@@ -53,6 +54,8 @@ class Trainer {
   double rate_of(std::int64_t step);
   void watch(const StepResult& result);
   void log_step(const StepResult& result, double rate);
+  report::RankUsage usage_of_ranks();
+  std::string slowest_text(const report::RankUsage& ranks);
   void evaluate();
   bool take_in(const objective::Score& result);
   std::optional<Accuracy> solve_problems();
@@ -118,7 +121,8 @@ class Trainer {
   double interval_seconds_ = 0, interval_wait_ = 0;
   data::Counts interval_;
   std::int64_t interval_steps_ = 0;
-  std::vector<double> rates_;  // tokens/s of the logged steps
+  double logged_at_ = 0, logged_cpu_seconds_ = 0;  // clock and processor time of the last log line
+  std::vector<double> rates_;                      // tokens/s of the logged steps
 };
 
 }  // namespace tern::campaign

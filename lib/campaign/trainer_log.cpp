@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "base/files.hpp"
+#include "base/host.hpp"
 #include "campaign/trainer.hpp"
+#include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
@@ -22,25 +24,50 @@ std::string duration(double seconds) {
 
 }  // namespace
 
+/// Of the interval since the last logged step. Collective.
+template <class T>
+report::RankUsage Trainer<T>::usage_of_ranks() {
+  report::RankInterval mine;
+  mine.wall = interval_seconds_;
+  mine.waited = interval_wait_;
+  mine.compute = phases_.take_compute_seconds();
+  mine.stage = mesh_.pipeline().rank();
+  mine.usage = meter_.read();
+  const double now = clock_.seconds(), cpu = mine.usage.process.cpu_seconds;
+  if (now > logged_at_) mine.cores = (cpu - logged_cpu_seconds_) / (now - logged_at_);
+  logged_at_ = now;
+  logged_cpu_seconds_ = cpu;
+  return {mine, world_};
+}
+
+/// Names the slowest rank if it is slower than the others by the margin. Collective.
+template <class T>
+std::string Trainer<T>::slowest_text(const report::RankUsage& ranks) {
+  const auto slow = ranks.slowest();  // the same on all ranks
+  if (!slow || slow->excess < report::RankUsage::margin) return {};
+  return fmt::format("  slowest: rank {} on {}, +{:.0f}%", slow->rank,
+                     comm::broadcast_text(host_name(), world_, slow->rank), 100 * slow->excess);
+}
+
 template <class T>
 void Trainer<T>::log_step(const StepResult& result, double rate) {
   const auto timed = phases_.scope(report::Phase::output);
-  double slowest[2] = {interval_seconds_, interval_wait_};
-  world_.all_reduce(slowest, 2, comm::Sum::max);
-  const double throughput = static_cast<double>(interval_.data_tokens) / slowest[0];
+  const report::RankUsage ranks = usage_of_ranks();
+  const double seconds = ranks.wall();
+  const double throughput = static_cast<double>(interval_.data_tokens) / seconds;
   const double left = timed_ ? 3600 * deck_.campaign.max_hours - earlier_seconds_ - clock_.seconds()
                              : static_cast<double>(deck_.campaign.max_steps - state_.step) *
-                                   slowest[0] / static_cast<double>(interval_steps_);
+                                   seconds / static_cast<double>(interval_steps_);
   report::Values values{{"train/loss", result.loss},
                         {"train/grad_norm", result.gradient_norm},
                         {"train/lr", rate},
                         {"train/throughput", throughput},
                         {"train/tokens", static_cast<double>(state_.tokens)},
                         {"train/skipped", static_cast<double>(state_.skipped)},
-                        {"data/wait_share", slowest[1] / slowest[0]}};
+                        {"data/wait_share", ranks.waited() / seconds}};
   if (deck::holds_samples(deck_.data)) {
     values.emplace_back("train/samples_per_second",
-                        static_cast<double>(interval_.samples) / slowest[0]);
+                        static_cast<double>(interval_.samples) / seconds);
     values.emplace_back("data/fill", data_.train.fill);
     values.emplace_back("train/learned_tokens", static_cast<double>(interval_.predicted()) /
                                                     static_cast<double>(interval_.data_tokens));
@@ -65,15 +92,16 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     values.emplace_back("train/mfu", share);
     mfu = fmt::format("  MFU {:.1f}%", 100 * share);
   }
-  values.emplace_back("system/gpu_memory_allocated",
-                      static_cast<double>(meter_.read().memory_bytes));
+  const report::Values system = ranks.metrics();
+  values.insert(values.end(), system.begin(), system.end());
   if (metrics_)
     metrics_->write(state_.step, values,
                     {{"samples_hash", fmt::format("{:016x}", result.samples_hash)},
                      {"samples_hash_total", fmt::format("{:016x}", state_.samples_hash)}});
-  log_.line("step {:>6}{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}",
+  log_.line("step {:>6}{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}{}",
             state_.step, timed_ ? "" : fmt::format("/{}", deck_.campaign.max_steps), result.loss,
-            parts, rate, result.gradient_norm, throughput, mfu, duration(std::max(0.0, left)));
+            parts, rate, result.gradient_norm, throughput, mfu, duration(std::max(0.0, left)),
+            slowest_text(ranks));
   if (state_.step > 1) rates_.push_back(throughput);  // the first step is not typical
   interval_seconds_ = interval_wait_ = 0;
   interval_ = {};
@@ -140,8 +168,9 @@ bool Trainer<T>::finish(Stop stop) {
   log_.line("{}", summary_of_end(stop, saved));
   log_.line("{}", phases_.table(world_));
   if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);
-  log_.line("memory planned {} per rank; in use {}", plan::size_text(plan_.total_bytes),
-            plan::size_text(meter_.read().memory_bytes));
+  const report::DeviceUsage usage = meter_.read();
+  log_.line("memory planned {} per rank; in use {}, at most {}", plan::size_text(plan_.total_bytes),
+            plan::size_text(usage.memory_bytes), plan::size_text(usage.peak_bytes));
   if (metrics_ && !metrics_->complete())
     log_.warning("the disk refused some lines of {}/metrics.jsonl: they are missing",
                  directory_.path.string());

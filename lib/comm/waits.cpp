@@ -19,6 +19,10 @@ constexpr std::size_t members_shown = 16;
 std::mutex mutex;                            // guards being_waited
 std::map<const void*, Waited> being_waited;  // key: the Wait or Followed
 std::atomic<int> long_waits = 0;
+// Of the outermost Wait; only the thread that calls MPI.
+int depth = 0;
+Clock::time_point entered;
+double seconds_inside = 0;
 
 void note(const void* by, const Operation& operation, bool on_device) {
   const std::lock_guard lock(mutex);
@@ -54,8 +58,14 @@ std::string members_text(const std::string& name, const std::vector<int>& world_
                      world_ranks.size() > members_shown ? ", ..." : "");
 }
 
-Wait::Wait(const Operation& operation) { note(this, operation, false); }
-Wait::~Wait() { forget(this); }
+Wait::Wait(const Operation& operation) {
+  note(this, operation, false);
+  if (depth++ == 0) entered = Clock::now();
+}
+Wait::~Wait() {
+  if (--depth == 0) seconds_inside += std::chrono::duration<double>(Clock::now() - entered).count();
+  forget(this);
+}
 
 Followed::Followed() = default;
 Followed::~Followed() { forget(this); }
@@ -90,5 +100,7 @@ std::string overdue_text(const Waited& waited, double seconds, double limit, boo
 
 LongWait::LongWait() { ++detail::long_waits; }
 LongWait::~LongWait() { --detail::long_waits; }
+
+double seconds_with_others() { return detail::seconds_inside; }
 
 }  // namespace tern::comm

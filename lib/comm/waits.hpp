@@ -19,4 +19,9 @@ class LongWait {
 };
 constexpr int long_wait_factor = 24;
 
+/// Seconds that this rank has spent in host calls that involve other ranks: waits for them, and
+/// transfer. Device collectives of CUDA builds are not among them. Local; of the thread that calls
+/// MPI.
+double seconds_with_others();
+
 }  // namespace tern::comm

@@ -4,11 +4,11 @@
 
 #include "memory/arena.hpp"
 
-namespace tern::plan {
-
-namespace detail {
-struct KnownDevice;
+namespace tern::device {
+struct DataSheet;
 }
+
+namespace tern::plan {
 
 /// Nodes of a plan. Consecutive ranks share a node, the last of which may have fewer.
 struct Nodes {
@@ -38,7 +38,7 @@ class PlannedDevice {
   /// An imagined GPU is empty but for the memory of driver and libraries.
   DeviceCapacity capacity() const;
   /// Data sheet; null on the host and for unknown GPUs.
-  const detail::KnownDevice* data_sheet() const;
+  const device::DataSheet* data_sheet() const;
 
   const Nodes& nodes() const { return nodes_; }
   /// Nodes whose network's rate, unless given, is that of a DGX node of these devices; 0 on the
@@ -46,7 +46,7 @@ class PlannedDevice {
   Nodes placed() const;
 
  private:
-  const detail::KnownDevice* elsewhere_ = nullptr;
+  const device::DataSheet* elsewhere_ = nullptr;
   Nodes nodes_;
 };
 

@@ -1,43 +1,47 @@
 #include "report/device_usage.hpp"
 
-#include <unistd.h>
+#include <algorithm>
+#include <utility>
 
-#include <fstream>
-
+#include "device/this_device.hpp"
 #include "memory/arena.hpp"
-#include "report/detail/energy.hpp"
 
 namespace tern::report {
-namespace {
 
-std::size_t memory_in_use() {
-#if defined(KOKKOS_ENABLE_CUDA)
-  const DeviceCapacity capacity = device_capacity();
-  return capacity.total_bytes - capacity.free_bytes;
-#else
-  std::size_t all_pages = 0, resident_pages = 0;
-  std::ifstream("/proc/self/statm") >> all_pages >> resident_pages;
-  return resident_pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-#endif
+DeviceMeter::DeviceMeter(std::shared_ptr<const device::Nvml> nvml, std::string gpu)
+    : nvml_(std::move(nvml)), gpu_(std::move(gpu)) {
+  if (nvml_) start_joules_ = nvml_->read(gpu_).joules;
 }
 
-}  // namespace
-
-DeviceMeter::DeviceMeter(int local_rank) {
+DeviceMeter::DeviceMeter([[maybe_unused]] int local_rank)
 #if defined(KOKKOS_ENABLE_CUDA)
-  counter_ = detail::nvml_energy();
+    : DeviceMeter(device::Nvml::open(), device::bus_address()){}
 #else
-  if (local_rank == 0) counter_ = detail::rapl_energy("/sys/class/powercap");
-#endif
-  (void)local_rank;
-  if (counter_) start_joules_ = counter_->joules();
+{
+  if (local_rank == 0) rapl_.emplace();
 }
+#endif
 
-DeviceMeter::~DeviceMeter() = default;
+      std::optional<double> DeviceMeter::joules(const device::Readings& gpu) {
+  if (rapl_ && rapl_->available()) return rapl_->joules();
+  if (!gpu.joules || !start_joules_) return std::nullopt;
+  return *gpu.joules - *start_joules_;
+}
 
 DeviceUsage DeviceMeter::read() {
-  DeviceUsage usage{memory_in_use(), {}};
-  if (counter_) usage.energy_joules = counter_->joules() - start_joules_;
+  DeviceUsage usage;
+  usage.process = device::process_usage();
+  if (nvml_) usage.gpu = nvml_->read(gpu_);
+#if defined(KOKKOS_ENABLE_CUDA)
+  const DeviceCapacity capacity = device_capacity();
+  usage.memory_bytes = capacity.total_bytes - capacity.free_bytes;
+#else
+  usage.memory_bytes = usage.process.resident_bytes;
+  peak_bytes_ = usage.process.peak_bytes;
+#endif
+  peak_bytes_ = std::max(peak_bytes_, usage.memory_bytes);
+  usage.peak_bytes = peak_bytes_;
+  usage.energy_joules = joules(usage.gpu);
   return usage;
 }
 

@@ -1,16 +1,23 @@
-/// Memory and energy of this rank's device during a run.
+/// Use of this rank's device and process during a run.
 #pragma once
 #include <cstddef>
 #include <memory>
 #include <optional>
 
-#include "report/detail/energy.hpp"
+#include "device/host.hpp"
+#include "device/nvml.hpp"
+#include "device/rapl.hpp"
 
 namespace tern::report {
 
 struct DeviceUsage {
   /// In use on the device by all processes (CUDA builds); else resident memory of this process.
   std::size_t memory_bytes = 0;
+  /// The largest of all reads; on the host the process's largest ever.
+  std::size_t peak_bytes = 0;
+  device::ProcessUsage process;
+  /// GPU as NVML reports it; empty on the host and without NVML.
+  device::Readings gpu;
   /// Joules since construction of the meter, from this rank's GPU (NVML) or the host's processors
   /// (RAPL). Absent if neither reports it.
   std::optional<double> energy_joules;
@@ -21,16 +28,22 @@ struct DeviceUsage {
 class DeviceMeter {
  public:
   explicit DeviceMeter(int local_rank);
-  ~DeviceMeter();
+  /// Of the GPU at a bus address (device/this_device.hpp), with NVML, or null.
+  DeviceMeter(std::shared_ptr<const device::Nvml> nvml, std::string gpu);
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;
 
-  /// Local; takes microseconds.
+  /// Local; takes microseconds to milliseconds, and waits for no work of the device.
   DeviceUsage read();
 
  private:
-  std::unique_ptr<detail::EnergyCounter> counter_;
-  double start_joules_ = 0;
+  std::optional<double> joules(const device::Readings& gpu);
+
+  std::shared_ptr<const device::Nvml> nvml_;
+  std::string gpu_;
+  std::optional<device::Rapl> rapl_;
+  std::optional<double> start_joules_;
+  std::size_t peak_bytes_ = 0;
 };
 
 }  // namespace tern::report

@@ -3,9 +3,9 @@
 ///     {"step": 100, "time": 1760000000.25, "train/loss": 4.5, ..., "samples_hash": "91c0..."}
 ///
 /// `time` is Unix seconds. Names: train/loss, train/throughput (tokens/s), train/mfu,
-/// train/grad_norm, train/lr, val/loss, system/gpu_memory_allocated (bytes), ... Numbers that are
-/// not finite are written as null. Steps do not decrease; an evaluation at a logged step has its
-/// own line.
+/// train/grad_norm, train/lr, val/loss, system/gpu_memory_allocated (bytes), ... (rank_usage.hpp).
+/// Numbers that are not finite are written as null. Steps do not decrease; an evaluation at a
+/// logged step has its own line.
 #pragma once
 #include <cstdint>
 #include <filesystem>

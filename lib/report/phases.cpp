@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "comm/waits.hpp"
 
 namespace tern::report {
 namespace {
@@ -31,6 +32,7 @@ Phases::Scope::Scope(Phases* phases, Phase phase) : phases_(phases), phase_(phas
   if (on_device(phase_) && phases_->fence_) phases_->fence_();
   outer_ = phases_->innermost_;
   phases_->innermost_ = this;
+  earlier_waits_ = comm::seconds_with_others();
   start_ = std::chrono::steady_clock::now();
 }
 
@@ -38,9 +40,14 @@ Phases::Scope::~Scope() {
   if (!phases_) return;
   if (on_device(phase_) && phases_->fence_) phases_->fence_();
   const double seconds = seconds_between(start_, std::chrono::steady_clock::now());
+  const double waits = comm::seconds_with_others() - earlier_waits_;
   phases_->seconds_[static_cast<std::size_t>(phase_)] += seconds - inner_seconds_;
+  if (phase_ == Phase::forward || phase_ == Phase::backward)
+    phases_->compute_seconds_ += seconds - inner_seconds_ - (waits - inner_waits_);
   phases_->innermost_ = outer_;
-  if (outer_) outer_->inner_seconds_ += seconds;
+  if (!outer_) return;
+  outer_->inner_seconds_ += seconds;
+  outer_->inner_waits_ += waits;
 }
 
 Phases::Phases(Fence fence) : fence_(std::move(fence)), start_(std::chrono::steady_clock::now()) {}
@@ -49,7 +56,9 @@ void Phases::begin_step(bool sampled) {
   TERN_REQUIRE(!innermost_, "a step begins within the phase {}", phase_name(innermost_->phase_));
   sampled_ = sampled;
   ++steps_;
-  if (sampled) ++sampled_steps_;
+  if (!sampled) return;
+  ++sampled_steps_;
+  ++compute_steps_;
 }
 
 Phases::Scope Phases::scope(Phase phase) {
@@ -60,6 +69,13 @@ double Phases::seconds(Phase phase) const {
   const double measured = seconds_[static_cast<std::size_t>(phase)];
   return on_device(phase) && sampled_steps_ > 0 ? measured * double(steps_) / double(sampled_steps_)
                                                 : measured;
+}
+
+double Phases::take_compute_seconds() {
+  const double mean = compute_steps_ > 0 ? compute_seconds_ / double(compute_steps_) : 0;
+  compute_seconds_ = 0;
+  compute_steps_ = 0;
+  return mean;
 }
 
 double Phases::total_seconds() const {

@@ -51,7 +51,7 @@ class Phases {
     Phases* phases_;
     Phase phase_;
     Scope* outer_ = nullptr;
-    double inner_seconds_ = 0;
+    double inner_seconds_ = 0, inner_waits_ = 0, earlier_waits_ = 0;
     std::chrono::steady_clock::time_point start_;
   };
 
@@ -62,6 +62,10 @@ class Phases {
   double seconds(Phase phase) const;
   /// Seconds since construction.
   double total_seconds() const;
+  /// Mean seconds of forward and backward per step sampled since the last call, without waits for
+  /// other ranks (comm::seconds_with_others); 0 if none was. On GPUs the waits of device
+  /// collectives within a pass, of tensor, pipeline and fully sharded ranks, count as computing.
+  double take_compute_seconds();
 
   /// One line per phase: minimum, mean and maximum over ranks, and the mean's fraction of the
   /// total. Collective.
@@ -77,6 +81,8 @@ class Phases {
   Fence fence_;
   std::array<double, phase_count> seconds_{};
   std::int64_t steps_ = 0, sampled_steps_ = 0;
+  double compute_seconds_ = 0;  // since the last take, of:
+  std::int64_t compute_steps_ = 0;
   bool sampled_ = true;
   Scope* innermost_ = nullptr;
   std::chrono::steady_clock::time_point start_;

@@ -18,7 +18,7 @@ from tiny import Campaign, main
 
 KILLS = int(os.environ.get("TERN_KILLS", "8"))
 # Differs between any two runs: clocks and rates.
-VARIES = ("time", "train/throughput", "data/wait_share", "train/mfu", "train/samples_per_second", "system/gpu_memory_allocated")
+VARIES = ("time", "train/throughput", "data/wait_share", "train/mfu", "train/samples_per_second")
 
 
 def of_session(leader):
@@ -108,7 +108,7 @@ class Kills(Campaign):
 
     def state(self, directory):
         """Everything a run leaves, except clocks."""
-        lines = [{key: value for key, value in line.items() if key not in VARIES} for line in self.metrics(directory)]
+        lines = [{key: value for key, value in line.items() if key not in VARIES and not key.startswith("system/")} for line in self.metrics(directory)]
         newest = sorted(glob.glob(self.file(f"{directory}/checkpoints/step_????????")))[-1]
         weights = {}
         with h5py.File(f"{newest}/checkpoint.h5") as f:

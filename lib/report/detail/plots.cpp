@@ -58,6 +58,19 @@ const std::vector<Rule>& rules() {
        [](Name n) { return n == "train/lr"; }},
       {{"memory", "Memory", "GiB", 0x1p-30, Range::from_zero, {}},
        [](Name n) { return n.starts_with("system/") && n.find("memory") != Name::npos; }},
+      {{"gpu_utilization", "Fraction of the time GPUs work", "", 1, Range::from_zero, {}},
+       [](Name n) { return n.starts_with("system/gpu_utilization"); }},
+      {{"gpu_power", "Power per GPU", "W", 1, Range::from_zero, {}},
+       [](Name n) { return n.starts_with("system/gpu_power"); }},
+      {{"gpu_temperature", "Temperature of GPUs", "C", 1, Range::values, {}},
+       [](Name n) { return n.starts_with("system/gpu_temperature"); }},
+      {{"slowest_rank",
+        "Compute time of the slowest rank beyond the others' median",
+        "fraction",
+        1,
+        Range::from_zero,
+        {}},
+       [](Name n) { return n == "system/slowest_rank_excess"; }},
       {{"mfu", "Model FLOP utilization", "", 1, Range::from_zero, {}},
        [](Name n) { return n == "train/mfu"; }},
       {{"clip",
@@ -88,6 +101,7 @@ std::string family(std::string name) {
 // Metrics without a rule: no constants, no straight line of a count, no fractions near zero.
 bool worth_a_plot(const std::string& name, const Curve& curve) {
   const auto [low, high] = std::minmax_element(curve.value.begin(), curve.value.end());
+  if (name == "system/slowest_rank" || name == "system/gpu_hottest_rank") return false;
   return *low < *high && name != "train/tokens" && (name != "data/wait_share" || *high > 0.01);
 }
 
