@@ -15,6 +15,7 @@
 #include "optimizer/schedule.hpp"
 #include "plan/step_contents.hpp"
 #include "weights/weights.hpp"
+#include "workload/implementations.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -56,6 +57,7 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
   TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
                plan.total_bytes, arena_.bytes());
   workload_.prepare(log_);
+  log_.line("{}", workload::implementations_text(deck_, layout_, workload_));
   start_parameters(options.resume);
   open_reader();
   if (world_.rank() == 0) {

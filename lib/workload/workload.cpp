@@ -141,6 +141,11 @@ std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
   return {{context, block, -1, deck::holds_samples(deck.data) ? std::size_t{3} : 2}};
 }
 
+ops::Products products_of(const deck::Deck& deck) {
+  const bool fastest = deck.campaign.task == "train" && deck.precision.products == "fastest";
+  return fastest ? ops::Products::fastest : ops::Products::first;
+}
+
 namespace {
 
 model::Holds holds_of(const deck::Deck& deck) {
@@ -152,12 +157,6 @@ bool samples_blocks(const deck::Deck& deck) {
   if (deck.campaign.task == "generate") return true;
   if (!deck::holds_samples(deck.data)) return false;
   return deck.campaign.task == "evaluate" || deck.evaluation.problems > 0;
-}
-
-/// Generation meets too many shapes to time.
-ops::Products products_of(const deck::Deck& deck) {
-  const bool fastest = deck.campaign.task == "train" && deck.precision.products == "fastest";
-  return fastest ? ops::Products::fastest : ops::Products::first;
 }
 
 /// Pipeline stages do not know each other's experts.

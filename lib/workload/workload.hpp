@@ -49,6 +49,9 @@ std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck);
 /// those that the deck names; data = 0 is taken as 1.
 std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks = 0);
 
+/// Algorithms of the deck's products. Generation meets too many shapes to time.
+ops::Products products_of(const deck::Deck& deck);
+
 /// Levels that block diffusion samples, from the deck.
 std::vector<generate::LevelRule> level_rules(const deck::Deck& deck);
 

@@ -1,0 +1,64 @@
+#include "ops/implementations.hpp"
+
+#include <dlfcn.h>
+
+#include "ops/portable/detail/host_blas.hpp"
+#if defined(KOKKOS_ENABLE_CUDA)
+#include "ops/cuda/detail/cudnn_attention.hpp"
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/pattern_attention.hpp"
+#include "ops/cuda/library.hpp"
+#endif
+
+namespace tern::ops::detail {
+
+#if defined(KOKKOS_ENABLE_CUDA)
+namespace {
+
+constexpr const char* hopper_kernels = "own Hopper kernels";
+
+/// Of the implementations that take any pattern.
+const char* general(const cuda::Library& library, const AttentionPass& pass) {
+  const bool own = library.own_attention() &&
+                   cuda::pattern_attention_serves({.kind = pass.kind}, 1.0, pass.head_size);
+  return own ? "own tensor-core kernels" : "portable";
+}
+
+}  // namespace
+
+// The order of ops/cuda/attention.cpp; what the kernels for Hopper serve is stated in
+// causal_attention.hpp and span_attention.hpp.
+std::string native_attention(const Context& context, const AttentionPass& pass) {
+  cuda::Library& library = *context.library;
+  const bool hopper = cuda::detail::runs_sm_90a() && pass.head_size == 64;
+  if (pass.kind == Pattern::Kind::spans)
+    return hopper && library.span_attention() && pass.tokens % 4 == 0 ? hopper_kernels
+                                                                      : general(library, pass);
+  const char* forward = library.attention() ? "cuDNN" : general(library, pass);
+  const bool own_backward = hopper && library.causal_attention() && pass.tokens % 8 == 0 &&
+                            pass.kind == Pattern::Kind::causal;
+  if (!own_backward) return forward;
+  return fmt::format("{} forward, {} backward", forward, hopper_kernels);
+}
+
+std::string native_products(Products products) {
+  return products == Products::fastest
+             ? "cuBLASLt, the fastest algorithm for each shape, timed once and kept"
+             : "cuBLASLt, its first proposal for each shape";
+}
+#else
+std::string native_attention(const Context&, const AttentionPass&) { return {}; }
+std::string native_products(Products) { return {}; }
+#endif
+
+#if defined(KOKKOS_ENABLE_CUDA)
+std::string blas() { return "cuBLAS"; }
+#else
+std::string blas() {
+  portable::detail::choose_host_blas_kernels();
+  const auto core = reinterpret_cast<char* (*)()>(::dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  return core ? fmt::format("OpenBLAS, kernels for {}", core()) : "BLAS of Kokkos Kernels";
+}
+#endif
+
+}  // namespace tern::ops::detail

@@ -1,0 +1,40 @@
+/// Which implementations a context's operations take, in words for a log.
+#pragma once
+#include <string>
+
+#include "ops/attention.hpp"
+#include "ops/linear.hpp"
+
+namespace tern::ops {
+
+/// Attention of whole sequences, as in training.
+struct AttentionPass {
+  Pattern::Kind kind = Pattern::Kind::causal;
+  std::size_t tokens = 0, head_size = 0;
+};
+
+namespace detail {
+std::string native_attention(const Context&, const AttentionPass&);
+std::string native_products(Products);
+std::string blas();
+}  // namespace detail
+
+/// "cuDNN forward, own Hopper kernels backward", "portable (OpenMP)". The context's arena
+/// allocates.
+template <class T>
+std::string attention_implementation(const Context& context, const AttentionPass& pass) {
+  if (twin<&attention_forward<T>>.run != nullptr && context.library)
+    return detail::native_attention(context, pass);
+  return std::string("portable (") + Device::name() + ")";
+}
+
+/// Of linear maps in T. `products`: those the context was made with.
+template <class T>
+std::string product_implementation(const Context& context, [[maybe_unused]] Products products) {
+  if (twin<&linear_forward<T>>.run != nullptr && context.library)
+    return detail::native_products(products);
+  if (!std::is_same_v<T, Accumulate<T>>) return std::string("portable (") + Device::name() + ")";
+  return detail::blas();
+}
+
+}  // namespace tern::ops
