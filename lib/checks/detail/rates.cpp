@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <cmath>
+#include <utility>
 
 #include "base/random.hpp"
 #include "base/timer.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::checks::detail {
-namespace {
-
-constexpr bool on_host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
 
 double median_seconds(const ops::Context& context, const std::function<void()>& run) {
   std::array<double, 5> seconds;
@@ -26,6 +24,8 @@ double median_seconds(const ops::Context& context, const std::function<void()>& 
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
 }
+
+namespace {
 
 /// Random numbers: some devices multiply zeros or a pattern faster (by 13% on an H200).
 template <class T>
@@ -52,9 +52,26 @@ double copy_rate(const ops::Context& context) {
   return 2.0 * bytes / seconds;
 }
 
+HostCopies host_copy_rates([[maybe_unused]] const ops::Context& context) {
+  HostCopies rates;
+  if constexpr (!on_host) {
+    constexpr std::size_t bytes = std::size_t{1} << 28;
+    Arena arena(bytes);
+    const auto here = arena.vector<char>("device", Term::data, bytes);
+    const Kokkos::View<char*, Kokkos::LayoutRight, Kokkos::SharedHostPinnedSpace> there("host",
+                                                                                        bytes);
+    rates.to_device =
+        bytes / median_seconds(context, [&] { Kokkos::deep_copy(context.space, here, there); });
+    rates.to_host =
+        bytes / median_seconds(context, [&] { Kokkos::deep_copy(context.space, there, here); });
+  }
+  return rates;
+}
+
 template <class T>
 double matrix_rate(const ops::Context& context) {
-  constexpr std::size_t n = on_host ? 768 : std::is_same_v<T, bf16> ? 8192 : 4096;
+  constexpr bool half = std::is_same_v<T, bf16>;  // portable on the host, and slow
+  constexpr std::size_t n = on_host ? (half ? 256 : 768) : half ? 8192 : 4096;
   Arena arena(3 * aligned(n * n * sizeof(T)));
   const auto x = arena.matrix<T>("x", Term::data, n, n), w = arena.matrix<T>("w", Term::data, n, n),
              y = arena.matrix<T>("y", Term::data, n, n);
@@ -62,6 +79,98 @@ double matrix_rate(const ops::Context& context) {
   const double seconds =
       median_seconds(context, [&] { ops::linear_forward<T>(context, x, w, {}, y); });
   return 2.0 * n * n * n / seconds;
+}
+
+double product_rate(const ops::Context& context, std::size_t rows) {
+  constexpr std::size_t width = on_host ? 768 : 4096;
+  Arena arena(2 * aligned(rows * width * sizeof(Fast)) + aligned(width * width * sizeof(Fast)));
+  const auto x = arena.matrix<Fast>("x", Term::data, rows, width),
+             w = arena.matrix<Fast>("w", Term::data, width, width),
+             y = arena.matrix<Fast>("y", Term::data, rows, width);
+  fill(context, x), fill(context, w);
+  const double seconds =
+      median_seconds(context, [&] { ops::linear_forward<Fast>(context, x, w, {}, y); });
+  return 2.0 * static_cast<double>(rows * width * width) / seconds;
+}
+
+std::size_t rows_to_fill(const ops::Context& context) {
+  constexpr std::size_t least = on_host ? 64 : 512, most = on_host ? 4096 : 32768;
+  std::vector<std::pair<std::size_t, double>> rates;
+  double best = 0;
+  for (std::size_t rows = least; rows <= most; rows *= 2) {
+    rates.emplace_back(rows, product_rate(context, rows));
+    best = std::max(best, rates.back().second);
+  }
+  for (const auto& [rows, rate] : rates)
+    if (rate >= 0.9 * best) return rows;
+  return most;
+}
+
+double fp8_rate(const ops::Context& context) {
+  constexpr std::size_t n = 8192;
+  const auto build = [&](Arena& arena) {
+    const auto operand = [&](const char* name) {
+      ops::Fp8Matrix m;
+      m.straight = arena.matrix<std::uint8_t>(name, Term::data, n, n);
+      m.scale = ops::Fp8Scale(arena, "scale", Term::data);
+      return m;
+    };
+    const ops::Fp8Matrix x = operand("x"), w = operand("w");
+    const auto values = arena.matrix<bf16>("values", Term::data, n, n);
+    if (arena.measuring()) return 0.0;
+    fill(context, values);
+    for (const ops::Fp8Matrix& m : {x, w})
+      ops::fp8_round<bf16>(context, values, m, ops::Scaling::current);
+    const double seconds = median_seconds(
+        context, [&] { ops::fp8_linear_forward<bf16>(context, {}, x, w, {}, values); });
+    return 2.0 * n * n * n / seconds;
+  };
+  Arena measuring;
+  build(measuring);
+  Arena arena(measuring.bytes());
+  return build(arena);
+}
+
+AttentionRates attention_rates(const ops::Context& context, std::size_t E) {
+  using A = Accumulate<Fast>;
+  constexpr std::size_t B = on_host ? 1 : 8, T = on_host ? 512 : 2048;
+  const std::size_t H = on_host ? 4 : 1024 / E, N = B * T, width = H * E;
+  Arena arena(aligned(8 * N * width * sizeof(Fast)) + 2 * aligned(B * H * T * sizeof(A)));
+  const auto all = arena.matrix<Fast>("q, k, v, out and their gradients", Term::data, 8 * N, width);
+  const auto lse = arena.matrix<A>("lse", Term::data, B * H, T),
+             delta = arena.matrix<A>("delta", Term::data, B * H, T);
+  fill(context, all);
+  const auto heads = [&](std::size_t which) {
+    return heads_of(as_matrix(all.data() + which * N * width, N, width), 0, B, T, H, E);
+  };
+  const ops::Pattern pattern{ops::Pattern::Kind::causal};
+  const double scale = 1 / std::sqrt(static_cast<double>(E));
+  AttentionRates rates{};
+  const double product = ops::attention_product_flops<Fast>(pattern, heads(0));
+  rates.forward = 2 * product / median_seconds(context, [&] {
+                    ops::attention_forward<Fast>(context, {.pattern = pattern,
+                                                           .scale = scale,
+                                                           .q = heads(0),
+                                                           .k = heads(1),
+                                                           .v = heads(2),
+                                                           .out = heads(3),
+                                                           .lse = lse});
+                  });
+  rates.backward = 5 * product / median_seconds(context, [&] {
+                     ops::attention_backward<Fast>(context, {.pattern = pattern,
+                                                             .scale = scale,
+                                                             .q = heads(0),
+                                                             .k = heads(1),
+                                                             .v = heads(2),
+                                                             .out = heads(3),
+                                                             .dout = heads(4),
+                                                             .lse = lse,
+                                                             .delta = delta,
+                                                             .dq = heads(5),
+                                                             .dk = heads(6),
+                                                             .dv = heads(7)});
+                   });
+  return rates;
 }
 
 double all_reduce_rate(const ops::Context& context, comm::Group& group) {
@@ -73,6 +182,32 @@ double all_reduce_rate(const ops::Context& context, comm::Group& group) {
     group.all_reduce(values.data(), n, context);
   });
   return n * sizeof(float) / seconds;
+}
+
+std::vector<double> pair_rates(const ops::Context& context, comm::Group& group) {
+  constexpr std::size_t bytes = std::size_t{1} << (on_host ? 22 : 26);
+  Arena arena(2 * bytes);
+  const auto out = arena.vector<char>("sent", Term::data, bytes),
+             in = arena.vector<char>("received", Term::data, bytes);
+  std::vector<int> others;
+  for (int rank = 0; rank < group.size(); ++rank)
+    if (rank != group.rank()) others.push_back(rank);
+  group.connect(others);
+  std::vector<double> rates;
+  for (int first = 0; first < group.size(); ++first)
+    for (int second = first + 1; second < group.size(); ++second) {
+      double seconds = 0;
+      group.barrier();
+      if (const int me = group.rank(); me == first || me == second) {
+        const int peer = me == first ? second : first;
+        seconds = median_seconds(context, [&] {
+          group.exchange({out.data(), bytes, peer}, {in.data(), bytes, peer}, context);
+        });
+      }
+      group.broadcast(&seconds, sizeof seconds, first);
+      rates.push_back(bytes / seconds);
+    }
+  return rates;
 }
 
 template double matrix_rate<float>(const ops::Context&);
