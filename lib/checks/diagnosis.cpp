@@ -117,9 +117,10 @@ class Measurement {
     return std::move(rates_);
   }
 
-  /// Pairs, and the rate of all ranks, which the slowest connection bounds.
+  /// None beyond most_ranks_in_pairs.
   std::vector<Pair> pairs(const std::vector<Machine>& all, const device::Nvml* nvml) {
     std::vector<Pair> pairs;
+    if (group_.size() > most_ranks_in_pairs) return pairs;
     const std::vector<double> measured = detail::pair_rates(context_, group_);
     for (int first = 0; first < group_.size(); ++first)
       for (int second = first + 1; second < group_.size(); ++second) {
@@ -132,9 +133,10 @@ class Measurement {
     return pairs;
   }
 
+  /// `pairs`: the slowest connection of a ring bounds the rate.
   std::vector<Rate> all_reduce(const std::vector<Pair>& pairs) {
     const double rate = detail::all_reduce_rate(context_, group_), ranks = group_.size();
-    Expected link = pairs.front().expected;
+    Expected link = pairs.empty() ? Expected{} : pairs.front().expected;
     for (const Pair& pair : pairs)
       if (pair.expected.rate < link.rate) link = pair.expected;
     add("all-reduce, float", rate, "GB/s", 1e9, {});

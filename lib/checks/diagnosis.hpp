@@ -41,7 +41,8 @@ constexpr const char* attention_backward = "attention backward, heads of 64";
 constexpr const char* busiest_link = "  on the busiest link";
 }  // namespace rate_name
 
-/// Two ranks, first < second.
+/// Two ranks, first < second. Measured one after the other, about 0.1 s each.
+constexpr int most_ranks_in_pairs = 64;
 struct Pair {
   int first = 0, second = 0;
   std::string connection;  // "NVLink", "same host", "network", ...
@@ -59,7 +60,7 @@ struct Diagnosis {
   int ranks_of_host = 0;
   std::vector<Machine> machines;    // per rank
   std::vector<Rate> rates;          // empty if not measured
-  std::vector<Pair> pairs;          // all, in order; empty if not measured or a single rank
+  std::vector<Pair> pairs;          // all, in order; empty if not measured
   std::size_t rows_to_fill = 0;     // rows of a product that fill a rank's device; 0: not measured
   const char* checked = "";         // what is compared with what
   std::vector<CheckResult> checks;  // of this rank; empty if not checked

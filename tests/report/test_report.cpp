@@ -54,6 +54,27 @@ class Path {
   std::string before_;
 };
 
+TEST(Report, SensorsOfTheRanksArePlottedButNotTheirNumbers) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), 0);
+    for (int step = 1; step <= 20; ++step)
+      metrics.write(step, {{"system/gpu_power", 600.0 + step},
+                           {"system/gpu_power_max", 650.0 + step},
+                           {"system/gpu_hottest_rank", step % 4},
+                           {"system/slowest_rank", step % 3},
+                           {"system/slowest_rank_excess", 0.01 * step}});
+  }
+  std::vector<std::string> drawn;
+  std::size_t power = 0;
+  for (const auto& plot : detail::choose_plots(detail::read_history(run / "metrics.jsonl"))) {
+    drawn.push_back(plot.file);
+    if (plot.file == "gpu_power") power = plot.names.size();
+  }
+  EXPECT_EQ(drawn, (std::vector<std::string>{"gpu_power", "slowest_rank"}));
+  EXPECT_EQ(power, 2u) << "mean and largest together";
+}
+
 TEST(Report, PlotsAreChosenFromWhatWasLogged) {
   Scratch run;
   write_run(run, 20);
