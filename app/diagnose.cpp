@@ -19,7 +19,7 @@ constexpr const char* usage =
     "       mpirun -n 4 diagnose       four ranks, with the rates between them\n"
     "\n"
     "Prints devices, connections and versions; rates of copies, matrix products, attention and\n"
-    "exchanges between ranks, beside what the device should give; and deck lines that suit it.\n"
+    "exchanges between ranks, compared with what the device should give; deck lines that suit it.\n"
     "Checks every operation against a reference in double precision.\n\n";
 constexpr const char* exit_codes =
     "\nexit codes: 0 all operations pass; 1 one fails, or a wrong option; 70 an internal error.\n";

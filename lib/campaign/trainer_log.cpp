@@ -24,7 +24,7 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-/// Of the interval since the last logged step. Collective.
+/// Interval since the last logged step. Collective.
 template <class T>
 report::RankUsage Trainer<T>::usage_of_ranks() {
   report::RankInterval mine;

@@ -33,7 +33,7 @@ std::string place_of_gpu(const Machine& m) {
 }
 
 /// " of 4800.0 (81%), H200's data sheet"
-std::string beside(double rate, const Expected& expected) {
+std::string compared(double rate, const Expected& expected) {
   if (expected.rate <= 0) return {};
   return fmt::format("  of {:.1f} ({:.0f}%), {}", expected.rate, 100 * rate / expected.rate,
                      expected.basis);
@@ -60,7 +60,7 @@ void print_rates(const Diagnosis& found, std::string& text) {
   add(text, "rates, minimum and maximum over ranks (all ranks at once), of what should be:");
   for (const Rate& r : found.rates)
     add(text, "  {:<32} {:>9.1f} to {:>9.1f} {}{}", r.name, r.least, r.most, r.unit,
-        beside(r.least, r.expected));
+        compared(r.least, r.expected));
   if (found.rows_to_fill > 0)
     add(text, "  a product of {} rows reaches nine tenths of its best rate", found.rows_to_fill);
 }
@@ -79,7 +79,7 @@ void print_connections(const Diagnosis& found, std::string& text) {
         all.begin(), all.end(), [](const Pair& a, const Pair& b) { return a.rate < b.rate; });
     add(text, "  {}: {} pair{}, {:.1f} (ranks {} and {}) to {:.1f} GB/s{}", kind, all.size(),
         all.size() > 1 ? "s" : "", slow->rate, slow->first, slow->second, fast->rate,
-        beside(slow->rate, slow->expected));
+        compared(slow->rate, slow->expected));
   }
 }
 

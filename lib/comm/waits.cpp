@@ -19,7 +19,7 @@ constexpr std::size_t members_shown = 16;
 std::mutex mutex;                            // guards being_waited
 std::map<const void*, Waited> being_waited;  // key: the Wait or Followed
 std::atomic<int> long_waits = 0;
-// Of the outermost Wait; only the thread that calls MPI.
+// The outermost Wait; only the thread that calls MPI.
 int depth = 0;
 Clock::time_point entered;
 double seconds_inside = 0;

@@ -18,7 +18,7 @@ struct Processor {
 };
 Processor processor(const std::filesystem::path& cpuinfo = "/proc/cpuinfo");
 
-/// Of this process.
+/// Memory and time of this process.
 struct ProcessUsage {
   std::size_t resident_bytes = 0, peak_bytes = 0;
   double cpu_seconds = 0;  // all threads, user and system

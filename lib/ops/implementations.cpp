@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* hopper_kernels = "own Hopper kernels";
 
-/// Of the implementations that take any pattern.
+/// The implementation that takes any pattern.
 const char* general(const cuda::Library& library, const AttentionPass& pass) {
   const bool own = library.own_attention() &&
                    cuda::pattern_attention_serves({.kind = pass.kind}, 1.0, pass.head_size);

@@ -28,7 +28,7 @@ std::string attention_implementation(const Context& context, const AttentionPass
   return std::string("portable (") + Device::name() + ")";
 }
 
-/// Of linear maps in T. `products`: those the context was made with.
+/// Linear maps in T. `products`: those the context was made with.
 template <class T>
 std::string product_implementation(const Context& context, [[maybe_unused]] Products products) {
   if (twin<&linear_forward<T>>.run != nullptr && context.library)

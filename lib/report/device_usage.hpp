@@ -28,7 +28,7 @@ struct DeviceUsage {
 class DeviceMeter {
  public:
   explicit DeviceMeter(int local_rank);
-  /// Of the GPU at a bus address (device/this_device.hpp), with NVML, or null.
+  /// Meter of the GPU at a bus address (device/this_device.hpp). `nvml` may be null.
   DeviceMeter(std::shared_ptr<const device::Nvml> nvml, std::string gpu);
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;

@@ -9,7 +9,7 @@
 
 namespace tern::report {
 
-/// Of one rank. Times in seconds.
+/// What one rank reports. Times in seconds.
 struct RankInterval {
   double wall = 0;     // in steps
   double waited = 0;   // for data

@@ -69,7 +69,7 @@ TEST(Nvml, IsNullWithoutLibraryOrDriver) {
   report::DeviceMeter meter(nullptr, first);
   const report::DeviceUsage usage = meter.read();
   EXPECT_FALSE(usage.gpu.watts || usage.energy_joules);
-  EXPECT_GT(usage.memory_bytes, 0u) << "goes on without NVML";
+  EXPECT_GT(usage.memory_bytes, 0u) << "continues without NVML";
 }
 
 TEST(Nvml, ConnectionsAndLinks) {

@@ -94,7 +94,7 @@ double product_rate(const ops::Context& context, std::size_t rows) {
 }
 
 std::size_t rows_to_fill(const ops::Context& context) {
-  constexpr std::size_t least = on_host ? 64 : 512, most = on_host ? 4096 : 32768;
+  constexpr std::size_t least = on_host ? 64 : 512, most = on_host ? 2048 : 32768;
   std::vector<std::pair<std::size_t, double>> rates;
   double best = 0;
   for (std::size_t rows = least; rows <= most; rows *= 2) {
