@@ -67,6 +67,7 @@ Machine describe(const device::Nvml* nvml) {
   here.free_gib = static_cast<double>(capacity.free_bytes) / gib;
   here.total_gib = static_cast<double>(capacity.total_bytes) / gib;
   here.processors = device::allowed_processors();
+  if constexpr (detail::on_host) here.threads = Device().concurrency();
   here.bus = device::bus_address();
   const device::Locality locality = device::locality(here.bus);
   here.near = locality.processors;
@@ -86,6 +87,7 @@ std::vector<Machine> machines(const device::Nvml* nvml, comm::Group& group) {
     group.broadcast(&one.total_gib, sizeof one.total_gib, rank);
     group.broadcast(&one.numa_node, sizeof one.numa_node, rank);
     group.broadcast(&one.nvlinks, sizeof one.nvlinks, rank);
+    group.broadcast(&one.threads, sizeof one.threads, rank);
     all.push_back(std::move(one));
   }
   return all;

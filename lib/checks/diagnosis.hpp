@@ -12,6 +12,7 @@ struct Machine {
   std::string host, device;
   double free_gib = 0, total_gib = 0;  // device memory
   std::string processors;              // that the rank may run on: "0-7,16"
+  int threads = 0;                     // that compute on them; 0 with a GPU
   // Its GPU; empty on the host.
   std::string bus;   // address
   std::string near;  // processors close to it; empty if unknown

@@ -159,6 +159,7 @@ std::string to_json(const Diagnosis& found) {
                             {"free_gib", m.free_gib},
                             {"total_gib", m.total_gib},
                             {"processors", m.processors},
+                            {"threads", m.threads},
                             {"bus", m.bus},
                             {"numa_node", m.numa_node},
                             {"close_processors", m.near},

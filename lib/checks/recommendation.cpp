@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace tern::checks {
 namespace {
@@ -136,6 +138,37 @@ bool away_from_gpu(const Machine& m) {
   return std::none_of(own.begin(), own.end(), [&](int cpu) { return near.contains(cpu); });
 }
 
+/// Threads of ranks on the host that may run on the same processors only.
+void warn_of_shared_processors(const Diagnosis& found, std::vector<std::string>& all) {
+  std::map<std::pair<std::string, std::string>, int> threads;
+  for (const Machine& m : found.machines) threads[{m.host, m.processors}] += m.threads;
+  for (const auto& [place, count] : threads) {
+    const auto& [host, processors] = place;
+    const std::size_t room = numbers(processors).size();
+    if (room > 0 && static_cast<std::size_t>(count) > room)
+      all.push_back(
+          fmt::format("{} threads of ranks on {} share {} processors ({}): fewer ranks, or a lower "
+                      "OMP_NUM_THREADS",
+                      count, host, room, processors));
+  }
+}
+
+std::string trimmed(const std::string& name) { return name.substr(name.find_first_not_of(' ')); }
+
+/// The worst rate of each rank that is the slowest at something.
+void warn_of_slow_ranks(const Diagnosis& found, std::vector<std::string>& all) {
+  std::map<int, const Rate*> worst;
+  for (const Rate& r : found.rates) {
+    if (r.least >= uneven * r.most) continue;
+    const Rate*& known = worst[r.slowest];
+    if (!known || r.least / r.most < known->least / known->most) known = &r;
+  }
+  for (const auto& [rank, r] : worst)
+    all.push_back(fmt::format(
+        "{}: rank {} on {} reaches {:.0f}% of the fastest rank's rate", trimmed(r->name), rank,
+        found.machines[static_cast<std::size_t>(rank)].host, 100 * r->least / r->most));
+}
+
 }  // namespace
 
 std::vector<DeckLine> recommend(const Diagnosis& found) {
@@ -158,19 +191,15 @@ std::vector<std::string> warnings(const Diagnosis& found) {
           "--cpu-bind, mpirun --map-by numa)",
           rank, m.processors, m.near));
   }
-  for (const Rate& r : found.rates) {
-    if (r.least < uneven * r.most && found.machines.size() > 1)
-      all.push_back(fmt::format("{}: rank {} on {} reaches {:.0f}% of the fastest rank's rate",
-                                r.name.substr(r.name.find_first_not_of(' ')), r.slowest,
-                                found.machines[static_cast<std::size_t>(r.slowest)].host,
-                                100 * r.least / r.most));
-    else if (r.expected.rate > 0 && r.most < far_below * r.expected.rate &&
-             r.name.starts_with("attention") == false)
-      all.push_back(fmt::format(
-          "{}: {:.0f}% of what the device should give: other processes, "
-          "clocks, power limits",
-          r.name.substr(r.name.find_first_not_of(' ')), 100 * r.most / r.expected.rate));
-  }
+  warn_of_shared_processors(found, all);
+  for (const Rate& r : found.rates)
+    if (r.expected.rate > 0 && r.most < far_below * r.expected.rate &&
+        !r.name.starts_with("attention"))
+      all.push_back(
+          fmt::format("{}: {:.0f}% of what the device should give: other processes, "
+                      "clocks, power limits",
+                      trimmed(r.name), 100 * r.most / r.expected.rate));
+  warn_of_slow_ranks(found, all);
   return all;
 }
 

@@ -187,6 +187,28 @@ TEST(Warnings, NameWhatIsWrong) {
   EXPECT_TRUE(has(all[2], "matrix product, bf16: rank 1 on node1 reaches 56% of the fastest"));
 }
 
+TEST(Warnings, CountThreadsThatShareProcessors) {
+  Diagnosis d = found();
+  for (Machine& m : d.machines) m.threads = 4;
+  EXPECT_TRUE(warnings(d).empty()) << "eight on processors 0-7";
+  d.machines[0].threads = 5;
+  ASSERT_EQ(warnings(d).size(), 1u);
+  EXPECT_TRUE(has(warnings(d)[0], "9 threads of ranks on node1 share 8 processors (0-7)"));
+  d.machines[1].processors = "8-15";
+  EXPECT_TRUE(warnings(d).empty());
+}
+
+TEST(Warnings, NameASlowRankOnce) {
+  Diagnosis d = found();
+  d.rates[0].least = 2000;  // copy on rank 1
+  d.rates[2].least = 300, d.rates[2].slowest = 1;
+  d.rates[3].least = 40, d.rates[3].slowest = 0;
+  const std::vector<std::string> all = warnings(d);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_TRUE(has(all[0], "matrix product, float: rank 0 on node1 reaches 78%"));
+  EXPECT_TRUE(has(all[1], "matrix product, bf16: rank 1 on node1 reaches 42%")) << "its worst";
+}
+
 TEST(Expectations, OfGpusAndProcessors) {
   device::Processor processor;
   processor.gigahertz = 2, processor.flops_per_cycle = 64;
