@@ -1,4 +1,6 @@
 /// Host side of paged attention: shapes served, and launches.
+#include <map>
+
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/paged_attention_decode.hpp"
 #include "ops/cuda/detail/paged_attention_prefill.hpp"
@@ -31,6 +33,38 @@ void launch(const Context& context, const char* name, void (*kernel)(Arguments),
                        stream_of(context), arguments);
 }
 
+/// Blocks of a kernel that are resident on the device at once.
+template <class Arguments>
+unsigned resident_blocks(void (*kernel)(Arguments), int bytes) {
+  static std::map<std::pair<void (*)(Arguments), int>, unsigned> known;
+  unsigned& blocks = known[{kernel, bytes}];
+  if (blocks > 0) return blocks;
+  int per_processor = 0;
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, threads,
+                                                static_cast<std::size_t>(bytes));
+  return blocks = static_cast<unsigned>(std::max(1, per_processor)) * detail::multiprocessors();
+}
+
+/// Three stages where two blocks per multiprocessor have the shared memory for them, else two.
+template <int E>
+void launch_decode(const Context& context, const Decode& arguments) {
+  const paged::Problem& problem = arguments.problem;
+  const int group = problem.heads / problem.kv_heads;
+  const auto start = [&](auto stages) {
+    const int bytes = decode_bytes(E, group, stages);
+    const auto kernel = &decode<E, stages()>;
+    const unsigned splits = static_cast<unsigned>(arguments.count * problem.kv_heads);
+    launch(context, "paged_attention of single rows", kernel,
+           dim3(std::min(splits, resident_blocks(kernel, bytes))), bytes, arguments);
+  };
+  constexpr int half = 112 << 10;
+  if (decode_bytes(E, group, 3) <= half)
+    start(std::integral_constant<int, 3>());
+  else
+    start(std::integral_constant<int, 2>());
+}
+
 void attend_singles(const Context& context, const paged::Problem& problem, const PagedRows& rows,
                     std::size_t E, Vector<float> partial, bf16* out) {
   const std::size_t count = rows.splits.extent(0);
@@ -40,9 +74,7 @@ void attend_singles(const Context& context, const paged::Problem& problem, const
   const Decode arguments{problem, rows.splits.data(), size_of(count), partial.data(),
                          out,     size_of(E)};
   with_head_size(E, [&](auto size) {
-    launch(context, "paged_attention of single rows", &decode<size()>,
-           dim3(static_cast<unsigned>(count), static_cast<unsigned>(problem.kv_heads)),
-           decode_bytes(size), arguments);
+    launch_decode<size()>(context, arguments);
     launch(context, "paged_attention of single rows, combined", &combine<size()>,
            dim3(static_cast<unsigned>(count), (heads + warps - 1) / warps), 0, arguments);
   });

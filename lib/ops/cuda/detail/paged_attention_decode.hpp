@@ -1,7 +1,8 @@
-/// Paged attention of single rows, split over the keys (as in Flash-Decoding, Dao et al. 2023): a
-/// block has up to 16 query heads that share a key head, as the rows of one tensor-core operand,
-/// and split_keys keys; its warps take 16 keys of each tile. A second kernel adds the parts. Parts
-/// begin at fixed positions, so results are batch-invariant.
+/// Paged attention of single rows, split over the keys (as in Flash-Decoding, Dao et al. 2023). A
+/// split of a key head, with the up to 16 query heads that share it as the rows of one tensor-core
+/// operand and split_keys keys, is the work of a block, whose warps take 16 keys of each tile. A
+/// second kernel adds the parts. Blocks stay for several splits, so that the copies of the next one
+/// begin before this one ends. Parts begin at fixed positions, so results are batch-invariant.
 #pragma once
 #include "ops/cuda/detail/paged_attention_parts.hpp"
 
@@ -26,23 +27,77 @@ struct Decode {
   int size;  // E
 };
 
-TERN_FUNCTION constexpr int decode_bytes(int head_size) {
-  return stages * 2 * tile_bytes(head_size) + group_rows * head_size * 2;
+/// Queries of a stage. As an operand they have 16 rows; what the others hold does not matter.
+TERN_FUNCTION constexpr int query_bytes(int head_size, int group) { return group * head_size * 2; }
+/// Shared memory of a block: queries, then tiles, of all stages, then the warps' results.
+TERN_FUNCTION constexpr int decode_bytes(int head_size, int group, int stages) {
+  return stages * (query_bytes(head_size, group) + 2 * tile_bytes(head_size)) +
+         warps * group * (head_size + 2) * 4;
 }
 
-/// Sums the warps' results, rescaled to their common maximum.
+/// Work between two merges: keys [begin, end) of the sequence of a row, for a key head.
+struct Split {
+  int number, kv, row, begin, end;
+  const std::int32_t* pages;
+};
+
+/// Over the tiles of the splits [next, last), of one key head after the other, so that the short
+/// splits at the ends of sequences are spread evenly.
+class SplitWalk {
+ public:
+  __device__ SplitWalk(const Decode& args, int first, int last)
+      : args_(args), index_(first), last_(last) {
+    enter();
+  }
+  __device__ bool ended() const { return index_ >= last_; }
+  __device__ const Split& split() const { return split_; }
+  __device__ int key() const { return key_; }  // first of the tile
+  __device__ bool begins() const { return key_ == split_.begin; }
+  __device__ bool ends() const { return key_ + tile_rows >= split_.end; }
+  __device__ void advance() {
+    if (!ends()) {
+      key_ += tile_rows;
+    } else {
+      ++index_;
+      enter();
+    }
+  }
+
+ private:
+  __device__ void enter() {
+    if (ended()) return;
+    const Problem& p = args_.problem;
+    const int number = index_ % args_.count;
+    const Piece piece = args_.splits[number];
+    const Segment segment = p.segments[piece.segment];
+    key_ = piece.part * PagedRows::split_keys;
+    split_ = {number,
+              index_ / args_.count,
+              segment.row,
+              key_,
+              min(key_ + PagedRows::split_keys, segment.position + 1),
+              p.tables + segment.table};
+  }
+
+  const Decode& args_;
+  int index_, last_, key_ = 0;
+  Split split_ = {};
+};
+
+/// Sums the warps' results, rescaled to their common maximum. `shared`: decode_bytes() without the
+/// stages, free again after the next barrier.
 template <int E>
-__device__ void merge_warps(const Decode& args, int split, int kv, int group,
+__device__ void merge_warps(const Decode& args, const Split& split, int group,
                             const Result (&sum)[E / 8], const RunningSoftmax& softmax,
-                            char* shared) {
+                            float* shared) {
   const Lane lane;
-  auto* sums = reinterpret_cast<float*>(shared);  // (warps, 16, E)
-  float* state = sums + warps * group_rows * E;   // (warps, 16, 2)
-  __syncthreads();                                // the tiles are free
+  float* sums = shared;                     // (warps, group, E)
+  float* state = sums + warps * group * E;  // (warps, group, 2)
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int at = lane.warp * group_rows + lane.row + 8 * half;
     const float total = row_sum(softmax.total[half]);
+    const int row = lane.row + 8 * half, at = lane.warp * group + row;
+    if (row >= group) continue;
     if (lane.pair == 0) state[2 * at] = softmax.largest[half], state[2 * at + 1] = total;
 #pragma unroll
     for (int n = 0; n < E / 8; ++n)
@@ -53,74 +108,96 @@ __device__ void merge_warps(const Decode& args, int split, int kv, int group,
   const float scale = args.problem.scale * log2_of_e;
   for (int row = lane.warp; row < group; row += warps) {
     float largest = minus_infinity(), total = 0, factor[warps];
-    for (int w = 0; w < warps; ++w) largest = fmaxf(largest, state[2 * (w * group_rows + row)]);
+    for (int w = 0; w < warps; ++w) largest = fmaxf(largest, state[2 * (w * group + row)]);
     for (int w = 0; w < warps; ++w) {
-      const int at = 2 * (w * group_rows + row);
+      const int at = 2 * (w * group + row);
       factor[w] = exp2_fast((state[at] - largest) * scale);
       total = fmaf(factor[w], state[at + 1], total);
     }
-    const int head = kv * group + row;
+    const int head = split.kv * group + row;
     for (int e = lane.lane; e < E; e += 32) {
       float all = 0;
-      for (int w = 0; w < warps; ++w)
-        all = fmaf(factor[w], sums[(w * group_rows + row) * E + e], all);
-      args.sums(split, head)[e] = all;
+      for (int w = 0; w < warps; ++w) all = fmaf(factor[w], sums[(w * group + row) * E + e], all);
+      args.sums(split.number, head)[e] = all;
     }
-    if (lane.lane == 0) args.state(split, head)[0] = largest, args.state(split, head)[1] = total;
+    if (lane.lane == 0) {
+      float* to = args.state(split.number, head);
+      to[0] = largest, to[1] = total;
+    }
   }
 }
 
-// blockIdx.x: the split, blockIdx.y: the key head.
+/// Starts the copy of the queries of a split.
 template <int E>
-__global__ void __launch_bounds__(threads, 3) decode(const Decode args) {
+__device__ void copy_queries(std::uint32_t to, const Problem& p, const Split& split, int group) {
+  constexpr int pieces = E / piece_size;
+  const bf16* from = p.qkv + static_cast<std::int64_t>(split.row) * p.width + split.kv * group * E;
+  for (int i = static_cast<int>(threadIdx.x); i < group * pieces; i += threads)
+    copy_16(to + piece_offset(i / pieces, i % pieces, E), from + i * piece_size, true);
+}
+
+template <int E, int in_flight>
+__global__ void __launch_bounds__(threads, 2) decode(const Decode args) {
   extern __shared__ __align__(128) char shared[];
   detail::release_next();
   detail::await_previous();
   const Problem& p = args.problem;
   const Lane lane;
-  const Piece piece = args.splits[blockIdx.x];
-  const Segment segment = p.segments[piece.segment];
-  const int kv = static_cast<int>(blockIdx.y), group = p.heads / p.kv_heads;
-  const std::int32_t* pages = p.tables + segment.table;
-  const int begin = piece.part * PagedRows::split_keys;
-  const int end = min(begin + PagedRows::split_keys, segment.position + 1);
+  const int group = p.heads / p.kv_heads;
+  const std::uint32_t queries = shared_address(shared);
+  const Stages<E> staged{queries + in_flight * query_bytes(E, group)};
+  auto* results =
+      reinterpret_cast<float*>(shared + in_flight * (query_bytes(E, group) + 2 * tile_bytes(E)));
 
-  const Stages<E> staged{shared_address(shared)};
-  const std::uint32_t own = staged.first + stages * 2 * tile_bytes(E);
-  constexpr int pieces = E / piece_size;
-  for (int i = static_cast<int>(threadIdx.x); i < group_rows * pieces; i += threads) {
-    const int row = i / pieces, part = i % pieces;
-    const bool valid = row < group;
-    const bf16* query = p.qkv + static_cast<std::int64_t>(segment.row) * p.width +
-                        (kv * group + (valid ? row : 0)) * E + part * piece_size;
-    copy_16(own + piece_offset(row, part, E), query, valid);
-  }
-  staged.copy(0, p, pages, kv, begin, end);
+  const std::int64_t all = static_cast<std::int64_t>(args.count) * p.kv_heads;
+  const int begin = static_cast<int>(all * blockIdx.x / gridDim.x);
+  const int end = static_cast<int>(all * (blockIdx.x + 1) / gridDim.x);
+  SplitWalk ahead(args, begin, end), now(args, begin, end);
+  const auto copy_next = [&](int stage) {
+    if (!ahead.ended()) {
+      const Split& split = ahead.split();
+      staged.copy(stage, p, split.pages, split.kv, ahead.key(), split.end);
+      if (ahead.begins()) copy_queries<E>(queries + stage * query_bytes(E, group), p, split, group);
+      ahead.advance();
+    }
+    end_copies();
+  };
+  for (int stage = 0; stage < in_flight - 1; ++stage) copy_next(stage);
+
   const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
   KeptRows<E> q;
-  Result sum[E / 8] = {};
+  Result sum[E / 8];
   RunningSoftmax softmax;
-  int stage = 0;
-  for (int k0 = begin; k0 < end; k0 += tile_rows, stage ^= 1) {
-    wait_for_copies();
-    __syncthreads();  // this stage has arrived, and the other is free
-    if (k0 == begin) q.take(first, own, 0);
-    if (k0 + tile_rows < end) staged.copy(stage ^ 1, p, pages, kv, k0 + tile_rows, end);
-    const int key = k0 + lane.warp * chunk_rows;
-    if (key >= end) continue;  // the same for the whole warp
-    Result scores[2][2];
+  for (int stage = 0; !now.ended(); stage = (stage + 1) % in_flight, now.advance()) {
+    wait_for_copies_but<in_flight - 2>();
+    __syncthreads();  // this stage has arrived, and the one before it is free
+    copy_next((stage + in_flight - 1) % in_flight);
+    const Split& split = now.split();
+    if (now.begins()) {
+      q.take(first, queries + stage * query_bytes(E, group), 0);
+      softmax = RunningSoftmax();
 #pragma unroll
-    for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-    product<E>(scores[0], q, last, staged.keys(stage), lane.warp);
-    if (key + chunk_rows > end) mask_from(scores[0], key + lane.pair * 2, end, end);
-    float factor[2];
-    softmax.update(scores, p.scale * log2_of_e, factor);
-    scale_rows<E>(sum, factor);
-    Left weights;
-    round_results(weights, scores[0]);
-    add_product<E>(sum, weights, first, staged.values(stage), lane.warp);
+      for (int n = 0; n < E / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sum[n][i] = 0;
+    }
+    const int key = now.key() + lane.warp * chunk_rows;
+    if (key < split.end) {  // the same for the whole warp
+      Result scores[2][2];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
+      product<E>(scores[0], q, last, staged.keys(stage), lane.warp);
+      if (key + chunk_rows > split.end)
+        mask_from(scores[0], key + lane.pair * 2, split.end, split.end);
+      float factor[2];
+      softmax.update(scores, p.scale * log2_of_e, factor);
+      scale_rows<E>(sum, factor);
+      Left weights;
+      round_results(weights, scores[0]);
+      add_product<E>(sum, weights, first, staged.values(stage), lane.warp);
+    }
+    if (now.ends()) merge_warps<E>(args, split, group, sum, softmax, results);
   }
-  merge_warps<E>(args, static_cast<int>(blockIdx.x), kv, group, sum, softmax, shared);
 }
 
 /// Adds the parts of a row in order: one warp per head, in the block of the row's first part.

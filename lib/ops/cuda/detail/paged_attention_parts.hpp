@@ -1,5 +1,5 @@
 /// Shared by the kernels of paged attention. Both are FlashAttention-2 (Dao 2023) with blocks of
-/// four warps over tiles of 64 keys, two in flight; tiles as in pattern_attention_tiles.hpp,
+/// four warps over tiles of 64 keys; tiles as in pattern_attention_tiles.hpp,
 /// gathered from pages.
 #pragma once
 #include "ops/cuda/detail/kernels.hpp"
@@ -21,10 +21,10 @@ struct Problem {
   const std::int32_t* tables;
 };
 
-/// Starts the copy of keys [first, first + 64) of a head into the tile at `to`; zeros from `end`
-/// on.
+/// Starts the copy of keys [first, first + 64) of a head and their values into the tiles at `keys`
+/// and `values`; zeros from `end` on.
 template <int E>
-__device__ void copy_pages(std::uint32_t to, const Problem& p, const bf16* cache,
+__device__ void copy_pages(std::uint32_t keys, std::uint32_t values, const Problem& p,
                            const std::int32_t* pages, int kv, int first, int end) {
   constexpr int pieces = E / piece_size, step = threads / pieces;
   const int row = static_cast<int>(threadIdx.x) / pieces;
@@ -37,11 +37,14 @@ __device__ void copy_pages(std::uint32_t to, const Problem& p, const bf16* cache
     const int page = valid ? pages[key >> p.page_shift] : 0;
     const std::int64_t at =
         ((static_cast<std::int64_t>(page) * p.kv_heads + kv) << p.page_shift) + (key & inside);
-    copy_16(to + piece_offset(row + i, piece, E), cache + at * E + piece * piece_size, valid);
+    const std::int64_t from = at * E + piece * piece_size;
+    const int to = piece_offset(row + i, piece, E);
+    copy_16(keys + to, p.keys + from, valid);
+    copy_16(values + to, p.values + from, valid);
   }
 }
 
-/// Two stages of a tile of keys and one of values each.
+/// Stages of a tile of keys and one of values each.
 template <int E>
 struct Stages {
   std::uint32_t first;
@@ -49,8 +52,7 @@ struct Stages {
   __device__ std::uint32_t values(int stage) const { return keys(stage) + tile_bytes(E); }
   __device__ void copy(int stage, const Problem& p, const std::int32_t* pages, int kv, int key,
                        int end) const {
-    copy_pages<E>(keys(stage), p, p.keys, pages, kv, key, end);
-    copy_pages<E>(values(stage), p, p.values, pages, kv, key, end);
+    copy_pages<E>(keys(stage), values(stage), p, pages, kv, key, end);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <utility>
 
 #include "base/error.hpp"
 #include "ops/cuda/detail/kernels.hpp"
@@ -12,16 +14,8 @@ namespace {
 
 using namespace skinny;
 
-constexpr int max_parts = 8;  // largest cluster that every device supports
-
-/// For increasing numbers of columns: one block per multiprocessor, one broader block, two blocks
-/// per multiprocessor.
-template <int squares>
-using Deep = Shape<squares, 2, squares == 1 ? 8 : 6, 1>;
-template <int squares>
-using Broad = Shape<squares, 3, squares == 1 ? 6 : 5, 1>;
-template <int squares>
-using Shared = Shape<squares, 2, squares == 1 ? 4 : 3, 2>;
+constexpr int max_parts = 8;   // largest cluster that every device supports
+constexpr int max_groups = 4;  // 256 columns
 
 struct Launch {
   cudaLaunchConfig_t config{};
@@ -60,13 +54,31 @@ const std::array<int, max_parts>& resident_clusters() {
   return counts;
 }
 
-/// Most parts for which all `tiles` clusters are resident at once; 0: none.
-template <class S>
-int parts_for(int tiles, int steps) {
-  const auto& resident = resident_clusters<S>();
-  for (int parts = std::min(max_parts, steps); parts > 0; --parts)
-    if (tiles <= resident[static_cast<std::size_t>(parts - 1)]) return parts;
-  return 0;
+/// How the columns and steps of a product are shared among blocks.
+struct Division {
+  int groups = 0, parts = 0, width = 0;  // groups 0: not served
+};
+
+/// The least time of a block, in columns read: those of w, and the rows of x at half their number,
+/// since they come from L2. The same for any number of rows, as are then a row's bits.
+template <int... groups>
+Division divide(int columns, int steps, std::integer_sequence<int, groups...>) {
+  constexpr int x_columns = 32, exchange = 300;
+  Division best;
+  int least = std::numeric_limits<int>::max();
+  const auto consider = [&](int count, const std::array<int, max_parts>& clusters) {
+    for (int parts = 1; parts <= std::min(max_parts, steps); ++parts) {
+      const int tiles = clusters[static_cast<std::size_t>(parts - 1)];
+      if (tiles == 0) continue;
+      const int width = 8 * detail::divide_up(detail::divide_up(columns, tiles), 8);
+      if (detail::divide_up(width, hopper::product_rows) != count) continue;
+      const int time =
+          detail::divide_up(steps, parts) * (width + x_columns) + (parts > 1 ? exchange : 0);
+      if (time < least) least = time, best = {count, parts, width};
+    }
+  };
+  (consider(groups + 1, resident_clusters<Shape<2, groups + 1>>()), ...);
+  return best;
 }
 
 CUtensorMap make_map(Matrix<const bf16> m, int tile_rows) {
@@ -99,23 +111,23 @@ bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<cons
       !detail::all_aligned(x.data(), w.data(), y.data()))
     return false;
   const int steps = static_cast<int>(detail::divide_up<std::size_t>(I, hopper::tile_width));
-  const Result result{y.data(), static_cast<int>(N), static_cast<int>(O), steps, added};
-  const auto launched = [&]<class S>() {
-    const int tiles = static_cast<int>(detail::divide_up<std::size_t>(O, S::columns));
-    const int parts = parts_for<S>(tiles, steps);
-    if (parts == 0) return false;
-    const CUtensorMap &of_w = map_of(w, S::columns), &of_x = map_of(x, S::rows);
-    const Launch launch(tiles, parts, S::threads, S::shared_bytes, stream, early);
+  using Groups = std::make_integer_sequence<int, max_groups>;
+  const Division by = divide(static_cast<int>(O), steps, Groups());
+  const Result result{y.data(), static_cast<int>(N), static_cast<int>(O), by.width, steps, added};
+  const auto started = [&]<class S>() {
+    resident_clusters<S>();  // allows its shared memory
+    const CUtensorMap &of_w = map_of(w, by.width), &of_x = map_of(x, S::rows);
+    const Launch launch(detail::divide_up(static_cast<int>(O), by.width), by.parts, S::threads,
+                        S::shared_bytes, stream, early);
     cudaLaunchKernelEx(&launch.config, &product<S>, of_w, of_x, result);
     detail::check_launch("product of few rows");
     return true;
   };
-  const auto with = [&]<int squares>() {
-    return launched.template operator()<Deep<squares>>() ||
-           launched.template operator()<Broad<squares>>() ||
-           launched.template operator()<Shared<squares>>();
+  const auto with = [&]<int squares, int... g>(std::integer_sequence<int, g...>) {
+    return ((by.groups == g + 1 && started.template operator()<Shape<squares, g + 1>>()) || ...);
   };
-  return N <= hopper::product_rows ? with.template operator()<1>() : with.template operator()<2>();
+  return N <= hopper::product_rows ? with.template operator()<1>(Groups())
+                                   : with.template operator()<2>(Groups());
 }
 
 }  // namespace tern::ops::cuda

@@ -1,10 +1,13 @@
 /// Skinny GEMM kernel: y (N, O) = x (N, I) w (O, I)^T for few rows, bound by reading w.
 ///
-/// A cluster computes 128 or 192 columns of y; each block sums its part of I, then the parts are
-/// added in order through the cluster's shared memory, so a row's bits depend only on w and its own
-/// x. One warp keeps as many steps of w in flight to shared memory as fit, the first of them before
-/// earlier kernels have ended; the other warps multiply.
+/// A cluster computes some columns of y, as many as share them evenly among the multiprocessors;
+/// each block sums its part of I, then the parts are added in order through the cluster's shared
+/// memory, so a row's bits depend only on w and its own x. One warp keeps as many steps of w in
+/// flight to shared memory as fit, the first of them before earlier kernels have ended; the other
+/// warps multiply.
 #pragma once
+#include <algorithm>
+
 #include "ops/cuda/detail/hopper.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/tensor_core.hpp"
@@ -13,16 +16,17 @@ namespace tern::ops::cuda::skinny {
 
 constexpr int group_threads = 128;
 
-/// At most Squares x 64 rows; Groups warpgroups of 64 columns each; Stages steps of 64 numbers in
-/// shared memory; Resident blocks per multiprocessor.
-template <int Squares, int Groups, int Stages, int Resident>
+/// At most Squares x 64 rows; Groups warpgroups of up to 64 columns each. As many steps of 64
+/// numbers as fit in shared memory, up to 8; one block per multiprocessor.
+template <int Squares, int Groups>
 struct Shape {
-  static constexpr int squares = Squares, groups = Groups, stages = Stages, resident = Resident;
+  static constexpr int squares = Squares, groups = Groups;
   static constexpr int threads = groups * group_threads + 32;
   static constexpr int columns = groups * hopper::product_rows;
   static constexpr int rows = squares * hopper::product_rows;
-  static constexpr int w_bytes = columns * hopper::row_bytes;
-  static constexpr int stage_bytes = w_bytes + rows * hopper::row_bytes;
+  static constexpr int w_bytes = columns * hopper::row_bytes, x_bytes = rows * hopper::row_bytes;
+  static constexpr int stage_bytes = w_bytes + x_bytes;
+  static constexpr int stages = std::min(8, (216 << 10) / stage_bytes);
   static constexpr int pitch = columns + 4;  // floats per row of sums, against bank conflicts
   static constexpr int sums_bytes = rows * pitch * 4;
   static constexpr int alignment = 1024;
@@ -33,7 +37,8 @@ struct Shape {
 struct Result {
   bf16* y;
   int rows, columns;  // N, O
-  int steps;          // steps of I, 64 numbers each
+  int width;          // columns per block, a multiple of 8; the last block has the rest
+  int steps;          // of I, 64 numbers each
   bool added;         // to y
 };
 
@@ -46,7 +51,7 @@ struct Block {
   int part = static_cast<int>(blockIdx.y), parts = static_cast<int>(gridDim.y);
   int first = result.steps * part / parts;
   int steps = result.steps * (part + 1) / parts - first;
-  int column0 = static_cast<int>(blockIdx.x) * S::columns;
+  int column0 = static_cast<int>(blockIdx.x) * result.width;
 
   __device__ std::uint32_t stage(int step) const {
     return shared + step % S::stages * S::stage_bytes;
@@ -54,7 +59,7 @@ struct Block {
   __device__ static int at(int step) { return step % S::stages * 8; }
 
   __device__ void copy_w(int step) const {
-    hopper::arrive_expecting(full + at(step), S::stage_bytes);
+    hopper::arrive_expecting(full + at(step), result.width * hopper::row_bytes + S::x_bytes);
     hopper::copy_tile(stage(step), w, column0, (first + step) * hopper::tile_width, full + at(step),
                       hopper::Keep::little);
   }
@@ -106,7 +111,7 @@ struct Block {
 
   /// Adds the parts of this block's rows of the cluster and writes them.
   __device__ void write() const {
-    constexpr int units = S::columns / 4;
+    const int units = result.width / 4;
     const int begin = result.rows * part / parts, end = result.rows * (part + 1) / parts;
     for (int i = static_cast<int>(threadIdx.x); i < (end - begin) * units; i += S::threads) {
       const int row = begin + i / units, column = i % units * 4;
@@ -131,7 +136,7 @@ struct Block {
 
 // blockIdx.x: columns of y; blockIdx.y: part of I; all parts form a cluster.
 template <class S>
-__global__ void __launch_bounds__(S::threads, S::resident)
+__global__ void __launch_bounds__(S::threads, 1)
     product(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
             const Result result) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
