@@ -101,5 +101,7 @@ template int answer_file<float>(const deck::Deck&, const job::Options&, const co
                                 const comm::Session&, Log&);
 template int answer_file<bf16>(const deck::Deck&, const job::Options&, const comm::Mesh&,
                                const comm::Session&, Log&);
+template int answer_file<fp16>(const deck::Deck&, const job::Options&, const comm::Mesh&,
+                               const comm::Session&, Log&);
 
 }  // namespace tern::answer

@@ -64,5 +64,8 @@ template std::optional<objective::Score> evaluate(workload::Workload<float>&, co
 template std::optional<objective::Score> evaluate(workload::Workload<bf16>&, const deck::Deck&,
                                                   const workload::Layout&, const data::Source&,
                                                   comm::Group&, bool, const std::function<bool()>&);
+template std::optional<objective::Score> evaluate(workload::Workload<fp16>&, const deck::Deck&,
+                                                  const workload::Layout&, const data::Source&,
+                                                  comm::Group&, bool, const std::function<bool()>&);
 
 }  // namespace tern::campaign

@@ -218,9 +218,15 @@ template std::optional<Accuracy> solve(workload::Workload<bf16>&, const deck::De
                                        const std::vector<data::Sample>&, std::size_t,
                                        const text::Tokenizer&, comm::Group&,
                                        const std::function<bool()>&);
+template std::optional<Accuracy> solve(workload::Workload<fp16>&, const deck::Deck&,
+                                       const std::vector<data::Sample>&, std::size_t,
+                                       const text::Tokenizer&, comm::Group&,
+                                       const std::function<bool()>&);
 template std::vector<Continuation> write_freely(workload::Workload<float>&, const deck::Deck&,
                                                 const text::Tokenizer&, const std::string&);
 template std::vector<Continuation> write_freely(workload::Workload<bf16>&, const deck::Deck&,
+                                                const text::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_freely(workload::Workload<fp16>&, const deck::Deck&,
                                                 const text::Tokenizer&, const std::string&);
 
 }  // namespace tern::campaign

@@ -18,6 +18,9 @@ std::map<std::string, double> to_numbers(const TrainState& s) {
   return {{"updates", static_cast<double>(s.updates)},
           {"skipped", static_cast<double>(s.skipped)},
           {"skipped_in_row", static_cast<double>(s.skipped_in_row)},
+          {"loss_scale", s.loss_scale},
+          {"loss_scale_steps", static_cast<double>(s.loss_scale_steps)},
+          {"overflowed", static_cast<double>(s.overflowed)},
           {"seconds", s.seconds},
           {"joules", s.joules},
           {"warmup_seconds", s.warmup_seconds},
@@ -58,12 +61,15 @@ TrainState from_header(const checkpoint::Header& header) {
   s.skipped = count("skipped");
   s.skipped_in_row = count("skipped_in_row");
   s.seconds = number("seconds");
-  // Checkpoints of earlier versions lack these four: the last evaluation is repeated.
+  // Checkpoints of earlier versions lack these: the last evaluation is repeated.
   const TrainState start;
   const auto or_start = [&](const char* name, double value) {
     return header.numbers.contains(name) ? header.numbers.at(name) : value;
   };
   s.joules = or_start("joules", start.joules);
+  s.loss_scale = or_start("loss_scale", start.loss_scale);
+  s.loss_scale_steps = static_cast<std::int64_t>(or_start("loss_scale_steps", 0));
+  s.overflowed = static_cast<std::int64_t>(or_start("overflowed", 0));
   s.warmup_seconds = or_start("warmup_seconds", start.warmup_seconds);
   s.evaluated_step = static_cast<std::int64_t>(
       or_start("evaluated_step", static_cast<double>(start.evaluated_step)));

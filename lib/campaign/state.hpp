@@ -14,6 +14,9 @@ struct TrainState {
   std::int64_t tokens = 0;   // consumed over all ranks
   std::int64_t updates = 0;  // steps applied
   std::int64_t skipped = 0, skipped_in_row = 0;
+  double loss_scale = 0;              // fp16: of the next step; 0: the deck's
+  std::int64_t loss_scale_steps = 0;  // applied since it changed
+  std::int64_t overflowed = 0;        // steps skipped to lower it; not among `skipped`
   double seconds = 0;         // wall time over all restarts, start-up and evaluations included
   double joules = 0;          // energy of all ranks' devices, likewise
   double warmup_seconds = 0;  // wall time when the warmup ended; 0: not yet

@@ -21,8 +21,15 @@ class AccumulationSteps {
 
  public:
   /// `balance`: weight of a micro-batch's router loss.
-  AccumulationSteps(workload::Workload<T>& w, double balance, report::Phases& phases)
-      : w_(w), balance_(balance), phases_(phases), in_flight_(w.model.in_flight()) {}
+  AccumulationSteps(workload::Workload<T>& w, double balance, double loss_scale,
+                    report::Phases& phases)
+      : w_(w),
+        balance_(balance * loss_scale),
+        head_(w.objective->head()),
+        phases_(phases),
+        in_flight_(w.model.in_flight()) {
+    head_.gradient_scale = loss_scale;
+  }
 
   /// Forward and backward, for each step of a recursive model; gradients accumulate.
   void run(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
@@ -82,8 +89,7 @@ class AccumulationSteps {
     if (w_.balances.extent(0) > 0 && !empty)
       given.balanced =
           w_.model.balance(context, balance_, Vector<A>(w_.balances.data() + micro, 1));
-    w_.model.loss_backward(context, given, w_.objective->head(), prepared.scored, weights, losses,
-                           step);
+    w_.model.loss_backward(context, given, head_, prepared.scored, weights, losses, step);
     const std::size_t slot = micro * w_.objective->steps() + step;
     ops::weighted_sum<A>(context, losses, weights, sum_of(w_, 0, slot));
     for (std::size_t part = 0; part < prepared.parts.size(); ++part)
@@ -99,6 +105,7 @@ class AccumulationSteps {
 
   workload::Workload<T>& w_;
   double balance_;
+  ops::HeadOptions head_;
   report::Phases& phases_;
   std::vector<InFlight> in_flight_;
 };
@@ -139,8 +146,8 @@ std::vector<double> row_sums(const ops::Context& context, Matrix<const A> values
 template <class T>
 StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
                       const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
-                      report::Phases& phases, std::int64_t step, std::int64_t updates,
-                      double rate) {
+                      report::Phases& phases, std::int64_t step, std::int64_t updates, double rate,
+                      double loss_scale) {
   using A = Accumulate<T>;
   StepResult result{};
   const auto read = [&] {
@@ -166,7 +173,7 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
   Kokkos::deep_copy(w.context.space, saturated, 0u);
   const std::size_t micro_batches = layout.micro_batches(step - 1);
   const double of_all = layout.filled_micro_batches(step - 1);  // on all ranks
-  AccumulationSteps<T> accumulation_steps(w, deck.model.router_loss / of_all, phases);
+  AccumulationSteps<T> accumulation_steps(w, deck.model.router_loss / of_all, loss_scale, phases);
   if (w.model.share().stages == 1)
     for (std::size_t micro = 0; micro < micro_batches; ++micro)
       accumulation_steps.run(read(), micro, dropout_of(micro));
@@ -178,7 +185,7 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
   }
   {
     const auto timed = phases.scope(report::Phase::optimizer);
-    const auto outcome = w.optimizer->update(w.context, rate, updates + 1);
+    const auto outcome = w.optimizer->update(w.context, rate, updates + 1, loss_scale);
     result.gradient_norm = outcome.gradient_norm;
     result.applied = outcome.applied;
   }
@@ -205,9 +212,12 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
 
 template StepResult train_step(workload::Workload<float>&, const deck::Deck&,
                                const workload::Layout&, data::Reader&, const comm::Mesh&,
-                               report::Phases&, std::int64_t, std::int64_t, double);
+                               report::Phases&, std::int64_t, std::int64_t, double, double);
 template StepResult train_step(workload::Workload<bf16>&, const deck::Deck&,
                                const workload::Layout&, data::Reader&, const comm::Mesh&,
-                               report::Phases&, std::int64_t, std::int64_t, double);
+                               report::Phases&, std::int64_t, std::int64_t, double, double);
+template StepResult train_step(workload::Workload<fp16>&, const deck::Deck&,
+                               const workload::Layout&, data::Reader&, const comm::Mesh&,
+                               report::Phases&, std::int64_t, std::int64_t, double, double);
 
 }  // namespace tern::campaign

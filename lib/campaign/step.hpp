@@ -12,7 +12,7 @@ namespace tern::campaign {
 struct StepResult {
   double loss;                        // mean over the step's tokens on all ranks
   std::vector<double> parts;          // likewise, of the objective's parts
-  double gradient_norm;               // before clipping
+  double gradient_norm;               // before clipping, unscaled
   std::optional<double> router_loss;  // MoE: mean over micro-batches, unweighted
   std::optional<double> saturated;    // fp8: numbers beyond their scale, on all ranks
   bool applied;                       // false: gradient not finite, nothing changed
@@ -22,10 +22,12 @@ struct StepResult {
 };
 
 /// Forward and backward over the micro-batches, gradients summed over ranks, clipping, update.
-/// `step` counts from 1; `updates`: applied so far; `rate`: the learning rate. Collective.
+/// `step` counts from 1; `updates`: applied so far; `rate`: the learning rate; `loss_scale`: factor
+/// of the gradients between loss and clipping (loss_scale.hpp). Collective.
 template <class T>
 StepResult train_step(workload::Workload<T>& workload, const deck::Deck& deck,
                       const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
-                      report::Phases& phases, std::int64_t step, std::int64_t updates, double rate);
+                      report::Phases& phases, std::int64_t step, std::int64_t updates, double rate,
+                      double loss_scale);
 
 }  // namespace tern::campaign

@@ -167,7 +167,9 @@ void generate_text(const plan::Plan& plan, const comm::Mesh& replica, Log& log) 
 
 template int evaluate_weights<float>(const plan::Plan&, const comm::Mesh&, Log&);
 template int evaluate_weights<bf16>(const plan::Plan&, const comm::Mesh&, Log&);
+template int evaluate_weights<fp16>(const plan::Plan&, const comm::Mesh&, Log&);
 template void generate_text<float>(const plan::Plan&, const comm::Mesh&, Log&);
 template void generate_text<bf16>(const plan::Plan&, const comm::Mesh&, Log&);
+template void generate_text<fp16>(const plan::Plan&, const comm::Mesh&, Log&);
 
 }  // namespace tern::campaign

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "campaign/loss_scale.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/changes.hpp"
@@ -200,8 +201,8 @@ void Trainer<T>::step() {
   std::optional<report::Profile> profile;
   if (number == deck_.output.profile)
     profile.emplace([this] { workload_.context.fence("profile"); });
-  StepResult result =
-      train_step(workload_, deck_, layout_, *reader_, mesh_, phases_, number, state_.updates, rate);
+  StepResult result = train_step(workload_, deck_, layout_, *reader_, mesh_, phases_, number,
+                                 state_.updates, rate, loss_scale_of(deck_.precision, state_));
   if (profile) write(*profile);
   auto hash = static_cast<std::int64_t>(result.samples_hash);
   mesh_.data().all_reduce(&hash, 1, comm::Sum::sum);
@@ -241,12 +242,18 @@ template <class T>
 void Trainer<T>::watch(const StepResult& result) {
   if (result.applied && std::isfinite(result.loss)) {
     state_.skipped_in_row = 0;
+    if (grow_loss_scale(deck_.precision, state_))
+      log_.line("step {:>6}  loss scale doubled to {:.0f}", state_.step, state_.loss_scale);
     if (spikes_.is_spike(result.loss))
       log_.warning(
           "step {}: loss {:.4f} is a spike; the mean so far is {:.4f}, the gradient norm {:.3g}",
           state_.step, result.loss, spikes_.mean(), result.gradient_norm);
     return;
   }
+  if (!result.applied && shrink_loss_scale(deck_.precision, result.loss, state_))
+    return log_.line(
+        "step {:>6}  gradients overflow fp16: step skipped, loss scale halved to {:.0f}",
+        state_.step, state_.loss_scale);
   ++state_.skipped;
   ++state_.skipped_in_row;
   log_.warning(
@@ -424,5 +431,6 @@ double Trainer<T>::margin_seconds() const {
 
 template class Trainer<float>;
 template class Trainer<bf16>;
+template class Trainer<fp16>;
 
 }  // namespace tern::campaign

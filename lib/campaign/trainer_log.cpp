@@ -4,6 +4,7 @@
 
 #include "base/files.hpp"
 #include "base/host.hpp"
+#include "campaign/loss_scale.hpp"
 #include "campaign/trainer.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
@@ -84,6 +85,10 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   for (const auto& [name, figure] : workload_.objective->figures(result.parts))
     values.emplace_back("train/" + name, figure);
   if (result.router_loss) values.emplace_back("train/router_loss", *result.router_loss);
+  if (deck_.precision.compute == "fp16") {
+    values.emplace_back("train/loss_scale", loss_scale_of(deck_.precision, state_));
+    values.emplace_back("train/overflowed", static_cast<double>(state_.overflowed));
+  }
   if (result.saturated) values.emplace_back("train/fp8_saturated", *result.saturated);
   std::string mfu;
   if (peak_tflops_) {
@@ -278,5 +283,6 @@ void Trainer<T>::write(report::Profile& profile) {
   template bool Trainer<T>::conclude();
 INSTANTIATE(float)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::campaign

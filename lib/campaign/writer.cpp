@@ -69,5 +69,7 @@ template std::vector<Continuation> write_samples(workload::Workload<float>&, con
                                                  const text::Tokenizer&, const std::string&);
 template std::vector<Continuation> write_samples(workload::Workload<bf16>&, const deck::Deck&,
                                                  const text::Tokenizer&, const std::string&);
+template std::vector<Continuation> write_samples(workload::Workload<fp16>&, const deck::Deck&,
+                                                 const text::Tokenizer&, const std::string&);
 
 }  // namespace tern::campaign

@@ -162,6 +162,8 @@ class Measurement {
 #endif
     add(rate_name::bf16, detail::matrix_rate<bf16>(context_), unit, scale,
         expected_.products("bf16"));
+    add(rate_name::fp16, detail::matrix_rate<fp16>(context_), unit, scale,
+        expected_.products("fp16"));
     add(rate_name::fp32, detail::matrix_rate<float>(context_), unit, scale,
         expected_.products("fp32"));
     add("matrix product, double", detail::matrix_rate<double>(context_), unit, scale,

@@ -35,6 +35,7 @@ struct Rate {
 namespace rate_name {
 constexpr const char* fp8 = "matrix product, fp8";
 constexpr const char* bf16 = "matrix product, bf16";
+constexpr const char* fp16 = "matrix product, fp16";
 constexpr const char* tf32 = "matrix product, tf32";
 constexpr const char* fp32 = "matrix product, float";
 constexpr const char* attention_forward = "attention forward, heads of 64";

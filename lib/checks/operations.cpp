@@ -8,9 +8,12 @@ namespace tern::checks {
 template <class T>
 std::vector<CheckResult> check_operations(const ops::Context& context, std::uint64_t seed) {
   using Storage = Checker::Storage;
-  Checker checker(context, std::is_same_v<T, bf16> ? Storage::bf16 : Storage::single, seed);
+  constexpr Storage storage = std::is_same_v<T, bf16>   ? Storage::bf16
+                              : std::is_same_v<T, fp16> ? Storage::fp16
+                                                        : Storage::single;
+  Checker checker(context, storage, seed);
   check_linear(checker);
-  if (ops::fp8_available(context)) check_fp8(checker);
+  if (storage != Storage::fp16 && ops::fp8_available(context)) check_fp8(checker);
   check_norm(checker);
   check_attention(checker);
   check_activation(checker);
@@ -24,6 +27,7 @@ std::vector<CheckResult> check_operations(const ops::Context& context, std::uint
 }
 
 template std::vector<CheckResult> check_operations<bf16>(const ops::Context&, std::uint64_t);
+template std::vector<CheckResult> check_operations<fp16>(const ops::Context&, std::uint64_t);
 template std::vector<CheckResult> check_operations<float>(const ops::Context&, std::uint64_t);
 
 }  // namespace tern::checks

@@ -66,9 +66,10 @@ class Group {
   virtual void all_gather(void* data, std::size_t bytes, const DeviceStream& stream) = 0;
   virtual void broadcast_device(void* data, std::size_t bytes, int root,
                                 const DeviceStream& stream) = 0;
-  /// bf16: on the host summed in float and rounded once; on a device as in NCCL (rounded at each
-  /// partial sum).
+  /// bf16, fp16: on the host summed in float and rounded once; on a device as in NCCL (rounded at
+  /// each partial sum).
   virtual void all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) = 0;
+  virtual void all_reduce(fp16* data, std::size_t n, const DeviceStream& stream) = 0;
   /// Exchange between pipeline stages: sends to one rank and receives from one, concurrently;
   /// nobody: omits that half. Not collective: the peer's call is the other half.
   struct Message {

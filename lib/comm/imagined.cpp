@@ -17,6 +17,7 @@ class ImaginedGroup : public Group {
   void all_reduce(float*, std::size_t, const DeviceStream&) override {}
   void all_reduce(double*, std::size_t, const DeviceStream&) override {}
   void all_reduce(bf16*, std::size_t, const DeviceStream&) override {}
+  void all_reduce(fp16*, std::size_t, const DeviceStream&) override {}
   void reduce_scatter(float*, std::size_t, const DeviceStream&) override {}
   void reduce_scatter(double*, std::size_t, const DeviceStream&) override {}
   void all_gather(void*, std::size_t, const DeviceStream&) override {}

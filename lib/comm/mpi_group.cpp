@@ -137,13 +137,20 @@ void MpiGroup::broadcast_device(void* data, std::size_t bytes, int root,
   broadcast(data, bytes, root);
 }
 
-void MpiGroup::all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) {
+template <class T>
+void MpiGroup::sum_halves(T* data, std::size_t n, const DeviceStream& stream) {
   if (size_ == 1) return;
   stream.fence(before_mpi);
   wide_.resize(n);
-  std::transform(data, data + n, wide_.begin(), [](bf16 x) { return static_cast<float>(x); });
+  std::transform(data, data + n, wide_.begin(), [](T x) { return static_cast<float>(x); });
   MpiGroup::all_reduce(wide_.data(), n, stream);
-  std::transform(wide_.begin(), wide_.end(), data, [](float x) { return bf16(x); });
+  std::transform(wide_.begin(), wide_.end(), data, [](float x) { return T(x); });
+}
+void MpiGroup::all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) {
+  sum_halves(data, n, stream);
+}
+void MpiGroup::all_reduce(fp16* data, std::size_t n, const DeviceStream& stream) {
+  sum_halves(data, n, stream);
 }
 
 Operation MpiGroup::with_ranks(Operation operation, const Message& sent, const Message& received) {

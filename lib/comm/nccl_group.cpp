@@ -81,6 +81,9 @@ class NcclGroup : public MpiGroup {
   void all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) override {
     sum(data, n, ncclBfloat16, stream);
   }
+  void all_reduce(fp16* data, std::size_t n, const DeviceStream& stream) override {
+    sum(data, n, ncclFloat16, stream);
+  }
   void connect(const std::vector<int>& ranks) override {
     if (ranks.empty()) return;
     char* bytes = nullptr;  // one to send and one to receive per rank
@@ -115,7 +118,8 @@ class NcclGroup : public MpiGroup {
     return static_cast<cudaStream_t>(stream.handle());
   }
   static std::size_t bytes_of(ncclDataType_t type) {
-    return type == ncclBfloat16 ? sizeof(bf16) : type == ncclFloat ? sizeof(float) : sizeof(double);
+    if (type == ncclBfloat16 || type == ncclFloat16) return sizeof(bf16);
+    return type == ncclFloat ? sizeof(float) : sizeof(double);
   }
   void sum(void* data, std::size_t n, ncclDataType_t type, const DeviceStream& stream) {
     nccl_check(ncclAllReduce(data, data, n, type, ncclSum, nccl_, queue(stream)), "ncclAllReduce");

@@ -133,9 +133,11 @@ struct Optimizer {
 };
 
 struct Precision {
-  std::string compute = "fp32";      // fp32 | tf32 | bf16 | fp16 | fp8
-  std::string recompute = "none";    // none | block
-  std::string products = "fastest";  // fastest | first
+  std::string compute = "fp32";          // fp32 | tf32 | bf16 | fp16 | fp8
+  std::string recompute = "none";        // none | block
+  std::string products = "fastest";      // fastest | first
+  double loss_scale = 65536;             // fp16: initial factor of the loss
+  std::int64_t loss_scale_steps = 2000;  // fp16: applied steps in a row before it doubles; 0: never
 
   bool operator==(const Precision&) const = default;
 };

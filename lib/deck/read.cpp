@@ -156,7 +156,6 @@ Deck parse_and_check(const std::string& text, const std::string& name,
   apply_overrides(overrides, table, errors);
   take_model(deck, table, model_at, errors);
   check_ranges(table, errors);
-  check_built(table, errors);
   for (const Check check : checks) check(deck, table, errors);
   errors.throw_if_any();
   resolve(deck);

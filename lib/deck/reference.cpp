@@ -59,8 +59,6 @@ std::string reference() {
       text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", field.name, type_of(field),
                           code(text_of(field)), allowed(field), field.units, cell(field.help));
   }
-  text += "\n## Not built yet\n\nThese are named, but refused with a message that says so:\n\n";
-  for (const std::string& line : not_built()) text += "- " + line + "\n";
   return text;
 }
 

@@ -320,5 +320,6 @@ Tokens BlockSampler<T>::draw_rows(const ops::Context& context, Matrix<const T> f
 template class BlockSampler<float>;
 template class BlockSampler<double>;
 template class BlockSampler<bf16>;
+template class BlockSampler<fp16>;
 
 }  // namespace tern::generate

@@ -162,5 +162,6 @@ void Engine<T>::draw(const ops::Context& context, Matrix<const T> finished, std:
 template class Engine<float>;
 template class Engine<double>;
 template class Engine<bf16>;
+template class Engine<fp16>;
 
 }  // namespace tern::generate

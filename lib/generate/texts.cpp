@@ -59,5 +59,6 @@ std::vector<std::vector<std::int32_t>> write_texts(
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::generate

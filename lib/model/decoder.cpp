@@ -68,5 +68,6 @@ void Decoder<T>::add_value_embeddings(const ops::Context& context, const std::ve
 template class Decoder<float>;
 template class Decoder<double>;
 template class Decoder<bf16>;
+template class Decoder<fp16>;
 
 }  // namespace tern::model

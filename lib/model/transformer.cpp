@@ -241,5 +241,6 @@ void Transformer<T>::embed_backward(const ops::Context& context, const MicroBatc
 template class Transformer<float>;
 template class Transformer<double>;
 template class Transformer<bf16>;
+template class Transformer<fp16>;
 
 }  // namespace tern::model

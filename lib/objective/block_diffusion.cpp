@@ -252,6 +252,7 @@ void BlockDiffusion<T>::restore(const std::map<std::string, double>& state) {
 
 template class BlockDiffusion<float>;
 template class BlockDiffusion<bf16>;
+template class BlockDiffusion<fp16>;
 template class BlockDiffusion<double>;
 
 }  // namespace tern::objective

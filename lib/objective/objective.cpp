@@ -47,9 +47,11 @@ std::size_t scored_positions(const deck::Deck& deck) {
 
 template class Objective<float>;
 template class Objective<bf16>;
+template class Objective<fp16>;
 template class Objective<double>;
 template std::unique_ptr<Objective<float>> make_objective(const deck::Deck&, const Shape&, Arena&);
 template std::unique_ptr<Objective<bf16>> make_objective(const deck::Deck&, const Shape&, Arena&);
+template std::unique_ptr<Objective<fp16>> make_objective(const deck::Deck&, const Shape&, Arena&);
 template std::unique_ptr<Objective<double>> make_objective(const deck::Deck&, const Shape&, Arena&);
 
 }  // namespace tern::objective

@@ -114,5 +114,6 @@ Score Refinement<T>::conclude(const std::vector<double>& sums, bool training) {
 template class Refinement<float>;
 template class Refinement<double>;
 template class Refinement<bf16>;
+template class Refinement<fp16>;
 
 }  // namespace tern::objective

@@ -107,6 +107,7 @@ Score Supervised<T>::conclude(const std::vector<double>& sums, bool) {
 
 template class Supervised<float>;
 template class Supervised<bf16>;
+template class Supervised<fp16>;
 template class Supervised<double>;
 
 }  // namespace tern::objective

@@ -30,20 +30,32 @@ struct DropoutKey {
 template <class T>
 void dropout(const Context&, const DropoutKey&, Matrix<T> x);
 
-Twin<&activation_forward<bf16>> native_activation_forward;
+template <class T>
+bool native_activation_forward(const Context& context, Activation kind, Matrix<const T> x,
+                               Matrix<T> y, const Fp8Matrix& rounded);
 template <>
 inline constexpr auto twin<&activation_forward<bf16>> = in_cuda("tern::activation_forward",
-                                                                native_activation_forward);
+                                                                native_activation_forward<bf16>);
+template <>
+inline constexpr auto twin<&activation_forward<fp16>> = in_cuda("tern::activation_forward",
+                                                                native_activation_forward<fp16>);
 template <>
 struct Traffic<&activation_forward<bf16>> {
   double operator()(Activation, const auto& x, const auto& y, const Fp8Matrix& rounded) const {
     return bytes_of(x) + result_bytes(y, rounded);
   }
 };
-Twin<&activation_backward<bf16>> native_activation_backward;
+template <>
+struct Traffic<&activation_forward<fp16>> : Traffic<&activation_forward<bf16>> {};
+template <class T>
+bool native_activation_backward(const Context& context, Activation kind, Matrix<const T> x,
+                                Matrix<const T> dy, Matrix<T> dx, const Fp8Matrix& rounded);
 template <>
 inline constexpr auto twin<&activation_backward<bf16>> = in_cuda("tern::activation_backward",
-                                                                 native_activation_backward);
+                                                                 native_activation_backward<bf16>);
+template <>
+inline constexpr auto twin<&activation_backward<fp16>> = in_cuda("tern::activation_backward",
+                                                                 native_activation_backward<fp16>);
 template <>
 struct Traffic<&activation_backward<bf16>> {
   double operator()(Activation, const auto& x, const auto& dy, const auto& dx,
@@ -51,5 +63,7 @@ struct Traffic<&activation_backward<bf16>> {
     return bytes_of(x) + bytes_of(dy) + result_bytes(dx, rounded);
   }
 };
+template <>
+struct Traffic<&activation_backward<fp16>> : Traffic<&activation_backward<bf16>> {};
 
 }  // namespace tern::ops

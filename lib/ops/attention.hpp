@@ -64,15 +64,21 @@ double attention_product_flops(const Pattern& pattern, const Heads<T>& q) {
          static_cast<double>(q.extent(0) * q.extent(2) * q.extent(3));
 }
 
-Twin<&rotary<bf16>> native_rotary;
+template <class T>
+bool native_rotary(const Context& context, Heads<T> x, Matrix<const float> table,
+                   const Positions& positions, Direction direction);
 template <>
-inline constexpr auto twin<&rotary<bf16>> = in_cuda("tern::rotary", native_rotary);
+inline constexpr auto twin<&rotary<bf16>> = in_cuda("tern::rotary", native_rotary<bf16>);
+template <>
+inline constexpr auto twin<&rotary<fp16>> = in_cuda("tern::rotary", native_rotary<fp16>);
 template <>
 struct Traffic<&rotary<bf16>> {
   double operator()(const auto& x, const auto&, const Positions&, Direction) const {
     return 2 * bytes_of(x);
   }
 };
+template <>
+struct Traffic<&rotary<fp16>> : Traffic<&rotary<bf16>> {};
 Twin<&rotary_backward_to_fp8<bf16>> native_rotary_backward_to_fp8;
 template <>
 inline constexpr auto twin<&rotary_backward_to_fp8<bf16>> = in_cuda("tern::rotary_backward_to_fp8",
@@ -84,25 +90,33 @@ struct Traffic<&rotary_backward_to_fp8<bf16>> {
     return bytes_of(dqkv) + result_bytes(dqkv, rounded);
   }
 };
-Twin<&attention_forward<bf16>> native_attention_forward;
+template <class T>
+bool native_attention_forward(const Context& context, const AttentionForward<T>& call);
 template <>
 inline constexpr auto twin<&attention_forward<bf16>> = in_cuda("tern::attention_forward",
-                                                               native_attention_forward);
+                                                               native_attention_forward<bf16>);
+template <>
+inline constexpr auto twin<&attention_forward<fp16>> = in_cuda("tern::attention_forward",
+                                                               native_attention_forward<fp16>);
 template <>
 struct Flops<&attention_forward<bf16>> {
-  double operator()(const AttentionForward<bf16>& c) const {
-    return 2 * attention_product_flops(c.pattern, c.q);
-  }
+  double operator()(const auto& c) const { return 2 * attention_product_flops(c.pattern, c.q); }
 };
-Twin<&attention_backward<bf16>> native_attention_backward;
+template <>
+struct Flops<&attention_forward<fp16>> : Flops<&attention_forward<bf16>> {};
+template <class T>
+bool native_attention_backward(const Context& context, const AttentionBackward<T>& call);
 template <>
 inline constexpr auto twin<&attention_backward<bf16>> = in_cuda("tern::attention_backward",
-                                                                native_attention_backward);
+                                                                native_attention_backward<bf16>);
+template <>
+inline constexpr auto twin<&attention_backward<fp16>> = in_cuda("tern::attention_backward",
+                                                                native_attention_backward<fp16>);
 template <>
 struct Flops<&attention_backward<bf16>> {
-  double operator()(const AttentionBackward<bf16>& c) const {
-    return 5 * attention_product_flops(c.pattern, c.q);
-  }
+  double operator()(const auto& c) const { return 5 * attention_product_flops(c.pattern, c.q); }
 };
+template <>
+struct Flops<&attention_backward<fp16>> : Flops<&attention_backward<bf16>> {};
 
 }  // namespace tern::ops

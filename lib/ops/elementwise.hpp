@@ -34,21 +34,36 @@ void weighted_sum(const Context&, Vector<const A> values, Vector<const A> weight
 template <class A>
 void sum_of_squares(const Context&, Vector<const A> values, Vector<A> result);
 
-Twin<&add<bf16>> native_add;
+template <class T>
+bool native_add(const Context& context, Matrix<const T> x, Matrix<T> y);
 template <>
-inline constexpr auto twin<&add<bf16>> = in_cuda("tern::add", native_add);
+inline constexpr auto twin<&add<bf16>> = in_cuda("tern::add", native_add<bf16>);
+template <>
+inline constexpr auto twin<&add<fp16>> = in_cuda("tern::add", native_add<fp16>);
 template <>
 struct Traffic<&add<bf16>> {
   double operator()(const auto& x, const auto& y) const { return bytes_of(x) + 2 * bytes_of(y); }
 };
-Twin<&sum<bf16>> native_sum;
 template <>
-inline constexpr auto twin<&sum<bf16>> = in_cuda("tern::sum", native_sum);
-Twin<&convert<float, bf16>> native_narrow;
+struct Traffic<&add<fp16>> : Traffic<&add<bf16>> {};
+template <class T>
+bool native_sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
+                Matrix<T> to);
 template <>
-inline constexpr auto twin<&convert<float, bf16>> = in_cuda("tern::convert", native_narrow);
-Twin<&convert<bf16, float>> native_widen;
+inline constexpr auto twin<&sum<bf16>> = in_cuda("tern::sum", native_sum<bf16>);
 template <>
-inline constexpr auto twin<&convert<bf16, float>> = in_cuda("tern::convert", native_widen);
+inline constexpr auto twin<&sum<fp16>> = in_cuda("tern::sum", native_sum<fp16>);
+template <class T>
+bool native_narrow(const Context& context, Vector<const float> from, Vector<T> to);
+template <>
+inline constexpr auto twin<&convert<float, bf16>> = in_cuda("tern::convert", native_narrow<bf16>);
+template <>
+inline constexpr auto twin<&convert<float, fp16>> = in_cuda("tern::convert", native_narrow<fp16>);
+template <class T>
+bool native_widen(const Context& context, Vector<const T> from, Vector<float> to);
+template <>
+inline constexpr auto twin<&convert<bf16, float>> = in_cuda("tern::convert", native_widen<bf16>);
+template <>
+inline constexpr auto twin<&convert<fp16, float>> = in_cuda("tern::convert", native_widen<fp16>);
 
 }  // namespace tern::ops

@@ -22,10 +22,16 @@ void embedding_backward(const Context&, Vector<const std::int32_t> tokens,
                         std::size_t tokens_per_sequence, Matrix<Accumulate<T>> dtable,
                         Matrix<Accumulate<T>> dpositions);
 
-Twin<&embedding_forward<bf16>> native_embedding_forward;
+template <class T>
+bool native_embedding_forward(const Context& context, Vector<const std::int32_t> tokens,
+                              Matrix<const T> table, Matrix<const T> positions,
+                              std::size_t tokens_per_sequence, int first, Matrix<T> x);
 template <>
 inline constexpr auto twin<&embedding_forward<bf16>> = in_cuda("tern::embedding_forward",
-                                                               native_embedding_forward);
+                                                               native_embedding_forward<bf16>);
+template <>
+inline constexpr auto twin<&embedding_forward<fp16>> = in_cuda("tern::embedding_forward",
+                                                               native_embedding_forward<fp16>);
 // A row of the table for each row of x.
 template <>
 struct Traffic<&embedding_forward<bf16>> {
@@ -34,14 +40,25 @@ struct Traffic<&embedding_forward<bf16>> {
     return bytes_of(tokens) + (positions.size() > 0 ? 3 : 2) * bytes_of(x);
   }
 };
-Twin<&embedding_backward<bf16>> native_embedding_backward;
+template <>
+struct Traffic<&embedding_forward<fp16>> : Traffic<&embedding_forward<bf16>> {};
+template <class T>
+bool native_embedding_backward(const Context& context, Vector<const std::int32_t> tokens,
+                               Vector<const std::int32_t> order, Matrix<const T> dx,
+                               std::size_t tokens_per_sequence, Matrix<float> dtable,
+                               Matrix<float> dpositions);
 template <>
 inline constexpr auto twin<&embedding_backward<bf16>> = in_cuda("tern::embedding_backward",
-                                                                native_embedding_backward);
+                                                                native_embedding_backward<bf16>);
+template <>
+inline constexpr auto twin<&embedding_backward<fp16>> = in_cuda("tern::embedding_backward",
+                                                                native_embedding_backward<fp16>);
 // Only the tokens tell how many rows of dtable are written.
 template <>
 struct Traffic<&embedding_backward<bf16>> {
   double operator()(const auto&...) const { return 0; }
 };
+template <>
+struct Traffic<&embedding_backward<fp16>> : Traffic<&embedding_backward<bf16>> {};
 
 }  // namespace tern::ops

@@ -93,5 +93,6 @@ bool fp8_available([[maybe_unused]] const Context& context) {
 template class Fp8Workspace<float>;
 template class Fp8Workspace<double>;
 template class Fp8Workspace<bf16>;
+template class Fp8Workspace<fp16>;
 
 }  // namespace tern::ops

@@ -38,48 +38,81 @@ template <class T>
 void batched_product(const Context&, double alpha, Factor<T> a, Factor<T> b, double beta,
                      Tensor3<const T> c, Tensor3<T> d);
 
-Twin<&linear_forward<bf16>> native_linear_forward;
+template <class T>
+bool native_linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
+                           Vector<const T> bias, Matrix<T> y, Matrix<const T> added);
 template <>
 inline constexpr auto twin<&linear_forward<bf16>> = in_cuda("tern::linear_forward",
-                                                            native_linear_forward);
+                                                            native_linear_forward<bf16>);
+template <>
+inline constexpr auto twin<&linear_forward<fp16>> = in_cuda("tern::linear_forward",
+                                                            native_linear_forward<fp16>);
 template <>
 struct Flops<&linear_forward<bf16>> {
   double operator()(const auto& x, const auto&, const auto&, const auto& y, const auto&) const {
     return product_flops(y.size(), x.extent(1));
   }
 };
-Twin<&linear_backward_input<bf16>> native_linear_backward_input;
 template <>
-inline constexpr auto twin<&linear_backward_input<bf16>> = in_cuda("tern::linear_backward_input",
-                                                                   native_linear_backward_input);
+struct Flops<&linear_forward<fp16>> : Flops<&linear_forward<bf16>> {};
+template <class T>
+bool native_linear_backward_input(const Context& context, Matrix<const T> dy, Matrix<const T> w,
+                                  Matrix<T> dx, Write write);
+template <>
+inline constexpr auto twin<&linear_backward_input<bf16>> =
+    in_cuda("tern::linear_backward_input", native_linear_backward_input<bf16>);
+template <>
+inline constexpr auto twin<&linear_backward_input<fp16>> =
+    in_cuda("tern::linear_backward_input", native_linear_backward_input<fp16>);
 template <>
 struct Flops<&linear_backward_input<bf16>> {
   double operator()(const auto& dy, const auto&, const auto& dx, Write) const {
     return product_flops(dx.size(), dy.extent(1));
   }
 };
-Twin<&linear_backward_weight<bf16>> native_linear_backward_weight;
 template <>
-inline constexpr auto twin<&linear_backward_weight<bf16>> = in_cuda("tern::linear_backward_weight",
-                                                                    native_linear_backward_weight);
+struct Flops<&linear_backward_input<fp16>> : Flops<&linear_backward_input<bf16>> {};
+template <class T>
+bool native_linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
+                                   Matrix<float> dw, Vector<float> dbias);
+template <>
+inline constexpr auto twin<&linear_backward_weight<bf16>> =
+    in_cuda("tern::linear_backward_weight", native_linear_backward_weight<bf16>);
+template <>
+inline constexpr auto twin<&linear_backward_weight<fp16>> =
+    in_cuda("tern::linear_backward_weight", native_linear_backward_weight<fp16>);
 template <>
 struct Flops<&linear_backward_weight<bf16>> {
   double operator()(const auto& dy, const auto&, const auto& dw, const auto&) const {
     return product_flops(dw.size(), dy.extent(0));
   }
 };
-Twin<&column_sums<bf16>> native_column_sums;
 template <>
-inline constexpr auto twin<&column_sums<bf16>> = in_cuda("tern::column_sums", native_column_sums);
-Twin<&batched_product<bf16>> native_batched_product;
+struct Flops<&linear_backward_weight<fp16>> : Flops<&linear_backward_weight<bf16>> {};
+template <class T>
+bool native_column_sums(const Context& context, Matrix<const T> x, Vector<float> result);
+template <>
+inline constexpr auto twin<&column_sums<bf16>> = in_cuda("tern::column_sums",
+                                                         native_column_sums<bf16>);
+template <>
+inline constexpr auto twin<&column_sums<fp16>> = in_cuda("tern::column_sums",
+                                                         native_column_sums<fp16>);
+template <class T>
+bool native_batched_product(const Context& context, double alpha, Factor<T> a, Factor<T> b,
+                            double beta, Tensor3<const T> c, Tensor3<T> d);
 template <>
 inline constexpr auto twin<&batched_product<bf16>> = in_cuda("tern::batched_product",
-                                                             native_batched_product);
+                                                             native_batched_product<bf16>);
+template <>
+inline constexpr auto twin<&batched_product<fp16>> = in_cuda("tern::batched_product",
+                                                             native_batched_product<fp16>);
 template <>
 struct Flops<&batched_product<bf16>> {
   double operator()(double, const auto& a, const auto&, double, const auto&, const auto& d) const {
     return product_flops(d.size(), a.columns());
   }
 };
+template <>
+struct Flops<&batched_product<fp16>> : Flops<&batched_product<bf16>> {};
 
 }  // namespace tern::ops

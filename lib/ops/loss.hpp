@@ -7,7 +7,8 @@ namespace tern::ops {
 struct HeadOptions {
   double z_loss = 0;           // weight of log-sum-exp^2 (PaLM, section 5)
   std::size_t vocabulary = 0;  // columns beyond it (padding) are ignored; 0: no padding
-  double cap = 0;  // logits become cap tanh(logit / cap) (Gemma 2, section 2); 0: no cap
+  double cap = 0;             // logits become cap tanh(logit / cap) (Gemma 2, section 2); 0: no cap
+  double gradient_scale = 1;  // factor of all gradients, not of losses (loss scaling)
 };
 /// Rows of logits per chunk of the head: at most 256 on the host, for locality. On a GPU whole
 /// tiles of its products, at most 256 MiB (2,560 rows of 50,304 bf16): larger chunks read and write
@@ -69,25 +70,33 @@ struct ImprovementWeights {
 template <class A>
 void improvement_weights(const Context&, const ImprovementWeights<A>&);
 
-Twin<&head_loss_forward<bf16>> native_head_loss_forward;
+template <class T>
+bool native_head_loss_forward(const Context& context, const HeadLossForward<T>& call);
 template <>
 inline constexpr auto twin<&head_loss_forward<bf16>> = in_cuda("tern::head_loss_forward",
-                                                               native_head_loss_forward);
+                                                               native_head_loss_forward<bf16>);
+template <>
+inline constexpr auto twin<&head_loss_forward<fp16>> = in_cuda("tern::head_loss_forward",
+                                                               native_head_loss_forward<fp16>);
 template <>
 struct Flops<&head_loss_forward<bf16>> {
-  double operator()(const HeadLossForward<bf16>& c) const {
-    return product_flops(c.x.size(), c.w.extent(0));
-  }
+  double operator()(const auto& c) const { return product_flops(c.x.size(), c.w.extent(0)); }
 };
-Twin<&head_loss_backward<bf16>> native_head_loss_backward;
+template <>
+struct Flops<&head_loss_forward<fp16>> : Flops<&head_loss_forward<bf16>> {};
+template <class T>
+bool native_head_loss_backward(const Context& context, const HeadLossBackward<T>& call);
 template <>
 inline constexpr auto twin<&head_loss_backward<bf16>> = in_cuda("tern::head_loss_backward",
-                                                                native_head_loss_backward);
+                                                                native_head_loss_backward<bf16>);
+template <>
+inline constexpr auto twin<&head_loss_backward<fp16>> = in_cuda("tern::head_loss_backward",
+                                                                native_head_loss_backward<fp16>);
 template <>
 struct Flops<&head_loss_backward<bf16>> {
-  double operator()(const HeadLossBackward<bf16>& c) const {
-    return 3 * product_flops(c.x.size(), c.w.extent(0));
-  }
+  double operator()(const auto& c) const { return 3 * product_flops(c.x.size(), c.w.extent(0)); }
 };
+template <>
+struct Flops<&head_loss_backward<fp16>> : Flops<&head_loss_backward<bf16>> {};
 
 }  // namespace tern::ops

@@ -7,13 +7,17 @@
 ///
 /// The family's header declares the twin,
 ///
-///     Twin<&add<bf16>> native_add;
+///     template <class T>
+///     bool native_add(const Context&, Matrix<const T> x, Matrix<T> y);
 ///     template <>
-///     inline constexpr auto twin<&add<bf16>> = in_cuda("tern::add", native_add);
+///     inline constexpr auto twin<&add<bf16>> = in_cuda("tern::add", native_add<bf16>);
+///     template <>
+///     inline constexpr auto twin<&add<fp16>> = in_cuda("tern::add", native_add<fp16>);
 ///
 /// and a source in cuda/ defines it:
 ///
-///     bool native_add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {...}
+///     template <class T>
+///     bool native_add(const Context& context, Matrix<const T> x, Matrix<T> y) {...}
 ///
 /// A twin declines by returning false before it launches anything: a width that is not a multiple
 /// of 8, a misaligned view, a shape that a library refuses. The portable definition then runs, so

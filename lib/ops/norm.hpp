@@ -62,21 +62,40 @@ void head_norm_backward(const Context&, Heads<T> dx, Matrix<const T> saved, Vect
                         Vector<const Accumulate<T>> rstd, Vector<Accumulate<T>> dgain,
                         Vector<Accumulate<T>> partial);
 
-Twin<&norm_forward<bf16>> native_norm_forward;
+template <class T>
+bool native_norm_forward(const Context& context, const NormForward<T>& call);
 template <>
 inline constexpr auto twin<&norm_forward<bf16>> = in_cuda("tern::norm_forward",
-                                                          native_norm_forward);
-Twin<&norm_backward<bf16>> native_norm_backward;
+                                                          native_norm_forward<bf16>);
+template <>
+inline constexpr auto twin<&norm_forward<fp16>> = in_cuda("tern::norm_forward",
+                                                          native_norm_forward<fp16>);
+template <class T>
+bool native_norm_backward(const Context& context, const NormBackward<T>& call);
 template <>
 inline constexpr auto twin<&norm_backward<bf16>> = in_cuda("tern::norm_backward",
-                                                           native_norm_backward);
-Twin<&head_norm_forward<bf16>> native_head_norm_forward;
+                                                           native_norm_backward<bf16>);
+template <>
+inline constexpr auto twin<&norm_backward<fp16>> = in_cuda("tern::norm_backward",
+                                                           native_norm_backward<fp16>);
+template <class T>
+bool native_head_norm_forward(const Context& context, Heads<T> x, Vector<const T> gain, double eps,
+                              Matrix<T> saved, Vector<float> rstd);
 template <>
 inline constexpr auto twin<&head_norm_forward<bf16>> = in_cuda("tern::head_norm_forward",
-                                                               native_head_norm_forward);
-Twin<&head_norm_backward<bf16>> native_head_norm_backward;
+                                                               native_head_norm_forward<bf16>);
+template <>
+inline constexpr auto twin<&head_norm_forward<fp16>> = in_cuda("tern::head_norm_forward",
+                                                               native_head_norm_forward<fp16>);
+template <class T>
+bool native_head_norm_backward(const Context& context, Heads<T> dx, Matrix<const T> saved,
+                               Vector<const T> gain, Vector<const float> rstd, Vector<float> dgain,
+                               Vector<float>);
 template <>
 inline constexpr auto twin<&head_norm_backward<bf16>> = in_cuda("tern::head_norm_backward",
-                                                                native_head_norm_backward);
+                                                                native_head_norm_backward<bf16>);
+template <>
+inline constexpr auto twin<&head_norm_backward<fp16>> = in_cuda("tern::head_norm_backward",
+                                                                native_head_norm_backward<fp16>);
 
 }  // namespace tern::ops

@@ -26,11 +26,12 @@ double bytes_of(const AdamWUpdate<T>& c) {
   return 2 * (bytes_of(c.master) + bytes_of(c.m) + bytes_of(c.v)) + bytes_of(c.gradient) +
          bytes_of(c.copy);
 }
-/// scale (1) = min(1, limit / sqrt(squares)) (1 if limit is 0), 0 where squares is not finite.
-/// norm (1) = sqrt(squares).
+/// Of gradients that are `loss_scale` times too large, whose sum of squares is `squares` (1):
+/// norm (1) = sqrt(squares) / loss_scale; scale (1) = min(1, limit / norm) / loss_scale
+/// (1 / loss_scale if limit is 0), 0 where squares is not finite.
 template <class A>
-void clip_scale(const Context&, Vector<const A> squares, double limit, Vector<A> scale,
-                Vector<A> norm);
+void clip_scale(const Context&, Vector<const A> squares, double limit, double loss_scale,
+                Vector<A> scale, Vector<A> norm);
 /// average (n) += (1 - decay) (values - average): an exponential moving average.
 template <class A>
 void move_average(const Context&, double decay, Vector<const A> values, Vector<A> average);
@@ -71,9 +72,13 @@ struct Descent {
 template <class T, class S>
 void descend(const Context&, const Descent<T, S>&);
 
-Twin<&adamw_update<bf16>> native_adamw_update;
+template <class T>
+bool native_adamw_update(const Context& context, const AdamWUpdate<T>& call);
 template <>
 inline constexpr auto twin<&adamw_update<bf16>> = in_cuda("tern::adamw_update",
-                                                          native_adamw_update);
+                                                          native_adamw_update<bf16>);
+template <>
+inline constexpr auto twin<&adamw_update<fp16>> = in_cuda("tern::adamw_update",
+                                                          native_adamw_update<fp16>);
 
 }  // namespace tern::ops

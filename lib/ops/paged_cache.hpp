@@ -69,12 +69,24 @@ void paged_attention(const Context&, const PagedRows&, double scale, Matrix<cons
 /// Workspace elements for at most `splits` parts of single rows.
 std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t head_size);
 
-Twin<&paged_store<bf16>> native_paged_store;
+template <class T>
+bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv,
+                        std::size_t heads, const HeadStage<T>& stage, const PagedCache<T>& cache);
 template <>
-inline constexpr auto twin<&paged_store<bf16>> = in_cuda("tern::paged_store", native_paged_store);
-Twin<&paged_attention<bf16>> native_paged_attention;
+inline constexpr auto twin<&paged_store<bf16>> = in_cuda("tern::paged_store",
+                                                         native_paged_store<bf16>);
+template <>
+inline constexpr auto twin<&paged_store<fp16>> = in_cuda("tern::paged_store",
+                                                         native_paged_store<fp16>);
+template <class T>
+bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
+                            Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
+                            Matrix<T> out);
 template <>
 inline constexpr auto twin<&paged_attention<bf16>> = in_cuda("tern::paged_attention",
-                                                             native_paged_attention);
+                                                             native_paged_attention<bf16>);
+template <>
+inline constexpr auto twin<&paged_attention<fp16>> = in_cuda("tern::paged_attention",
+                                                             native_paged_attention<fp16>);
 
 }  // namespace tern::ops

@@ -25,8 +25,15 @@ void sample_rows(const Context&, const Sampling&, Matrix<const T> logits, std::s
                  Vector<const std::int32_t> ids, Vector<const std::int32_t> numbers,
                  Vector<std::int32_t> token);
 
-Twin<&sample_rows<bf16>> native_sample_rows;
+template <class T>
+bool native_sample_rows(const Context& context, const Sampling& options, Matrix<const T> logits,
+                        std::size_t vocabulary, Vector<const std::int32_t> ids,
+                        Vector<const std::int32_t> numbers, Vector<std::int32_t> token);
 template <>
-inline constexpr auto twin<&sample_rows<bf16>> = in_cuda("tern::sample_rows", native_sample_rows);
+inline constexpr auto twin<&sample_rows<bf16>> = in_cuda("tern::sample_rows",
+                                                         native_sample_rows<bf16>);
+template <>
+inline constexpr auto twin<&sample_rows<fp16>> = in_cuda("tern::sample_rows",
+                                                         native_sample_rows<fp16>);
 
 }  // namespace tern::ops

@@ -153,6 +153,7 @@ std::vector<State<T>> Muon<T>::states() const {
 
 template class Muon<float>;
 template class Muon<bf16>;
+template class Muon<fp16>;
 template class Muon<double>;
 
 }  // namespace tern::optimizer

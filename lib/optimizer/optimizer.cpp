@@ -57,9 +57,9 @@ void Optimizer<T>::reduce_gradients(const ops::Context& context) const {
 
 template <class T>
 typename Optimizer<T>::Outcome Optimizer<T>::update(const ops::Context& context, double rate,
-                                                    std::int64_t update_number) {
+                                                    std::int64_t update_number, double loss_scale) {
   sum_squares(context);
-  ops::clip_scale<A>(context, squares_, clip_, scale_, norm_);
+  ops::clip_scale<A>(context, squares_, clip_, loss_scale, scale_, norm_);
   update_->apply(context, parameters_, scale_, rate, update_number);
   A norm = 0;
   Kokkos::deep_copy(context.space, Kokkos::View<A, Kokkos::HostSpace, Unmanaged>(&norm),
@@ -126,6 +126,7 @@ void Optimizer<T>::gather_parameters(const ops::Context& context) const {
 
 template class Optimizer<float>;
 template class Optimizer<bf16>;
+template class Optimizer<fp16>;
 template class Optimizer<double>;
 
 }  // namespace tern::optimizer

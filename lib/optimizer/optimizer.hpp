@@ -31,12 +31,13 @@ class Optimizer {
   /// ranks.
   void reduce_gradients(const ops::Context&) const;
   /// Clips to the global norm and updates the owned range; if the norm is not finite, nothing
-  /// changes. Fences; collective.
+  /// changes. The gradients are `loss_scale` times too large. Fences; collective.
   struct Outcome {
-    double gradient_norm;  // before clipping
+    double gradient_norm;  // before clipping, unscaled
     bool applied;
   };
-  Outcome update(const ops::Context&, double rate, std::int64_t update_number);
+  Outcome update(const ops::Context&, double rate, std::int64_t update_number,
+                 double loss_scale = 1);
   /// All-gathers the updated parameters. Collective.
   void gather_parameters(const ops::Context&) const;
 

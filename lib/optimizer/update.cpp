@@ -34,6 +34,9 @@ template std::unique_ptr<Update<float>> make_update(const deck::Optimizer&,
 template std::unique_ptr<Update<bf16>> make_update(const deck::Optimizer&,
                                                    const model::ParameterTree&, Range, std::size_t,
                                                    Arena&);
+template std::unique_ptr<Update<fp16>> make_update(const deck::Optimizer&,
+                                                   const model::ParameterTree&, Range, std::size_t,
+                                                   Arena&);
 template std::unique_ptr<Update<double>> make_update(const deck::Optimizer&,
                                                      const model::ParameterTree&, Range,
                                                      std::size_t, Arena&);

@@ -112,5 +112,6 @@ std::pair<Vector<const T>, Vector<Accumulate<T>>> Binder<T>::vector(const std::s
 template class Binder<float>;
 template class Binder<double>;
 template class Binder<bf16>;
+template class Binder<fp16>;
 
 }  // namespace tern::model

@@ -154,5 +154,6 @@ void FullSharding<T>::finish_gradients(const ops::Context& context) {
 template class FullSharding<float>;
 template class FullSharding<double>;
 template class FullSharding<bf16>;
+template class FullSharding<fp16>;
 
 }  // namespace tern::model

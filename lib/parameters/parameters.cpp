@@ -269,5 +269,6 @@ void Parameters<T>::initialize(const ops::Context& context, const ParameterTree&
 template struct Parameters<float>;
 template struct Parameters<double>;
 template struct Parameters<bf16>;
+template struct Parameters<fp16>;
 
 }  // namespace tern::model

@@ -238,6 +238,8 @@ template void TransformersReader::read(const std::string&, const std::vector<std
                                        const Part&, float*) const;
 template void TransformersReader::read(const std::string&, const std::vector<std::size_t>&,
                                        const Part&, bf16*) const;
+template void TransformersReader::read(const std::string&, const std::vector<std::size_t>&,
+                                       const Part&, fp16*) const;
 
 std::string transformers_architecture(const deck::Model& model) {
   const std::string llama = unmet(with_plain_blocks(llama_requirements(model), model)),

@@ -52,7 +52,7 @@ class TransformersReader {
   /// model. `parameters`: all of the model.
   void require(const std::vector<Described>& parameters) const;
 
-  /// Reads a part of a parameter, row-major (a vector is one row), as float or bf16. `shape`: of
+  /// Reads a part of a parameter, row-major (a vector is one row), as float, bf16 or fp16. `shape`: of
   /// the whole parameter. Throws UserError if it is missing or has another shape. Thread-safe.
   /// Transposed tensors need a temporary of the part's size.
   template <class V>

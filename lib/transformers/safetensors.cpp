@@ -203,5 +203,6 @@ std::vector<float> SafetensorsReader::read(const std::string& name) const {
 
 template void SafetensorsReader::read(const std::string&, const Part&, float*) const;
 template void SafetensorsReader::read(const std::string&, const Part&, bf16*) const;
+template void SafetensorsReader::read(const std::string&, const Part&, fp16*) const;
 
 }  // namespace tern::transformers

@@ -34,8 +34,8 @@ class SafetensorsReader {
   /// File number and byte offset: the fastest order of reading.
   std::pair<std::size_t, std::size_t> position(const std::string& name) const;
 
-  /// Reads a part, row-major, from F32, F16, BF16 or F64. V: float or bf16 (rounded from wider
-  /// types). Data stored as V is read directly into `to`, other types through a buffer of a few
+  /// Reads a part, row-major, from F32, F16, BF16 or F64. V: float, bf16 or fp16 (rounded from
+  /// wider types). Data stored as V is read directly into `to`, other types through a buffer of a few
   /// MiB. Thread-safe. Throws UserError.
   template <class V>
   void read(const std::string& name, const Part& part, V* to) const;

@@ -111,5 +111,6 @@ void Snapshot<T>::load(const ops::Context& context, const checkpoint::Reader& re
 
 template class Snapshot<float>;
 template class Snapshot<bf16>;
+template class Snapshot<fp16>;
 
 }  // namespace tern::weights

@@ -198,5 +198,7 @@ template Transfer stream_in(const ops::Context&, const std::vector<Holding>&, co
                             const ReadPart<float>&, Log&, const StreamOptions&);
 template Transfer stream_in(const ops::Context&, const std::vector<Holding>&, const Vector<bf16>&,
                             const ReadPart<bf16>&, Log&, const StreamOptions&);
+template Transfer stream_in(const ops::Context&, const std::vector<Holding>&, const Vector<fp16>&,
+                            const ReadPart<fp16>&, Log&, const StreamOptions&);
 
 }  // namespace tern::weights

@@ -37,7 +37,7 @@ struct Target {
 };
 
 /// Fills the master weights, or the compute weights if there are none. read(parameter, part, to)
-/// takes float and bf16.
+/// takes float, bf16 and fp16.
 template <class T, class Read>
 Transfer fill(Target<T>& w, const std::vector<const model::Parameter*>& order, const Read& read,
               std::size_t threads, Log& log) {
@@ -315,5 +315,7 @@ template void load_weights(const ops::Context&, const model::ParameterTree&, con
                            model::Parameters<float>&, const fs::path&, Log&, Tensors);
 template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,
                            model::Parameters<bf16>&, const fs::path&, Log&, Tensors);
+template void load_weights(const ops::Context&, const model::ParameterTree&, const deck::Model&,
+                           model::Parameters<fp16>&, const fs::path&, Log&, Tensors);
 
 }  // namespace tern::weights

@@ -50,5 +50,6 @@ std::string implementations_text(const deck::Deck& deck, const Layout& layout,
 
 template std::string implementations_text(const deck::Deck&, const Layout&, const Workload<float>&);
 template std::string implementations_text(const deck::Deck&, const Layout&, const Workload<bf16>&);
+template std::string implementations_text(const deck::Deck&, const Layout&, const Workload<fp16>&);
 
 }  // namespace tern::workload

@@ -43,5 +43,6 @@ Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& optio
 
 template struct Serving<float>;
 template struct Serving<bf16>;
+template struct Serving<fp16>;
 
 }  // namespace tern::workload

@@ -261,5 +261,6 @@ void Workload<T>::prepare(Log& log) {
 
 template struct Workload<float>;
 template struct Workload<bf16>;
+template struct Workload<fp16>;
 
 }  // namespace tern::workload

@@ -2,7 +2,7 @@
 
     command_line.py TRAINER MPIRUN PREPARE SOURCE [unittest arguments]        SOURCE: the folder of the project
 """
-import json, os, re, shlex, shutil, subprocess, sys
+import itertools, json, os, re, shlex, shutil, subprocess, sys
 
 PREPARE, SOURCE = os.path.abspath(sys.argv.pop(3)), os.path.abspath(sys.argv.pop(3))
 
@@ -340,9 +340,9 @@ class Readme(Campaign):
 
     def test_messages_of_the_troubleshooting_page_are_the_programs(self):
         literals = []
-        for folder, _, names in os.walk(os.path.join(SOURCE, "lib")):
+        for folder, _, names in itertools.chain(os.walk(os.path.join(SOURCE, "lib")), os.walk(os.path.join(SOURCE, "jobs"))):
             for name in names:
-                if name.endswith((".cpp", ".hpp")):
+                if name.endswith((".cpp", ".hpp", ".sh")):
                     with open(os.path.join(folder, name)) as f:
                         for group in re.findall(r'(?:"(?:[^"\\\n]|\\.)*"\s*)+', f.read()):
                             literals.append("".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', group)))

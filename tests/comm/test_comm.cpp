@@ -104,18 +104,26 @@ TEST_F(Collectives, BroadcastOfTheDevice) {
   EXPECT_EQ(data.read(), std::vector<float>(19, static_cast<float>(root)));
 }
 
-/// 256 + 3 x 0.75 = 258.25: rounded one by one, each 0.75 would be lost or become 2.
-TEST_F(Collectives, Bf16IsRoundedOnceOnTheHost) {
-  const DeviceData<bf16> data(std::vector<bf16>(33, bf16(rank == 0 ? 256.0f : 0.75f)));
-  group->all_reduce(data.data(), data.size(), test::DefaultStream());
-  const float sum = 256.0f + 0.75f * static_cast<float>(size - 1);
+/// `large` on rank 0, 3/8 of the distance of the numbers of T there on the others: rounded one by
+/// one, each of these would be lost.
+template <class T>
+void expect_rounded_once(comm::Group& group, float large, float distance) {
+  const DeviceData<T> data(std::vector<T>(33, T(group.rank() == 0 ? large : 0.375f * distance)));
+  group.all_reduce(data.data(), data.size(), test::DefaultStream());
+  const float others = static_cast<float>(group.size() - 1),
+              sum = large + 0.375f * distance * others;
 #if defined(TERN_WITH_CUDA)
-  const float slack = 2.0f * static_cast<float>(size - 1);  // NCCL rounds where ranks meet
+  const float slack = distance * others;  // NCCL rounds where ranks meet
 #else
   const float slack = 0;
 #endif
-  for (const bf16 value : data.read())
-    EXPECT_NEAR(static_cast<float>(value), static_cast<float>(bf16(sum)), slack);
+  for (const T value : data.read())
+    EXPECT_NEAR(static_cast<float>(value), static_cast<float>(T(sum)), slack) << type_name<T>();
+}
+
+TEST_F(Collectives, SixteenBitsAreRoundedOnceOnTheHost) {
+  expect_rounded_once<bf16>(*group, 256, 2);
+  expect_rounded_once<fp16>(*group, 2048, 2);
 }
 
 TEST(Alone, IsOneRankWhateverTheJob) {

@@ -332,15 +332,18 @@ TEST(DeckContradictions, NothingIsConcludedFromWrongValues) {
       "d:1:8: model.heads: -1 is out of range; it must be 0 to 65536");
 }
 
-TEST(DeckRefusals, WhatIsNamedButNotBuiltYetIsRefusedPlainly) {
-  const auto refused = [](const char* group, const char* name, const char* value, const char* what,
-                          const char* instead) {
-    EXPECT_EQ(mistakes(fmt::format("&{} {} = {} /", group, name, value)),
-              Lines{fmt::format(
-                  "d:1:{}: {}.{}: {} asks for {}, which this version does not build yet; use {}",
-                  3 + std::string(group).size(), group, name, value, what, instead)});
-  };
-  refused("precision", "compute", "'fp16'", "fp16", "'bf16'");
+TEST(DeckContradictions, LossScaling) {
+  const std::string fp16 = "&precision compute = 'fp16' ";
+  none(fp16 + "loss_scale = 1024 loss_scale_steps = 0 /");
+  one(fp16 + "loss_scale = 1000 /",
+      "d:1:29: precision.loss_scale: 1000.0 is not a power of two, and would round gradients; "
+      "write one, as 65536");
+  one("&precision compute = 'bf16' loss_scale = 1024 /",
+      "d:1:29: precision.loss_scale: only 'fp16' scales the loss, not 'bf16'; remove it, or write "
+      "compute = 'fp16'");
+  one("&precision loss_scale_steps = 100 /",
+      "d:1:12: precision.loss_scale_steps: only 'fp16' scales the loss, not 'fp32'; remove it, or "
+      "write compute = 'fp16'");
 }
 
 TEST(DeckContradictions, Supervised) {

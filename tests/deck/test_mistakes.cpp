@@ -260,7 +260,7 @@ TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
  position = rope
 &batch per_rank = 3 global = 4 4 preset='fast' /
 &optimizer lr=1e-4 min_lr = 1d-3 warmup_steps = 99999 /
-&precision compute = 'fp16'
+&precision compute = 'fp64'
 )";
   const Lines expected = {
       "d:1:1: 'stuff' is outside of a group; open one with '&name' and close it with '/'",
@@ -283,8 +283,8 @@ TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
       "d:8:34: optimizer.warmup_steps: 99999 is more than campaign.max_steps = 1000; shorten the "
       "warmup",
       "d:9:1: precision: the group is not closed before the end of the deck; end it with '/'",
-      "d:9:12: precision.compute: 'fp16' asks for fp16, which this version does not build yet; use "
-      "'bf16'"};
+      "d:9:12: precision.compute: 'fp64' is not one of 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'fp8'; "
+      "did you mean 'fp32'?"};
   EXPECT_EQ(mistakes(text), expected);
 }
 

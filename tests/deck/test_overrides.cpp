@@ -42,7 +42,7 @@ TEST(DeckOverrides, Lists) {
 }
 
 TEST(DeckOverrides, MendWhatTheDeckGetsWrong) {
-  const std::string text = "&precision compute = 'fp16' / &model heads = 5 /";
+  const std::string text = "&precision compute = 'fp64' / &model heads = 5 /";
   EXPECT_EQ(mistakes(text).size(), 2u);
   EXPECT_EQ(mistakes(text, {"precision.compute=bf16", "model.heads=6"}), Lines{});
 }
@@ -80,9 +80,9 @@ TEST(DeckOverrides, MistakesNameTheOverride) {
   one("optimizer.betas(0)=.1",
       "optimizer.betas(0): the index is not a whole number from 1; write name(2)=value");
   one("data.train(1)=", "data.train(1): no value after '='; write one or remove the name");
-  one("precision.compute=fp16",
-      "precision.compute: 'fp16' asks for fp16, which this version does not build yet; use "
-      "'bf16'");
+  one("precision.compute=fp64",
+      "precision.compute: 'fp64' is not one of 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'fp8'; did you "
+      "mean 'fp32'?");
   one("campaign.name=\x01", "control characters or bytes that are not UTF-8; remove them");
   one("campaign.name=\xff", "control characters or bytes that are not UTF-8; remove them");
 }

@@ -13,7 +13,7 @@ next to this script, each with
     router_loss                 load_balancing_loss_func of all layers' router logits
     gradients/NAME              of loss + config/router_loss times router_loss
     prompt_I, greedy_I          prompts and their greedy continuation by generate() in float32
-    fp32_*, bf16_*              relative errors of Transformers' own float32 and bfloat16 against its float64
+    fp32_*, bf16_*, fp16_*      relative errors of Transformers' own float32, bfloat16 and float16 against its float64
 
 all but the greedy tokens computed in float64 from the float32 weights. Transformers takes the router's softmax
 and the sums of the auxiliary loss in float32 whatever the model's type; for float64 both are replaced here by
@@ -112,7 +112,7 @@ def reference(config, model, tokens, targets):
 
 def own_errors(config, model, tokens, targets, exact):
     errors = {}
-    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)):
         lower = Qwen3MoeForCausalLM(config)
         lower.load_state_dict(model.state_dict())
         lower = lower.to(dtype).eval()

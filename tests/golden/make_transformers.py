@@ -10,7 +10,7 @@ For each model below, writes next to this script
               gradients/<Tern's parameter name> in Tern's shapes, all computed in float64 from the float32
               weights; prompt_I, greedy_I: prompts and their greedy continuation by Transformers' generate()
               in float32; fp32_logits, bf16_logits, bf16_gradients, ...: relative errors of Transformers'
-              own float32 and bfloat16 against its float64, all gradients taken as one vector.
+              own float32, bfloat16 and float16 against its float64, all gradients taken as one vector.
 
 Transformers computes norms, rotary tables and softmax in float32 whatever the model's type. For the
 float64 reference they are replaced here by float64 versions with the same formulas.
@@ -136,7 +136,7 @@ def joined(named):
 def own_errors(kind, config, model, tokens, targets, reference):
     """Errors of Transformers itself in lower precision."""
     errors = {}
-    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)):
         lower = kind(config)
         lower.load_state_dict(model.state_dict())
         logits, _, gradients = evaluate(lower.to(dtype).eval(), tokens, targets)

@@ -67,12 +67,14 @@ TEST_P(Golden, FloatMatchesToRounding) {
   }
 }
 
-/// No worse than twice the error of Transformers itself in bfloat16.
-TEST_P(Golden, Bf16LosesNoMoreThanTransformersDoes) {
+/// No worse than twice the error of Transformers itself in the same precision.
+TEST_P(Golden, SixteenBitsLoseNoMoreThanTransformersDoes) {
   const test::Golden golden(folder + std::string(GetParam()) + ".h5");
-  const Errors e = errors_of<bf16>(GetParam(), false);
-  EXPECT_LT(e.logits, 2 * golden.number("bf16_logits"));
-  EXPECT_LT(e.gradients.all, 2 * golden.number("bf16_gradients"));
+  for (const auto& [name, e] : {std::pair(std::string("bf16"), errors_of<bf16>(GetParam(), false)),
+                                {std::string("fp16"), errors_of<fp16>(GetParam(), false)}}) {
+    EXPECT_LT(e.logits, 2 * golden.number(name + "_logits")) << name;
+    EXPECT_LT(e.gradients.all, 2 * golden.number(name + "_gradients")) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Transformers, Golden,

@@ -17,6 +17,7 @@
 
 #include "base/random.hpp"
 #include "ops/ops.hpp"
+#include "roundoff.hpp"
 
 namespace tern::test {
 
@@ -118,14 +119,15 @@ void check_precision(const Case& c, Named inputs, const std::set<std::string>& s
   const Named truth = c.template reference<long double>(inputs);
   const Named same = c.template reference<A>(inputs);
   ASSERT_EQ(result.size(), truth.size());
-  const double roundoff = std::numeric_limits<A>::epsilon() / 2;
   for (const auto& [name, values] : truth) {
     ASSERT_TRUE(result.count(name)) << name;
     const Numbers rounding =
         stored.count(name) ? rounded<T>(same.at(name)) : rounded<A>(same.at(name));
     const double error = relative_error(result.at(name), values);
-    const double chance = values.size() < 64 ? 4 : 1;  // the mean over few errors is random
-    const double bar = 2 * std::max(relative_error(rounding, values), chance * roundoff);
+    const bool few = values.size() < 64;  // whose mean error is random
+    double least = (few ? 4 : 1) * roundoff<A>();
+    if (few && stored.count(name)) least = std::max(least, roundoff<T>());
+    const double bar = 2 * std::max(relative_error(rounding, values), least);
     EXPECT_LE(error, bar) << type_name<T>() << " " << name;
     EXPECT_EQ(result.at(name), again.at(name)) << type_name<T>() << " " << name << " repeats";
   }

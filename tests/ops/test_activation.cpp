@@ -68,6 +68,7 @@ TEST(Activation, PrecisionAndRepetition) {
         check_precision<double>(c, c.inputs(), {"y", "dx"});
         check_precision<float>(c, c.inputs(), {"y", "dx"});
         check_precision<bf16>(c, c.inputs(), {"y", "dx"});
+        check_precision<fp16>(c, c.inputs(), {"y", "dx"});
       }
 }
 

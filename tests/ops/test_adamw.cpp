@@ -69,6 +69,7 @@ TEST(AdamW, PrecisionAndRepetition) {
       check_precision<double>(c, c.inputs(), {"copy"}, exact);
       check_precision<float>(c, c.inputs(), {"copy"}, exact);
       check_precision<bf16>(c, c.inputs(), {"copy"}, exact);
+      check_precision<fp16>(c, c.inputs(), {"copy"}, exact);
     }
 }
 
@@ -105,15 +106,18 @@ TEST(AdamW, ScaleOfZeroOrNaNSkips) {
 }
 
 TEST(ClipScale, LimitsTheNorm) {
-  const auto clip = [](double squares, double limit) {
+  const auto clip = [](double squares, double limit, double loss_scale = 1) {
     const Array<float> s(Numbers{squares}), scale(1, 1), norm(1, 1);
-    ops::clip_scale<float>(portable_context(), s.vector(), limit, scale.vector(), norm.vector());
+    ops::clip_scale<float>(portable_context(), s.vector(), limit, loss_scale, scale.vector(),
+                           norm.vector());
     return std::pair(scale.get()[0], norm.get()[0]);
   };
   EXPECT_EQ(clip(16, 1), std::pair(0.25L, 4.0L));
   EXPECT_EQ(clip(16, 5), std::pair(1.0L, 4.0L));
   EXPECT_EQ(clip(16, 0), std::pair(1.0L, 4.0L));
   EXPECT_EQ(clip(0, 1), std::pair(1.0L, 0.0L));
+  EXPECT_EQ(clip(16 * 64, 1, 8), std::pair(0.25L / 8, 4.0L));
+  EXPECT_EQ(clip(16 * 64, 5, 8), std::pair(1.0L / 8, 4.0L));
   EXPECT_EQ(clip(INFINITY, 1).first, 0);
   EXPECT_EQ(clip(std::nan(""), 1).first, 0);
   EXPECT_EQ(clip(std::nan(""), 0).first, 0);

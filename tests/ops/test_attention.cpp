@@ -132,7 +132,7 @@ double bar(const std::vector<double>& same_precision, const std::vector<double>&
 
 template <class T>
 class Attention : public testing::Test {};
-using StorageTypes = testing::Types<float, double, bf16>;
+using StorageTypes = testing::Types<float, double, bf16, fp16>;
 TYPED_TEST_SUITE(Attention, StorageTypes);
 
 template <class T>

@@ -1,6 +1,6 @@
 // Every native operation on the device compared with the portable one in double: fresh random
 // inputs, odd sizes, poisoned outputs, two identical runs. The bar: no worse than twice the error
-// of the portable operation in bf16. In a build without CUDA the portable operations in float take
+// of the portable operation in the same 16-bit type. In a build without CUDA the portable operations in float take
 // their place.
 #include <gtest/gtest.h>
 
@@ -30,20 +30,23 @@ std::size_t planned_bytes() {
   return measuring.bytes();
 }
 
+template <class T>
 void expect_all(const char* attention, std::uint64_t seed) {
   Arena arena(planned_bytes());
   const Context context = make_context(arena, true, attention);
-  const auto results = checks::check_operations<Storage>(context, seed);
+  const auto results = checks::check_operations<T>(context, seed);
   ASSERT_GT(results.size(), 50u);
   for (const CheckResult& r : results)
-    EXPECT_TRUE(r.passed()) << r.operation << " (" << r.shape << "): error " << r.error << ", bar "
-                            << r.bar << ", complete " << r.complete << ", repeats " << r.repeats;
+    EXPECT_TRUE(r.passed()) << type_name<T>() << " " << r.operation << " (" << r.shape
+                            << "): error " << r.error << ", bar " << r.bar << ", complete "
+                            << r.complete << ", repeats " << r.repeats;
 }
 
-TEST(Operations, agree_with_double) { expect_all("auto", 1); }
+TEST(Operations, agree_with_double) { expect_all<Storage>("auto", 1); }
 
 #if defined(KOKKOS_ENABLE_CUDA)
-TEST(Operations, agree_with_double_without_cudnn) { expect_all("portable", 2); }
+TEST(Operations, agree_with_double_in_fp16) { expect_all<fp16>("auto", 3); }
+TEST(Operations, agree_with_double_without_cudnn) { expect_all<bf16>("portable", 2); }
 #endif
 
 /// A matrix in fp8 with room in `arena`.
@@ -201,7 +204,8 @@ TEST(Magnitudes, are_those_of_the_results) {
 /// The device's weights come from a float exponential: where thousands of tokens have nearly equal
 /// weights, a sum may pass the drawn number, or fill the nucleus, a token sooner or later. Bar: one
 /// draw in fifty; the argmax is always the same.
-TEST(SampleRows, draws_what_the_portable_operation_draws) {
+template <class T>
+void expect_portable_draws() {
   constexpr std::size_t B = 37, V = 50008;
   Arena arena(planned_bytes());
   const Context fast = make_context(arena, true, "auto"), plain = fast.portable();
@@ -211,21 +215,21 @@ TEST(SampleRows, draws_what_the_portable_operation_draws) {
   std::size_t all = 0, alike = 0;
   for (const double deviation : {0.2, 1.0, 5.0})
     for (const Sampling& choice : choices) {
-      checks::Run<bf16> run(fast, 9);
+      checks::Run<T> run(fast, 9);
       test::Numbers values = test::normal_numbers(B * V, 5, deviation);
       const long double none = -std::numeric_limits<double>::infinity();
       std::fill_n(values.begin(), V, none);                   // nothing to draw
       values[V + 7] = std::nan("");                           // counts as -infinity
       std::fill_n(values.begin() + 2 * V + 100, 2000, 3.0L);  // equals
       values[3 * V + 50000] = values[3 * V + 40000] = -none;
-      const test::Array<bf16> logits(B, V, values);
+      const test::Array<T> logits(B, V, values);
       std::vector<std::int32_t> ids, numbers;
       for (std::int32_t b = 0; b < static_cast<std::int32_t>(B); ++b)
         ids.insert(ids.end(), {b * 31, b % 2}), numbers.push_back(b % 7);
       const auto draw = [&](const Context& context) {
-        const Vector<std::int32_t> token = run.workspace<std::int32_t>(B);
-        sample_rows<bf16>(context, choice, logits.matrix(), V - 5, run.integers(ids),
-                          run.integers(numbers), token);
+        const Vector<std::int32_t> token = run.template workspace<std::int32_t>(B);
+        sample_rows<T>(context, choice, logits.matrix(), V - 5, run.integers(ids),
+                       run.integers(numbers), token);
         context.fence("test");
         const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), token);
         return std::vector<std::int32_t>(host.data(), host.data() + B);
@@ -243,6 +247,10 @@ TEST(SampleRows, draws_what_the_portable_operation_draws) {
       EXPECT_EQ(found, draw(fast));
     }
   EXPECT_GE(50 * alike, 49 * all) << alike << " of " << all;
+}
+TEST(SampleRows, draws_what_the_portable_operation_draws) {
+  expect_portable_draws<bf16>();
+  expect_portable_draws<fp16>();
 }
 #endif
 

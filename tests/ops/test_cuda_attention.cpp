@@ -168,15 +168,20 @@ void expect_passed(checks::Checker& checker) {
                             << ", complete " << r.complete << ", repeats " << r.repeats;
 }
 
-TEST(CausalAttentionBackward, agrees_with_double) {
+class CausalAttentionBackward : public testing::TestWithParam<checks::Checker::Storage> {};
+INSTANTIATE_TEST_SUITE_P(SixteenBits, CausalAttentionBackward,
+                         testing::Values(checks::Checker::Storage::bf16,
+                                         checks::Checker::Storage::fp16));
+
+TEST_P(CausalAttentionBackward, agrees_with_double) {
   const Accelerated device;
-  checks::Checker checker(device.context, checks::Checker::Storage::bf16, 1);
+  checks::Checker checker(device.context, GetParam(), 1);
   check(checker, causal_served);
   check(checker, causal_declined);
   expect_passed(checker);
 }
 
-TEST(CausalAttentionBackward, is_taken_where_it_serves) {
+TEST(CausalAttentionBackwardChoice, is_taken_where_it_serves) {
   const Accelerated device;
   const Context& context = device.context;
   for (const Shape& s : causal_served) {
@@ -195,15 +200,20 @@ TEST(CausalAttentionBackward, is_taken_where_it_serves) {
   }
 }
 
-TEST(SpanAttention, agrees_with_double) {
+class SpanAttention : public testing::TestWithParam<checks::Checker::Storage> {};
+INSTANTIATE_TEST_SUITE_P(SixteenBits, SpanAttention,
+                         testing::Values(checks::Checker::Storage::bf16,
+                                         checks::Checker::Storage::fp16));
+
+TEST_P(SpanAttention, agrees_with_double) {
   const Accelerated device;
-  checks::Checker checker(device.context, checks::Checker::Storage::bf16, 2);
+  checks::Checker checker(device.context, GetParam(), 2);
   check(checker, spans_served);
   check(checker, spans_declined);
   expect_passed(checker);
 }
 
-TEST(SpanAttention, is_taken_where_it_serves) {
+TEST(SpanAttentionChoice, is_taken_where_it_serves) {
   const Accelerated device;
   const Context& context = device.context;
   cuda::SpanAttention& spans = *context.library->span_attention();
@@ -235,7 +245,7 @@ TEST(SpanAttention, is_taken_where_it_serves) {
 }
 
 /// The other kernels for all patterns round elsewhere, so equal results would mean that they ran.
-TEST(SpanAttention, is_not_pattern_attention) {
+TEST(SpanAttentionChoice, is_not_pattern_attention) {
   const Accelerated device;
   const Context& context = device.context;
   if (!cuda::detail::runs_sm_90a()) GTEST_SKIP() << "for compute capability 9.0";

@@ -72,6 +72,7 @@ TEST(Add, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), {"y"});
     check_precision<float>(c, c.inputs(), {"y"});
     check_precision<bf16>(c, c.inputs(), {"y"});
+    check_precision<fp16>(c, c.inputs(), {"y"});
   }
 }
 
@@ -114,6 +115,7 @@ TEST(SumOfThree, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), {"to"});
     check_precision<float>(c, c.inputs(), {"to"});
     check_precision<bf16>(c, c.inputs(), {"to"});
+    check_precision<fp16>(c, c.inputs(), {"to"});
   }
 }
 
@@ -145,6 +147,10 @@ TEST(Convert, RoundsToNearest) {
   check_conversion<bf16, bf16>();
   check_conversion<double, bf16>();
   check_conversion<bf16, double>();
+  check_conversion<float, fp16>();
+  check_conversion<fp16, float>();
+  check_conversion<double, fp16>();
+  check_conversion<fp16, double>();
   check_conversion<float, double>();
   check_conversion<double, float>();
   check_conversion<double, double>();

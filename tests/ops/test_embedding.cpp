@@ -85,6 +85,7 @@ TEST(Embedding, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), stored, exact);
     check_precision<float>(c, c.inputs(), stored, exact);
     check_precision<bf16>(c, c.inputs(), stored, exact);
+    check_precision<fp16>(c, c.inputs(), stored, exact);
   }
 }
 
@@ -133,6 +134,7 @@ TEST(EmbeddingAdd, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), {"x"}, {"rows"});
     check_precision<float>(c, c.inputs(), {"x"}, {"rows"});
     check_precision<bf16>(c, c.inputs(), {"x"}, {"rows"});
+    check_precision<fp16>(c, c.inputs(), {"x"}, {"rows"});
   }
 }
 

@@ -94,6 +94,7 @@ TEST(Route, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), {"dlogits"}, {"cotangent"});
     check_precision<float>(c, c.inputs(), {"dlogits"}, {"cotangent"});
     check_precision<bf16>(c, c.inputs(), {"dlogits"}, {"cotangent"});
+    check_precision<fp16>(c, c.inputs(), {"dlogits"}, {"cotangent"});
   }
 }
 
@@ -258,6 +259,7 @@ TEST(GroupedProducts, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), stored, exact);
     check_precision<float>(c, c.inputs(), stored, exact);
     check_precision<bf16>(c, c.inputs(), stored, exact);
+    check_precision<fp16>(c, c.inputs(), stored, exact);
   }
 }
 
@@ -331,6 +333,7 @@ TEST(WeightedSwiglu, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), {"y", "dx"}, {"weights"});
     check_precision<float>(c, c.inputs(), {"y", "dx"}, {"weights"});
     check_precision<bf16>(c, c.inputs(), {"y", "dx"}, {"weights"});
+    check_precision<fp16>(c, c.inputs(), {"y", "dx"}, {"weights"});
   }
 }
 

@@ -4,6 +4,7 @@
 #include "golden/golden.hpp"
 #include "ops/check.hpp"
 #include "ops/ops.hpp"
+#include "roundoff.hpp"
 
 namespace tern::test {
 namespace {
@@ -160,7 +161,7 @@ void expect_golden(const std::string& name) {
   map.forward(false);
   map.backward();
   constexpr double roundoff = std::numeric_limits<Accumulate<T>>::epsilon();
-  const double stored = std::is_same_v<T, bf16> ? 0x1p-8 : 4 * roundoff;
+  const double stored = is_half<T> ? test::roundoff<T>() : 4 * roundoff;
   EXPECT_LE(relative_error(map.y.get(), read("y")), stored);
   EXPECT_LE(relative_error(map.dx.get(), read("dx")), stored);
   EXPECT_LE(relative_error(map.dw.get(), read("dw")), 4 * roundoff);

@@ -91,14 +91,15 @@ struct HeadCase {
   }
 };
 
-/// The same with logits and their gradients rounded to bf16 in the same-precision reference.
-struct Bf16HeadCase : HeadCase {
+/// The same with logits and their gradients rounded to T in the same-precision reference.
+template <class T>
+struct StoredHeadCase : HeadCase {
   template <class A>
   Named reference(const Named& in) const {
     if constexpr (std::is_same_v<A, long double>)
       return HeadCase::reference<A>(in);
     else
-      return compute<A>(in, [](A value) { return A(bf16(value)); });
+      return compute<A>(in, [](A value) { return A(T(value)); });
   }
 };
 
@@ -118,7 +119,8 @@ void check_precisions(const HeadCase& c) {
   SCOPED_TRACE(testing::Message() << c.n << " x " << c.d << " -> " << c.v << ", cap " << c.cap);
   check_precision<double>(c, c.inputs(), stored, exact);
   check_precision<float>(c, c.inputs(), stored, exact);
-  check_precision<bf16>(Bf16HeadCase{c}, c.inputs(), stored, exact);
+  check_precision<bf16>(StoredHeadCase<bf16>{c}, c.inputs(), stored, exact);
+  check_precision<fp16>(StoredHeadCase<fp16>{c}, c.inputs(), stored, exact);
 }
 
 TEST(HeadLoss, PrecisionAndRepetition) {
@@ -216,6 +218,7 @@ TEST(CapLogits, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), {"logits"});
     check_precision<float>(c, c.inputs(), {"logits"});
     check_precision<bf16>(c, c.inputs(), {"logits"});
+    check_precision<fp16>(c, c.inputs(), {"logits"});
   }
   const CapCase none{3, 7, 0};
   const Numbers values = rounded<float>(none.inputs().at("logits0"));
@@ -283,6 +286,7 @@ TEST(ArgmaxRows, IsTheLowestOfTheLargest) {
   check_argmax<double>();
   check_argmax<float>();
   check_argmax<bf16>();
+  check_argmax<fp16>();
 }
 
 template <class T>
@@ -305,6 +309,7 @@ TEST(ScatterRows, FillsTheRestWithZeros) {
   check_scatter<double>();
   check_scatter<float>();
   check_scatter<bf16>();
+  check_scatter<fp16>();
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ HeadNorm formula(const Inputs& in) {
 
 template <class T>
 class HeadNormTest : public testing::Test {};
-using StorageTypes = testing::Types<float, double, bf16>;
+using StorageTypes = testing::Types<float, double, bf16, fp16>;
 TYPED_TEST_SUITE(HeadNormTest, StorageTypes);
 
 /// No worse than twice the error of the formula in the same precision.

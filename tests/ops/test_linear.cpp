@@ -117,6 +117,7 @@ TEST(Linear, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), stored, exact);
     check_precision<float>(c, c.inputs(), stored, exact);
     check_precision<bf16>(c, c.inputs(), stored, exact);
+    check_precision<fp16>(c, c.inputs(), stored, exact);
   }
 }
 
@@ -162,6 +163,7 @@ TEST(ColumnSums, PrecisionAndRepetition) {
     check_precision<double>(c, c.inputs(), {}, {"sums0"});
     check_precision<float>(c, c.inputs(), {}, {"sums0"});
     check_precision<bf16>(c, c.inputs(), {}, {"sums0"});
+    check_precision<fp16>(c, c.inputs(), {}, {"sums0"});
   }
 }
 

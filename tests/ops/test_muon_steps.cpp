@@ -131,6 +131,7 @@ TEST(MuonSteps, OfMatrices) {
     check_precision<double>(c, c.inputs(), stored, exact);
     check_precision<float>(c, c.inputs(), stored, exact);
     check_precision<bf16>(c, c.inputs(), stored, exact);
+    check_precision<fp16>(c, c.inputs(), stored, exact);
   }
 }
 
@@ -232,6 +233,7 @@ TEST(MuonSteps, BatchedProducts) {
         check_precision<double>(c, c.inputs(), {"d"});
         check_precision<float>(c, c.inputs(), {"d"});
         check_precision<bf16>(c, c.inputs(), {"d"});
+        check_precision<fp16>(c, c.inputs(), {"d"});
       }
 }
 

@@ -103,6 +103,7 @@ TEST(Norm, PrecisionAndRepetition) {
         check_precision<double>(c, c.inputs(), stored, exact);
         check_precision<float>(c, c.inputs(), stored, exact);
         check_precision<bf16>(c, c.inputs(), stored, exact);
+        check_precision<fp16>(c, c.inputs(), stored, exact);
       }
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "golden/golden.hpp"
 #include "ops/ops.hpp"
+#include "roundoff.hpp"
 
 namespace tern {
 namespace {
@@ -51,7 +52,7 @@ class Rotary : public testing::Test {
   ops::Context context;
   std::vector<double> rounded_input;
 };
-using StorageTypes = testing::Types<float, double, bf16>;
+using StorageTypes = testing::Types<float, double, bf16, fp16>;
 TYPED_TEST_SUITE(Rotary, StorageTypes);
 
 TYPED_TEST(Rotary, EqualsTransformersForwardAndBackward) {
@@ -71,8 +72,8 @@ TYPED_TEST(Rotary, EqualsTransformersForwardAndBackward) {
         attention_error(forward, y),
         2 * attention_error(this->formula(this->rounded_input, shape, base, first), y) + roundoff);
     const auto backward = this->turned(dy, shape, base, first, Direction::backward);
-    const bool rounds = std::is_same_v<TypeParam, bf16>;
-    EXPECT_LE(attention_error(backward, dx), rounds ? 0x1p-8 : 2 * roundoff);
+    EXPECT_LE(attention_error(backward, dx),
+              is_half<TypeParam> ? test::roundoff<TypeParam>() : 2 * roundoff);
   }
 }
 
@@ -82,9 +83,7 @@ TYPED_TEST(Rotary, BackwardIsTheInverse) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(static_cast<double>(i));
   const auto y = this->turned(x, shape, 10000, 1000, Direction::forward);
   const auto given = this->rounded_input;
-  const double epsilon = std::is_same_v<TypeParam, bf16>
-                             ? 0x1p-8
-                             : std::numeric_limits<Accumulate<TypeParam>>::epsilon();
+  const double epsilon = 2 * test::roundoff<TypeParam>();
   EXPECT_GT(attention_error(y, given), 0.1);
   EXPECT_LT(attention_error(this->turned(y, shape, 10000, 1000, Direction::backward), given),
             4 * epsilon);

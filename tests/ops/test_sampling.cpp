@@ -108,7 +108,7 @@ int straightforward_draw(const Sampling& options, const std::vector<double>& log
 
 template <class T>
 class SamplingTest : public testing::Test {};
-using StorageTypes = testing::Types<float, double, bf16>;
+using StorageTypes = testing::Types<float, double, bf16, fp16>;
 TYPED_TEST_SUITE(SamplingTest, StorageTypes);
 
 /// bf16 logits hold many equal numbers, so ties at the limits are among these.

@@ -4,6 +4,7 @@
 
 #include "checks/detail/paged_rows.hpp"
 #include "ops/check.hpp"
+#include "roundoff.hpp"
 
 namespace tern {
 namespace {
@@ -20,7 +21,7 @@ ops::Context alike() {
 
 template <class T>
 class Products : public testing::Test {};
-using Types = testing::Types<float, double, bf16>;
+using Types = testing::Types<float, double, bf16, fp16>;
 TYPED_TEST_SUITE(Products, Types);
 
 /// y (N, O) of rows [first, first + N) of x.
@@ -54,7 +55,7 @@ TYPED_TEST(Products, ARowHasTheSameBitsWhateverIsBesideIt) {
                 << "rows " << first << " + " << rows << ", " << inner << " x " << O;
           }
         const Numbers usual = product<T>(test::portable_context(), x, inner, w, bias, 0, N, write);
-        const long double bar = std::is_same_v<T, bf16> ? 0.04L : 1e-4L;
+        const long double bar = is_half<T> ? 10 * test::roundoff<T>() : 1e-4L;
         for (std::size_t i = 0; i < usual.size(); ++i)
           ASSERT_NEAR(whole[i], usual[i], bar * (1 + std::abs(usual[i])));
       }
@@ -141,7 +142,7 @@ TYPED_TEST(Products, AttentionDoesNotDependOnPiecesPagesOrCompany) {
   EXPECT_EQ(whole, attend_in_chunks<T>({33, 117}, 64, 1));
   EXPECT_EQ(whole, attend_in_chunks<T>({149, 1}, 4, 2));
   const Numbers expected = attend_at_once<T>();
-  const long double bar = std::is_same_v<T, bf16> ? 0.03L : 1e-5L;
+  const long double bar = is_half<T> ? 8 * test::roundoff<T>() : 1e-5L;
   ASSERT_EQ(whole.size(), expected.size());
   for (std::size_t i = 0; i < whole.size(); ++i) ASSERT_NEAR(whole[i], expected[i], bar) << i;
 }

@@ -204,6 +204,7 @@ TEST(Muon, GroupsOfAnySizeGiveTheSame) {
   check_groups<double>();
   check_groups<float>();
   check_groups<bf16>();
+  check_groups<fp16>();
 }
 
 template <class T>
@@ -264,6 +265,7 @@ TEST(Muon, EmbeddingsHeadAndVectorsAreAdamWs) {
   check_the_rest_is_adamw<double>();
   check_the_rest_is_adamw<float>();
   check_the_rest_is_adamw<bf16>();
+  check_the_rest_is_adamw<fp16>();
 }
 
 TEST(Muon, ComputeValuesAreTheRoundedMasters) {

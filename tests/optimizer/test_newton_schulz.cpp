@@ -138,6 +138,8 @@ TEST(NewtonSchulz, GivesNearlyOrthogonalMatrices) {
   check_orthogonal<float>(48, 17);
   check_orthogonal<bf16>(24, 40);
   check_orthogonal<bf16>(40, 24);
+  check_orthogonal<fp16>(24, 40);
+  check_orthogonal<fp16>(40, 24);
 }
 
 TEST(NewtonSchulz, OfZeroIsZero) {

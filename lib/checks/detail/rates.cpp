@@ -70,7 +70,7 @@ HostCopies host_copy_rates([[maybe_unused]] const ops::Context& context) {
 
 template <class T>
 double matrix_rate(const ops::Context& context) {
-  constexpr bool half = std::is_same_v<T, bf16>;  // portable on the host, and slow
+  constexpr bool half = is_half<T>;  // portable on the host, and slow
   constexpr std::size_t n = on_host ? (half ? 256 : 768) : half ? 8192 : 4096;
   Arena arena(3 * aligned(n * n * sizeof(T)));
   const auto x = arena.matrix<T>("x", Term::data, n, n), w = arena.matrix<T>("w", Term::data, n, n),
@@ -213,5 +213,6 @@ std::vector<double> pair_rates(const ops::Context& context, comm::Group& group) 
 template double matrix_rate<float>(const ops::Context&);
 template double matrix_rate<double>(const ops::Context&);
 template double matrix_rate<bf16>(const ops::Context&);
+template double matrix_rate<fp16>(const ops::Context&);
 
 }  // namespace tern::checks::detail

@@ -12,7 +12,7 @@ namespace {
 
 template <class S>
 double widened(S value) {
-  if constexpr (std::is_same_v<S, bf16>)
+  if constexpr (is_half<S>)
     return float(value);
   else
     return value;
@@ -20,8 +20,8 @@ double widened(S value) {
 
 template <class S>
 S narrowed(double value) {
-  if constexpr (std::is_same_v<S, bf16>)
-    return bf16(static_cast<float>(value));
+  if constexpr (is_half<S>)
+    return S(static_cast<float>(value));
   else
     return static_cast<S>(value);
 }
@@ -149,11 +149,13 @@ void RunMemory::record(const Matrix<S>& m) {
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 INSTANTIATE(std::int32_t)
 
 Outputs Checker::run(const Context& context, const Bodies& bodies, std::uint64_t seed) const {
-  return storage_ == Storage::bf16 ? run_in(context, seed, bodies.half)
-                                   : run_in(context, seed, bodies.single);
+  if (storage_ == Storage::bf16) return run_in(context, seed, bodies.brain);
+  if (storage_ == Storage::fp16) return run_in(context, seed, bodies.half);
+  return run_in(context, seed, bodies.single);
 }
 
 void Checker::judge(const char* operation, std::string shape, const Bodies& bodies, double sums,
@@ -165,7 +167,7 @@ void Checker::judge(const char* operation, std::string shape, const Bodies& bodi
       operation,      std::move(shape), worst_error(fast, exact), worst_error(plain, exact), 0,
       !has_nan(fast), fast == again};
   const bool in_fp8 = results == Results::in_fp8;  // one that rounds to the next code is off by 25%
-  result.bar = storage_ == Storage::bf16
+  result.bar = storage_ != Storage::single
                    ? std::min(2 * result.reference + sums, in_fp8 ? 1e-1 : 2e-2)
                    : (in_fp8 ? 1e-3 : 1e-5);
   results_.push_back(std::move(result));

@@ -12,7 +12,8 @@
 
 namespace tern::checks {
 
-/// Memory of a Run of any storage type. S: float, double, bf16 or std::int32_t.
+/// Memory of a Run of any storage type. S: float, double, bf16, fp16 or
+/// std::int32_t.
 class RunMemory {
  public:
   explicit RunMemory(std::uint64_t seed) : seed_(seed) {}
@@ -43,7 +44,7 @@ class RunMemory {
 };
 
 /// Runs with the same seed get the same numbers for the same sequence of calls, for any T: all
-/// inputs are representable in bf16.
+/// inputs are representable in bf16, and, but for the smallest, in fp16.
 template <class T>
 class Run : public RunMemory {
  public:
@@ -101,7 +102,7 @@ using Outputs = std::vector<std::vector<double>>;
 /// Runs operations and judges their results.
 class Checker {
  public:
-  enum class Storage { bf16, single };
+  enum class Storage { bf16, fp16, single };
   Checker(const ops::Context& context, Storage storage, std::uint64_t seed)
       : fast_(context), plain_(context.portable()), storage_(storage), seed_(seed) {}
 
@@ -111,7 +112,7 @@ class Checker {
   template <class Body>
   void check(const char* operation, std::string shape, const Body& body, double sums = 1e-6,
              Results results = Results::in_storage) {
-    judge(operation, std::move(shape), {body, body, body}, sums, results);
+    judge(operation, std::move(shape), {body, body, body, body}, sums, results);
   }
   template <class Body>
   void check_fp8(const char* operation, std::string shape, const Body& body) {
@@ -123,7 +124,8 @@ class Checker {
   struct Bodies {
     std::function<void(Run<double>&)> exact;
     std::function<void(Run<float>&)> single;
-    std::function<void(Run<bf16>&)> half;
+    std::function<void(Run<bf16>&)> brain;
+    std::function<void(Run<fp16>&)> half;
   };
   void judge(const char* operation, std::string shape, const Bodies& bodies, double sums,
              Results results);

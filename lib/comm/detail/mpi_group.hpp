@@ -30,6 +30,7 @@ class MpiGroup : public Group {
   void broadcast_device(void* data, std::size_t bytes, int root,
                         const DeviceStream& stream) override;
   void all_reduce(bf16* data, std::size_t n, const DeviceStream& stream) override;
+  void all_reduce(fp16* data, std::size_t n, const DeviceStream& stream) override;
   void connect(const std::vector<int>&) override {}  // MPI connects by itself
   void exchange(const Message& sent, const Message& received, const DeviceStream& stream) override;
   std::unique_ptr<Group> split(int color, const std::string& name) override {
@@ -46,10 +47,14 @@ class MpiGroup : public Group {
   static Operation with_ranks(Operation operation, const Message& sent, const Message& received);
 
  private:
+  /// Sum of 16-bit numbers, in float.
+  template <class T>
+  void sum_halves(T* data, std::size_t n, const DeviceStream& stream);
+
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   std::shared_ptr<const std::string> members_;  // for messages
-  std::vector<float> wide_;                     // float copy of bf16 data for sums
+  std::vector<float> wide_;                     // float copy of 16-bit data for sums
 };
 
 }  // namespace tern::comm::detail

@@ -23,11 +23,6 @@ void take_model(Deck&, Table&, const ModelAt&, Errors&);
 /// Checks every field's range and choices; marks failures invalid.
 void check_ranges(Table&, Errors&);
 
-/// Refuses values that the schema names but this version does not implement (not_yet.cpp).
-void check_built(Table&, Errors&);
-/// The list of these values for the reference page.
-std::vector<std::string> not_built();
-
 /// Checks for contradictory values (contradictions.cpp).
 void check_contradictions(const Deck&, Table&, Errors&);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "deck/detail/assign.hpp"
 #include "deck/detail/contradictions.hpp"
@@ -95,6 +96,21 @@ void check_sizes(const Deck& d, Contradictions& c) {
       fmt::format("cuDNN's attention does not compute in {}; write attention = 'auto', or compute "
                   "= 'bf16'",
                   d.precision.compute));
+}
+
+void check_precision(const Precision& p, Contradictions& c) {
+  const bool power = std::exp2(std::round(std::log2(p.loss_scale))) == p.loss_scale;
+  c.check(!power, {"precision.loss_scale"},
+          fmt::format("{} is not a power of two, and would round gradients; write one, as 65536",
+                      text_of(p.loss_scale)));
+  const Precision plain;
+  for (const auto& [set, name] :
+       {std::pair(p.loss_scale != plain.loss_scale, "precision.loss_scale"),
+        {p.loss_scale_steps != plain.loss_scale_steps, "precision.loss_scale_steps"}})
+    c.check(set && p.compute != "fp16", {name, "precision.compute"},
+            fmt::format("only 'fp16' scales the loss, not '{}'; remove it, or write compute = "
+                        "'fp16'",
+                        p.compute));
 }
 
 /// Refuses a value that differs from that of its preset.
@@ -292,6 +308,7 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_connections(deck, c);
   check_growth(deck, c);
   check_sizes(deck, c);
+  check_precision(deck.precision, c);
   check_batch(deck, c);
   check_lr_rule(deck, c);
   check_block_diffusion(deck, c);

@@ -216,6 +216,17 @@ void describe(Group& group, Precision& p) {
            "or "
            "cuBLASLt's first")
       .one_of({"fastest", "first"});
+  group
+      .add("loss_scale", p.loss_scale,
+           "fp16: first factor of the loss, a power of two; halved at a step whose gradient "
+           "overflows")
+      .at_least(1)
+      .at_most(largest_loss_scale);
+  group
+      .add("loss_scale_steps", p.loss_scale_steps,
+           "fp16: applied steps in a row after which the factor doubles; 0: it never does")
+      .unit("steps")
+      .at_least(0);
 }
 
 void describe(Group& group, Parallel& p) {

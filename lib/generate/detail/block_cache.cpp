@@ -86,5 +86,6 @@ Heads<const T> BlockCache<T>::heads(std::size_t part, std::size_t first, std::si
 template class BlockCache<float>;
 template class BlockCache<double>;
 template class BlockCache<bf16>;
+template class BlockCache<fp16>;
 
 }  // namespace tern::generate::detail

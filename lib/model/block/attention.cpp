@@ -202,5 +202,6 @@ void Attention<T>::backward_heads(const ops::Context& context, const Parameters&
 template class Attention<float>;
 template class Attention<double>;
 template class Attention<bf16>;
+template class Attention<fp16>;
 
 }  // namespace tern::model

@@ -142,5 +142,6 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
 template class Block<float>;
 template class Block<double>;
 template class Block<bf16>;
+template class Block<fp16>;
 
 }  // namespace tern::model

@@ -48,5 +48,6 @@ Operand<T> branch_gradient(const ops::Context& context, const Common<T>& common,
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::model

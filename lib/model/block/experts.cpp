@@ -168,5 +168,6 @@ Vector<const Accumulate<T>> Experts<T>::balance(const ops::Context& context, dou
 template class Experts<float>;
 template class Experts<double>;
 template class Experts<bf16>;
+template class Experts<fp16>;
 
 }  // namespace tern::model

@@ -79,5 +79,6 @@ void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Sa
 template class Mlp<float>;
 template class Mlp<double>;
 template class Mlp<bf16>;
+template class Mlp<fp16>;
 
 }  // namespace tern::model

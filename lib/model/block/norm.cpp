@@ -72,5 +72,6 @@ void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Save
 template class Norm<float>;
 template class Norm<double>;
 template class Norm<bf16>;
+template class Norm<fp16>;
 
 }  // namespace tern::model

@@ -129,5 +129,6 @@ void Connections<T>::backward(const ops::Context& context, std::size_t layer,
 template class Connections<float>;
 template class Connections<double>;
 template class Connections<bf16>;
+template class Connections<fp16>;
 
 }  // namespace tern::model::detail

@@ -138,5 +138,6 @@ Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, 
 template class Core<float>;
 template class Core<double>;
 template class Core<bf16>;
+template class Core<fp16>;
 
 }  // namespace tern::model::detail

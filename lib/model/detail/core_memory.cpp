@@ -163,5 +163,6 @@ std::size_t Core<T>::head_rows() const {
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::model::detail

@@ -73,5 +73,6 @@ void Embedding<T>::backward(const ops::Context& context, const Links<T>& links, 
 template struct Embedding<float>;
 template struct Embedding<double>;
 template struct Embedding<bf16>;
+template struct Embedding<fp16>;
 
 }  // namespace tern::model::detail

@@ -136,5 +136,6 @@ void Head<T>::logits_of(const ops::Context& context, const Links<T>& links, Matr
 template struct Head<float>;
 template struct Head<double>;
 template struct Head<bf16>;
+template struct Head<fp16>;
 
 }  // namespace tern::model::detail

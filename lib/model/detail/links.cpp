@@ -70,9 +70,12 @@ void Links<T>::from_last(const ops::Context& context, void* values, std::size_t 
 template class Links<float>;
 template class Links<double>;
 template class Links<bf16>;
+template class Links<fp16>;
 template void Links<float>::sum(const ops::Context&, Matrix<float>) const;
 template void Links<double>::sum(const ops::Context&, Matrix<double>) const;
 template void Links<bf16>::sum(const ops::Context&, Matrix<bf16>) const;
+template void Links<fp16>::sum(const ops::Context&, Matrix<fp16>) const;
 template void Links<bf16>::sum(const ops::Context&, Matrix<float>) const;
+template void Links<fp16>::sum(const ops::Context&, Matrix<float>) const;
 
 }  // namespace tern::model::detail

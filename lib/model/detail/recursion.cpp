@@ -180,6 +180,7 @@ void Recursion<T>::end_backward(const ops::Context& context, std::size_t step) c
 template class Recursion<float>;
 template class Recursion<double>;
 template class Recursion<bf16>;
+template class Recursion<fp16>;
 
 }  // namespace detail
 }  // namespace tern::model

@@ -96,5 +96,6 @@ void ValueEmbeddings<T>::backward(const ops::Context& context, std::size_t layer
 template class ValueEmbeddings<float>;
 template class ValueEmbeddings<double>;
 template class ValueEmbeddings<bf16>;
+template class ValueEmbeddings<fp16>;
 
 }  // namespace tern::model::detail

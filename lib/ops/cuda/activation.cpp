@@ -26,9 +26,8 @@ struct Relu2 {
 };
 
 // One thread per pack. All threads of a warp live to find its largest magnitude.
-template <class F>
-__global__ void activation_packs(const bf16* x, bf16* y, std::size_t packs,
-                                 std::uint32_t* magnitude) {
+template <class F, class T>
+__global__ void activation_packs(const T* x, T* y, std::size_t packs, std::uint32_t* magnitude) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
   Pack value{};
   if (at < packs) {
@@ -39,9 +38,9 @@ __global__ void activation_packs(const bf16* x, bf16* y, std::size_t packs,
   if (magnitude) raise_magnitude(magnitude, larger(0, value));
 }
 
-template <class F>
-__global__ void activation_packs_backward(const bf16* x, const bf16* dy, bf16* dx,
-                                          std::size_t packs, std::uint32_t* magnitude) {
+template <class F, class T>
+__global__ void activation_packs_backward(const T* x, const T* dy, T* dx, std::size_t packs,
+                                          std::uint32_t* magnitude) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
   Pack value{};
   if (at < packs) {
@@ -55,15 +54,15 @@ __global__ void activation_packs_backward(const bf16* x, const bf16* dy, bf16* d
 }
 
 // swiglu: blockIdx.y is the row, x (N, 2F) = [gate | up].
-__global__ void swiglu_forward(const bf16* x, bf16* y, std::size_t width,
-                               std::uint32_t* magnitude) {
+template <class T>
+__global__ void swiglu_forward(const T* x, T* y, std::size_t width, std::uint32_t* magnitude) {
   const std::size_t column = (blockIdx.x * block_threads + threadIdx.x) * pack_size;
   release_next();
   await_previous();
   Pack gate{};
   if (column < width) {
     const std::size_t row = blockIdx.y + std::size_t(gridDim.y) * blockIdx.z;
-    const bf16* from = x + row * 2 * width + column;
+    const T* from = x + row * 2 * width + column;
     gate = Pack::load(from);
     const Pack up = Pack::load(from + width);
     for (int i = 0; i < pack_size; ++i) gate.value[i] *= sigmoid(gate.value[i]) * up.value[i];
@@ -72,7 +71,8 @@ __global__ void swiglu_forward(const bf16* x, bf16* y, std::size_t width,
   if (magnitude) raise_magnitude(magnitude, larger(0, gate));
 }
 
-__global__ void swiglu_backward(const bf16* x, const bf16* dy, bf16* dx, std::size_t width,
+template <class T>
+__global__ void swiglu_backward(const T* x, const T* dy, T* dx, std::size_t width,
                                 std::uint32_t* magnitude) {
   const std::size_t column = (blockIdx.x * block_threads + threadIdx.x) * pack_size;
   Pack gate{}, up{};
@@ -155,6 +155,46 @@ void with_unary(Activation kind, const F& f) {
   kind == Activation::gelu ? f(Gelu{}) : f(Relu2{});
 }
 
+/// Rounded on the way; false if it cannot be.
+template <class T>
+bool forward_to_fp8(const Context& context, Activation kind, Matrix<const T> x,
+                    const Fp8Matrix& rounded) {
+  if constexpr (rounds_to_fp8<T>) {
+    if (!rounds_on_the_way(rounded, context.scaling)) return false;
+    const std::size_t width = x.extent(1) / (kind == Activation::swiglu ? 2 : 1);
+    const auto launch = [&](const auto& source) {
+      launch_rounding("activation_forward", stream_of(context), source, x.extent(0), width, rounded,
+                      context.scaling);
+    };
+    if (kind == Activation::swiglu)
+      launch(Swiglu{{}, x.data(), width});
+    else
+      with_unary(kind, [&](auto f) { launch(Activated<decltype(f)>{{}, x.data(), width}); });
+    return true;
+  }
+  return false;
+}
+template <class T>
+bool backward_to_fp8(const Context& context, Activation kind, Matrix<const T> x, Matrix<const T> dy,
+                     const Fp8Matrix& rounded) {
+  if constexpr (rounds_to_fp8<T>) {
+    if (!rounds_on_the_way(rounded, context.scaling)) return false;
+    const std::size_t width = dy.extent(1);
+    const auto launch = [&](const auto& source) {
+      launch_rounding("activation_backward", stream_of(context), source, dy.extent(0), width,
+                      rounded, context.scaling);
+    };
+    if (kind == Activation::swiglu)
+      launch(SwigluBackward{{}, x.data(), dy.data(), width});
+    else
+      with_unary(kind, [&](auto f) {
+        launch(ActivatedBackward<decltype(f)>{{}, x.data(), dy.data(), width});
+      });
+    return true;
+  }
+  return false;
+}
+
 /// Rows are in y and z, since either has at most 65535 blocks; false if they do not factor.
 bool row_grid(std::size_t rows, std::size_t width, dim3& grid) {
   std::size_t y = rows;
@@ -166,28 +206,21 @@ bool row_grid(std::size_t rows, std::size_t width, dim3& grid) {
 
 }  // namespace
 
-bool native_activation_forward(const Context& context, Activation kind, Matrix<const bf16> x,
-                               Matrix<bf16> y, const Fp8Matrix& rounded) {
+template <class T>
+bool native_activation_forward(const Context& context, Activation kind, Matrix<const T> x,
+                               Matrix<T> y, const Fp8Matrix& rounded) {
   if (y.size() == 0) return true;
+  if (cannot_round<T>(rounded)) return false;
   const std::size_t rows = y.extent(0), width = y.extent(1), packs = y.size() / pack_size;
   const auto stream = stream_of(context);
   dim3 grid;
   if (!all_aligned(x.data(), y.data()) || width % pack_size != 0 || !row_grid(rows, width, grid))
     return false;
-  if (rounds_on_the_way(rounded, context.scaling)) {
-    const auto launch = [&](const auto& source) {
-      launch_rounding("activation_forward", stream, source, rows, width, rounded, context.scaling);
-    };
-    if (kind == Activation::swiglu)
-      launch(Swiglu{{}, x.data(), width});
-    else
-      with_unary(kind, [&](auto f) { launch(Activated<decltype(f)>{{}, x.data(), width}); });
-    return true;
-  }
+  if (forward_to_fp8(context, kind, x, rounded)) return true;
   const unsigned flat = blocks_for(packs, block_threads);
   std::uint32_t* most = raised_magnitude(rounded, context.scaling, stream);
   if (kind == Activation::swiglu)
-    launch_early("activation_forward", &swiglu_forward, grid, block_threads, 0, stream, x.data(),
+    launch_early("activation_forward", &swiglu_forward<T>, grid, block_threads, 0, stream, x.data(),
                  y.data(), width, most);
   else
     with_unary(kind, [&](auto f) {
@@ -199,27 +232,18 @@ bool native_activation_forward(const Context& context, Activation kind, Matrix<c
   return true;
 }
 
-bool native_activation_backward(const Context& context, Activation kind, Matrix<const bf16> x,
-                                Matrix<const bf16> dy, Matrix<bf16> dx, const Fp8Matrix& rounded) {
+template <class T>
+bool native_activation_backward(const Context& context, Activation kind, Matrix<const T> x,
+                                Matrix<const T> dy, Matrix<T> dx, const Fp8Matrix& rounded) {
   if (dy.size() == 0) return true;
+  if (cannot_round<T>(rounded)) return false;
   const std::size_t rows = dy.extent(0), width = dy.extent(1), packs = dy.size() / pack_size;
   const auto stream = stream_of(context);
   dim3 grid;
   if (!all_aligned(x.data(), dy.data(), dx.data()) || width % pack_size != 0 ||
       !row_grid(rows, width, grid))
     return false;
-  if (rounds_on_the_way(rounded, context.scaling)) {
-    const auto launch = [&](const auto& source) {
-      launch_rounding("activation_backward", stream, source, rows, width, rounded, context.scaling);
-    };
-    if (kind == Activation::swiglu)
-      launch(SwigluBackward{{}, x.data(), dy.data(), width});
-    else
-      with_unary(kind, [&](auto f) {
-        launch(ActivatedBackward<decltype(f)>{{}, x.data(), dy.data(), width});
-      });
-    return true;
-  }
+  if (backward_to_fp8(context, kind, x, dy, rounded)) return true;
   const unsigned flat = blocks_for(packs, block_threads);
   std::uint32_t* most = raised_magnitude(rounded, context.scaling, stream);
   if (kind == Activation::swiglu)
@@ -234,5 +258,11 @@ bool native_activation_backward(const Context& context, Activation kind, Matrix<
   round_stored(stream, dx, rounded, context.scaling);
   return true;
 }
+
+#define INSTANTIATE(T)                                                          \
+  template decltype(native_activation_forward<T>) native_activation_forward<T>; \
+  template decltype(native_activation_backward<T>) native_activation_backward<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -37,21 +37,23 @@ bool suit(const V&... views) {
 
 /// Of these cuDNN and causal_attention.hpp take care. In decoding, where the number of keys changes
 /// with every token, cuDNN would need a plan for each length.
-bool whole_sequences(const Pattern& pattern, const Heads<const bf16>& q,
-                     const Heads<const bf16>& k) {
+template <class T>
+bool whole_sequences(const Pattern& pattern, const Heads<const T>& q, const Heads<const T>& k) {
   const bool known = pattern.kind == Pattern::Kind::causal || pattern.kind == Pattern::Kind::full;
   return known && q.extent(1) == k.extent(1) && pattern.query_offset == 0 &&
          q.extent(3) % pack_size == 0;
 }
 
-AttentionShape shape_of(const Pattern& pattern, double scale, const Heads<const bf16>& q,
-                        const Heads<const bf16>& k) {
+template <class T>
+AttentionShape shape_of(const Pattern& pattern, double scale, const Heads<const T>& q,
+                        const Heads<const T>& k) {
   return {static_cast<std::int64_t>(q.extent(0)),
           static_cast<std::int64_t>(q.extent(2)),
           static_cast<std::int64_t>(k.extent(2)),
           static_cast<std::int64_t>(q.extent(1)),
           static_cast<std::int64_t>(q.extent(3)),
           pattern.kind == Pattern::Kind::causal,
+          std::is_same_v<T, fp16>,
           static_cast<float>(scale)};
 }
 
@@ -69,14 +71,16 @@ void refused(Library& library, const AttentionShape& s) {
 }
 
 /// Whether our own kernels serve this, for aligned views.
+template <class T>
 bool own_kernels_serve(const Library& library, const Pattern& pattern, double scale,
-                       const Heads<const bf16>& q) {
+                       const Heads<const T>& q) {
   return library.own_attention() && pattern_attention_serves(pattern, scale, q.extent(3));
 }
 
 }  // namespace
 
-bool native_attention_forward(const Context& context, const AttentionForward<bf16>& call) {
+template <class T>
+bool native_attention_forward(const Context& context, const AttentionForward<T>& call) {
   if (call.out.size() == 0) return true;
   const bool aligned = suit(call.q, call.k, call.v, call.out);
   CudnnAttention* cudnn = context.library->attention();
@@ -96,7 +100,8 @@ bool native_attention_forward(const Context& context, const AttentionForward<bf1
   return true;
 }
 
-bool native_attention_backward(const Context& context, const AttentionBackward<bf16>& call) {
+template <class T>
+bool native_attention_backward(const Context& context, const AttentionBackward<T>& call) {
   if (call.out.size() == 0) return true;
   const bool aligned = suit(call.q, call.k, call.v, call.out, call.dout, call.dq, call.dk, call.dv);
   const bool whole = aligned && whole_sequences(call.pattern, call.q, call.k);
@@ -119,5 +124,11 @@ bool native_attention_backward(const Context& context, const AttentionBackward<b
   pattern_attention_backward(context, call);
   return true;
 }
+
+#define INSTANTIATE(T)                                                        \
+  template decltype(native_attention_forward<T>) native_attention_forward<T>; \
+  template decltype(native_attention_backward<T>) native_attention_backward<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -9,7 +9,8 @@ using namespace detail;
 
 constexpr int block_threads = 256;
 
-__global__ void add_packs(const bf16* x, bf16* y, std::size_t packs) {
+template <class T>
+__global__ void add_packs(const T* x, T* y, std::size_t packs) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
   if (at >= packs) return;
   Pack sum = Pack::load(y + at * pack_size);
@@ -19,16 +20,19 @@ __global__ void add_packs(const bf16* x, bf16* y, std::size_t packs) {
 }
 
 /// Rows are `stride` packs apart: 0 repeats one row. Null data: no term.
+template <class T>
 struct Term {
-  const bf16* data;
+  const T* data;
   std::size_t stride;
 };
-__global__ void sum_packs(Term a, Term b, Term c, bf16* to, std::size_t width, std::size_t packs) {
+template <class T>
+__global__ void sum_packs(Term<T> a, Term<T> b, Term<T> c, T* to, std::size_t width,
+                          std::size_t packs) {
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
   if (at >= packs) return;
   const std::size_t row = at / width, column = at % width;
   Pack total{};
-  for (const Term& term : {a, b, c}) {
+  for (const Term<T>& term : {a, b, c}) {
     if (!term.data) continue;
     const Pack more = Pack::load(term.data + (row * term.stride + column) * pack_size);
     for (int i = 0; i < pack_size; ++i) total.value[i] += more.value[i];
@@ -59,7 +63,8 @@ bool convert_any(const Context& context, Vector<const From> from, Vector<To> to)
 
 }  // namespace
 
-bool native_add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {
+template <class T>
+bool native_add(const Context& context, Matrix<const T> x, Matrix<T> y) {
   if (y.size() == 0) return true;
   if (!all_aligned(x.data(), y.data()) || y.size() % pack_size != 0) return false;
   const std::size_t packs = y.size() / pack_size;
@@ -69,14 +74,15 @@ bool native_add(const Context& context, Matrix<const bf16> x, Matrix<bf16> y) {
   return true;
 }
 
-bool native_sum(const Context& context, Matrix<const bf16> a, Matrix<const bf16> b,
-                Matrix<const bf16> c, Matrix<bf16> to) {
+template <class T>
+bool native_sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
+                Matrix<T> to) {
   if (to.size() == 0) return true;
   if (!all_aligned(a.data(), b.data(), c.data(), to.data()) || to.extent(1) % pack_size != 0)
     return false;
   const std::size_t width = to.extent(1) / pack_size, packs = to.size() / pack_size;
-  const auto term = [&](const Matrix<const bf16>& m) {
-    return Term{m.size() == 0 ? nullptr : m.data(), m.extent(0) == 1 ? 0 : width};
+  const auto term = [&](const Matrix<const T>& m) {
+    return Term<T>{m.size() == 0 ? nullptr : m.data(), m.extent(0) == 1 ? 0 : width};
   };
   sum_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
       term(a), term(b), term(c), to.data(), width, packs);
@@ -84,12 +90,22 @@ bool native_sum(const Context& context, Matrix<const bf16> a, Matrix<const bf16>
   return true;
 }
 
-bool native_narrow(const Context& context, Vector<const float> from, Vector<bf16> to) {
-  return convert_any<float, bf16>(context, from, to);
+template <class T>
+bool native_narrow(const Context& context, Vector<const float> from, Vector<T> to) {
+  return convert_any<float, T>(context, from, to);
 }
 
-bool native_widen(const Context& context, Vector<const bf16> from, Vector<float> to) {
-  return convert_any<bf16, float>(context, from, to);
+template <class T>
+bool native_widen(const Context& context, Vector<const T> from, Vector<float> to) {
+  return convert_any<T, float>(context, from, to);
 }
+
+#define INSTANTIATE(T)                                  \
+  template decltype(native_add<T>) native_add<T>;       \
+  template decltype(native_sum<T>) native_sum<T>;       \
+  template decltype(native_narrow<T>) native_narrow<T>; \
+  template decltype(native_widen<T>) native_widen<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

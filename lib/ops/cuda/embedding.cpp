@@ -10,15 +10,17 @@ using namespace detail;
 
 constexpr int block_threads = 128;
 
+template <class T>
 struct Gather {
   const std::int32_t* tokens;
-  const bf16 *table, *positions;  // positions may be null
-  bf16* x;
+  const T *table, *positions;  // positions may be null
+  T* x;
   std::size_t rows, width;
   int tokens_per_sequence, first;
 };
 
-__global__ void embedding_rows(Gather a) {
+template <class T>
+__global__ void embedding_rows(Gather<T> a) {
   const std::size_t packs = a.width / pack_size;
   const std::size_t at = std::size_t(blockIdx.x) * block_threads + threadIdx.x;
   if (at >= a.rows * packs) return;
@@ -39,9 +41,10 @@ __global__ void embedding_rows(Gather a) {
 // tokens.
 constexpr int segment_rows = 32;
 
+template <class T>
 struct Scatter {
   const std::int32_t *tokens, *order;
-  const bf16* dx;
+  const T* dx;
   float *table, *carried;  // carried (segments, width)
   int rows, width;
 
@@ -56,7 +59,8 @@ __device__ void add_pack(float* to, const Pack& sum) {
   total.store(to);
 }
 
-__global__ void embedding_segments(Scatter a) {
+template <class T>
+__global__ void embedding_segments(Scatter<T> a) {
   const int column = (blockIdx.y * block_threads + threadIdx.x) * pack_size;
   if (column >= a.width) return;
   const int begin = blockIdx.x * segment_rows, end = min(begin + segment_rows, a.rows);
@@ -76,7 +80,8 @@ __global__ void embedding_segments(Scatter a) {
 }
 
 /// For the first segment into which a run is carried: adds its parts in that and later segments.
-__global__ void embedding_carried(Scatter a) {
+template <class T>
+__global__ void embedding_carried(Scatter<T> a) {
   const int column = (blockIdx.y * block_threads + threadIdx.x) * pack_size;
   const int begin = blockIdx.x * segment_rows;
   if (column >= a.width || !a.continues(begin)) return;
@@ -91,7 +96,8 @@ __global__ void embedding_carried(Scatter a) {
   add_pack(a.table + std::size_t(token) * a.width + column, sum);
 }
 
-__global__ void embedding_positions(const bf16* dx, int sequences, int tokens, int width,
+template <class T>
+__global__ void embedding_positions(const T* dx, int sequences, int tokens, int width,
                                     float* positions) {
   const int column = (blockIdx.y * block_threads + threadIdx.x) * pack_size;
   if (column >= width) return;
@@ -106,29 +112,31 @@ __global__ void embedding_positions(const bf16* dx, int sequences, int tokens, i
 
 }  // namespace
 
+template <class T>
 bool native_embedding_forward(const Context& context, Vector<const std::int32_t> tokens,
-                              Matrix<const bf16> table, Matrix<const bf16> positions,
-                              std::size_t tokens_per_sequence, int first, Matrix<bf16> x) {
+                              Matrix<const T> table, Matrix<const T> positions,
+                              std::size_t tokens_per_sequence, int first, Matrix<T> x) {
   if (x.size() == 0) return true;
-  const bf16* positions_data = positions.size() ? positions.data() : nullptr;
+  const T* positions_data = positions.size() ? positions.data() : nullptr;
   if (x.extent(1) % pack_size != 0 || !all_aligned(table.data(), positions_data, x.data()))
     return false;
-  const Gather a{tokens.data(),
-                 table.data(),
-                 positions_data,
-                 x.data(),
-                 x.extent(0),
-                 x.extent(1),
-                 static_cast<int>(tokens_per_sequence),
-                 first};
+  const Gather<T> a{tokens.data(),
+                    table.data(),
+                    positions_data,
+                    x.data(),
+                    x.extent(0),
+                    x.extent(1),
+                    static_cast<int>(tokens_per_sequence),
+                    first};
   embedding_rows<<<blocks_for(x.size() / pack_size, block_threads), block_threads, 0,
                    stream_of(context)>>>(a);
   check_launch("embedding_forward");
   return true;
 }
 
+template <class T>
 bool native_embedding_backward(const Context& context, Vector<const std::int32_t> tokens,
-                               Vector<const std::int32_t> order, Matrix<const bf16> dx,
+                               Vector<const std::int32_t> order, Matrix<const T> dx,
                                std::size_t tokens_per_sequence, Matrix<float> dtable,
                                Matrix<float> dpositions) {
   if (dx.size() == 0) return true;
@@ -140,13 +148,13 @@ bool native_embedding_backward(const Context& context, Vector<const std::int32_t
     return false;
   const auto stream = stream_of(context);
   const unsigned wide = blocks_for(static_cast<std::size_t>(width) / pack_size, block_threads);
-  const Scatter a{tokens.data(),
-                  order.data(),
-                  dx.data(),
-                  dtable.data(),
-                  context.library->scratch(std::size_t(segments) * width),
-                  rows,
-                  width};
+  const Scatter<T> a{tokens.data(),
+                     order.data(),
+                     dx.data(),
+                     dtable.data(),
+                     context.library->scratch(std::size_t(segments) * width),
+                     rows,
+                     width};
   embedding_segments<<<dim3(segments, wide), block_threads, 0, stream>>>(a);
   embedding_carried<<<dim3(segments, wide), block_threads, 0, stream>>>(a);
   if (dpositions_data) {
@@ -158,5 +166,11 @@ bool native_embedding_backward(const Context& context, Vector<const std::int32_t
   check_launch("embedding_backward");
   return true;
 }
+
+#define INSTANTIATE(T)                                                        \
+  template decltype(native_embedding_forward<T>) native_embedding_forward<T>; \
+  template decltype(native_embedding_backward<T>) native_embedding_backward<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

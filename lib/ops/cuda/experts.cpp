@@ -28,10 +28,9 @@ struct WarpRow {
 };
 
 /// One warp per row of logits, `shares` of them per lane.
-template <int shares>
-__global__ void route_rows(const bf16* logits, std::size_t rows, int experts, int k,
-                           bool renormalise, float* probabilities, float* weights,
-                           std::int32_t* chosen) {
+template <int shares, class T>
+__global__ void route_rows(const T* logits, std::size_t rows, int experts, int k, bool renormalise,
+                           float* probabilities, float* weights, std::int32_t* chosen) {
   const WarpRow at;
   if (at.row >= rows) return;
   float value[shares], total = 0, top = minus_infinity();
@@ -133,11 +132,12 @@ __global__ void __launch_bounds__(sort_threads) sort_by_expert(Routing to, int p
   }
 }
 
-__global__ void swiglu_rows(const bf16* x, const float* weights, const std::int32_t* pairs, bf16* y,
+template <class T>
+__global__ void swiglu_rows(const T* x, const float* weights, const std::int32_t* pairs, T* y,
                             std::size_t rows, int width) {
   const WarpRow at;
   if (at.row >= rows) return;
-  const bf16* from = x + at.row * 2 * width;
+  const T* from = x + at.row * 2 * width;
   const float weight = weights[pairs[at.row]];
   for (int c = at.lane * pack_size; c < width; c += warp_size * pack_size) {
     Pack gate = Pack::load(from + c);
@@ -148,8 +148,9 @@ __global__ void swiglu_rows(const bf16* x, const float* weights, const std::int3
   }
 }
 
-__global__ void swiglu_rows_backward(const bf16* x, const float* weights, const std::int32_t* pairs,
-                                     const bf16* dy, bf16* dx, float* dweights, std::size_t rows,
+template <class T>
+__global__ void swiglu_rows_backward(const T* x, const float* weights, const std::int32_t* pairs,
+                                     const T* dy, T* dx, float* dweights, std::size_t rows,
                                      int width) {
   const WarpRow at;
   if (at.row >= rows) return;
@@ -175,8 +176,9 @@ __global__ void swiglu_rows_backward(const bf16* x, const float* weights, const 
 constexpr int combine_threads = 256;
 
 /// One thread per pack of a token.
-__global__ void combine_packs(const bf16* values, const std::int32_t* rows, int k,
-                              const bf16* added, bf16* to, std::size_t packs, int width) {
+template <class T>
+__global__ void combine_packs(const T* values, const std::int32_t* rows, int k, const T* added,
+                              T* to, std::size_t packs, int width) {
   const std::size_t at = std::size_t(blockIdx.x) * combine_threads + threadIdx.x;
   if (at >= packs) return;
   const std::size_t of_row = width / pack_size, token = at / of_row;
@@ -195,7 +197,8 @@ __global__ void combine_packs(const bf16* values, const std::int32_t* rows, int 
 
 }  // namespace
 
-bool native_route(const Context& context, bool renormalise, Matrix<const bf16> logits,
+template <class T>
+bool native_route(const Context& context, bool renormalise, Matrix<const T> logits,
                   Matrix<float> probabilities, Matrix<float> weights,
                   Matrix<std::int32_t> experts) {
   const std::size_t rows = logits.extent(0), count = logits.extent(1);
@@ -226,9 +229,9 @@ bool native_sort_pairs(const Context& context, const Routing& routing) {
   return true;
 }
 
-bool native_weighted_swiglu(const Context& context, Matrix<const bf16> x,
-                            Matrix<const float> weights, Vector<const std::int32_t> pairs,
-                            Matrix<bf16> y) {
+template <class T>
+bool native_weighted_swiglu(const Context& context, Matrix<const T> x, Matrix<const float> weights,
+                            Vector<const std::int32_t> pairs, Matrix<T> y) {
   if (y.size() == 0) return true;
   const std::size_t rows = y.extent(0), width = y.extent(1);
   if (width % pack_size != 0 || !all_aligned(x.data(), y.data())) return false;
@@ -238,10 +241,10 @@ bool native_weighted_swiglu(const Context& context, Matrix<const bf16> x,
   return true;
 }
 
-bool native_weighted_swiglu_backward(const Context& context, Matrix<const bf16> x,
+template <class T>
+bool native_weighted_swiglu_backward(const Context& context, Matrix<const T> x,
                                      Matrix<const float> weights, Vector<const std::int32_t> pairs,
-                                     Matrix<const bf16> dy, Matrix<bf16> dx,
-                                     Matrix<float> dweights) {
+                                     Matrix<const T> dy, Matrix<T> dx, Matrix<float> dweights) {
   if (dy.size() == 0) return true;
   const std::size_t rows = dy.extent(0), width = dy.extent(1);
   if (width % pack_size != 0 || !all_aligned(x.data(), dy.data(), dx.data())) return false;
@@ -253,11 +256,12 @@ bool native_weighted_swiglu_backward(const Context& context, Matrix<const bf16> 
   return true;
 }
 
-bool native_combine(const Context& context, Matrix<const bf16> values,
-                    Matrix<const std::int32_t> rows, Matrix<const bf16> added, Matrix<bf16> to) {
+template <class T>
+bool native_combine(const Context& context, Matrix<const T> values, Matrix<const std::int32_t> rows,
+                    Matrix<const T> added, Matrix<T> to) {
   if (to.size() == 0) return true;
   const std::size_t width = to.extent(1), packs = to.size() / pack_size;
-  const bf16* base = added.extent(0) > 0 ? added.data() : nullptr;
+  const T* base = added.extent(0) > 0 ? added.data() : nullptr;
   if (width % pack_size != 0 || !all_aligned(values.data(), to.data()) ||
       (base && !aligned_16(base)))
     return false;
@@ -267,5 +271,13 @@ bool native_combine(const Context& context, Matrix<const bf16> values,
   check_launch("combine");
   return true;
 }
+
+#define INSTANTIATE(T)                                                                      \
+  template decltype(native_route<T>) native_route<T>;                                       \
+  template decltype(native_weighted_swiglu<T>) native_weighted_swiglu<T>;                   \
+  template decltype(native_weighted_swiglu_backward<T>) native_weighted_swiglu_backward<T>; \
+  template decltype(native_combine<T>) native_combine<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -18,8 +18,13 @@ int size(std::size_t extent) {
   return static_cast<int>(extent);
 }
 
-Stored stored(const Gathered<bf16>& g) {
-  return {g.values.data(), g.rows.extent(0) > 0 ? g.rows.data() : nullptr,
+template <class V>
+const Bits* bits(const V* numbers) {
+  return reinterpret_cast<const Bits*>(numbers);
+}
+template <class V>
+Stored stored(const Gathered<V>& g) {
+  return {bits(g.values.data()), g.rows.extent(0) > 0 ? g.rows.data() : nullptr,
           size(g.values.extent(1))};
 }
 
@@ -29,23 +34,23 @@ bool whole_packs(std::initializer_list<std::size_t> extents) {
   return true;
 }
 
-template <Kind kind, class T>
+template <class V, Kind kind, class T>
 void launch(const Context& context, const char* name, const Arguments& args, std::size_t down,
             std::size_t groups) {
   constexpr std::size_t limit = 65535;  // grid limit in y and z
   TERN_REQUIRE(down <= limit && groups <= limit, "{}: {} tiles, {} groups", name, down, groups);
   const dim3 grid(detail::blocks_for(args.n, T::columns), static_cast<unsigned>(down),
                   static_cast<unsigned>(groups));
-  cudaFuncSetAttribute(product<kind, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncSetAttribute(product<V, kind, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        T::shared_bytes);
-  product<kind, T><<<grid, threads, T::shared_bytes, detail::stream_of(context)>>>(args);
+  product<V, kind, T><<<grid, threads, T::shared_bytes, detail::stream_of(context)>>>(args);
   detail::check_launch(name);
 }
 
 /// forward or backward_input; false where the shapes are not served.
-template <Kind kind>
+template <Kind kind, class V>
 bool multiply_rows(const Context& context, const char* name, Vector<const std::int32_t> offsets,
-                   const Gathered<bf16>& x, const Grouped<const bf16>& w, Matrix<bf16> y) {
+                   const Gathered<V>& x, const Grouped<const V>& w, Matrix<V> y) {
   if (!whole_packs({w.rows, w.columns, w.stride}) ||
       !detail::all_aligned(x.values.data(), w.data, y.data()))
     return false;
@@ -53,7 +58,7 @@ bool multiply_rows(const Context& context, const char* name, Vector<const std::i
   const Arguments args{offsets.data(),
                        size(w.count),
                        stored(x),
-                       {w.data, nullptr, size(w.columns)},
+                       {bits(w.data), nullptr, size(w.columns)},
                        static_cast<std::int64_t>(w.stride),
                        0,
                        y.data(),
@@ -61,7 +66,7 @@ bool multiply_rows(const Context& context, const char* name, Vector<const std::i
                        size(y.extent(1)),
                        size(x.values.extent(1))};
   const auto with = [&]<class T>(T) {
-    launch<kind, T>(context, name, args, max_tiles(rows, w.count, T::rows), 1);
+    launch<V, kind, T>(context, name, args, max_tiles(rows, w.count, T::rows), 1);
   };
   switch (size_for(rows, w.count)) {
     case Size::small:
@@ -79,21 +84,23 @@ bool multiply_rows(const Context& context, const char* name, Vector<const std::i
 
 }  // namespace
 
+template <class T>
 bool native_grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
-                            const Gathered<bf16>& x, const Grouped<const bf16>& w, Matrix<bf16> y) {
+                            const Gathered<T>& x, const Grouped<const T>& w, Matrix<T> y) {
   if (y.size() == 0) return true;
   return multiply_rows<Kind::forward>(context, "grouped_forward", offsets, x, w, y);
 }
 
+template <class T>
 bool native_grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
-                                   const Gathered<bf16>& dy, const Grouped<const bf16>& w,
-                                   Matrix<bf16> dx) {
+                                   const Gathered<T>& dy, const Grouped<const T>& w, Matrix<T> dx) {
   if (dx.size() == 0) return true;
   return multiply_rows<Kind::backward_input>(context, "grouped_backward_input", offsets, dy, w, dx);
 }
 
+template <class T>
 bool native_grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
-                                    const Gathered<bf16>& dy, const Gathered<bf16>& x,
+                                    const Gathered<T>& dy, const Gathered<T>& x,
                                     const Grouped<float>& dw) {
   if (dw.rows * dw.columns == 0 || dy.values.size() == 0) return true;
   if (!whole_packs({dw.rows, dw.columns, dw.stride}) ||
@@ -109,10 +116,17 @@ bool native_grouped_backward_weight(const Context& context, Vector<const std::in
                        size(dw.rows),
                        size(dw.columns),
                        0};
-  launch<Kind::backward_weight, Large>(context, "grouped_backward_weight", args,
-                                       detail::divide_up<std::size_t>(dw.rows, Large::rows),
-                                       dw.count);
+  launch<T, Kind::backward_weight, Large>(context, "grouped_backward_weight", args,
+                                          detail::divide_up<std::size_t>(dw.rows, Large::rows),
+                                          dw.count);
   return true;
 }
+
+#define INSTANTIATE(T)                                                                  \
+  template decltype(native_grouped_forward<T>) native_grouped_forward<T>;               \
+  template decltype(native_grouped_backward_input<T>) native_grouped_backward_input<T>; \
+  template decltype(native_grouped_backward_weight<T>) native_grouped_backward_weight<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

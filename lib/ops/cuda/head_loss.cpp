@@ -14,13 +14,15 @@ using namespace detail;
 
 constexpr int row_threads = 512;
 
+template <class T>
 struct Rows {
-  bf16* logits;  // (C, width)
+  T* logits;  // (C, width)
   const std::int32_t* targets;
   const float* weights;  // null: losses only
   float* losses;
   int width, vocabulary;
   float z_loss, cap;  // cap 0: none
+  float gradient_scale;
 };
 
 /// Partial log-sum-exp in base 2: the largest number, and the sum of 2^(number - largest).
@@ -47,7 +49,7 @@ __device__ LogSumExp block_sum(LogSumExp mine) {
   return total;
 }
 
-/// With the hardware's tanh, whose error of 2^-11 is below the rounding of a bf16 logit.
+/// With the hardware's tanh, whose error of 2^-11 is no larger than the rounding of a logit.
 __device__ float capped(float logit, float cap) {
   if (cap == 0) return logit;
   float share;
@@ -56,7 +58,8 @@ __device__ float capped(float logit, float cap) {
 }
 
 /// Capped logits of a row in units of log 2; -infinity beyond the vocabulary.
-__device__ Pack load_scaled(const bf16* row, int column, const Rows& a) {
+template <class T>
+__device__ Pack load_scaled(const T* row, int column, const Rows<T>& a) {
   Pack pack = Pack::load(row + column);
   for (int i = 0; i < pack_size; ++i)
     pack.value[i] =
@@ -64,7 +67,8 @@ __device__ Pack load_scaled(const bf16* row, int column, const Rows& a) {
   return pack;
 }
 
-__device__ LogSumExp log_sum_exp(const bf16* row, const Rows& a) {
+template <class T>
+__device__ LogSumExp log_sum_exp(const T* row, const Rows<T>& a) {
   LogSumExp mine = LogSumExp::empty();
   for (int column = threadIdx.x * pack_size; column < a.vocabulary;
        column += row_threads * pack_size) {
@@ -79,14 +83,16 @@ __device__ LogSumExp log_sum_exp(const bf16* row, const Rows& a) {
   return block_sum(mine);
 }
 
-__device__ void fill_zero(bf16* row, int width) {
+template <class T>
+__device__ void fill_zero(T* row, int width) {
   for (int column = threadIdx.x * pack_size; column < width; column += row_threads * pack_size)
     Pack{}.store(row + column);
 }
 
 // One block per row. The second read of the row hits the L2 cache.
-__global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
-  bf16* row = a.logits + std::size_t(blockIdx.x) * a.width;
+template <class T>
+__global__ void __launch_bounds__(row_threads) row_losses(Rows<T> a) {
+  T* row = a.logits + std::size_t(blockIdx.x) * a.width;
   const int target = a.targets[blockIdx.x];
   if (target < 0) {
     if (threadIdx.x == 0) a.losses[blockIdx.x] = 0;
@@ -99,7 +105,7 @@ __global__ void __launch_bounds__(row_threads) row_losses(Rows a) {
   const float lse2 = total.largest + log2f(total.sum), lse = lse2 / log2_e;
   if (threadIdx.x == 0) a.losses[blockIdx.x] = lse - correct + a.z_loss * lse * lse;
   if (!a.weights) return;
-  const float weight = a.weights[blockIdx.x];
+  const float weight = a.weights[blockIdx.x] * a.gradient_scale;
   const float scale = weight * (1 + 2 * a.z_loss * lse);
   const float per_cap = a.cap > 0 ? 1 / (a.cap * log2_e) : 0.0f;
   for (int column = threadIdx.x * pack_size; column < a.width; column += row_threads * pack_size) {
@@ -121,56 +127,66 @@ Matrix<T> rows_of(const Matrix<T>& m, std::size_t first, std::size_t n) {
 
 /// after(first, rows, logits) for all chunks, after each one's losses (and, with weights,
 /// gradients) are computed.
-template <class After>
-void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<const bf16> x,
-                    Matrix<const bf16> w, Vector<const std::int32_t> targets, const float* weights,
-                    Matrix<bf16> logits, Vector<float> losses, const After& after) {
+template <class T, class After>
+void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<const T> x,
+                    Matrix<const T> w, Vector<const std::int32_t> targets, const float* weights,
+                    Matrix<T> logits, Vector<float> losses, const After& after) {
   const std::size_t rows = x.extent(0), size = logits.extent(0), width = w.extent(0);
   const std::size_t vocabulary = options.vocabulary > 0 ? options.vocabulary : width;
   for (std::size_t first = 0; first < rows; first += size) {
     const std::size_t n = std::min(size, rows - first);
-    const Matrix<bf16> part = rows_of(logits, 0, n);
-    linear_forward<bf16>(context, rows_of(x, first, n), w, {}, part);
-    const Rows a{part.data(),
-                 targets.data() + first,
-                 weights ? weights + first : nullptr,
-                 losses.data() + first,
-                 static_cast<int>(width),
-                 static_cast<int>(vocabulary),
-                 static_cast<float>(options.z_loss),
-                 static_cast<float>(options.cap)};
+    const Matrix<T> part = rows_of(logits, 0, n);
+    linear_forward<T>(context, rows_of(x, first, n), w, {}, part);
+    const Rows<T> a{part.data(),
+                    targets.data() + first,
+                    weights ? weights + first : nullptr,
+                    losses.data() + first,
+                    static_cast<int>(width),
+                    static_cast<int>(vocabulary),
+                    static_cast<float>(options.z_loss),
+                    static_cast<float>(options.cap),
+                    static_cast<float>(options.gradient_scale)};
     row_losses<<<static_cast<unsigned>(n), row_threads, 0, stream_of(context)>>>(a);
     check_launch("row_losses");
-    after(first, n, Matrix<const bf16>(part));
+    after(first, n, Matrix<const T>(part));
   }
 }
 
-bool packed(const Matrix<bf16>& logits) {
+template <class T>
+bool packed(const Matrix<T>& logits) {
   return logits.extent(1) % pack_size == 0 && all_aligned(logits.data());
 }
 
 }  // namespace
 
-bool native_head_loss_forward(const Context& context, const HeadLossForward<bf16>& call) {
+template <class T>
+bool native_head_loss_forward(const Context& context, const HeadLossForward<T>& call) {
   if (!packed(call.logits)) return false;
-  for_each_chunk(context, call.options, call.x, call.w, call.targets, nullptr, call.logits,
-                 call.losses, [&](std::size_t first, std::size_t n, Matrix<const bf16> chunk) {
-                   if (call.best.extent(0) > 0)
-                     argmax_rows<bf16>(context, chunk, call.options.vocabulary,
+  for_each_chunk<T>(context, call.options, call.x, call.w, call.targets, nullptr, call.logits,
+                    call.losses, [&](std::size_t first, std::size_t n, Matrix<const T> chunk) {
+                      if (call.best.extent(0) > 0)
+                        argmax_rows<T>(context, chunk, call.options.vocabulary,
                                        Vector<std::int32_t>(call.best.data() + first, n));
-                 });
+                    });
   return true;
 }
 
-bool native_head_loss_backward(const Context& context, const HeadLossBackward<bf16>& call) {
+template <class T>
+bool native_head_loss_backward(const Context& context, const HeadLossBackward<T>& call) {
   if (!packed(call.logits)) return false;
-  for_each_chunk(
+  for_each_chunk<T>(
       context, call.options, call.x, call.w, call.targets, call.weights.data(), call.logits,
-      call.losses, [&](std::size_t first, std::size_t n, Matrix<const bf16> dlogits) {
-        linear_backward_input<bf16>(context, dlogits, call.w, rows_of(call.dx, first, n));
-        linear_backward_weight<bf16>(context, dlogits, rows_of(call.x, first, n), call.dw, {});
+      call.losses, [&](std::size_t first, std::size_t n, Matrix<const T> dlogits) {
+        linear_backward_input<T>(context, dlogits, call.w, rows_of(call.dx, first, n));
+        linear_backward_weight<T>(context, dlogits, rows_of(call.x, first, n), call.dw, {});
       });
   return true;
 }
+
+#define INSTANTIATE(T)                                                        \
+  template decltype(native_head_loss_forward<T>) native_head_loss_forward<T>; \
+  template decltype(native_head_loss_backward<T>) native_head_loss_backward<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -1,5 +1,5 @@
 /// RMSNorm per head: a thread holds eight numbers of a head, neighbouring lanes of a warp the rest.
-#include "ops/cuda/detail/add_columns.hpp"
+#include "ops/cuda/add_columns.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
 #include "ops/norm.hpp"
@@ -13,12 +13,13 @@ using namespace detail;
 constexpr int block_threads = 256, blocks_per_multiprocessor = 8;
 
 /// Vectors of (B, T, heads, E), numbered (b T + t) heads + h.
+template <class T>
 struct Vectors {
-  bf16* data;
+  T* data;
   std::int64_t sequence_stride, token_stride, head_stride;
   int tokens, heads, count;
 
-  __device__ bf16* at(int n) const {
+  __device__ T* at(int n) const {
     const int row = n / heads;
     return data + row / tokens * sequence_stride + row % tokens * token_stride +
            n % heads * head_stride;
@@ -34,14 +35,14 @@ __device__ float lanes_sum(float value) {
 }
 
 // lanes: E / 8.
-template <int lanes>
+template <int lanes, class T>
 __global__ void __launch_bounds__(block_threads)
-    head_norm_rows(Vectors x, const bf16* gain, float eps, bf16* saved, float* rstd) {
+    head_norm_rows(Vectors<T> x, const T* gain, float eps, T* saved, float* rstd) {
   constexpr int size = lanes * pack_size;
   const int n = (blockIdx.x * block_threads + threadIdx.x) / lanes;
   const int column = threadIdx.x % lanes * pack_size;
   const bool inside = n < x.count;  // all lanes of a warp take part in the sum
-  bf16* at = inside ? x.at(n) + column : nullptr;
+  T* at = inside ? x.at(n) + column : nullptr;
   Pack value{};
   if (inside) value = Pack::load(at);
   float squares = 0;
@@ -57,9 +58,9 @@ __global__ void __launch_bounds__(block_threads)
 
 // With xhat = x rstd and g = dy gain: dx = rstd (g - xhat mean(g xhat)). partial (blocks, E): the
 // block's sums of dy xhat.
-template <int lanes>
+template <int lanes, class T>
 __global__ void __launch_bounds__(block_threads)
-    head_norm_rows_backward(Vectors dx, const bf16* saved, const bf16* gain, const float* rstd,
+    head_norm_rows_backward(Vectors<T> dx, const T* saved, const T* gain, const float* rstd,
                             float* partial) {
   constexpr int size = lanes * pack_size, groups = block_threads / lanes;
   __shared__ float shared[groups][size + 1];
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(block_threads)
   for (int first = blockIdx.x * groups; first < dx.count; first += stride) {
     const int n = first + group;
     const bool inside = n < dx.count;
-    bf16* at = inside ? dx.at(n) + column : nullptr;
+    T* at = inside ? dx.at(n) + column : nullptr;
     Pack gradient{}, value{};
     if (inside) {
       gradient = Pack::load(at);
@@ -124,12 +125,14 @@ bool with_lanes(std::size_t size, const F& f) {
   }
 }
 
-bool packed(const Heads<bf16>& x) {
+template <class T>
+bool packed(const Heads<T>& x) {
   return x.stride(0) % pack_size == 0 && x.stride(1) % pack_size == 0 &&
          x.stride(2) % pack_size == 0 && x.stride(3) == 1 && all_aligned(x.data());
 }
 
-Vectors vectors_of(const Heads<bf16>& x) {
+template <class T>
+Vectors<T> vectors_of(const Heads<T>& x) {
   return {x.data(),
           static_cast<std::int64_t>(x.stride(0)),
           static_cast<std::int64_t>(x.stride(1)),
@@ -141,14 +144,15 @@ Vectors vectors_of(const Heads<bf16>& x) {
 
 }  // namespace
 
-bool native_head_norm_forward(const Context& context, Heads<bf16> x, Vector<const bf16> gain,
-                              double eps, Matrix<bf16> saved, Vector<float> rstd) {
+template <class T>
+bool native_head_norm_forward(const Context& context, Heads<T> x, Vector<const T> gain, double eps,
+                              Matrix<T> saved, Vector<float> rstd) {
   if (x.size() == 0) return true;
   if (saved.size() == 0) return false;
   return packed(x) && all_aligned(gain.data(), saved.data()) &&
          with_lanes(x.extent(3), [&](auto of) {
            constexpr int lanes = decltype(of)::value;
-           const Vectors all = vectors_of(x);
+           const Vectors<T> all = vectors_of(x);
            head_norm_rows<lanes><<<blocks_for(std::size_t(all.count) * lanes, block_threads),
                                    block_threads, 0, stream_of(context)>>>(
                all, gain.data(), static_cast<float>(eps), saved.data(), rstd.data());
@@ -156,14 +160,15 @@ bool native_head_norm_forward(const Context& context, Heads<bf16> x, Vector<cons
          });
 }
 
-bool native_head_norm_backward(const Context& context, Heads<bf16> dx, Matrix<const bf16> saved,
-                               Vector<const bf16> gain, Vector<const float> rstd,
-                               Vector<float> dgain, Vector<float>) {
+template <class T>
+bool native_head_norm_backward(const Context& context, Heads<T> dx, Matrix<const T> saved,
+                               Vector<const T> gain, Vector<const float> rstd, Vector<float> dgain,
+                               Vector<float>) {
   if (dx.size() == 0) return true;
   return packed(dx) && all_aligned(gain.data(), saved.data()) &&
          with_lanes(dx.extent(3), [&](auto of) {
            constexpr int lanes = decltype(of)::value, groups = block_threads / lanes;
-           const Vectors all = vectors_of(dx);
+           const Vectors<T> all = vectors_of(dx);
            const int blocks = std::min(divide_up(all.count, groups),
                                        blocks_per_multiprocessor * multiprocessors());
            const int size = lanes * pack_size;
@@ -174,5 +179,11 @@ bool native_head_norm_backward(const Context& context, Heads<bf16> dx, Matrix<co
            check_launch("head_norm_backward");
          });
 }
+
+#define INSTANTIATE(T)                                                        \
+  template decltype(native_head_norm_forward<T>) native_head_norm_forward<T>; \
+  template decltype(native_head_norm_backward<T>) native_head_norm_backward<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -18,16 +18,23 @@ constexpr int column_threads = 256;
 MatrixProduct::Work work_of(const Context& context) {
   return {stream_of(context), context.library->workspace(), product_workspace};
 }
-Operand operand(const Matrix<const bf16>& m, bool transposed = false) {
-  return {m.data(), m.extent(0), m.extent(1), transposed};
+template <class T>
+constexpr cudaDataType data_type = std::is_same_v<T, fp16> ? CUDA_R_16F : CUDA_R_16BF;
+
+template <class T>
+Operand operand(const Matrix<const T>& m, bool transposed = false) {
+  return {m.data(), m.extent(0), m.extent(1), data_type<T>, transposed};
 }
 
-Operand operand(const Factor<bf16>& f) {
-  return {f.matrices.data(), f.matrices.extent(1), f.matrices.extent(2), f.transposed};
+template <class T>
+Operand operand(const Factor<T>& f) {
+  return {f.matrices.data(), f.matrices.extent(1), f.matrices.extent(2), data_type<T>,
+          f.transposed};
 }
 
 /// partial (gridDim.y, columns): sums of the columns of x over each slice of rows.
-__global__ void slice_sums(const bf16* x, std::size_t rows, std::size_t columns, float* partial) {
+template <class T>
+__global__ void slice_sums(const T* x, std::size_t rows, std::size_t columns, float* partial) {
   const std::size_t column = blockIdx.x * column_threads + threadIdx.x;
   if (column >= columns) return;
   const std::size_t slice = divide_up<std::size_t>(rows, gridDim.y);
@@ -48,7 +55,8 @@ __global__ void add_partial_sums(const float* partial, int slices, std::size_t c
 
 }  // namespace
 
-bool native_column_sums(const Context& context, Matrix<const bf16> x, Vector<float> result) {
+template <class T>
+bool native_column_sums(const Context& context, Matrix<const T> x, Vector<float> result) {
   if (x.size() == 0) return true;
   const std::size_t rows = x.extent(0), columns = x.extent(1);
   const unsigned wide = blocks_for(columns, column_threads);
@@ -63,42 +71,55 @@ bool native_column_sums(const Context& context, Matrix<const bf16> x, Vector<flo
   return true;
 }
 
-bool native_linear_forward(const Context& context, Matrix<const bf16> x, Matrix<const bf16> w,
-                           Vector<const bf16> bias, Matrix<bf16> y, Matrix<const bf16> added) {
+template <class T>
+bool native_linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
+                           Vector<const T> bias, Matrix<T> y, Matrix<const T> added) {
   if (y.size() == 0) return true;
   const bool adds = added.size() > 0, in_place = !adds || added.data() == y.data();
   if (bias.size() == 0 && in_place &&
-      context.library->skinny_gemm().multiply(stream_of(context), x, w, y, adds,
-                                              context.constant_weights))
+      context.library->skinny_gemm().multiply<T>(stream_of(context), x, w, y, adds,
+                                                 context.constant_weights))
     return true;
-  return context.library->products().multiply(work_of(context), operand(x), operand(w, true),
+  return context.library->products().multiply(work_of(context), operand<T>(x), operand<T>(w, true),
                                               y.data(), adds ? added.data() : nullptr,
                                               bias.size() ? bias.data() : nullptr);
 }
 
-bool native_linear_backward_input(const Context& context, Matrix<const bf16> dy,
-                                  Matrix<const bf16> w, Matrix<bf16> dx, Write write) {
+template <class T>
+bool native_linear_backward_input(const Context& context, Matrix<const T> dy, Matrix<const T> w,
+                                  Matrix<T> dx, Write write) {
   if (dx.size() == 0) return true;
-  return context.library->products().multiply(work_of(context), operand(dy), operand(w), dx.data(),
-                                              write == Write::add ? dx.data() : nullptr);
+  return context.library->products().multiply(work_of(context), operand<T>(dy), operand<T>(w),
+                                              dx.data(), write == Write::add ? dx.data() : nullptr);
 }
 
-bool native_linear_backward_weight(const Context& context, Matrix<const bf16> dy,
-                                   Matrix<const bf16> x, Matrix<float> dw, Vector<float> dbias) {
+template <class T>
+bool native_linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
+                                   Matrix<float> dw, Vector<float> dbias) {
   if (dy.extent(0) == 0 || dw.size() == 0) return true;
-  if (!context.library->products().multiply(work_of(context), operand(dy, true), operand(x),
+  if (!context.library->products().multiply(work_of(context), operand<T>(dy, true), operand<T>(x),
                                             dw.data(), 1.0f))
     return false;
-  if (dbias.size()) column_sums<bf16>(context, dy, dbias);
+  if (dbias.size()) column_sums<T>(context, dy, dbias);
   return true;
 }
 
-bool native_batched_product(const Context& context, double alpha, Factor<bf16> a, Factor<bf16> b,
-                            double beta, Tensor3<const bf16> c, Tensor3<bf16> d) {
+template <class T>
+bool native_batched_product(const Context& context, double alpha, Factor<T> a, Factor<T> b,
+                            double beta, Tensor3<const T> c, Tensor3<T> d) {
   const MatrixProduct::Batch batch{d.extent(0), static_cast<float>(alpha), static_cast<float>(beta),
                                    c.data()};
-  return context.library->products().multiply(work_of(context), batch, operand(a), operand(b),
+  return context.library->products().multiply(work_of(context), batch, operand<T>(a), operand<T>(b),
                                               d.data());
 }
+
+#define INSTANTIATE(T)                                                                  \
+  template decltype(native_column_sums<T>) native_column_sums<T>;                       \
+  template decltype(native_linear_forward<T>) native_linear_forward<T>;                 \
+  template decltype(native_linear_backward_input<T>) native_linear_backward_input<T>;   \
+  template decltype(native_linear_backward_weight<T>) native_linear_backward_weight<T>; \
+  template decltype(native_batched_product<T>) native_batched_product<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -1,7 +1,7 @@
 /// RMSNorm and LayerNorm. A row belongs to a warp, or to a block where it is long, and stays in
 /// registers between its passes: every number crosses the memory bus once.
 #include "ops/norm.hpp"
-#include "ops/cuda/detail/add_columns.hpp"
+#include "ops/cuda/add_columns.hpp"
 #include "ops/cuda/library.hpp"
 #include "ops/cuda/rounding.hpp"
 
@@ -14,9 +14,10 @@ using namespace detail;
 constexpr int min_block = 128;
 constexpr int blocks_per_multiprocessor = 6;  // for the backward kernel
 
+template <class T>
 struct Forward {
-  const bf16 *x, *gain, *bias;
-  bf16* y;
+  const T *x, *gain, *bias;
+  T* y;
   float *mean, *rstd;
   int rows, width;
   float eps;
@@ -27,8 +28,8 @@ struct Forward {
 template <int threads, int packs>
 constexpr int rows_per_block = threads < min_block ? min_block / threads : 1;
 
-template <Norm norm, int threads, int packs>
-__global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_rows(Forward a) {
+template <Norm norm, int threads, int packs, class T>
+__global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_rows(Forward<T> a) {
   __shared__ float shared[threads / warp_size];
   const int row = blockIdx.x * rows_per_block<threads, packs> + threadIdx.y;
   release_next();
@@ -78,12 +79,11 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
 }
 
 /// A pack as stored: half the registers of a Pack.
+template <class T>
 struct RawPack {
   uint4 words;
-  __device__ static RawPack load(const bf16* from) {
-    return {*reinterpret_cast<const uint4*>(from)};
-  }
-  __device__ Pack pack() const { return Pack::load(reinterpret_cast<const bf16*>(&words)); }
+  __device__ static RawPack load(const T* from) { return {*reinterpret_cast<const uint4*>(from)}; }
+  __device__ Pack pack() const { return Pack::load(reinterpret_cast<const T*>(&words)); }
 };
 
 // ---- forward, rounded to fp8 on the way (rounding.hpp)
@@ -99,7 +99,9 @@ __device__ inline int staged_word(int row, int column, int width) {
 
 /// A warp takes a row at a time, a block 32 rows; up to `packs` packs per lane.
 template <Norm norm, int packs>
-__global__ void __launch_bounds__(rounding_threads) norm_rows_to_fp8(Forward a, RoundingTarget to) {
+__global__ void __launch_bounds__(rounding_threads)
+    norm_rows_to_fp8(Forward<bf16> a, RoundingTarget to) {
+  using T = bf16;
   extern __shared__ std::uint32_t staged[];
   const int lane = threadIdx.x % warp_size, first_row = blockIdx.x * tile_rows;
   const float scale = to.template scale<E4M3>();
@@ -108,12 +110,12 @@ __global__ void __launch_bounds__(rounding_threads) norm_rows_to_fp8(Forward a, 
     const int row = first_row + r;
     if (row >= a.rows) break;
     const std::size_t start = std::size_t(row) * a.width;
-    RawPack x[packs];
+    RawPack<T> x[packs];
     float sum = 0, squares = 0;
 #pragma unroll
     for (int p = 0; p < packs; ++p) {
       const int column = (p * warp_size + lane) * pack_size;
-      x[p] = column < a.width ? RawPack::load(a.x + start + column) : RawPack{};
+      x[p] = column < a.width ? RawPack<T>::load(a.x + start + column) : RawPack<T>{};
     }
 #pragma unroll
     for (int p = 0; p < packs; ++p)
@@ -161,10 +163,11 @@ __global__ void __launch_bounds__(rounding_threads) norm_rows_to_fp8(Forward a, 
   }
 }
 
+template <class T>
 struct Backward {
-  const bf16 *dy, *x, *gain;
+  const T *dy, *x, *gain;
   const float *mean, *rstd;
-  bf16* dx;
+  T* dx;
   bool add;
   float *dgain_partial, *dbias_partial;  // (blocks, width); dbias_partial null: none
   int rows, width;
@@ -193,29 +196,29 @@ __device__ void write_partial(const float (&sum)[packs][pack_size], float* share
 
 // With n = (x - mean) rstd and g = dy * gain: dx = rstd (g - n avg(g n) - avg(g)), the last term
 // for LayerNorm only. All loads of a row are issued before the first sum.
-template <Norm norm, int threads, int packs>
+template <Norm norm, int threads, int packs, class T>
 __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>)
-    norm_rows_backward(Backward a) {
+    norm_rows_backward(Backward<T> a) {
   constexpr int groups = rows_per_block<threads, packs>;
   extern __shared__ float sums[];  // (groups, width)
   __shared__ float shared[threads / warp_size];
   float dgain[packs][pack_size] = {}, dbias[packs][pack_size] = {}, most = 0;
-  RawPack gain[packs];
+  RawPack<T> gain[packs];
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     const int column = (p * threads + threadIdx.x) * pack_size;
-    gain[p] = column < a.width ? RawPack::load(a.gain + column) : RawPack{};
+    gain[p] = column < a.width ? RawPack<T>::load(a.gain + column) : RawPack<T>{};
   }
   for (int row = blockIdx.x * groups + threadIdx.y; row < a.rows; row += gridDim.x * groups) {
     const std::size_t start = std::size_t(row) * a.width;
-    RawPack x[packs], dy[packs], dx[packs];
+    RawPack<T> x[packs], dy[packs], dx[packs];
 #pragma unroll
     for (int p = 0; p < packs; ++p) {
       const int column = (p * threads + threadIdx.x) * pack_size;
       const bool inside = column < a.width;
-      x[p] = inside ? RawPack::load(a.x + start + column) : RawPack{};
-      dy[p] = inside ? RawPack::load(a.dy + start + column) : RawPack{};
-      dx[p] = inside && a.add ? RawPack::load(a.dx + start + column) : RawPack{};
+      x[p] = inside ? RawPack<T>::load(a.x + start + column) : RawPack<T>{};
+      dy[p] = inside ? RawPack<T>::load(a.dy + start + column) : RawPack<T>{};
+      dx[p] = inside && a.add ? RawPack<T>::load(a.dx + start + column) : RawPack<T>{};
     }
     const float rstd = a.rstd[row];
     const float mean = norm == Norm::layernorm ? a.mean[row] : 0.0f;
@@ -273,7 +276,7 @@ bool with_shape(std::size_t width, const F& f) {
 }
 
 template <Norm norm, int packs>
-void launch_rounded(const Context& context, const Forward& a, const Fp8Matrix& rounded) {
+void launch_rounded(const Context& context, const Forward<bf16>& a, const Fp8Matrix& rounded) {
   const int bytes = staged_words(a.width) * 4;
   const auto kernel = &norm_rows_to_fp8<norm, packs>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -282,30 +285,33 @@ void launch_rounded(const Context& context, const Forward& a, const Fp8Matrix& r
   check_launch("norm_forward to fp8");
 }
 /// False if there is no kernel for the width.
-template <Norm norm>
-bool launch_rounded(const Context& context, const Forward& a, const Fp8Matrix& rounded) {
-  if (!rounds_on_the_way(rounded, context.scaling) || a.width % chunk != 0 || a.width > 4096)
-    return false;
-  if (a.width <= 1024)
-    launch_rounded<norm, 4>(context, a, rounded);
-  else
-    launch_rounded<norm, 16>(context, a, rounded);
-  return true;
+template <Norm norm, class T>
+bool launch_rounded(const Context& context, const Forward<T>& a, const Fp8Matrix& rounded) {
+  if constexpr (rounds_to_fp8<T>) {
+    if (!rounds_on_the_way(rounded, context.scaling) || a.width % chunk != 0 || a.width > 4096)
+      return false;
+    if (a.width <= 1024)
+      launch_rounded<norm, 4>(context, a, rounded);
+    else
+      launch_rounded<norm, 16>(context, a, rounded);
+    return true;
+  }
+  return false;
 }
 
-template <Norm norm>
-bool launch_forward(const Context& context, const Forward& a) {
+template <Norm norm, class T>
+bool launch_forward(const Context& context, const Forward<T>& a) {
   return with_shape(a.width, [&](auto shape) {
     constexpr int threads = shape.threads_per_row, packs = shape.packs_per_thread;
     constexpr int rows = rows_per_block<threads, packs>;
-    launch_early("norm_forward", &norm_rows<norm, threads, packs>,
+    launch_early("norm_forward", &norm_rows<norm, threads, packs, T>,
                  dim3(static_cast<unsigned>(divide_up(a.rows, rows))), dim3(threads, rows), 0,
                  stream_of(context), a);
   });
 }
 
-template <Norm norm>
-bool launch_backward(const Context& context, Backward a, float* dgain, float* dbias) {
+template <Norm norm, class T>
+bool launch_backward(const Context& context, Backward<T> a, float* dgain, float* dbias) {
   return with_shape(a.width, [&](auto shape) {
     constexpr int threads = shape.threads_per_row, packs = shape.packs_per_thread;
     constexpr int rows = rows_per_block<threads, packs>;
@@ -324,19 +330,21 @@ bool launch_backward(const Context& context, Backward a, float* dgain, float* db
 
 }  // namespace
 
-bool native_norm_forward(const Context& context, const NormForward<bf16>& call) {
+template <class T>
+bool native_norm_forward(const Context& context, const NormForward<T>& call) {
   if (call.x.size() == 0) return true;
-  const bf16* bias_data = call.bias.size() ? call.bias.data() : nullptr;
-  const Forward a{call.x.data(),
-                  call.gain.data(),
-                  bias_data,
-                  call.y.data(),
-                  call.mean.data(),
-                  call.rstd.data(),
-                  static_cast<int>(call.x.extent(0)),
-                  static_cast<int>(call.x.extent(1)),
-                  static_cast<float>(call.eps),
-                  raised_magnitude(call.rounded, context.scaling, stream_of(context))};
+  if (cannot_round<T>(call.rounded)) return false;
+  const T* bias_data = call.bias.size() ? call.bias.data() : nullptr;
+  const Forward<T> a{call.x.data(),
+                     call.gain.data(),
+                     bias_data,
+                     call.y.data(),
+                     call.mean.data(),
+                     call.rstd.data(),
+                     static_cast<int>(call.x.extent(0)),
+                     static_cast<int>(call.x.extent(1)),
+                     static_cast<float>(call.eps),
+                     raised_magnitude(call.rounded, context.scaling, stream_of(context))};
   if (!all_aligned(a.x, a.gain, a.bias, a.y)) return false;
   const bool centred = call.kind == Norm::layernorm;
   if (centred ? launch_rounded<Norm::layernorm>(context, a, call.rounded)
@@ -349,25 +357,32 @@ bool native_norm_forward(const Context& context, const NormForward<bf16>& call) 
   return true;
 }
 
-bool native_norm_backward(const Context& context, const NormBackward<bf16>& call) {
+template <class T>
+bool native_norm_backward(const Context& context, const NormBackward<T>& call) {
   if (call.x.size() == 0) return true;
-  const Backward a{call.dy.data(),
-                   call.x.data(),
-                   call.gain.data(),
-                   call.mean.data(),
-                   call.rstd.data(),
-                   call.dx.data(),
-                   call.write == Write::add,
-                   nullptr,
-                   nullptr,
-                   static_cast<int>(call.x.extent(0)),
-                   static_cast<int>(call.x.extent(1)),
-                   start_magnitude(call.magnitude, stream_of(context))};
+  const Backward<T> a{call.dy.data(),
+                      call.x.data(),
+                      call.gain.data(),
+                      call.mean.data(),
+                      call.rstd.data(),
+                      call.dx.data(),
+                      call.write == Write::add,
+                      nullptr,
+                      nullptr,
+                      static_cast<int>(call.x.extent(0)),
+                      static_cast<int>(call.x.extent(1)),
+                      start_magnitude(call.magnitude, stream_of(context))};
   float* dbias_data = call.dbias.size() ? call.dbias.data() : nullptr;
   return all_aligned(a.dy, a.x, a.gain, a.dx) &&
          (call.kind == Norm::layernorm
               ? launch_backward<Norm::layernorm>(context, a, call.dgain.data(), dbias_data)
               : launch_backward<Norm::rmsnorm>(context, a, call.dgain.data(), nullptr));
 }
+
+#define INSTANTIATE(T)                                              \
+  template decltype(native_norm_forward<T>) native_norm_forward<T>; \
+  template decltype(native_norm_backward<T>) native_norm_backward<T>;
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -47,13 +47,13 @@ unsigned resident_blocks(void (*kernel)(Arguments), int bytes) {
 }
 
 /// Three stages where two blocks per multiprocessor have the shared memory for them, else two.
-template <int E>
-void launch_decode(const Context& context, const Decode& arguments) {
-  const paged::Problem& problem = arguments.problem;
+template <class T, int E>
+void launch_decode(const Context& context, const Decode<T>& arguments) {
+  const paged::Problem<T>& problem = arguments.problem;
   const int group = problem.heads / problem.kv_heads;
   const auto start = [&](auto stages) {
     const int bytes = decode_bytes(E, group, stages);
-    const auto kernel = &decode<E, stages()>;
+    const auto kernel = &decode<T, E, stages()>;
     const unsigned splits = static_cast<unsigned>(arguments.count * problem.kv_heads);
     launch(context, "paged_attention of single rows", kernel,
            dim3(std::min(splits, resident_blocks(kernel, bytes))), bytes, arguments);
@@ -65,26 +65,28 @@ void launch_decode(const Context& context, const Decode& arguments) {
     start(std::integral_constant<int, 2>());
 }
 
-void attend_singles(const Context& context, const paged::Problem& problem, const PagedRows& rows,
-                    std::size_t E, Vector<float> partial, bf16* out) {
+template <class T>
+void attend_singles(const Context& context, const paged::Problem<T>& problem, const PagedRows& rows,
+                    std::size_t E, Vector<float> partial, T* out) {
   const std::size_t count = rows.splits.extent(0);
   const auto heads = static_cast<unsigned>(problem.heads);
   TERN_REQUIRE(partial.extent(0) >= paged_partials(count, heads, E), "{} numbers for {} splits",
                partial.extent(0), count);
-  const Decode arguments{problem, rows.splits.data(), size_of(count), partial.data(),
-                         out,     size_of(E)};
+  const Decode<T> arguments{problem, rows.splits.data(), size_of(count), partial.data(),
+                            out,     size_of(E)};
   with_head_size(E, [&](auto size) {
-    launch_decode<size()>(context, arguments);
-    launch(context, "paged_attention of single rows, combined", &combine<size()>,
+    launch_decode<T, size()>(context, arguments);
+    launch(context, "paged_attention of single rows, combined", &combine<T, size()>,
            dim3(static_cast<unsigned>(count), (heads + warps - 1) / warps), 0, arguments);
   });
 }
 
 }  // namespace
 
+template <class T>
 bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
-                            Matrix<const bf16> qkv, const PagedCache<bf16>& cache,
-                            Vector<float> partial, Matrix<bf16> out) {
+                            Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
+                            Matrix<T> out) {
   if (out.size() == 0) return true;
   const std::size_t K = cache.keys.extent(1), P = cache.page_tokens;
   const std::size_t E = cache.keys.extent(2) / P, H = out.extent(1) / E;
@@ -94,25 +96,28 @@ bool native_paged_attention(const Context& context, const PagedRows& rows, doubl
   if (!served) return false;
   int shift = 0;
   while ((std::size_t{1} << shift) < P) ++shift;
-  const paged::Problem problem{qkv.data(),
-                               size_of(qkv.extent(1)),
-                               cache.keys.data(),
-                               cache.values.data(),
-                               shift,
-                               size_of(H),
-                               size_of(K),
-                               static_cast<float>(scale),
-                               rows.segments.data(),
-                               rows.tables.data()};
+  const paged::Problem<T> problem{qkv.data(),
+                                  size_of(qkv.extent(1)),
+                                  cache.keys.data(),
+                                  cache.values.data(),
+                                  shift,
+                                  size_of(H),
+                                  size_of(K),
+                                  static_cast<float>(scale),
+                                  rows.segments.data(),
+                                  rows.tables.data()};
   if (rows.splits.extent(0) > 0) attend_singles(context, problem, rows, E, partial, out.data());
   const auto tiles = static_cast<unsigned>(rows.tiles.extent(0));
   if (tiles == 0) return true;
-  const Prefill arguments{problem, rows.tiles.data(), out.data()};
+  const Prefill<T> arguments{problem, rows.tiles.data(), out.data()};
   with_head_size(E, [&](auto size) {
-    launch(context, "paged_attention of several rows", &prefill<size()>,
+    launch(context, "paged_attention of several rows", &prefill<T, size()>,
            dim3(tiles, static_cast<unsigned>(H)), shared_bytes(Pass::forward, size), arguments);
   });
   return true;
 }
+
+template decltype(native_paged_attention<bf16>) native_paged_attention<bf16>;
+template decltype(native_paged_attention<fp16>) native_paged_attention<fp16>;
 
 }  // namespace tern::ops

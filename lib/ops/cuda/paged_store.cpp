@@ -11,17 +11,18 @@ using namespace detail;
 
 constexpr int block_threads = 256;
 
+template <class T>
 struct Store {
-  bf16* qkv;  // (N, (H + 2K) E)
-  bf16 *keys, *values;
-  const bf16 *q_gain, *k_gain;  // null: no norm
+  T* qkv;  // (N, (H + 2K) E)
+  T *keys, *values;
+  const T *q_gain, *k_gain;  // null: no norm
   float eps;
   const float* table;  // (positions, E); null: no rotation
   const std::int32_t *positions, *places;
   int heads, kv_heads, size, page_tokens;
 
-  __device__ bf16* row(int n) const { return qkv + std::size_t(n) * (heads + 2 * kv_heads) * size; }
-  __device__ bf16* stored(bf16* cache, int place, int kv) const {
+  __device__ T* row(int n) const { return qkv + std::size_t(n) * (heads + 2 * kv_heads) * size; }
+  __device__ T* stored(T* cache, int place, int kv) const {
     const int page = place / page_tokens, token = place % page_tokens;
     return cache + ((std::size_t(page) * kv_heads + kv) * page_tokens + token) * size;
   }
@@ -36,7 +37,8 @@ __device__ void rotate(const float* table, int half, Pack& low, Pack& high) {
   }
 }
 
-__device__ void scale(Pack& x, float factor, const bf16* gain) {
+template <class T>
+__device__ void scale(Pack& x, float factor, const T* gain) {
   const Pack by = Pack::load(gain);
   for (int j = 0; j < pack_size; ++j) x.value[j] *= factor * by.value[j];
 }
@@ -52,7 +54,8 @@ __device__ float reciprocal_norm(const Pack& low, const Pack& high, int lanes, f
 }
 
 // blockIdx.y: the row. Units of a row: half a head's packs, for each head of q, k and v.
-__global__ void paged_store_rows(Store a) {
+template <class T>
+__global__ void paged_store_rows(Store<T> a) {
   const int half = a.size / 2, units = half / pack_size;
   const int at = blockIdx.x * block_threads + threadIdx.x;
   const int head = at / units, i = at % units * pack_size, n = blockIdx.y;
@@ -60,12 +63,12 @@ __global__ void paged_store_rows(Store a) {
   await_previous();
   const bool inside = head < a.heads + 2 * a.kv_heads;  // all lanes of a warp take part in the norm
   const bool query = head < a.heads, value = head >= a.heads + a.kv_heads;
-  bf16* from = a.row(n) + head * a.size + i;
+  T* from = a.row(n) + head * a.size + i;
   Pack low{}, high{};
   if (inside) low = Pack::load(from), high = Pack::load(from + half);
   if (a.q_gain) {
     const float factor = reciprocal_norm(low, high, units, a.eps);
-    const bf16* gain = query ? a.q_gain : a.k_gain;
+    const T* gain = query ? a.q_gain : a.k_gain;
     if (!value) scale(low, factor, gain + i), scale(high, factor, gain + half + i);
   }
   if (!inside) return;
@@ -74,16 +77,16 @@ __global__ void paged_store_rows(Store a) {
   if (!value) low.store(from), high.store(from + half);
   if (query) return;
   const int kv = head - a.heads - (value ? a.kv_heads : 0);
-  bf16* to = a.stored(value ? a.values : a.keys, a.places[n], kv) + i;
+  T* to = a.stored(value ? a.values : a.keys, a.places[n], kv) + i;
   low.store(to);
   high.store(to + half);
 }
 
 }  // namespace
 
-bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<bf16> qkv,
-                        std::size_t heads, const HeadStage<bf16>& stage,
-                        const PagedCache<bf16>& cache) {
+template <class T>
+bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv,
+                        std::size_t heads, const HeadStage<T>& stage, const PagedCache<T>& cache) {
   const std::size_t N = qkv.extent(0), K = cache.keys.extent(1), P = cache.page_tokens;
   const std::size_t E = cache.keys.extent(2) / P, lanes = E / (2 * pack_size);
   if (N == 0) return true;
@@ -93,22 +96,25 @@ bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<bf
       !all_aligned(qkv.data(), cache.keys.data(), cache.values.data()) ||
       !all_aligned(stage.table.data(), stage.q_gain.data(), stage.k_gain.data()))
     return false;
-  const Store a{qkv.data(),
-                cache.keys.data(),
-                cache.values.data(),
-                normed ? stage.q_gain.data() : nullptr,
-                normed ? stage.k_gain.data() : nullptr,
-                static_cast<float>(stage.eps),
-                rotated ? stage.table.data() : nullptr,
-                rows.positions.data(),
-                rows.places.data(),
-                static_cast<int>(heads),
-                static_cast<int>(K),
-                static_cast<int>(E),
-                static_cast<int>(P)};
+  const Store<T> a{qkv.data(),
+                   cache.keys.data(),
+                   cache.values.data(),
+                   normed ? stage.q_gain.data() : nullptr,
+                   normed ? stage.k_gain.data() : nullptr,
+                   static_cast<float>(stage.eps),
+                   rotated ? stage.table.data() : nullptr,
+                   rows.positions.data(),
+                   rows.places.data(),
+                   static_cast<int>(heads),
+                   static_cast<int>(K),
+                   static_cast<int>(E),
+                   static_cast<int>(P)};
   const dim3 grid(blocks_for((heads + 2 * K) * lanes, block_threads), static_cast<unsigned>(N));
-  launch_early("paged_store", &paged_store_rows, grid, block_threads, 0, stream_of(context), a);
+  launch_early("paged_store", &paged_store_rows<T>, grid, block_threads, 0, stream_of(context), a);
   return true;
 }
+
+template decltype(native_paged_store<bf16>) native_paged_store<bf16>;
+template decltype(native_paged_store<fp16>) native_paged_store<fp16>;
 
 }  // namespace tern::ops

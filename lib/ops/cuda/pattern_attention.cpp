@@ -21,8 +21,9 @@ HeadsView<T> view_of(const Heads<T>& x) {
           static_cast<int>(x.stride(2))};
 }
 
-Problem problem_of(const Pattern& pattern, double scale, const Heads<const bf16>& q,
-                   const Heads<const bf16>& k) {
+template <class T>
+Problem problem_of(const Pattern& pattern, double scale, const Heads<const T>& q,
+                   const Heads<const T>& k) {
   const auto size = [](std::size_t n) { return static_cast<int>(n); };
   return {pattern,           {size(q.extent(1)), size(k.extent(1))},
           size(q.extent(0)), size(q.extent(2)),
@@ -62,39 +63,47 @@ bool pattern_attention_serves(const Pattern& pattern, double scale, std::size_t 
   return serves(head_size) && scale > 0 && (pattern.kind != Pattern::Kind::spans || aligned);
 }
 
-void pattern_attention_forward(const Context& context, const AttentionForward<bf16>& call) {
-  const Forward arguments{problem_of(call.pattern, call.scale, call.q, call.k),
-                          view_of(call.q),
-                          view_of(call.k),
-                          view_of(call.v),
-                          view_of(call.out),
-                          call.lse.data()};
+template <class T>
+void pattern_attention_forward(const Context& context, const AttentionForward<T>& call) {
+  const Forward<T> arguments{problem_of(call.pattern, call.scale, call.q, call.k),
+                             view_of(call.q),
+                             view_of(call.k),
+                             view_of(call.v),
+                             view_of(call.out),
+                             call.lse.data()};
   const Problem& p = arguments.problem;
   with_head_size(call.q.extent(3), [&](auto size) {
-    launch(context, "pattern_attention forward", Pass::forward, size, &forward<size()>,
+    launch(context, "pattern_attention forward", Pass::forward, size, &forward<T, size()>,
            p.extent.queries, p.heads, arguments);
   });
 }
 
-void pattern_attention_backward(const Context& context, const AttentionBackward<bf16>& call) {
-  const Backward arguments{problem_of(call.pattern, call.scale, call.q, call.k),
-                           view_of(call.q),
-                           view_of(call.k),
-                           view_of(call.v),
-                           view_of(call.out),
-                           view_of(call.dout),
-                           call.lse.data(),
-                           call.delta.data(),
-                           view_of(call.dq),
-                           view_of(call.dk),
-                           view_of(call.dv)};
+template <class T>
+void pattern_attention_backward(const Context& context, const AttentionBackward<T>& call) {
+  const Backward<T> arguments{problem_of(call.pattern, call.scale, call.q, call.k),
+                              view_of(call.q),
+                              view_of(call.k),
+                              view_of(call.v),
+                              view_of(call.out),
+                              view_of(call.dout),
+                              call.lse.data(),
+                              call.delta.data(),
+                              view_of(call.dq),
+                              view_of(call.dk),
+                              view_of(call.dv)};
   const Problem& p = arguments.problem;
   with_head_size(call.q.extent(3), [&](auto size) {
     launch(context, "pattern_attention backward for dq", Pass::backward_query, size,
-           &backward_query<size()>, p.extent.queries, p.heads, arguments);
+           &backward_query<T, size()>, p.extent.queries, p.heads, arguments);
     launch(context, "pattern_attention backward for dk and dv", Pass::backward_key, size,
-           &backward_key<size()>, p.extent.keys, p.kv_heads, arguments);
+           &backward_key<T, size()>, p.extent.keys, p.kv_heads, arguments);
   });
 }
+
+#define INSTANTIATE(T)                                                                 \
+  template void pattern_attention_forward(const Context&, const AttentionForward<T>&); \
+  template void pattern_attention_backward(const Context&, const AttentionBackward<T>&);
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops::cuda

@@ -9,8 +9,9 @@ using namespace detail;
 
 constexpr int block_threads = 256;
 
+template <class T>
 struct Rotation {
-  bf16* x;
+  T* x;
   const float* table;
   std::int64_t sequence_stride, token_stride, head_stride;
   int tokens, heads, half, first;
@@ -19,12 +20,13 @@ struct Rotation {
 };
 
 // blockIdx.y: the token, blockIdx.z: the sequence; a thread rotates eight pairs of one head.
-__global__ void rotary_pairs(Rotation a) {
+template <class T>
+__global__ void rotary_pairs(Rotation<T> a) {
   const int packs = a.half / pack_size;
   const int at = blockIdx.x * block_threads + threadIdx.x;
   if (at >= packs * a.heads) return;
   const int head = at / packs, i = at % packs * pack_size;
-  bf16* low =
+  T* low =
       a.x + blockIdx.z * a.sequence_stride + blockIdx.y * a.token_stride + head * a.head_stride + i;
   const int position = a.positions ? a.positions[std::size_t(blockIdx.z) * a.tokens + blockIdx.y]
                                    : a.first + static_cast<int>(blockIdx.y);
@@ -80,7 +82,8 @@ bool packed(std::size_t stride) { return stride % pack_size == 0; }
 
 }  // namespace
 
-bool native_rotary(const Context& context, Heads<bf16> x, Matrix<const float> table,
+template <class T>
+bool native_rotary(const Context& context, Heads<T> x, Matrix<const float> table,
                    const Positions& positions, Direction direction) {
   if (x.size() == 0) return true;
   const bool counted = positions.rows.extent(0) == 0;
@@ -89,17 +92,17 @@ bool native_rotary(const Context& context, Heads<bf16> x, Matrix<const float> ta
       !packed(x.stride(2)) || !all_aligned(x.data(), table.data()) || x.extent(0) > 65535 ||
       x.extent(1) > 65535)
     return false;
-  const Rotation a{x.data(),
-                   table.data(),
-                   static_cast<std::int64_t>(x.stride(0)),
-                   static_cast<std::int64_t>(x.stride(1)),
-                   static_cast<std::int64_t>(x.stride(2)),
-                   static_cast<int>(x.extent(1)),
-                   static_cast<int>(x.extent(2)),
-                   static_cast<int>(half),
-                   positions.first,
-                   direction == Direction::forward ? 1.0f : -1.0f,
-                   counted ? nullptr : positions.rows.data()};
+  const Rotation<T> a{x.data(),
+                      table.data(),
+                      static_cast<std::int64_t>(x.stride(0)),
+                      static_cast<std::int64_t>(x.stride(1)),
+                      static_cast<std::int64_t>(x.stride(2)),
+                      static_cast<int>(x.extent(1)),
+                      static_cast<int>(x.extent(2)),
+                      static_cast<int>(half),
+                      positions.first,
+                      direction == Direction::forward ? 1.0f : -1.0f,
+                      counted ? nullptr : positions.rows.data()};
   const dim3 grid(blocks_for(half / pack_size * x.extent(2), block_threads), a.tokens,
                   static_cast<unsigned>(x.extent(0)));
   rotary_pairs<<<grid, block_threads, 0, stream_of(context)>>>(a);
@@ -127,5 +130,8 @@ bool native_rotary_backward_to_fp8(const Context& context, Matrix<bf16> dqkv, st
                   dqkv.extent(1) / 2, rounded, context.scaling);
   return true;
 }
+
+template decltype(native_rotary<bf16>) native_rotary<bf16>;
+template decltype(native_rotary<fp16>) native_rotary<fp16>;
 
 }  // namespace tern::ops

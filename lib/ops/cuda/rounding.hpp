@@ -186,12 +186,23 @@ inline std::uint32_t* raised_magnitude(const Fp8Matrix& rounded, Scaling scaling
   return rounded.scale.magnitude.data();
 }
 
+/// Types whose results are also written in fp8 here: &precision compute = 'fp8' stores bf16.
+template <class T>
+inline constexpr bool rounds_to_fp8 = std::is_same_v<T, bf16>;
+/// Whether a twin on T must decline because of a result in fp8.
+template <class T>
+bool cannot_round(const Fp8Matrix& rounded) {
+  return !rounds_to_fp8<T> && rounded.wanted();
+}
+
 /// Rounds what an operation has written, with its magnitude, if wanted.
-inline void round_stored(cudaStream_t stream, const Matrix<bf16>& written, const Fp8Matrix& rounded,
-                         Scaling scaling) {
-  if (rounded.wanted())
-    launch_rounding("fp8_round", stream, Stored{{}, written.data(), written.extent(1)},
-                    written.extent(0), written.extent(1), rounded, scaling);
+template <class T>
+void round_stored(cudaStream_t stream, const Matrix<T>& written, const Fp8Matrix& rounded,
+                  Scaling scaling) {
+  if constexpr (rounds_to_fp8<T>)
+    if (rounded.wanted())
+      launch_rounding("fp8_round", stream, Stored{{}, written.data(), written.extent(1)},
+                      written.extent(0), written.extent(1), rounded, scaling);
 }
 
 /// Whether an operation may round as it computes: both sizes in chunks, scale known beforehand.

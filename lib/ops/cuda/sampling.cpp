@@ -1,5 +1,5 @@
-/// Sampling of the next token, one block per row, with the rules of the portable sampling. bf16
-/// logits have 16 bits, so the k-th largest and the one that fills the nucleus are found in four
+/// Sampling of the next token, one block per row, with the rules of the portable sampling.
+/// Logits have 16 bits, so the k-th largest and the one that fills the nucleus are found in four
 /// passes of four bits, in bins private to each thread: no atomics. Weights are fixed-point
 /// integers with 40 fractional bits from a float exponential; their sums do not depend on order.
 #include "ops/sampling.hpp"
@@ -17,20 +17,26 @@ constexpr int block_threads = 1024, block_warps = block_threads / warp_size;
 constexpr int digit_bits = 4, bins = 1 << digit_bits, segments = 256;
 constexpr unsigned whole_warp = 0xffffffffu;
 
+template <class T>
+constexpr unsigned infinity = std::is_same_v<T, fp16> ? 0x7c00u : 0x7f80u;
+
 /// Integer that orders as the logit does; -0 is 0, NaN is -infinity.
+template <class T>
 __device__ unsigned key_of(unsigned bits) {
-  if ((bits & 0x7fffu) > 0x7f80u) bits = 0xff80u;
+  if ((bits & 0x7fffu) > infinity<T>) bits = 0x8000u | infinity<T>;
   if (bits == 0x8000u) bits = 0;
   return bits & 0x8000u ? ~bits & 0xffffu : bits | 0x8000u;
 }
+template <class T>
 __device__ float value_of(unsigned key) {
-  const unsigned bits = key & 0x8000u ? key ^ 0x8000u : ~key & 0xffffu;
-  return __uint_as_float(bits << 16);
+  return expand_pair<T>(key & 0x8000u ? key ^ 0x8000u : ~key & 0xffffu).x;
 }
-constexpr unsigned key_of_minus_infinity = 0x007fu;
+template <class T>
+constexpr unsigned key_of_minus_infinity = 0x7fffu - infinity<T>;
 
+template <class T>
 struct Rows {
-  const bf16* logits;
+  const T* logits;
   std::size_t columns;
   int vocabulary;
   float factor;  // log2(e) / temperature
@@ -45,13 +51,14 @@ struct Kept {
   Weight ties;
 };
 
+template <class T>
 struct Row {
-  const bf16* logits;
+  const T* logits;
   int vocabulary;
   float factor, largest;
 
   __device__ Weight weight(unsigned key) const {
-    const float logit = value_of(key);
+    const float logit = value_of<T>(key);
     if (logit == largest) return Weight{1} << 40;  // also infinity, where the difference is NaN
     return static_cast<Weight>(exp2f((logit - largest) * factor) * 0x1p40f + 0.5f);
   }
@@ -64,7 +71,8 @@ struct Row {
       const unsigned pairs[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
       for (int i = 0; i < pack_size; ++i)
-        if (first + i < vocabulary) f(key_of(pairs[i / 2] >> (16 * (i % 2)) & 0xffffu), first + i);
+        if (first + i < vocabulary)
+          f(key_of<T>(pairs[i / 2] >> (16 * (i % 2)) & 0xffffu), first + i);
     }
   }
 };
@@ -88,8 +96,8 @@ __device__ Weight block_sum(Weight value) {
 }
 
 /// Shortest prefix of the order whose weights reach target. own: (bins, threads).
-template <class F>
-__device__ Kept select(const Row& row, Weight target, const F& weight, Weight* own) {
+template <class T, class F>
+__device__ Kept select(const Row<T>& row, Weight target, const F& weight, Weight* own) {
   __shared__ Weight sums[bins];
   const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
   unsigned last = 0;
@@ -117,7 +125,8 @@ __device__ Kept select(const Row& row, Weight target, const F& weight, Weight* o
   return {last, (target - above + each - 1) / each};
 }
 
-__device__ Kept kept(const Row& row, const Sampling& options, Weight* own) {
+template <class T>
+__device__ Kept kept(const Row<T>& row, const Sampling& options, Weight* own) {
   Kept all{0, 0};  // every key is above 0
   if (options.top_k > 0 && options.top_k < row.vocabulary)
     all = select(
@@ -154,20 +163,21 @@ __device__ Weight warp_scan(Weight value) {
   return value;
 }
 
+template <class T>
 struct Draw {
-  const Row& row;
+  const Row<T>& row;
   Kept keep;
   Weight tie;
   int length;  // tokens per segment
 
-  __device__ Draw(const Row& of, const Kept& k)
+  __device__ Draw(const Row<T>& of, const Kept& k)
       : row(of),
         keep(k),
         tie(k.ties > 0 ? of.weight(k.last) : 0),
         length(divide_up(of.vocabulary, segments)) {}
 
   __device__ unsigned key(int token) const {
-    return key_of(reinterpret_cast<const unsigned short*>(row.logits)[token]);
+    return key_of<T>(reinterpret_cast<const unsigned short*>(row.logits)[token]);
   }
   __device__ Weight sum(Weight above, Weight equal) const {
     return above + tie * min(equal, keep.ties);
@@ -210,26 +220,27 @@ struct Draw {
   }
 };
 
-__global__ void __launch_bounds__(block_threads) sample_row_draws(const Rows args) {
+template <class T>
+__global__ void __launch_bounds__(block_threads) sample_row_draws(const Rows<T> args) {
   extern __shared__ Weight own[];  // (bins, threads), where something is selected
   __shared__ Segments all;
   const int b = blockIdx.x;
-  Row row{args.logits + b * args.columns, args.vocabulary, args.factor, 0};
+  Row<T> row{args.logits + b * args.columns, args.vocabulary, args.factor, 0};
   Weight top = 0;  // key, then the lowest index on ties
   row.each([&](unsigned key, int token) {
     top = max(top, Weight{key} << 32 | (0xffffffffu - static_cast<unsigned>(token)));
   });
   top = block_reduce(top, [](Weight a, Weight c) { return max(a, c); });
   const auto key = static_cast<unsigned>(top >> 32);
-  if (key <= key_of_minus_infinity || args.options.temperature == 0) {
+  if (key <= key_of_minus_infinity<T> || args.options.temperature == 0) {
     if (threadIdx.x == 0)
-      args.token[b] = key <= key_of_minus_infinity
+      args.token[b] = key <= key_of_minus_infinity<T>
                           ? -1
                           : static_cast<std::int32_t>(0xffffffffu - static_cast<unsigned>(top));
     return;
   }
-  row.largest = value_of(key);
-  const Draw draw(row, kept(row, args.options, own));
+  row.largest = value_of<T>(key);
+  const Draw<T> draw(row, kept(row, args.options, own));
   draw.weigh(all);
   __syncthreads();
   if (threadIdx.x >= warp_size) return;
@@ -246,28 +257,32 @@ __global__ void __launch_bounds__(block_threads) sample_row_draws(const Rows arg
 
 }  // namespace
 
-bool native_sample_rows(const Context& context, const Sampling& options, Matrix<const bf16> logits,
+template <class T>
+bool native_sample_rows(const Context& context, const Sampling& options, Matrix<const T> logits,
                         std::size_t vocabulary, Vector<const std::int32_t> ids,
                         Vector<const std::int32_t> numbers, Vector<std::int32_t> token) {
   const std::size_t rows = logits.extent(0), columns = logits.extent(1);
   if (rows == 0) return true;
   if (columns % pack_size != 0 || !all_aligned(logits.data()) || vocabulary > (1u << 24))
     return false;
-  const Rows args{logits.data(),
-                  columns,
-                  static_cast<int>(vocabulary),
-                  options.temperature > 0 ? log2_e / static_cast<float>(options.temperature) : 0,
-                  options,
-                  ids.data(),
-                  numbers.data(),
-                  token.data()};
+  const Rows<T> args{logits.data(),
+                     columns,
+                     static_cast<int>(vocabulary),
+                     options.temperature > 0 ? log2_e / static_cast<float>(options.temperature) : 0,
+                     options,
+                     ids.data(),
+                     numbers.data(),
+                     token.data()};
   const bool selects = options.temperature > 0 && (options.top_k > 0 || options.top_p < 1);
   const int bytes = selects ? static_cast<int>(bins * block_threads * sizeof(Weight)) : 0;
-  cudaFuncSetAttribute(sample_row_draws, cudaFuncAttributeMaxDynamicSharedMemorySize,
+  cudaFuncSetAttribute(sample_row_draws<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(bins * block_threads * sizeof(Weight)));
   sample_row_draws<<<static_cast<unsigned>(rows), block_threads, bytes, stream_of(context)>>>(args);
   check_launch("sample_rows");
   return true;
 }
+
+template decltype(native_sample_rows<bf16>) native_sample_rows<bf16>;
+template decltype(native_sample_rows<fp16>) native_sample_rows<fp16>;
 
 }  // namespace tern::ops

@@ -173,5 +173,6 @@ void dropout(const Context& context, const DropoutKey& key, Matrix<T> x) {
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -76,17 +76,17 @@ void adamw_update(const Context& context, const AdamWUpdate<T>& call) {
 }
 
 template <class A>
-void clip_scale(const Context& context, Vector<const A> squares, double limit, Vector<A> scale,
-                Vector<A> norm) {
-  const A most = static_cast<A>(limit);
+void clip_scale(const Context& context, Vector<const A> squares, double limit, double loss_scale,
+                Vector<A> scale, Vector<A> norm) {
+  const A most = static_cast<A>(limit), undo = static_cast<A>(1 / loss_scale);
   Kokkos::parallel_for(
       "tern::clip_scale", Kokkos::RangePolicy<Device>(context.space, 0, 1),
       KOKKOS_LAMBDA(const int) {
-        const A root = Kokkos::sqrt(squares(0));
+        const A root = undo * Kokkos::sqrt(squares(0));
         norm(0) = root;
         scale(0) = !Kokkos::isfinite(squares(0)) ? A(0)
-                   : most > 0 && root > most     ? most / root
-                                                 : A(1);
+                   : most > 0 && root > most     ? undo * (most / root)
+                                                 : undo;
       });
 }
 
@@ -111,6 +111,7 @@ void exchange(const Context& context, Vector<A> a, Vector<A> b) {
 template decltype(adamw_update<float>) adamw_update<float>;
 template decltype(adamw_update<double>) adamw_update<double>;
 template decltype(adamw_update<bf16>) adamw_update<bf16>;
+template decltype(adamw_update<fp16>) adamw_update<fp16>;
 #define INSTANTIATE(A)                                \
   template decltype(clip_scale<A>) clip_scale<A>;     \
   template decltype(move_average<A>) move_average<A>; \

@@ -173,5 +173,6 @@ void attention_forward(const Context& context, const AttentionForward<T>& call) 
 template decltype(attention_forward<float>) attention_forward<float>;
 template decltype(attention_forward<double>) attention_forward<double>;
 template decltype(attention_forward<bf16>) attention_forward<bf16>;
+template decltype(attention_forward<fp16>) attention_forward<fp16>;
 
 }  // namespace tern::ops

@@ -314,5 +314,6 @@ void attention_backward(const Context& context, const AttentionBackward<T>& call
 template decltype(attention_backward<float>) attention_backward<float>;
 template decltype(attention_backward<double>) attention_backward<double>;
 template decltype(attention_backward<bf16>) attention_backward<bf16>;
+template decltype(attention_backward<fp16>) attention_backward<fp16>;
 
 }  // namespace tern::ops

@@ -227,5 +227,6 @@ void scaled_rows_backward(const Context& context, const ScaledRowsBackward<T>& c
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -70,9 +70,11 @@ void convert(const Context& context, Vector<const From> from, Vector<To> to) {
   template decltype(sum<T>) sum<T>;                         \
   template decltype(convert<T, float>) convert<T, float>;   \
   template decltype(convert<T, double>) convert<T, double>; \
-  template decltype(convert<T, bf16>) convert<T, bf16>;
+  template decltype(convert<T, bf16>) convert<T, bf16>;     \
+  template decltype(convert<T, fp16>) convert<T, fp16>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -78,5 +78,6 @@ void embedding_backward(const Context& context, Vector<const std::int32_t> token
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

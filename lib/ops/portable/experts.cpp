@@ -394,6 +394,7 @@ void balance_experts(const Context& context, const ExpertBalance<A>& call) {
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 #define INSTANTIATE_SUMS(A)                             \
   template decltype(tally_experts<A>) tally_experts<A>; \
   template decltype(balance_experts<A>) balance_experts<A>;

@@ -180,5 +180,6 @@ void fp8_linear_backward_input(const Context& context, const Fp8Workspace<T>& wo
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

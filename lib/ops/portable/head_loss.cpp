@@ -29,6 +29,7 @@ struct RowLoss {
   Vector<A> losses;                    // (N)
   int first, vocabulary;               // first row of the chunk
   A z_loss, per_cap;                   // per_cap: 1 / cap, or 0
+  A gradient_scale;
 
   KOKKOS_FUNCTION void operator()(const Team& team, const int row) const {
     const int n = first + row, target = targets(n), width = static_cast<int>(logits.extent(1));
@@ -47,7 +48,8 @@ struct RowLoss {
                                      [&](int i) { return exponential(A(values[i]) - largest); });
     const A lse = largest + Kokkos::log(sum);
     losses(n) = lse - correct + z_loss * lse * lse;
-    if (weights.extent(0) > 0) differentiate(team, values, target, largest, sum, lse, weights(n));
+    if (weights.extent(0) > 0)
+      differentiate(team, values, target, largest, sum, lse, weights(n) * gradient_scale);
   }
 
   KOKKOS_FUNCTION void differentiate(const Team& team, T* values, int target, A largest, A sum,
@@ -87,7 +89,8 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
     detail::for_each_row(context, "tern::row_loss", n,
                          RowLoss<T>{part, targets, weights, losses, static_cast<int>(first),
                                     static_cast<int>(vocabulary), static_cast<A>(options.z_loss),
-                                    static_cast<A>(options.cap > 0 ? 1 / options.cap : 0)});
+                                    static_cast<A>(options.cap > 0 ? 1 / options.cap : 0),
+                                    static_cast<A>(options.gradient_scale)});
     chunk(first, n, part);
   }
 }
@@ -214,6 +217,7 @@ void improvement_weights(const Context& context, const ImprovementWeights<A>& ca
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 template decltype(improvement_weights<float>) improvement_weights<float>;
 template decltype(improvement_weights<double>) improvement_weights<double>;
 

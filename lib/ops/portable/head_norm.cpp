@@ -119,5 +119,6 @@ void head_norm_backward(const Context& context, Heads<T> dx, Matrix<const T> sav
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

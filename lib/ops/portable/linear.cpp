@@ -25,7 +25,7 @@ template <class T, class C>
 void gemm(const Context& context, const char* op_a, Matrix<const T> a, const char* op_b,
           Matrix<const T> b, Matrix<C> c, Write write) {
   const std::size_t k = a.extent(op_a == normal ? 1 : 0);
-  if constexpr (std::is_same_v<T, bf16>) {
+  if constexpr (is_half<T>) {
     const std::size_t wa = a.extent(1), wb = b.extent(1);
     const detail::Operand<T> left{a.data(), op_a == normal ? wa : 1, op_a == normal ? 1 : wa};
     const detail::Operand<T> right{b.data(), op_b == normal ? 1 : wb, op_b == normal ? wb : 1};
@@ -41,7 +41,7 @@ template <class T>
 void batch_invariant_product(const Context& context, Matrix<const T> x, Matrix<const T> w,
                              Matrix<T> y, Write write) {
   const std::size_t inner = x.extent(1);
-  if constexpr (detail::on_host && !std::is_same_v<T, bf16>)
+  if constexpr (detail::on_host && !is_half<T>)
     detail::row_product<T>(context, x, w, y, write);
   else
     detail::tiled_gemm<T, T>(context, detail::Operand<T>{x.data(), inner, 1},
@@ -79,7 +79,8 @@ Matrix<X> matrix(const Tensor3<X>& t, std::size_t i) {
   return Matrix<X>(t.data() + i * stride(t), t.extent(1), t.extent(2));
 }
 
-detail::Operand<bf16> operand(const Factor<bf16>& f, bool summed_by_rows) {
+template <class T>
+detail::Operand<T> operand(const Factor<T>& f, bool summed_by_rows) {
   const std::size_t width = f.matrices.extent(2);
   const bool contiguous = f.transposed == summed_by_rows;  // along the summed index
   return {f.matrices.data(), contiguous ? width : 1, contiguous ? 1 : width};
@@ -142,7 +143,7 @@ void batched_product(const Context& context, double alpha, Factor<T> a, Factor<T
   if (d.size() == 0) return;
   if (native<&batched_product<T>>(context, alpha, a, b, beta, c, d)) return;
   using A = Accumulate<T>;
-  if constexpr (std::is_same_v<T, bf16>) {
+  if constexpr (is_half<T>) {
     const detail::Scaling<T> scaling{static_cast<A>(alpha), static_cast<A>(beta), c.data()};
     const detail::Strides strides{static_cast<int>(count), stride(a.matrices), stride(b.matrices),
                                   stride(d)};
@@ -166,5 +167,6 @@ void batched_product(const Context& context, double alpha, Factor<T> a, Factor<T
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

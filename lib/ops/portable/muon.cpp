@@ -190,11 +190,13 @@ void descend(const Context& context, const Descent<T, S>& call) {
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 #define INSTANTIATE_SUMS(A)                   \
   template decltype(nesterov<A>) nesterov<A>; \
   template decltype(sums_of_squares<A>) sums_of_squares<A>;
 INSTANTIATE_SUMS(float)
 INSTANTIATE_SUMS(double)
 template decltype(descend<bf16, float>) descend<bf16, float>;
+template decltype(descend<fp16, float>) descend<fp16, float>;
 
 }  // namespace tern::ops

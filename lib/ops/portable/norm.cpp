@@ -158,5 +158,6 @@ void norm_backward(const Context& context, const NormBackward<T>& call) {
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -164,5 +164,6 @@ std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t he
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

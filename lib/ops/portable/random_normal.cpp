@@ -36,5 +36,6 @@ void draw_normal(const Context& context, const Normal& of, Vector<T> to) {
 template void draw_normal<float>(const Context&, const Normal&, Vector<float>);
 template void draw_normal<double>(const Context&, const Normal&, Vector<double>);
 template void draw_normal<bf16>(const Context&, const Normal&, Vector<bf16>);
+template void draw_normal<fp16>(const Context&, const Normal&, Vector<fp16>);
 
 }  // namespace tern::ops

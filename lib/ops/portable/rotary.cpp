@@ -85,9 +85,11 @@ void rotary_backward_to_fp8(const Context& context, Matrix<T> dqkv, std::size_t 
 template decltype(rotary<float>) rotary<float>;
 template decltype(rotary<double>) rotary<double>;
 template decltype(rotary<bf16>) rotary<bf16>;
+template decltype(rotary<fp16>) rotary<fp16>;
 template decltype(rotary_backward_to_fp8<float>) rotary_backward_to_fp8<float>;
 template decltype(rotary_backward_to_fp8<double>) rotary_backward_to_fp8<double>;
 template decltype(rotary_backward_to_fp8<bf16>) rotary_backward_to_fp8<bf16>;
+template decltype(rotary_backward_to_fp8<fp16>) rotary_backward_to_fp8<fp16>;
 template decltype(rotary_table<float>) rotary_table<float>;
 template decltype(rotary_table<double>) rotary_table<double>;
 

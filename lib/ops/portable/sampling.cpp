@@ -286,5 +286,6 @@ void sample_rows(const Context& context, const Sampling& options, Matrix<const T
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops

@@ -77,12 +77,14 @@ struct RowGradients {
   Vector<const std::int32_t> targets;
   Vector<const A> weights, lse;
   A z_loss, per_cap;  // per_cap: 1 / cap, or 0
+  A gradient_scale;
   int first, here;
 
   KOKKOS_FUNCTION void operator()(const Team& team, const int row) const {
     T* values = &logits(row, 0);
     const int width = static_cast<int>(logits.extent(1)), target = targets(row) - first;
-    const A weight = targets(row) < 0 ? A(0) : weights(row), log_sum_exp = lse(row);
+    const A weight = targets(row) < 0 ? A(0) : weights(row) * gradient_scale;
+    const A log_sum_exp = lse(row);
     const A scale = weight * (A(1) + A(2) * z_loss * log_sum_exp);
     const bool scored = targets(row) >= 0;
     detail::columns(team, width, [&](int i) {
@@ -153,7 +155,7 @@ void row_gradients(const Context& context, const HeadOptions& options, std::size
       context, "tern::row_gradients", logits.extent(0),
       RowGradients<T>{logits, targets, weights, lse, static_cast<A>(options.z_loss),
                       static_cast<A>(options.cap > 0 ? 1 / options.cap : 0),
-                      static_cast<int>(first),
+                      static_cast<A>(options.gradient_scale), static_cast<int>(first),
                       columns_here(logits.extent(1), first, options.vocabulary)});
 }
 
@@ -180,6 +182,7 @@ void join_columns(const Context& context, Tensor3<const T> parts, Matrix<T> whol
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 template decltype(combine_rows<float>) combine_rows<float>;
 template decltype(combine_rows<double>) combine_rows<double>;
 

@@ -38,6 +38,8 @@ const Titles& known_titles() {
       {"train/router_loss", "Load balance loss of the experts"},
       {"train/samples_per_second", "Samples per second"},
       {"train/skipped", "Steps skipped"},
+      {"train/loss_scale", "Loss scale"},
+      {"train/overflowed", "Steps skipped by loss scaling"},
       {"train/throughput", "Tokens per second"},
       {"train/tokens", "Tokens trained on"},
       {"val/accuracy", "Fraction of the masked tokens predicted"},

@@ -1,6 +1,5 @@
-/// Conversion of stored numbers to float or bf16.
+/// Conversion of stored numbers to float, bf16 or fp16.
 #pragma once
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,29 +9,12 @@
 
 namespace tern::transformers::detail {
 
-/// IEEE half precision: 5 exponent bits, 10 mantissa bits.
-struct Half {
-  std::uint16_t bits;
-  operator float() const {  // NOLINT
-    const std::uint32_t exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
-    float value;
-    if (exponent == 0) {
-      value = std::ldexp(static_cast<float>(mantissa), -24);
-    } else {
-      const std::uint32_t wide =
-          exponent == 31 ? 0x7f800000u | mantissa << 13 : (exponent + 112) << 23 | mantissa << 13;
-      std::memcpy(&value, &wide, sizeof value);
-    }
-    return bits & 0x8000 ? -value : value;
-  }
-};
-
 /// Calls body(Stored()) with the type named `dtype`; false if it is unknown.
 template <class Body>
 bool with_stored_type(std::string_view dtype, const Body& body) {
   if (dtype == "F32") return body(float()), true;
   if (dtype == "BF16") return body(bf16()), true;
-  if (dtype == "F16") return body(Half()), true;
+  if (dtype == "F16") return body(fp16()), true;
   if (dtype == "F64") return body(double()), true;
   return false;
 }

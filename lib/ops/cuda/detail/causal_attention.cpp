@@ -12,7 +12,8 @@ using namespace causal_attention;
 
 constexpr int served_head_size = 64, token_multiple = 8;
 
-Call call_of(const AttentionBackward<bf16>& from, void* workspace) {
+template <class T>
+Call call_of(const AttentionBackward<T>& from, void* workspace) {
   const View q = view_of(from.q), k = view_of(from.k);
   const Problem problem{q.batch, q.tokens, q.heads, k.heads, static_cast<float>(from.scale)};
   return {problem,
@@ -40,7 +41,8 @@ const CUtensorMap& TensorMaps::of(const View& view) {
   return maps_.emplace(view, map).first->second;
 }
 
-bool CausalAttention::backward(const Context& context, const AttentionBackward<bf16>& from) {
+template <class T>
+bool CausalAttention::backward(const Context& context, const AttentionBackward<T>& from) {
   const Call call = call_of(from, context.library->workspace());
   if (!detail::runs_sm_90a() || from.pattern.kind != Pattern::Kind::causal ||
       call.q.head_size != served_head_size || call.problem.tokens % token_multiple != 0 ||
@@ -48,10 +50,13 @@ bool CausalAttention::backward(const Context& context, const AttentionBackward<b
     return false;
   const Arguments arguments =
       make_arguments(call, [&](const View& view) -> const CUtensorMap& { return maps_.of(view); });
-  const cudaError_t error = causal_attention::backward<served_head_size>(
+  const cudaError_t error = causal_attention::backward<T, served_head_size>(
       detail::stream_of(context), arguments, detail::multiprocessors());
   TERN_REQUIRE(error == cudaSuccess, "causal attention backward: {}", cudaGetErrorString(error));
   return true;
 }
+
+template bool CausalAttention::backward(const Context&, const AttentionBackward<bf16>&);
+template bool CausalAttention::backward(const Context&, const AttentionBackward<fp16>&);
 
 }  // namespace tern::ops::cuda

@@ -35,7 +35,8 @@ class CausalAttention {
   /// strides are multiples of 16 bytes. Overwrites the library's workspace instead of `delta`.
   /// False unless the pattern is causal, E = 64, T a multiple of 8, the workspace large enough and
   /// the device of compute capability 9.0; then nothing was done.
-  bool backward(const Context&, const AttentionBackward<bf16>&);
+  template <class T>
+  bool backward(const Context&, const AttentionBackward<T>&);
 
  private:
   TensorMaps maps_;

@@ -1,5 +1,5 @@
-/// Causal attention backward for Hopper (bf16, fp32 sums): two kernels that recompute the weights
-/// p = exp(scale q k^T - lse), from FlashAttention-2 (Dao 2023, section 2.3.2) with the warp
+/// Causal attention backward for Hopper (bf16 or fp16, fp32 sums): two kernels that recompute the
+/// weights p = exp(scale q k^T - lse), from FlashAttention-2 (Dao 2023, section 2.3.2) with the warp
 /// specialisation of FlashAttention-3 (Shah et al. 2024, section 3.1).
 ///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
 ///   dk = scale ds^T q.
@@ -24,7 +24,7 @@ namespace tern::ops::cuda::causal_attention {
 constexpr float log2_of_e = 1.4426950408889634f;
 
 /// A warpgroup's part of query_gradient.
-template <int E>
+template <class T, int E>
 struct QueryGroup {
   using Own = Block<Owner::queries, E>;
   using S = typename Own::S;
@@ -51,8 +51,8 @@ struct QueryGroup {
       float dot = 0;
 #pragma unroll
       for (int k = 0; k < E / 16; ++k)
-        dot += tensor_core::dot_pair(dout.part[k][half], out.part[k][half]) +
-               tensor_core::dot_pair(dout.part[k][half + 2], out.part[k][half + 2]);
+        dot += dot_pair<T>(dout.part[k][half], out.part[k][half]) +
+               dot_pair<T>(dout.part[k][half + 2], out.part[k][half + 2]);
       delta[half] = tensor_core::row_sum(dot);
     }
     block.release_own();
@@ -86,11 +86,11 @@ struct QueryGroup {
   __device__ __forceinline__ void step(Square& s, Square& ahead, bool diagonal) {
     const std::uint64_t keys = block.operand(at);
     Square dp;
-    product<E>(dp, dout, hopper::advance(keys, S::tile));
+    product<T, E>(dp, dout, hopper::advance(keys, S::tile));
     hopper::commit_products();
     if constexpr (!last) {
       block.await_full(at.next());
-      product<E>(ahead, q, block.operand(at.next()));
+      product<T, E>(ahead, q, block.operand(at.next()));
       hopper::commit_products();
     }
     weights(s, diagonal);
@@ -99,8 +99,8 @@ struct QueryGroup {
 #pragma unroll
     for (int i = 0; i < 32; ++i) s[i] *= dp[i] - delta[i / 2 % 2];
     Strip ds[4];
-    round(ds, s);
-    add_product<E>(sum, ds, keys);
+    round<T>(ds, s);
+    add_product<T, E>(sum, ds, keys);
     hopper::end_products();
     if constexpr (!last) hopper::pin(ahead);
     block.release(at);
@@ -111,7 +111,7 @@ struct QueryGroup {
   __device__ __forceinline__ void run(int tiles) {
     Square s[2];
     block.await_full(at);
-    product<E>(s[0], q, block.operand(at));
+    product<T, E>(s[0], q, block.operand(at));
     hopper::end_products();
     hopper::pin(s[0]);
     for (; tiles > 2; tiles -= 2) {
@@ -132,7 +132,7 @@ struct QueryGroup {
     for (int n = 0; n < E / 64; ++n) hopper::pin(sum[n]);
     if (lane.thread == 0) hopper::await_stores();
     hopper::group_barrier(1 + group);  // the tile is free
-    put<E>(lane, sum, p.scale, block.data + Own::result(0, group));
+    put<T, E>(lane, sum, p.scale, block.data + Own::result(0, group));
     hopper::publish_tile();
     hopper::group_barrier(1 + group);
     if (lane.thread == 0) {
@@ -173,7 +173,7 @@ struct QueryGroup {
 
 /// A warpgroup's part of key_gradient. Scores, weights and their gradients are transposed: rows are
 /// keys.
-template <int E>
+template <class T, int E>
 struct KeyGroup {
   using Own = Block<Owner::keys, E>;
   using S = typename Own::S;
@@ -221,24 +221,24 @@ struct KeyGroup {
   __device__ __forceinline__ void step(Square& s, Square& ahead, bool diagonal) {
     const std::uint64_t queries = block.operand(at), douts = hopper::advance(queries, S::tile);
     Square dp;
-    product<E>(dp, v, douts);
+    product<T, E>(dp, v, douts);
     hopper::commit_products();
     if constexpr (!last) {
       block.await_full(at.next());
-      product<E>(ahead, k, block.operand(at.next()));
+      product<T, E>(ahead, k, block.operand(at.next()));
       hopper::commit_products();
     }
     weights(s, diagonal);
     Strip p[4], ds[4];
-    round(p, s);
+    round<T>(p, s);
 #pragma unroll
     for (int i = 0; i < 4; ++i) hopper::pin(p[i]);  // while dp is computed
     hopper::await_products<last ? 0 : 1>();
     hopper::pin(dp);
     score_gradient(dp, s);
-    round(ds, dp);
-    add_product<E>(dv, p, douts);
-    add_product<E>(dk, ds, queries);
+    round<T>(ds, dp);
+    add_product<T, E>(dv, p, douts);
+    add_product<T, E>(dk, ds, queries);
     hopper::end_products();
     if constexpr (!last) hopper::pin(ahead);
     block.release(at);
@@ -249,7 +249,7 @@ struct KeyGroup {
   __device__ __forceinline__ void run(int tiles) {
     Square s[2];
     block.await_full(at);
-    product<E>(s[0], k, block.operand(at));
+    product<T, E>(s[0], k, block.operand(at));
     hopper::end_products();
     hopper::pin(s[0]);
     bool diagonal = true;
@@ -272,8 +272,8 @@ struct KeyGroup {
     for (int n = 0; n < E / 64; ++n) hopper::pin(dk[n]), hopper::pin(dv[n]);
     if (lane.thread == 0) hopper::await_stores();
     hopper::group_barrier(1 + group);  // the tiles are free
-    put<E>(lane, dk, p.scale, block.data + Own::result(0, group));
-    put<E>(lane, dv, 1, block.data + Own::result(1, group));
+    put<T, E>(lane, dk, p.scale, block.data + Own::result(0, group));
+    put<T, E>(lane, dv, 1, block.data + Own::result(1, group));
     hopper::publish_tile();
     hopper::group_barrier(1 + group);
     if (lane.thread == 0) {
@@ -341,17 +341,17 @@ __device__ __forceinline__ void run_block(const Arguments& args) {
 }
 
 // One block per multiprocessor.
-template <int E>
+template <class T, int E>
 __global__ void __launch_bounds__(threads, 1)
     query_gradient(const __grid_constant__ Arguments args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  run_block<Owner::queries, E, QueryGroup<E>>(args);
+  run_block<Owner::queries, E, QueryGroup<T, E>>(args);
 #endif
 }
-template <int E>
+template <class T, int E>
 __global__ void __launch_bounds__(threads, 1) key_gradient(const __grid_constant__ Arguments args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  run_block<Owner::keys, E, KeyGroup<E>>(args);
+  run_block<Owner::keys, E, KeyGroup<T, E>>(args);
 #endif
 }
 

@@ -17,7 +17,8 @@ constexpr std::size_t workspace_bytes(const Problem& p) {
   return counter_bytes + statistics_size(p) * sizeof(float);
 }
 
-/// Map for boxes of 64 rows and 64 columns of one head.
+/// Map for boxes of 64 rows and 64 columns of one head. Copies do not interpret the numbers: it
+/// serves any type of 16 bits.
 inline CUresult make_map(CUtensorMap& map, const View& view) {
   const auto extent = [](int n) { return static_cast<cuuint64_t>(n); };
   const auto bytes = [](std::int64_t stride) { return static_cast<cuuint64_t>(2 * stride); };
@@ -51,9 +52,9 @@ Arguments make_arguments(const Call& call, const MapOf& map_of) {
 }
 
 /// The counters in the workspace are 0 before the launch.
-template <Owner owner, int E>
+template <class T, Owner owner, int E>
 cudaError_t launch(cudaStream_t stream, Arguments arguments, int multiprocessors) {
-  constexpr auto* kernel = owner == Owner::queries ? &query_gradient<E> : &key_gradient<E>;
+  constexpr auto* kernel = owner == Owner::queries ? &query_gradient<T, E> : &key_gradient<T, E>;
   constexpr int bytes = Shared<owner, E>::bytes;
   const int tasks = TaskOrder(arguments.problem, owner).tasks;
   if (owner == Owner::keys) ++arguments.taken;
@@ -66,15 +67,15 @@ cudaError_t launch(cudaStream_t stream, Arguments arguments, int multiprocessors
   return cudaGetLastError();
 }
 
-template <int E>
+template <class T, int E>
 cudaError_t backward(cudaStream_t stream, const Arguments& arguments, int multiprocessors) {
   if (const auto error = cudaMemsetAsync(arguments.taken, 0, counter_bytes, stream);
       error != cudaSuccess)
     return error;
-  if (const auto error = launch<Owner::queries, E>(stream, arguments, multiprocessors);
+  if (const auto error = launch<T, Owner::queries, E>(stream, arguments, multiprocessors);
       error != cudaSuccess)
     return error;
-  return launch<Owner::keys, E>(stream, arguments, multiprocessors);
+  return launch<T, Owner::keys, E>(stream, arguments, multiprocessors);
 }
 
 }  // namespace tern::ops::cuda::causal_attention

@@ -212,18 +212,18 @@ struct OwnRows {
   }
 };
 
-/// c = rows tile^T. Starts the product.
-template <int E>
+/// c = rows tile^T, of numbers of type T. Starts the product.
+template <class T, int E>
 __device__ __forceinline__ void product(Square& c, const OwnRows<E>& rows, std::uint64_t tile) {
   hopper::begin_products();
-  hopper::multiply<Rows::along_sum, false>(c, rows.part[0], tile);
+  hopper::multiply<T, Rows::along_sum, false>(c, rows.part[0], tile);
 #pragma unroll
   for (int k = 1; k < E / 16; ++k)
-    hopper::multiply<Rows::along_sum, true>(
+    hopper::multiply<T, Rows::along_sum, true>(
         c, rows.part[k], hopper::advance(tile, k / 4 * hopper::operand_bytes + k % 4 * 32));
 }
 /// sum += left tile, with the 64 x 64 left operand. Starts the product.
-template <int E>
+template <class T, int E>
 __device__ __forceinline__ void add_product(Square (&sum)[E / 64], Strip (&left)[4],
                                             std::uint64_t tile) {
 #pragma unroll
@@ -233,18 +233,19 @@ __device__ __forceinline__ void add_product(Square (&sum)[E / 64], Strip (&left)
   for (int n = 0; n < E / 64; ++n)
 #pragma unroll
     for (int k = 0; k < 4; ++k)
-      hopper::multiply<Rows::along_result, true>(
+      hopper::multiply<T, Rows::along_result, true>(
           sum[n], left[k],
           hopper::advance(tile, n * hopper::operand_bytes + k * hopper::strip_bytes));
 }
 
+template <class T>
 __device__ __forceinline__ void round(Strip (&to)[4], const Square& c) {
 #pragma unroll
-  for (int i = 0; i < 16; ++i) to[i / 4][i % 4] = tensor_core::round_pair(c[2 * i], c[2 * i + 1]);
+  for (int i = 0; i < 16; ++i) to[i / 4][i % 4] = round_pair<T>(c[2 * i], c[2 * i + 1]);
 }
 
 /// factor * sum, rounded, to the tile in shared memory.
-template <int E>
+template <class T, int E>
 __device__ __forceinline__ void put(Lane at, const Square (&sum)[E / 64], float factor,
                                     char* tile) {
   asm volatile("" : "+r"(at.row));  // or its addresses take registers of the loop over tiles
@@ -255,7 +256,7 @@ __device__ __forceinline__ void put(Lane at, const Square (&sum)[E / 64], float 
       const int row = at.row + i % 2 * 8, piece = i / 2;
       *reinterpret_cast<std::uint32_t*>(tile + n * hopper::operand_bytes + row * hopper::row_bytes +
                                         (piece ^ (row % 8)) * 16 + at.pair * 4) =
-          tensor_core::round_pair(factor * sum[n][2 * i], factor * sum[n][2 * i + 1]);
+          round_pair<T>(factor * sum[n][2 * i], factor * sum[n][2 * i + 1]);
     }
 }
 

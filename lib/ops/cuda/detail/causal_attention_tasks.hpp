@@ -19,7 +19,7 @@ struct Problem {
   float scale;
 };
 
-/// A (B, T, heads, E) tensor of bf16; strides in numbers. Addresses and strides are multiples of 16
+/// A (B, T, heads, E) tensor of 16-bit numbers; strides in numbers. Addresses and strides are multiples of 16
 /// bytes.
 struct View {
   const void* data;

@@ -30,7 +30,7 @@ struct Plan {
 void append(Key& key, const HeadTensor& t) { key.insert(key.end(), {t.batch, t.head, t.token}); }
 
 Key key_of(const AttentionShape& s, bool backward, bool atomics) {
-  Key key{s.batch, s.heads, s.kv_heads, s.tokens, s.head_size, s.causal, backward, atomics};
+  Key key{s.batch, s.heads, s.kv_heads, s.tokens, s.head_size, s.causal, s.fp16, backward, atomics};
   std::int32_t scale;
   memcpy(&scale, &s.scale, sizeof scale);
   key.push_back(scale);
@@ -53,9 +53,9 @@ void output(const TensorHandle& tensor, Name name, const HeadTensor& t, const At
       .set_stride({t.batch, t.head, t.token, 1});
 }
 
-std::unique_ptr<fe::graph::Graph> new_graph() {
+std::unique_ptr<fe::graph::Graph> new_graph(const AttentionShape& s) {
   auto graph = std::make_unique<fe::graph::Graph>();
-  graph->set_io_data_type(fe::DataType_t::BFLOAT16)
+  graph->set_io_data_type(s.fp16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   return graph;
@@ -63,7 +63,7 @@ std::unique_ptr<fe::graph::Graph> new_graph() {
 
 std::unique_ptr<fe::graph::Graph> describe(const AttentionShape& s,
                                            const CudnnAttention::Forward& a) {
-  auto graph = new_graph();
+  auto graph = new_graph(s);
   const auto q = input(*graph, Q, a.q, s, s.heads), k = input(*graph, K, a.k, s, s.kv_heads),
              v = input(*graph, V, a.v, s, s.kv_heads);
   auto options = fe::graph::SDPA_attributes().set_generate_stats(true).set_attn_scale(s.scale);
@@ -82,7 +82,7 @@ std::unique_ptr<fe::graph::Graph> describe(const AttentionShape& s,
 
 std::unique_ptr<fe::graph::Graph> describe(const AttentionShape& s,
                                            const CudnnAttention::Backward& a, bool atomics) {
-  auto graph = new_graph();
+  auto graph = new_graph(s);
   const auto q = input(*graph, Q, a.q, s, s.heads), k = input(*graph, K, a.k, s, s.kv_heads),
              v = input(*graph, V, a.v, s, s.kv_heads), out = input(*graph, O, a.out, s, s.heads),
              dout = input(*graph, DO, a.dout, s, s.heads);

@@ -8,7 +8,7 @@
 
 namespace tern::ops::cuda {
 
-/// bf16 tensor (B, heads, T, E) with any strides, in elements, but unit stride in E.
+/// Tensor of 16-bit numbers (B, heads, T, E) with any strides, in elements, but unit stride in E.
 struct HeadTensor {
   const void* data;
   std::int64_t batch, head, token;  // strides
@@ -17,7 +17,7 @@ struct HeadTensor {
 /// Shape that a plan is made for. Queries and keys have equal length.
 struct AttentionShape {
   std::int64_t batch, heads, kv_heads, tokens, head_size;
-  bool causal;
+  bool causal, fp16;  // fp16: or else bf16
   float scale;
 };
 

@@ -11,9 +11,12 @@ namespace tern::ops::cuda::grouped {
 
 using namespace tensor_core;
 
+/// A number of 16 bits, which only products and results interpret.
+using Bits = std::uint16_t;
+
 /// Rows of contiguous numbers; row r is row rows[r] of the data, or r where `rows` is null.
 struct Stored {
-  const bf16* data;
+  const Bits* data;
   const std::int32_t* rows;
   int width;
 };
@@ -23,7 +26,7 @@ struct Arguments {
   int groups;
   Stored a, b;
   std::int64_t group_b, group_c;  // element strides between the groups' matrices
-  void* c;                        // bf16, or float for the gradient of weights
+  void* c;                        // 16-bit numbers, or float for the gradient of weights
   int m, n, k;                    // shape of a group's product; m or k is its number of rows
 };
 
@@ -44,13 +47,13 @@ struct OperandTile {
   /// Starts the copy. row_at(row): start of the row's part of the tile, null for zeros; `width`:
   /// its valid numbers.
   template <class RowAt>
-  __device__ static void copy(std::uint32_t tile, const bf16* anywhere, int width,
+  __device__ static void copy(std::uint32_t tile, const Bits* anywhere, int width,
                               const RowAt& row_at) {
 #pragma unroll
     for (int i = 0; i < rows * pieces / threads; ++i) {
       const int at = i * threads + static_cast<int>(threadIdx.x);
       const int row = at / pieces, piece = at % pieces;
-      const bf16* from = row_at(row);
+      const Bits* from = row_at(row);
       const bool valid = from != nullptr && piece * piece_size < width;
       copy_16(address(tile, row, piece), valid ? from + piece * piece_size : anywhere, valid);
     }
@@ -109,8 +112,8 @@ __device__ inline GroupTile find_tile(const std::int32_t* offsets, int groups, i
   return place;
 }
 
-/// A block's work on one tile.
-template <Kind kind, class T>
+/// A block's work on one tile; V: bf16 or fp16.
+template <class V, Kind kind, class T>
 struct Block {
   using A = OperandTile<kind == Kind::backward_weight ? Order::along_result : Order::along_depth,
                         T::rows>;
@@ -142,7 +145,7 @@ struct Block {
     }
   }
 
-  __device__ static const bf16* row_of(const Stored& of, int row, int column) {
+  __device__ static const Bits* row_of(const Stored& of, int row, int column) {
     const std::int64_t at = of.rows ? of.rows[row] : row;
     return of.data + at * of.width + column;
   }
@@ -150,7 +153,7 @@ struct Block {
   __device__ void copy(int step) const {
     const std::uint32_t to = stage(step), to_b = to + T::rows * depth * 2;
     const int k0 = step * depth, left = k() - k0;
-    const bf16* w = args.b.data + place.group * args.group_b;
+    const Bits* w = args.b.data + place.group * args.group_b;
     if constexpr (kind == Kind::backward_weight) {
       A::copy(to, args.a.data, args.m - place.i0, [&](int r) {
         return r < left ? row_of(args.a, place.first + k0 + r, place.i0) : nullptr;
@@ -186,8 +189,8 @@ struct Block {
         B::right(b, b_tile, lane, column0 + 16 * j, kk);
 #pragma unroll
         for (int i = 0; i < down; ++i) {
-          multiply(sum[i][2 * j], a[i], b[0], b[1]);
-          multiply(sum[i][2 * j + 1], a[i], b[2], b[3]);
+          multiply<V>(sum[i][2 * j], a[i], b[0], b[1]);
+          multiply<V>(sum[i][2 * j + 1], a[i], b[2], b[3]);
         }
       }
     }
@@ -225,10 +228,10 @@ struct Block {
           const int row = row0 + 16 * i + 8 * half + lane / 4, piece = column0 / piece_size + j;
           *reinterpret_cast<std::uint32_t*>(shared + piece_offset(row, piece, pieces) +
                                             lane % 4 * 4) =
-              round_pair(sum[i][j][2 * half], sum[i][j][2 * half + 1]);
+              round_pair<V>(sum[i][j][2 * half], sum[i][j][2 * half + 1]);
         }
     __syncthreads();
-    bf16* c = static_cast<bf16*>(args.c) +
+    Bits* c = static_cast<Bits*>(args.c) +
               static_cast<std::int64_t>(place.first + place.i0) * args.n + j0;
 #pragma unroll
     for (int i = 0; i < T::rows * pieces / threads; ++i) {
@@ -262,7 +265,7 @@ struct Block {
 
 /// blockIdx.x: tiles along the columns; y: tiles along the rows, of all groups, or of group z for
 /// backward_weight.
-template <Kind kind, class T>
+template <class V, Kind kind, class T>
 __global__ void __launch_bounds__(threads, T::resident) product(const Arguments args) {
   extern __shared__ __align__(128) char shared[];
   const int number = static_cast<int>(blockIdx.y);
@@ -275,8 +278,8 @@ __global__ void __launch_bounds__(threads, T::resident) product(const Arguments 
     place = find_tile(args.offsets, args.groups, T::rows, number);
     if (place.group < 0) return;
   }
-  Block<kind, T> block{args, place, static_cast<int>(blockIdx.x) * T::columns, shared,
-                       reinterpret_cast<std::int32_t*>(shared + T::stages * T::stage_bytes)};
+  Block<V, kind, T> block{args, place, static_cast<int>(blockIdx.x) * T::columns, shared,
+                          reinterpret_cast<std::int32_t*>(shared + T::stages * T::stage_bytes)};
   if constexpr (kind != Kind::backward_weight) {
     block.find_rows();
     __syncthreads();

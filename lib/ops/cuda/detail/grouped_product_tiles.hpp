@@ -11,7 +11,7 @@ namespace tern::ops::cuda::grouped {
 enum class Kind { forward, backward_input, backward_weight };
 
 constexpr int depth = 64;      // summed indices per step
-constexpr int piece_size = 8;  // bf16 numbers in 16 bytes, the unit of copies
+constexpr int piece_size = 8;  // 16-bit numbers in 16 bytes, the unit of copies
 constexpr int warps = 4, threads = 32 * warps;
 
 /// Tile of rows x columns, of which a warp computes warp_rows x warp_columns; `stages` steps in

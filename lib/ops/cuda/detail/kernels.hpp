@@ -1,32 +1,35 @@
-/// Shared by the kernels of this folder: 16-byte packs of bf16, sums over warps and blocks,
+/// Shared by the kernels of this folder: 16-byte packs of 16-bit numbers, sums over warps and blocks,
 /// launches.
 #pragma once
-#include <cuda_bf16.h>
-
 #include <cstdint>
 
 #include "base/error.hpp"
 #include "ops/context.hpp"
+#include "ops/cuda/detail/halves.hpp"
 
 namespace tern::ops::cuda::detail {
 
 constexpr int warp_size = 32;
-constexpr int pack_size = 8;  // bf16 numbers in 16 bytes
+constexpr int pack_size = 8;  // 16-bit numbers in 16 bytes
 constexpr float log2_e = 1.4426950408889634f;
 
-/// Eight bf16 numbers, moved by one 16-byte access and computed with in float.
+/// Eight 16-bit numbers, moved by one 16-byte access and computed with in float.
 struct Pack {
   float value[pack_size];
 
-  __device__ static Pack load(const bf16* from) {
+  template <class T>
+  __device__ static Pack load(const T* from) {
+    static_assert(is_half<T>);
     const uint4 words = *reinterpret_cast<const uint4*>(from);
     Pack pack;
-    expand(words.x, pack.value), expand(words.y, pack.value + 2);
-    expand(words.z, pack.value + 4), expand(words.w, pack.value + 6);
+    expand<T>(words.x, pack.value), expand<T>(words.y, pack.value + 2);
+    expand<T>(words.z, pack.value + 4), expand<T>(words.w, pack.value + 6);
     return pack;
   }
-  __device__ void store(bf16* to) const {
-    *reinterpret_cast<uint4*>(to) = {join(0), join(2), join(4), join(6)};
+  template <class T>
+  __device__ void store(T* to) const {
+    static_assert(is_half<T>);
+    *reinterpret_cast<uint4*>(to) = {join<T>(0), join<T>(2), join<T>(4), join<T>(6)};
   }
   __device__ static Pack load(const float* from) {
     Pack pack;
@@ -40,13 +43,14 @@ struct Pack {
   }
 
  private:
+  template <class T>
   __device__ static void expand(std::uint32_t word, float* to) {
-    to[0] = __uint_as_float(word << 16);
-    to[1] = __uint_as_float(word & 0xffff0000u);
+    const float2 pair = expand_pair<T>(word);
+    to[0] = pair.x, to[1] = pair.y;
   }
+  template <class T>
   __device__ std::uint32_t join(int i) const {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(value[i], value[i + 1]);
-    return reinterpret_cast<const std::uint32_t&>(pair);
+    return round_pair<T>(value[i], value[i + 1]);
   }
 };
 

@@ -51,9 +51,9 @@ MatrixProduct::~MatrixProduct() {
   cublasLtDestroy(handle_);
 }
 
-bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, bf16* c,
-                             const bf16* added, const bf16* bias) {
-  return run(work, {a, b, c, CUDA_R_16BF, added ? 1.0f : 0.0f, added ? added : c, bias});
+bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, void* c,
+                             const void* added, const void* bias) {
+  return run(work, {a, b, c, a.type, added ? 1.0f : 0.0f, added ? added : c, bias});
 }
 
 bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, float* c,
@@ -62,9 +62,9 @@ bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& 
 }
 
 bool MatrixProduct::multiply(const Work& work, const Batch& batch, const Operand& a,
-                             const Operand& b, bf16* c) {
+                             const Operand& b, void* c) {
   const void* added = batch.beta != 0 ? batch.added : c;
-  return run(work, {a, b, c, CUDA_R_16BF, batch.beta, added, nullptr, batch.alpha, batch.count});
+  return run(work, {a, b, c, a.type, batch.beta, added, nullptr, batch.alpha, batch.count});
 }
 
 // cuBLASLt is column-major: it sees every row-major matrix transposed, so it computes c^T = op(b)^T
@@ -87,8 +87,8 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
     set(*to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
         static_cast<std::int64_t>(rows * columns));
   };
-  layout(&plan.a, CUDA_R_16BF, b.rows, b.columns);
-  layout(&plan.b, CUDA_R_16BF, a.rows, a.columns);
+  layout(&plan.a, b.type, b.rows, b.columns);
+  layout(&plan.b, a.type, a.rows, a.columns);
   layout(&plan.c, type, key.n, key.m);
 
   cublasLtMatmulPreference_t preference = nullptr;
@@ -104,7 +104,8 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
   const std::size_t c_bytes = type == CUDA_R_32F ? sizeof(float) : sizeof(bf16);
   const auto algorithm = search_.choose(
       fmt::format(
-          "bf16 {} x {} x {} x {}, {}", key.m, key.n, key.k, key.count,
+          "{} {} x {} x {} x {}, {}", a.type == CUDA_R_16F ? "fp16" : "bf16", key.m, key.n, key.k,
+          key.count,
           fmt::join(std::array{key.transposed, key.type, key.beta, key.bias, key.alignment}, " ")),
       {.handle = handle_,
        .operation = plan.operation,
@@ -132,8 +133,8 @@ bool MatrixProduct::run(const Work& work, const Task& task) {
   const std::size_t rows = a.transposed ? a.columns : a.rows;
   const std::size_t columns = b.transposed ? b.rows : b.columns;
   const std::size_t inner = a.transposed ? a.rows : a.columns;
-  TERN_REQUIRE(inner == (b.transposed ? b.columns : b.rows), "{} against {}", inner,
-               b.transposed ? b.columns : b.rows);
+  TERN_REQUIRE(a.type == b.type && inner == (b.transposed ? b.columns : b.rows), "{} against {}",
+               inner, b.transposed ? b.columns : b.rows);
   const std::size_t apart = count > 1 ? sizeof(bf16) : 0;  // a single matrix has no stride
   const Key key{
       columns,
@@ -141,6 +142,7 @@ bool MatrixProduct::run(const Work& work, const Task& task) {
       inner,
       count,
       2 * a.transposed + b.transposed,
+      static_cast<int>(a.type),
       static_cast<int>(type),
       beta != 0,
       bias != nullptr,

@@ -1,4 +1,5 @@
-/// Matrix products through cuBLASLt: bf16 operands, float sums, bf16 or float results.
+/// Matrix products through cuBLASLt: operands in bf16 or fp16, float sums, results in the operands'
+/// type or float.
 #pragma once
 #include <cublasLt.h>
 
@@ -11,8 +12,9 @@ namespace tern::ops::cuda {
 
 /// Row-major operand, multiplied as its transpose if `transposed`.
 struct Operand {
-  const bf16* data;
+  const void* data;
   std::size_t rows, columns;  // as stored
+  cudaDataType type;          // CUDA_R_16BF or CUDA_R_16F, the same for both operands
   bool transposed = false;
 };
 
@@ -30,9 +32,9 @@ class MatrixProduct {
   };
   /// c (row-major, rows of op(a) x columns of op(b)) = op(a) op(b) + added (shaped as c, may be c,
   /// or null) + bias (one number per column of c, or null). False if cuBLASLt has no algorithm; then
-  /// nothing was done.
-  bool multiply(const Work&, const Operand& a, const Operand& b, bf16* c, const bf16* added,
-                const bf16* bias = nullptr);
+  /// nothing was done. All in the operands' type.
+  bool multiply(const Work&, const Operand& a, const Operand& b, void* c, const void* added,
+                const void* bias = nullptr);
   /// c = op(a) op(b) + beta c.
   bool multiply(const Work&, const Operand& a, const Operand& b, float* c, float beta);
 
@@ -41,14 +43,14 @@ class MatrixProduct {
   struct Batch {
     std::size_t count;
     float alpha, beta;
-    const bf16* added;
+    const void* added;
   };
-  bool multiply(const Work&, const Batch&, const Operand& a, const Operand& b, bf16* c);
+  bool multiply(const Work&, const Batch&, const Operand& a, const Operand& b, void* c);
 
  private:
   struct Key {
     std::size_t m, n, k, count;
-    int transposed, type, beta, bias, alignment;
+    int transposed, operands, type, beta, bias, alignment;
     auto operator<=>(const Key&) const = default;
   };
   struct Plan {
@@ -64,7 +66,7 @@ class MatrixProduct {
     cudaDataType type;  // type of c and added
     float beta;
     const void* added;
-    const bf16* bias = nullptr;
+    const void* bias = nullptr;
     float alpha = 1;
     std::size_t count = 1;
   };

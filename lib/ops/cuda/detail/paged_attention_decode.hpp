@@ -10,12 +10,13 @@ namespace tern::ops::cuda::paged {
 
 constexpr int group_rows = 16;
 
+template <class T>
 struct Decode {
-  Problem problem;
+  Problem<T> problem;
   const Piece* splits;
   int count;       // number of splits
   float* partial;  // (splits, H, E) sums, then (splits, H, 2) largest score and total
-  bf16* out;       // (N, H E)
+  T* out;          // (N, H E)
 
   __device__ float* sums(int split, int head) const {
     return partial + (static_cast<std::int64_t>(split) * problem.heads + head) * size;
@@ -43,9 +44,10 @@ struct Split {
 
 /// Over the tiles of the splits [next, last), of one key head after the other, so that the short
 /// splits at the ends of sequences are spread evenly.
+template <class T>
 class SplitWalk {
  public:
-  __device__ SplitWalk(const Decode& args, int first, int last)
+  __device__ SplitWalk(const Decode<T>& args, int first, int last)
       : args_(args), index_(first), last_(last) {
     enter();
   }
@@ -66,7 +68,7 @@ class SplitWalk {
  private:
   __device__ void enter() {
     if (ended()) return;
-    const Problem& p = args_.problem;
+    const Problem<T>& p = args_.problem;
     const int number = index_ % args_.count;
     const Piece piece = args_.splits[number];
     const Segment segment = p.segments[piece.segment];
@@ -79,15 +81,15 @@ class SplitWalk {
               p.tables + segment.table};
   }
 
-  const Decode& args_;
+  const Decode<T>& args_;
   int index_, last_, key_ = 0;
   Split split_ = {};
 };
 
 /// Sums the warps' results, rescaled to their common maximum. `shared`: decode_bytes() without the
 /// stages, free again after the next barrier.
-template <int E>
-__device__ void merge_warps(const Decode& args, const Split& split, int group,
+template <int E, class T>
+__device__ void merge_warps(const Decode<T>& args, const Split& split, int group,
                             const Result (&sum)[E / 8], const RunningSoftmax& softmax,
                             float* shared) {
   const Lane lane;
@@ -128,20 +130,20 @@ __device__ void merge_warps(const Decode& args, const Split& split, int group,
 }
 
 /// Starts the copy of the queries of a split.
-template <int E>
-__device__ void copy_queries(std::uint32_t to, const Problem& p, const Split& split, int group) {
+template <int E, class T>
+__device__ void copy_queries(std::uint32_t to, const Problem<T>& p, const Split& split, int group) {
   constexpr int pieces = E / piece_size;
-  const bf16* from = p.qkv + static_cast<std::int64_t>(split.row) * p.width + split.kv * group * E;
+  const T* from = p.qkv + static_cast<std::int64_t>(split.row) * p.width + split.kv * group * E;
   for (int i = static_cast<int>(threadIdx.x); i < group * pieces; i += threads)
     copy_16(to + piece_offset(i / pieces, i % pieces, E), from + i * piece_size, true);
 }
 
-template <int E, int in_flight>
-__global__ void __launch_bounds__(threads, 2) decode(const Decode args) {
+template <class T, int E, int in_flight>
+__global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
   extern __shared__ __align__(128) char shared[];
   detail::release_next();
   detail::await_previous();
-  const Problem& p = args.problem;
+  const Problem<T>& p = args.problem;
   const Lane lane;
   const int group = p.heads / p.kv_heads;
   const std::uint32_t queries = shared_address(shared);
@@ -152,7 +154,7 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode args) {
   const std::int64_t all = static_cast<std::int64_t>(args.count) * p.kv_heads;
   const int begin = static_cast<int>(all * blockIdx.x / gridDim.x);
   const int end = static_cast<int>(all * (blockIdx.x + 1) / gridDim.x);
-  SplitWalk ahead(args, begin, end), now(args, begin, end);
+  SplitWalk<T> ahead(args, begin, end), now(args, begin, end);
   const auto copy_next = [&](int stage) {
     if (!ahead.ended()) {
       const Split& split = ahead.split();
@@ -186,26 +188,26 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode args) {
       Result scores[2][2];
 #pragma unroll
       for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-      product<E>(scores[0], q, last, staged.keys(stage), lane.warp);
+      product<T, E>(scores[0], q, last, staged.keys(stage), lane.warp);
       if (key + chunk_rows > split.end)
         mask_from(scores[0], key + lane.pair * 2, split.end, split.end);
       float factor[2];
       softmax.update(scores, p.scale * log2_of_e, factor);
       scale_rows<E>(sum, factor);
       Left weights;
-      round_results(weights, scores[0]);
-      add_product<E>(sum, weights, first, staged.values(stage), lane.warp);
+      round_results<T>(weights, scores[0]);
+      add_product<T, E>(sum, weights, first, staged.values(stage), lane.warp);
     }
     if (now.ends()) merge_warps<E>(args, split, group, sum, softmax, results);
   }
 }
 
 /// Adds the parts of a row in order: one warp per head, in the block of the row's first part.
-template <int E>
-__global__ void __launch_bounds__(threads) combine(const Decode args) {
+template <class T, int E>
+__global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
   detail::release_next();
   detail::await_previous();
-  const Problem& p = args.problem;
+  const Problem<T>& p = args.problem;
   const Lane lane;
   const int split = static_cast<int>(blockIdx.x);
   const int head = static_cast<int>(blockIdx.y) * warps + lane.warp;
@@ -225,9 +227,9 @@ __global__ void __launch_bounds__(threads) combine(const Decode args) {
     for (int e = 0; e < E / 32; ++e)
       sum[e] = fmaf(factor, args.sums(split + i, head)[e * 32 + lane.lane], sum[e]);
   }
-  bf16* to = args.out + (static_cast<std::int64_t>(segment.row) * p.heads + head) * E;
+  T* to = args.out + (static_cast<std::int64_t>(segment.row) * p.heads + head) * E;
 #pragma unroll
-  for (int e = 0; e < E / 32; ++e) to[e * 32 + lane.lane] = bf16(sum[e] / total);
+  for (int e = 0; e < E / 32; ++e) to[e * 32 + lane.lane] = T(sum[e] / total);
 }
 
 }  // namespace tern::ops::cuda::paged

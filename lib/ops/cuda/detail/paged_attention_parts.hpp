@@ -10,11 +10,12 @@ namespace tern::ops::cuda::paged {
 
 using namespace pattern_attention;
 
+template <class T>
 struct Problem {
-  const bf16* qkv;  // (N, width): queries are the first H E columns
+  const T* qkv;  // (N, width): queries are the first H E columns
   int width;
-  const bf16 *keys, *values;  // (pages, K, P, E)
-  int page_shift;             // P = 2^page_shift
+  const T *keys, *values;  // (pages, K, P, E)
+  int page_shift;          // P = 2^page_shift
   int heads, kv_heads;
   float scale;
   const Segment* segments;
@@ -23,8 +24,8 @@ struct Problem {
 
 /// Starts the copy of keys [first, first + 64) of a head and their values into the tiles at `keys`
 /// and `values`; zeros from `end` on.
-template <int E>
-__device__ void copy_pages(std::uint32_t keys, std::uint32_t values, const Problem& p,
+template <int E, class T>
+__device__ void copy_pages(std::uint32_t keys, std::uint32_t values, const Problem<T>& p,
                            const std::int32_t* pages, int kv, int first, int end) {
   constexpr int pieces = E / piece_size, step = threads / pieces;
   const int row = static_cast<int>(threadIdx.x) / pieces;
@@ -50,7 +51,8 @@ struct Stages {
   std::uint32_t first;
   __device__ std::uint32_t keys(int stage) const { return first + stage * 2 * tile_bytes(E); }
   __device__ std::uint32_t values(int stage) const { return keys(stage) + tile_bytes(E); }
-  __device__ void copy(int stage, const Problem& p, const std::int32_t* pages, int kv, int key,
+  template <class T>
+  __device__ void copy(int stage, const Problem<T>& p, const std::int32_t* pages, int kv, int key,
                        int end) const {
     copy_pages<E>(keys(stage), values(stage), p, pages, kv, key, end);
   }

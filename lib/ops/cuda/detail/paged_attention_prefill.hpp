@@ -5,10 +5,11 @@
 
 namespace tern::ops::cuda::paged {
 
+template <class T>
 struct Prefill {
-  Problem problem;
+  Problem<T> problem;
   const Piece* tiles;
-  bf16* out;  // (N, H E)
+  T* out;  // (N, H E)
 };
 
 /// Rows of a segment in a block: of its 64 positions those in [first, last).
@@ -23,23 +24,23 @@ struct OwnRows {
   __device__ bool holds(int i) const { return position + i >= first && position + i < last; }
 };
 
-template <int E>
-__device__ void copy_queries(std::uint32_t to, const Problem& p, const OwnRows& own, int h) {
+template <int E, class T>
+__device__ void copy_queries(std::uint32_t to, const Problem<T>& p, const OwnRows& own, int h) {
   constexpr int pieces = E / piece_size;
 #pragma unroll
   for (int i = static_cast<int>(threadIdx.x); i < tile_rows * pieces; i += threads) {
     const int row = i / pieces, piece = i % pieces;
     const bool valid = own.holds(row);
-    const bf16* from = p.qkv + static_cast<std::int64_t>(valid ? own.row + row : 0) * p.width +
-                       h * E + piece * piece_size;
+    const T* from = p.qkv + static_cast<std::int64_t>(valid ? own.row + row : 0) * p.width + h * E +
+                    piece * piece_size;
     copy_16(to + piece_offset(row, piece, E), from, valid);
   }
 }
 
 /// The warp's 16 rows = factor * sum, through its chunk of the tile of queries in shared memory.
-template <int E>
+template <int E, class T>
 __device__ void write_own_rows(const Lane& lane, const Result (&sum)[E / 8],
-                               const float (&factor)[2], char* tile, const Prefill& args,
+                               const float (&factor)[2], char* tile, const Prefill<T>& args,
                                const OwnRows& own, int h) {
   constexpr int pieces = E / piece_size;
   char* chunk = tile + lane.warp * chunk_rows * E * 2;
@@ -50,7 +51,8 @@ __device__ void write_own_rows(const Lane& lane, const Result (&sum)[E / 8],
     for (int half = 0; half < 2; ++half)
       *reinterpret_cast<std::uint32_t*>(chunk + piece_offset(lane.row + 8 * half, piece, E) +
                                         lane.pair * 4) =
-          round_pair(factor[half] * sum[piece][2 * half], factor[half] * sum[piece][2 * half + 1]);
+          round_pair<T>(factor[half] * sum[piece][2 * half],
+                        factor[half] * sum[piece][2 * half + 1]);
   __syncwarp();
 #pragma unroll
   for (int i = 0; i < chunk_rows * pieces / 32; ++i) {
@@ -65,12 +67,12 @@ __device__ void write_own_rows(const Lane& lane, const Result (&sum)[E / 8],
 }
 
 // blockIdx.x: the tile of queries, blockIdx.y: the head.
-template <int E>
+template <class T, int E>
 __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
-    prefill(const Prefill args) {
+    prefill(const Prefill<T> args) {
   extern __shared__ __align__(128) char shared[];
   detail::await_previous();
-  const Problem& p = args.problem;
+  const Problem<T>& p = args.problem;
   const Lane lane;
   const Piece piece = args.tiles[blockIdx.x];
   const Segment segment = p.segments[piece.segment];
@@ -103,8 +105,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
       Result scores[2][2];
 #pragma unroll
       for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-      product<E>(scores[0], q, last, staged.keys(stage), chunk);
-      if (two) product<E>(scores[1], q, last, staged.keys(stage), chunk + 1);
+      product<T, E>(scores[0], q, last, staged.keys(stage), chunk);
+      if (two) product<T, E>(scores[1], q, last, staged.keys(stage), chunk + 1);
       if (tile == piece.part) {
         const int column = chunk * chunk_rows + lane.pair * 2;
         const int end = lane.warp * chunk_rows + lane.row + 1;
@@ -115,11 +117,11 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
       softmax.update(scores, scale, factor);
       scale_rows<E>(sum, factor);
       Left weights;
-      round_results(weights, scores[0]);
-      add_product<E>(sum, weights, first, staged.values(stage), chunk);
+      round_results<T>(weights, scores[0]);
+      add_product<T, E>(sum, weights, first, staged.values(stage), chunk);
       if (!two) continue;
-      round_results(weights, scores[1]);
-      add_product<E>(sum, weights, first, staged.values(stage), chunk + 1);
+      round_results<T>(weights, scores[1]);
+      add_product<T, E>(sum, weights, first, staged.values(stage), chunk + 1);
     }
   }
   float factor[2];

@@ -10,7 +10,9 @@ namespace tern::ops::cuda {
 /// and strides in multiples of 16 bytes, heads contiguous.
 bool pattern_attention_serves(const Pattern&, double scale, std::size_t head_size);
 
-void pattern_attention_forward(const Context&, const AttentionForward<bf16>&);
-void pattern_attention_backward(const Context&, const AttentionBackward<bf16>&);
+template <class T>
+void pattern_attention_forward(const Context&, const AttentionForward<T>&);
+template <class T>
+void pattern_attention_backward(const Context&, const AttentionBackward<T>&);
 
 }  // namespace tern::ops::cuda

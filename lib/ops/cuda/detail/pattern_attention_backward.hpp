@@ -11,16 +11,17 @@
 
 namespace tern::ops::cuda::pattern_attention {
 
+template <class T>
 struct Backward {
   Problem problem;
-  HeadsView<const bf16> q, k, v, out, dout;
+  HeadsView<const T> q, k, v, out, dout;
   const float* lse;  // (B*H, Tq)
   float* delta;      // (B*H, Tq)
-  HeadsView<bf16> dq, dk, dv;
+  HeadsView<T> dq, dk, dv;
 };
 
 /// Dot products of rows g and g + 8.
-template <int E, class X, class Y>
+template <class T, int E, class X, class Y>
 __device__ void row_products(const X& x, const Y& y, float (&result)[2]) {
   result[0] = result[1] = 0;
 #pragma unroll
@@ -30,14 +31,14 @@ __device__ void row_products(const X& x, const Y& y, float (&result)[2]) {
     y.get(i, b);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      result[half] += dot_pair(a[half], b[half]) + dot_pair(a[half + 2], b[half + 2]);
+      result[half] += dot_pair<T>(a[half], b[half]) + dot_pair<T>(a[half + 2], b[half + 2]);
   }
   for (float& sum : result) sum = row_sum(sum);
 }
 
-template <int E>
+template <class T, int E>
 __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query, E))
-    backward_query(const Backward args) {
+    backward_query(const Backward<T> args) {
   extern __shared__ __align__(128) char shared[];
   const Problem& p = args.problem;
   const Lane lane;
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
   dout.take(first, own, lane.warp);
   out.take(first, second + tile_bytes(E), lane.warp);
   float delta[2];
-  row_products<E>(dout, out, delta);
+  row_products<T, E>(dout, out, delta);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + lane.row + 8 * half;
@@ -105,8 +106,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
     for (unsigned left = states.some; left;) {
       const int c = take_lowest(left);
       Result weights[2], gradient[2];
-      product<E>(weights, q, last, keys, c);
-      product<E>(gradient, dout, last, values, c);
+      product<T, E>(weights, q, last, keys, c);
+      product<T, E>(gradient, dout, last, values, c);
       const bool mixed = states.mixed(c);
 #pragma unroll
       for (int n = 0; n < 2; ++n)
@@ -118,8 +119,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
           gradient[n][i] = weight * (gradient[n][i] - delta[i / 2]);
         }
       Left rounded;
-      round_results(rounded, gradient);
-      add_product<E>(sum, rounded, first, keys, c);
+      round_results<T>(rounded, gradient);
+      add_product<T, E>(sum, rounded, first, keys, c);
     }
   }
   write_rows<E>(lane, sum, p.scale, p.scale, shared, args.dq, b, h, row0, p.extent.queries);
@@ -133,7 +134,8 @@ struct Statistics {
 static_assert(sizeof(Statistics) == statistics_bytes);
 
 /// Starts the copy of a tile's statistics: thread i of the first 64 copies query i's.
-__device__ inline void copy_statistics(Statistics& to, const Backward& args, int b, int h, int q0) {
+template <class T>
+__device__ void copy_statistics(Statistics& to, const Backward<T>& args, int b, int h, int q0) {
   const Problem& p = args.problem;
   const int i = static_cast<int>(threadIdx.x), query = q0 + i;
   if (i >= tile_rows) return;
@@ -150,9 +152,9 @@ __device__ inline void copy_statistics(Statistics& to, const Backward& args, int
     to.seen[i] = spans_of(p.pattern, p.extent, b, query);
 }
 
-template <int E>
+template <class T, int E>
 __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E))
-    backward_key(const Backward args) {
+    backward_key(const Backward<T> args) {
   extern __shared__ __align__(128) char shared[];
   const Problem& p = args.problem;
   const Lane lane;
@@ -217,8 +219,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
     for (unsigned left = states.some; left;) {
       const int c = take_lowest(left);
       Result weights[2], gradient[2];
-      product<E>(weights, k, last, queries, c);
-      product<E>(gradient, v, last, douts, c);
+      product<T, E>(weights, k, last, queries, c);
+      product<T, E>(gradient, v, last, douts, c);
       const bool mixed = states.mixed(c);
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
@@ -241,10 +243,10 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
           gradient[n][i] = weights[n][i] * (gradient[n][i] - (i % 2 ? delta.y : delta.x));
       }
       Left rounded;
-      round_results(rounded, weights);
-      add_product<E>(dv, rounded, first, douts, c);
-      round_results(rounded, gradient);
-      add_product<E>(dk, rounded, first, queries, c);
+      round_results<T>(rounded, weights);
+      add_product<T, E>(dv, rounded, first, douts, c);
+      round_results<T>(rounded, gradient);
+      add_product<T, E>(dk, rounded, first, queries, c);
     }
   }
   __syncthreads();

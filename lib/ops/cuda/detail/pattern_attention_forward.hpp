@@ -5,10 +5,11 @@
 
 namespace tern::ops::cuda::pattern_attention {
 
+template <class T>
 struct Forward {
   Problem problem;
-  HeadsView<const bf16> q, k, v;
-  HeadsView<bf16> out;
+  HeadsView<const T> q, k, v;
+  HeadsView<T> out;
   float* lse;  // (B*H, Tq)
 };
 
@@ -55,9 +56,9 @@ __device__ inline void mask(Result (&scores)[2], const Seen (&seen)[2], int colu
       if (!seen[i / 2].holds(column + n * 8 + i % 2)) scores[n][i] = minus_infinity();
 }
 
-template <int E>
+template <class T, int E>
 __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
-    forward(const Forward args) {
+    forward(const Forward<T> args) {
   extern __shared__ __align__(128) char shared[];
   const Problem& p = args.problem;
   const Lane lane;
@@ -108,8 +109,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
       Result scores[2][2];
 #pragma unroll
       for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-      product<E>(scores[0], q, last, keys, chunk);
-      if (two) product<E>(scores[1], q, last, keys, other);
+      product<T, E>(scores[0], q, last, keys, chunk);
+      if (two) product<T, E>(scores[1], q, last, keys, other);
       const int column = k0 + lane.pair * 2;
       if (states.mixed(chunk)) mask(scores[0], seen, column + chunk * chunk_rows);
       if (states.mixed(other)) mask(scores[1], seen, column + other * chunk_rows);
@@ -120,11 +121,11 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
 #pragma unroll
         for (int i = 0; i < 4; ++i) sum[n][i] *= factor[i / 2];
       Left weights;
-      round_results(weights, scores[0]);
-      add_product<E>(sum, weights, first, values, chunk);
+      round_results<T>(weights, scores[0]);
+      add_product<T, E>(sum, weights, first, values, chunk);
       if (two) {
-        round_results(weights, scores[1]);
-        add_product<E>(sum, weights, first, values, other);
+        round_results<T>(weights, scores[1]);
+        add_product<T, E>(sum, weights, first, values, other);
       }
     }
   }

@@ -32,13 +32,13 @@ __device__ inline float minus_infinity() { return __int_as_float(0xff800000); }
 
 /// Starts the copy of rows [first, first + 64) of a head into the tile at `to`; zeros from row
 /// `rows` on.
-template <int E>
-__device__ void copy_tile(std::uint32_t to, const HeadsView<const bf16>& from, int b, int h,
-                          int first, int rows) {
+template <int E, class T>
+__device__ void copy_tile(std::uint32_t to, const HeadsView<const T>& from, int b, int h, int first,
+                          int rows) {
   constexpr int pieces = E / piece_size, step = threads / pieces;
   const int row = static_cast<int>(threadIdx.x) / pieces;
   const int piece = static_cast<int>(threadIdx.x) % pieces;
-  const bf16* source = from.at(b, h, first + row) + piece * piece_size;
+  const T* source = from.at(b, h, first + row) + piece * piece_size;
 #pragma unroll
   for (int i = 0; i < tile_rows; i += step)
     copy_16(to + piece_offset(row + i, piece, E), source + static_cast<std::int64_t>(i) * from.row,
@@ -89,7 +89,7 @@ struct SharedRows {
 };
 
 /// c (16 x 16) = rows (16 x E) times the transposed chunk of a tile (16 x E).
-template <int E, class Rows>
+template <class T, int E, class Rows>
 __device__ void product(Result (&c)[2], const Rows& rows, const Parts<E>& last, std::uint32_t tile,
                         int chunk) {
 #pragma unroll
@@ -99,21 +99,21 @@ __device__ void product(Result (&c)[2], const Rows& rows, const Parts<E>& last, 
     Left a, b;
     rows.get(i, a);
     load_matrices(b, last.at(tile, chunk, i));
-    multiply(c[0], a, b[0], b[1]);
-    multiply(c[1], a, b[2], b[3]);
+    multiply<T>(c[0], a, b[0], b[1]);
+    multiply<T>(c[1], a, b[2], b[3]);
   }
 }
 
 /// sum (16 x E) += a (16 x 16) times the chunk of a tile (16 x E).
-template <int E>
+template <class T, int E>
 __device__ void add_product(Result (&sum)[E / 8], const Left& a, const Parts<E>& first,
                             std::uint32_t tile, int chunk) {
 #pragma unroll
   for (int i = 0; i < E / 16; ++i) {
     Left b;
     load_transposed(b, first.at(tile, chunk, i));
-    multiply(sum[2 * i], a, b[0], b[1]);
-    multiply(sum[2 * i + 1], a, b[2], b[3]);
+    multiply<T>(sum[2 * i], a, b[0], b[1]);
+    multiply<T>(sum[2 * i + 1], a, b[2], b[3]);
   }
 }
 
@@ -137,9 +137,9 @@ struct Seen {
 
 /// 16 rows of a head from `first` on (those below `rows`) = factor * sum, through the warp's own
 /// chunk of a tile in shared memory. factor, factor_8: of rows g and g + 8.
-template <int E>
+template <int E, class T>
 __device__ void write_rows(const Lane& lane, const Result (&sum)[E / 8], float factor,
-                           float factor_8, char* tile, const HeadsView<bf16>& to, int b, int h,
+                           float factor_8, char* tile, const HeadsView<T>& to, int b, int h,
                            int first, int rows) {
   constexpr int pieces = E / piece_size;
   char* chunk = tile + lane.warp * chunk_rows * E * 2;
@@ -151,7 +151,7 @@ __device__ void write_rows(const Lane& lane, const Result (&sum)[E / 8], float f
       const float f = half ? factor_8 : factor;
       *reinterpret_cast<std::uint32_t*>(chunk + piece_offset(lane.row + 8 * half, piece, E) +
                                         lane.pair * 4) =
-          round_pair(f * sum[piece][2 * half], f * sum[piece][2 * half + 1]);
+          round_pair<T>(f * sum[piece][2 * half], f * sum[piece][2 * half + 1]);
     }
   __syncwarp();
 #pragma unroll

@@ -18,14 +18,14 @@ constexpr int warps = 4, threads = 32 * warps;
 constexpr int chunk_rows = Pattern::group, tile_chunks = warps,
               tile_rows = tile_chunks * chunk_rows;
 constexpr int stages = 2;      // tiles of the other axis in flight
-constexpr int piece_size = 8;  // bf16 numbers in 16 bytes, the unit of copies
+constexpr int piece_size = 8;  // 16-bit numbers in 16 bytes, the unit of copies
 
 TERN_FUNCTION constexpr bool serves(std::size_t head_size) {
   return head_size == 32 || head_size == 64 || head_size == 128;
 }
 TERN_FUNCTION constexpr int tiles_of(int rows) { return (rows + tile_rows - 1) / tile_rows; }
 
-/// Bytes of a tile: 64 rows of E bf16 numbers.
+/// Bytes of a tile: 64 rows of E 16-bit numbers.
 TERN_FUNCTION constexpr int tile_bytes(int head_size) { return tile_rows * head_size * 2; }
 /// Byte offset of a 16-byte piece of a row within a tile, swizzled so that the same piece of eight
 /// neighbouring rows has no bank conflict.

@@ -37,15 +37,16 @@ struct Launch {
 };
 
 /// Clusters of 1 to max_parts blocks that are resident on the device at once.
-template <class S>
+template <class T, class S>
 const std::array<int, max_parts>& resident_clusters() {
   static const auto counts = [] {
-    cudaFuncSetAttribute(&product<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::shared_bytes);
+    cudaFuncSetAttribute(&product<T, S>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         S::shared_bytes);
     std::array<int, max_parts> result{};
     for (int parts = 1; parts <= max_parts; ++parts) {
       const Launch launch(1, parts, S::threads, S::shared_bytes, nullptr, false);
       int& count = result[static_cast<std::size_t>(parts - 1)];
-      if (cudaOccupancyMaxActiveClusters(&count, &product<S>, &launch.config) != cudaSuccess)
+      if (cudaOccupancyMaxActiveClusters(&count, &product<T, S>, &launch.config) != cudaSuccess)
         count = 0;
     }
     cudaGetLastError();
@@ -61,7 +62,7 @@ struct Division {
 
 /// The least time of a block, in columns read: those of w, and the rows of x at half their number,
 /// since they come from L2. The same for any number of rows, as are then a row's bits.
-template <int... groups>
+template <class T, int... groups>
 Division divide(int columns, int steps, std::integer_sequence<int, groups...>) {
   constexpr int x_columns = 32, exchange = 300;
   Division best;
@@ -77,17 +78,19 @@ Division divide(int columns, int steps, std::integer_sequence<int, groups...>) {
       if (time < least) least = time, best = {count, parts, width};
     }
   };
-  (consider(groups + 1, resident_clusters<Shape<2, groups + 1>>()), ...);
+  (consider(groups + 1, resident_clusters<T, Shape<2, groups + 1>>()), ...);
   return best;
 }
 
-CUtensorMap make_map(Matrix<const bf16> m, int tile_rows) {
-  const cuuint64_t extents[] = {m.extent(1), m.extent(0)}, pitch[] = {m.extent(1) * sizeof(bf16)};
+/// Copies do not interpret the numbers: it serves any type of 16 bits.
+template <class T>
+CUtensorMap make_map(Matrix<const T> m, int tile_rows) {
+  const cuuint64_t extents[] = {m.extent(1), m.extent(0)}, pitch[] = {m.extent(1) * sizeof(T)};
   const cuuint32_t box[] = {hopper::tile_width, static_cast<cuuint32_t>(tile_rows)};
   const cuuint32_t strides[] = {1, 1};
   CUtensorMap map;
   const CUresult result = cuTensorMapEncodeTiled(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<bf16*>(m.data()), extents, pitch, box,
+      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<T*>(m.data()), extents, pitch, box,
       strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   TERN_REQUIRE(result == CUDA_SUCCESS, "cuTensorMapEncodeTiled of {} x {}: {}", m.extent(0),
@@ -97,29 +100,32 @@ CUtensorMap make_map(Matrix<const bf16> m, int tile_rows) {
 
 }  // namespace
 
-const CUtensorMap& SkinnyGemm::map_of(Matrix<const bf16> m, int tile_rows) {
+template <class T>
+const CUtensorMap& SkinnyGemm::map_of(Matrix<const T> m, int tile_rows) {
   const Key key{m.data(), m.extent(0), m.extent(1), tile_rows};
   auto at = maps_.find(key);
-  if (at == maps_.end()) at = maps_.emplace(key, make_map(m, tile_rows)).first;
+  if (at == maps_.end()) at = maps_.emplace(key, make_map<T>(m, tile_rows)).first;
   return at->second;
 }
 
-bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<const bf16> w,
-                          Matrix<bf16> y, bool added, bool early) {
+template <class T>
+bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const T> x, Matrix<const T> w, Matrix<T> y,
+                          bool added, bool early) {
   const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
   if (!detail::runs_sm_90a() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
       !detail::all_aligned(x.data(), w.data(), y.data()))
     return false;
   const int steps = static_cast<int>(detail::divide_up<std::size_t>(I, hopper::tile_width));
   using Groups = std::make_integer_sequence<int, max_groups>;
-  const Division by = divide(static_cast<int>(O), steps, Groups());
-  const Result result{y.data(), static_cast<int>(N), static_cast<int>(O), by.width, steps, added};
+  const Division by = divide<T>(static_cast<int>(O), steps, Groups());
+  const Result<T> result{y.data(), static_cast<int>(N), static_cast<int>(O), by.width, steps,
+                         added};
   const auto started = [&]<class S>() {
-    resident_clusters<S>();  // allows its shared memory
-    const CUtensorMap &of_w = map_of(w, by.width), &of_x = map_of(x, S::rows);
+    resident_clusters<T, S>();  // allows its shared memory
+    const CUtensorMap &of_w = map_of<T>(w, by.width), &of_x = map_of<T>(x, S::rows);
     const Launch launch(detail::divide_up(static_cast<int>(O), by.width), by.parts, S::threads,
                         S::shared_bytes, stream, early);
-    cudaLaunchKernelEx(&launch.config, &product<S>, of_w, of_x, result);
+    cudaLaunchKernelEx(&launch.config, &product<T, S>, of_w, of_x, result);
     detail::check_launch("product of few rows");
     return true;
   };
@@ -129,5 +135,11 @@ bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<cons
   return N <= hopper::product_rows ? with.template operator()<1>(Groups())
                                    : with.template operator()<2>(Groups());
 }
+
+#define INSTANTIATE(T)                                                                          \
+  template bool SkinnyGemm::multiply(cudaStream_t, Matrix<const T>, Matrix<const T>, Matrix<T>, \
+                                     bool, bool);
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops::cuda

@@ -13,20 +13,22 @@ class SkinnyGemm {
  public:
   static constexpr std::size_t max_rows = 128;
 
-  /// y (N, O) = x (N, I) w (O, I)^T in float, rounded once; with `added`, + y. `early`: no work in
+  /// y (N, O) = x (N, I) w (O, I)^T in float, rounded once, T being bf16 or fp16; with `added`, + y. `early`: no work in
   /// flight on the stream writes w, so it may be read before that work ends. False if the shape,
   /// the addresses or the device are not served; then nothing was done.
-  bool multiply(cudaStream_t stream, Matrix<const bf16> x, Matrix<const bf16> w, Matrix<bf16> y,
-                bool added, bool early);
+  template <class T>
+  bool multiply(cudaStream_t stream, Matrix<const T> x, Matrix<const T> w, Matrix<T> y, bool added,
+                bool early);
 
  private:
   struct Key {
-    const bf16* data;
+    const void* data;
     std::size_t rows, columns;
     int tile_rows;
     auto operator<=>(const Key&) const = default;
   };
-  const CUtensorMap& map_of(Matrix<const bf16> m, int tile_rows);
+  template <class T>
+  const CUtensorMap& map_of(Matrix<const T> m, int tile_rows);
 
   std::map<Key, CUtensorMap> maps_;
 };

@@ -34,19 +34,20 @@ struct Shape {
   static_assert(sums_bytes <= stages * stage_bytes);
 };
 
+template <class T>
 struct Result {
-  bf16* y;
+  T* y;
   int rows, columns;  // N, O
   int width;          // columns per block, a multiple of 8; the last block has the rest
   int steps;          // of I, 64 numbers each
   bool added;         // to y
 };
 
-template <class S>
+template <class T, class S>
 struct Block {
   const CUtensorMap& w;
   const CUtensorMap& x;
-  const Result& result;
+  const Result<T>& result;
   std::uint32_t shared, full, empty;  // addresses; the barriers have 8 bytes each
   int part = static_cast<int>(blockIdx.y), parts = static_cast<int>(gridDim.y);
   int first = result.steps * part / parts;
@@ -89,8 +90,8 @@ struct Block {
       for (int k = 0; k < hopper::row_bytes; k += 32)
 #pragma unroll
         for (int n = 0; n < S::squares; ++n)
-          hopper::multiply(sum[n], hopper::operand(w_tile + k),
-                           hopper::operand(x_tile + n * hopper::operand_bytes + k));
+          hopper::multiply<T>(sum[n], hopper::operand(w_tile + k),
+                              hopper::operand(x_tile + n * hopper::operand_bytes + k));
       hopper::end_products();
       if (threadIdx.x % group_threads == 0) hopper::arrive(empty + at(i));
     }
@@ -126,19 +127,19 @@ struct Block {
           result.y + static_cast<std::int64_t>(row) * result.columns + column0 + column);
       if (result.added) {
         const uint2 old = *to;
-        sum.x += __uint_as_float(old.x << 16), sum.y += __uint_as_float(old.x & 0xffff0000u);
-        sum.z += __uint_as_float(old.y << 16), sum.w += __uint_as_float(old.y & 0xffff0000u);
+        const float2 low = expand_pair<T>(old.x), high = expand_pair<T>(old.y);
+        sum.x += low.x, sum.y += low.y, sum.z += high.x, sum.w += high.y;
       }
-      *to = {tensor_core::round_pair(sum.x, sum.y), tensor_core::round_pair(sum.z, sum.w)};
+      *to = {round_pair<T>(sum.x, sum.y), round_pair<T>(sum.z, sum.w)};
     }
   }
 };
 
 // blockIdx.x: columns of y; blockIdx.y: part of I; all parts form a cluster.
-template <class S>
+template <class T, class S>
 __global__ void __launch_bounds__(S::threads, 1)
     product(const __grid_constant__ CUtensorMap w, const __grid_constant__ CUtensorMap x,
-            const Result result) {
+            const Result<T> result) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ char shared[];
   __shared__ __align__(8) std::uint64_t barriers[2 * S::stages];
@@ -153,7 +154,7 @@ __global__ void __launch_bounds__(S::threads, 1)
     hopper::publish_barriers();
   }
   __syncthreads();
-  const Block<S> block{w, x, result, base, full, empty};
+  const Block<T, S> block{w, x, result, base, full, empty};
   const int group = static_cast<int>(threadIdx.x) / group_threads;
   if (group == S::groups) {
     if (threadIdx.x % 32 == 0) block.copy();

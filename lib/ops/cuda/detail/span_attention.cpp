@@ -50,26 +50,34 @@ void require(cudaError_t error, const char* pass) {
 
 }  // namespace
 
-bool SpanAttention::forward(const Context& context, const AttentionForward<bf16>& from) {
+template <class T>
+bool SpanAttention::forward(const Context& context, const AttentionForward<T>& from) {
   const Call call = call_of(context, from, from.lse.data());
   if (!serves(call, forward_bytes(call.problem))) return false;
-  require(span_attention::forward(detail::stream_of(context), arguments_of(call, maps_),
-                                  detail::multiprocessors()),
+  require(span_attention::forward<T>(detail::stream_of(context), arguments_of(call, maps_),
+                                     detail::multiprocessors()),
           "forward");
   return true;
 }
 
-bool SpanAttention::backward(const Context& context, const AttentionBackward<bf16>& from) {
+template <class T>
+bool SpanAttention::backward(const Context& context, const AttentionBackward<T>& from) {
   Call call = call_of(context, from, const_cast<float*>(from.lse.data()));  // which is only read
   if (!serves(call, backward_bytes(call.problem))) return false;
   call.dout = view_of(from.dout);
   call.dq = view_of(from.dq);
   call.dk = view_of(from.dk);
   call.dv = view_of(from.dv);
-  require(span_attention::backward(detail::stream_of(context), arguments_of(call, maps_),
-                                   detail::multiprocessors()),
+  require(span_attention::backward<T>(detail::stream_of(context), arguments_of(call, maps_),
+                                      detail::multiprocessors()),
           "backward");
   return true;
 }
+
+#define INSTANTIATE(T)                                                              \
+  template bool SpanAttention::forward(const Context&, const AttentionForward<T>&); \
+  template bool SpanAttention::backward(const Context&, const AttentionBackward<T>&);
+INSTANTIATE(bf16)
+INSTANTIATE(fp16)
 
 }  // namespace tern::ops::cuda

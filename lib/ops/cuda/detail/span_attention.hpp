@@ -12,8 +12,10 @@ class SpanAttention {
   /// backward instead of `delta`. False unless the pattern is of spans, scale > 0, E = 64, T a
   /// multiple of 4, the workspace large enough and the device of compute capability 9.0; then
   /// nothing was done.
-  bool forward(const Context&, const AttentionForward<bf16>&);
-  bool backward(const Context&, const AttentionBackward<bf16>&);
+  template <class T>
+  bool forward(const Context&, const AttentionForward<T>&);
+  template <class T>
+  bool backward(const Context&, const AttentionBackward<T>&);
 
  private:
   TensorMaps maps_;

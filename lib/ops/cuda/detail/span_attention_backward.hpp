@@ -1,4 +1,4 @@
-/// Attention backward under any pattern for Hopper (bf16, E = 64, fp32 sums): the two kernels of
+/// Attention backward under any pattern for Hopper (bf16 or fp16, E = 64, fp32 sums): the two kernels of
 /// causal_attention_backward.hpp, which says why they are two, over the tiles that the pattern
 /// needs. Every result is summed by one warpgroup in the order of the tiles.
 ///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
@@ -11,6 +11,7 @@ namespace tern::ops::cuda::span_attention {
 constexpr int backward_groups = 2;
 
 /// A warpgroup's part of query_gradient: 64 queries against tiles of keys.
+template <class T>
 struct QueryGroup {
   using Own = Block<Pass::backward_query, backward_groups>;
   using S = Own::S;
@@ -40,8 +41,8 @@ struct QueryGroup {
       float dot = 0;
 #pragma unroll
       for (int k = 0; k < head_size / 16; ++k)
-        dot += tensor_core::dot_pair(dout.part[k][half], out.part[k][half]) +
-               tensor_core::dot_pair(dout.part[k][half + 2], out.part[k][half + 2]);
+        dot += dot_pair<T>(dout.part[k][half], out.part[k][half]) +
+               dot_pair<T>(dout.part[k][half + 2], out.part[k][half + 2]);
       delta[half] = tensor_core::row_sum(dot);
     }
     block.release_own();
@@ -64,7 +65,7 @@ struct QueryGroup {
   }
 
   __device__ __forceinline__ void start_scores(Square& s) {
-    start_product(s, q, block.operand(at));
+    start_product<T>(s, q, block.operand(at));
   }
   __device__ __forceinline__ Step begin(Square& s, Step now) {
     hopper::pin(sum[0]);
@@ -82,7 +83,7 @@ struct QueryGroup {
     hopper::await_products<0>();
     hopper::pin(s);
     block.release(previous);
-    start_product(dp, dout, hopper::advance(keys, S::tile));
+    start_product<T>(dp, dout, hopper::advance(keys, S::tile));
 #pragma unroll
     for (int i = 0; i < 32; ++i) s[i] = tensor_core::exp2_fast(fmaf(s[i], scale, -lse[i / 2 % 2]));
     if (now.seen_by(group) == Tile::mixed) mask_keys(s, lane, seen, now.tile() * tile_rows, 0);
@@ -91,8 +92,8 @@ struct QueryGroup {
 #pragma unroll
     for (int i = 0; i < 32; ++i) s[i] *= dp[i] - delta[i / 2 % 2];
     Strip ds[4];
-    round(ds, s);
-    start_adding(sum, ds, keys);
+    round<T>(ds, s);
+    start_adding<T>(sum, ds, keys);
     previous = at;
     at = at.next();
     if constexpr (!last) start_scores(s);
@@ -110,7 +111,7 @@ struct QueryGroup {
 
   __device__ __forceinline__ void write(const Task& task) {
     block.begin_results(lane, group);
-    put<head_size>(lane, sum, block.args.problem.scale, block.data + Own::result(0, group));
+    put<T, head_size>(lane, sum, block.args.problem.scale, block.data + Own::result(0, group));
     block.end_results(group);
     if (lane.thread == 0) {
       hopper::store_tile(block.args.dq, block.place(task, group),
@@ -136,6 +137,7 @@ struct QueryGroup {
 
 /// A warpgroup's part of key_gradient: 64 keys against tiles of queries, of all the heads that
 /// share them. Scores, weights and their gradients are transposed: rows are keys.
+template <class T>
 struct KeyGroup {
   using Own = Block<Pass::backward_key, backward_groups>;
   using S = Own::S;
@@ -198,7 +200,7 @@ struct KeyGroup {
   }
 
   __device__ __forceinline__ void start_scores(Square& s) {
-    start_product(s, k, block.operand(at));
+    start_product<T>(s, k, block.operand(at));
   }
   __device__ __forceinline__ Step begin(Square& s, Step now) {
     hopper::pin(dk[0]), hopper::pin(dv[0]);
@@ -215,16 +217,16 @@ struct KeyGroup {
     hopper::await_products<0>();
     hopper::pin(s);
     block.release(previous);
-    start_product(dp, v, douts);
+    start_product<T>(dp, v, douts);
     weights(s, now);
     Strip p[4], ds[4];
-    round(p, s);
+    round<T>(p, s);
     hopper::await_products<0>();
     hopper::pin(dp);
-    start_adding(dv, p, douts);
+    start_adding<T>(dv, p, douts);
     score_gradient(dp, s);
-    round(ds, dp);
-    start_adding(dk, ds, queries);
+    round<T>(ds, dp);
+    start_adding<T>(dk, ds, queries);
     previous = at;
     at = at.next();
     if constexpr (!last) start_scores(s);
@@ -242,8 +244,8 @@ struct KeyGroup {
 
   __device__ __forceinline__ void write(const Task& task) {
     block.begin_results(lane, group);
-    put<head_size>(lane, dk, block.args.problem.scale, block.data + Own::result(0, group));
-    put<head_size>(lane, dv, 1, block.data + Own::result(1, group));
+    put<T, head_size>(lane, dk, block.args.problem.scale, block.data + Own::result(0, group));
+    put<T, head_size>(lane, dv, 1, block.data + Own::result(1, group));
     block.end_results(group);
     if (lane.thread == 0) {
       const hopper::TilePlace to = block.place(task, group);

@@ -1,10 +1,10 @@
-/// Attention forward under any pattern for Hopper (bf16, E = 64, fp32 sums), after
+/// Attention forward under any pattern for Hopper (bf16 or fp16, E = 64, fp32 sums), after
 /// FlashAttention-3 (Shah et al. 2024, sections 3.1 and 3.2), over the tiles that the pattern needs.
 ///
 /// A warpgroup owns 64 queries, in registers. While the tensor cores add the weights of one tile
 /// times its values, it turns the scores of the next tile into weights. Sums are rescaled only when
 /// a row's largest score has grown by a factor of 2^8 or more: weights stay below that, where
-/// neither bf16 nor fp32 loses anything.
+/// no format loses anything.
 #pragma once
 #include "ops/cuda/detail/span_attention_parts.hpp"
 
@@ -51,7 +51,7 @@ struct RunningSoftmax {
   }
 };
 
-template <int groups>
+template <class T, int groups>
 struct ForwardGroup {
   using Own = Block<Pass::forward, groups>;
   using S = typename Own::S;
@@ -91,17 +91,17 @@ struct ForwardGroup {
     }
   }
   __device__ __forceinline__ void add_values(const typename Own::Position& of) {
-    start_adding(sum, weights, hopper::advance(block.operand(of), S::tile));
+    start_adding<T>(sum, weights, hopper::advance(block.operand(of), S::tile));
   }
 
   __device__ __forceinline__ Step begin(Square& s, Step now) {
-    start_product(s, q, block.operand(at));
+    start_product<T>(s, q, block.operand(at));
     const Step next = block.await_next(at, now);
     hopper::await_products<0>();
     hopper::pin(s);
     float factor[2];
     rescale(weigh(s, now, factor), factor);
-    round(weights, s);
+    round<T>(weights, s);
     return next;
   }
   /// The tensor cores add this tile's values while the next one's scores become weights.
@@ -109,7 +109,7 @@ struct ForwardGroup {
     const typename Own::Position before = at;
     at = at.next();
     hopper::pin(sum[0]);
-    start_product(s, q, block.operand(at));
+    start_product<T>(s, q, block.operand(at));
     add_values(before);
     const Step after = block.await_next(at, next);
     hopper::await_products<1>();
@@ -123,7 +123,7 @@ struct ForwardGroup {
 #pragma unroll
     for (int i = 0; i < 4; ++i) hopper::pin(weights[i]);
     block.release(before);
-    round(weights, s);
+    round<T>(weights, s);
     return after;
   }
   __device__ __forceinline__ void end(Square&, Step) {
@@ -152,7 +152,7 @@ struct ForwardGroup {
 #pragma unroll
     for (int i = 0; i < 32; ++i) sum[0][i] *= factor[i / 2 % 2];
     block.begin_results(lane, group);
-    put<head_size>(lane, sum, 1, block.data + Own::result(0, group));
+    put<T, head_size>(lane, sum, 1, block.data + Own::result(0, group));
     block.end_results(group);
     if (lane.thread == 0) {
       hopper::store_tile(block.args.out, to, block.base + Own::result(0, group));

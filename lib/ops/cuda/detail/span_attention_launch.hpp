@@ -75,18 +75,19 @@ inline cudaError_t find(cudaStream_t stream, const Arguments& arguments) {
   return cudaGetLastError();
 }
 
-template <int groups = forward_groups>
+template <class T, int groups = forward_groups>
 cudaError_t forward(cudaStream_t stream, const Arguments& arguments, int multiprocessors) {
   if (const auto error = find(stream, arguments); error != cudaSuccess) return error;
-  return launch<ForwardGroup<groups>>(stream, arguments, multiprocessors);
+  return launch<ForwardGroup<T, groups>>(stream, arguments, multiprocessors);
 }
 
-inline cudaError_t backward(cudaStream_t stream, const Arguments& arguments, int multiprocessors) {
+template <class T>
+cudaError_t backward(cudaStream_t stream, const Arguments& arguments, int multiprocessors) {
   if (const auto error = find(stream, arguments); error != cudaSuccess) return error;
-  if (const auto error = launch<QueryGroup>(stream, arguments, multiprocessors);
+  if (const auto error = launch<QueryGroup<T>>(stream, arguments, multiprocessors);
       error != cudaSuccess)
     return error;
-  return launch<KeyGroup>(stream, arguments, multiprocessors);
+  return launch<KeyGroup<T>>(stream, arguments, multiprocessors);
 }
 
 }  // namespace tern::ops::cuda::span_attention

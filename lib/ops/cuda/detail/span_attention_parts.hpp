@@ -14,14 +14,16 @@ constexpr float log2_of_e = 1.4426950408889634f, ln_2 = 0.6931471805599453f;
 using Rows = causal_attention::OwnRows<head_size>;
 using Sum = Square[1];
 
-/// c = rows tile^T. Starts the product, a group for await_products.
+/// c = rows tile^T, of numbers of type T. Starts the product, a group for await_products.
+template <class T>
 __device__ __forceinline__ void start_product(Square& c, const Rows& rows, std::uint64_t tile) {
-  causal_attention::product<head_size>(c, rows, tile);
+  causal_attention::product<T, head_size>(c, rows, tile);
   hopper::commit_products();
 }
 /// sum += left tile, likewise.
+template <class T>
 __device__ __forceinline__ void start_adding(Sum& sum, Strip (&left)[4], std::uint64_t tile) {
-  causal_attention::add_product<head_size>(sum, left, tile);
+  causal_attention::add_product<T, head_size>(sum, left, tile);
   hopper::commit_products();
 }
 

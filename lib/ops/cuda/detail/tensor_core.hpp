@@ -6,9 +6,9 @@
 /// 2t and 2t + 1), c2, c3 at (g + 8, same). Two neighbouring results, rounded, are the left operand
 /// (16 x 16) of the next product.
 #pragma once
-#include <cuda_bf16.h>
-
 #include <cstdint>
+
+#include "ops/cuda/detail/halves.hpp"
 
 namespace tern::ops::cuda::tensor_core {
 
@@ -53,30 +53,28 @@ __device__ inline void load_transposed(Left& m, std::uint32_t address) {
                : "memory");
 }
 
-/// c += a b.
-__device__ inline void multiply(Result& c, const Left& a, std::uint32_t b0, std::uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};\n"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+/// c += a b. T: bf16 or fp16.
+template <class T>
+__device__ void multiply(Result& c, const Left& a, std::uint32_t b0, std::uint32_t b1) {
+  if constexpr (std::is_same_v<T, fp16>)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-__device__ inline std::uint32_t round_pair(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return reinterpret_cast<const std::uint32_t&>(pair);
-}
 /// Two neighbouring 16 x 8 results as a left operand.
-__device__ inline void round_results(Left& a, const Result (&c)[2]) {
+template <class T>
+__device__ void round_results(Left& a, const Result (&c)[2]) {
   for (int n = 0; n < 2; ++n)
     for (int half = 0; half < 2; ++half)
-      a[2 * n + half] = round_pair(c[n][2 * half], c[n][2 * half + 1]);
+      a[2 * n + half] = round_pair<T>(c[n][2 * half], c[n][2 * half + 1]);
 }
-/// Sum of the products of two pairs.
-__device__ inline float dot_pair(std::uint32_t x, std::uint32_t y) {
-  const float low = __uint_as_float(x << 16) * __uint_as_float(y << 16);
-  return fmaf(__uint_as_float(x & 0xffff0000u), __uint_as_float(y & 0xffff0000u), low);
-}
-
 __device__ inline float exp2_fast(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(result) : "f"(x));
