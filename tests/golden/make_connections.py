@@ -20,6 +20,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from plain import rms_norm, rotate
+
 HERE = pathlib.Path(__file__).parent
 
 BASE = dict(sequences=2, positions=9, layers=6, hidden=12, heads=4, kv_heads=2, head_dim=4, ffn_hidden=14,
@@ -71,19 +73,6 @@ def make_parameters(case, generator):
         if table(case, i) is not None:
             p[at + "self_attn/value_scale"] = 0.5 + 0.3 * normal(1)
     return {name: value.double().requires_grad_() for name, value in p.items()}
-
-
-def rms_norm(x, weight, eps):
-    return weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
-
-
-def rotate(x, base):
-    """x (B, H, T, E), by halves."""
-    T, size = x.shape[-2:]
-    angles = torch.arange(T)[:, None] * base ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
-    cos, sin = angles.cos(), angles.sin()  # (T, E/2)
-    a, b = x.chunk(2, -1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
 def attention(p, case, layer, tokens, h):

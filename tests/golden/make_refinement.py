@@ -22,6 +22,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from plain import rms_norm, rotate
+
 HERE = pathlib.Path(__file__).parent
 
 BASE = dict(sequences=2, positions=9, layers=2, hidden=16, heads=4, kv_heads=2, head_dim=4, ffn_hidden=22,
@@ -88,19 +90,6 @@ def make_parameters(case, generator):
 
 
 # ---- model
-def rms_norm(x, weight, eps):
-    return weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
-
-
-def rotate(x, base):
-    """x (B, H, T, E), by halves."""
-    T, size = x.shape[-2:]
-    angles = torch.arange(T)[:, None] * base ** -(torch.arange(0, size, 2, dtype=torch.float64) / size)
-    cos, sin = angles.cos(), angles.sin()  # (T, E/2)
-    a, b = x.chunk(2, -1)
-    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
-
-
 def attention(p, case, at, h):
     B, T, _ = h.shape
     E = case["head_dim"]

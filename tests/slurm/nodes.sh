@@ -4,7 +4,7 @@
 #
 #   GPT        the second node; its ranks' peers notice, and the job script queues the job again
 #   HDP        the node of the job script and of rank 0; Slurm notices
-#   requests   the second node; Slurm notices, and ends the ranks that go on answering
+#   requests   the second node; Slurm notices, and ends the ranks that still answer
 #
 # The jobs resume when the node is back, and end with the same losses and answers, bit for bit, as the same runs
 # without interruption.
