@@ -83,6 +83,8 @@ const RefinementPreset* preset_of(const Objective& objective) {
 
 bool timed(const Campaign& campaign) { return campaign.max_steps == 0 && campaign.epochs == 0; }
 
+bool windowed(const Model& model) { return model.window > 0 || model.window_start > 0; }
+
 bool stores_fp32(const Precision& precision) {
   return precision.compute == "fp32" || precision.compute == "tf32";
 }

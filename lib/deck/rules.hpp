@@ -57,6 +57,8 @@ const RefinementPreset* preset_of(const Objective& objective);
 
 /// Whether weights and activations are stored as float32.
 bool stores_fp32(const Precision& precision);
+/// Whether attention is limited to a window in some step.
+bool windowed(const Model& model);
 /// Bound of the loss scale in fp16, at which gradients of 2^-24 are well within range.
 constexpr double largest_loss_scale = 1 << 24;
 

@@ -1,11 +1,8 @@
 #include "objective/window.hpp"
 
+#include "deck/rules.hpp"
+
 namespace tern::objective {
-namespace {
-
-bool windowed(const deck::Model& m) { return m.window > 0 || m.window_start > 0; }
-
-}  // namespace
 
 std::int64_t window_at(const deck::Model& m, std::uint64_t step) {
   const auto steps = static_cast<std::uint64_t>(m.window_steps);
@@ -21,8 +18,8 @@ WindowMask::WindowMask(const deck::Model& model, const Shape& shape, Arena& aren
     : model_(model),
       batch_(shape.batch),
       tokens_(shape.tokens),
-      table_(windowed(model) && !arena.measuring() ? shape.batch : 0, shape.tokens) {
-  if (!windowed(model)) return;
+      table_(deck::windowed(model) && !arena.measuring() ? shape.batch : 0, shape.tokens) {
+  if (!deck::windowed(model)) return;
   const auto groups =
       static_cast<std::size_t>(ops::Pattern::groups(static_cast<int>(shape.tokens)));
   spans_.emplace_back("key spans", shape, batch_ * tokens_, arena);

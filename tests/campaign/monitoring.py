@@ -52,6 +52,8 @@ class Monitoring(Campaign):
             self.assertRegex(head, r"(?m)^products: (portable \(\w+\)|OpenBLAS, kernels for \w+|BLAS of Kokkos Kernels)$")
             self.assertRegex(head, "(?m)^precision: " + words)
             self.assertEqual("products: portable" in head, compute == "bf16")
+        text = self.run_trainer("--fresh", "--set", "model.window_start=8", "--set", "model.window_steps=4", "--set", "campaign.max_steps=6")
+        self.assertRegex(text, r"(?m)^attention: portable \(\w+\), key spans, heads of 8$")
 
 
 main()

@@ -71,8 +71,7 @@ void check_window(const Deck& d, Contradictions& c) {
   c.check(
       m.window_start > last, {"model.window_start", "model.window", "model.context"},
       fmt::format("{} tokens are more than the {} it grows to; lower it", m.window_start, last));
-  const bool windowed = m.window > 0 || m.window_start > 0;
-  c.check(windowed && d.objective.kind != "causal",
+  c.check(windowed(m) && d.objective.kind != "causal",
           {m.window > 0 ? "model.window" : "model.window_start", "objective.kind"},
           fmt::format("kind = '{}' has an attention mask of its own; write 0, or kind = 'causal'",
                       d.objective.kind));
