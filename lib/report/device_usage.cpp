@@ -13,16 +13,15 @@ DeviceMeter::DeviceMeter(std::shared_ptr<const device::Nvml> nvml, std::string g
   if (nvml_) start_joules_ = nvml_->read(gpu_).joules;
 }
 
-DeviceMeter::DeviceMeter([[maybe_unused]] int local_rank)
 #if defined(KOKKOS_ENABLE_CUDA)
-    : DeviceMeter(device::Nvml::open(), device::bus_address()){}
+DeviceMeter::DeviceMeter(int) : DeviceMeter(device::Nvml::open(), device::bus_address()) {}
 #else
-{
+DeviceMeter::DeviceMeter(int local_rank) {
   if (local_rank == 0) rapl_.emplace();
 }
 #endif
 
-      std::optional<double> DeviceMeter::joules(const device::Readings& gpu) {
+std::optional<double> DeviceMeter::joules(const device::Readings& gpu) {
   if (rapl_ && rapl_->available()) return rapl_->joules();
   if (!gpu.joules || !start_joules_) return std::nullopt;
   return *gpu.joules - *start_joules_;

@@ -4,6 +4,9 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <utility>
+
+#include "report/detail/stability.hpp"
 
 namespace tern::report {
 namespace {
@@ -51,13 +54,6 @@ RankInterval unpacked(const double* p) {
   return r;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
-
 }  // namespace
 
 // Each rank adds its numbers to a vector that is zero elsewhere.
@@ -101,7 +97,7 @@ std::optional<SlowestRank> RankUsage::slowest() const {
       if (other != rank && ranks_[other].stage == mine.stage)
         others.push_back(ranks_[other].compute);
     if (others.empty()) continue;
-    const double excess = mine.compute / median(std::move(others)) - 1;
+    const double excess = mine.compute / detail::median(std::move(others)) - 1;
     if (!found || excess > found->excess) found = {static_cast<int>(rank), mine.compute, excess};
   }
   return found;
