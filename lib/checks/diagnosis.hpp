@@ -40,7 +40,7 @@ constexpr const char* tf32 = "matrix product, tf32";
 constexpr const char* fp32 = "matrix product, float";
 constexpr const char* attention_forward = "attention forward, heads of 64";
 constexpr const char* attention_backward = "attention backward, heads of 64";
-constexpr const char* busiest_link = "  on the busiest link";
+constexpr const char* busiest_link = "on the busiest link";  // of the all-reduce
 }  // namespace rate_name
 
 /// Two ranks, first < second. Measured one after the other, about 0.1 s each.

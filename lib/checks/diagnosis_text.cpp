@@ -39,8 +39,6 @@ std::string compared(double rate, const Expected& expected) {
                      expected.basis);
 }
 
-std::string trimmed(const std::string& name) { return name.substr(name.find_first_not_of(' ')); }
-
 void print_machines(const Diagnosis& found, std::string& text) {
   std::vector<std::string> versions;
   for (const auto& [what, version] : found.versions)
@@ -58,9 +56,11 @@ void print_machines(const Diagnosis& found, std::string& text) {
 void print_rates(const Diagnosis& found, std::string& text) {
   if (found.rates.empty()) return;
   add(text, "rates, minimum and maximum over ranks (all ranks at once), of what should be:");
-  for (const Rate& r : found.rates)
-    add(text, "  {:<32} {:>9.1f} to {:>9.1f} {}{}", r.name, r.least, r.most, r.unit,
+  for (const Rate& r : found.rates) {
+    const char* indent = r.name == rate_name::busiest_link ? "  " : "";
+    add(text, "  {:<32} {:>9.1f} to {:>9.1f} {}{}", indent + r.name, r.least, r.most, r.unit,
         compared(r.least, r.expected));
+  }
   if (found.rows_to_fill > 0)
     add(text, "  a product of {} rows reaches nine tenths of its best rate", found.rows_to_fill);
 }
@@ -165,7 +165,7 @@ std::string to_json(const Diagnosis& found) {
                             {"close_processors", m.near},
                             {"nvlinks", m.nvlinks}});
   for (const Rate& r : found.rates) {
-    all["rates"].push_back({{"name", trimmed(r.name)},
+    all["rates"].push_back({{"name", r.name},
                             {"unit", r.unit},
                             {"least", r.least},
                             {"most", r.most},

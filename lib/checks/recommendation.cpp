@@ -153,8 +153,6 @@ void warn_of_shared_processors(const Diagnosis& found, std::vector<std::string>&
   }
 }
 
-std::string trimmed(const std::string& name) { return name.substr(name.find_first_not_of(' ')); }
-
 /// The worst rate of each rank that is the slowest at something.
 void warn_of_slow_ranks(const Diagnosis& found, std::vector<std::string>& all) {
   std::map<int, const Rate*> worst;
@@ -164,9 +162,9 @@ void warn_of_slow_ranks(const Diagnosis& found, std::vector<std::string>& all) {
     if (!known || r.least / r.most < known->least / known->most) known = &r;
   }
   for (const auto& [rank, r] : worst)
-    all.push_back(fmt::format(
-        "{}: rank {} on {} reaches {:.0f}% of the fastest rank's rate", trimmed(r->name), rank,
-        found.machines[static_cast<std::size_t>(rank)].host, 100 * r->least / r->most));
+    all.push_back(fmt::format("{}: rank {} on {} reaches {:.0f}% of the fastest rank's rate",
+                              r->name, rank, found.machines[static_cast<std::size_t>(rank)].host,
+                              100 * r->least / r->most));
 }
 
 }  // namespace
@@ -198,7 +196,7 @@ std::vector<std::string> warnings(const Diagnosis& found) {
       all.push_back(
           fmt::format("{}: {:.0f}% of what the device should give: other processes, "
                       "clocks, power limits",
-                      trimmed(r.name), 100 * r.most / r.expected.rate));
+                      r.name, 100 * r.most / r.expected.rate));
   warn_of_slow_ranks(found, all);
   return all;
 }
