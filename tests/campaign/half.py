@@ -33,18 +33,13 @@ class Half(Campaign):
                 f.write(json.dumps({"messages": [{"role": "user", "content": f"after {a}"},
                                                  {"role": "assistant", "content": f"{a + 1}"}]}) + "\n")
 
-    def closeness(self, name, options, exit_codes=(0, 77), scale=65536):
+    def closeness(self, name, options, scale=65536):
         """Largest differences of the losses in fp16 and bf16 from those in fp32. `scale`: at which no step overflows."""
         found = {}
         for compute in ("fp32", "fp16", "bf16"):
             directory = f"{name}_{compute}"
-            for code in exit_codes:
-                try:
-                    scaled = sets(f"precision.loss_scale={scale}") if compute == "fp16" else ()
-                    self.run_trainer(*options, *sets(f"precision.compute='{compute}'", f"output.directory={directory}"), *scaled, code=code)
-                    break
-                except AssertionError:
-                    if code == exit_codes[-1]: raise
+            scaled = sets(f"precision.loss_scale={scale}") if compute == "fp16" else ()
+            self.run_trainer(*options, *sets(f"precision.compute='{compute}'", f"output.directory={directory}"), *scaled)
             found[compute] = self.steps(directory)
         for key in ("train/skipped", "train/overflowed"):
             self.assertEqual(self.steps(f"{name}_fp16", key)[40], 0, (name, key))
@@ -57,7 +52,7 @@ class Half(Campaign):
                               ("supervised", SUPERVISED), ("dropout", sets("model.dropout=0.1")),
                               ("recomputed", sets("precision.recompute='block'"))):
             # Block diffusion weighs a token by up to 1 / clip_low.
-            worst = self.closeness(name, options, exit_codes=(0,), scale=64 if "data/train.jsonl" in str(options) else 65536)
+            worst = self.closeness(name, options, scale=64 if "data/train.jsonl" in str(options) else 65536)
             self.assertLess(worst["fp16"], worst["bf16"], name)
             self.assertLess(worst["fp16"], 1e-2, name)
 
