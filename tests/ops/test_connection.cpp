@@ -11,12 +11,16 @@ struct ConnectCase {
   bool shortcut, skip;
 
   Named inputs() const {
-    return {{"x", normal_numbers(n * d, 1)},    {"input", normal_numbers(n * d, 2)},
-            {"skip", normal_numbers(n * d, 3)}, {"a", normal_numbers(1, 4)},
-            {"b", normal_numbers(1, 5)},        {"c", normal_numbers(1, 6)},
-            {"dy", normal_numbers(n * d, 7)},   {"dinput0", normal_numbers(n * d, 8)},
-            {"da0", normal_numbers(1, 9)},      {"db0", normal_numbers(1, 10)},
-            {"dc0", normal_numbers(1, 11)}};
+    Named in{{"x", normal_numbers(n * d, 1)},    {"input", normal_numbers(n * d, 2)},
+             {"skip", normal_numbers(n * d, 3)}, {"a", normal_numbers(1, 4)},
+             {"b", normal_numbers(1, 5)},        {"c", normal_numbers(1, 6)},
+             {"dy", normal_numbers(n * d, 7)},   {"dinput0", normal_numbers(n * d, 8)},
+             {"da0", normal_numbers(1, 9)},      {"db0", normal_numbers(1, 10)},
+             {"dc0", normal_numbers(1, 11)}};
+    // Related to them, so that the sums of products do not cancel and errors stay relative to terms.
+    for (std::size_t i = 0; i < n * d; ++i)
+      in["dy"][i] += in["x"][i] + in["input"][i] + in["skip"][i];
+    return in;
   }
 
   template <class T>
