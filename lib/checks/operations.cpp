@@ -19,6 +19,7 @@ std::vector<CheckResult> check_operations(const ops::Context& context, std::uint
   check_activation(checker);
   check_elementwise(checker);
   check_embedding(checker);
+  check_connection(checker);
   check_loss(checker);
   check_optimizer(checker);
   check_paged_cache(checker);

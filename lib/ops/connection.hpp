@@ -50,4 +50,65 @@ struct ScaledRowsBackward {
 template <class T>
 void scaled_rows_backward(const Context&, const ScaledRowsBackward<T>&);
 
+// For profiles. What is added to is read as well; each row of the fused matrix has one of the table.
+template <class T>
+double bytes_of(const ConnectForward<T>& c) {
+  const bool first = c.b.extent(0) > 0, other = c.c.extent(0) > 0;
+  return bytes_of(c.y) * (2 + (first ? 1 : 0) + (other ? 1 : 0));
+}
+template <class T>
+double bytes_of(const ConnectBackward<T>& c) {
+  const bool first = c.b.extent(0) > 0, other = c.c.extent(0) > 0;
+  return bytes_of(c.dy) * (1 + (first ? 5 : 0) + (other ? 2 : 0));
+}
+template <class T>
+double bytes_of(const ScaledRowsBackward<T>& c) {
+  return bytes_of(c.tokens) + 3 * bytes_of(c.drows);
+}
+
+template <class T>
+bool native_connect_forward(const Context& context, const ConnectForward<T>& call);
+template <>
+inline constexpr auto twin<&connect_forward<bf16>> = in_cuda("tern::connect_forward",
+                                                             native_connect_forward<bf16>);
+template <>
+inline constexpr auto twin<&connect_forward<fp16>> = in_cuda("tern::connect_forward",
+                                                             native_connect_forward<fp16>);
+template <class T>
+bool native_connect_backward(const Context& context, const ConnectBackward<T>& call);
+template <>
+inline constexpr auto twin<&connect_backward<bf16>> = in_cuda("tern::connect_backward",
+                                                              native_connect_backward<bf16>);
+template <>
+inline constexpr auto twin<&connect_backward<fp16>> = in_cuda("tern::connect_backward",
+                                                              native_connect_backward<fp16>);
+template <class T>
+bool native_add_scaled_rows(const Context& context, Vector<const std::int32_t> tokens,
+                            Matrix<const T> table, Vector<const T> scale, Matrix<T> fused,
+                            std::size_t first);
+template <>
+inline constexpr auto twin<&add_scaled_rows<bf16>> = in_cuda("tern::add_scaled_rows",
+                                                             native_add_scaled_rows<bf16>);
+template <>
+inline constexpr auto twin<&add_scaled_rows<fp16>> = in_cuda("tern::add_scaled_rows",
+                                                             native_add_scaled_rows<fp16>);
+template <>
+struct Traffic<&add_scaled_rows<bf16>> {
+  double operator()(const auto& tokens, const auto& table, const auto&, const auto& fused,
+                    std::size_t) const {
+    const auto added = static_cast<double>(fused.extent(0) * table.extent(1));
+    return bytes_of(tokens) + 3 * sizeof(bf16) * added;
+  }
+};
+template <>
+struct Traffic<&add_scaled_rows<fp16>> : Traffic<&add_scaled_rows<bf16>> {};
+template <class T>
+bool native_scaled_rows_backward(const Context& context, const ScaledRowsBackward<T>& call);
+template <>
+inline constexpr auto twin<&scaled_rows_backward<bf16>> =
+    in_cuda("tern::scaled_rows_backward", native_scaled_rows_backward<bf16>);
+template <>
+inline constexpr auto twin<&scaled_rows_backward<fp16>> =
+    in_cuda("tern::scaled_rows_backward", native_scaled_rows_backward<fp16>);
+
 }  // namespace tern::ops

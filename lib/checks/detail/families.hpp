@@ -13,6 +13,7 @@ void check_attention(Checker& checker);
 void check_activation(Checker& checker);
 void check_elementwise(Checker& checker);
 void check_embedding(Checker& checker);
+void check_connection(Checker& checker);
 void check_loss(Checker& checker);
 void check_optimizer(Checker& checker);
 void check_paged_cache(Checker& checker);

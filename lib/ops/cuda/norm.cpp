@@ -78,14 +78,6 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
   if (a.magnitude) raise_magnitude(a.magnitude, most);
 }
 
-/// A pack as stored: half the registers of a Pack.
-template <class T>
-struct RawPack {
-  uint4 words;
-  __device__ static RawPack load(const T* from) { return {*reinterpret_cast<const uint4*>(from)}; }
-  __device__ Pack pack() const { return Pack::load(reinterpret_cast<const T*>(&words)); }
-};
-
 // ---- forward, rounded to fp8 on the way (rounding.hpp)
 
 constexpr int tile_rows = 32, tile_groups = tile_rows / chunk;

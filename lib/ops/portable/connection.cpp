@@ -138,6 +138,7 @@ std::size_t connect_partials() { return most_scalars * most_groups; }
 template <class T>
 void connect_forward(const Context& context, const ConnectForward<T>& call) {
   require_terms(call, call.y);
+  if (native<&connect_forward<T>>(context, call)) return;
   using A = Accumulate<T>;
   const Matrix<const T> x = call.x, input = call.input, skip = call.skip;
   const Matrix<T> y = call.y;
@@ -163,6 +164,7 @@ void connect_backward(const Context& context, const ConnectBackward<T>& call) {
   require_terms(call, call.dy);
   TERN_REQUIRE(call.partial.extent(0) >= connect_partials(), "{} partial sums",
                call.partial.extent(0));
+  if (native<&connect_backward<T>>(context, call)) return;
   using A = Accumulate<T>;
   const Groups groups(call.dy.extent(0));
   if (groups.count == 0) return;
@@ -186,6 +188,7 @@ void add_scaled_rows(const Context& context, Vector<const std::int32_t> tokens,
                    scale.extent(0) == 1,
                "{} tokens of a table of {} columns, at {} of ({}, {})", tokens.extent(0),
                table.extent(1), first, fused.extent(0), fused.extent(1));
+  if (native<&add_scaled_rows<T>>(context, tokens, table, scale, fused, first)) return;
   using A = Accumulate<T>;
   const int width = static_cast<int>(table.extent(1));
   detail::for_each_row(
@@ -208,6 +211,7 @@ void scaled_rows_backward(const Context& context, const ScaledRowsBackward<T>& c
                "({}, {}) at {} of ({}, {}), a table of {} columns", call.drows.extent(0),
                call.drows.extent(1), call.first, call.dfused.extent(0), call.dfused.extent(1),
                call.table.extent(1));
+  if (native<&scaled_rows_backward<T>>(context, call)) return;
   using A = Accumulate<T>;
   const Groups groups(call.drows.extent(0));
   if (groups.count == 0) return;

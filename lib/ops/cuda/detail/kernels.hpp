@@ -54,6 +54,14 @@ struct Pack {
   }
 };
 
+/// A pack as stored: half the registers of a Pack.
+template <class T>
+struct RawPack {
+  uint4 words;
+  __device__ static RawPack load(const T* from) { return {*reinterpret_cast<const uint4*>(from)}; }
+  __device__ Pack pack() const { return Pack::load(reinterpret_cast<const T*>(&words)); }
+};
+
 __device__ inline float warp_sum(float value) {
   for (int offset = warp_size / 2; offset > 0; offset /= 2)
     value += __shfl_xor_sync(0xffffffffu, value, offset);
