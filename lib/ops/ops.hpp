@@ -17,6 +17,7 @@
 #include "ops/embedding.hpp"
 #include "ops/experts.hpp"
 #include "ops/fp8.hpp"
+#include "ops/fp8_weight.hpp"
 #include "ops/linear.hpp"
 #include "ops/loss.hpp"
 #include "ops/norm.hpp"

@@ -46,6 +46,20 @@ void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   });
 }
 
+/// Rows (N, I) from an operation that may still run when the next one is launched.
+template <class T>
+Matrix<const T> normed(Run<T>& r, const Context& context, std::size_t N, std::size_t I) {
+  auto x = r.input(N, I), gain = r.input(1, I);
+  auto y = r.output(N, I);
+  norm_forward<T>(context, {.kind = Norm::rmsnorm,
+                            .x = x,
+                            .gain = Vector<const T>(gain.data(), I),
+                            .eps = 1e-6,
+                            .y = y,
+                            .rstd = r.template workspace<Accumulate<T>>(N)});
+  return y;
+}
+
 /// Skinny GEMM, as in decoding: constant weights may be read while x is still being written.
 void check_skinny(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
@@ -55,17 +69,33 @@ void check_skinny(Checker& checker, std::size_t N, std::size_t I, std::size_t O)
                   shape, [=]<class T>(Run<T>& r) {
                     Context context = r.context;
                     context.constant_weights = true;
-                    auto x = r.input(N, I), w = r.input(O, I, scale), gain = r.input(1, I);
-                    auto normed = r.output(N, I);
+                    auto w = r.input(O, I, scale);
                     auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
-                    norm_forward<T>(context, {.kind = Norm::rmsnorm,
-                                              .x = x,
-                                              .gain = Vector<const T>(gain.data(), I),
-                                              .eps = 1e-6,
-                                              .y = normed,
-                                              .rstd = r.template workspace<Accumulate<T>>(N)});
-                    linear_forward<T>(context, normed, w, {}, y,
+                    linear_forward<T>(context, normed(r, context, N, I), w, {}, y,
                                       write == Write::add ? y : Matrix<T>());
+                  });
+}
+
+/// The same with weights in fp8. The reference rounds the same weights to the same numbers.
+void check_fp8_weight(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
+  const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
+  const double scale = 1 / std::sqrt(static_cast<double>(I));
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(write == Write::add ? "fp8_weight_forward, added" : "fp8_weight_forward", shape,
+                  [=]<class T>(Run<T>& r) {
+                    Context context = r.context;
+                    context.constant_weights = true;
+                    const std::size_t coded = (I + code_group - 1) / code_group * code_group;
+                    auto w = r.inout(O, I, scale);
+                    Fp8Weight rounded;
+                    rounded.codes =
+                        as_matrix(r.template workspace<std::uint8_t>(O * coded).data(), O, coded);
+                    rounded.undo = r.template output<float>(O);
+                    fp8_round_weight<T>(context, w, rounded);
+                    context.fence("weights");  // constant from here on
+                    auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
+                    fp8_weight_forward<T>(context, normed(r, context, N, I), w, rounded, {}, y,
+                                          write == Write::add ? y : Matrix<T>());
                   });
 }
 
@@ -105,6 +135,12 @@ void check_linear(Checker& checker) {
   check_skinny(checker, 64, 72, 17000);  // more columns than one block per multiprocessor takes
   check_skinny(checker, 100, 200, 20008);
   check_skinny(checker, 3, 72, 30000);
+  for (const std::size_t N : {1, 16, 64, 65, 128, 129}) check_fp8_weight(checker, N, 1288, 328);
+  check_fp8_weight(checker, 7, 40, 2056);
+  check_fp8_weight(checker, 5, 33, 49);
+  check_fp8_weight(checker, 64, 9728, 328);  // more steps than stages
+  check_fp8_weight(checker, 64, 72, 17000);
+  check_fp8_weight(checker, 100, 72, 33000);  // in two launches
   check_column_sums(checker, 1000, 5000);
   check_column_sums(checker, 131, 37);
   check_batched(checker, 1, 64, 256);

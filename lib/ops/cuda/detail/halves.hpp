@@ -30,6 +30,15 @@ __device__ std::uint32_t round_pair(float low, float high) {
   }
 }
 
+/// Products of two pairs, rounded.
+template <class T>
+__device__ std::uint32_t times(std::uint32_t x, std::uint32_t y) {
+  static_assert(is_half<T>);
+  using Pair = std::conditional_t<std::is_same_v<T, fp16>, __half2, __nv_bfloat162>;
+  const Pair product = __hmul2(reinterpret_cast<const Pair&>(x), reinterpret_cast<const Pair&>(y));
+  return reinterpret_cast<const std::uint32_t&>(product);
+}
+
 /// Sum of the products of two pairs.
 template <class T>
 __device__ float dot_pair(std::uint32_t x, std::uint32_t y) {

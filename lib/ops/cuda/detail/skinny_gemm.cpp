@@ -17,6 +17,12 @@ using namespace skinny;
 constexpr int max_parts = 8;   // largest cluster that every device supports
 constexpr int max_groups = 4;  // 256 columns
 
+/// Squares of rows that a launch takes. Four warpgroups that convert E4M3 have registers for one.
+template <class W>
+constexpr int max_squares(int groups) {
+  return sizeof(W) == 1 && groups == max_groups ? 1 : 2;
+}
+
 struct Launch {
   cudaLaunchConfig_t config{};
   cudaLaunchAttribute attributes[2];
@@ -60,14 +66,16 @@ struct Division {
   int groups = 0, parts = 0, width = 0;  // groups 0: not served
 };
 
-/// The least time of a block, in columns read: those of w, and the rows of x at half their number,
-/// since they come from L2. The same for any number of rows, as are then a row's bits.
-template <class T, int... groups>
+/// The least time of a block, in numbers of w of two bytes, of which a step reads `width`; the rows
+/// of x count as half their number, since they come from L2. The same for any number of rows, as
+/// are then a row's bits. W: type of w.
+template <class T, class W, int... groups>
 Division divide(int columns, int steps, std::integer_sequence<int, groups...>) {
-  constexpr int x_columns = 32, exchange = 300;
+  constexpr int bytes = sizeof(W), x_columns = 64 / bytes, exchange = 600 / bytes;
   Division best;
   int least = std::numeric_limits<int>::max();
   const auto consider = [&](int count, const std::array<int, max_parts>& clusters) {
+    if (max_squares<W>(count) < 2 && best.groups > 0) return;  // more rows would read w twice
     for (int parts = 1; parts <= std::min(max_parts, steps); ++parts) {
       const int tiles = clusters[static_cast<std::size_t>(parts - 1)];
       if (tiles == 0) continue;
@@ -78,20 +86,24 @@ Division divide(int columns, int steps, std::integer_sequence<int, groups...>) {
       if (time < least) least = time, best = {count, parts, width};
     }
   };
-  (consider(groups + 1, resident_clusters<T, Shape<2, groups + 1>>()), ...);
+  (consider(groups + 1,
+            resident_clusters<T, Shape<max_squares<W>(groups + 1), groups + 1, bytes>>()),
+   ...);
   return best;
 }
 
-/// Copies do not interpret the numbers: it serves any type of 16 bits.
+/// Copies do not interpret the numbers: it serves any type of 16 or 8 bits.
 template <class T>
 CUtensorMap make_map(Matrix<const T> m, int tile_rows) {
+  constexpr bool bytes = sizeof(T) == 1;
   const cuuint64_t extents[] = {m.extent(1), m.extent(0)}, pitch[] = {m.extent(1) * sizeof(T)};
   const cuuint32_t box[] = {hopper::tile_width, static_cast<cuuint32_t>(tile_rows)};
   const cuuint32_t strides[] = {1, 1};
   CUtensorMap map;
   const CUresult result = cuTensorMapEncodeTiled(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<T*>(m.data()), extents, pitch, box,
-      strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      &map, bytes ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+      const_cast<T*>(m.data()), extents, pitch, box, strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      bytes ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B,
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   TERN_REQUIRE(result == CUDA_SUCCESS, "cuTensorMapEncodeTiled of {} x {}: {}", m.extent(0),
                m.extent(1), static_cast<int>(result));
@@ -108,21 +120,29 @@ const CUtensorMap& SkinnyGemm::map_of(Matrix<const T> m, int tile_rows) {
   return at->second;
 }
 
-template <class T>
-bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const T> x, Matrix<const T> w, Matrix<T> y,
-                          bool added, bool early) {
+template <class T, class W>
+bool SkinnyGemm::launch(cudaStream_t stream, Matrix<const T> x, Matrix<const W> w,
+                        const float* undo, Matrix<T> y, bool added, bool early) {
   const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
   if (!detail::runs_sm_90a() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
-      !detail::all_aligned(x.data(), w.data(), y.data()))
+      !detail::all_aligned(x.data(), w.data(), undo, y.data()))
     return false;
   const int steps = static_cast<int>(detail::divide_up<std::size_t>(I, hopper::tile_width));
   using Groups = std::make_integer_sequence<int, max_groups>;
-  const Division by = divide<T>(static_cast<int>(O), steps, Groups());
-  const Result<T> result{y.data(), static_cast<int>(N), static_cast<int>(O), by.width, steps,
-                         added};
+  const Division by = divide<T, W>(static_cast<int>(O), steps, Groups());
+  const std::size_t most = hopper::product_rows * max_squares<W>(by.groups);
+  if (N > most) {
+    const auto part = [&](std::size_t first, std::size_t rows) {
+      return launch<T, W>(stream, as_matrix(x.data() + first * I, rows, I), w, undo,
+                          as_matrix(y.data() + first * O, rows, O), added, early);
+    };
+    return part(0, most) && part(most, N - most);
+  }
+  const Result<T> result{y.data(), static_cast<int>(N), static_cast<int>(O), by.width, steps, added,
+                         undo};
   const auto started = [&]<class S>() {
     resident_clusters<T, S>();  // allows its shared memory
-    const CUtensorMap &of_w = map_of<T>(w, by.width), &of_x = map_of<T>(x, S::rows);
+    const CUtensorMap &of_w = map_of<W>(w, by.width), &of_x = map_of<T>(x, S::rows);
     const Launch launch(detail::divide_up(static_cast<int>(O), by.width), by.parts, S::threads,
                         S::shared_bytes, stream, early);
     cudaLaunchKernelEx(&launch.config, &product<T, S>, of_w, of_x, result);
@@ -130,14 +150,30 @@ bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const T> x, Matrix<const T
     return true;
   };
   const auto with = [&]<int squares, int... g>(std::integer_sequence<int, g...>) {
-    return ((by.groups == g + 1 && started.template operator()<Shape<squares, g + 1>>()) || ...);
+    return ((by.groups == g + 1 &&
+             started.template
+             operator()<Shape<std::min(squares, max_squares<W>(g + 1)), g + 1, sizeof(W)>>()) ||
+            ...);
   };
   return N <= hopper::product_rows ? with.template operator()<1>(Groups())
                                    : with.template operator()<2>(Groups());
 }
 
-#define INSTANTIATE(T)                                                                          \
-  template bool SkinnyGemm::multiply(cudaStream_t, Matrix<const T>, Matrix<const T>, Matrix<T>, \
+template <class T>
+bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const T> x, Matrix<const T> w, Matrix<T> y,
+                          bool added, bool early) {
+  return launch<T, T>(stream, x, w, nullptr, y, added, early);
+}
+template <class T>
+bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const T> x, const Fp8Weight& w, Matrix<T> y,
+                          bool added, bool early) {
+  return launch<T, std::uint8_t>(stream, x, w.codes, w.undo.data(), y, added, early);
+}
+
+#define INSTANTIATE(T)                                                                           \
+  template bool SkinnyGemm::multiply(cudaStream_t, Matrix<const T>, Matrix<const T>, Matrix<T>,  \
+                                     bool, bool);                                                \
+  template bool SkinnyGemm::multiply(cudaStream_t, Matrix<const T>, const Fp8Weight&, Matrix<T>, \
                                      bool, bool);
 INSTANTIATE(bf16)
 INSTANTIATE(fp16)

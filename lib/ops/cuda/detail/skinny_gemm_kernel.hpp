@@ -5,6 +5,10 @@
 /// memory, so a row's bits depend only on w and its own x. One warp keeps as many steps of w in
 /// flight to shared memory as fit, the first of them before earlier kernels have ended; the other
 /// warps multiply.
+///
+/// w is in T, or in E4M3 with a scale per column of y (ops/fp8_weight.hpp): then a warpgroup
+/// converts its tile of a step to T in registers, while the products of the step before run. The
+/// numbers are exact in T, so the same division gives the same bits as w in T.
 #pragma once
 #include <algorithm>
 
@@ -16,17 +20,22 @@ namespace tern::ops::cuda::skinny {
 
 constexpr int group_threads = 128;
 
-/// At most Squares x 64 rows; Groups warpgroups of up to 64 columns each. As many steps of 64
-/// numbers as fit in shared memory, up to 8; one block per multiprocessor.
-template <int Squares, int Groups>
+/// At most Squares x 64 rows; Groups warpgroups of up to 64 columns each; Bytes per number of w: 2,
+/// or 1 in E4M3. As many steps of 64 numbers as fit in shared memory, up to 8, or 16 of E4M3; one
+/// block per multiprocessor.
+template <int Squares, int Groups, int Bytes>
 struct Shape {
   static constexpr int squares = Squares, groups = Groups;
+  static constexpr bool coded = Bytes == 1;
   static constexpr int threads = groups * group_threads + 32;
+  static constexpr int releases = groups * (coded ? 4 : 1);  // of a stage: warps read codes apart
   static constexpr int columns = groups * hopper::product_rows;
   static constexpr int rows = squares * hopper::product_rows;
-  static constexpr int w_bytes = columns * hopper::row_bytes, x_bytes = rows * hopper::row_bytes;
+  static constexpr int w_row_bytes = Bytes * hopper::tile_width;
+  static constexpr int group_bytes = hopper::product_rows * w_row_bytes;  // of w
+  static constexpr int w_bytes = groups * group_bytes, x_bytes = rows * hopper::row_bytes;
   static constexpr int stage_bytes = w_bytes + x_bytes;
-  static constexpr int stages = std::min(8, (216 << 10) / stage_bytes);
+  static constexpr int stages = std::min(16 / Bytes, (216 << 10) / stage_bytes);
   static constexpr int pitch = columns + 4;  // floats per row of sums, against bank conflicts
   static constexpr int sums_bytes = rows * pitch * 4;
   static constexpr int alignment = 1024;
@@ -41,7 +50,23 @@ struct Result {
   int width;          // columns per block, a multiple of 8; the last block has the rest
   int steps;          // of I, 64 numbers each
   bool added;         // to y
+  const float* undo;  // (O) factors of the columns, w being in E4M3
 };
+
+/// Four codes of a lane, in the order of code_place(), as two pairs of T. A code's bits within
+/// those of T are its number over a power of two, subnormals included.
+template <class T>
+__device__ inline void expand_codes(std::uint32_t codes, std::uint32_t& low, std::uint32_t& high) {
+  constexpr bool half = std::is_same_v<T, fp16>;
+  constexpr std::uint32_t signs = 0x80008000u, numbers = half ? 0x3f803f80u : 0x07f007f0u;
+  constexpr int down = half ? 1 : 4;  // from the upper byte of a pair's numbers
+  constexpr std::uint32_t factor = half ? 0x5c005c00u : 0x7b807b80u;  // 2^8, 2^120, twice
+  low = times<T>((codes << 8 & signs) | (codes << (8 - down) & numbers), factor);
+  high = times<T>((codes & signs) | (codes >> down & numbers), factor);
+}
+
+/// 64 x 64 numbers of w, as left operands of four products.
+using Tile = hopper::Strip[hopper::tile_width / 16];
 
 template <class T, class S>
 struct Block {
@@ -60,7 +85,7 @@ struct Block {
   __device__ static int at(int step) { return step % S::stages * 8; }
 
   __device__ void copy_w(int step) const {
-    hopper::arrive_expecting(full + at(step), result.width * hopper::row_bytes + S::x_bytes);
+    hopper::arrive_expecting(full + at(step), result.width * S::w_row_bytes + S::x_bytes);
     hopper::copy_tile(stage(step), w, column0, (first + step) * hopper::tile_width, full + at(step),
                       hopper::Keep::little);
   }
@@ -80,10 +105,60 @@ struct Block {
     }
   }
 
+  /// Waits for a step and converts its codes. Rows of 64 bytes lie two to a line of 128, whose 16
+  /// bytes the 64-byte swizzle of TMA permutes by the line.
+  __device__ void load_codes(int group, int step, Tile& to) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = static_cast<int>(threadIdx.x) % group_threads / 32 * 16 + lane % 16;
+    const std::uint32_t from = stage(step) + group * S::group_bytes + row * S::w_row_bytes;
+    hopper::await(full + at(step), step / S::stages & 1);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      tensor_core::Left codes;  // of 16 columns: rows, and those 8 below; then of the next 16
+      const int chunk = 2 * half + lane / 16;
+      tensor_core::load_matrices(codes, from + (chunk ^ row / 2 % 4) * 16);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        hopper::Strip& strip = to[2 * half + i / 2];
+        expand_codes<T>(codes[i], strip[i % 2], strip[i % 2 + 2]);
+      }
+    }
+  }
+  /// Multiplies a step and meanwhile converts the next one.
+  __device__ void multiply_codes(int group, int step, Tile& now, Tile& next,
+                                 hopper::Square (&sum)[S::squares]) const {
+    const std::uint32_t x_tile = stage(step) + S::w_bytes;
+#pragma unroll
+    for (hopper::Strip& strip : now) hopper::pin(strip);
+    hopper::begin_products();
+#pragma unroll
+    for (int k = 0; k < hopper::tile_width / 16; ++k)
+#pragma unroll
+      for (int n = 0; n < S::squares; ++n)
+        hopper::multiply<T, hopper::Rows::along_sum, true>(
+            sum[n], now[k], hopper::operand(x_tile + n * hopper::operand_bytes + k * 32));
+    hopper::commit_products();
+    if (step + 1 < steps) load_codes(group, step + 1, next);
+    hopper::await_products<0>();
+#pragma unroll
+    for (hopper::Strip& strip : now) hopper::pin(strip);  // its registers were in use until here
+#pragma unroll
+    for (hopper::Square& square : sum) hopper::pin(square);
+    if (threadIdx.x % 32 == 0) hopper::arrive(empty + at(step));
+  }
+  __device__ void multiply_codes(int group, hopper::Square (&sum)[S::squares]) const {
+    Tile even, odd;
+    load_codes(group, 0, even);
+    for (int i = 0; i < steps; i += 2) {
+      multiply_codes(group, i, even, odd, sum);
+      if (i + 1 < steps) multiply_codes(group, i + 1, odd, even, sum);
+    }
+  }
+
   __device__ void multiply(int group, hopper::Square (&sum)[S::squares]) const {
     for (int i = 0; i < steps; ++i) {
       hopper::await(full + at(i), i / S::stages & 1);
-      const std::uint32_t w_tile = stage(i) + group * hopper::operand_bytes;
+      const std::uint32_t w_tile = stage(i) + group * S::group_bytes;
       const std::uint32_t x_tile = stage(i) + S::w_bytes;
       hopper::begin_products();
 #pragma unroll
@@ -123,6 +198,10 @@ struct Block {
         const float4 v = hopper::load_from(p, from);
         sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
       }
+      if constexpr (S::coded) {
+        const float4 undo = *reinterpret_cast<const float4*>(result.undo + column0 + column);
+        sum.x *= undo.x, sum.y *= undo.y, sum.z *= undo.z, sum.w *= undo.w;
+      }
       auto* to = reinterpret_cast<uint2*>(
           result.y + static_cast<std::int64_t>(row) * result.columns + column0 + column);
       if (result.added) {
@@ -149,7 +228,7 @@ __global__ void __launch_bounds__(S::threads, 1)
   if (threadIdx.x == 0) {
     for (int i = 0; i < S::stages; ++i) {
       hopper::init_barrier(full + 8 * i, 1);
-      hopper::init_barrier(empty + 8 * i, S::groups);
+      hopper::init_barrier(empty + 8 * i, S::releases);
     }
     hopper::publish_barriers();
   }
@@ -161,7 +240,10 @@ __global__ void __launch_bounds__(S::threads, 1)
     __syncwarp();
   } else {
     hopper::Square sum[S::squares] = {};
-    block.multiply(group, sum);
+    if constexpr (S::coded)
+      block.multiply_codes(group, sum);
+    else
+      block.multiply(group, sum);
     // All groups have finished their last step, so the stages are free.
     asm volatile("bar.sync 1, %0;\n" ::"n"(S::groups * group_threads) : "memory");
     block.keep(group, sum, reinterpret_cast<float*>(shared + (base - own)));
