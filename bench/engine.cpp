@@ -6,8 +6,8 @@
 // prefill: requests x prompt tokens over the time until each has its first token. decode: requests
 // x (new - 1) tokens over the time that they take beyond that. requests = 0: as many as streams,
 // which are served at once. Prompts are random, all different, and redrawn for each repeat, so the
-// prefix cache finds only the first `shared` tokens, which all have in common. profile = 1 prints the
-// operations of one pass that decodes.
+// prefix cache finds only the first `shared` tokens, which all have in common. fp8_weights = 1: those
+// of linear maps are in fp8. profile = 1 prints the operations of one pass that decodes.
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -59,6 +59,7 @@ struct Settings {
                                      {"new", 64},
                                      {"prefill_tokens", 2048},
                                      {"prefix_cache", 1},
+                                     {"fp8_weights", 0},
                                      {"temperature_percent", 0},
                                      {"top_k", 0},
                                      {"profile", 0},
@@ -99,6 +100,7 @@ generate::EngineOptions options_of(const Settings& s) {
   options.batch = s("streams"), options.max_model_len = s("prompt") + s("new");
   options.prefill_tokens = s("prefill_tokens");
   options.prefix_cache = s("prefix_cache") != 0;
+  options.fp8_weights = s("fp8_weights") != 0;
   options.sampling.temperature = static_cast<double>(s("temperature_percent")) / 100;
   options.sampling.top_k = static_cast<int>(s("top_k"));
   return options;
@@ -226,6 +228,7 @@ void measure(const Settings& s) {
   Program program(model, options, *mesh, arena);
   program.engine.prepare(program.context);
   program.parameters.initialize(program.context, program.tree, 1);
+  program.engine.round_weights(program.context);
   program.context.fence("weights");
   Bench bench(s, program);
   bench.run(s("new"));  // libraries, plans

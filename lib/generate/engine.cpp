@@ -13,7 +13,7 @@ namespace {
 
 model::DecoderOptions decoder_options(const EngineOptions& options, const model::Share& share) {
   return {options.batch + options.prefill_tokens, options.max_model_len,
-          share.tensors > 1 ? options.batch : 1};
+          share.tensors > 1 ? options.batch : 1, options.fp8_weights};
 }
 
 EngineOptions resolved(EngineOptions options, const deck::Model& model, std::size_t max_pages) {
@@ -88,6 +88,14 @@ void Engine<T>::prepare(const ops::Context& context) {
 }
 
 template <class T>
+void Engine<T>::round_weights(const ops::Context& context) {
+  TERN_REQUIRE(!busy(), "weights change with requests in work");
+  decoder_.round_weights(context);
+  context.fence("weights in fp8");  // products may read them early
+  rounded_ = true;
+}
+
+template <class T>
 void Engine<T>::set_sampling(const SamplingOptions& sampling_options) {
   TERN_REQUIRE(!busy(), "sampling changes with requests in work");
   static_cast<SamplingOptions&>(options_) = sampling_options;
@@ -111,6 +119,7 @@ Figures Engine<T>::figures() const {
 
 template <class T>
 std::vector<Answer> Engine<T>::step(const ops::Context& context) {
+  TERN_REQUIRE(rounded_ || !options_.fp8_weights, "weights in fp8 are not rounded");
   const detail::Pass& pass = scheduler_->plan();
   if (pass.rows() == 0) return scheduler_->finish(nullptr);
   ops::Context alike = context;

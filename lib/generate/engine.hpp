@@ -66,6 +66,7 @@ struct EngineOptions : SamplingOptions {
   bool prefix_cache = true;           // only if weights never change
   bool constant_weights = true;       // weights are constant between steps, no layers gathered
   std::size_t steps = 0;              // per token, of a recursive model
+  bool fp8_weights = false;           // of the blocks' linear maps: DecoderOptions
 };
 
 /// Totals since construction, except where stated.
@@ -107,6 +108,9 @@ class Engine {
 
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context);
+  /// With fp8_weights: rounds them, in `parameters` as well. Call before the first step, and when
+  /// they have changed, with no request in work. Waits for the device.
+  void round_weights(const ops::Context& context);
 
   /// Sets how tokens are drawn from now on. No request may be in work.
   void set_sampling(const SamplingOptions& sampling_options);
@@ -134,6 +138,7 @@ class Engine {
   EngineOptions options_;
   double scale_, cap_;
   bool learned_positions_;
+  bool rounded_ = false;  // weights, if in fp8
   std::unique_ptr<detail::Scheduler> scheduler_;
   model::Decoder<T> decoder_;
   std::vector<ops::PagedCache<T>> cache_;  // one per place of each step

@@ -10,6 +10,7 @@ TransformerOptions evaluation(const DecoderOptions& asked) {
   options.training = false;
   options.positions = asked.positions;
   options.head_rows = asked.head_rows;
+  options.fp8_weights = asked.fp8_weights;
   return options;
 }
 

@@ -10,6 +10,9 @@ struct DecoderOptions {
   std::size_t rows;       // maximum per pass
   std::size_t positions;  // maximum per sequence
   std::size_t head_rows;  // rows of logits that tensor ranks gather at a time
+  /// Weights of the blocks' linear maps in fp8 (ops/fp8_weight.hpp), except those of experts and
+  /// their router.
+  bool fp8_weights = false;
 };
 
 /// If the model is divided (ParameterTree::share()), every call is collective over the replica
@@ -39,6 +42,9 @@ class Decoder {
           const DecoderOptions& options, Arena& arena);
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) const { core_.prepare(context); }
+  /// With fp8_weights: rounds them, in `parameters` as well. Call when they have been loaded or
+  /// changed.
+  void round_weights(const ops::Context& context) const { core_.round_weights(context); }
 
   std::size_t layers() const { return core_.layers(); }  // on this stage
   /// Places in one step of a recursive model; layers() of a plain one.

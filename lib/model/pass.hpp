@@ -18,6 +18,8 @@ struct TransformerOptions {
   /// kept until the last one's backward (detail/recursion.hpp).
   std::size_t connected = 1;
   bool fp8 = false;  // linear maps of the blocks in fp8: ops/fp8.hpp
+  /// Evaluation, without fp8: weights of these maps in fp8: ops/fp8_weight.hpp.
+  bool fp8_weights = false;
 };
 
 /// The rows of a pass, N = B*T of them.

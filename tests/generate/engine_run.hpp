@@ -19,6 +19,7 @@ struct EngineRun {
     request(m, options, arena);
     engine->prepare(context);
     parameters->initialize(context, tree, seed);
+    engine->round_weights(context);
   }
 
   /// The answers by id. Every request gets exactly one.

@@ -1,6 +1,7 @@
 // The generation engine on a model divided over ranks: the same texts as on one rank.
 #include "comm/mesh.hpp"
 #include "engine_run.hpp"
+#include "generate/rounded_weights.hpp"
 
 namespace tern::test {
 namespace {
@@ -46,6 +47,25 @@ TEST(EngineOnRanks, TextsAreThoseOfOneRank) {
       }
       EXPECT_EQ(run.engine->figures().reused_tokens, alone.engine->figures().reused_tokens);
     }
+  }
+}
+
+/// Each rank rounds its own part.
+TEST(EngineOnRanks, WeightsInFp8AreRoundedByPart) {
+  const deck::Model m = divisible();
+  const int ranks = comm::world()->size();
+  for (int tensor = 1; tensor <= ranks; tensor *= 2) {
+    const comm::Mesh mesh(
+        comm::world(), {1, tensor, ranks / tensor},
+        static_cast<int>(model::kv_replicas(m, static_cast<std::size_t>(tensor))));
+    generate::EngineOptions o = options(0.9);
+    EngineRun<float> beforehand(m, o, 3, model::share_of(mesh));
+    round_maps(beforehand.tree, *beforehand.parameters);
+    o.fp8_weights = true;
+    EngineRun<float> run(m, o, 3, model::share_of(mesh));
+    const auto wanted = beforehand.answer(requests()), answers = run.answer(requests());
+    for (const auto& [id, answer] : wanted)
+      EXPECT_EQ(answers.at(id).tokens, answer.tokens) << "tensor " << tensor << ", " << id;
   }
 }
 

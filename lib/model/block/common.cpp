@@ -5,6 +5,8 @@ namespace tern::model {
 template <class T>
 void Common<T>::multiply(const ops::Context& context, const Linear<T>& map, const Operand<T>& x,
                          Matrix<T> y, Matrix<const T> added) const {
+  if (map.coded.wanted())
+    return ops::fp8_weight_forward<T>(context, x.values, map.weight, map.coded, map.bias, y, added);
   if (!x.rounded.wanted())
     return ops::linear_forward<T>(context, x.values, map.weight, map.bias, y, added);
   const ops::Fp8Matrix weight =

@@ -52,6 +52,14 @@ void Core<T>::round_weights(const ops::Context& context) const {
     for (const Linear<T>* map : block.maps_of(layer))
       if (map->rounded.wanted())
         ops::fp8_round<T>(context, map->weight, map->rounded, ops::Scaling::current);
+      else if (map->coded.wanted())
+        ops::fp8_round_weight<T>(context, writable(map->weight), map->coded);
+}
+
+template <class T>
+Matrix<T> Core<T>::writable(const Matrix<const T>& weight) const {
+  return as_matrix(compute_.data() + (weight.data() - compute_.data()), weight.extent(0),
+                   weight.extent(1));
 }
 
 template <class T>

@@ -61,7 +61,8 @@ class Core {
     return layers_[place % layers_.size()];
   }
 
-  /// Rounds the weights that are kept in fp8; call when they have changed.
+  /// Rounds the weights that are kept in fp8, with fp8_weights in place as well; call when they
+  /// have changed.
   void round_weights(const ops::Context&) const;
   /// If fully sharded, gathers the place's layer.
   void need(const ops::Context&, std::size_t place) const;
@@ -108,10 +109,13 @@ class Core {
   void carve_workspace(Arena& arena);
   void allocate_workspace(Arena& arena, const deck::Model& model);
   void allocate_rounded_weights(Arena& arena);
+  void allocate_coded_weights(Arena& arena);
+  Matrix<T> writable(const Matrix<const T>& weight) const;
   std::size_t head_rows() const;
   std::size_t at(std::size_t slot, std::size_t place) const { return slot * places() + place; }
 
   std::vector<typename Block<T>::Parameters> layers_;
+  Vector<T> compute_;  // all weights, which layers_ have views of
   // In training, per slot: saved_, without recomputation, and inputs_ per place; finals_ per
   // result.
   std::vector<typename Block<T>::Saved> saved_;

@@ -20,7 +20,8 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       norm(model, common),
       recursion(model, tree, parameters, asked, common, arena),
       connections(model, tree, parameters, asked, arena),
-      values(model, tree, parameters, asked, arena) {
+      values(model, tree, parameters, asked, arena),
+      compute_(parameters.compute) {
   TERN_REQUIRE(passes() == 1 || (asked.in_flight == 1 && share().stages == 1),
                "{} passes over a pipeline of {} stages", passes(), share().stages);
   TERN_REQUIRE(asked.connected == 1 || (asked.training && passes() > 1),
@@ -123,6 +124,18 @@ void Core<T>::allocate_rounded_weights(Arena& arena) {
     }
 }
 
+/// Numbers of rounded weights once more, for passes of few rows.
+template <class T>
+void Core<T>::allocate_coded_weights(Arena& arena) {
+  TERN_REQUIRE(!options.training && !options.fp8 && !full_sharding,
+               "weights in fp8 of a model that trains, multiplies in fp8 or is fully sharded");
+  for (std::size_t l = 0; l < layers(); ++l)
+    for (Linear<T>* map : block.maps_of(layers_[l]))
+      if (map->weight.size() > 0)
+        map->coded = {arena, fmt::format("layer {}/fp8 weights", first_layer + l),
+                      map->weight.extent(0), map->weight.extent(1)};
+}
+
 template <class T>
 void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   const std::size_t N = sequences().rows();
@@ -135,6 +148,7 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
     common.fp8 = {arena, sizes};
     if (training) allocate_rounded_weights(arena);
   }
+  if (options.fp8_weights) allocate_coded_weights(arena);
   if (training) common.dstream = common.request_scale(arena, "stream gradient");
   if (share().tensors > 1 && share().last())
     head.request_exchange(arena, head_rows(), share().tensors, size.V, training);
