@@ -33,6 +33,7 @@ class EngineResponder final : public Responder {
                           weights::weights_source(deck), log);
     mesh.world().barrier();
     serving_.engine.prepare(serving_.context);
+    serving_.engine.round_weights(serving_.context);
   }
   void submit(generate::Request request) override { serving_.engine.submit(std::move(request)); }
   bool busy() const override { return serving_.engine.busy(); }

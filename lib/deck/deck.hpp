@@ -190,6 +190,7 @@ struct Generation {
   std::int64_t max_model_len = 32768;
   std::int64_t prefill_tokens = 2048;
   bool prefix_cache = true;
+  std::string quantization = "none";  // of weights: none | fp8
 
   bool operator==(const Generation&) const = default;
 };

@@ -102,8 +102,11 @@ std::string table(const ServingPlan& plan) {
   const generate::EngineOptions& o = plan.options;
   std::string text = fmt::format("plan of answering {} requests at once, of up to {} tokens\n",
                                  o.batch, o.max_model_len);
-  for (const auto& [term, bytes] : plan.memory)
+  for (const auto& [term, bytes] : plan.memory) {
     text += row(term == Term::parameters ? "parameter memory" : term_name(term), bytes);
+    if (term == Term::parameters && o.fp8_weights)
+      text += detail::remark("with linear maps, except experts, in fp8 as well");
+  }
   text += row("memory per rank", plan.total_bytes);
   text += row("usable on device", plan.usable_bytes);
   text += row("free on device", plan.device_bytes);

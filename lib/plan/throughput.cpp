@@ -92,7 +92,7 @@ std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDev
   const std::string compute = deck::stores_fp32(deck.precision) ? asked : "bf16";
   const double given = deck.cost.peak_tflops;
   return DeviceRates{1e12 * (given > 0 ? given : known->tflops(compute)), 1e12 * known->terabytes,
-                     device.placed()};
+                     device.placed(), known->tflops_fp8 > known->tflops_bf16};
 }
 
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,
@@ -108,10 +108,13 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
   const double attention = s.attention * before / (of_products * rates.flops) / tensor;
   const double drawn = row + s.head * products / tensor;
 
-  // Weight traffic of a pass with `rows` rows.
+  // Weight traffic of a pass with `rows` rows. In fp8 at the same fraction: not measured.
+  const bool codes = options.fp8_weights && rates.fp8_weights && s.bytes == sizeof(bf16);
   const auto weights = [&](double rows) {
+    const bool few = codes && rows <= static_cast<double>(ops::fp8_weight_rows);
     const double idle = s.experts > 0 ? std::pow(1 - s.active_experts / s.experts, rows) : 0;
-    return (s.blocks + s.head + s.experts * (1 - idle)) * s.bytes / tensor /
+    const double blocks = s.blocks * (few ? sizeof(std::uint8_t) : s.bytes);
+    return (blocks + (s.head + s.experts * (1 - idle)) * s.bytes) / tensor /
            (of_weights * rates.bytes);
   };
   const double keys = s.cache_bytes / (of_cache * rates.bytes);

@@ -25,6 +25,7 @@ namespace tern::plan {
 struct DeviceRates {
   double flops, bytes;
   Nodes nodes = {};
+  bool fp8_weights = false;  // whether passes of few rows read weights in fp8
 };
 /// From the data sheet, FLOP/s from &cost peak_tflops if given; nothing on the host and on unknown
 /// devices.

@@ -124,6 +124,20 @@ class Bulk(Campaign):
         self.assertIn("the weights was", self.run_trainer(*self.options("run"), "--resume", code=1))
         self.run_trainer(*self.options("run"), "--fresh")
 
+    def test_weights_in_fp8(self):
+        fp8 = (("precision.compute", "'bf16'"), ("generation.quantization", "'fp8'"))
+        self.assertIn("in fp8 as well", self.run_trainer(*self.options("rounded", *fp8)))
+        rounded = self.answers("rounded")
+        self.run_trainer(*self.options("loaded", fp8[0]))
+        self.assertNotEqual(self.answers("loaded"), rounded)
+        for batch, ranks in ((1, 1), (16, 2)):
+            name = f"rounded{batch}"
+            self.run_trainer(*self.options(name, *fp8, ("generation.batch", str(batch))), ranks=ranks)
+            self.assertEqual(self.answers(name), rounded, name)
+        self.run_trainer(*self.options("tensor", *fp8, ("parallel.tensor", "2")), ranks=2)
+        text = self.run_trainer(*self.options("rounded", fp8[0]), "--resume", code=1)
+        self.assertRegex(text, "the weights was .* in fp8")
+
     def test_gap_table(self):
         evaluate = lambda name, *more: self.run_trainer(*self.options(name, *more, task="evaluate"))
         evaluate("teacher")

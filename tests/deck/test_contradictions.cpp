@@ -292,6 +292,7 @@ TEST(DeckContradictions, NamesThatAreNoDirectories) {
 
 TEST(DeckContradictions, Requests) {
   none("&campaign task = 'generate' / &generation input = 'in.txt' samples = 0 stop = '##' /");
+  none("&precision compute = 'bf16' / &generation input = 'in.txt' quantization = 'fp8' /");
   one("&campaign task = 'generate' / &objective kind = 'refinement' /\n"
       "&model inner_steps = 1 / &generation input = 'in.txt' /",
       "d:2:38: generation.input: kind = 'refinement' answers no files; write 'supervised' or "
@@ -303,6 +304,9 @@ TEST(DeckContradictions, Requests) {
   one("&campaign task = 'generate' / &generation pattern = 'a' /",
       "d:1:43: generation.pattern: only requests of a file read it; give generation.input, or "
       "remove it");
+  one("&campaign task = 'generate' / &generation input = 'in.txt' quantization = 'fp8' /",
+      "d:1:60: generation.quantization: 'fp8' saves time next to numbers of 16 bits, and compute = "
+      "'fp32' stores 32; write compute = 'bf16', or quantization = 'none'");
   one("&data chat_template = 'chatml' thinking = .true. /",
       "d:1:32: data.thinking: chat_template = 'chatml' has no place for thoughts; write 'qwen3', "
       "or .false.");

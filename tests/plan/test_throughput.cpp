@@ -76,6 +76,26 @@ TEST(Throughput, OfAFileIsNearTheMeasured) {
   }
 }
 
+/// Few rows read one byte per weight of a block, many rows two.
+TEST(Throughput, CountsTheBytesOfWeightsInFp8) {
+  plan::DeviceRates rates = h200;
+  generate::EngineOptions options;
+  options.batch = 16, options.prefill_tokens = 2048;
+  const plan::Requests requests{16, 64, 0, 64};
+  const auto time = [&] { return plan::answer_time(student(), options, requests, 1, rates); };
+  const plan::AnswerTime whole = time();
+  options.fp8_weights = true;
+  EXPECT_EQ(time().new_tokens, whole.new_tokens);  // a GPU that does not read them
+  rates.fp8_weights = true;
+  EXPECT_EQ(time().prompt, whole.prompt);
+  EXPECT_LT(time().new_tokens, 0.65 * whole.new_tokens);
+  EXPECT_GT(time().new_tokens, 0.5 * whole.new_tokens);
+  options.batch = 129;
+  const double many = plan::answer_time(student(), options, {129, 64, 0, 64}, 1, rates).new_tokens;
+  options.fp8_weights = false;
+  EXPECT_EQ(plan::answer_time(student(), options, {129, 64, 0, 64}, 1, rates).new_tokens, many);
+}
+
 /// Quantities without measurements have the right trend.
 TEST(Throughput, FollowsWhatItDependsOn) {
   const deck::Deck deck = teacher();

@@ -150,7 +150,7 @@ Provenance provenance(const deck::Deck& deck, const std::string& weights) {
   return {{"the contents of &generation input", hash_of(g.input)},
           {"the contents of &generation prompt_template",
            g.prompt_template.empty() ? "" : hash_of(g.prompt_template)},
-          {"the weights", weights},
+          {"the weights", g.quantization == "none" ? weights : weights + " in " + g.quantization},
           {"&data tokenizer", deck.data.tokenizer},
           {"&data chat_template", deck.data.chat_template},
           {"&data thinking", deck.data.thinking},

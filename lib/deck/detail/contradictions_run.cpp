@@ -96,6 +96,12 @@ void check_requests(const Deck& d, Contradictions& c) {
   unread("generation.output", !g.output.empty());
   unread("generation.pattern", !g.pattern.empty());
   unread("generation.stop", !g.stop.empty());
+  unread("generation.quantization", g.quantization != "none");
+  c.check(!g.input.empty() && g.quantization != "none" && stores_fp32(d.precision),
+          {"generation.quantization", "precision.compute"},
+          fmt::format("'{}' saves time next to numbers of 16 bits, and compute = '{}' stores 32; "
+                      "write compute = 'bf16', or quantization = 'none'",
+                      g.quantization, d.precision.compute));
 }
 
 void check_run(const Deck& d, Contradictions& c) {

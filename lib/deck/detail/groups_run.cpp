@@ -119,6 +119,11 @@ void describe(Group& group, Generation& g) {
       .at_most(1 << 20);
   group.add("prefix_cache", g.prefix_cache,
             "input: common beginnings of prompts are computed once");
+  group
+      .add("quantization", g.quantization,
+           "input: fp8: E4M3 for weights of linear maps but experts', "
+           "read on Hopper for up to 128 rows")
+      .one_of({"none", "fp8"});
 }
 
 void describe(Group& group, Output& o) {
