@@ -86,7 +86,7 @@ void Transformer<T>::embed(const ops::Context& context, const MicroBatch<T>& mic
   const Matrix<T> to = core_.saved(micro.slot, 0, of).input;
   core_.embedding.forward(context, core_.common.links, micro.rows.tokens, of.tokens, 0,
                           micro.rows.levels, to);
-  if (dropout.probability > 0) ops::dropout<T>(context, dropout, to);
+  if (dropout.probability > 0) ops::dropout<T>(context, dropout, to, {}, to);
   core_.recursion.begin(context, to);
 }
 
@@ -233,7 +233,7 @@ void Transformer<T>::embed_backward(const ops::Context& context, const MicroBatc
   core_.recursion.end(context, core_.dstream);
   if (!share().first()) return;
   const ops::DropoutKey dropout = embedding_key(micro);
-  if (dropout.probability > 0) ops::dropout<T>(context, dropout, core_.dstream);
+  if (dropout.probability > 0) ops::dropout<T>(context, dropout, core_.dstream, {}, core_.dstream);
   core_.embedding.backward(context, core_.common.links, micro.rows, core_.sequences().tokens,
                            core_.dstream);
 }

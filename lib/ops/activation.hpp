@@ -1,6 +1,7 @@
 /// MLP activations, and dropout. Conventions: ops.hpp.
 #pragma once
 #include "base/activation.hpp"
+#include "base/random.hpp"
 #include "ops/fp8_matrix.hpp"
 
 namespace tern::ops {
@@ -25,10 +26,18 @@ struct DropoutKey {
   std::uint32_t layer = 0;
   std::uint32_t first_row = 0;  // global row number of row 0, so that rank layouts agree
 };
-/// In place: x (N, D) is zeroed with the key's probability, else scaled by 1 / (1 - p). The same
-/// call is the backward operation on the gradient.
+/// The draw for columns [4 group, 4 group + 4) of a row, of fewer than 4 Mi columns.
+TERN_FUNCTION Random4 dropout_draw(const DropoutKey& key, std::size_t row, std::size_t group) {
+  return philox(key.seed, Stream::dropout, key.step,
+                key.first_row + static_cast<std::uint32_t>(row),
+                (key.layer << 20) | static_cast<std::uint32_t>(group));
+}
+/// y = added + d(x), each (N, D), where d zeroes a number with the key's probability p and else
+/// scales it by 1 / (1 - p); the sum is rounded once. `added` may be empty; y may be x or `added`.
+/// d is its own backward operation.
 template <class T>
-void dropout(const Context&, const DropoutKey&, Matrix<T> x);
+void dropout(const Context&, const DropoutKey&, Matrix<const T> x, Matrix<const T> added,
+             Matrix<T> y);
 
 template <class T>
 bool native_activation_forward(const Context& context, Activation kind, Matrix<const T> x,
@@ -65,5 +74,20 @@ struct Traffic<&activation_backward<bf16>> {
 };
 template <>
 struct Traffic<&activation_backward<fp16>> : Traffic<&activation_backward<bf16>> {};
+template <class T>
+bool native_dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
+                    Matrix<const T> added, Matrix<T> y);
+template <>
+inline constexpr auto twin<&dropout<bf16>> = in_cuda("tern::dropout", native_dropout<bf16>);
+template <>
+inline constexpr auto twin<&dropout<fp16>> = in_cuda("tern::dropout", native_dropout<fp16>);
+template <>
+struct Traffic<&dropout<bf16>> {
+  double operator()(const DropoutKey&, const auto& x, const auto& added, const auto& y) const {
+    return bytes_of(x) + bytes_of(added) + bytes_of(y);
+  }
+};
+template <>
+struct Traffic<&dropout<fp16>> : Traffic<&dropout<bf16>> {};
 
 }  // namespace tern::ops

@@ -136,8 +136,7 @@ class Stage {
     // Two norms; the residual stream is copied, and read by the product that adds a branch to it.
     time.passes =
         op_.pass(10 * stream(), 4) + heads(2, 3) + op_.pass(gate(3, 2), 1) + connections(3, 2);
-    if (deck_.model.dropout > 0)
-      time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(3 * stream()));
+    time.passes += 2 * dropout(3);
     return time;
   }
 
@@ -155,8 +154,7 @@ class Stage {
     time.attention = op_.backward(attention_);
     time.passes =
         op_.pass(8 * stream(), 6) + heads(2, 3) + op_.pass(gate(5, 3), 1) + connections(6, 6);
-    if (deck_.model.dropout > 0)
-      time.passes += 2 * (op_.dropout(rows_ * width()) + op_.pass(2 * stream()));
+    time.passes += 2 * dropout(2);
     return time;
   }
 
@@ -184,6 +182,10 @@ class Stage {
         (m_.input_shortcut ? shortcut : 0) + (m_.skip_connections ? skip / 2 : 0);
     return streams > 0 ? op_.pass(streams * stream(), 2) : 0;
   }
+  /// Of the stream, if the deck drops any: `streams` read and written.
+  double dropout(double streams) const {
+    return deck_.model.dropout > 0 ? op_.dropout(rows_ * width(), streams) : 0;
+  }
   /// RoPE and norms of heads: `rotated` and `normed` passes over queries and keys.
   double heads(double rotated, double normed) const {
     const double bytes = rows_ * (heads_ + kv_heads_) * number(m_.head_dim) * op_.bytes();
@@ -206,9 +208,8 @@ class Stage {
   }
 
   double embedding() const {
-    const double drop = deck_.model.dropout > 0 ? 2 * op_.dropout(rows_ * width()) : 0;
     const double values = 2 * number(m_.value_embeddings) * rows_ * values_width() * op_.bytes();
-    return op_.pass(6 * stream(), 6) + drop + (values > 0 ? op_.pass(8 * values, 6) : 0);
+    return op_.pass(6 * stream(), 6) + 2 * dropout(2) + (values > 0 ? op_.pass(8 * values, 6) : 0);
   }
 
   /// Per pass, two all-gathers of each layer and a reduce-scatter of its gradients, overlapped;

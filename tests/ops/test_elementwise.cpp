@@ -8,7 +8,7 @@ namespace {
 template <class T>
 Numbers dropped(const ops::DropoutKey& key, std::size_t rows, std::size_t columns, Numbers values) {
   const Array<T> x(rows, columns, values);
-  ops::dropout<T>(portable_context(), key, x.matrix());
+  ops::dropout<T>(portable_context(), key, x.matrix(), {}, x.matrix());
   return x.get();
 }
 
@@ -47,6 +47,17 @@ TEST(Dropout, IsAFunctionOfItsKey) {
   ops::DropoutKey other = key;
   other.layer += 1;
   EXPECT_NE(all, dropped<double>(other, rows, columns, ones));
+}
+
+TEST(Dropout, IsAddedToTheStream) {
+  const std::size_t rows = 7, columns = 13;
+  const ops::DropoutKey key{0.4, 3, 1, 0, 0};
+  const Numbers x = normal_numbers(rows * columns, 1), stream = normal_numbers(x.size(), 2);
+  const Numbers alone = dropped<double>(key, rows, columns, x);
+  const Array<double> in(rows, columns, x), out(rows, columns, stream);
+  ops::dropout<double>(portable_context(), key, in.matrix(), out.matrix(), out.matrix());
+  const Numbers sum = out.get();
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(sum[i], stream[i] + alone[i], 1e-15);
 }
 
 struct AddCase {

@@ -20,6 +20,19 @@ void check_kind(Checker& checker, Activation kind, std::size_t N, std::size_t F)
   });
 }
 
+/// The numbers drawn are the same on both sides, so that the same elements are zero.
+void check_dropout(Checker& checker, std::size_t N, std::size_t D) {
+  checker.check("dropout", fmt::format("N {} D {}", N, D), [=]<class T>(Run<T>& r) {
+    const DropoutKey key{0.3, 11, 5, 2, 100};
+    auto x = r.input(N, D), stream = r.input(N, D);
+    dropout<T>(r.context, key, x, {}, r.output(N, D));
+    dropout<T>(r.context, key, x, stream, r.output(N, D));
+    auto in_place = r.inout(N, D), sum = r.inout(N, D);
+    dropout<T>(r.context, key, in_place, {}, in_place);
+    dropout<T>(r.context, key, x, sum, sum);
+  });
+}
+
 }  // namespace
 
 void check_activation(Checker& checker) {
@@ -28,6 +41,8 @@ void check_activation(Checker& checker) {
     check_kind(checker, one.kind, 300, 2752);
     check_kind(checker, one.kind, 13, 37);
   }
+  check_dropout(checker, 300, 1032);
+  check_dropout(checker, 13, 37);
 }
 
 }  // namespace tern::checks

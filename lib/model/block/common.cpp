@@ -33,10 +33,7 @@ Operand<T> branch_gradient(const ops::Context& context, const Common<T>& common,
                            const Linear<T>& map, Matrix<T> dstream, bool known,
                            const ops::DropoutKey& dropout) {
   const bool changed = dropout.probability > 0;
-  if (changed) {
-    Kokkos::deep_copy(context.space, common.branch, dstream);
-    ops::dropout<T>(context, dropout, common.branch);
-  }
+  if (changed) ops::dropout<T>(context, dropout, dstream, {}, common.branch);
   const Operand<T> result = common.gradient(map, changed ? common.branch : dstream, common.dstream);
   ops::round_operand<T>(context, result,
                         known && !changed ? ops::Scaling::known : ops::Scaling::current);

@@ -90,9 +90,10 @@ void Residual<T>::add(const ops::Context& context, const Common<T>& common,
   const Matrix<T> result(common.branch.data(), to.extent(0), to.extent(1));
   branch(Matrix<const T>(), result);
   common.links.sum(context, result);
-  if (dropout.probability > 0) ops::dropout<T>(context, dropout, result);
-  if (from.data() != to.data()) Kokkos::deep_copy(context.space, to, from);
-  ops::add<T>(context, result, to);
+  if (dropout.probability > 0)
+    ops::dropout<T>(context, dropout, result, from, to);
+  else
+    ops::sum<T>(context, from, result, {}, to);
 }
 
 }  // namespace tern::model

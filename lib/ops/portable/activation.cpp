@@ -1,6 +1,5 @@
 #include "ops/activation.hpp"
 #include "base/error.hpp"
-#include "base/random.hpp"
 #include "ops/portable/detail/loops.hpp"
 #include "ops/portable/math.hpp"
 
@@ -143,25 +142,26 @@ void activation_backward(const Context& context, Activation kind, Matrix<const T
 }
 
 template <class T>
-void dropout(const Context& context, const DropoutKey& key, Matrix<T> x) {
+void dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
+             Matrix<const T> added, Matrix<T> y) {
+  TERN_REQUIRE(x.size() == y.size() && (added.size() == 0 || added.size() == y.size()),
+               "{} numbers and {} to {}", x.size(), added.size(), y.size());
+  if (native<&dropout<T>>(context, key, x, added, y)) return;
   using A = Accumulate<T>;
-  if (key.probability <= 0) return;
   const A scale = static_cast<A>(1 / (1 - key.probability));
   const float threshold = static_cast<float>(key.probability);
-  const std::size_t width = x.extent(1), groups = (width + 3) / 4;  // four numbers per draw
+  const std::size_t width = y.extent(1), groups = (width + 3) / 4;  // four numbers per draw
+  const T *in = x.data(), *more = added.size() > 0 ? added.data() : nullptr;
+  T* out = y.data();
   const DropoutKey k = key;
   detail::for_each(
-      context, "tern::dropout", x.extent(0) * groups, KOKKOS_LAMBDA(const std::size_t i) {
+      context, "tern::dropout", y.extent(0) * groups, KOKKOS_LAMBDA(const std::size_t i) {
         const std::size_t row = i / groups, group = i % groups;
-        const std::uint32_t position =
-            (k.layer << 20) | static_cast<std::uint32_t>(group);  // widths below 4 Mi
-        const Random4 draw = philox(k.seed, Stream::dropout, k.step,
-                                    k.first_row + static_cast<std::uint32_t>(row), position);
-        for (std::size_t j = 0; j < 4; ++j) {
-          const std::size_t column = 4 * group + j;
-          if (column >= width) break;
-          T& value = x(row, column);
-          value = uniform(draw.word[j]) < threshold ? T(0) : T(A(value) * scale);
+        const Random4 draw = dropout_draw(k, row, group);
+        for (std::size_t j = 0; j < 4 && 4 * group + j < width; ++j) {
+          const std::size_t at = row * width + 4 * group + j;
+          const A kept = uniform(draw.word[j]) < threshold ? A(0) : A(in[at]) * scale;
+          out[at] = T(more ? A(more[at]) + kept : kept);
         }
       });
 }

@@ -37,7 +37,8 @@ constexpr double own_backward = 0.335;
 // In fp32 a team loops over the key tiles of a row, and there are few teams: seconds per key with
 // heads of 64, half of it for the scores.
 constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
-constexpr double dropped = 120e9;  // numbers/s: one Philox draw per four
+// Numbers dropped per second: one Philox draw per four. In fp32 by the portable kernel.
+constexpr double dropped = 700e9, dropped_fp32 = 120e9;
 // Fractions of NVLink's rate with two ranks, and with more.
 constexpr double of_two = 0.49, of_more = 0.80, collective = 50e-6;  // s per collective
 // Between nodes: assumed, not measured.
@@ -121,8 +122,8 @@ double Operations::pass(double bytes, double kernels) const {
                   bytes / (efficiencies_.memory * 1e12 * device_.terabytes));
 }
 
-double Operations::dropout(double numbers) const {
-  return std::max(efficiencies_.kernel, numbers / dropped);
+double Operations::dropout(double numbers, double arrays) const {
+  return std::max(pass(arrays * numbers * bytes_), numbers / (fp32_ ? dropped_fp32 : dropped));
 }
 
 // As NCCL's rings, in which each rank sends its bytes to the next one. Over several nodes there are as

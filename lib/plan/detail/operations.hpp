@@ -53,7 +53,7 @@ class Operations {
 
   /// Memory-bound kernels.
   double pass(double bytes, double kernels = 1) const;
-  double dropout(double numbers) const;
+  double dropout(double numbers, double arrays) const;
 
   /// `count` collectives of `team`, each rank sending `bytes` in each.
   double exchange(double bytes, const Team& team, double count = 1) const;
