@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr int most_proposals = 16;
 constexpr int rounds = 3, calls = 6;  // of each proposal, in turns, so that all see the same clock
-constexpr double least_flops = 1e10;
 /// By less, a proposal is not faster than the first.
 constexpr float margin = 0.985f;
 
@@ -150,7 +149,7 @@ void AlgorithmSearch::read() {
 
 std::optional<cublasLtMatmulAlgo_t> AlgorithmSearch::choose(const std::string& key,
                                                             const Product& p) {
-  const bool searched = searches_ && p.flops >= least_flops;
+  const bool searched = searches_ && p.searched;
   if (searched && file_.empty()) {
     device_ = name_of_device();
     file_ = cache_folder() / "products.txt";

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "ops/cuda/detail/cublaslt.hpp"
+#include "ops/cuda/detail/worth_timing.hpp"
 
 namespace tern::ops::cuda {
 namespace {
@@ -78,8 +79,6 @@ Fp8Product::Plan Fp8Product::make_plan(const Work& work, const Key& key, float b
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     prefer(which, min_alignment);
-  const double m = static_cast<double>(key.m), n = static_cast<double>(key.n);
-  const double flops = 2 * m * n * static_cast<double>(key.k);
   const auto algorithm = search_.choose(
       fmt::format("fp8 {} x {} x {}, {}", key.m, key.n, key.k,
                   fmt::join(std::array{key.a, key.b, key.c, key.fast, key.beta, key.bias}, " ")),
@@ -94,7 +93,7 @@ Fp8Product::Plan Fp8Product::make_plan(const Work& work, const Key& key, float b
        .bytes_c = key.m * key.n * (key.c == CUDA_R_32F ? sizeof(float) : sizeof(bf16)),
        .beta = beta,
        .narrow = true,
-       .flops = key.bias ? 0 : flops,
+       .searched = !key.bias && worth_timing(key.m, key.n, key.k),
        .workspace = work.workspace,
        .workspace_bytes = work.workspace_bytes,
        .stream = work.stream});

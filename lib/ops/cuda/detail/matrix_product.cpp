@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "ops/cuda/detail/cublaslt.hpp"
+#include "ops/cuda/detail/worth_timing.hpp"
 
 namespace tern::ops::cuda {
 namespace {
@@ -99,8 +100,6 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(preference, which, alignment);
-  const double m = static_cast<double>(key.m), n = static_cast<double>(key.n);
-  const double flops = 2 * m * n * static_cast<double>(key.k * key.count);
   const std::size_t c_bytes = type == CUDA_R_32F ? sizeof(float) : sizeof(bf16);
   const auto algorithm = search_.choose(
       fmt::format(
@@ -118,7 +117,7 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
        .bytes_c = key.m * key.n * key.count * c_bytes,
        .beta = task.beta,
        .narrow = false,
-       .flops = key.bias ? 0 : flops,
+       .searched = !key.bias && worth_timing(key.m, key.n, key.k, key.count),
        .workspace = work.workspace,
        .workspace_bytes = work.workspace_bytes,
        .stream = work.stream});
