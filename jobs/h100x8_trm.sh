@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # TRM in two phases on a node of eight H100 or H200. The second starts only if the first ends with a good verdict
-# (exit code 0); otherwise Slurm removes it. From the root of the project, after a build with the cuda preset and with
+# (exit code 0); otherwise Slurm removes it. A deck whose verdict weighs a baseline (&evaluation baseline = RUN) is
+# preceded by a job that trains it: the deck's plain GPT of equal parameters, on the same data. From the root of the project, after a build with the cuda preset and with
 # token shards in data/openwebtext (./prepare --help), on the login node:
 #
-#   jobs/h100x8_trm.sh                                submits both, prints their job ids
+#   jobs/h100x8_trm.sh                                submits all, prints their job ids
 #   jobs/h100x8_trm.sh FIRST.in SECOND.in             other decks
 #   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   sbatch options for both, as --NAME=VALUE before the decks
 #
@@ -32,7 +33,32 @@ while [[ ${1:-} == -* ]]; do
 done
 [ $# -gt 0 ] || set -- input/h100x8_trm_fast.in input/h100x8_trm_extreme.in
 [ $# = 2 ] || { echo "error: two decks, not $#" >&2; usage >&2; exit 2; }
-first=$(sbatch --parsable "${options[@]}" "$0" --phase "$1")
-second=$(sbatch --parsable "${options[@]}" --dependency=afterok:"$first" --kill-on-invalid-dep=yes "$0" --phase "$2")
-echo "job $first: $1"
-echo "job $second: $2, if the verdict of job $first is good"
+trainer=./trainer
+[ -x $trainer ] || trainer=trainer   # of an installation
+# The plain GPT of a deck.
+plain=(--set objective.kind=causal --set objective.preset=none --set objective.detach_from=0 --set model.inner_steps=0
+       --set model.recursion=stack --set model.initial_states=learned --set "evaluation.baseline=''")
+job=   # the last one submitted
+submit() {  # after which jobs (by colons, or none), arguments of --phase
+  local after=()
+  [ -z "$1" ] || after=(--dependency=afterok:"$1" --kill-on-invalid-dep=yes)
+  job=$(sbatch --parsable "${options[@]}" "${after[@]}" "$0" --phase "${@:2}")
+}
+# Both decks are read before anything is submitted.
+baselines=()
+for deck in "$@"; do
+  printed=$($trainer "$deck" --print-deck) || exit 2
+  baselines+=("$(sed -n "s/^ *baseline *= *'\([^']*\)'.*/\1/p" <<<"$printed")")
+done
+phase=   # the job of the phase before
+for i in 0 1; do
+  deck=${@:i+1:1} baseline=${baselines[i]} needs=$phase
+  if [ -n "$baseline" ]; then
+    submit "" "$deck" "${plain[@]}" --set output.directory="$baseline"
+    echo "job $job: baseline of $deck"
+    needs=${phase:+$phase:}$job
+  fi
+  submit "$needs" "$deck"
+  echo "job $job: $deck${phase:+, if the verdict of job $phase is good}"
+  phase=$job
+done

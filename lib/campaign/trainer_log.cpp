@@ -1,6 +1,7 @@
 // Log of the training loop: a line per logged step, and the end of the run.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/files.hpp"
 #include "base/host.hpp"
@@ -223,6 +224,13 @@ void Trainer<T>::warn_of_verdict() const {
     log_.warning(
         "the verdict will fail: it compares the last evaluation with the first, and &evaluation "
         "every = 0 makes only one");
+  const std::string& baseline = deck_.evaluation.baseline;
+  if (!baseline.empty() &&
+      !std::filesystem::exists(std::filesystem::path(baseline) / "metrics.jsonl"))
+    log_.warning(
+        "the verdict needs the run {} of &evaluation baseline, which does not exist yet: train it "
+        "before this one ends",
+        baseline);
 }
 
 /// Verdict on the metrics logged so far, written to the run directory. Rank 0 only.

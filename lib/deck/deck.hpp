@@ -164,6 +164,7 @@ struct Evaluation {
   std::int64_t patience = 0;               // evaluations without improvement; 0: no early stopping
   std::string reference;                   // reference answers; empty: none
   std::vector<std::string> beside;         // run directories to compare the validation loss with
+  std::string baseline;                    // one whose validation loss a verdict expects beaten
 
   bool operator==(const Evaluation&) const = default;
 };

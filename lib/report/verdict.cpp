@@ -45,6 +45,27 @@ ComparedRun compare_run(const fs::path& directory, double own_loss) {
   return other;
 }
 
+/// Whether the last answer is better than the baseline's.
+Finding baseline_finding(const deck::Deck& deck, double own_loss) {
+  const ComparedRun other = compare_run(deck.evaluation.baseline, own_loss);
+  Finding finding;
+  finding.name = "baseline";
+  finding.found = in_words(other);
+  finding.expected = fmt::format("last answer below val/loss of {}", other.name);
+  finding.figure = other.difference;
+  if (other.difference < 0) return finding;
+  finding.grade = Grade::failure;
+  const std::int64_t from = deck.objective.detach_from, last = deck.objective.supervision_steps - 1;
+  if (!other.trouble.empty())
+    finding.advice = fmt::format("train it first: the same data and steps in {}", other.directory);
+  else if (from < last)
+    finding.advice = fmt::format(
+        "raise &objective detach_from above {}, so that gradients pass between answers", from);
+  else
+    finding.advice = "lower &objective reward: it also rewards a bad first answer";
+  return finding;
+}
+
 ordered_json to_json(const Verdict& verdict) {
   ordered_json all = {{"verdict", verdict.word()},      {"succeeded", verdict.succeeded()},
                       {"preset", verdict.preset},       {"step", verdict.step},
@@ -114,6 +135,8 @@ std::string in_words(const ComparedRun& other) {
 Verdict judge(const fs::path& run_directory, const deck::Deck& deck) {
   Verdict verdict =
       detail::make_verdict(detail::read_history(run_directory / "metrics.jsonl"), deck);
+  if (!deck.evaluation.baseline.empty())
+    verdict.findings.push_back(baseline_finding(deck, verdict.loss));
   for (const std::string& directory : deck.evaluation.beside)
     verdict.beside.push_back(compare_run(directory, verdict.loss));
   return verdict;

@@ -3,7 +3,8 @@
 /// answers improves on the one before, by as much as the deck expects, after steady training. The
 /// next phase should start only if so.
 ///
-/// A function of metrics.jsonl and the deck only, so that a resumed run gets the same. Findings:
+/// A function of metrics.jsonl, those of the baseline and the deck only, so that a resumed run gets
+/// the same. Findings:
 ///
 ///   order                  val/loss_step_0 > ... > val/loss_step_{S-1} at the last evaluation,
 ///                          else failure
@@ -15,6 +16,8 @@
 ///   largest gradient norm  no train/grad_norm above norm_limit, warmup included, else warning
 ///   smoothness             of the steps' training losses after the warmup, see below
 ///   progress               val/loss of the last evaluation below that of the first, else failure
+///   baseline               if &evaluation baseline names a run: val/loss, the last answer's, below
+///                          that run's last one, else failure
 ///
 /// A finding whose metrics are missing is a failure that says which.
 ///

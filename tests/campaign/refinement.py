@@ -123,6 +123,19 @@ class Refinement(Campaign):
         self.assertIn(f"<tr><td>plain<td>{stated}", self.read("report.html"))
         self.assertIsNone(nowhere["loss"])
 
+    def test_the_last_answer_is_weighed_against_a_baseline(self):
+        text = self.run_trainer(*GOOD, *sets("evaluation.baseline='runs/plain'"), code=77)
+        self.assertIn("the verdict needs the run runs/plain of &evaluation baseline, which does not exist yet", text)
+        self.assertRegex(text, r"  baseline +failure  there is no such directory")
+        for steps, code, grade in ((2, 0, "good"), (120, 77, "failure")):  # a plain model that learned little, and one that learned more
+            self.run_trainer(*sets("output.directory='runs/plain'", f"campaign.max_steps={steps}"), "--fresh")
+            self.run_trainer(*GOOD, *sets("evaluation.baseline='runs/plain'"), "--resume", code=code)
+            self.assertEqual(self.grades()["baseline"], grade)
+        plain = self.steps("runs/plain", "val/loss")[120]
+        self.assertAlmostEqual(self.verdict()["findings"][-1]["figure"], self.steps("run", "val/loss")[40] - plain, places=6)
+        text = self.run_trainer(*sets("evaluation.baseline='runs/plain'"), code=1)
+        self.assertIn("only kind = 'refinement' ends with a verdict", text)
+
     # ---- the same result on every layout
 
     def test_ranks_agree(self):

@@ -314,6 +314,23 @@ TEST(Verdict, OtherRunsStandBesideAndFailNothing) {
   EXPECT_EQ(in_words(verdict.beside[4]), "its metrics.jsonl has no val/loss");
   EXPECT_EQ(verdict.beside[4].name, "young");
   EXPECT_TRUE(holds(text(verdict), "wide                   3.0000 at step 300")) << text(verdict);
+
+  // The last answer is 3.2: below the baseline, above it, without one.
+  const auto against = [&](const char* name) {
+    deck.evaluation.baseline = (root / name).string();
+    const Verdict graded = judge(root.path(), deck);
+    EXPECT_EQ(graded.findings.back().name, "baseline");
+    return graded.findings.back();
+  };
+  EXPECT_EQ(against("dense").grade, Grade::good);
+  EXPECT_NEAR(against("dense").figure, -0.3, 1e-12);
+  EXPECT_EQ(against("wide").grade, Grade::failure);
+  EXPECT_TRUE(holds(against("wide").advice, "raise &objective detach_from above 0"));
+  EXPECT_EQ(against("none").grade, Grade::failure);
+  EXPECT_TRUE(holds(against("none").advice, "train it first")) << against("none").advice;
+  deck.objective.detach_from = deck.objective.supervision_steps - 1;
+  EXPECT_TRUE(holds(against("wide").advice, "lower &objective reward"));
+  EXPECT_FALSE(judge(root.path(), deck).succeeded());
   EXPECT_TRUE(holds(text(verdict_of({}, deck_of("none"))), "compared runs: none"));
 }
 

@@ -11,7 +11,7 @@ set -euo pipefail
 user_folder "$@"
 make_sources
 # The large init_std makes the model refine from the first steps on.
-write_deck() {  # name, steps, expected refinement, weights to start from
+write_deck() {  # name, steps, expected refinement, weights to start from, baseline
   cat >"$1.in" <<DECK
 &campaign   name = '$1'   max_steps = $2   seed = 7 /
 &model      layers = 2   hidden = 64   heads = 4   context = 64   vocabulary = 264   inner_steps = 1
@@ -23,12 +23,12 @@ write_deck() {  # name, steps, expected refinement, weights to start from
 &batch      per_rank = 8   global = 16 /
 &optimizer  lr = 3e-3   warmup_steps = 10 /
 &checkpoint every = 0 /
-&evaluation every = 100   batches = 4 /
+&evaluation every = 100   batches = 4   baseline = '${5:-}' /
 &generation samples = 0 /
 &output     log_every = 1 /
 DECK
 }
-write_deck failing 30 '0.98, 0.99' ''
+write_deck failing 30 '0.98, 0.99' '' runs/plain
 write_deck never 30 '0.002, 0.9' ''
 write_deck good 200 '0.002, 0.9' ''
 write_deck second 40 '0.002, 0.9' runs/good
@@ -43,10 +43,12 @@ queued() { squeue --noheader --jobs="$1" --format=%i 2>/dev/null | grep -qx "$1"
 gone() { ! queued "$1"; }
 show() { echo "  job $1 ($2): state $(state "$1"), reason $(reason "$1"), exit code $(exit_code "$1")"; }
 verdict() { grep -hE -A 2 '^verdict of' "h100x8_trm-$1.log" | sed 's/^/  /'; }
-submit() {  # decks; sets first and second
+grade() { grep -A 1 "\"name\": \"$2\"" "runs/$1/verdict.json" | sed -n 's/.*"grade": "\(.*\)".*/\1/p'; }
+submit() {  # decks; sets first, second and, of the first deck, baseline
   jobs/h100x8_trm.sh --ntasks=2 --cpus-per-task=1 --gpus-per-node=0 "$1.in" "$2.in" >submitted.txt
   cat submitted.txt
-  read -r first second < <(sed -n 's/^job \([0-9]*\):.*/\1/p' submitted.txt | xargs)
+  read -r first second < <(sed -n '/baseline/d; s/^job \([0-9]*\):.*/\1/p' submitted.txt | xargs)
+  baseline=$(sed -n 's/^job \([0-9]*\): baseline of .*/\1/p' submitted.txt)
 }
 expect() {  # what, found, expected
   [ "$2" = "$3" ] || { cat ./*.log >&2; slurm_fail "$1 is '$2', expected '$3'"; }
@@ -54,9 +56,13 @@ expect() {  # what, found, expected
 
 ! jobs/h100x8_trm.sh failing.in 2>/dev/null || slurm_fail "a single deck was submitted"
 
-# 3. A failed verdict keeps the gate closed.
+# 3. A failed verdict keeps the gate closed. Its deck asks for a baseline, which is trained before it.
 submit failing never
+expect "the state of phase one at first" "$(state "$first") $(reason "$first")" "PENDING Dependency"
 expect "the state of phase two at first" "$(state "$second") $(reason "$second")" "PENDING Dependency"
+wait_for 60 "the end of the baseline" gone "$baseline"
+expect "the end of the baseline" "$(state "$baseline") $(exit_code "$baseline")" "COMPLETED 0:0"
+grep -q '"val/loss"' runs/plain/metrics.jsonl || slurm_fail "the baseline was not evaluated"
 wait_for 60 "the end of phase one" gone "$first"
 wait_for 30 "the removal of phase two" gone "$second"
 show "$first" "phase one"
@@ -64,7 +70,9 @@ verdict "$first"
 show "$second" "phase two"
 expect "the state of phase one" "$(state "$first")" FAILED
 expect "the exit code of phase one" "$(exit_code "$first")" 77:0
-expect "the failures of phase one" "$(grep -c '"grade": "failure"' runs/failing/verdict.json)" 1
+expect "the grade of its refinement" "$(grade failing refinement)" failure
+[ -n "$(grade failing baseline)" ] || slurm_fail "phase one was not weighed against its baseline"
+grep -q "below val/loss of plain" runs/failing/verdict.json || slurm_fail "the baseline is not named"
 expect "the state of phase two" "$(state "$second") $(reason "$second")" "CANCELLED DependencyNeverSatisfied"
 [ ! -e "h100x8_trm-$second.log" ] && [ ! -e runs/never ] || slurm_fail "phase two has started"
 

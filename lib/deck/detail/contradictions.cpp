@@ -282,6 +282,8 @@ void check_refinement(const Deck& d, Contradictions& c) {
   c.check(o.kind == "block_diffusion" && d.model.inner_steps > 0,
           {"model.inner_steps", "objective.kind"},
           "block diffusion is not built for recursive models; write 0");
+  c.check(!refinement && !d.evaluation.baseline.empty(), {"evaluation.baseline", "objective.kind"},
+          "only kind = 'refinement' ends with a verdict; use evaluation.beside, or remove it");
   c.check(!refinement && d.generation.refine >= 0, {"generation.refine", "objective.kind"},
           "only kind = 'refinement' refines its answers; write -1, or remove it");
   c.check(d.model.logit_cap > 0 && o.kind == "block_diffusion", {"model.logit_cap"},

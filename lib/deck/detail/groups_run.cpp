@@ -48,6 +48,9 @@ void describe(Group& group, Evaluation& e) {
             "answers of another run to the same requests, to agree with; empty: none");
   group.add("beside", e.beside,
             "directories of other runs, whose validation losses are compared with this one's");
+  group.add("baseline", e.baseline,
+            "refinement: directory of another run, whose validation loss the last answer's must be "
+            "below for a good verdict; empty: none");
 }
 
 void describe(Group& group, Generation& g) {
