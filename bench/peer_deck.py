@@ -12,13 +12,14 @@ SERVED = {
     "objective": {"kind": ["causal", "refinement", "supervised"], "z_loss": [0]},
     "batch": {"preset": ["none"], "unit": ["rows"], "global_start": [0]},
     "optimizer": {"kind": ["adamw", "muon"], "lr_rule": ["none"], "ema": [0], "head_lr": [0]},
-    "precision": {"compute": ["fp32", "bf16"]},
+    "precision": {"compute": ["fp32", "bf16", "fp8"]},
 }
 # The same for kind = 'supervised', whose model is Transformers' Qwen3.
 SUPERVISED = {
     "model": {"activation": ["swiglu"], "qk_norm": [True], "inner_steps": [0], "logit_cap": [0], "experts": [0]},
     "data": {"tokenizer": ["bytes"], "chat_template": ["plain"]},
     "optimizer": {"kind": ["adamw"]},
+    "precision": {"compute": ["fp32", "bf16"]},
 }
 
 

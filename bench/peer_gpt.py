@@ -13,6 +13,7 @@ import argparse, contextlib, json, statistics, time
 import torch
 from torch.nn.attention import sdpa_kernel, SDPBackend
 
+import peer_fp8
 from peer_chat import ChatBatches
 from peer_data import Batches
 from peer_deck import listed, read_deck
@@ -40,10 +41,10 @@ def main():
     if a.threads: torch.set_num_threads(a.threads)
     torch.set_float32_matmul_precision("high")
     deck, cuda = read_deck(a.deck), a.device == "cuda"
-    dtype = torch.bfloat16 if cuda and deck.precision.compute == "bf16" else torch.float32
+    dtype = torch.bfloat16 if cuda and deck.precision.compute in ("bf16", "fp8") else torch.float32
     supervised = deck.objective.kind == "supervised"
     model = (Qwen3(deck.model, a.device, "flex_attention" if a.attention == "flex" else "sdpa") if supervised
-             else GPT(deck.model, dtype, a.device))
+             else GPT(deck.model, dtype, a.device, peer_fp8.Linear if deck.precision.compute == "fp8" else torch.nn.Linear))
     if a.weights: model.load(a.weights)
     if a.region == "stack":
         model.stack, model.token_losses = torch.compile(model.stack), torch.compile(model.token_losses)
@@ -70,7 +71,7 @@ def main():
     skipped = min(5, len(seconds) - 1)
     timed = seconds[skipped:]; median = statistics.median(timed)
     peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else 0
-    print(f"RESULT torch {torch.__version__} {'eager' if a.region == 'none' else 'compiled'} {dtype} "
+    print(f"RESULT torch {torch.__version__} {'eager' if a.region == 'none' else 'compiled'} {deck.precision.compute} "
           f"tokens/s={statistics.median(rates[skipped:]):.0f} step={median * 1e3:.1f} ms "
           f"({min(timed) * 1e3:.1f} to {max(timed) * 1e3:.1f}) last loss={losses[-1]['train/loss']:.4f} "
           f"peak={peak:.1f} GiB", flush=True)

@@ -16,7 +16,9 @@ only. On a CPU, at toy size, with ./prepare cpp-headers:
         --set model.hidden=64 --set model.heads=4 --set model.ffn_hidden=256 --set model.context=64 --set batch.per_rank=4 \\
         --set batch.global=8 --set evaluation.batches=8
 """
-import argparse, concurrent.futures, json, math, os, pathlib, re, shutil, statistics, subprocess, sys, time
+import argparse, functools, json, math, pathlib, re, statistics, sys, time
+
+from together import all_of, interval, train
 
 HERE = pathlib.Path(__file__).parent
 # What the AdamW deck of the same shape has instead, as input/h100_gpt350m.in.
@@ -110,21 +112,8 @@ def rows_in(steps, growth, start, last):
 
 def run(name, seed, fraction, given):
     directory = pathlib.Path(a.out) / f"{name.replace(' ', '_').replace('/', '_of_')}_{seed}"
-    metrics = directory / "metrics.jsonl"
-    if not (directory / "done").exists():
-        shutil.rmtree(directory, ignore_errors=True)
-        settings = dict(settings_of(fraction, given), **{"campaign.seed": seed, "output.directory": directory})
-        command = [a.trainer, str(HERE / "recipe.in"), "--fresh"]
-        for key, value in settings.items():
-            text = isinstance(value, (str, pathlib.Path)) and not re.fullmatch(r"[-+0-9.,eE]+|[TF]|\.\w+\.|'.*'", str(value))
-            command += ["--set", f"{key}='{value}'" if text else f"{key}={value}"]
-        done = subprocess.run(command, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              env=dict(os.environ, OMP_NUM_THREADS=str(a.threads), OMP_PROC_BIND="false"))
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-3000:]}")
-        shutil.rmtree(directory / "checkpoints", ignore_errors=True)
-        (directory / "done").touch()
-    return curve(metrics)
+    settings = dict(settings_of(fraction, given), **{"campaign.seed": seed})
+    return curve(train(a.trainer, HERE / "recipe.in", directory, settings, threads=a.threads))
 
 
 def curve(metrics):
@@ -153,20 +142,12 @@ def reached(points, loss):
     return None
 
 
-def interval(values):
-    """Half of the 95% interval of the mean (Student's t)."""
-    t = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
-    n = len(values)
-    return t.get(n, 2.0) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
-
-
 def main():
     begun, runs, curves = time.time(), variants(), {}
     pathlib.Path(a.out).mkdir(parents=True, exist_ok=True)
-    with concurrent.futures.ThreadPoolExecutor(a.together) as pool:
-        jobs = {(name, seed): pool.submit(run, name, seed, *v) for seed in range(1, a.seeds + 1) for name, v in runs.items()}
-        for (name, seed), job in jobs.items():
-            curves.setdefault(name, []).append(job.result())
+    jobs = {(name, seed): functools.partial(run, name, seed, *v) for seed in range(1, a.seeds + 1) for name, v in runs.items()}
+    for (name, seed), of in all_of(jobs, a.together).items():
+        curves.setdefault(name, []).append(of)
     final = {name: [c[-1][2] for c in of] for name, of in curves.items()}
     peers = [name for name in final if name.startswith("adamw")]
     if not peers:

@@ -1,0 +1,45 @@
+"""Training runs of one deck with several settings, some at once on one device; for recipe.py and refinement.py."""
+import concurrent.futures, math, os, pathlib, re, shutil, statistics, subprocess
+
+
+def as_options(settings):
+    """{'group.name': value} as --set options; text is quoted."""
+    options = []
+    for key, value in settings.items():
+        text = isinstance(value, (str, pathlib.Path)) and not re.fullmatch(r"[-+0-9.,eE]+|[TF]|\.\w+\.|'.*'", str(value))
+        options += ["--set", f"{key}='{value}'" if text else f"{key}={value}"]
+    return options
+
+
+def call(command, ends=(0,), threads=2):
+    """What a command printed; RuntimeError if its exit code is not one of `ends`."""
+    done = subprocess.run(command, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env=dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="false"))
+    if done.returncode not in ends:
+        raise RuntimeError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def train(trainer, deck, directory, settings, ends=(0,), threads=2):
+    """Path of the run's metrics.jsonl. A run that is done is not repeated; checkpoints are removed."""
+    directory = pathlib.Path(directory)
+    if not (directory / "done").exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        call([trainer, str(deck), "--fresh", *as_options(dict(settings, **{"output.directory": directory}))], ends, threads)
+        shutil.rmtree(directory / "checkpoints", ignore_errors=True)
+        (directory / "done").touch()
+    return directory / "metrics.jsonl"
+
+
+def all_of(jobs, at_once):
+    """{key: result} of {key: function}, `at_once` of them at a time, started in the order given."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        futures = {key: pool.submit(job) for key, job in jobs.items()}
+        return {key: future.result() for key, future in futures.items()}
+
+
+def interval(values):
+    """Half of the 95% interval of the mean (Student's t)."""
+    t = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
+    n = len(values)
+    return t.get(n, 2.0) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
