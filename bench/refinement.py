@@ -1,4 +1,4 @@
-"""Forms of a recursive model beside plain GPTs of equal parameters and equal compute: bench/refinement.in, one table.
+"""Forms of a recursive model compared with plain GPTs of equal parameters and of equal compute: bench/refinement.in, one table.
 
     python3 bench/refinement.py --data data/text4096 [--trainer ./trainer] [--steps 400] [--seeds 1] [--together 8]
                                 [--only 'stack 3 aggressive,plain'] [--out runs/refinement] [--set group.name=value ...]

@@ -128,7 +128,7 @@ class Refinement(Campaign):
         self.assertIn("the verdict needs the run runs/plain of &evaluation baseline, which does not exist yet", text)
         self.assertRegex(text, r"  baseline +failure  there is no such directory")
         for steps, code, grade in ((2, 0, "good"), (120, 77, "failure")):  # a plain model that learned little, and one that learned more
-            self.run_trainer(*sets("output.directory='runs/plain'", f"campaign.max_steps={steps}"), "--fresh")
+            self.run_trainer(*sets("output.directory='runs/plain'", f"campaign.max_steps={steps}", "optimizer.warmup_steps=0"), "--fresh")
             self.run_trainer(*GOOD, *sets("evaluation.baseline='runs/plain'"), "--resume", code=code)
             self.assertEqual(self.grades()["baseline"], grade)
         plain = self.steps("runs/plain", "val/loss")[120]

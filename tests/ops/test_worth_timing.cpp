@@ -1,7 +1,7 @@
 // Products whose algorithms are timed.
 #include <gtest/gtest.h>
 
-#include "ops/cuda/detail/worth_timing.hpp"
+#include "ops/cuda/worth_timing.hpp"
 
 namespace tern::ops::cuda {
 namespace {

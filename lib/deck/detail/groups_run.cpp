@@ -49,8 +49,8 @@ void describe(Group& group, Evaluation& e) {
   group.add("beside", e.beside,
             "directories of other runs, whose validation losses are compared with this one's");
   group.add("baseline", e.baseline,
-            "refinement: directory of another run, whose validation loss the last answer's must be "
-            "below for a good verdict; empty: none");
+            "refinement: directory of a run whose validation loss a good verdict's last answer is "
+            "below");
 }
 
 void describe(Group& group, Generation& g) {

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "ops/cuda/detail/cublaslt.hpp"
-#include "ops/cuda/detail/worth_timing.hpp"
+#include "ops/cuda/worth_timing.hpp"
 
 namespace tern::ops::cuda {
 namespace {
