@@ -40,6 +40,9 @@ struct PagedRows {
   Vector<const Piece> splits;
   /// Other segments: part p has positions [tile_rows p, ...).
   Vector<const Piece> tiles;
+  /// Keys and values before its own that a single row attends to were stored by earlier passes,
+  /// none by this one, so they may be read before this one's paged_store.
+  bool settled = false;
 
   static constexpr int split_keys = 256, tile_rows = 64;
 };

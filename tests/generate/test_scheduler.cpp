@@ -25,8 +25,14 @@ class Shadow {
       EXPECT_TRUE(written_.insert(pass.places[n]).second) << "two rows in one place";
       held_[pass.places[n]] = {pass.positions[n], pass.tokens[n]};
     }
+    if (reads_own_pass(pass)) {
+      EXPECT_FALSE(pass.settled) << "a single row reads what another row of the pass stores";
+      ++unsettled_;
+    }
     written_.clear();
   }
+  /// Passes in which a single row reads what another row stores.
+  std::size_t unsettled() const { return unsettled_; }
   /// The tokens that the row sees.
   Tokens seen(const Pass& pass, std::size_t row) const {
     Tokens tokens;
@@ -44,7 +50,17 @@ class Shadow {
   }
 
  private:
-  std::size_t page_tokens_;
+  bool reads_own_pass(const Pass& pass) const {
+    const auto P = static_cast<std::int32_t>(page_tokens_);
+    for (std::size_t row = 0; row < pass.singles; ++row)
+      for (std::int32_t p = 0; p < pass.positions[row]; ++p)
+        if (written_.count(pass.tables[static_cast<std::size_t>(pass.table_of[row] + p / P)] * P +
+                           p % P) > 0)
+          return true;
+    return false;
+  }
+
+  std::size_t page_tokens_, unsettled_ = 0;
   std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> held_;  // place: position, token
   std::set<std::int32_t> written_;
 };
@@ -81,7 +97,8 @@ void expect_within(const Pass& pass, const Scheduler::Limits& limits,
   EXPECT_EQ(covered.size(), pass.rows() - pass.singles);
 }
 
-Figures answer_randomly(unsigned seed) {
+/// `unsettled`: + passes in which a single row reads what another row stores.
+Figures answer_randomly(unsigned seed, std::size_t& unsettled) {
   std::mt19937 random(seed);
   const auto below = [&](std::size_t n) { return random() % n; };
   EngineOptions options;
@@ -134,19 +151,36 @@ Figures answer_randomly(unsigned seed) {
   }
   EXPECT_TRUE(open.empty());
   EXPECT_EQ(scheduler.figures().pages_in_use, 0u);
+  unsettled += shadow.unsettled();
   return scheduler.figures();
 }
 
 TEST(Scheduler, AnswersRandomRequestsFromTinyCaches) {
-  std::size_t preemptions = 0, reused = 0;
+  std::size_t preemptions = 0, reused = 0, unsettled = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
-    const Figures figures = answer_randomly(seed);
+    const Figures figures = answer_randomly(seed, unsettled);
     if (HasFailure()) return;
     preemptions += figures.preemptions;
     reused += figures.reused_tokens;
   }
   EXPECT_GT(preemptions, 100u);
   EXPECT_GT(reused, 1000u);
+  EXPECT_GT(unsettled, 0u);
+}
+
+TEST(Scheduler, APassIsNotSettledWhoseSingleRowReadsAPageThatItFills) {
+  EngineOptions options;
+  options.batch = 2, options.pages = 8;
+  Scheduler scheduler(options, 4, 10);
+  scheduler.submit({1, {1, 2, 3, 4, 5}, 3});
+  scheduler.submit({2, {1, 2, 3, 4, 6}, 3});
+  const Pass& pass = scheduler.plan();
+  EXPECT_EQ(pass.singles, 1u);  // of the second request, which found the first one's page
+  EXPECT_FALSE(pass.settled);
+  scheduler.finish(Tokens{7, 8}.data());
+  scheduler.plan();
+  EXPECT_EQ(pass.singles, 2u);
+  EXPECT_TRUE(pass.settled);
 }
 
 TEST(Scheduler, KeepsRequestNumbersOfMoreThan32Bits) {

@@ -65,7 +65,8 @@ ops::PagedRows device_rows(Run<T>& r, const CheckedRows& rows) {
           device_copy(r, rows.table_of),
           device_copy(r, rows.places),
           device_copy(r, rows.splits),
-          device_copy(r, rows.tiles)};
+          device_copy(r, rows.tiles),
+          true};
 }
 
 }  // namespace tern::checks

@@ -46,7 +46,7 @@ void PassBuffers::upload(const ops::Context& context, const Pass& pass) {
   write(table_part, pass.tables);
   rows_ = pass.rows(), drawn_ = pass.drawn.size(), singles_ = pass.singles;
   segments_ = pass.segments.size(), splits_ = pass.splits.size(), tiles_ = pass.tiles.size();
-  tables_ = pass.tables.size();
+  tables_ = pass.tables.size(), settled_ = pass.settled;
   const std::size_t n = first_[table_part] + tables_;
   Kokkos::deep_copy(
       context.space, Vector<std::int32_t>(device_.data(), n),
@@ -67,7 +67,8 @@ ops::PagedRows PassBuffers::rows() const {
           section(table_of_part, rows_),
           section(place_part, rows_),
           pieces(split_part, splits_),
-          pieces(tile_part, tiles_)};
+          pieces(tile_part, tiles_),
+          settled_};
 }
 
 const std::int32_t* PassBuffers::drawn(const ops::Context& context) {

@@ -52,6 +52,7 @@ class PassBuffers {
   std::array<std::size_t, parts + 1> first_{};  // where each part begins
   Vector<std::int32_t> device_, results_;
   Pinned host_, drawn_tokens_;
+  bool settled_ = false;
   std::size_t rows_ = 0, drawn_ = 0, singles_ = 0, segments_ = 0, splits_ = 0, tiles_ = 0,
               tables_ = 0;
 };

@@ -141,7 +141,7 @@ bool Scheduler::admit() {
   figures_.reused_tokens += sequence.stored;
   running_.push_back(std::move(waiting_.front()));
   waiting_.pop_front();
-  return true;
+  return admitted_ = true;
 }
 
 /// Schedules `rows` tokens of the sequence to be stored by this pass. Pages that they fill can be
@@ -160,6 +160,7 @@ const Pass& Scheduler::plan() {
   scheduled_.clear();
   const std::size_t preemptions_before = figures_.preemptions;
   std::size_t left = options_.prefill_tokens;
+  admitted_ = false;
   const auto next = [&](std::size_t index) {
     const Sequence& sequence = *running_[index];
     const std::size_t open = sequence.tokens.size() - sequence.stored;
@@ -177,13 +178,15 @@ const Pass& Scheduler::plan() {
   return pass_;
 }
 
-/// Single-row segments come first.
+/// Single-row segments come first. Only a request that was just admitted can have found pages that
+/// this pass fills.
 void Scheduler::lay_out() {
   pass_.clear();
   drawing_.clear();
   for (const bool single : {true, false})
     for (const auto& [sequence, rows] : scheduled_)
       if ((rows == 1) == single) add_segment(*sequence, rows);
+  pass_.settled = !admitted_;
   if (!scheduled_.empty()) ++figures_.passes;
 }
 

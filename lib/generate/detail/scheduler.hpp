@@ -34,6 +34,7 @@ struct Pass {
   std::vector<std::int32_t> tables;
   std::vector<ops::Piece> splits, tiles;
   std::size_t singles = 0;
+  bool settled = false;  // as in ops::PagedRows
   // For rows whose next token is drawn: row, halves of the request's id, token number.
   std::vector<std::int32_t> drawn, ids, numbers;
 
@@ -87,6 +88,7 @@ class Scheduler {
   };
   std::vector<Scheduled> scheduled_;  // rows of the planned pass
   std::vector<Sequence*> drawing_;    // by drawn row
+  bool admitted_ = false;             // a request, into the planned pass
   Pass pass_;
   std::vector<Answer> answers_;  // answers without a pass: refused requests, or max_new = 0
   Figures figures_;

@@ -73,7 +73,7 @@ void attend_singles(const Context& context, const paged::Problem<T>& problem, co
   TERN_REQUIRE(partial.extent(0) >= paged_partials(count, heads, E), "{} numbers for {} splits",
                partial.extent(0), count);
   const Decode<T> arguments{problem, rows.splits.data(), size_of(count), partial.data(),
-                            out,     size_of(E)};
+                            out,     rows.settled,       size_of(E)};
   with_head_size(E, [&](auto size) {
     launch_decode<T, size()>(context, arguments);
     launch(context, "paged_attention of single rows, combined", &combine<T, size()>,

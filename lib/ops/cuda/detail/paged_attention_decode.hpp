@@ -2,7 +2,8 @@
 /// split of a key head, with the up to 16 query heads that share it as the rows of one tensor-core
 /// operand and split_keys keys, is the work of a block, whose warps take 16 keys of each tile. A
 /// second kernel adds the parts. Blocks stay for several splits, so that the copies of the next one
-/// begin before this one ends. Parts begin at fixed positions, so results are batch-invariant.
+/// begin before this one ends, and those of the first before the kernels that rotate and store the
+/// pass's own rows. Parts begin at fixed positions, so results are batch-invariant.
 #pragma once
 #include "ops/cuda/detail/paged_attention_parts.hpp"
 
@@ -17,6 +18,7 @@ struct Decode {
   int count;       // number of splits
   float* partial;  // (splits, H, E) sums, then (splits, H, 2) largest score and total
   T* out;          // (N, H E)
+  bool settled;    // PagedRows
 
   __device__ float* sums(int split, int head) const {
     return partial + (static_cast<std::int64_t>(split) * problem.heads + head) * size;
@@ -38,7 +40,7 @@ TERN_FUNCTION constexpr int decode_bytes(int head_size, int group, int stages) {
 
 /// Work between two merges: keys [begin, end) of the sequence of a row, for a key head.
 struct Split {
-  int number, kv, row, begin, end;
+  int number, kv, row, position, begin, end;
   const std::int32_t* pages;
 };
 
@@ -76,6 +78,7 @@ class SplitWalk {
     split_ = {number,
               index_ / args_.count,
               segment.row,
+              segment.position,
               key_,
               min(key_ + PagedRows::split_keys, segment.position + 1),
               p.tables + segment.table};
@@ -142,7 +145,6 @@ template <class T, int E, int in_flight>
 __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
   extern __shared__ __align__(128) char shared[];
   detail::release_next();
-  detail::await_previous();
   const Problem<T>& p = args.problem;
   const Lane lane;
   const int group = p.heads / p.kv_heads;
@@ -154,17 +156,28 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
   const std::int64_t all = static_cast<std::int64_t>(args.count) * p.kv_heads;
   const int begin = static_cast<int>(all * blockIdx.x / gridDim.x);
   const int end = static_cast<int>(all * (blockIdx.x + 1) / gridDim.x);
-  SplitWalk<T> ahead(args, begin, end), now(args, begin, end);
-  const auto copy_next = [&](int stage) {
+  SplitWalk<T> first_tiles(args, begin, end), ahead(args, begin, end), now(args, begin, end);
+  // No kernel in flight writes the tiles before a row's own key.
+  bool begun[in_flight - 1] = {};
+  if (args.settled)
+    for (int stage = 0; stage < in_flight - 1 && !first_tiles.ended(); ++stage) {
+      const Split& split = first_tiles.split();
+      begun[stage] = first_tiles.key() + tile_rows <= split.position;
+      if (begun[stage]) staged.copy(stage, p, split.pages, split.kv, first_tiles.key(), split.end);
+      first_tiles.advance();
+    }
+  detail::await_previous();
+  const auto copy_next = [&](int stage, bool has_tile) {
     if (!ahead.ended()) {
       const Split& split = ahead.split();
-      staged.copy(stage, p, split.pages, split.kv, ahead.key(), split.end);
+      if (!has_tile) staged.copy(stage, p, split.pages, split.kv, ahead.key(), split.end);
       if (ahead.begins()) copy_queries<E>(queries + stage * query_bytes(E, group), p, split, group);
       ahead.advance();
     }
     end_copies();
   };
-  for (int stage = 0; stage < in_flight - 1; ++stage) copy_next(stage);
+#pragma unroll
+  for (int stage = 0; stage < in_flight - 1; ++stage) copy_next(stage, begun[stage]);
 
   const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
   KeptRows<E> q;
@@ -173,7 +186,7 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
   for (int stage = 0; !now.ended(); stage = (stage + 1) % in_flight, now.advance()) {
     wait_for_copies_but<in_flight - 2>();
     __syncthreads();  // this stage has arrived, and the one before it is free
-    copy_next((stage + in_flight - 1) % in_flight);
+    copy_next((stage + in_flight - 1) % in_flight, false);
     const Split& split = now.split();
     if (now.begins()) {
       q.take(first, queries + stage * query_bytes(E, group), 0);
