@@ -29,7 +29,8 @@ struct Share {
 /// The share of this rank of `mesh`.
 Share share_of(const comm::Mesh& mesh);
 
-/// A stage's layers.
+/// A stage's layers, at least one. Stages hold about as many weights each, those of the head
+/// included, which the last one multiplies as well.
 Range layers_of(const deck::Model& model, const Share& share);
 
 /// Tensor ranks per key-value head; 1 if there are enough heads.
