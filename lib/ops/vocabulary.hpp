@@ -1,7 +1,9 @@
 /// Embedding, LM head and loss with the vocabulary divided over ranks: each holds W of the V
 /// tokens, from `first` on. With exchanges between ranks after these calls they compute
-/// embedding_* (embedding.hpp) and head_loss_* (loss.hpp). Conventions: ops.hpp. No native twins.
+/// embedding_* (embedding.hpp) and head_loss_* (loss.hpp). Conventions: ops.hpp.
 #pragma once
+#include <algorithm>
+
 #include "ops/loss.hpp"
 
 namespace tern::ops {
@@ -33,6 +35,13 @@ struct EmbeddingPartBackward {
 template <class T>
 void embedding_part_backward(const Context&, const EmbeddingPartBackward<T>&);
 
+/// Of `width` columns of logits from token `first` on, those that are tokens, not padding;
+/// `vocabulary` 0: no padding.
+constexpr int columns_here(std::size_t width, std::size_t first, std::size_t vocabulary) {
+  if (vocabulary == 0) return static_cast<int>(width);
+  return static_cast<int>(first >= vocabulary ? 0 : std::min(width, vocabulary - first));
+}
+
 /// Figures of a row of a rank's logits: their maximum, the sum of exp(logit - maximum), the
 /// target's logit (NaN: on another rank), and the argmax token.
 constexpr std::size_t row_figures = 4;
@@ -55,5 +64,41 @@ void row_gradients(const Context&, const HeadOptions&, std::size_t first,
 /// whole (C, ranks x W) from parts (ranks, C, W).
 template <class T>
 void join_columns(const Context&, Tensor3<const T> parts, Matrix<T> whole);
+
+template <class T>
+bool native_row_parts(const Context& context, Matrix<const T> logits, std::size_t first,
+                      std::size_t vocabulary, Vector<const std::int32_t> targets,
+                      Matrix<float> figures);
+template <>
+inline constexpr auto twin<&row_parts<bf16>> = in_cuda("tern::row_parts", native_row_parts<bf16>);
+template <>
+inline constexpr auto twin<&row_parts<fp16>> = in_cuda("tern::row_parts", native_row_parts<fp16>);
+template <>
+struct Traffic<&row_parts<bf16>> {
+  double operator()(const auto& logits, std::size_t, std::size_t, const auto&, const auto&) const {
+    return bytes_of(logits);
+  }
+};
+template <>
+struct Traffic<&row_parts<fp16>> : Traffic<&row_parts<bf16>> {};
+template <class T>
+bool native_row_gradients(const Context& context, const HeadOptions& options, std::size_t first,
+                          Vector<const std::int32_t> targets, Vector<const float> weights,
+                          Vector<const float> lse, Matrix<T> logits);
+template <>
+inline constexpr auto twin<&row_gradients<bf16>> = in_cuda("tern::row_gradients",
+                                                           native_row_gradients<bf16>);
+template <>
+inline constexpr auto twin<&row_gradients<fp16>> = in_cuda("tern::row_gradients",
+                                                           native_row_gradients<fp16>);
+template <>
+struct Traffic<&row_gradients<bf16>> {
+  double operator()(const HeadOptions&, std::size_t, const auto&, const auto&, const auto&,
+                    const auto& logits) const {
+    return 2 * bytes_of(logits);
+  }
+};
+template <>
+struct Traffic<&row_gradients<fp16>> : Traffic<&row_gradients<bf16>> {};
 
 }  // namespace tern::ops

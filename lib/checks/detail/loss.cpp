@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/loss.hpp"
+#include "ops/vocabulary.hpp"
 
 namespace tern::checks {
 using namespace ops;
@@ -40,9 +41,36 @@ void check_head(Checker& checker, std::size_t N, std::size_t D, std::size_t V, s
   });
 }
 
+/// The logits of N rows on two ranks, W columns each.
+void check_parts(Checker& checker, std::size_t N, std::size_t W, const HeadOptions& options) {
+  const std::string shape = fmt::format("N {} V {}/2x{}", N, options.vocabulary, W);
+  checker.check("row_parts, row_gradients", shape, [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    const auto last = static_cast<std::uint32_t>(options.vocabulary ? options.vocabulary : 2 * W);
+    const auto targets = r.integers(r.draw_integers(N, last, 5));
+    const auto weights = r.template input<A>(N);
+    const auto lse = r.template output<A>(N);
+    const auto figures = r.template workspace<A>(2 * N * row_figures);
+    const Matrix<T> parts[] = {r.inout(N, W, 2), r.inout(N, W, 2)};
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      row_parts<T>(r.context, parts[rank], rank * W, options.vocabulary, targets,
+                   Matrix<A>(figures.data() + rank * N * row_figures, N, row_figures));
+    const auto best = r.template inout<std::int32_t>(1, N);
+    combine_rows<A>(r.context, Tensor3<const A>(figures.data(), 2, N, row_figures), options.z_loss,
+                    targets, r.template output<A>(N), lse, Vector<std::int32_t>(best.data(), N));
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      row_gradients<T>(r.context, options, rank * W, targets, weights, lse, parts[rank]);
+  });
+}
+
 }  // namespace
 
 void check_loss(Checker& checker) {
+  check_parts(checker, 37, 5000, {});
+  check_parts(checker, 70, 504, {1e-4, 1003});
+  check_parts(checker, 9, 504, {0, 500});  // the second rank has padding only
+  check_parts(checker, 70, 504, {1e-4, 1003, 15});
+  check_parts(checker, 40, 67, {0, 131});
   check_head(checker, 150, 136, 1008, 64, {0, 1003});
   check_head(checker, 70, 64, 5000, 128, {1e-4, 0});
   check_head(checker, 40, 33, 131, 16, {0, 0});

@@ -1,8 +1,6 @@
 /// LM head and cross entropy in chunks of rows: products through cuBLASLt, and between them one
 /// kernel that turns a chunk's logits into losses and, in place, gradients.
-#include <math_constants.h>
-
-#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/logit_rows.hpp"
 #include "ops/linear.hpp"
 #include "ops/loss.hpp"
 
@@ -11,8 +9,6 @@ using namespace cuda;
 namespace {
 
 using namespace detail;
-
-constexpr int row_threads = 512;
 
 template <class T>
 struct Rows {
@@ -24,30 +20,6 @@ struct Rows {
   float z_loss, cap;  // cap 0: none
   float gradient_scale;
 };
-
-/// Partial log-sum-exp in base 2: the largest number, and the sum of 2^(number - largest).
-struct LogSumExp {
-  float largest, sum;
-
-  __device__ static LogSumExp empty() { return {-CUDART_INF_F, 0.0f}; }
-  __device__ LogSumExp operator+(const LogSumExp& other) const {
-    const float top = fmaxf(largest, other.largest);
-    if (top == -CUDART_INF_F) return empty();
-    return {top, sum * exp2f(largest - top) + other.sum * exp2f(other.largest - top)};
-  }
-};
-
-__device__ LogSumExp block_sum(LogSumExp mine) {
-  __shared__ LogSumExp of_warp[row_threads / warp_size];
-  for (int offset = warp_size / 2; offset > 0; offset /= 2)
-    mine = mine + LogSumExp{__shfl_xor_sync(0xffffffffu, mine.largest, offset),
-                            __shfl_xor_sync(0xffffffffu, mine.sum, offset)};
-  if (threadIdx.x % warp_size == 0) of_warp[threadIdx.x / warp_size] = mine;
-  __syncthreads();
-  LogSumExp total = of_warp[0];
-  for (int w = 1; w < row_threads / warp_size; ++w) total = total + of_warp[w];
-  return total;
-}
 
 /// With the hardware's tanh, whose error of 2^-11 is no larger than the rounding of a logit.
 __device__ float capped(float logit, float cap) {
@@ -71,22 +43,9 @@ template <class T>
 __device__ LogSumExp log_sum_exp(const T* row, const Rows<T>& a) {
   LogSumExp mine = LogSumExp::empty();
   for (int column = threadIdx.x * pack_size; column < a.vocabulary;
-       column += row_threads * pack_size) {
-    const Pack pack = load_scaled(row, column, a);
-    float top = mine.largest;
-    for (float v : pack.value) top = fmaxf(top, v);
-    if (top == -CUDART_INF_F) continue;
-    mine.sum *= exp2f(mine.largest - top);
-    mine.largest = top;
-    for (float v : pack.value) mine.sum += exp2f(v - top);
-  }
+       column += row_threads * pack_size)
+    mine.add(load_scaled(row, column, a));
   return block_sum(mine);
-}
-
-template <class T>
-__device__ void fill_zero(T* row, int width) {
-  for (int column = threadIdx.x * pack_size; column < width; column += row_threads * pack_size)
-    Pack{}.store(row + column);
 }
 
 // One block per row. The second read of the row hits the L2 cache.

@@ -13,11 +13,6 @@ using detail::Team;
 
 enum Figure { largest_at, sum_at, target_at, best_at };
 
-int columns_here(std::size_t width, std::size_t first, std::size_t vocabulary) {
-  if (vocabulary == 0) return static_cast<int>(width);
-  return static_cast<int>(first >= vocabulary ? 0 : std::min(width, vocabulary - first));
-}
-
 template <class T>
 struct RowFigures {
   using A = Accumulate<T>;
@@ -133,6 +128,11 @@ template <class T>
 void row_parts(const Context& context, Matrix<const T> logits, std::size_t first,
                std::size_t vocabulary, Vector<const std::int32_t> targets,
                Matrix<Accumulate<T>> figures) {
+  TERN_REQUIRE(targets.size() == logits.extent(0) && figures.extent(0) == logits.extent(0) &&
+                   figures.extent(1) == row_figures,
+               "({}, {}) logits, {} targets, ({}, {}) figures", logits.extent(0), logits.extent(1),
+               targets.size(), figures.extent(0), figures.extent(1));
+  if (native<&row_parts<T>>(context, logits, first, vocabulary, targets, figures)) return;
   detail::for_each_row(context, "tern::row_parts", logits.extent(0),
                        RowFigures<T>{logits, targets, figures, static_cast<int>(first),
                                      columns_here(logits.extent(1), first, vocabulary)});
@@ -150,9 +150,14 @@ template <class T>
 void row_gradients(const Context& context, const HeadOptions& options, std::size_t first,
                    Vector<const std::int32_t> targets, Vector<const Accumulate<T>> weights,
                    Vector<const Accumulate<T>> lse, Matrix<T> logits) {
+  const std::size_t rows = logits.extent(0);
+  TERN_REQUIRE(targets.size() == rows && weights.size() == rows && lse.size() == rows,
+               "{} rows of logits, {} targets, {} weights, {} log sums", rows, targets.size(),
+               weights.size(), lse.size());
+  if (native<&row_gradients<T>>(context, options, first, targets, weights, lse, logits)) return;
   using A = Accumulate<T>;
   detail::for_each_row(
-      context, "tern::row_gradients", logits.extent(0),
+      context, "tern::row_gradients", rows,
       RowGradients<T>{logits, targets, weights, lse, static_cast<A>(options.z_loss),
                       static_cast<A>(options.cap > 0 ? 1 / options.cap : 0),
                       static_cast<A>(options.gradient_scale), static_cast<int>(first),
