@@ -20,7 +20,10 @@ cudaEvent_t event_in(const std::shared_ptr<void>& event) {
 
 SideStream::SideStream() {
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  int lowest = 0, highest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest),
+        "cudaStreamCreateWithPriority");
   stream_ = {stream, [](void* s) { cudaStreamDestroy(static_cast<cudaStream_t>(s)); }};
   context_.space = Device(stream);
 }

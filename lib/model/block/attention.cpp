@@ -177,8 +177,7 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
                                        .dv = part_of(dqkv_, H + K, K)});
   const Operand<T> dqkv = common_.gradient(p.qkv, dqkv_, s.dqkv_scale);
   backward_heads(context, p, s, mask, dqkv);
-  common_.multiply_backward(context, p.qkv, dqkv, x, dx);
-  common_.links.sum(context, dx);
+  common_.divided_backward(context, p.qkv, dqkv, x, dx);
 }
 
 template <class T>
