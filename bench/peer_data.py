@@ -47,6 +47,12 @@ class Batches:
             if w < count: return np.asarray(shard[w * self.length:(w + 1) * self.length + 1], dtype=np.int64)
             w -= count
 
+    def first(self, sequences):
+        """Tokens and targets of the first windows, in order: validation."""
+        windows = [np.asarray(s[i * self.length:(i + 1) * self.length + 1], dtype=np.int64)
+                   for s, count in zip(self.shards, self.counts) for i in range(count)][:sequences]
+        return np.stack(windows)[:, :-1].copy(), np.stack(windows)[:, 1:].copy()
+
     def step(self, step, sequences):
         """Batch of optimizer step 1, 2, ...: tokens and targets (sequences, length)."""
         windows = np.stack([self.sample((step - 1) * sequences + i) for i in range(sequences)])

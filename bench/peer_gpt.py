@@ -3,13 +3,15 @@
 
     ./trainer DECK --set campaign.max_steps=100 --print-deck > deck.in
     python3 bench/peer_gpt.py deck.in [--weights checkpoint.h5] [--losses FILE] [--device cpu|cuda] [--threads 2]
+                              [--hours 0.333 --valid FILE]
 
-Runs the deck's max_steps and prints one RESULT line: tokens/s (median of the steps after the first five), spread,
+Runs the deck's max_steps, or --hours from the end of the first step, which compiles, on, the schedule over that time; --valid
+writes the validation losses of the deck's evaluations, with the seconds of training before them. Prints one RESULT line: tokens/s (median of the steps after the first five), spread,
 memory. With --weights it starts from a Tern checkpoint, otherwise from random values; with --losses it writes the
 losses of each step. Needs torch 2.11, numpy, h5py for --weights, and transformers for kind = 'supervised'.
 bench/compare.py runs both sides.
 """
-import argparse, contextlib, json, statistics, time
+import argparse, contextlib, itertools, json, statistics, time
 import torch
 from torch.nn.attention import sdpa_kernel, SDPBackend
 
@@ -28,6 +30,7 @@ def parse():
     p.add_argument("deck"); p.add_argument("--weights"); p.add_argument("--losses")
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--threads", type=int, default=0)
+    p.add_argument("--hours", type=float, default=0); p.add_argument("--valid")
     p.add_argument("--attention", choices=["cudnn", "flash", "flex", "any"], default="cudnn",
                    help="on a GPU; flex, or what PyTorch chooses: for packed conversations only")
     p.add_argument("--region", choices=["whole", "stack", "none"], default="whole",
@@ -56,16 +59,32 @@ def main():
     data = ChatBatches(deck) if supervised else Batches(listed(deck.data.train), deck.model.context, deck.campaign.seed)
     sync = torch.cuda.synchronize if cuda else lambda: None
     kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}.get(a.attention)
-    losses, seconds, rates = [], [], []
+    valid = [part.split(per_rank) for part in map(torch.from_numpy, Batches(listed(deck.data.valid), deck.model.context, 0).first(
+        per_rank * deck.evaluation.batches))] if a.valid else []
+    losses, seconds, rates, points, warmup = [], [], [], [], 0
+
+    def evaluate(step):
+        with torch.no_grad(), objective.autocast():
+            parts = [objective.model(tokens.to(a.device), targets.to(a.device)).item() for tokens, targets in zip(*valid)]
+        points.append({"step": step, "seconds": sum(seconds[1:]), "val/loss": statistics.mean(parts)})
+        print(json.dumps(points[-1]), flush=True)
+
     with sdpa_kernel(kernel) if cuda and kernel else contextlib.nullcontext():
-        for step in range(1, deck.campaign.max_steps + 1):
+        for step in itertools.count(1):
+            share = sum(seconds[1:]) / (3600 * a.hours) if a.hours else (step - 1) / deck.campaign.max_steps
+            if share >= 1: break
+            if step == deck.optimizer.warmup_steps + 1: warmup = share
             batch = [torch.from_numpy(part).to(a.device) for part in data.step(step, total)]
             over = objective.total(batch)
             sync(); start = time.time()
             sums = sum(objective.accumulate(*part, over) for part in zip(*(whole.split(per_rank) for whole in batch)))
-            optimizer.step(step)
+            optimizer.step(step, (share, warmup) if a.hours else None)
             sync(); seconds.append(time.time() - start); rates.append(objective.tokens(batch) / seconds[-1])
             losses.append(dict(zip(objective.names, sums.tolist())))
+            if valid and step % deck.evaluation.every == 0: evaluate(step)
+        if valid and points[-1:] and points[-1]["step"] != len(losses): evaluate(len(losses))
+    if a.valid:
+        with open(a.valid, "w") as f: f.writelines(json.dumps(point) + "\n" for point in points)
     if a.losses:
         with open(a.losses, "w") as f: f.writelines(json.dumps({"step": i + 1, **l}) + "\n" for i, l in enumerate(losses))
     skipped = min(5, len(seconds) - 1)

@@ -3,12 +3,12 @@ import math
 import torch, torch.nn as nn
 
 
-def learning_rate(o, step, max_steps):
-    """As lib/optimizer/schedule.cpp."""
+def learning_rate(o, step, max_steps, elapsed=None):
+    """As lib/optimizer/schedule.cpp. elapsed: shares of the run's time that are over, and that the warmup took."""
     if step <= o.warmup_steps: return o.lr * step / o.warmup_steps
-    rest = max(1, max_steps - o.warmup_steps)
-    progress = min(1, (step - o.warmup_steps) / rest)
-    decay = min(1, o.decay_fraction * max_steps / rest)
+    now, warmup, whole = (*elapsed, 1) if elapsed else (step, o.warmup_steps, max_steps)
+    rest = max(1e-9 if elapsed else 1, whole - warmup)
+    progress, decay = min(1, (now - warmup) / rest), min(1, o.decay_fraction * whole / rest)
     share = {"cosine": lambda: 0.5 * (1 - math.cos(math.pi * progress)), "linear": lambda: progress, "constant": lambda: 0,
              "wsd": lambda: max(0, progress - (1 - decay)) / decay if decay else 0}[o.schedule]()
     return o.lr + (o.min_lr - o.lr) * share
@@ -49,8 +49,8 @@ class Optimizer:
         self.muon = torch.optim.Muon([view for *_, views in self.views for view in views], lr=o.lr, weight_decay=o.weight_decay,
                                      momentum=o.momentum, nesterov=True, adjust_lr_fn=o.muon_scale)
 
-    def step(self, step):
-        o, rate = self.o, learning_rate(self.o, step, self.max_steps)
+    def step(self, step, elapsed=None):
+        o, rate = self.o, learning_rate(self.o, step, self.max_steps, elapsed)
         if o.grad_clip: torch.nn.utils.clip_grad_norm_(self.model.parameters(), o.grad_clip)
         if self.muon:
             for matrix, rows, views in self.views:

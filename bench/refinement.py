@@ -1,9 +1,10 @@
 """Forms of a recursive model compared with plain GPTs of equal parameters and of equal compute: bench/refinement.in, one table.
 
     python3 bench/refinement.py --data data/text4096 [--trainer ./trainer] [--steps 400] [--seeds 1] [--together 8]
-                                [--only 'stack 3 aggressive,plain'] [--out runs/refinement] [--set group.name=value ...]
+                                [--only 'stack 3 aggressive; plain'] [--out runs/refinement] [--set group.name=value ...]
 
-A form is recursion x detach_from x preset; 'alone' scores the last answer only. All runs see the same tokens. The plain
+A form is recursion x detach_from x preset, or 'base B': answer s weighs B^s, without reward; 'alone' scores the last
+answer only. 'stack 3 alone, S x P' takes S answers of P passes, twelve in all. All runs see the same tokens. The plain
 GPT of equal compute is wider and deeper: as many block FLOPs per token as twelve passes of the recursive blocks; the
 FLOPs that --dry-run counts are in the table. Each row: validation losses of the answers, means over seeds; refinement,
 (first - last) / first; whether they are in order; gradient norm, median; seconds. Runs share the device, --together at
@@ -11,7 +12,7 @@ once, so seconds compare within the table only. Runs that are done are not repea
 at toy size, with ./prepare cpp-headers:
 
     python3 bench/refinement.py --data data/cpp_headers --steps 20 --together 2 --threads 1 --out runs/toy \\
-        --only 'stack 0 aggressive,plain' --set precision.compute=fp32 --set model.vocabulary=1024 --set model.hidden=64 \\
+        --only 'stack 0 aggressive; plain' --set precision.compute=fp32 --set model.vocabulary=1024 --set model.hidden=64 \\
         --set model.layers=1 --set model.context=64 --set batch.per_rank=4 --set batch.global=8 --set evaluation.batches=4
 """
 import argparse, functools, json, math, pathlib, re, statistics, time
@@ -21,14 +22,19 @@ from together import all_of, as_options, call, interval, train
 DECK = pathlib.Path(__file__).parent / "refinement.in"
 # The guide's blocks have residuals of their own, start from the input, and add rewards up.
 BLOCK = {"model.recursion": "block", "model.initial_states": "input", "objective.reward_over": "sum"}
-ALONE = {"objective.preset": "none", "objective.weight_base": 1e4, "objective.reward": 0}
+
+
+def weighed(base):
+    return {"objective.preset": "none", "objective.weight_base": base, "objective.reward": 0}
+
+
 PLAIN = {"objective.kind": "causal", "objective.preset": "none", "model.inner_steps": 0}
 
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 p.add_argument("--data", required=True); p.add_argument("--trainer", default="./trainer")
 p.add_argument("--steps", type=int, default=400); p.add_argument("--seeds", type=int, default=1)
 p.add_argument("--together", type=int, default=8); p.add_argument("--threads", type=int, default=2)
-p.add_argument("--only", default="", help="forms, by commas"); p.add_argument("--out", default="runs/refinement")
+p.add_argument("--only", default="", help="forms, or how their names begin, by semicolons"); p.add_argument("--out", default="runs/refinement")
 p.add_argument("--wide", default="12,1024", help="layers and width of the plain GPT of equal compute")
 p.add_argument("--set", action="append", default=[])
 a = p.parse_args()
@@ -41,11 +47,17 @@ def forms():
         for detach in range(4):
             for preset in ("aggressive", "extreme"):
                 found[f"{name} {detach} {preset}"] = dict(settings, **{"objective.detach_from": detach, "objective.preset": preset})
-        found[f"{name} 3 alone"] = dict(settings, **ALONE, **{"objective.detach_from": 3})
+        for base in (10, 15, 20, 30, 100, 1000):
+            found[f"{name} 3 base {base}"] = dict(settings, **weighed(base), **{"objective.detach_from": 3})
+        found[f"{name} 3 alone"] = dict(settings, **weighed(1e4), **{"objective.detach_from": 3})
+    for answers in (2, 3, 6):
+        found[f"stack 3 alone, {answers} x {12 // answers}"] = dict(weighed(1e4), **{
+            "objective.detach_from": answers - 1, "objective.supervision_steps": answers, "model.inner_steps": 12 // answers - 1})
     found["plain, equal parameters"] = PLAIN
     found["plain, equal compute"] = dict(PLAIN, **{"model.layers": layers, "model.hidden": width})
-    chosen = [c.strip() for c in a.only.split(",") if c]
-    return {name: s for name, s in found.items() if not chosen or any(name.startswith(c) for c in chosen)}
+    chosen = [c.strip() for c in a.only.split(";") if c]
+    return {name: s for name, s in found.items() if not chosen or any(
+        name == c or c not in found and name.startswith(c) for c in chosen)}
 
 
 def run(form, seed, settings):
