@@ -34,11 +34,7 @@ namespace {
 
 using namespace tern;
 
-#if defined(KOKKOS_ENABLE_CUDA)
-using Storage = bf16;
-#else
-using Storage = float;
-#endif
+using Storage = std::conditional_t<on_host, float, bf16>;
 
 struct Settings {
   std::map<std::string, long> values{{"layers", 36},

@@ -6,7 +6,7 @@ namespace tern {
 class DeviceStream {
  public:
   virtual ~DeviceStream() = default;
-  /// A cudaStream_t; null for the default stream and on the host.
+  /// The runtime's stream (cudaStream_t, hipStream_t); null for the default stream and on the host.
   virtual void* handle() const = 0;
   /// Waits for all work on the stream; `where` names the wait to profilers.
   virtual void fence(const char* where) const = 0;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#if defined(__CUDACC__)
+#if defined(__device__)  // by compilers of device code
 #define TERN_FUNCTION __host__ __device__ inline
 #else
 #define TERN_FUNCTION inline

@@ -9,23 +9,21 @@
 #include "checks/detail/rates.hpp"
 #include "checks/diagnose.hpp"
 #include "checks/recommendation.hpp"
+#include "comm/gpu.hpp"
 #include "comm/text.hpp"
 #include "device/host.hpp"
-#include "device/this_device.hpp"
 #include "ops/fp8.hpp"
+#include "ops/native.hpp"
 
 namespace tern::checks {
 namespace {
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
-#if defined(KOKKOS_ENABLE_CUDA)
-using Checked = bf16;
-constexpr const char* what_is_checked = "accelerated in bf16 against portable in double";
-#else
-using Checked = float;
-constexpr const char* what_is_checked = "portable in float against double";
-#endif
+using Checked = std::conditional_t<ops::native_build, bf16, float>;
+constexpr const char* what_is_checked = ops::native_build
+                                            ? "accelerated in bf16 against portable in double"
+                                            : "portable in float against double";
 
 std::vector<std::pair<std::string, std::string>> versions() {
   std::vector<std::pair<std::string, std::string>> all{
@@ -33,30 +31,14 @@ std::vector<std::pair<std::string, std::string>> versions() {
       {"commit", std::string(commit())},
       {"Kokkos", fmt::format("{}.{}.{}", KOKKOS_VERSION / 10000, KOKKOS_VERSION / 100 % 100,
                              KOKKOS_VERSION % 100)}};
-#if defined(KOKKOS_ENABLE_CUDA)
-  int runtime = 0, driver = 0;
-  cudaRuntimeGetVersion(&runtime);
-  cudaDriverGetVersion(&driver);
-  const auto text = [](int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); };
-  all.emplace_back("CUDA runtime", text(runtime));
-  all.emplace_back("CUDA of the driver", text(driver));
-#endif
+  for (auto& of_gpu : comm::gpu::versions()) all.push_back(std::move(of_gpu));
   return all;
 }
 
 std::string device_text() {
-#if defined(KOKKOS_ENABLE_CUDA)
-  int device = 0;
-  cudaDeviceProp properties;
-  cudaGetDevice(&device);
-  cudaGetDeviceProperties(&properties, device);
-  return fmt::format("GPU {} {} (compute capability {}.{}, {} multiprocessors)", device,
-                     properties.name, properties.major, properties.minor,
-                     properties.multiProcessorCount);
-#else
+  if constexpr (!on_host) return comm::gpu::description();
   return fmt::format("{} threads, {}, {}", Device().concurrency(), Device::name(),
                      device::processor().name);
-#endif
 }
 
 Machine describe(const device::Nvml* nvml) {
@@ -67,8 +49,8 @@ Machine describe(const device::Nvml* nvml) {
   here.free_gib = static_cast<double>(capacity.free_bytes) / gib;
   here.total_gib = static_cast<double>(capacity.total_bytes) / gib;
   here.processors = device::allowed_processors();
-  if constexpr (detail::on_host) here.threads = Device().concurrency();
-  here.bus = device::bus_address();
+  if constexpr (on_host) here.threads = Device().concurrency();
+  here.bus = comm::gpu::bus_address();
   const device::Locality locality = device::locality(here.bus);
   here.near = locality.processors;
   here.numa_node = locality.numa_node;
@@ -109,7 +91,7 @@ class Measurement {
 
   std::vector<Rate> rates() {
     add("copy (read + write)", detail::copy_rate(context_), "GB/s", 1e9, expected_.copy());
-    if constexpr (!detail::on_host) {
+    if constexpr (!on_host) {
       const detail::HostCopies copies = detail::host_copy_rates(context_);
       add("copy, host to device", copies.to_device, "GB/s", 1e9, expected_.host_copy());
       add("copy, device to host", copies.to_host, "GB/s", 1e9, expected_.host_copy());
@@ -148,18 +130,16 @@ class Measurement {
 
  private:
   void add_products() {
-#if defined(KOKKOS_ENABLE_CUDA)
-    const char* unit = "TFLOP/s";
-    constexpr double scale = 1e12;
-    if (ops::fp8_available(context_))
-      add(rate_name::fp8, detail::fp8_rate(context_), unit, scale, expected_.products("fp8"));
-    ops::Context tf32 = context_;
-    tf32.tf32 = true;
-    add(rate_name::tf32, detail::matrix_rate<float>(tf32), unit, scale, expected_.products("tf32"));
-#else
-    const char* unit = "GFLOP/s";
-    constexpr double scale = 1e9;
-#endif
+    const char* unit = on_host ? "GFLOP/s" : "TFLOP/s";
+    constexpr double scale = on_host ? 1e9 : 1e12;
+    if constexpr (ops::native_build) {
+      if (ops::fp8_available(context_))
+        add(rate_name::fp8, detail::fp8_rate(context_), unit, scale, expected_.products("fp8"));
+      ops::Context tf32 = context_;
+      tf32.tf32 = true;
+      add(rate_name::tf32, detail::matrix_rate<float>(tf32), unit, scale,
+          expected_.products("tf32"));
+    }
     add(rate_name::bf16, detail::matrix_rate<bf16>(context_), unit, scale,
         expected_.products("bf16"));
     add(rate_name::fp16, detail::matrix_rate<fp16>(context_), unit, scale,
@@ -171,7 +151,7 @@ class Measurement {
   }
 
   void add_attention(std::size_t head_size) {
-    const bool host = detail::on_host;
+    const bool host = on_host;
     const detail::AttentionRates found = detail::attention_rates(context_, head_size);
     const Expected peak = expected_.products(host ? "fp32" : "bf16");
     const auto name = [&](const char* pass) {

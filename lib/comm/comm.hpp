@@ -1,5 +1,5 @@
-/// The mesh of ranks and its collectives. MPI starts, agrees and carries host data; NCCL carries
-/// device data in CUDA builds. One rank drives one device.
+/// The mesh of ranks and its collectives. MPI starts, agrees and carries host data; NCCL (RCCL)
+/// carries device data in builds for GPUs. One rank drives one device.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -90,7 +90,7 @@ class Group {
   virtual std::unique_ptr<Group> split(int color, const std::string& name) = 0;
 };
 
-/// Group of all ranks. In CUDA builds creates the NCCL communicator: call after the device is set.
+/// Group of all ranks. In builds for GPUs creates the NCCL communicator: call after the device is set.
 /// Collective.
 std::unique_ptr<Group> world();
 /// Single-rank group: collectives are no-ops.

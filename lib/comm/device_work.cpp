@@ -1,5 +1,3 @@
-// Compiled in CUDA builds only.
-#if defined(TERN_WITH_CUDA)
 #include "comm/detail/device_work.hpp"
 
 #include <algorithm>
@@ -7,6 +5,8 @@
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "comm/gpu.hpp"
 
 namespace tern::comm::detail {
 namespace {
@@ -20,10 +20,8 @@ class Asker {
     const std::lock_guard lock(mutex_);
     works_.push_back(work);
     if (works_.size() > 1) return;
-    int device = 0;
-    cuda_check(cudaGetDevice(&device), "cudaGetDevice");
     stops_ = false;
-    thread_ = std::thread([this, device] { run(device); });
+    thread_ = std::thread([this, device = gpu::current()] { run(device); });
   }
   void remove(DeviceWork* work) {
     std::unique_lock lock(mutex_);
@@ -37,7 +35,7 @@ class Asker {
 
  private:
   void run(int device) {
-    cudaSetDevice(device);
+    gpu::choose(device);
     std::unique_lock lock(mutex_);
     while (!stopped_.wait_for(lock, interval, [this] { return stops_; }))
       for (DeviceWork* work : works_) work->ask();
@@ -57,19 +55,13 @@ Asker& asker() {
 
 }  // namespace
 
-DeviceWork::DeviceWork() {
-  cuda_check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
-  asker().add(this);
-}
+DeviceWork::DeviceWork() : event_(gpu::make_event()) { asker().add(this); }
 
-DeviceWork::~DeviceWork() {
-  asker().remove(this);
-  cudaEventDestroy(event_);
-}
+DeviceWork::~DeviceWork() { asker().remove(this); }
 
 void DeviceWork::follow(const Operation& operation, void* stream) {
   const std::lock_guard lock(mutex_);
-  cuda_check(cudaEventRecord(event_, static_cast<cudaStream_t>(stream)), "cudaEventRecord");
+  gpu::record(event_.get(), stream);
   ++given_;
   followed_.begin(operation);
 }
@@ -80,10 +72,9 @@ void DeviceWork::ask() {
     const std::lock_guard lock(mutex_);
     given = given_;
   }
-  if (!followed_.busy() || cudaEventQuery(event_) == cudaErrorNotReady) return;
+  if (!followed_.busy() || gpu::pending(event_.get())) return;
   const std::lock_guard lock(mutex_);
   if (given_ == given) followed_.end();  // else a newer operation may be pending
 }
 
 }  // namespace tern::comm::detail
-#endif

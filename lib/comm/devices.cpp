@@ -4,9 +4,7 @@
 
 #include "base/error.hpp"
 #include "comm/comm.hpp"
-#if defined(TERN_WITH_CUDA)
-#include <cuda_runtime.h>
-#endif
+#include "comm/gpu.hpp"
 
 namespace tern::comm {
 namespace detail {
@@ -14,7 +12,7 @@ namespace detail {
 int device_of(int local_rank, int visible, const std::string& why) {
   if (visible < 1)
     user_error(
-        "no GPU can be seen here ({}), and this program was built for CUDA: run it on a node with "
+        "no GPU can be seen here ({}), and this program was built for GPUs: run it on a node with "
         "GPUs (under Slurm with --gpus-per-node), or build one for processors (cmake --preset cpu)",
         why);
   return local_rank % visible;
@@ -32,23 +30,13 @@ void require_own_devices(const std::vector<std::string>& taken) {
 
 }  // namespace detail
 
-#if defined(TERN_WITH_CUDA)
 int Session::device() const {
-  int visible = 0;
-  const cudaError_t code = cudaGetDeviceCount(&visible);
-  const int device =
-      detail::device_of(local_rank(), code == cudaSuccess ? visible : 0, cudaGetErrorString(code));
-  cudaDeviceProp properties{};
-  if (const cudaError_t failed = cudaGetDeviceProperties(&properties, device);
-      failed != cudaSuccess)
-    user_error("GPU {} cannot be used: {}; nvidia-smi shows its state", device,
-               cudaGetErrorString(failed));
-  const std::string own(properties.uuid.bytes, sizeof properties.uuid.bytes);
-  detail::require_own_devices(of_local_ranks(own));
+  if constexpr (!gpu::built) return 0;
+  std::string why;
+  const int visible = gpu::count(why);
+  const int device = detail::device_of(local_rank(), visible, why);
+  detail::require_own_devices(of_local_ranks(gpu::identity(device)));
   return device;
 }
-#else
-int Session::device() const { return 0; }
-#endif
 
 }  // namespace tern::comm

@@ -132,7 +132,7 @@ void MpiGroup::all_gather(void* data, std::size_t bytes, const DeviceStream& str
 }
 void MpiGroup::broadcast_device(void* data, std::size_t bytes, int root,
                                 const DeviceStream& stream) {
-  if (size_ == 1) return;  // device pointers must not reach MPI in a CUDA build
+  if (size_ == 1) return;  // device pointers must not reach MPI
   stream.fence(before_mpi);
   broadcast(data, bytes, root);
 }
@@ -187,7 +187,7 @@ MPI_Comm MpiGroup::part(int color) const {
   return part;
 }
 
-#if !defined(TERN_WITH_CUDA)
+#if !defined(TERN_WITH_NCCL) && !defined(TERN_WITH_HIP)
 std::unique_ptr<Group> make_group(MPI_Comm comm, const std::string& name) {
   return std::make_unique<MpiGroup>(comm, name);
 }

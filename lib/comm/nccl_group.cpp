@@ -1,17 +1,27 @@
-// Device data over NCCL, host data over MPI. Compiled in CUDA builds only.
+// Device data over NCCL or over RCCL, which has its names; host data over MPI.
+#if defined(TERN_WITH_NCCL)
 #if defined(TERN_WITH_CUDA)
-#include <cuda_runtime.h>
 #include <nccl.h>
+#else
+#include <rccl/rccl.h>
+#endif
 
 #include <exception>
 
 #include "comm/detail/device_work.hpp"
 #include "comm/detail/mpi_check.hpp"
 #include "comm/detail/mpi_group.hpp"
+#include "comm/gpu.hpp"
 
 namespace tern::comm {
 namespace detail {
 namespace {
+
+#if defined(TERN_WITH_CUDA)
+using Queue = cudaStream_t;
+#else
+using Queue = hipStream_t;
+#endif
 
 void nccl_check(ncclResult_t code, const char* what) {
   if (code == ncclSuccess) return;
@@ -86,10 +96,8 @@ class NcclGroup : public MpiGroup {
   }
   void connect(const std::vector<int>& ranks) override {
     if (ranks.empty()) return;
-    char* bytes = nullptr;  // one to send and one to receive per rank
-    cuda_check(cudaMalloc(&bytes, 2 * ranks.size()), "cudaMalloc");
-    const std::unique_ptr<char, cudaError_t (*)(void*)> owner(bytes,
-                                                              [](void* p) { return cudaFree(p); });
+    const auto owner = gpu::allocate(2 * ranks.size());
+    char* bytes = static_cast<char*>(owner.get());  // one to send and one to receive per rank
     nccl_check(ncclGroupStart(), "ncclGroupStart");
     for (const int rank : ranks) {
       nccl_check(ncclSend(bytes++, 1, ncclInt8, rank, nccl_, nullptr), "ncclSend");
@@ -97,7 +105,7 @@ class NcclGroup : public MpiGroup {
     }
     const Wait wait(operation("opening the connections"));
     nccl_check(ncclGroupEnd(), "ncclGroupEnd");
-    cuda_check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    gpu::synchronize(nullptr);
   }
   void exchange(const Message& sent, const Message& received, const DeviceStream& stream) override {
     const auto on = queue(stream);
@@ -114,9 +122,7 @@ class NcclGroup : public MpiGroup {
   using MpiGroup::all_reduce;
 
  private:
-  static cudaStream_t queue(const DeviceStream& stream) {
-    return static_cast<cudaStream_t>(stream.handle());
-  }
+  static Queue queue(const DeviceStream& stream) { return static_cast<Queue>(stream.handle()); }
   static std::size_t bytes_of(ncclDataType_t type) {
     if (type == ncclBfloat16 || type == ncclFloat16) return sizeof(bf16);
     return type == ncclFloat ? sizeof(float) : sizeof(double);

@@ -29,7 +29,7 @@ ProcessUsage process_usage();
 std::string allowed_processors();
 int allowed_processor_count();
 
-/// NUMA node and processors that are close to the GPU at a bus address (this_device.hpp).
+/// NUMA node and processors that are close to the GPU at a bus address (comm/gpu.hpp).
 struct Locality {
   int numa_node = -1;  // -1: the host has one, or does not tell
   std::string processors;

@@ -32,7 +32,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  // GPUs by bus address (this_device.hpp). Each call takes microseconds to milliseconds.
+  // GPUs by bus address (comm/gpu.hpp). Each call takes microseconds to milliseconds.
 
   /// Whether NVML knows the GPU.
   bool knows(const std::string& gpu) const;

@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "base/wait_policy.hpp"
+#include "comm/gpu.hpp"
 #include "comm/hosts.hpp"
 #include "deck/objective_kind.hpp"
 #include "job/exit_code.hpp"
@@ -30,11 +31,8 @@ std::string processor() {
 }
 
 std::string device_name() {
-#if defined(KOKKOS_ENABLE_CUDA)
-  return Kokkos::Cuda().cuda_device_prop().name;
-#else
-  return fmt::format("{} on {}", Device::name(), processor());
-#endif
+  const std::string gpu = comm::gpu::name();
+  return gpu.empty() ? fmt::format("{} on {}", Device::name(), processor()) : gpu;
 }
 
 std::string plural(int count, const char* what) {

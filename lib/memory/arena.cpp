@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "comm/gpu.hpp"
 
 namespace tern {
 
@@ -67,15 +68,10 @@ void* Arena::take(std::string name, Term term, std::size_t bytes) {
 }
 
 DeviceCapacity device_capacity() {
-#if defined(KOKKOS_ENABLE_CUDA)
-  std::size_t free_bytes = 0, total_bytes = 0;
-  cudaMemGetInfo(&free_bytes, &total_bytes);
-  return {free_bytes, total_bytes};
-#else
+  if (const auto found = comm::gpu::capacity()) return {found->free_bytes, found->total_bytes};
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return {page * static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)),
           page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES))};
-#endif
 }
 
 }  // namespace tern

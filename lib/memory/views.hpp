@@ -10,6 +10,8 @@ namespace tern {
 
 using Device = Kokkos::DefaultExecutionSpace;
 using DeviceMemory = Device::memory_space;
+/// Whether the device is the host itself: no GPU.
+constexpr bool on_host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
 using Unmanaged = Kokkos::MemoryTraits<Kokkos::Unmanaged>;
 
 template <class T>

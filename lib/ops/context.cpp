@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
 #include "ops/cuda/library.hpp"
 #endif
 
@@ -21,7 +21,7 @@ Context make_context(Arena& arena, bool accelerated, const char* attention,
     user_error("&model attention = '{}': choose 'auto', 'portable' or 'cudnn'", choice);
   Context context;
   context.partial_sums = arena.vector<double>("partial sums", Term::workspace, sum_parts);
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
   if (accelerated) context.library = std::make_shared<cuda::Library>(arena, attention, products);
 #else
   (void)accelerated;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/device_stream.hpp"
+#include "comm/gpu.hpp"
 #include "memory/arena.hpp"
 
 namespace tern::ops {
@@ -51,13 +52,7 @@ struct Context : DeviceStream {
   }
 
   void fence(const char* where) const override { space.fence(where); }
-  void* handle() const override {
-#if defined(KOKKOS_ENABLE_CUDA)
-    return space.cuda_stream();
-#else
-    return nullptr;
-#endif
-  }
+  void* handle() const override { return comm::gpu::stream_of(space); }
 };
 
 /// Context of this build; `accelerated`: with the CUDA libraries, if built with CUDA. Library

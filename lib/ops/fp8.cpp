@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "ops/fp8_weight.hpp"
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
 #include "ops/cuda/detail/fp8_product.hpp"
 #endif
 
@@ -90,7 +90,7 @@ Fp8Matrix Fp8Workspace<T>::weights(const Context& context, Matrix<const T> w,
 }
 
 bool fp8_available([[maybe_unused]] const Context& context) {
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
   if (context.library) return cuda::Fp8Product::served_by_device();
 #endif
   return true;

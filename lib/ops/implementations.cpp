@@ -1,9 +1,10 @@
 #include "ops/implementations.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include "ops/portable/detail/host_blas.hpp"
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/pattern_attention.hpp"
@@ -12,7 +13,7 @@
 
 namespace tern::ops::detail {
 
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
 namespace {
 
 constexpr const char* hopper_kernels = "own Hopper kernels";
@@ -51,7 +52,7 @@ std::string native_attention(const Context&, const AttentionPass&) { return {}; 
 std::string native_products(Products) { return {}; }
 #endif
 
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
 std::string blas() { return "cuBLAS"; }
 #else
 std::string blas() {

@@ -28,10 +28,10 @@
 
 namespace tern::ops {
 
-#if defined(KOKKOS_ENABLE_CUDA)
-constexpr bool cuda_build = true;
+#if defined(TERN_NATIVE_OPERATIONS)
+constexpr bool native_build = true;  // has twins
 #else
-constexpr bool cuda_build = false;
+constexpr bool native_build = false;
 #endif
 
 template <auto operation>
@@ -51,7 +51,7 @@ struct Native {
 };
 template <class Function>
 constexpr Native<Function> in_cuda(const char* label, Function* run) {
-  if (!cuda_build) return {};
+  if (!native_build) return {};
   return {label, run};
 }
 template <auto operation>

@@ -16,7 +16,7 @@ class SideStream {
   const Context& context() const { return context_; }
 
  private:
-  std::shared_ptr<void> stream_;  // a cudaStream_t
+  std::shared_ptr<void> stream_;
   Context context_;
 };
 
@@ -30,7 +30,7 @@ class Mark {
   void await(const Context&) const;
 
  private:
-  std::shared_ptr<void> event_;  // a cudaEvent_t
+  std::shared_ptr<void> event_;
 };
 
 }  // namespace tern::ops

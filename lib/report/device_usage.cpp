@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "device/this_device.hpp"
+#include "comm/gpu.hpp"
 #include "memory/arena.hpp"
 
 namespace tern::report {
@@ -13,13 +13,10 @@ DeviceMeter::DeviceMeter(std::shared_ptr<const device::Nvml> nvml, std::string g
   if (nvml_) start_joules_ = nvml_->read(gpu_).joules;
 }
 
-#if defined(KOKKOS_ENABLE_CUDA)
-DeviceMeter::DeviceMeter(int) : DeviceMeter(device::Nvml::open(), device::bus_address()) {}
-#else
-DeviceMeter::DeviceMeter(int local_rank) {
-  if (local_rank == 0) rapl_.emplace();
+DeviceMeter::DeviceMeter(int local_rank)
+    : DeviceMeter(on_host ? nullptr : device::Nvml::open(), comm::gpu::bus_address()) {
+  if (on_host && local_rank == 0) rapl_.emplace();
 }
-#endif
 
 std::optional<double> DeviceMeter::joules(const device::Readings& gpu) {
   if (rapl_ && rapl_->available()) return rapl_->joules();
@@ -31,13 +28,13 @@ DeviceUsage DeviceMeter::read() {
   DeviceUsage usage;
   usage.process = device::process_usage();
   if (nvml_) usage.gpu = nvml_->read(gpu_);
-#if defined(KOKKOS_ENABLE_CUDA)
-  const DeviceCapacity capacity = device_capacity();
-  usage.memory_bytes = capacity.total_bytes - capacity.free_bytes;
-#else
-  usage.memory_bytes = usage.process.resident_bytes;
-  peak_bytes_ = usage.process.peak_bytes;
-#endif
+  if constexpr (on_host) {
+    usage.memory_bytes = usage.process.resident_bytes;
+    peak_bytes_ = usage.process.peak_bytes;
+  } else {
+    const DeviceCapacity capacity = device_capacity();
+    usage.memory_bytes = capacity.total_bytes - capacity.free_bytes;
+  }
   peak_bytes_ = std::max(peak_bytes_, usage.memory_bytes);
   usage.peak_bytes = peak_bytes_;
   usage.energy_joules = joules(usage.gpu);

@@ -11,7 +11,7 @@
 namespace tern::report {
 
 struct DeviceUsage {
-  /// In use on the device by all processes (CUDA builds); else resident memory of this process.
+  /// In use on the device by all processes (builds for GPUs); else resident memory of this process.
   std::size_t memory_bytes = 0;
   /// The largest of all reads; on the host the process's largest ever.
   std::size_t peak_bytes = 0;
@@ -28,7 +28,7 @@ struct DeviceUsage {
 class DeviceMeter {
  public:
   explicit DeviceMeter(int local_rank);
-  /// Meter of the GPU at a bus address (device/this_device.hpp). `nvml` may be null.
+  /// Meter of the GPU at a bus address (comm/gpu.hpp). `nvml` may be null.
   DeviceMeter(std::shared_ptr<const device::Nvml> nvml, std::string gpu);
   DeviceMeter(const DeviceMeter&) = delete;
   DeviceMeter& operator=(const DeviceMeter&) = delete;

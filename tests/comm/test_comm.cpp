@@ -1,5 +1,5 @@
-// Collectives of comm::world() and comm::single_rank_group(), for 1, 2 and 4 ranks, against sums
-// made by hand.
+// Collectives of comm::world(), of a group that stages device data in host memory, and of
+// comm::single_rank_group(), for 1, 2 and 4 ranks, against sums made by hand.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "base/host.hpp"
 #include "comm/comm.hpp"
+#include "comm/detail/staged_group.hpp"
 #include "comm/device_data.hpp"
 #include "comm/hosts.hpp"
 
@@ -16,13 +17,22 @@ namespace {
 
 using test::DeviceData;
 
-class Collectives : public testing::Test {
+std::unique_ptr<Group> staged() {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  return std::make_unique<detail::StagedGroup>(comm, "staged");
+}
+
+class Collectives : public testing::TestWithParam<std::unique_ptr<Group> (*)()> {
  protected:
-  std::unique_ptr<Group> group = world();
+  std::unique_ptr<Group> group = GetParam()();
   int rank = group->rank(), size = group->size();
 };
+INSTANTIATE_TEST_SUITE_P(, Collectives, testing::Values(&world, &staged), [](const auto& group) {
+  return group.param == &world ? "World" : "Staged";
+});
 
-TEST_F(Collectives, HostReductions) {
+TEST_P(Collectives, HostReductions) {
   double values[3] = {1.0 + rank, -2.0 * rank, 5};
   group->all_reduce(values, 3, Sum::sum);
   EXPECT_DOUBLE_EQ(values[0], size + size * (size - 1) / 2.0);
@@ -35,7 +45,7 @@ TEST_F(Collectives, HostReductions) {
   EXPECT_EQ(extremes[1], 1 - size);
 }
 
-TEST_F(Collectives, AllRanksOfThisTestAreOnOneHost) {
+TEST_P(Collectives, AllRanksOfThisTestAreOnOneHost) {
   const Hosts found = hosts();
   ASSERT_EQ(found.count(), 1);
   EXPECT_EQ(found.most, size);
@@ -44,12 +54,12 @@ TEST_F(Collectives, AllRanksOfThisTestAreOnOneHost) {
   EXPECT_EQ((Hosts{{"a", "b", "c", "d", "e"}, 2}.text()), "a, b, c and 2 more");
 }
 
-TEST_F(Collectives, AnyIsTrueIfOneRankSaysSo) {
+TEST_P(Collectives, AnyIsTrueIfOneRankSaysSo) {
   EXPECT_FALSE(group->any(false));
   EXPECT_TRUE(group->any(rank == size - 1));
 }
 
-TEST_F(Collectives, Broadcast) {
+TEST_P(Collectives, Broadcast) {
   const int root = size - 1;
   std::vector<int> data(17, rank == root ? 42 : -1);
   group->broadcast(data.data(), data.size() * sizeof(int), root);
@@ -70,14 +80,14 @@ float summed(int size, std::size_t i) {
          static_cast<float>(size) * static_cast<float>(i);
 }
 
-TEST_F(Collectives, AllReduce) {
+TEST_P(Collectives, AllReduce) {
   const auto data = numbered(rank, 101);
   group->all_reduce(data.data(), data.size(), test::DefaultStream());
   const auto sums = data.read();
   for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(sums[i], summed(size, i));
 }
 
-TEST_F(Collectives, ReduceScatterLeavesTheSumInTheOwnPart) {
+TEST_P(Collectives, ReduceScatterLeavesTheSumInTheOwnPart) {
   const std::size_t part = 33, first = part * static_cast<std::size_t>(rank);
   const auto data = numbered(rank, part * static_cast<std::size_t>(size));
   group->reduce_scatter(data.data(), part, test::DefaultStream());
@@ -85,7 +95,7 @@ TEST_F(Collectives, ReduceScatterLeavesTheSumInTheOwnPart) {
   for (std::size_t i = first; i < first + part; ++i) EXPECT_EQ(sums[i], summed(size, i));
 }
 
-TEST_F(Collectives, AllGatherInPlace) {
+TEST_P(Collectives, AllGatherInPlace) {
   const std::size_t part = 7;
   std::vector<std::int64_t> values(part * static_cast<std::size_t>(size), -1);
   for (std::size_t i = 0; i < part; ++i)
@@ -97,11 +107,25 @@ TEST_F(Collectives, AllGatherInPlace) {
     EXPECT_EQ(gathered[i], static_cast<std::int64_t>(i / part * 100 + i % part));
 }
 
-TEST_F(Collectives, BroadcastOfTheDevice) {
+TEST_P(Collectives, BroadcastOfTheDevice) {
   const int root = size - 1;
   const DeviceData<float> data(std::vector<float>(19, static_cast<float>(rank)));
   group->broadcast_device(data.data(), data.bytes(), root, test::DefaultStream());
   EXPECT_EQ(data.read(), std::vector<float>(19, static_cast<float>(root)));
+}
+
+TEST_P(Collectives, ExchangeAlongALine) {
+  const auto sent = numbered(rank, 51);
+  const DeviceData<float> received(std::vector<float>(51, -1));
+  const int next = rank + 1 < size ? rank + 1 : Group::nobody;
+  std::vector<int> neighbours;
+  if (rank > 0) neighbours.push_back(rank - 1);
+  if (next != Group::nobody) neighbours.push_back(next);
+  group->connect(neighbours);
+  group->exchange({sent.data(), sent.bytes(), next}, {received.data(), received.bytes(), rank - 1},
+                  test::DefaultStream());
+  const auto expected = rank > 0 ? numbered(rank - 1, 51).read() : std::vector<float>(51, -1);
+  EXPECT_EQ(received.read(), expected);
 }
 
 /// `large` on rank 0, 3/8 of the distance of the numbers of T there on the others: rounded one by
@@ -112,7 +136,7 @@ void expect_rounded_once(comm::Group& group, float large, float distance) {
   group.all_reduce(data.data(), data.size(), test::DefaultStream());
   const float others = static_cast<float>(group.size() - 1),
               sum = large + 0.375f * distance * others;
-#if defined(TERN_WITH_CUDA)
+#if defined(TERN_WITH_NCCL)
   const float slack = distance * others;  // NCCL rounds where ranks meet
 #else
   const float slack = 0;
@@ -121,7 +145,7 @@ void expect_rounded_once(comm::Group& group, float large, float distance) {
     EXPECT_NEAR(static_cast<float>(value), static_cast<float>(T(sum)), slack) << type_name<T>();
 }
 
-TEST_F(Collectives, SixteenBitsAreRoundedOnceOnTheHost) {
+TEST_P(Collectives, SixteenBitsAreRoundedOnceOnTheHost) {
   expect_rounded_once<bf16>(*group, 256, 2);
   expect_rounded_once<fp16>(*group, 2048, 2);
 }

@@ -1,8 +1,10 @@
-"""The small invariants of the house. usage: house.py rooms|size|format
+"""The small invariants of the house. usage: house.py rooms|size|format|vendors
 
 rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, all of these, and no other room's detail/;
         CONTRIBUTING.md lists the rooms in CMake's order; no room over 4,000 lines but ops, no folder over 40 files
 size    no source file over 450 lines
+vendors the runtimes and compilers of GPUs are named in lib/comm and lib/ROOM/cuda only; elsewhere a build for GPUs is told
+        by on_host (memory/views.hpp) and native_build (ops/native.hpp)
 format  every source is as clang-format (the version of tests/requirements.txt) leaves it
 """
 import pathlib
@@ -92,6 +94,22 @@ def check_size():
             yield f"{path.relative_to(ROOT)}: {lines} lines; is an idea missing that would split it?"
 
 
+VENDORS = re.compile(r"KOKKOS_ENABLE_(CUDA|HIP|SYCL)|Kokkos::(Cuda|HIP|SYCL)|TERN_WITH_(CUDA|HIP|NCCL)|__(CUDA|HIP)[A-Z_]+|"
+                     r"\b(cuda|hip|nccl|rccl|cublas|cudnn|rocblas)[A-Z]\w+|<(cuda|hip|nccl|rccl|cublas)[\w/]*\.h>|\b(cuda|hip)_\w+\(")
+INSTRUCTIONS = {"lib/base/types.hpp": "__CUDA_ARCH__"}  # conversions that nvcc does not find by itself
+
+
+def check_vendors():
+    for path in tracked("lib/*.hpp", "lib/*.cpp", "app/*.cpp"):
+        name = str(path.relative_to(ROOT))
+        if name.startswith("lib/comm/") or "/cuda/" in name:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = VENDORS.search(re.sub(r"//.*", "", line))
+            if found and found.group() != INSTRUCTIONS.get(name):
+                yield f"{name}:{number}: {found.group()}; lib/comm/gpu.hpp stands between Tern and the vendors"
+
+
 def check_format():
     clang_format = pathlib.Path(sys.executable).parent / "clang-format"
     if not clang_format.exists():
@@ -105,7 +123,7 @@ def check_format():
 
 
 def main():
-    checks = {"rooms": check_rooms, "size": check_size, "format": check_format}
+    checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors}
     faults = list(checks[sys.argv[1]]())
     print(*faults, sep="\n")
     sys.exit(f"{len(faults)} faults" if faults else 0)

@@ -18,7 +18,7 @@ namespace {
 
 using checks::CheckResult;
 
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
 using Storage = bf16;
 #else
 using Storage = float;
@@ -44,7 +44,7 @@ void expect_all(const char* attention, std::uint64_t seed) {
 
 TEST(Operations, agree_with_double) { expect_all<Storage>("auto", 1); }
 
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
 TEST(Operations, agree_with_double_in_fp16) { expect_all<fp16>("auto", 3); }
 TEST(Operations, agree_with_double_without_cudnn) { expect_all<bf16>("portable", 2); }
 #endif
@@ -200,7 +200,7 @@ TEST(Magnitudes, are_those_of_the_results) {
     }
 }
 
-#if defined(KOKKOS_ENABLE_CUDA)
+#if defined(TERN_NATIVE_OPERATIONS)
 /// The device's weights come from a float exponential: where thousands of tokens have nearly equal
 /// weights, a sum may pass the drawn number, or fill the nucleus, a token sooner or later. Bar: one
 /// draw in fifty; the argmax is always the same.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "checks/detail/rates.hpp"
+#include "comm/gpu.hpp"
 #include "device/this_device.hpp"
 
 namespace tern::checks::detail {
@@ -15,7 +16,7 @@ Expectations::Expectations(int ranks_of_host) : sheet_(device::this_data_sheet()
     processor_ = device::processor();
     cores_ = std::max(1, std::min(Device().concurrency(), processor_.cores / ranks_of_host));
   } else if (const auto nvml = device::Nvml::open()) {
-    pcie_ = nvml->pcie(device::bus_address());
+    pcie_ = nvml->pcie(comm::gpu::bus_address());
   }
 }
 

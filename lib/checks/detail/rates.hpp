@@ -8,8 +8,6 @@
 
 namespace tern::checks::detail {
 
-constexpr bool on_host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
-
 /// Seconds of one run, after a first one that does not count; fenced.
 double median_seconds(const ops::Context& context, const std::function<void()>& run);
 

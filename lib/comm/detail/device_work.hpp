@@ -1,20 +1,12 @@
-/// Tracks NCCL operations until the device has finished them. CUDA builds only.
+/// Tracks NCCL operations until the device has finished them.
 #pragma once
-#if defined(TERN_WITH_CUDA)
-#include <cuda_runtime.h>
-
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
-#include "base/error.hpp"
 #include "comm/detail/wait.hpp"
 
 namespace tern::comm::detail {
-
-inline void cuda_check(cudaError_t code, const char* what) {
-  if (code != cudaSuccess)
-    throw InternalError(fmt::format("{} failed: {}", what, cudaGetErrorString(code)));
-}
 
 /// Tracks the newest operation of one communicator with an event recorded after it, which a polling
 /// thread, shared by all communicators, queries. If an older operation stalls, so does the newest.
@@ -30,11 +22,10 @@ class DeviceWork {
   void ask();
 
  private:
-  cudaEvent_t event_ = nullptr;
+  std::shared_ptr<void> event_;
   std::mutex mutex_;         // guards the members below
   std::uint64_t given_ = 0;  // operations enqueued
   Followed followed_;
 };
 
 }  // namespace tern::comm::detail
-#endif

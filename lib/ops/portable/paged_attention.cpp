@@ -154,7 +154,7 @@ void paged_attention(const Context& context, const PagedRows& rows, double scale
 }
 
 std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t head_size) {
-  if constexpr (!cuda_build) return 0;
+  if constexpr (!native_build) return 0;
   return splits * heads * (head_size + 2);
 }
 

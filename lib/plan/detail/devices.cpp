@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include "base/error.hpp"
+#include "comm/gpu.hpp"
 #include "device/this_device.hpp"
 #include "plan/devices.hpp"
 
@@ -37,7 +38,7 @@ Nodes PlannedDevice::placed() const {
 
 std::string PlannedDevice::name() const {
   if (const device::DataSheet* device = data_sheet()) return device->name;
-  if (const std::string name = device::driver_name(); !name.empty()) return name;
+  if (const std::string name = comm::gpu::name(); !name.empty()) return name;
   return fmt::format("{}, {} threads", Device::name(), Device().concurrency());
 }
 

@@ -189,7 +189,7 @@ CuptiTracer* CuptiTracer::now = nullptr;
 
 }  // namespace
 
-std::unique_ptr<Tracer> make_cupti_tracer(std::string& trouble) {
+std::unique_ptr<Tracer> make_device_tracer(std::string& trouble) {
   static Library library;
   static const std::string missing = library.open();
   trouble = missing;
@@ -199,7 +199,7 @@ std::unique_ptr<Tracer> make_cupti_tracer(std::string& trouble) {
   return trouble.empty() ? std::move(tracer) : nullptr;
 }
 #else
-std::unique_ptr<Tracer> make_cupti_tracer(std::string& trouble) {
+std::unique_ptr<Tracer> make_device_tracer(std::string& trouble) {
   trouble = "built without CUPTI";
   return nullptr;
 }

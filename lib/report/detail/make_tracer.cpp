@@ -1,17 +1,19 @@
+#include "memory/views.hpp"
 #include "report/detail/host_tracer.hpp"
 
 namespace tern::report::detail {
 
-#if defined(KOKKOS_ENABLE_CUDA)
-std::unique_ptr<Tracer> make_cupti_tracer(std::string& trouble);  // cuda/cupti.cpp
+#if defined(TERN_DEVICE_TRACER)
+std::unique_ptr<Tracer> make_device_tracer(std::string& trouble);  // cuda/cupti.cpp
+#else
+std::unique_ptr<Tracer> make_device_tracer(std::string& trouble) {
+  trouble = "this build has no tracer for its GPU";
+  return nullptr;
+}
 #endif
 
-std::unique_ptr<Tracer> make_tracer([[maybe_unused]] std::string& trouble) {
-#if defined(KOKKOS_ENABLE_CUDA)
-  return make_cupti_tracer(trouble);
-#else
-  return make_host_tracer();
-#endif
+std::unique_ptr<Tracer> make_tracer(std::string& trouble) {
+  return on_host ? make_host_tracer() : make_device_tracer(trouble);
 }
 
 }  // namespace tern::report::detail

@@ -2,31 +2,17 @@
 
 #include <KokkosBlas3_gemm.hpp>
 
-#include "base/error.hpp"
+#include "ops/native.hpp"
 #include "ops/portable/detail/host_blas.hpp"
 
 namespace tern::ops::portable::detail {
-
-namespace {
-
-/// Sets the mode of the cuBLAS handle that Kokkos Kernels uses.
-void set_math([[maybe_unused]] const Context& context) {
-#if defined(KOKKOS_ENABLE_CUDA) && defined(KOKKOSKERNELS_ENABLE_TPL_CUBLAS)
-  const cublasStatus_t status =
-      cublasSetMathMode(KokkosBlas::Impl::CudaBlasSingleton::singleton().handle,
-                        context.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH);
-  TERN_REQUIRE(status == CUBLAS_STATUS_SUCCESS, "cublasSetMathMode: status {}", int(status));
-#endif
-}
-
-}  // namespace
 
 template <class T>
 void blas_gemm(const Context& context, const char* op_a, const char* op_b, T alpha,
                Matrix<const T> a, Matrix<const T> b, T beta, Matrix<T> c) {
   static const bool prepared = choose_host_blas_kernels();
   static_cast<void>(prepared);
-  set_math(context);
+  if constexpr (native_build) set_native_blas_mode(context);
   const Region region("tern::gemm", [&] {
     const std::size_t summed = a.extent(op_a[0] == 'N' ? 1 : 0);
     return Work{product_flops(c.size(), summed), bytes_of(a) + bytes_of(b) + bytes_of(c)};

@@ -13,4 +13,7 @@ template <class T>
 void blas_gemm(const Context&, const char* op_a, const char* op_b, T alpha, Matrix<const T> a,
                Matrix<const T> b, T beta, Matrix<T> c);
 
+/// Of the BLAS handle that Kokkos Kernels uses, from the context. Where there are native operations.
+void set_native_blas_mode(const Context&);
+
 }  // namespace tern::ops::portable::detail

@@ -6,7 +6,7 @@
 #include "ops/context.hpp"
 
 // Device compilers know no simd pragma; there the lanes of a warp take its place.
-#if defined(_OPENMP) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#if defined(_OPENMP) && !defined(__device__)
 #define TERN_SIMD _Pragma("omp simd")
 #define TERN_SIMD_SUM(x) TERN_SIMD_PRAGMA(omp simd reduction(+ : x))
 #define TERN_SIMD_MAX(x) TERN_SIMD_PRAGMA(omp simd reduction(max : x))
@@ -19,7 +19,7 @@
 
 namespace tern::ops::portable::detail {
 
-constexpr bool on_host = std::is_same_v<Device, Kokkos::DefaultHostExecutionSpace>;
+using tern::on_host;
 
 using Team = Kokkos::TeamPolicy<Device>::member_type;
 

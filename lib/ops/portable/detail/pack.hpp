@@ -8,8 +8,7 @@
 
 namespace tern::ops::portable::attention {
 
-#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__) && \
-    !defined(SYCL_LANGUAGE_VERSION)
+#if defined(__GNUC__) && !defined(__device__) && !defined(SYCL_LANGUAGE_VERSION)
 #define TERN_VECTOR_PACKS  // device compilers know no vector types
 #if defined(__AVX512F__)
 constexpr int pack_bytes = 64;
