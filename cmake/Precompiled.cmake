@@ -2,8 +2,8 @@
 # library with an empty source). They include no header of Tern, so that the order of the rooms holds.
 # tern_flavour(NAME HEADERS <h>... [LINKS target...] [OPTIONS o...] [PROGRAM]): PROGRAM for executables.
 # tern_precompiled(TARGET NAME): TARGET uses flavour NAME; its flags must be the flavour's.
-if(TERN_BACKEND STREQUAL "cuda" OR TERN_SANITIZE)
-  set(TERN_PRECOMPILED_DEFAULT OFF)  # nvcc cannot; the sanitized build finds missing includes
+if(TERN_BACKEND MATCHES "^(cuda|hip)$" OR TERN_SANITIZE)
+  set(TERN_PRECOMPILED_DEFAULT OFF)  # compilers of device code cannot; the sanitized build finds missing includes
 else()
   set(TERN_PRECOMPILED_DEFAULT ON)
 endif()

@@ -36,9 +36,9 @@ if(TERN_SANITIZE)
 endif()
 
 # Processor that kernels and Kokkos are compiled for, -march=NAME; programs check at their start that they run on it.
-# With CUDA the processor computes little, and a build runs on any.
+# With a GPU the processor computes little, and a build runs on any.
 set(TERN_ARCH_DEFAULT native)
-if(TERN_BACKEND STREQUAL "cuda")
+if(TERN_BACKEND MATCHES "^(cuda|hip)$")
   set(TERN_ARCH_DEFAULT none)
 endif()
 if(NOT "$ENV{TERN_ARCH}" STREQUAL "")
@@ -74,6 +74,10 @@ if(TERN_BACKEND STREQUAL "cuda")
   set(CMAKE_CUDA_EXTENSIONS OFF)
   # fmt 9 assumes that nvcc has no constexpr, which its consteval constructor needs.
   add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>")
+endif()
+
+if(TERN_BACKEND STREQUAL "hip")
+  include(Hip)
 endif()
 
 # version.cpp is updated at each build, so that a run records the commit it was built from.

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Builds Kokkos and Kokkos Kernels 4.5.1 from one source archive, once, outside the source tree.
 #
-#   cmake/install_kokkos.sh openmp|serial|cuda PREFIX ARCH [CUDA_ARCHITECTURE]
+#   cmake/install_kokkos.sh openmp|serial|cuda|hip PREFIX ARCH [GPU_ARCHITECTURE [HIP_FLAGS]]
 #
-# ARCH is the processor (-march=ARCH): native, a name, or none.
+# ARCH is the processor (-march=ARCH): native, a name, or none. GPU_ARCHITECTURE: 90, ... or gfx90a, gfx942.
+# With hip the environment's CXX must be a clang++ that compiles HIP with HIP_FLAGS.
 # The archive is the source package of pycompadre 1.7.6, which carries both; its SHA-256 is checked.
 # Nothing is done when PREFIX is complete. CMake calls this when find_package(KokkosKernels) fails.
 set -euo pipefail
-backend=$1 prefix=$2 arch=$3 architecture=${4:-90}
+backend=$1 prefix=$2 arch=$3 architecture=${4:-} hip_flags=${5:-}
 here=$(cd "$(dirname "$0")" && pwd)
 archive=pycompadre-1.7.6.tar.gz
 sha256=c766ec4d445ce076069be4b8c51a23ffac4ee79ea949ca86446bfd8c299b154c
@@ -49,22 +50,25 @@ generator=(); command -v ninja >/dev/null && generator=(-G Ninja)
 common=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_CXX_STANDARD=20
         -DCMAKE_POSITION_INDEPENDENT_CODE=ON)
 command -v ccache >/dev/null && common+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-cuda_flags="-include $here/cuda13_for_kokkos45.hpp"
+cxx_flags=$hip_flags cuda_flags="-include $here/cuda13_for_kokkos45.hpp"
 case $arch in
   native) common+=(-DKokkos_ARCH_NATIVE=ON) ;;
   none) ;;
-  *) common+=("-DCMAKE_CXX_FLAGS=-march=$arch"); cuda_flags+=" -Xcompiler=-march=$arch" ;;
+  *) cxx_flags+=" -march=$arch"; cuda_flags+=" -Xcompiler=-march=$arch" ;;
 esac
+common+=("-DCMAKE_CXX_FLAGS=$cxx_flags")
 case $backend in
   serial) backends=(-DKokkos_ENABLE_SERIAL=ON) ;;
   openmp) backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_OPENMP=ON) ;;
   # CUDA 13 removed signatures that Kokkos 4.5 calls; the forced header restores them (Kokkos >= 4.7.1 needs none of it).
   cuda)   backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_CUDA=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
                     -DKokkos_ARCH_HOPPER90=ON -DKokkos_ENABLE_IMPL_MDSPAN=OFF)
-          common+=(-DCMAKE_CUDA_STANDARD=20 -DCMAKE_CUDA_ARCHITECTURES="$architecture"
+          common+=(-DCMAKE_CUDA_STANDARD=20 -DCMAKE_CUDA_ARCHITECTURES="${architecture:-90}"
                    "-DCMAKE_CUDA_FLAGS=$cuda_flags")
           command -v ccache >/dev/null && common+=(-DCMAKE_CUDA_COMPILER_LAUNCHER=ccache) ;;
-  *) echo "usage: $0 openmp|serial|cuda PREFIX ARCH [CUDA_ARCHITECTURE]" >&2; exit 2 ;;
+  hip)    backends=(-DKokkos_ENABLE_SERIAL=ON -DKokkos_ENABLE_HIP=ON "-DKokkos_ARCH_AMD_${architecture^^}=ON"
+                    -DKokkos_ENABLE_ROCTHRUST=OFF -DKokkos_ENABLE_IMPL_MDSPAN=OFF) ;;
+  *) echo "usage: $0 openmp|serial|cuda|hip PREFIX ARCH [GPU_ARCHITECTURE [HIP_FLAGS]]" >&2; exit 2 ;;
 esac
 
 build() {  # name, options...
