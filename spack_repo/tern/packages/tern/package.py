@@ -1,10 +1,13 @@
 from spack_repo.builtin.build_systems.cmake import CMakePackage
 from spack_repo.builtin.build_systems.cuda import CudaPackage
+from spack_repo.builtin.build_systems.rocm import ROCmPackage
 
 from spack.package import *
 
+AMDGPU_TARGETS = ("gfx90a", "gfx942")
 
-class Tern(CMakePackage, CudaPackage):
+
+class Tern(CMakePackage, CudaPackage, ROCmPackage):
     """Language-model training as an HPC code: MPI ranks that own GPUs, a Fortran namelist per campaign, HDF5
     checkpoints."""
 
@@ -35,7 +38,8 @@ class Tern(CMakePackage, CudaPackage):
     depends_on("fmt")
     depends_on("googletest", when="+tests")
 
-    with when("~cuda"):
+    conflicts("+cuda", when="+rocm", msg="Tern is built for one kind of GPU")
+    with when("~cuda ~rocm"):
         depends_on("kokkos@4.5:4 +openmp +serial +pic cxxstd=20")
         depends_on("kokkos-kernels@4.5:4 +openmp +serial +blas scalars=float,double layouts=right")
 
@@ -48,14 +52,28 @@ class Tern(CMakePackage, CudaPackage):
         depends_on("nccl cuda_arch=90")
         depends_on("cudnn", when="+cudnn")
 
+    with when("+rocm"):
+        requires(*(f"amdgpu_target={target}" for target in AMDGPU_TARGETS), policy="one_of",
+                 msg="Tern is built for one of " + ", ".join(AMDGPU_TARGETS))
+        for target in AMDGPU_TARGETS:
+            depends_on(f"kokkos@4.5:4 +rocm amdgpu_target={target} +serial +pic cxxstd=20", when=f"amdgpu_target={target}")
+            depends_on(f"rccl amdgpu_target={target}", when=f"amdgpu_target={target}")
+        depends_on("kokkos-kernels@4.5:4 +serial +blas scalars=float,double layouts=right")
+        depends_on("hip")
+
     generator("ninja")
 
     def cmake_args(self):
+        backends = [name for variant, name in (("+cuda", "cuda"), ("+rocm", "hip")) if self.spec.satisfies(variant)]
         args = [
-            self.define("TERN_BACKEND", "cuda" if self.spec.satisfies("+cuda") else "openmp"),
+            self.define("TERN_BACKEND", *backends or ["openmp"]),
             self.define_from_variant("TERN_TESTS", "tests"),
             self.define("TERN_ARCH", "none"),  # the compiler's wrapper adds -march of the target
         ]
         if self.spec.satisfies("+cuda"):
             args.append(self.define("CMAKE_CUDA_ARCHITECTURES", "90a"))
+        if self.spec.satisfies("+rocm"):
+            targets = [target for target in AMDGPU_TARGETS if self.spec.satisfies(f"amdgpu_target={target}")]
+            args.append(self.define("CMAKE_HIP_ARCHITECTURES", targets[0]))
+            args.append(self.define("CMAKE_CXX_COMPILER", self.spec["hip"].hipcc))  # as Spack's Kokkos
         return args
