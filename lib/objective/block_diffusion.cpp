@@ -17,20 +17,20 @@ constexpr std::size_t bins = 20;
 /// What is counted in a bin: blocks, sum over them of the mean loss per token and of its square;
 /// masked tokens, and those predicted correctly.
 enum class Count : std::size_t { blocks, loss, squares, masked, correct };
-constexpr std::size_t counts = 5;
+constexpr std::size_t counts_of_bin = 5;
 
 /// A level's part of an evaluation's sums. D: double or const double.
 template <class D>
 class LevelSums {
  public:
-  static constexpr std::size_t size = 2 + bins * counts;
+  static constexpr std::size_t size = 2 + bins * counts_of_bin;
   template <class Sums>
   LevelSums(Sums& sums, std::size_t level) : at_(sums.data() + level * size) {}
 
   D& loss() const { return at_[0]; }
   D& tokens() const { return at_[1]; }
   D& bin(std::size_t b, Count count) const {
-    return at_[2 + b * counts + static_cast<std::size_t>(count)];
+    return at_[2 + b * counts_of_bin + static_cast<std::size_t>(count)];
   }
 
  private:

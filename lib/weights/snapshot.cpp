@@ -91,7 +91,8 @@ void Snapshot<T>::save(const ops::Context& context, checkpoint::Store& store,
     for (const Array& array : arrays_) {
       std::vector<Run> runs;
       for (std::size_t i = 0; i < pieces.size(); ++i)
-        if (sources[i].first == &array) runs.push_back({sources[i].second, pieces[i].count, to[i]});
+        if (sources[i].first == &array)
+          runs.push_back({{sources[i].second, pieces[i].count}, to[i]});
       host_copy_.copy(context, array.values, std::move(runs));
     }
   });

@@ -23,11 +23,12 @@ void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
     };
     return PagedCache<T>{pages(keys), pages(values), P};
   };
-  for (const auto& [rotated, normed] : {std::pair{true, false}, {false, false}, {true, true}})
+  for (const auto& kind : {std::pair{true, false}, {false, false}, {true, true}}) {
+    const bool rotated = kind.first, normed = kind.second;
     checker.check(normed    ? "paged_store, normed"
                   : rotated ? "paged_store"
                             : "paged_store, plain",
-                  shape, [=, rotated = rotated, normed = normed]<class T>(Run<T>& r) {
+                  shape, [=]<class T>(Run<T>& r) {
                     using A = Accumulate<T>;
                     const PagedRows rows = device_rows(r, host);
                     const auto table = r.template input<A>(static_cast<std::size_t>(last) + 1, E);
@@ -39,6 +40,7 @@ void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
                     paged_store<T>(r.context, rows, r.inout(N, width), H, stage,
                                    cache_of(keys, values));
                   });
+  }
   checker.check("paged_attention", shape, [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;
     const PagedRows rows = device_rows(r, host);
