@@ -15,6 +15,9 @@ function(tern_compiles_hip flags result)
   check_cxx_source_compiles("#include <hip/hip_runtime.h>
     __global__ void sine(float* x) { *x = sinf(*x); }" ${cached})
   set(${result} ${${cached}} PARENT_SCOPE)
+  if(NOT ${cached})
+    unset(${cached} CACHE)  # asked again when a package has been installed
+  endif()
 endfunction()
 
 # ROCm's own compiler finds ROCm; Debian's clang++ is told where the packages put it.
