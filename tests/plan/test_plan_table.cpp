@@ -177,7 +177,7 @@ TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {
   EXPECT_NE(refusal.find("--ranks 8"), std::string::npos) << refusal;
   const auto mesh = workload::imagined_mesh(deck, 8);
   EXPECT_EQ(mesh->world().size(), 8);
-  EXPECT_EQ(plan::make_plan(deck, *mesh).layout.accumulation, 2u);
+  EXPECT_EQ(plan::make_plan(deck, *mesh).layout.accumulation, 4u);
   const deck::Deck teacher = deck_of("h100x8_distill_teacher");
   EXPECT_EQ(workload::imagined_mesh(teacher, 8)->data().size(), 2);
   EXPECT_THROW(workload::imagined_mesh(teacher, 3), UserError);

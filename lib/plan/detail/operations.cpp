@@ -22,8 +22,8 @@ struct Operations::Efficiencies {
 
 namespace {
 
-constexpr Operations::Efficiencies bf16_efficiencies{0.68, 0.335, 0.174, 0.22,
-                                                     0.20, 0.85,  0.4,   5e-6};
+constexpr Operations::Efficiencies bf16_efficiencies{0.68, 0.335, 0.174, 0.28,
+                                                     0.26, 0.85,  0.4,   5e-6};
 constexpr Operations::Efficiencies fp32_efficiencies{0.18, 0.10, 0.05,   0.10,
                                                      0.05, 0.36, 0.0094, 13e-6};
 constexpr double fp8_products = 0.55;
@@ -40,7 +40,7 @@ constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
 // Numbers dropped per second: one Philox draw per four. In fp32 by the portable kernel.
 constexpr double dropped = 700e9, dropped_fp32 = 120e9;
 // Fractions of NVLink's rate with two ranks, and with more.
-constexpr double of_two = 0.49, of_more = 0.80, collective = 50e-6;  // s per collective
+constexpr double of_two = 0.57, of_more = 0.80, collective = 50e-6;  // s per collective
 // Between nodes: assumed, not measured.
 constexpr double of_network = 0.80, collective_between = 100e-6;
 
