@@ -5,10 +5,11 @@
     python3 bench/peer_gpt.py deck.in [--weights checkpoint.h5] [--losses FILE] [--device cpu|cuda] [--threads 2]
                               [--hours 0.333 --valid FILE]
 
-Runs the deck's max_steps, or --hours from the end of the first step, which compiles, on, the schedule over that time; --valid
-writes the validation losses of the deck's evaluations, with the seconds of training before them. Prints one RESULT line: tokens/s (median of the steps after the first five), spread,
-memory. With --weights it starts from a Tern checkpoint, otherwise from random values; with --losses it writes the
-losses of each step. Needs torch 2.11, numpy, h5py for --weights, and transformers for kind = 'supervised'.
+Runs the deck's max_steps; with --hours so long instead, from the end of the first step on, which compiles, the schedule
+over that time. Prints one RESULT line: tokens/s (median of the steps after the first five), spread, memory. With
+--weights it starts from a Tern checkpoint, otherwise from random values; with --losses it writes the losses of each
+step, with --valid the validation losses of the deck's evaluations and the seconds of training before them. Needs torch
+2.11, numpy, h5py for --weights, and transformers for kind = 'supervised'.
 bench/compare.py runs both sides.
 """
 import argparse, contextlib, itertools, json, statistics, time

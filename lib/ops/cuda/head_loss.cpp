@@ -1,6 +1,6 @@
 /// LM head and cross entropy in chunks of rows: products through cuBLASLt, and between them one
 /// kernel that turns a chunk's logits into losses and, in place, gradients.
-#include "ops/cuda/detail/logit_rows.hpp"
+#include "ops/cuda/logit_rows.hpp"
 #include "ops/linear.hpp"
 #include "ops/loss.hpp"
 

@@ -1,7 +1,7 @@
 /// Rows of a rank's part of the logits: their figures, and gradients in place.
 #include "ops/vocabulary.hpp"
 
-#include "ops/cuda/detail/logit_rows.hpp"
+#include "ops/cuda/logit_rows.hpp"
 
 namespace tern::ops {
 using namespace cuda;
