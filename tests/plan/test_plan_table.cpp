@@ -171,7 +171,9 @@ TEST_F(PlanTable, StepsOfSamplesAreTheSameOnAnyRanks) {
 }
 
 TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {
-  const deck::Deck deck = deck_of("h100x8_trm_fast");
+  deck::Deck deck = deck_of("h100x8_trm_fast");
+  EXPECT_EQ(plan::make_plan(deck, *workload::imagined_mesh(deck, 8)).layout.accumulation, 4u);
+  deck.batch.accumulation = 4;  // of eight ranks
   const std::string refusal =
       test::refusal([&] { plan::make_plan(deck, *workload::imagined_mesh(deck)); });
   EXPECT_NE(refusal.find("--ranks 8"), std::string::npos) << refusal;
