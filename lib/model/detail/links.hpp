@@ -20,8 +20,8 @@ class Links {
   /// Sums over tensor ranks, in place. V is T or Accumulate<T>.
   template <class V>
   void sum(const ops::Context&, Matrix<V> values) const;
-  /// The same beside what the context's stream computes until end_sum(), and then neither reads nor
-  /// writes `values`. One at a time.
+  /// The same, overlapping with the context's stream, whose work neither reads nor writes `values`
+  /// until end_sum(). One at a time.
   void begin_sum(const ops::Context&, Matrix<T> values) const;
   void end_sum(const ops::Context&) const;
   /// All-gather over tensor ranks: rank r has written the r-th part of `values`.
