@@ -121,7 +121,8 @@ template <class T>
 void Block<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                         const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
                         Matrix<T> dstream, bool known) const {
-  // Gradients overwrite activations that are no longer needed.
+  // Gradients overwrite activations that are no longer needed. Experts read dmlp, which may be in the
+  // place of summed gradients, to their end.
   const Matrix<T> dmiddle =
       has_experts_ ? s.normed_feed_forward : common_.summed_gradient(s.normed_feed_forward);
   const Matrix<T> dx = common_.summed_gradient(s.normed_attention);
