@@ -62,17 +62,17 @@ def main():
     kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}.get(a.attention)
     valid = [part.split(per_rank) for part in map(torch.from_numpy, Batches(listed(deck.data.valid), deck.model.context, 0).first(
         per_rank * deck.evaluation.batches))] if a.valid else []
-    losses, seconds, rates, points, warmup = [], [], [], [], 0
+    losses, seconds, rates, points, elapsed, warmup = [], [], [], [], 0, 0  # elapsed: seconds after the first step
 
     def evaluate(step):
         with torch.no_grad(), objective.autocast():
             parts = [objective.model(tokens.to(a.device), targets.to(a.device)).item() for tokens, targets in zip(*valid)]
-        points.append({"step": step, "seconds": sum(seconds[1:]), "val/loss": statistics.mean(parts)})
+        points.append({"step": step, "seconds": elapsed, "val/loss": statistics.mean(parts)})
         print(json.dumps(points[-1]), flush=True)
 
     with sdpa_kernel(kernel) if cuda and kernel else contextlib.nullcontext():
         for step in itertools.count(1):
-            share = sum(seconds[1:]) / (3600 * a.hours) if a.hours else (step - 1) / deck.campaign.max_steps
+            share = elapsed / (3600 * a.hours) if a.hours else (step - 1) / deck.campaign.max_steps
             if share >= 1: break
             if step == deck.optimizer.warmup_steps + 1: warmup = share
             batch = [torch.from_numpy(part).to(a.device) for part in data.step(step, total)]
@@ -82,8 +82,9 @@ def main():
             optimizer.step(step, (share, warmup) if a.hours else None)
             sync(); seconds.append(time.time() - start); rates.append(objective.tokens(batch) / seconds[-1])
             losses.append(dict(zip(objective.names, sums.tolist())))
-            if valid and step % deck.evaluation.every == 0: evaluate(step)
-        if valid and points[-1:] and points[-1]["step"] != len(losses): evaluate(len(losses))
+            if step > 1: elapsed += seconds[-1]
+            if valid and deck.evaluation.every and step % deck.evaluation.every == 0: evaluate(step)
+        if valid and (not points or points[-1]["step"] != len(losses)): evaluate(len(losses))
     if a.valid:
         with open(a.valid, "w") as f: f.writelines(json.dumps(point) + "\n" for point in points)
     if a.losses:

@@ -141,7 +141,7 @@ bool Scheduler::admit() {
   figures_.reused_tokens += sequence.stored;
   running_.push_back(std::move(waiting_.front()));
   waiting_.pop_front();
-  return admitted_ = true;
+  return true;
 }
 
 /// Schedules `rows` tokens of the sequence to be stored by this pass. Pages that they fill can be
@@ -160,7 +160,7 @@ const Pass& Scheduler::plan() {
   scheduled_.clear();
   const std::size_t preemptions_before = figures_.preemptions;
   std::size_t left = options_.prefill_tokens;
-  admitted_ = false;
+  bool admitted = false;
   const auto next = [&](std::size_t index) {
     const Sequence& sequence = *running_[index];
     const std::size_t open = sequence.tokens.size() - sequence.stored;
@@ -170,23 +170,25 @@ const Pass& Scheduler::plan() {
     schedule(*running_[index], rows);
   };
   for (std::size_t index = 0; index < running_.size(); ++index) next(index);
-  while (left > 0 && figures_.preemptions == preemptions_before && admit())
+  while (left > 0 && figures_.preemptions == preemptions_before && admit()) {
+    admitted = true;
     next(running_.size() - 1);
+  }
   figures_.pages_in_use = pool_.pages() - pool_.available();
   figures_.peak_pages = std::max(figures_.peak_pages, figures_.pages_in_use);
   lay_out();
+  // Only a request that was just admitted can have found pages that this pass fills.
+  pass_.settled = !admitted;
   return pass_;
 }
 
-/// Single-row segments come first. Only a request that was just admitted can have found pages that
-/// this pass fills.
+/// Single-row segments come first.
 void Scheduler::lay_out() {
   pass_.clear();
   drawing_.clear();
   for (const bool single : {true, false})
     for (const auto& [sequence, rows] : scheduled_)
       if ((rows == 1) == single) add_segment(*sequence, rows);
-  pass_.settled = !admitted_;
   if (!scheduled_.empty()) ++figures_.passes;
 }
 

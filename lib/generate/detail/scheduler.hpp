@@ -88,7 +88,6 @@ class Scheduler {
   };
   std::vector<Scheduled> scheduled_;  // rows of the planned pass
   std::vector<Sequence*> drawing_;    // by drawn row
-  bool admitted_ = false;             // a request, into the planned pass
   Pass pass_;
   std::vector<Answer> answers_;  // answers without a pass: refused requests, or max_new = 0
   Figures figures_;
