@@ -1,3 +1,11 @@
+// Kokkos Kernels' header of its cuBLAS handle includes nothing itself, and without its configuration
+// it is empty.
+#include <KokkosKernels_config.h>
+
+#include <Kokkos_Core.hpp>
+#include <sstream>
+#include <stdexcept>
+
 #include <KokkosBlas_tpl_spec.hpp>
 
 #include "base/error.hpp"
@@ -5,13 +13,16 @@
 
 namespace tern::ops::portable::detail {
 
-void set_native_blas_mode([[maybe_unused]] const Context& context) {
-#if defined(KOKKOSKERNELS_ENABLE_TPL_CUBLAS)
+#if !defined(KOKKOSKERNELS_ENABLE_TPL_CUBLAS)
+#error \
+    "Kokkos Kernels was built without cuBLAS: products of float32 would be slow, and never in TF32"
+#endif
+
+void set_native_blas_mode(const Context& context) {
   const cublasStatus_t status =
       cublasSetMathMode(KokkosBlas::Impl::CudaBlasSingleton::singleton().handle,
                         context.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH);
   TERN_REQUIRE(status == CUBLAS_STATUS_SUCCESS, "cublasSetMathMode: status {}", int(status));
-#endif
 }
 
 }  // namespace tern::ops::portable::detail

@@ -47,7 +47,7 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
         # Kernels with wgmma and TMA: compiled for 90a.
         requires("cuda_arch=90", msg="Tern's CUDA kernels are for H100 and H200: cuda_arch=90")
         depends_on("kokkos@4.7.01:4 +cuda cuda_arch=90 +cmake_lang +serial +pic cxxstd=20")
-        depends_on("kokkos-kernels@4.7.01:4 +cuda cuda_arch=90 +serial +blas scalars=float,double layouts=right")
+        depends_on("kokkos-kernels@4.7.01:4 +cuda +cublas cuda_arch=90 +serial +blas scalars=float,double layouts=right")
         depends_on("cuda@12.8:")
         depends_on("nccl cuda_arch=90")
         depends_on("cudnn", when="+cudnn")
