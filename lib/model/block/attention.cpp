@@ -177,7 +177,8 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
                                        .dv = part_of(dqkv_, H + K, K)});
   const Operand<T> dqkv = common_.gradient(p.qkv, dqkv_, s.dqkv_scale);
   backward_heads(context, p, s, mask, dqkv);
-  common_.divided_backward(context, p.qkv, dqkv, x, dx);
+  common_.multiply_backward(context, p.qkv, dqkv, x, dx);
+  common_.links.sum(context, dx);
 }
 
 template <class T>

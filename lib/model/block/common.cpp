@@ -15,42 +15,17 @@ void Common<T>::multiply(const ops::Context& context, const Linear<T>& map, cons
 }
 
 template <class T>
-void Common<T>::weight_backward(const ops::Context& context, const Linear<T>& map,
-                                const Operand<T>& dy, const Operand<T>& x) const {
-  if (!dy.rounded.wanted())
-    return ops::linear_backward_weight<T>(context, dy.values, x.values, map.dweight, map.dbias);
+void Common<T>::multiply_backward(const ops::Context& context, const Linear<T>& map,
+                                  const Operand<T>& dy, const Operand<T>& x, Matrix<T> dx) const {
+  if (!dy.rounded.wanted()) {
+    ops::linear_backward_weight<T>(context, dy.values, x.values, map.dweight, map.dbias);
+    return ops::linear_backward_input<T>(context, dy.values, map.weight, dx);
+  }
   ops::fp8_linear_backward_weight<T>(context, fp8, dy.rounded, x.rounded, map.dweight);
   if (map.dbias.size() > 0) ops::column_sums<T>(context, dy.values, map.dbias);
-}
-
-template <class T>
-void Common<T>::input_backward(const ops::Context& context, const Linear<T>& map,
-                               const Operand<T>& dy, Matrix<T> dx) const {
-  if (!dy.rounded.wanted())
-    return ops::linear_backward_input<T>(context, dy.values, map.weight, dx);
   const ops::Fp8Matrix weight =
       map.rounded.wanted() ? map.rounded : fp8.weights(context, map.weight, true);
   ops::fp8_linear_backward_input<T>(context, fp8, dy.rounded, weight, dx);
-}
-
-template <class T>
-void Common<T>::multiply_backward(const ops::Context& context, const Linear<T>& map,
-                                  const Operand<T>& dy, const Operand<T>& x, Matrix<T> dx) const {
-  weight_backward(context, map, dy, x);
-  input_backward(context, map, dy, dx);
-}
-
-template <class T>
-void Common<T>::divided_backward(const ops::Context& context, const Linear<T>& map,
-                                 const Operand<T>& dy, const Operand<T>& x, Matrix<T> dx) const {
-  if (links.share().tensors == 1 || dx.data() == x.values.data()) {
-    multiply_backward(context, map, dy, x, dx);
-    return links.sum(context, dx);
-  }
-  input_backward(context, map, dy, dx);
-  links.begin_sum(context, dx);
-  weight_backward(context, map, dy, x);
-  links.end_sum(context);
 }
 
 template <class T>

@@ -1,6 +1,5 @@
 /// Shared by the parts of all blocks: links to other ranks, precision of products, workspace.
 #pragma once
-#include "memory/narrow.hpp"
 #include "model/detail/links.hpp"
 #include "ops/ops.hpp"
 #include "parameters/binder.hpp"
@@ -61,20 +60,6 @@ struct Common {
   /// dx, which may be x, from dy; accumulates the gradients of weight and bias.
   void multiply_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
                          const Operand<T>& x, Matrix<T> dx) const;
-  /// The same for a map whose outputs tensor ranks divide: dx is summed over them, while the
-  /// gradient of the weight is computed if dx is not x.
-  void divided_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
-                        const Operand<T>& x, Matrix<T> dx) const;
-  /// Where such a gradient of x goes: x, if sums over ranks are nothing to wait for.
-  Matrix<T> summed_gradient(Matrix<T> x) const {
-    return links.share().tensors > 1 ? narrow_rows(branch, x.extent(0)) : x;
-  }
-
- private:
-  void weight_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
-                       const Operand<T>& x) const;
-  void input_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
-                      Matrix<T> dx) const;
 };
 
 /// Adds a branch to the stream: to = from + dropout(branch).

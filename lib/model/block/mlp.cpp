@@ -72,7 +72,8 @@ void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Sa
                             dactivated);
   const Operand<T> dup = common_.gradient(p.up, s.up, s.dup_scale);
   ops::activation_backward<T>(context, activation_, s.up, dactivated, dup.values, dup.rounded);
-  common_.divided_backward(context, p.up, dup, x, dx);
+  common_.multiply_backward(context, p.up, dup, x, dx);
+  common_.links.sum(context, dx);
 }
 
 template class Mlp<float>;

@@ -17,21 +17,6 @@ void Links<T>::sum(const ops::Context& context, Matrix<V> values) const {
 }
 
 template <class T>
-void Links<T>::begin_sum(const ops::Context& context, Matrix<T> values) const {
-  if (share_.tensors == 1) return;
-  if (!side_) side_.emplace();
-  ready_.set(context);
-  ready_.await(side_->context());
-  mesh().tensor().all_reduce(values.data(), values.size(), side_->context());
-  summed_.set(side_->context());
-}
-
-template <class T>
-void Links<T>::end_sum(const ops::Context& context) const {
-  if (share_.tensors > 1) summed_.await(context);
-}
-
-template <class T>
 void Links<T>::gather(const ops::Context& context, void* values, std::size_t bytes_of_part) const {
   if (share_.tensors == 1) return;
   mesh().tensor().all_gather(values, bytes_of_part, context);

@@ -1,9 +1,7 @@
 /// Exchange of a transformer with the ranks that hold the rest of its model.
 #pragma once
-#include <optional>
-
 #include "memory/views.hpp"
-#include "ops/side_stream.hpp"
+#include "ops/context.hpp"
 #include "parameters/share.hpp"
 
 namespace tern::model::detail {
@@ -20,10 +18,6 @@ class Links {
   /// Sums over tensor ranks, in place. V is T or Accumulate<T>.
   template <class V>
   void sum(const ops::Context&, Matrix<V> values) const;
-  /// The same, overlapping with the context's stream, whose work neither reads nor writes `values`
-  /// until end_sum(). One at a time.
-  void begin_sum(const ops::Context&, Matrix<T> values) const;
-  void end_sum(const ops::Context&) const;
   /// All-gather over tensor ranks: rank r has written the r-th part of `values`.
   void gather(const ops::Context&, void* values, std::size_t bytes_of_part) const;
 
@@ -47,9 +41,7 @@ class Links {
 
   Share share_;
   bool training_;
-  mutable Message waiting_;                      // deferred; not logical state
-  mutable std::optional<ops::SideStream> side_;  // of begin_sum()
-  mutable ops::Mark ready_, summed_;
+  mutable Message waiting_;  // deferred; not logical state
 };
 
 }  // namespace tern::model::detail
