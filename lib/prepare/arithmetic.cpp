@@ -1,7 +1,5 @@
 #include "prepare/arithmetic.hpp"
 
-#include <fmt/ranges.h>
-
 #include <ostream>
 #include <unordered_set>
 
@@ -12,8 +10,8 @@
 #include "data/samples.hpp"
 #include "data/skeleton.hpp"
 #include "prepare/detail/output_folder.hpp"
+#include "prepare/detail/problem_files.hpp"
 #include "prepare/detail/word_problem.hpp"
-#include "text/bpe_training.hpp"
 #include "text/tokenizer.hpp"
 
 namespace tern::prepare {
@@ -73,42 +71,16 @@ void write_problems(const fs::path& folder, const std::string& name,
   });
 }
 
-/// The execution, whose last line is `#### answer`, without calculator notes.
-std::string execution_of(const ArithmeticProblem& problem) {
-  return fmt::format("{}\n#### {}",
-                     data::without_notes(fmt::to_string(fmt::join(problem.steps, "\n"))),
-                     problem.answer);
-}
-
-std::string chat_line(const std::string& question, const std::string& answer) {
-  using nlohmann::ordered_json;
-  return json_text(ordered_json{{"messages",
-                                 {ordered_json{{"role", "user"}, {"content", question}},
-                                  ordered_json{{"role", "assistant"}, {"content", answer}}}}});
-}
-
-void write_chats(const fs::path& folder, const std::string& name,
-                 const std::vector<ArithmeticProblem>& problems) {
-  write_file(folder / (name + "_chat.jsonl"), [&](std::ostream& out) {
-    for (const ArithmeticProblem& problem : problems)
-      out << chat_line(problem.question, execution_of(problem)) << '\n';
-  });
-  write_file(folder / (name + "_plan_chat.jsonl"), [&](std::ostream& out) {
-    for (const ArithmeticProblem& problem : problems) {
-      const std::string execution = execution_of(problem);
-      out << chat_line(problem.question, data::skeleton(execution) + "\n\n" + execution) << '\n';
-    }
-  });
-}
-
-void write_requests(const fs::path& file, const std::vector<ArithmeticProblem>& problems) {
-  write_file(file, [&](std::ostream& out) {
-    for (std::size_t i = 0; i < problems.size(); ++i)
-      out << json_text(nlohmann::ordered_json{{"text", problems[i].question},
-                                              {"id", i},
-                                              {"label", fmt::to_string(problems[i].answer)}})
-          << '\n';
-  });
+/// Conversations without calculator notes; `_plan_chat` has a plan before each execution.
+void write_chats(const fs::path& folder, const std::string& name) {
+  const auto samples = data::read_samples({(folder / (name + ".jsonl")).string()},
+                                          data::PlanRule::skeleton, data::Notes::drop);
+  detail::write_chats(folder / (name + "_chat.jsonl"), samples,
+                      [](const data::Sample& sample) { return sample.execution; });
+  detail::write_chats(
+      folder / (name + "_plan_chat.jsonl"), samples,
+      [](const data::Sample& sample) { return sample.plan + "\n\n" + sample.execution; });
+  if (name == "test") detail::write_requests(folder / "test_requests.jsonl", samples);
 }
 
 /// All texts that a model is trained on.
@@ -123,25 +95,17 @@ std::vector<std::string> texts_of(const fs::path& folder) {
   return texts;
 }
 
-/// GPT-4's pattern makes each number a separate piece; each number is added once per problem, so
-/// that even rare ones become tokens.
 void train_bpe(const ArithmeticOptions& options, const fs::path& folder) {
-  text::BpeTrainer trainer({options.vocabulary, text::PiecePattern::gpt4, options.threads});
   const std::vector<std::string> texts = texts_of(folder);
-  std::string numbers;
-  for (int number = 0; number <= largest_number; ++number) numbers += fmt::format("{}.", number);
-  std::vector<std::string_view> views(texts.begin(), texts.end());
-  views.insert(views.end(), options.problems, numbers);
-  trainer.add(views);
-  trainer.train(folder);
+  detail::train_bpe({options.vocabulary, largest_number, options.problems, options.threads},
+                    {texts.begin(), texts.end()}, folder);
 }
 
 std::unique_ptr<text::Tokenizer> open_checked(const fs::path& folder, std::size_t vocabulary) {
   auto tokenizer = text::open_tokenizer(folder.string());
-  for (int number = 0; number <= largest_number; ++number)
-    if (tokenizer->id(std::to_string(number)) < 0)
-      user_error("a vocabulary of {} has no room for the number {}; give a larger --vocabulary",
-                 vocabulary, number);
+  if (const int number = detail::first_split_number(*tokenizer, largest_number); number >= 0)
+    user_error("a vocabulary of {} has no room for the number {}; give a larger --vocabulary",
+               vocabulary, number);
   return tokenizer;
 }
 
@@ -212,9 +176,8 @@ ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log)
   write_problems(folder.path(), "train", problems.train);
   write_problems(folder.path(), "test", problems.test);
   if (options.chats) {
-    write_chats(folder.path(), "train", problems.train);
-    write_chats(folder.path(), "test", problems.test);
-    write_requests(folder.path() / "test_requests.jsonl", problems.test);
+    write_chats(folder.path(), "train");
+    write_chats(folder.path(), "test");
   }
   train_bpe(options, folder.path());
   const auto tokenizer = open_checked(folder.path(), options.vocabulary);

@@ -45,6 +45,8 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
   ./prepare gsm8k [FOLDER]
       Makes data/gsm8k_variants from FOLDER (data/gsm8k), which holds GSM8K's train.jsonl and test.jsonl: its training
       problems, and variants of them with other numbers and every calculation made anew, for input/h200_hdp.in, say.
+      With --vocabulary N also a BPE of N tokens for them; with --chats also as conversations (train_chat.jsonl,
+      test_chat.jsonl) and as labelled requests (test_requests.jsonl).
 
   ./prepare sentences --input FILE --output data/NAME
       Splits a file of texts (one per line, or JSON lines with "text" and, say, "label") into sentences.jsonl, for a
@@ -54,7 +56,7 @@ Examples:
   ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps
   ./prepare arithmetic --least-steps 4 --steps 8 --problems 200e3 --chats --output data/long_arithmetic
   ./prepare text --input corpus.jsonl --tokenizer gpt2 --output data/corpus
-  ./prepare gsm8k --variants 100
+  ./prepare gsm8k --variants 100 --copies 5 --chats --vocabulary 4096
   ./prepare text --input code.txt --tokenizer bytes --valid-fraction 0.1 --output data/code
 )";
 
@@ -130,9 +132,10 @@ options::options_description describe(Words& line) {
     ("test-problems", whole("test-problems", a.test_problems), "arithmetic: other problems, to test with")
     ("steps", whole("steps", a.steps.most), "arithmetic: steps of the longest problems, 1 to 8")
     ("least-steps", whole("least-steps", a.steps.least), "arithmetic: steps of the shortest problems")
-    ("vocabulary", whole("vocabulary", a.vocabulary), "arithmetic: tokens of the BPE")
-    ("chats", options::bool_switch(&a.chats), "arithmetic: also write conversations, for supervised training, and requests")
-    ("variants", whole("variants", line.made.gsm8k.variants), "gsm8k: variants of a problem, at most")
+    ("vocabulary", whole("vocabulary", a.vocabulary), "arithmetic: tokens of the BPE; gsm8k: makes one (without: none)")
+    ("chats", options::bool_switch(&a.chats), "arithmetic, gsm8k: also write conversations, for supervised training, and requests")
+    ("variants", whole("variants", line.made.gsm8k.variants, 0), "gsm8k: variants of a problem, at most")
+    ("copies", whole("copies", line.made.gsm8k.copies), "gsm8k: how often a problem that gets no variants is written")
     ("seed", whole("seed", a.seed, 0), "arithmetic, languages, gsm8k, sentences: other seeds give other problems and sentences")
     ("threads", whole("threads", p.threads), "threads")
     ("force", options::bool_switch(&p.force), "replace the output folder if ./prepare made it before");
@@ -171,7 +174,7 @@ void share(PrepareCommand& made) {
     if (output.empty() && made.command == maker.command) output = maker.folder;
   made.arithmetic.output = made.languages.output = made.gsm8k.output = output;
   if (made.command != "text") made.text.output = output;
-  made.arithmetic.threads = made.languages.threads = p.threads;
+  made.arithmetic.threads = made.languages.threads = made.gsm8k.threads = p.threads;
   made.arithmetic.force = made.languages.force = made.gsm8k.force = p.force;
   made.languages.seed = made.gsm8k.seed = made.sentences.seed = made.arithmetic.seed;
   made.sentences.output = output;
@@ -215,14 +218,18 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
   require_command(line, values, {"text"}, {"tokenizer", "train-bpe"});
   require_command(line, values, {"sentences"}, {"test-fraction"});
   require_command(line, values, {"arithmetic"},
-                  {"problems", "test-problems", "steps", "least-steps", "vocabulary", "chats"});
+                  {"problems", "test-problems", "steps", "least-steps"});
+  require_command(line, values, {"arithmetic", "gsm8k"}, {"vocabulary", "chats"});
   require_command(line, values, {"arithmetic", "languages", "gsm8k", "sentences"}, {"seed"});
-  require_command(line, values, {"gsm8k"}, {"variants"});
+  require_command(line, values, {"gsm8k"}, {"variants", "copies"});
   if (line.made.command != "gsm8k" && values.count("folder") > 0)
     user_error("'{}': ./prepare {} reads no folder; see ./prepare --help",
                line.made.gsm8k.folder.string(), line.made.command);
   take_numbers(line);
   share(line.made);
+  line.made.gsm8k.chats = line.made.arithmetic.chats;
+  if (!values["vocabulary"].defaulted())
+    line.made.gsm8k.vocabulary = line.made.arithmetic.vocabulary;
   return line.made;
 }
 

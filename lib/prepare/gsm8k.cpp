@@ -10,7 +10,9 @@
 #include "data/samples.hpp"
 #include "prepare/detail/near_duplicates.hpp"
 #include "prepare/detail/output_folder.hpp"
+#include "prepare/detail/problem_files.hpp"
 #include "prepare/detail/problem_template.hpp"
+#include "text/tokenizer.hpp"
 
 namespace tern::prepare {
 namespace {
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 using detail::ProblemTemplate;
 
 constexpr std::size_t repeats = 20;  // draws per variant, to find new ones
+constexpr int largest_number = 999;  // that is a token, if there is room
 
 std::vector<data::Sample> read(const fs::path& file) {
   if (!fs::exists(file))
@@ -46,6 +49,12 @@ std::size_t write_variants(std::ostream& out, const ProblemTemplate& problem, st
   return made;
 }
 
+/// Writes again a problem that gets no variants, and would be rare beside those of others.
+void write_copies(std::ostream& out, const data::Sample& sample, const Gsm8kOptions& options) {
+  for (std::size_t i = 1; i < options.copies; ++i)
+    write_line(out, sample.question, sample.execution);
+}
+
 Gsm8kSummary write_problems(const Gsm8kOptions& options, std::ostream& out) {
   const std::vector<data::Sample> train = read(options.folder / "train.jsonl");
   std::vector<std::string> tested;
@@ -61,15 +70,55 @@ Gsm8kSummary write_problems(const Gsm8kOptions& options, std::ostream& out) {
         ProblemTemplate::trace(train[i].question, train[i].execution, problem);
     if (reason != detail::Untraced::none) {
       ++summary.reasons[detail::name_of(reason)];
+      write_copies(out, train[i], options);
       continue;
     }
     ++summary.traced;
-    if (near_test.contains(train[i].question))
+    if (near_test.contains(train[i].question)) {
       ++summary.near_test;
-    else
+      write_copies(out, train[i], options);
+    } else {
       summary.variants += write_variants(out, problem, i, options);
+    }
   }
   return summary;
+}
+
+std::vector<data::Sample> without_notes(const fs::path& file) {
+  return data::read_samples({file.string()}, data::PlanRule::skeleton, data::Notes::drop);
+}
+
+void write_chats(const fs::path& file, const std::vector<data::Sample>& samples) {
+  detail::write_chats(file, samples, [](const data::Sample& sample) { return sample.execution; });
+}
+
+/// Trains a BPE on questions, plans and executions; each number counts once per problem, so that
+/// even rare ones become tokens.
+void train_bpe(const Gsm8kOptions& options, std::size_t problems,
+               const std::vector<data::Sample>& samples, const fs::path& folder, Log& log) {
+  std::vector<std::string_view> texts;
+  for (const data::Sample& sample : samples)
+    texts.insert(texts.end(), {sample.question, sample.plan, sample.execution});
+  detail::train_bpe({options.vocabulary, largest_number, problems, options.threads},
+                    std::move(texts), folder);
+  const auto tokenizer = text::open_tokenizer(folder.string());
+  const int split = detail::first_split_number(*tokenizer, largest_number);
+  log.line("BPE of {} tokens; {}", tokenizer->vocabulary(),
+           split < 0 ? fmt::format("all numbers to {} are tokens", largest_number)
+                     : fmt::format("no room for all numbers to {}: {} is not a token",
+                                   largest_number, split));
+}
+
+void write_for_models(const Gsm8kOptions& options, std::size_t problems, const fs::path& folder,
+                      Log& log) {
+  if (!options.chats && options.vocabulary == 0) return;
+  const std::vector<data::Sample> train = without_notes(folder / "train.jsonl");
+  if (options.vocabulary > 0) train_bpe(options, problems, train, folder, log);
+  if (!options.chats) return;
+  const std::vector<data::Sample> test = without_notes(options.folder / "test.jsonl");
+  write_chats(folder / "train_chat.jsonl", train);
+  write_chats(folder / "test_chat.jsonl", test);
+  detail::write_requests(folder / "test_requests.jsonl", test);
 }
 
 void write_meta(const Gsm8kOptions& options, const Gsm8kSummary& summary, const fs::path& file) {
@@ -80,6 +129,8 @@ void write_meta(const Gsm8kOptions& options, const Gsm8kSummary& summary, const 
       {"variants", summary.variants},
       {"not_traced", summary.reasons},
       {"variants_of_a_problem", options.variants},
+      {"copies", options.copies},
+      {"vocabulary", options.vocabulary},
       {"seed", options.seed},
       {"made_by", fmt::format("tern {} ({})", version(), commit())}};
   write_file(file,
@@ -94,6 +145,7 @@ Gsm8kSummary prepare_gsm8k(const Gsm8kOptions& options, Log& log) {
   Gsm8kSummary summary;
   write_file(folder.path() / "train.jsonl",
              [&](std::ostream& out) { summary = write_problems(options, out); });
+  write_for_models(options, summary.problems, folder.path(), log);
   write_meta(options, summary, folder.path() / "meta.json");
   folder.publish();
   log.line(

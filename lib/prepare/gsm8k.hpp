@@ -13,8 +13,12 @@ namespace tern::prepare {
 struct Gsm8kOptions {
   std::filesystem::path folder = "data/gsm8k";  // train.jsonl, test.jsonl
   std::filesystem::path output;
-  std::size_t variants = 20;  // of a problem, at most
+  std::size_t variants = 20;   // of a problem, at most
+  std::size_t copies = 1;      // of a problem that gets no variants
+  std::size_t vocabulary = 0;  // tokens of a BPE trained on them; 0: none
   std::uint64_t seed = 1;
+  std::size_t threads = 1;
+  bool chats = false;  // also write conversations and requests
   bool force = false;  // replace an existing output folder
 };
 
@@ -25,9 +29,12 @@ struct Gsm8kSummary {
 };
 
 /// Writes `output`/train.jsonl, all problems followed by variants of those whose every number is
-/// traced, and meta.json. Of problems whose question shares more than half of its phrases with that
-/// of a test problem no variant is made. The folder is renamed into place when complete. Throws
-/// UserError.
+/// traced and by copies of the others, and meta.json. Of problems whose question shares more than
+/// half of its phrases with that of a test problem no variant is made. With `vocabulary` also
+/// tokenizer.json, a BPE trained on the problems and variants; with `chats` also these without
+/// calculator notes as conversations, train_chat.jsonl, the test problems so, test_chat.jsonl, and
+/// test_requests.jsonl, the test questions labelled with their answers. The folder is renamed into
+/// place when complete. Throws UserError.
 Gsm8kSummary prepare_gsm8k(const Gsm8kOptions& options, Log& log);
 
 }  // namespace tern::prepare

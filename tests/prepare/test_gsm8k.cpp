@@ -1,16 +1,20 @@
 // Variants of word problems: what is traced, what is left alone, and that every calculation holds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
+#include "data/samples.hpp"
 #include "prepare/detail/near_duplicates.hpp"
 #include "prepare/detail/problem_template.hpp"
 #include "prepare/gsm8k.hpp"
 #include "scratch.hpp"
+#include "text/chat.hpp"
+#include "text/tokenizer.hpp"
 
 namespace tern::prepare {
 namespace {
@@ -220,12 +224,69 @@ TEST(Gsm8k, WritesProblemsThenVariantsAndSparesTheTest) {
   options.force = true;
   prepare_gsm8k(options, silent);
   EXPECT_EQ(read_file(options.output / "train.jsonl"), text);
+  options.variants = 0;
+  options.copies = 3;
+  EXPECT_EQ(prepare_gsm8k(options, silent).variants, 0u);
+  const auto repeated = data::read_samples({(options.output / "train.jsonl").string()});
+  EXPECT_EQ(repeated.size(), 3u + 2u * 2u);  // no variants of two: the bus is near the test
+  EXPECT_EQ(std::count(repeated.begin(), repeated.end(), repeated[2]), 3);
+  EXPECT_EQ(std::count(repeated.begin(), repeated.end(), repeated[0]), 1);
+  options.variants = 8;
+  options.copies = 1;
   options.seed = 2;
   prepare_gsm8k(options, silent);
   EXPECT_NE(read_file(options.output / "train.jsonl"), text);
   options.folder = scratch / "nowhere";
   expect_user_error([&] { prepare_gsm8k(options, silent); },
                     {"nowhere/train.jsonl", "belong there"});
+}
+
+std::vector<data::Sample> samples_of(const fs::path& file) {
+  return data::read_samples({file.string()}, data::PlanRule::skeleton, data::Notes::drop);
+}
+
+void expect_chats(const fs::path& file, const std::vector<data::Sample>& samples) {
+  const auto chats = text::read_conversations({file.string()});
+  ASSERT_EQ(chats.size(), samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    ASSERT_EQ(chats[i].messages.size(), 2u);
+    EXPECT_EQ(chats[i].messages[0].content, samples[i].question);
+    EXPECT_EQ(chats[i].messages[1].content, samples[i].execution);
+  }
+}
+
+TEST(Gsm8k, ChatsRequestsAndBpeAreOfTheProblems) {
+  const Scratch scratch;
+  const Texts odd{"Ann has pens. How many?", "She has 13.\n#### 13"};
+  write_lines(scratch / "train.jsonl", {clips, odd, odd, odd, odd});
+  write_lines(scratch / "test.jsonl", {{"A zebra xylophone costs $1,250.50. What do 2 cost?",
+                                        "2*1,250.50 = $<<2*1250.5=2501>>2,501.\n#### 2,501.00"}});
+  Gsm8kOptions options;
+  options.folder = scratch;
+  options.output = scratch / "made";
+  Log silent(false);
+  prepare_gsm8k(options, silent);
+  for (const char* name : {"train_chat.jsonl", "test_requests.jsonl", "tokenizer.json"})
+    EXPECT_FALSE(fs::exists(options.output / name)) << name;
+  options.force = options.chats = true;
+  options.vocabulary = 1310;
+  prepare_gsm8k(options, silent);
+  const auto train = samples_of(options.output / "train.jsonl");
+  EXPECT_EQ(train.size(), 25u);
+  expect_chats(options.output / "train_chat.jsonl", train);
+  expect_chats(options.output / "test_chat.jsonl", samples_of(scratch / "test.jsonl"));
+  EXPECT_EQ(train[0].execution,
+            "Nora sold 48/2 = 24 clips in May.\nNora sold 48+24 = 72 clips.\n#### 72");
+  EXPECT_EQ(nlohmann::json::parse(read_file(options.output / "test_requests.jsonl")),
+            (nlohmann::json{{"text", "A zebra xylophone costs $1,250.50. What do 2 cost?"},
+                            {"id", 0},
+                            {"label", "2501"}}));
+  const auto tokenizer = text::open_tokenizer(options.output.string());
+  EXPECT_EQ(tokenizer->vocabulary(), 1310u);
+  for (int number = 0; number <= 999; ++number)
+    EXPECT_GE(tokenizer->id(std::to_string(number)), 0) << number;
+  EXPECT_GE(tokenizer->id(" clips"), 0);
+  EXPECT_LT(tokenizer->id(" zebra"), 0);  // the test problems are not learned from
 }
 
 }  // namespace

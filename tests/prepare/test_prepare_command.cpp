@@ -55,6 +55,11 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   EXPECT_EQ(parse({"gsm8k", "elsewhere", "--variants", "7"}).gsm8k.folder, "elsewhere");
   EXPECT_EQ(parse({"gsm8k", "elsewhere", "--variants", "7"}).gsm8k.variants, 7u);
   expect_named(refused({"arithmetic", "--variants", "2"}), "./prepare gsm8k");
+  EXPECT_EQ(parse({"gsm8k", "--variants", "0", "--copies", "5"}).gsm8k.copies, 5u);
+  EXPECT_EQ(parse({"gsm8k"}).gsm8k.vocabulary, 0u);
+  EXPECT_EQ(parse({"gsm8k", "--vocabulary", "4096"}).gsm8k.vocabulary, 4096u);
+  EXPECT_EQ(parse({"arithmetic"}).arithmetic.vocabulary, 600u);
+  EXPECT_TRUE(parse({"gsm8k", "--chats"}).gsm8k.chats);
   expect_named(refused({"languages", "elsewhere"}), "'elsewhere'");
   EXPECT_EQ(parse({"sentences", "--input", "f", "--output", "o"}).sentences.input, "f");
   expect_named(refused({"sentences", "--input", "f", "g"}), "one file, not 2");
