@@ -1,4 +1,4 @@
-"""Training runs of one deck with several settings, some at once on one device; for recipe.py and refinement.py."""
+"""Training runs of one deck with several settings, some at once on one device; for recipe.py, refinement.py and gsm8k.py."""
 import concurrent.futures, math, os, pathlib, re, shutil, statistics, subprocess
 
 
@@ -11,22 +11,24 @@ def as_options(settings):
     return options
 
 
-def call(command, ends=(0,), threads=2):
-    """What a command printed; RuntimeError if its exit code is not one of `ends`."""
+def call(command, ends=(0,), threads=2, device=None):
+    """What a command printed; RuntimeError if its exit code is not one of `ends`. `device`: the only GPU it sees."""
+    only = {} if device is None else {"CUDA_VISIBLE_DEVICES": str(device)}
     done = subprocess.run(command, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env=dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="false"))
+                          env=dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="false", **only))
     if done.returncode not in ends:
         raise RuntimeError(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout[-3000:]}")
     return done.stdout
 
 
-def train(trainer, deck, directory, settings, ends=(0,), threads=2):
-    """Path of the run's metrics.jsonl. A run that is done is not repeated; checkpoints are removed."""
+def train(trainer, deck, directory, settings, ends=(0,), threads=2, device=None, keep=False):
+    """Path of the run's metrics.jsonl. A run that is done is not repeated; checkpoints are removed unless `keep`."""
     directory = pathlib.Path(directory)
     if not (directory / "done").exists():
         shutil.rmtree(directory, ignore_errors=True)
-        call([trainer, str(deck), "--fresh", *as_options(dict(settings, **{"output.directory": directory}))], ends, threads)
-        shutil.rmtree(directory / "checkpoints", ignore_errors=True)
+        call([trainer, str(deck), "--fresh", *as_options(dict(settings, **{"output.directory": directory}))], ends, threads, device)
+        if not keep:
+            shutil.rmtree(directory / "checkpoints", ignore_errors=True)
         (directory / "done").touch()
     return directory / "metrics.jsonl"
 
