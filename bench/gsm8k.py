@@ -115,8 +115,8 @@ class Run:
         lines = [json.loads(line) for line in (self.directory / "metrics.jsonl").read_text().splitlines()]
         steps = [line for line in lines if "train/loss" in line]
         rate = statistics.median(line["train/throughput"] for line in steps)
-        seconds, losses = lines[-1]["time"] - steps[0]["time"], [line["val/loss"] for line in lines if line.get("val/loss") is not None]
-        row = {"tokens": steps[-1]["train/tokens"], "rate": rate, "seconds": seconds, "loss": losses[-1] if losses else math.nan}
+        losses = [line["val/loss"] for line in lines if line.get("val/loss") is not None]
+        row = {"rate": rate, "seconds": lines[-1]["time"] - steps[0]["time"], "loss": losses[-1] if losses else math.nan}
         if self.pretrains():
             return row
         seen = re.search(r"each of ([\d.,]+) samples", (self.directory / "log.txt").read_text())
@@ -127,13 +127,8 @@ class Run:
 
 
 def requests():
-    """The test's requests, or the first --problems of them."""
-    whole = DATA / "gsm8k_variants/test_requests.jsonl"
-    if a.problems >= PROBLEMS:
-        return whole
-    first = OUT / "requests.jsonl"
-    first.write_text("\n".join(whole.read_text().splitlines()[:a.problems]) + "\n")
-    return first
+    """The test's requests, or the first --problems of them, which main() writes."""
+    return DATA / "gsm8k_variants/test_requests.jsonl" if a.problems >= PROBLEMS else OUT / "requests.jsonl"
 
 
 def wilson(correct, n, z=1.96):
@@ -211,7 +206,7 @@ class Queue:
         for run in sorted(self.runs, key=lambda r: (order.index(r.data), MODELS.index(r.model), r.seed)):
             if run.state == "done":
                 print("| " + " | ".join(cells(run)) + " |")
-        failed = [run for run in self.runs if run.state != "done"]
+        failed = [run for run in self.runs if run.state != "done"]  # or did not end
         for run in failed:
             print(f"\n{run.name}: {run.state}")
         sys.stdout.flush()
@@ -224,6 +219,9 @@ def main():
         if not (DATA / name).exists():
             sys.exit(f"{DATA / name} is missing: how it is made says {p.prog} --help")
     OUT.mkdir(parents=True, exist_ok=True)
+    if a.problems < PROBLEMS:
+        lines = (DATA / "gsm8k_variants/test_requests.jsonl").read_text().splitlines(keepends=True)
+        requests().write_text("".join(lines[:a.problems]))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(a.gpus)))).split(",")
     queue = Queue(wanted())
 
