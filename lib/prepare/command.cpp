@@ -41,6 +41,8 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
   ./prepare languages
       Makes data/languages: sentences of a dozen languages, a prompt that gives each language a code, conversations
       for a teacher that reads such prompts, and a BPE: for input/distill_small_*.in. No download; seconds.
+      With --tables as many as --conversations, each conversation has a table of codes of its own, and the teacher
+      must read it: for input/distill_languages_*.in, with the options that jobs/distill_languages.sh gives.
 
   ./prepare gsm8k [FOLDER]
       Makes data/gsm8k_variants from FOLDER (data/gsm8k), which holds GSM8K's train.jsonl and test.jsonl: its training
@@ -109,9 +111,18 @@ auto* whole(const char* name, Target& target, std::uint64_t least = 1) {
   return options::value<Whole>()->default_value(Whole{target})->notifier(into(name, target, least));
 }
 
+/// Notifier of --vocabulary, which has a default for each command.
+auto vocabulary(PrepareCommand& made) {
+  return [&made](Whole given) {
+    into("vocabulary", made.arithmetic.vocabulary, 1)(given);
+    made.languages.vocabulary = made.gsm8k.vocabulary = made.arithmetic.vocabulary;
+  };
+}
+
 options::options_description describe(Words& line) {
   PrepareOptions& p = line.made.text;
   ArithmeticOptions& a = line.made.arithmetic;
+  LanguagesOptions& l = line.made.languages;
   p.threads = std::max(1u, std::thread::hardware_concurrency());
   options::options_description all("Options", 100, 60);
   // clang-format off
@@ -132,8 +143,14 @@ options::options_description describe(Words& line) {
     ("test-problems", whole("test-problems", a.test_problems), "arithmetic: other problems, to test with")
     ("steps", whole("steps", a.steps.most), "arithmetic: steps of the longest problems, 1 to 8")
     ("least-steps", whole("least-steps", a.steps.least), "arithmetic: steps of the shortest problems")
-    ("vocabulary", whole("vocabulary", a.vocabulary), "arithmetic: tokens of the BPE; gsm8k: makes one (without: none)")
+    ("vocabulary", options::value<Whole>()->notifier(vocabulary(line.made)), fmt::format("tokens of the BPE: arithmetic ({}), languages ({}); gsm8k makes one only if this is given", a.vocabulary, l.vocabulary).c_str())
     ("chats", options::bool_switch(&a.chats), "arithmetic, gsm8k: also write conversations, for supervised training, and requests")
+    ("languages", whole("languages", l.languages, 2), "languages: how many, at most 24")
+    ("tables", whole("tables", l.tables), "languages: different tables of codes; as many as --conversations: one each, not the campaign's")
+    ("conversations", whole("conversations", l.conversations, 20), "languages: for the teacher, one in 20 for its validation")
+    ("questions", whole("questions", l.questions), "languages: sentences of a conversation")
+    ("sentences", whole("sentences", l.sentences), "languages: answered by the teacher for the student")
+    ("test-sentences", whole("test-sentences", l.test), "languages: other sentences, to test with")
     ("variants", whole("variants", line.made.gsm8k.variants, 0), "gsm8k: variants of a problem, at most")
     ("copies", whole("copies", line.made.gsm8k.copies), "gsm8k: how often a problem that gets no variants is written")
     ("seed", whole("seed", a.seed, 0), "arithmetic, languages, gsm8k, sentences: other seeds give other problems and sentences")
@@ -219,7 +236,11 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
   require_command(line, values, {"sentences"}, {"test-fraction"});
   require_command(line, values, {"arithmetic"},
                   {"problems", "test-problems", "steps", "least-steps"});
-  require_command(line, values, {"arithmetic", "gsm8k"}, {"vocabulary", "chats"});
+  require_command(line, values, {"arithmetic", "gsm8k"}, {"chats"});
+  require_command(line, values, {"arithmetic", "languages", "gsm8k"}, {"vocabulary"});
+  require_command(
+      line, values, {"languages"},
+      {"languages", "tables", "conversations", "questions", "sentences", "test-sentences"});
   require_command(line, values, {"arithmetic", "languages", "gsm8k", "sentences"}, {"seed"});
   require_command(line, values, {"gsm8k"}, {"variants", "copies"});
   if (line.made.command != "gsm8k" && values.count("folder") > 0)
@@ -228,8 +249,6 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
   take_numbers(line);
   share(line.made);
   line.made.gsm8k.chats = line.made.arithmetic.chats;
-  if (!values["vocabulary"].defaulted())
-    line.made.gsm8k.vocabulary = line.made.arithmetic.vocabulary;
   return line.made;
 }
 

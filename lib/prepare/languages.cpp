@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <unordered_set>
 
@@ -35,13 +36,29 @@ constexpr const char instructions_before[] =
 constexpr const char* instructions_after =
     "Other tables do not count. Decide by all words of the sentence.\n\nSentence: {text}";
 constexpr const char* whole_table = "All codes by name?";
-constexpr std::string_view consonants = "BDFGKLMN", vowels = "AOU";
+constexpr std::string_view consonants = "BDFGKLMNPRSTVZCH", vowels = "AOU";
+constexpr std::size_t least_consonants = 8;
 
-Codes all_codes() {
+/// Twice as many codes as languages or more, so that a table leaves some out.
+Codes all_codes(std::size_t languages) {
+  const std::size_t needed = (2 * languages + vowels.size() - 1) / vowels.size();
   Codes codes;
-  for (const char consonant : consonants)
+  for (const char consonant : consonants.substr(0, std::max(least_consonants, needed)))
     for (const char vowel : vowels) codes.push_back({consonant, vowel});
   return codes;
+}
+
+/// Sentences that these languages have.
+std::size_t possible_sentences(std::size_t languages) {
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (std::size_t i = 0; i < languages; ++i) {
+    const detail::Language& language = detail::languages()[i];
+    std::size_t count = 1;
+    for (const auto list : {language.subjects, language.verbs, language.objects, language.places})
+      count *= detail::phrases(list).size();
+    least = std::min(least, count);
+  }
+  return languages * least;  // they take turns
 }
 
 std::string draw_sentence(const detail::Language& language, Draw& draw) {
@@ -86,8 +103,8 @@ std::string sorted_table(const Codes& codes) {
 /// Successive questions under one table; the prompt encloses the first. One asks for the whole
 /// table: its many answers teach the lookup of codes.
 ordered_json conversation(const LabelledSentence* sentences, std::size_t count, std::uint64_t seed,
-                          std::uint32_t table) {
-  const Codes codes = language_codes(seed, table);
+                          std::uint32_t table, std::size_t languages) {
+  const Codes codes = language_codes(seed, table, languages);
   std::string prompt = language_prompt(codes, seed, table);
   prompt.replace(prompt.find("{text}"), 6, sentences[0].text);
   ordered_json messages = ordered_json::array();
@@ -102,6 +119,13 @@ ordered_json conversation(const LabelledSentence* sentences, std::size_t count, 
   return {{"messages", std::move(messages)}};
 }
 
+/// Table of a conversation. Where each has its own, table 0 is not among them: a teacher can answer
+/// under the campaign's prompt only if it reads it.
+std::uint32_t table_of(std::size_t conversation, const LanguagesOptions& options) {
+  return static_cast<std::uint32_t>(
+      options.tables == options.conversations ? conversation + 1 : conversation % options.tables);
+}
+
 void write_conversations(const fs::path& folder, const LanguagesOptions& options,
                          std::vector<LabelledSentence> sentences) {
   Draw draw(options.seed, sentence_series, 0xffffffffu);
@@ -110,7 +134,7 @@ void write_conversations(const fs::path& folder, const LanguagesOptions& options
   for (std::size_t i = 0; i < options.conversations; ++i)
     (i % valid_share == 0 ? valid : train)
         << json_text(conversation(sentences.data() + i * options.questions, options.questions,
-                                  options.seed, static_cast<std::uint32_t>(i % options.tables)))
+                                  options.seed, table_of(i, options), options.languages))
         << '\n';
   train.close();
   valid.close();
@@ -120,12 +144,13 @@ void write_conversations(const fs::path& folder, const LanguagesOptions& options
 /// Codes are repeated so often that each becomes a token, both at the start of an answer and after
 /// a name.
 void train_bpe(const LanguagesOptions& options, const fs::path& folder) {
+  const std::string codes = fmt::format("{}\n", fmt::join(all_codes(options.languages), "\n"));
   std::vector<std::string> texts;
   for (const text::Conversation& chat :
        text::read_conversations({(folder / "teacher_*.jsonl").string()})) {
     for (const text::Message& message : chat.messages)
       texts.push_back(fmt::format("{}\n{}", text::name_of(message.role), message.content));
-    texts.push_back(fmt::format("{}\n", fmt::join(all_codes(), "\n")));
+    texts.push_back(codes);
   }
   text::BpeTrainer trainer({options.vocabulary,
                             text::PiecePattern::gpt4,
@@ -135,8 +160,8 @@ void train_bpe(const LanguagesOptions& options, const fs::path& folder) {
   trainer.train(folder);
 }
 
-void require_codes(const text::Tokenizer& tokenizer) {
-  for (const std::string& code : all_codes())
+void require_codes(const text::Tokenizer& tokenizer, std::size_t languages) {
+  for (const std::string& code : all_codes(languages))
     if (tokenizer.id(code) < 0 || tokenizer.id(" " + code) < 0)
       user_error("a vocabulary of {} has no room for the code {}; give a larger --vocabulary",
                  tokenizer.vocabulary(), code);
@@ -161,41 +186,57 @@ void check(const LanguagesOptions& o) {
   if (o.output.empty()) user_error("no output folder is named; give --output data/NAME");
   TERN_REQUIRE(o.conversations >= valid_share && o.questions > 0 && o.tables > 0 &&
                o.sentences > 0 && o.test > 0);
+  if (const std::size_t most = detail::languages().size(); o.languages < 2 || o.languages > most)
+    user_error("--languages {}: write 2 to {}", o.languages, most);
+  if (o.tables > o.conversations)
+    user_error("--tables {}: write at most {}, a table of its own for each of --conversations",
+               o.tables, o.conversations);
+  if (constexpr std::size_t most = std::numeric_limits<int>::max();
+      o.conversations > most / o.questions)
+    user_error("--conversations {}: write at most {}", o.conversations, most / o.questions);
+  const std::size_t possible = possible_sentences(o.languages);
+  if (o.sentences > possible || o.test > possible || o.sentences + o.test > possible / 2)
+    user_error(
+        "--sentences {} and --test-sentences {}: {} languages have {} different sentences, half of "
+        "them for the teacher's conversations; ask for at most {} in all, or for more --languages",
+        o.sentences, o.test, o.languages, possible, possible / 2);
 }
 
 }  // namespace
 
-std::vector<std::string> language_names() {
+std::vector<std::string> language_names(std::size_t languages) {
   std::vector<std::string> names;
-  for (const detail::Language& language : detail::languages()) names.emplace_back(language.name);
+  for (std::size_t i = 0; i < languages; ++i) names.emplace_back(detail::languages().at(i).name);
   return names;
 }
 
 std::vector<std::vector<LabelledSentence>> language_sentences(
-    const std::vector<std::size_t>& counts, std::uint64_t seed) {
-  const auto& languages = detail::languages();
+    const std::vector<std::size_t>& counts, std::uint64_t seed, std::size_t languages) {
+  const std::size_t possible = possible_sentences(languages);
   std::unordered_set<std::string> known;
   std::vector<std::vector<LabelledSentence>> sets;
   std::uint32_t number = 0;
   for (const std::size_t count : counts) {
+    const bool repeats = sets.size() + 1 == counts.size() && count > (possible - known.size()) / 2;
     std::vector<LabelledSentence>& set = sets.emplace_back();
     for (std::size_t tried = 0; set.size() < count; ++tried) {
       if (tried == tries * count)
         user_error("only {} of {} different sentences are found; ask for fewer", set.size(), count);
       Draw draw(seed, sentence_series, number++);
-      const std::size_t language = set.size() % languages.size();
-      std::string text = draw_sentence(languages[language], draw);
-      if (known.insert(text).second) set.push_back({std::move(text), language});
+      const std::size_t language = set.size() % languages;
+      std::string text = draw_sentence(detail::languages()[language], draw);
+      if (repeats ? !known.contains(text) : known.insert(text).second)
+        set.push_back({std::move(text), language});
     }
   }
   return sets;
 }
 
-Codes language_codes(std::uint64_t seed, std::uint32_t table) {
-  Codes codes = all_codes();
+Codes language_codes(std::uint64_t seed, std::uint32_t table, std::size_t languages) {
+  Codes codes = all_codes(languages);
   Draw draw(seed, code_series, table);
   shuffle(codes, draw);
-  codes.resize(detail::languages().size());
+  codes.resize(languages);
   return codes;
 }
 
@@ -211,9 +252,10 @@ std::string language_prompt(const Codes& codes, std::uint64_t seed, std::uint32_
 
 void prepare_languages(const LanguagesOptions& options, Log& log) {
   check(options);
-  const Codes codes = language_codes(options.seed, 0);
+  const Codes codes = language_codes(options.seed, 0, options.languages);
   auto sets = language_sentences(
-      {options.test, options.sentences, options.conversations * options.questions}, options.seed);
+      {options.test, options.sentences, options.conversations * options.questions}, options.seed,
+      options.languages);
   detail::OutputFolder folder(options.output, options.force);
   write_requests(folder.path() / "test.jsonl", sets[0], codes);
   write_requests(folder.path() / "sentences.jsonl", sets[1], codes);
@@ -222,13 +264,13 @@ void prepare_languages(const LanguagesOptions& options, Log& log) {
              [&](std::ostream& out) { out << language_prompt(codes, options.seed, 0) << '\n'; });
   train_bpe(options, folder.path());
   const auto tokenizer = text::open_tokenizer(folder.path().string());
-  require_codes(*tokenizer);
+  require_codes(*tokenizer, options.languages);
   const auto [conversation, prompt] = lengths(folder.path(), *tokenizer);
   write_file(folder.path() / "meta.json", [&](std::ostream& out) {
     out << json_text(ordered_json{{"tokenizer", options.output.string()},
                                   {"vocabulary", tokenizer->vocabulary()},
                                   {"end_of_text", tokenizer->end_of_text()},
-                                  {"languages", language_names()},
+                                  {"languages", language_names(options.languages)},
                                   {"tables", options.tables},
                                   {"conversations", options.conversations},
                                   {"sentences", options.sentences},

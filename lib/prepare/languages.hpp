@@ -1,8 +1,9 @@
-/// Sentences of a dozen languages, answered with a code: prompt distillation without a download,
-/// small enough for a laptop.
+/// Sentences of one or two dozen languages, answered with a code: prompt distillation without a
+/// download, small enough for a laptop.
 ///
 /// A prompt has a table with a code for each language. A teacher learns conversations with several
-/// tables, so that it must read the codes from the prompt. It then answers sentences under one
+/// tables, which it can tell apart by their prompts; with a table of its own in each conversation,
+/// it must read the codes from the prompt. It then answers sentences under one
 /// prompt, prompt.txt, with the name of the language and its code; a student learns these answers
 /// without the prompt. Sentences are composed of built-in phrases, identical on every machine.
 #pragma once
@@ -17,7 +18,8 @@ namespace tern::prepare {
 
 struct LanguagesOptions {
   std::filesystem::path output;
-  std::size_t tables = 8;             // different tables of codes
+  std::size_t languages = 12;
+  std::size_t tables = 8;             // different ones; as many as conversations: one each
   std::size_t conversations = 4'000;  // training conversations of the teacher
   std::size_t questions = 3;          // per conversation: the prompt is only before the first
   std::size_t sentences = 2'400;      // answered by the teacher for the student
@@ -33,16 +35,17 @@ struct LabelledSentence {
   std::size_t language;  // index in language_names()
 };
 
-/// Names of the languages, by index.
-std::vector<std::string> language_names();
+/// Names of the first languages, by index.
+std::vector<std::string> language_names(std::size_t languages);
 
-/// `counts[i]` sentences for each i, unique over all lists; languages alternate.
+/// `counts[i]` sentences for each i, unique over all lists; languages alternate. The last list
+/// repeats its own sentences, not others', if it needs more than half of those that are left.
 std::vector<std::vector<LabelledSentence>> language_sentences(
-    const std::vector<std::size_t>& counts, std::uint64_t seed);
+    const std::vector<std::size_t>& counts, std::uint64_t seed, std::size_t languages);
 
-/// One code per language: different codes of two letters from 24.
+/// One code per language: different codes of two letters, from 24 for 12 languages.
 using Codes = std::vector<std::string>;
-Codes language_codes(std::uint64_t seed, std::uint32_t table);
+Codes language_codes(std::uint64_t seed, std::uint32_t table, std::size_t languages);
 
 /// The prompt with the table of these codes; {text} is the place of the sentence. The order of the
 /// table's lines is a function of seed and table as well.

@@ -6,6 +6,7 @@
 #include "answer/requests.hpp"
 #include "prepare/detail/language_words.hpp"
 #include "prepare/languages.hpp"
+#include "refusal.hpp"
 #include "scratch.hpp"
 #include "text/chat.hpp"
 
@@ -13,6 +14,7 @@ namespace tern::prepare {
 namespace {
 
 using test::read_file;
+using test::refusal;
 using test::Scratch;
 
 LanguagesOptions small(const Scratch& folder, const std::string& name, std::uint64_t seed = 1) {
@@ -26,12 +28,24 @@ LanguagesOptions small(const Scratch& folder, const std::string& name, std::uint
   return options;
 }
 
-TEST(Languages, AreADozenOfWholeSentences) {
-  const auto names = language_names();
-  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), 12u);
+/// Every conversation of the teacher has a table of its own.
+LanguagesOptions own_tables(const Scratch& folder, const std::string& name) {
+  LanguagesOptions options = small(folder, name);
+  options.languages = 24;
+  options.tables = options.conversations;
+  options.vocabulary = 1'024;
+  return options;
+}
+
+std::vector<std::string_view> lists_of(const detail::Language& language) {
+  return {language.subjects, language.verbs, language.objects, language.places};
+}
+
+TEST(Languages, AreTwoDozenOfWholeSentences) {
+  const auto names = language_names(24);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), 24u);
   for (const detail::Language& language : detail::languages())
-    for (const std::string_view list :
-         {language.subjects, language.verbs, language.objects, language.places}) {
+    for (const std::string_view list : lists_of(language)) {
       const auto all = detail::phrases(list);
       EXPECT_GE(all.size(), 8u) << language.name;
       EXPECT_EQ(std::set<std::string_view>(all.begin(), all.end()).size(), all.size());
@@ -39,8 +53,23 @@ TEST(Languages, AreADozenOfWholeSentences) {
     }
 }
 
+/// No two languages share phrases of all lists, so no sentence is of two languages.
+TEST(Languages, SentencesTellTheirLanguage) {
+  const auto share = [](std::string_view a, std::string_view b) {
+    const auto of_a = detail::phrases(a), of_b = detail::phrases(b);
+    return std::find_first_of(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) != of_a.end();
+  };
+  const auto& all = detail::languages();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const auto a = lists_of(all[i]), b = lists_of(all[j]);
+      EXPECT_FALSE(std::equal(a.begin(), a.end(), b.begin(), share))
+          << all[i].name << ", " << all[j].name;
+    }
+}
+
 TEST(Languages, SentencesDifferAndTakeTurns) {
-  const auto sets = language_sentences({120, 240}, 3);
+  const auto sets = language_sentences({120, 240}, 3, 12);
   std::set<std::string> texts;
   for (const auto& set : sets)
     for (std::size_t i = 0; i < set.size(); ++i) {
@@ -48,21 +77,83 @@ TEST(Languages, SentencesDifferAndTakeTurns) {
       EXPECT_TRUE(texts.insert(set[i].text).second) << set[i].text;
     }
   EXPECT_EQ(texts.size(), 360u);
-  EXPECT_NE(language_sentences({1}, 4)[0][0].text, sets[0][0].text);
+  EXPECT_NE(language_sentences({1}, 4, 12)[0][0].text, sets[0][0].text);
+}
+
+/// Two languages have 12,800 sentences. The last list repeats some of its own, never others'.
+TEST(Languages, OnlyTheLastSentencesRepeat) {
+  const auto sets = language_sentences({200, 5'000, 12'000}, 3, 2);
+  std::set<std::string> test, learned, repeated;
+  for (const auto& [text, language] : sets[0]) EXPECT_TRUE(test.insert(text).second);
+  for (const auto& [text, language] : sets[1]) EXPECT_TRUE(learned.insert(text).second);
+  for (const auto& [text, language] : sets[2]) {
+    EXPECT_FALSE(test.contains(text) || learned.contains(text)) << text;
+    repeated.insert(text);
+  }
+  EXPECT_EQ(sets[2].size(), 12'000u);
+  EXPECT_LE(repeated.size(), 7'600u);
+  EXPECT_GT(repeated.size(), 5'000u);
 }
 
 TEST(Languages, TablesGiveEachLanguageACodeOfItsOwn) {
-  std::set<Codes> tables;
-  for (std::uint32_t table = 0; table < 8; ++table) {
-    const Codes codes = language_codes(1, table);
-    EXPECT_EQ(std::set<std::string>(codes.begin(), codes.end()).size(), 12u);
-    tables.insert(codes);
-    const std::string prompt = language_prompt(codes, 1, table);
-    EXPECT_NE(prompt.find("{text}"), std::string::npos);
-    for (std::size_t i = 0; i < codes.size(); ++i)
-      EXPECT_NE(prompt.find(language_names()[i] + " " + codes[i] + "\n"), std::string::npos);
+  for (const std::size_t languages : {2u, 12u, 13u, 24u}) {
+    std::set<Codes> tables;
+    std::set<std::string> seen;
+    for (std::uint32_t table = 0; table < 8; ++table) {
+      const Codes codes = language_codes(1, table, languages);
+      const std::set<std::string> different(codes.begin(), codes.end());
+      EXPECT_EQ(different.size(), languages);
+      seen.insert(codes.begin(), codes.end());
+      tables.insert(codes);
+      const std::string prompt = language_prompt(codes, 1, table);
+      EXPECT_NE(prompt.find("{text}"), std::string::npos);
+      for (std::size_t i = 0; i < codes.size(); ++i)
+        EXPECT_NE(prompt.find(language_names(languages)[i] + " " + codes[i] + "\n"),
+                  std::string::npos);
+    }
+    EXPECT_EQ(tables.size(), 8u);
+    EXPECT_GT(seen.size(), languages);  // a table has only some of the codes
   }
-  EXPECT_EQ(tables.size(), 8u);
+}
+
+TEST(Languages, AreRefusedWithARemedy) {
+  const Scratch folder;
+  Log log(false);
+  const auto refused = [&](auto change) {
+    LanguagesOptions options = small(folder, "refused");
+    change(options);
+    return refusal([&] { prepare_languages(options, log); });
+  };
+  const auto says = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
+  };
+  says(refused([](LanguagesOptions& o) { o.languages = 25; }), "--languages 25: write 2 to 24");
+  says(refused([](LanguagesOptions& o) { o.tables = 201; }), "--tables 201: write at most 200");
+  says(refused([](LanguagesOptions& o) { o.conversations = 1u << 30; }),
+       "--conversations 1073741824");
+  says(refused([](LanguagesOptions& o) { o.sentences = 38'350; }), "at most 38400 in all");
+  says(refused([](LanguagesOptions& o) { o.languages = 24, o.vocabulary = 400; }), "--vocabulary");
+  EXPECT_FALSE(std::filesystem::exists(folder / "refused"));
+}
+
+/// Where each conversation has a table of its own, the campaign's prompt is new to the teacher.
+TEST(Languages, OwnTablesAreNotTheCampaigns) {
+  const Scratch folder;
+  Log log(false);
+  prepare_languages(own_tables(folder, "made"), log);
+  const std::string made = (folder / "made").string();
+  const auto table_in = [](const std::string& prompt) {
+    const std::size_t begin = prompt.find(":\n");
+    return prompt.substr(begin, prompt.find("Other tables") - begin);
+  };
+  std::set<std::string> tables{table_in(read_file(folder / "made" / "prompt.txt"))};
+  for (const text::Conversation& chat : text::read_conversations({made + "/teacher_*.jsonl"}))
+    EXPECT_TRUE(tables.insert(table_in(chat.messages[0].content)).second);
+  EXPECT_EQ(tables.size(), 201u);
+  std::set<std::string> labels;
+  for (const auto& request : answer::read_requests(folder / "made" / "test.jsonl"))
+    labels.insert(answer::plain_text(request.label));
+  EXPECT_EQ(labels.size(), 24u);
 }
 
 TEST(Languages, AreTheSameForASeed) {
@@ -92,8 +183,8 @@ TEST(Languages, FilesFitTogether) {
     EXPECT_EQ(requests.size(), file[0] == 's' ? 240u : 60u);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       EXPECT_TRUE(texts.insert(requests[i].text).second);
-      EXPECT_NE(prompt.find(language_names()[i % 12] + " " + answer::plain_text(requests[i].label) +
-                            "\n"),
+      EXPECT_NE(prompt.find(language_names(12)[i % 12] + " " +
+                            answer::plain_text(requests[i].label) + "\n"),
                 std::string::npos);
     }
   }

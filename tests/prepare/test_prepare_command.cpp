@@ -49,6 +49,8 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   expect_named(refused({"quickstart", "--chats"}), "./prepare arithmetic");
   EXPECT_TRUE(parse({"arithmetic", "--chats"}).arithmetic.chats);
   EXPECT_FALSE(parse({"arithmetic"}).arithmetic.chats);
+  expect_named(refused({"arithmetic", "--tables", "2"}), "./prepare languages");
+  expect_named(refused({"text", "--vocabulary", "512"}), "arithmetic, languages");
   expect_named(refused({"text", "--seed", "2"}), "arithmetic, languages, gsm8k, sentences");
   EXPECT_EQ(parse({"gsm8k"}).gsm8k.output, "data/gsm8k_variants");
   EXPECT_EQ(parse({"gsm8k"}).gsm8k.folder, "data/gsm8k");
@@ -65,6 +67,31 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   expect_named(refused({"sentences", "--input", "f", "g"}), "one file, not 2");
   expect_named(refused({"sentences"}), "--input FILE");
   expect_named(refused({"text", "--test-fraction", "0.5"}), "./prepare sentences");
+}
+
+TEST(PrepareCommand, LanguagesHaveSizesOfTheirOwn) {
+  const LanguagesOptions usual = parse({"languages"}).languages;
+  EXPECT_EQ(usual.languages, 12u);
+  EXPECT_EQ(usual.tables, 8u);
+  EXPECT_EQ(usual.conversations, 4'000u);
+  EXPECT_EQ(usual.vocabulary, 1'024u);
+  const LanguagesOptions more =
+      parse({"languages", "--languages", "24", "--tables", "6e4", "--conversations", "60e3",
+             "--questions", "4", "--sentences", "2e4", "--test-sentences", "2400", "--vocabulary",
+             "2048", "--seed", "7"})
+          .languages;
+  EXPECT_EQ(more.languages, 24u);
+  EXPECT_EQ(more.tables, 60'000u);
+  EXPECT_EQ(more.conversations, 60'000u);
+  EXPECT_EQ(more.questions, 4u);
+  EXPECT_EQ(more.sentences, 20'000u);
+  EXPECT_EQ(more.test, 2'400u);
+  EXPECT_EQ(more.vocabulary, 2'048u);
+  EXPECT_EQ(more.seed, 7u);
+  EXPECT_EQ(parse({"arithmetic", "--vocabulary", "512"}).arithmetic.vocabulary, 512u);
+  expect_named(refused({"languages", "--languages", "1"}), "--languages 1: write a whole number");
+  expect_named(refused({"languages", "--conversations", "19"}), "from 20");
+  expect_named(refused({"languages", "--tables", "0"}), "--tables 0");
 }
 
 }  // namespace

@@ -108,7 +108,98 @@ const std::vector<Language>& languages() {
        "يشتري|يبحث عن|يجد|يبيع|يحضر|يفقد|يريد|يطلب",
        "الكتاب الأحمر|بعض الخبز|مصباح جديد|كرسيين|تفاحة|الرسالة|هذه الخريطة|كوب من "
        "الشاي|المفاتيح|تلك الصورة",
-       "في السوق|في المطبخ|قبل الظهر|قرب المحطة|لأول مرة|دون كلمة|بعد العمل|على التل"}};
+       "في السوق|في المطبخ|قبل الظهر|قرب المحطة|لأول مرة|دون كلمة|بعد العمل|على التل"},
+      {"Portuguese", "svop",
+       "o padeiro|minha irmã|nosso vizinho|uma jovem médica|a professora|o tio deles|um velho "
+       "marinheiro|o menino|a amiga dela|ninguém",
+       "compra|procura|encontra|vende|traz|perde|quer|pede",
+       "o livro vermelho|um pouco de pão|uma lâmpada nova|duas cadeiras|uma maçã|a carta|este "
+       "mapa|uma xícara de chá|as chaves|aquele quadro",
+       "no mercado|na cozinha|antes do meio-dia|perto da estação|pela primeira vez|sem dizer uma "
+       "palavra|depois do trabalho|na colina"},
+      {"Danish", "svop",
+       "bageren|min søster|vores nabo|en ung læge|læreren|deres onkel|en gammel "
+       "sømand|barnet|hendes veninde|ingen",
+       "køber|leder efter|finder|sælger|henter|taber|vil have|mangler",
+       "den røde bog|lidt brød|en ny lampe|to stole|et æble|brevet|dette kort|en kop "
+       "te|nøglerne|det dér billede",
+       "på torvet|i køkkenet|før middag|nær stationen|for første gang|uden et ord|efter "
+       "arbejdet|på bakken"},
+      {"Norwegian", "svop",
+       "bakeren|søsteren min|naboen vår|en ung lege|læreren|onkelen deres|en gammel "
+       "sjømann|barnet|venninnen hennes|ingen",
+       "kjøper|leter etter|finner|selger|kommer med|mister|vil ha|trenger",
+       "den røde boka|litt brød|en ny lampe|to stoler|et eple|brevet|dette kartet|en kopp "
+       "te|nøklene|det bildet",
+       "på torget|på kjøkkenet|før lunsj|nær stasjonen|for første gang|uten et ord|etter jobben|på "
+       "åsen"},
+      {"Polish", "svop",
+       "piekarz|moja siostra|nasz sąsiad|młody lekarz|nauczycielka|ich wujek|stary "
+       "marynarz|dziecko|jej przyjaciółka|ktoś",
+       "kupuje|znajduje|sprzedaje|przynosi|gubi|bierze|ogląda|wybiera",
+       "czerwoną książkę|trochę chleba|nową lampę|dwa krzesła|jabłko|list|tę mapę|filiżankę "
+       "herbaty|klucze|tamten obraz",
+       "na targu|w kuchni|przed południem|obok dworca|po raz pierwszy|bez słowa|po pracy|na "
+       "wzgórzu"},
+      {"Czech", "svop",
+       "pekař|moje sestra|náš soused|mladý lékař|učitelka|jejich strýc|starý námořník|dítě|její "
+       "přítelkyně|někdo",
+       "kupuje|hledá|nachází|prodává|přináší|ztrácí|chce|potřebuje",
+       "červenou knihu|trochu chleba|novou lampu|dvě židle|jablko|dopis|tuto mapu|šálek "
+       "čaje|klíče|tamten obraz",
+       "na trhu|v kuchyni|před polednem|u nádraží|poprvé|beze slova|po práci|na kopci"},
+      {"Hungarian", "svop",
+       "a pék|a nővérem|a szomszédunk|egy fiatal orvos|a tanárnő|a nagybátyjuk|egy öreg "
+       "tengerész|a gyerek|a barátnője|valaki",
+       "megveszi|keresi|megtalálja|eladja|elhozza|elveszíti|kéri|megnézi",
+       "a piros könyvet|azt a kenyeret|az új lámpát|a két széket|az almát|a levelet|ezt a "
+       "térképet|a csésze teát|a kulcsokat|azt a képet",
+       "a piacon|a konyhában|dél előtt|az állomás mellett|először|szó nélkül|munka után|a dombon"},
+      {"Romanian", "svop",
+       "brutarul|sora mea|vecinul nostru|o doctoriță tânără|învățătoarea|unchiul lor|un marinar "
+       "bătrân|copilul|prietena ei|cineva",
+       "cumpără|caută|găsește|vinde|aduce|pierde|vrea|cere",
+       "cartea roșie|niște pâine|o lampă nouă|două scaune|un măr|scrisoarea|harta aceasta|o ceașcă "
+       "de ceai|cheile|tabloul acela",
+       "la piață|în bucătărie|înainte de amiază|lângă gară|pentru prima dată|fără un cuvânt|după "
+       "serviciu|pe deal"},
+      {"Ukrainian", "svop",
+       "пекар|моя сестра|наш сусід|молодий лікар|вчителька|їхній дядько|старий моряк|дитина|її "
+       "подруга|хтось",
+       "купує|шукає|знаходить|продає|приносить|губить|хоче|просить",
+       "червону книгу|трохи хліба|нову лампу|два стільці|яблуко|лист|цю карту|чашку чаю|ключі|ту "
+       "картину",
+       "на ринку|на кухні|до полудня|біля вокзалу|вперше|без жодного слова|після роботи|на "
+       "пагорбі"},
+      {"Bulgarian", "svop",
+       "пекарят|сестра ми|нашият съсед|млад лекар|учителката|техният чичо|стар "
+       "моряк|детето|нейната приятелка|някой",
+       "купува|търси|намира|продава|носи|губи|иска|взема",
+       "червената книга|малко хляб|нова лампа|два стола|една ябълка|писмото|тази карта|чаша "
+       "чай|ключовете|онази картина",
+       "на пазара|в кухнята|преди обед|до гарата|за първи път|без нито дума|след работа|на хълма"},
+      {"Indonesian", "svop",
+       "tukang roti|kakak saya|tetangga kami|seorang dokter muda|guru itu|paman mereka|seorang "
+       "pelaut tua|anak itu|temannya|seseorang",
+       "membeli|mencari|menemukan|menjual|membawa|kehilangan|menginginkan|membutuhkan",
+       "buku merah itu|sedikit roti|lampu baru|dua kursi|sebuah apel|surat itu|peta ini|secangkir "
+       "teh|kunci itu|lukisan itu",
+       "di pasar|di dapur|sebelum tengah hari|di dekat stasiun|untuk pertama kali|tanpa sepatah "
+       "kata|sepulang kerja|di atas bukit"},
+      {"Hebrew", "svop",
+       "האופה|אחי|השכן שלנו|רופא צעיר|המורה|הדוד שלהם|מלח זקן|הילד|החבר שלה|מישהו",
+       "קונה|מחפש|מוצא|מוכר|מביא|מאבד|רוצה|מבקש",
+       "את הספר האדום|קצת לחם|מנורה חדשה|שני כיסאות|תפוח|את המכתב|את המפה הזאת|כוס תה|את "
+       "המפתחות|את התמונה ההיא",
+       "בשוק|במטבח|לפני הצהריים|ליד התחנה|בפעם הראשונה|בלי מילה|אחרי העבודה|על הגבעה"},
+      {"Persian", "spov",
+       "نانوا|خواهرم|همسایه ما|یک پزشک جوان|معلم|عموی آنها|یک ملوان پیر|کودک|دوست او|کسی",
+       "می‌خرد|می‌یابد|می‌فروشد|می‌آورد|می‌خواهد|می‌بیند|برمی‌دارد|گم "
+       "می‌کند",
+       "کتاب قرمز را|کمی نان|یک چراغ نو|دو صندلی|یک سیب|نامه را|این نقشه را|یک فنجان چای|کلیدها "
+       "را|آن تابلو را",
+       "در بازار|در آشپزخانه|پیش از ظهر|نزدیک ایستگاه|برای اولین بار|بدون هیچ حرفی|پس از کار|روی "
+       "تپه"}};
   return all;
 }
 

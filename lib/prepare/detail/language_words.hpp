@@ -1,4 +1,4 @@
-/// Phrases of a dozen languages for short sentences.
+/// Phrases of two dozen languages for short sentences.
 #pragma once
 #include <string>
 #include <string_view>
