@@ -2,7 +2,7 @@
 # Libraries of other prefixes are found by the paths they were linked with; those below PREFIX/lib wherever it is moved.
 install(TARGETS trainer prepare diagnose RUNTIME DESTINATION bin)
 install(DIRECTORY input jobs DESTINATION share/tern USE_SOURCE_PERMISSIONS
-        PATTERN jobs/install.sh EXCLUDE PATTERN jobs/local.sh EXCLUDE PATTERN jobs/distill_small.sh EXCLUDE)   # of a checkout
+        PATTERN jobs/install.sh EXCLUDE PATTERN jobs/local.sh EXCLUDE PATTERN "jobs/distill_*.sh" EXCLUDE)   # of a checkout
 install(DIRECTORY docs DESTINATION share/doc/tern)
 install(FILES README.md LICENSE DESTINATION share/doc/tern)
 install(FILES packaging/completion.bash DESTINATION share/bash-completion/completions RENAME trainer)

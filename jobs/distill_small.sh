@@ -17,33 +17,6 @@ case ${1:-} in
   -h | --help) usage; exit ;;
   ?*) echo "error: it takes no '$1'" >&2; usage >&2; exit 2 ;;
 esac
-export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
-if [ -n "${SLURM_JOB_ID:-}" ]; then
-  export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}
-  run() { jobs/srun_deck.sh "$@"; }
-else
-  cd "$(dirname "$0")/.."
-  if [ "${RANKS:-1}" = 1 ]; then
-    run() { ./trainer "$@" --resume; }
-  else
-    if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
-    export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-    run() { mpirun --oversubscribe --bind-to none -n "$RANKS" ./trainer "$@" --resume; }
-  fi
-fi
-judge=(--set campaign.task=evaluate --set generation.input=data/languages/test.jsonl)
-
-# 1. The teacher, and its answers to the sentences that the student learns.
+[ -n "${SLURM_JOB_ID:-}" ] || cd "$(dirname "$0")/.."
 ./prepare languages
-run input/distill_small_teacher_train.in
-run input/distill_small_teacher.in
-
-# 2. Its answers to other sentences; those of the student before it learns.
-run input/distill_small_teacher.in "${judge[@]}" --set "campaign.name='teacher with prompt'" \
-  --set output.directory=runs/distill_small_teacher_test
-run input/distill_small_student.in "${judge[@]}" --set "campaign.name='student before training'" \
-  --set output.directory=runs/distill_small_before --set evaluation.beside=runs/distill_small_teacher_test
-
-# 3. The student, and the gap table.
-run input/distill_small_student.in
-run input/distill_small_student.in "${judge[@]}" --set "campaign.name='student without prompt'"
+exec jobs/distill_chain.sh distill_small data/languages
