@@ -146,6 +146,7 @@ options::options_description describe(Words& line) {
     ("vocabulary", options::value<Whole>()->notifier(vocabulary(line.made)), fmt::format("tokens of the BPE: arithmetic ({}), languages ({}); gsm8k makes one only if this is given", a.vocabulary, l.vocabulary).c_str())
     ("chats", options::bool_switch(&a.chats), "arithmetic, gsm8k: also write conversations, for supervised training, and requests")
     ("languages", whole("languages", l.languages, 2), "languages: how many, at most 24")
+    ("least-languages", whole("least-languages", l.least_languages, 0), "languages: in a table of the teacher's conversations, drawn from this number on; 0: all")
     ("tables", whole("tables", l.tables), "languages: different tables of codes; as many as --conversations: one each, not the campaign's")
     ("conversations", whole("conversations", l.conversations, 20), "languages: for the teacher, one in 20 for its validation")
     ("questions", whole("questions", l.questions), "languages: sentences of a conversation")
@@ -238,9 +239,9 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
                   {"problems", "test-problems", "steps", "least-steps"});
   require_command(line, values, {"arithmetic", "gsm8k"}, {"chats"});
   require_command(line, values, {"arithmetic", "languages", "gsm8k"}, {"vocabulary"});
-  require_command(
-      line, values, {"languages"},
-      {"languages", "tables", "conversations", "questions", "sentences", "test-sentences"});
+  require_command(line, values, {"languages"},
+                  {"languages", "least-languages", "tables", "conversations", "questions",
+                   "sentences", "test-sentences"});
   require_command(line, values, {"arithmetic", "languages", "gsm8k", "sentences"}, {"seed"});
   require_command(line, values, {"gsm8k"}, {"variants", "copies"});
   if (line.made.command != "gsm8k" && values.count("folder") > 0)

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <unordered_set>
 
 #include "base/error.hpp"
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 using detail::Draw;
 using nlohmann::ordered_json;
 
-enum Series : std::uint64_t { sentence_series = 100, code_series, table_series };
+enum Series : std::uint64_t { sentence_series = 100, code_series, table_series, length_series };
 constexpr std::size_t tries = 20;        // per requested sentence, to find new ones
 constexpr std::size_t valid_share = 20;  // one in this many conversations is for validation
 
@@ -92,28 +93,64 @@ std::string table_line(std::size_t language, const Codes& codes) {
   return fmt::format("{} {}", detail::languages()[language].name, codes[language]);
 }
 
+/// Languages of a table in the order of its lines.
+std::vector<std::size_t> table_order(std::size_t languages, std::uint64_t seed,
+                                     std::uint32_t table) {
+  std::vector<std::size_t> order(languages);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  Draw draw(seed, table_series, table);
+  shuffle(order, draw);
+  return order;
+}
+
+/// Leaves a random number of lines, at least those of the conversation's sentences.
+void shorten(std::vector<std::size_t>& order, const LabelledSentence* sentences,
+             const LanguagesOptions& options, std::uint32_t table) {
+  std::set<std::size_t> asked;
+  for (std::size_t i = 0; i < options.questions; ++i) asked.insert(sentences[i].language);
+  Draw draw(options.seed, length_series, table);
+  const auto lines = static_cast<std::size_t>(
+      draw.between(static_cast<int>(options.least_languages), static_cast<int>(options.languages)));
+  std::size_t others = std::max(lines, asked.size()) - asked.size();
+  std::erase_if(order, [&](std::size_t language) {
+    if (asked.contains(language)) return false;
+    if (others == 0) return true;
+    --others;
+    return false;
+  });
+}
+
+std::string prompt_of(const Codes& codes, const std::vector<std::size_t>& order,
+                      std::uint32_t table) {
+  std::string prompt = fmt::format(instructions_before, table);
+  for (const std::size_t language : order) prompt += table_line(language, codes) + '\n';
+  return prompt + instructions_after;
+}
+
 /// The table sorted by name.
-std::string sorted_table(const Codes& codes) {
+std::string sorted_table(const Codes& codes, const std::vector<std::size_t>& order) {
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < codes.size(); ++i) lines.push_back(table_line(i, codes));
+  for (const std::size_t language : order) lines.push_back(table_line(language, codes));
   std::sort(lines.begin(), lines.end());
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 /// Successive questions under one table; the prompt encloses the first. One asks for the whole
 /// table: its many answers teach the lookup of codes.
-ordered_json conversation(const LabelledSentence* sentences, std::size_t count, std::uint64_t seed,
-                          std::uint32_t table, std::size_t languages) {
-  const Codes codes = language_codes(seed, table, languages);
-  std::string prompt = language_prompt(codes, seed, table);
+ordered_json conversation(const LabelledSentence* sentences, const LanguagesOptions& options,
+                          std::uint32_t table) {
+  const Codes codes = language_codes(options.seed, table, options.languages);
+  std::vector<std::size_t> order = table_order(options.languages, options.seed, table);
+  if (options.least_languages > 0) shorten(order, sentences, options, table);
+  std::string prompt = prompt_of(codes, order, table);
   prompt.replace(prompt.find("{text}"), 6, sentences[0].text);
   ordered_json messages = ordered_json::array();
   const auto add = [&](const std::string& question, const std::string& answer) {
     messages.push_back({{"role", "user"}, {"content", question}});
     messages.push_back({{"role", "assistant"}, {"content", answer}});
   };
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i == 1) add(whole_table, sorted_table(codes));
+  for (std::size_t i = 0; i < options.questions; ++i) {
+    if (i == 1) add(whole_table, sorted_table(codes, order));
     add(i == 0 ? prompt : sentences[i].text, table_line(sentences[i].language, codes));
   }
   return {{"messages", std::move(messages)}};
@@ -133,8 +170,8 @@ void write_conversations(const fs::path& folder, const LanguagesOptions& options
   std::ofstream train(folder / "teacher_train.jsonl"), valid(folder / "teacher_valid.jsonl");
   for (std::size_t i = 0; i < options.conversations; ++i)
     (i % valid_share == 0 ? valid : train)
-        << json_text(conversation(sentences.data() + i * options.questions, options.questions,
-                                  options.seed, table_of(i, options), options.languages))
+        << json_text(conversation(sentences.data() + i * options.questions, options,
+                                  table_of(i, options)))
         << '\n';
   train.close();
   valid.close();
@@ -160,8 +197,19 @@ void train_bpe(const LanguagesOptions& options, const fs::path& folder) {
   trainer.train(folder);
 }
 
-void require_codes(const text::Tokenizer& tokenizer, std::size_t languages) {
-  for (const std::string& code : all_codes(languages))
+/// Codes of the campaign's table and of the teacher's.
+std::set<std::string> used_codes(const LanguagesOptions& options) {
+  const Codes campaign = language_codes(options.seed, 0, options.languages);
+  std::set<std::string> used(campaign.begin(), campaign.end());
+  const std::size_t most = all_codes(options.languages).size();
+  for (std::size_t i = 0; i < options.conversations && used.size() < most; ++i)
+    for (std::string& code : language_codes(options.seed, table_of(i, options), options.languages))
+      used.insert(std::move(code));
+  return used;
+}
+
+void require_codes(const text::Tokenizer& tokenizer, const LanguagesOptions& options) {
+  for (const std::string& code : used_codes(options))
     if (tokenizer.id(code) < 0 || tokenizer.id(" " + code) < 0)
       user_error("a vocabulary of {} has no room for the code {}; give a larger --vocabulary",
                  tokenizer.vocabulary(), code);
@@ -188,6 +236,9 @@ void check(const LanguagesOptions& o) {
                o.sentences > 0 && o.test > 0);
   if (const std::size_t most = detail::languages().size(); o.languages < 2 || o.languages > most)
     user_error("--languages {}: write 2 to {}", o.languages, most);
+  if (o.least_languages > o.languages)
+    user_error("--least-languages {}: write at most {}, all --languages", o.least_languages,
+               o.languages);
   if (o.tables > o.conversations)
     user_error("--tables {}: write at most {}, a table of its own for each of --conversations",
                o.tables, o.conversations);
@@ -241,13 +292,7 @@ Codes language_codes(std::uint64_t seed, std::uint32_t table, std::size_t langua
 }
 
 std::string language_prompt(const Codes& codes, std::uint64_t seed, std::uint32_t table) {
-  std::vector<std::size_t> order(codes.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  Draw draw(seed, table_series, table);
-  shuffle(order, draw);
-  std::string prompt = fmt::format(instructions_before, table);
-  for (const std::size_t language : order) prompt += table_line(language, codes) + '\n';
-  return prompt + instructions_after;
+  return prompt_of(codes, table_order(codes.size(), seed, table), table);
 }
 
 void prepare_languages(const LanguagesOptions& options, Log& log) {
@@ -264,7 +309,7 @@ void prepare_languages(const LanguagesOptions& options, Log& log) {
              [&](std::ostream& out) { out << language_prompt(codes, options.seed, 0) << '\n'; });
   train_bpe(options, folder.path());
   const auto tokenizer = text::open_tokenizer(folder.path().string());
-  require_codes(*tokenizer, options.languages);
+  require_codes(*tokenizer, options);
   const auto [conversation, prompt] = lengths(folder.path(), *tokenizer);
   write_file(folder.path() / "meta.json", [&](std::ostream& out) {
     out << json_text(ordered_json{{"tokenizer", options.output.string()},

@@ -3,9 +3,9 @@
 ///
 /// A prompt has a table with a code for each language. A teacher learns conversations with several
 /// tables, which it can tell apart by their prompts; with a table of its own in each conversation,
-/// it must read the codes from the prompt. It then answers sentences under one
-/// prompt, prompt.txt, with the name of the language and its code; a student learns these answers
-/// without the prompt. Sentences are composed of built-in phrases, identical on every machine.
+/// it must read the codes from the prompt. It then answers sentences under one prompt, prompt.txt,
+/// with the name of the language and its code; a student learns these answers without the prompt.
+/// Sentences are composed of built-in phrases, identical on every machine.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +19,7 @@ namespace tern::prepare {
 struct LanguagesOptions {
   std::filesystem::path output;
   std::size_t languages = 12;
+  std::size_t least_languages = 0;    // in a teacher's table, drawn from this on; 0: always all
   std::size_t tables = 8;             // different ones; as many as conversations: one each
   std::size_t conversations = 4'000;  // training conversations of the teacher
   std::size_t questions = 3;          // per conversation: the prompt is only before the first

@@ -128,12 +128,59 @@ TEST(Languages, AreRefusedWithARemedy) {
     EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
   };
   says(refused([](LanguagesOptions& o) { o.languages = 25; }), "--languages 25: write 2 to 24");
+  says(refused([](LanguagesOptions& o) { o.least_languages = 13; }), "at most 12");
   says(refused([](LanguagesOptions& o) { o.tables = 201; }), "--tables 201: write at most 200");
   says(refused([](LanguagesOptions& o) { o.conversations = 1u << 30; }),
        "--conversations 1073741824");
   says(refused([](LanguagesOptions& o) { o.sentences = 38'350; }), "at most 38400 in all");
   says(refused([](LanguagesOptions& o) { o.languages = 24, o.vocabulary = 400; }), "--vocabulary");
   EXPECT_FALSE(std::filesystem::exists(folder / "refused"));
+}
+
+/// Tables of 3 to 24 lines have those of their sentences; the campaign's has all.
+TEST(Languages, SomeTablesAreShort) {
+  const Scratch folder;
+  Log log(false);
+  LanguagesOptions options = own_tables(folder, "made");
+  options.least_languages = 3;
+  prepare_languages(options, log);
+  const std::string made = (folder / "made").string();
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto all = lines(read_file(folder / "made" / "prompt.txt"));
+  std::set<std::ptrdiff_t> lengths;
+  for (const text::Conversation& chat : text::read_conversations({made + "/teacher_*.jsonl"})) {
+    const std::string& prompt = chat.messages[0].content;
+    const std::ptrdiff_t length = lines(chat.messages[3].content) + 1;
+    EXPECT_EQ(lines(prompt) + 1, all - 24 + length);
+    for (const std::size_t answer : {1, 5, 7})
+      EXPECT_NE(prompt.find(chat.messages.at(answer).content + "\n"), std::string::npos);
+    lengths.insert(length);
+  }
+  EXPECT_EQ(*lengths.begin(), 3);
+  EXPECT_EQ(*lengths.rbegin(), 24);
+  EXPECT_GT(lengths.size(), 15u);
+}
+
+/// Codes that no table has need no place in the vocabulary.
+TEST(Languages, AFewTablesHaveOnlySomeOfTheCodes) {
+  const Scratch folder;
+  Log log(false);
+  LanguagesOptions options = own_tables(folder, "made");
+  options.tables = 2;
+  prepare_languages(options, log);
+  const auto tokenizer = text::open_tokenizer((folder / "made").string());
+  const auto count = [&](const std::string& before) {
+    std::size_t known = 0;
+    for (const char consonant : std::string("BDFGKLMNPRSTVZCH"))
+      for (const char vowel : std::string("AOU"))
+        known += tokenizer->id(before + consonant + vowel) >= 0;
+    return known;
+  };
+  EXPECT_EQ(count(""), 48u);
+  EXPECT_GE(count(" "), 24u);
+  EXPECT_LT(count(" "), 48u);
 }
 
 /// Where each conversation has a table of its own, the campaign's prompt is new to the teacher.

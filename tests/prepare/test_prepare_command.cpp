@@ -76,11 +76,12 @@ TEST(PrepareCommand, LanguagesHaveSizesOfTheirOwn) {
   EXPECT_EQ(usual.conversations, 4'000u);
   EXPECT_EQ(usual.vocabulary, 1'024u);
   const LanguagesOptions more =
-      parse({"languages", "--languages", "24", "--tables", "6e4", "--conversations", "60e3",
-             "--questions", "4", "--sentences", "2e4", "--test-sentences", "2400", "--vocabulary",
-             "2048", "--seed", "7"})
+      parse({"languages", "--languages", "24", "--least-languages", "3", "--tables", "6e4",
+             "--conversations", "60e3", "--questions", "4", "--sentences", "2e4",
+             "--test-sentences", "2400", "--vocabulary", "2048", "--seed", "7"})
           .languages;
   EXPECT_EQ(more.languages, 24u);
+  EXPECT_EQ(more.least_languages, 3u);
   EXPECT_EQ(more.tables, 60'000u);
   EXPECT_EQ(more.conversations, 60'000u);
   EXPECT_EQ(more.questions, 4u);
