@@ -4,10 +4,10 @@
 # both are scored on other sentences. From the root of the project, after a build with the cuda preset:
 #
 #   sbatch jobs/distill_languages.sh [trainer options]     as a job; requeued and resumed when stopped
-#   jobs/distill_languages.sh [trainer options]            on this machine, on one GPU, or RANKS=2 jobs/distill_languages.sh
+#   jobs/distill_languages.sh [trainer options]            on this machine; with RANKS=2 before it, on two GPUs
 #
-# The options are given to every deck. Finished parts are not repeated: remove runs/distill_languages_* to restart. On two
-# GPUs: sbatch --ntasks=2 --gpus-per-node=2 jobs/distill_languages.sh
+# On two GPUs as a job: sbatch --ntasks=2 --gpus-per-node=2 jobs/distill_languages.sh
+# The options are given to every deck. Finished parts are not repeated: remove runs/distill_languages_* to restart.
 #SBATCH --job-name=distill_languages
 #SBATCH --nodes=1 --ntasks=1 --gpus-per-node=1 --cpus-per-task=8
 #SBATCH --time=00:30:00
@@ -16,6 +16,6 @@
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; exit ;; esac   # the comment above
 [ -n "${SLURM_JOB_ID:-}" ] || cd "$(dirname "$0")/.."
-./prepare languages --languages 24 --tables 120e3 --conversations 120e3 --sentences 20e3 --test-sentences 2400 \
-  --vocabulary 2048 --output data/many_languages
+./prepare languages --languages 24 --least-languages 3 --tables 160e3 --conversations 160e3 --sentences 20e3 \
+  --test-sentences 2400 --vocabulary 2048 --output data/many_languages
 exec jobs/distill_chain.sh distill_languages data/many_languages "$@"
