@@ -129,11 +129,8 @@ std::shared_ptr<void> allocate(std::size_t bytes) {
 
 std::shared_ptr<void> make_stream() {
   Stream stream = nullptr;
-  int lowest = 0, highest = 0;
-  check(TERN_RUNTIME(DeviceGetStreamPriorityRange)(&lowest, &highest),
-        "DeviceGetStreamPriorityRange");
-  check(TERN_RUNTIME(StreamCreateWithPriority)(&stream, TERN_RUNTIME(StreamNonBlocking), highest),
-        "StreamCreateWithPriority");
+  check(TERN_RUNTIME(StreamCreateWithFlags)(&stream, TERN_RUNTIME(StreamNonBlocking)),
+        "StreamCreateWithFlags");
   return {stream, [](void* owned) {
             static_cast<void>(TERN_RUNTIME(StreamDestroy)(static_cast<Stream>(owned)));
           }};

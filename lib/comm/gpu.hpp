@@ -47,7 +47,7 @@ std::shared_ptr<void> allocate(std::size_t bytes);
 
 // Streams and events, by their handles.
 
-/// A stream that does not wait for the default one and whose kernels have priority.
+/// A stream that does not wait for the default one.
 std::shared_ptr<void> make_stream();
 std::shared_ptr<void> make_event();
 /// The event marks the end of all work given to the stream so far.

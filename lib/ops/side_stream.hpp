@@ -1,7 +1,5 @@
-/// A second stream whose work overlaps with a context's, and marks that order the two. Its kernels,
-/// mostly collectives, have priority: the few blocks of each would otherwise wait for those of a
-/// matrix product that fills the device. On the host both are one: kernels run in launch order, and
-/// marks do nothing.
+/// A second stream whose work overlaps with a context's, and marks that order the two. On the host
+/// both are one: kernels run in launch order, and marks do nothing.
 #pragma once
 #include <memory>
 
