@@ -63,6 +63,8 @@ class GPT(nn.Module):
         self.register_buffer("cos", angle.cos().to(dtype)); self.register_buffer("sin", angle.sin().to(dtype))
         for p in self.parameters():
             if p.dim() > 1: nn.init.normal_(p, std=m.init_std)
+        for block in self.blocks if m.init_scaled_residual else ():
+            for p in (block.o.weight, block.down.weight): nn.init.normal_(p, std=m.init_std / (2 * m.layers) ** 0.5)
         self.to(device)
 
     def embedded(self, tokens):

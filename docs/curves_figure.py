@@ -25,18 +25,23 @@ def curve(run, metric):
     return [(minutes(r) if a.minutes else r["step"], a.times * r[metric]) for r in records if metric in r]
 
 
+def quoted(text):
+    """As gnuplot's strings, in which two quotes are one."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 plots, data, names = [], [], []
 for text in a.curves:
     name, _, rest = text.partition("=")
     run, _, metric = rest.partition(":")
-    title = "notitle" if name in names else f"title '{name}'"
+    title = "notitle" if name in names else f"title {quoted(name)}"
     names += [] if name in names else [name]
     plots.append(f"'-' with linespoints linecolor rgb '{COLOURS[names.index(name)]}' linewidth 1.5 pointtype 7 pointsize 0.4 {title}")
     data.append("\n".join(f"{x} {y}" for x, y in curve(run, metric)) + "\ne")
 commands = f"""set terminal svg size 560,320 font 'sans-serif,12' background 'white'
-set output '{a.output}'
+set output {quoted(a.output)}
 set xlabel '{"minutes" if a.minutes else "optimizer steps"}'
-set ylabel '{a.y}'
+set ylabel {quoted(a.y)}
 {f"set yrange [{a.range}]" if a.range else ""}
 set key {a.key}
 set grid linecolor rgb '#dddddd'
