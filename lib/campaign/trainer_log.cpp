@@ -175,7 +175,10 @@ bool Trainer<T>::finish(Stop stop) {
   log_.line("{}", phases_.table(world_));
   if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);
   const report::DeviceUsage usage = meter_.read();
-  log_.line("memory planned {} per rank; in use {}, at most {}", plan::size_text(plan_.total_bytes),
+  log_.line("memory planned {} per rank{}; in use {}, at most {}", plan::size_text(plan_.bytes()),
+            plan_.driver_bytes > 0
+                ? fmt::format(" and {} of the driver's", plan::size_text(plan_.driver_bytes))
+                : std::string(),
             plan::size_text(usage.memory_bytes), plan::size_text(usage.peak_bytes));
   if (metrics_ && !metrics_->complete())
     log_.warning("the disk refused some lines of {}/metrics.jsonl: they are missing",

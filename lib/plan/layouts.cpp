@@ -47,7 +47,7 @@ class TrainingLayouts {
       : deck_(deck),
         plan_(plan),
         own_(own),
-        unit_(unit_of(plan.total_bytes)),
+        unit_(unit_of(plan.bytes())),
         divisible_(deck::conflicts_with_full(deck).empty()) {
     if (!deck::preset_of(deck.batch)) deck_.batch = plan.deck.batch;
     deck_.batch.accumulation = 0;
@@ -78,9 +78,8 @@ class TrainingLayouts {
     deck::Deck deck = at(there);
     deck.parallel.shard = shard;
     try {
-      return cell(
-          plan_memory(deck, *comm::Mesh::imagined(there), plan_.device, plan_.data).total_bytes,
-          unit_);
+      return cell(plan_memory(deck, *comm::Mesh::imagined(there), plan_.device, plan_.data).bytes(),
+                  unit_);
     } catch (const UserError&) {
       return open_cell;
     }

@@ -24,8 +24,10 @@ struct Plan {
   std::size_t active_parameters = 0;                 // those used per token
   std::vector<std::pair<Term, std::size_t>> memory;  // bytes per rank, by term
   std::size_t total_bytes = 0;                       // what the run allocates on this rank's device
-  std::size_t largest_bytes = 0;                     // maximum over ranks
+  std::size_t exchange_bytes = 0;                    // what NCCL allocates there, about
+  std::size_t largest_bytes = 0;                     // of both, maximum over ranks
   std::size_t device_bytes = 0;                      // free on this device now
+  std::size_t driver_bytes = 0;  // taken on it now: of a GPU, by driver and libraries
   std::size_t checkpoint_bytes = 0;
   std::int64_t steps = 0;      // 0: unknown until the data are opened
   data::SetSize data;          // training data; not known until they are opened
@@ -35,6 +37,8 @@ struct Plan {
   /// Tokens/s over all ranks, and the source of the figure.
   std::optional<std::pair<double, std::string>> rate;
   bool measured = false;  // rate is of an earlier run
+
+  std::size_t bytes() const { return total_bytes + exchange_bytes; }
 };
 
 /// Runs the construction of the run with a measuring arena. Resolves per_rank = 0 to the largest

@@ -26,8 +26,9 @@ std::string memory_rows(const Plan& plan) {
   std::string text;
   for (const auto& [term, bytes] : plan.memory)
     text += row(term == Term::parameters ? "parameter memory" : term_name(term), size_text(bytes));
-  text += row("memory per rank", size_text(plan.total_bytes));
-  if (plan.largest_bytes != plan.total_bytes)
+  if (plan.exchange_bytes > 0) text += row("NCCL, about", size_text(plan.exchange_bytes));
+  text += row("memory per rank", size_text(plan.bytes()));
+  if (plan.largest_bytes != plan.bytes())
     text += row("largest rank", size_text(plan.largest_bytes));
   return text + row("free on device", size_text(plan.device_bytes)) +
          row("checkpoint", size_text(plan.checkpoint_bytes));
@@ -121,7 +122,7 @@ std::string summary(const Plan& plan, const comm::Extents& extents) {
   const workload::Layout& layout = plan.layout;
   std::string text = fmt::format(
       "plan of '{}': {} parameters, {} per rank of {} free, {} = {} x {} x {} {} per step",
-      plan.deck.campaign.name, many(plan.parameters), size_text(plan.total_bytes),
+      plan.deck.campaign.name, many(plan.parameters), size_text(plan.bytes()),
       size_text(plan.device_bytes), layout.global, layout.per_rank, extents.data,
       layout.accumulation, deck::counts_samples(plan.deck.batch) ? "places for rows" : "sequences");
   if (plan.rate)
