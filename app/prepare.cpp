@@ -26,6 +26,8 @@ void make(prepare::PrepareCommand made) {
     prepare::prepare_gsm8k(made.gsm8k, log);
   else if (command == "sentences")
     prepare::prepare_sentences(made.sentences, log);
+  else if (command == "plans")
+    prepare::prepare_plans(made.plans, log);
   else if (command == "languages")
     prepare::prepare_languages(made.languages, log);
   else

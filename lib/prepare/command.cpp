@@ -54,6 +54,10 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
       Splits a file of texts (one per line, or JSON lines with "text" and, say, "label") into sentences.jsonl, for a
       teacher to answer, and test.jsonl. No text is in both; each label has its share in the test.
 
+  ./prepare plans --input FILE --output data/NAME [--answers ANSWERS]
+      Makes requests for plans of the problems in FILE (requests.jsonl, prompt.txt), for input/gsm8k_plans.in; with the
+      model's answers to them, samples.jsonl: the problems with the plans, for input/h200_hdp.in.
+
 Examples:
   ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps
   ./prepare arithmetic --least-steps 4 --steps 8 --problems 200e3 --chats --output data/long_arithmetic
@@ -154,6 +158,7 @@ options::options_description describe(Words& line) {
     ("test-sentences", whole("test-sentences", l.test), "languages: other sentences, to test with")
     ("variants", whole("variants", line.made.gsm8k.variants, 0), "gsm8k: variants of a problem, at most")
     ("copies", whole("copies", line.made.gsm8k.copies), "gsm8k: how often a problem that gets no variants is written")
+    ("answers", options::value(&line.made.plans.answers), "plans: answers.jsonl of the model that wrote them; without it: make the requests")
     ("seed", whole("seed", a.seed, 0), "arithmetic, languages, gsm8k, sentences: other seeds give other problems and sentences")
     ("threads", whole("threads", p.threads), "threads")
     ("force", options::bool_switch(&p.force), "replace the output folder if ./prepare made it before");
@@ -197,10 +202,13 @@ void share(PrepareCommand& made) {
   made.languages.seed = made.gsm8k.seed = made.sentences.seed = made.arithmetic.seed;
   made.sentences.output = output;
   made.sentences.force = p.force;
-  if (made.command != "sentences") return;
+  made.plans.output = output;
+  made.plans.force = p.force;
+  if (made.command != "sentences" && made.command != "plans") return;
   if (p.inputs.size() != 1)
-    user_error("./prepare sentences splits one file, not {}; give --input FILE", p.inputs.size());
-  made.sentences.input = p.inputs.front();
+    user_error("./prepare {} reads one file, not {}; give --input FILE", made.command,
+               p.inputs.size());
+  made.sentences.input = made.plans.input = p.inputs.front();
 }
 
 }  // namespace
@@ -229,10 +237,11 @@ PrepareCommand parse_prepare_command(int count, const char* const* words) {
   line.made.help = help.str();
   if (values.count("help") > 0) line.made.command.clear();
   if (line.made.command.empty()) return line.made;
-  std::vector<std::pair<std::string, int>> commands{{"text", 0}, {"sentences", 0}};
+  std::vector<std::pair<std::string, int>> commands{{"text", 0}, {"sentences", 0}, {"plans", 0}};
   for (const Maker& maker : makers) commands.emplace_back(maker.command, 0);
   enumerator<int>("command", line.made.command, commands);
-  require_command(line, values, {"text", "sentences"}, {"input"});
+  require_command(line, values, {"text", "sentences", "plans"}, {"input"});
+  require_command(line, values, {"plans"}, {"answers"});
   require_command(line, values, {"text"}, {"tokenizer", "train-bpe"});
   require_command(line, values, {"sentences"}, {"test-fraction"});
   require_command(line, values, {"arithmetic"},

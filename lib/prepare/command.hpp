@@ -5,6 +5,7 @@
 #include "prepare/arithmetic.hpp"
 #include "prepare/gsm8k.hpp"
 #include "prepare/languages.hpp"
+#include "prepare/plans.hpp"
 #include "prepare/prepare.hpp"
 #include "prepare/sentences.hpp"
 
@@ -18,6 +19,7 @@ struct PrepareCommand {
   LanguagesOptions languages;
   Gsm8kOptions gsm8k;
   SentencesOptions sentences;
+  PlansOptions plans;
 };
 
 /// Throws UserError for unknown options, values out of range, and options of another command.

@@ -44,7 +44,7 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   EXPECT_EQ(parse({"text", "--help"}).command, "");
   EXPECT_EQ(parse({}).command, "");
   expect_named(refused({"texts"}),
-               "text, sentences, quickstart, cpp-headers, arithmetic, languages, gsm8k");
+               "text, sentences, plans, quickstart, cpp-headers, arithmetic, languages, gsm8k");
   expect_named(refused({"languages", "--steps", "2"}), "./prepare arithmetic");
   expect_named(refused({"quickstart", "--chats"}), "./prepare arithmetic");
   EXPECT_TRUE(parse({"arithmetic", "--chats"}).arithmetic.chats);
@@ -67,6 +67,11 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   expect_named(refused({"sentences", "--input", "f", "g"}), "one file, not 2");
   expect_named(refused({"sentences"}), "--input FILE");
   expect_named(refused({"text", "--test-fraction", "0.5"}), "./prepare sentences");
+  const PlansOptions plans = parse({"plans", "--input", "f", "--answers", "a"}).plans;
+  EXPECT_EQ(plans.input, "f");
+  EXPECT_EQ(plans.answers, "a");
+  expect_named(refused({"plans"}), "--input FILE");
+  expect_named(refused({"sentences", "--input", "f", "--answers", "a"}), "./prepare plans");
 }
 
 TEST(PrepareCommand, LanguagesHaveSizesOfTheirOwn) {

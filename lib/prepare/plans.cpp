@@ -1,0 +1,148 @@
+#include "prepare/plans.hpp"
+
+#include <fstream>
+#include <ostream>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "base/version.hpp"
+#include "data/samples.hpp"
+#include "prepare/detail/output_folder.hpp"
+#include "text/chat.hpp"
+
+namespace tern::prepare {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* prompt =
+    "Below are a problem and its solution. Write a plan for someone who has not seen the solution: "
+    "what to find out, in which order. One to five short sentences on one line, without numbers "
+    "and "
+    "without the answer. Write the plan and nothing else.\n\n{text}\n";
+
+std::string request_of(const data::Sample& sample) {
+  return fmt::format("Problem: {}\n\nSolution:\n{}", sample.question, sample.execution);
+}
+
+void write_requests(const fs::path& folder, const std::vector<data::Sample>& samples) {
+  write_file(folder / "requests.jsonl", [&](std::ostream& out) {
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      out << json_text(ordered_json{{"text", request_of(samples[i])}, {"id", i}}) << '\n';
+  });
+  write_file(folder / "prompt.txt", [&](std::ostream& out) { out << prompt; });
+}
+
+/// Plans by the number of the problem.
+using Plans = std::unordered_map<std::size_t, std::string>;
+
+Plans read_plans(const fs::path& file, const std::vector<data::Sample>& samples) {
+  std::ifstream in(file);
+  if (!in)
+    user_error("{}: cannot be read; --answers is answers.jsonl of the run that wrote the plans",
+               file.string());
+  Plans plans;
+  std::string line;
+  for (std::size_t number = 1; std::getline(in, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string place = fmt::format("{}:{}", file.string(), number);
+    const ordered_json object = try_ordered_json(line);
+    const text::Conversation chat = text::parse_conversation(line, place);
+    const bool known = object.contains("id") && object["id"].is_number_unsigned() &&
+                       object["id"].get<std::size_t>() < samples.size();
+    if (!known || chat.messages.size() != 2 ||
+        chat.messages[0].content != request_of(samples[object["id"].get<std::size_t>()]))
+      user_error(
+          "{}: no answer to a request for these problems; give --input the file of problems that "
+          "the requests were made from",
+          place);
+    const auto id = object["id"].get<std::size_t>();
+    if (!plans.emplace(id, chat.messages[1].content).second)
+      user_error("{}: a second plan for problem {}; remove one", place, id);
+  }
+  return plans;
+}
+
+bool is_part_of_number(char c) { return (c >= '0' && c <= '9') || c == '.' || c == ','; }
+
+/// Whether a plan says the answer, as a number of its own.
+bool tells(const std::string& plan, const std::string& answer) {
+  for (std::size_t at = 0; at < plan.size();) {
+    std::size_t end = at;
+    while (end < plan.size() && is_part_of_number(plan[end])) ++end;
+    if (end > at && data::normalised_number(plan.substr(at, end - at)) == answer) return true;
+    at = std::max(end, at + 1);
+  }
+  return false;
+}
+
+PlansSummary write_samples(const fs::path& file, const std::vector<data::Sample>& samples,
+                           const Plans& plans) {
+  PlansSummary summary;
+  write_file(file, [&](std::ostream& out) {
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const data::Sample& sample = samples[i];
+      const auto found = plans.find(i);
+      ordered_json record{{"question", sample.question}};
+      if (found != plans.end() && tells(found->second, sample.answer)) {
+        ++summary.telling;
+      } else if (found != plans.end()) {
+        record["plan"] = found->second;
+        ++summary.planned;
+      }
+      record["execution"] = sample.execution;
+      record["answer"] = sample.answer;
+      out << json_text(record) << '\n';
+    }
+  });
+  return summary;
+}
+
+void write_meta(const PlansOptions& options, const PlansSummary& summary, const fs::path& file) {
+  ordered_json meta = {{"input", options.input.string()}, {"problems", summary.problems}};
+  if (!options.answers.empty())
+    meta.update({{"answers", options.answers.string()},
+                 {"planned", summary.planned},
+                 {"telling", summary.telling}});
+  meta["made_by"] = fmt::format("tern {} ({})", version(), commit());
+  write_file(file,
+             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
+}
+
+}  // namespace
+
+PlansSummary prepare_plans(const PlansOptions& options, Log& log) {
+  if (options.output.empty()) user_error("no output folder is named; give --output data/NAME");
+  const bool asks = options.answers.empty();
+  const auto read = [&](data::Notes notes) {
+    return data::read_samples({options.input.string()}, data::PlanRule::none, notes);
+  };
+  // The model sees no notes; the samples keep them, for those who train with them.
+  const std::vector<data::Sample> bare = read(data::Notes::drop);
+  PlansSummary summary;
+  std::vector<fs::path> inputs{options.input};
+  if (!asks) inputs.push_back(options.answers);
+  detail::OutputFolder folder(options.output, options.force, inputs);
+  if (asks)
+    write_requests(folder.path(), bare);
+  else
+    summary = write_samples(folder.path() / "samples.jsonl", read(data::Notes::keep),
+                            read_plans(options.answers, bare));
+  summary.problems = bare.size();
+  write_meta(options, summary, folder.path() / "meta.json");
+  folder.publish();
+  if (asks)
+    log.line("{} is ready: {} requests for plans, and the prompt", options.output.string(),
+             summary.problems);
+  else
+    log.line(
+        "{} is ready: {} problems, {} with a plan of the model; {} plans say the answer and "
+        "are left out",
+        options.output.string(), summary.problems, summary.planned, summary.telling);
+  return summary;
+}
+
+}  // namespace tern::prepare
