@@ -82,6 +82,8 @@ def read_f90nml(path):
                 value = list_value(group, name, value, default)
             elif isinstance(default, bool) != isinstance(value, bool):
                 raise TypeError(f"{group_name}.{name}: {value!r} for {default!r}")
+            elif isinstance(default, float) and isinstance(value, int):
+                value = float(value)  # digits alone are a real for a real
             deck[group_name][name] = value
     return derive(deck)
 
