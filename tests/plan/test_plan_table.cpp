@@ -238,8 +238,9 @@ TEST_F(PlanTable, MemoryOfRanksIsThatInUse) {
     EXPECT_EQ(plan.exchange_bytes > 0, c.ranks.ranks() > 1);
     EXPECT_NEAR((double(plan.bytes()) / (1 << 30) + 0.53) / c.in_use, 1, 0.025)
         << c.shard << ' ' << c.ranks.tensor << ' ' << c.ranks.pipeline;
-    if (c.ranks.ranks() > 1)
+    if (c.ranks.ranks() > 1) {
       EXPECT_EQ(words(plan::table(plan, c.ranks), "  NCCL, about").size(), 4u);
+    }
   }
 }
 
