@@ -11,13 +11,13 @@
 #include "data/skeleton.hpp"
 #include "prepare/detail/output_folder.hpp"
 #include "prepare/detail/problem_files.hpp"
-#include "prepare/detail/word_problem.hpp"
 #include "text/tokenizer.hpp"
 
 namespace tern::prepare {
 namespace {
 
 namespace fs = std::filesystem;
+using problems::WordProblem;
 
 constexpr int parts[] = {4, 3, 2, 1, 1, 1, 1, 1};  // ratio of problems with 1, 2, 3, ... steps
 constexpr std::size_t max_problem_steps = std::size(parts);
@@ -26,7 +26,7 @@ constexpr int largest_number = 99;
 constexpr std::size_t tries = 20;  // per requested problem, to find new ones
 enum Series : std::uint64_t { train_series, test_series };
 
-std::size_t draw_steps(const StepRange& range, detail::Draw& draw) {
+std::size_t draw_steps(const StepRange& range, Draw& draw) {
   int sum = 0;
   for (std::size_t i = range.least - 1; i < range.most; ++i) sum += parts[i];
   int at = draw.below(sum);
@@ -35,23 +35,23 @@ std::size_t draw_steps(const StepRange& range, detail::Draw& draw) {
   return steps;
 }
 
-std::vector<ArithmeticProblem> draw_problems(std::size_t count, const StepRange& steps,
-                                             std::uint64_t seed, Series series,
-                                             std::unordered_set<std::string>& questions) {
-  std::vector<ArithmeticProblem> problems;
+std::vector<WordProblem> draw_problems(std::size_t count, const StepRange& steps,
+                                       std::uint64_t seed, Series series,
+                                       std::unordered_set<std::string>& questions) {
+  std::vector<WordProblem> problems;
   for (std::size_t i = 0; problems.size() < count; ++i) {
     if (i == tries * count)
       user_error("only {} of {} different problems are found; ask for fewer", problems.size(),
                  count);
-    detail::Draw draw(seed, series, static_cast<std::uint32_t>(i));
+    Draw draw(seed, series, static_cast<std::uint32_t>(i));
     const std::size_t n = draw_steps(steps, draw);
-    ArithmeticProblem problem = detail::draw_problem(n, draw);
+    WordProblem problem = problems::draw_problem(n, draw);
     if (questions.insert(problem.question).second) problems.push_back(std::move(problem));
   }
   return problems;
 }
 
-std::string json_line(const ArithmeticProblem& problem, bool socratic) {
+std::string json_line(const WordProblem& problem, bool socratic) {
   std::string answer;
   for (std::size_t i = 0; i < problem.steps.size(); ++i) {
     if (socratic) answer += problem.sub_questions[i] + " ** ";
@@ -62,12 +62,12 @@ std::string json_line(const ArithmeticProblem& problem, bool socratic) {
 }
 
 void write_problems(const fs::path& folder, const std::string& name,
-                    const std::vector<ArithmeticProblem>& problems) {
+                    const std::vector<WordProblem>& problems) {
   write_file(folder / (name + ".jsonl"), [&](std::ostream& out) {
-    for (const ArithmeticProblem& problem : problems) out << gsm8k_line(problem) << '\n';
+    for (const WordProblem& problem : problems) out << gsm8k_line(problem) << '\n';
   });
   write_file(folder / (name + "_socratic.jsonl"), [&](std::ostream& out) {
-    for (const ArithmeticProblem& problem : problems) out << socratic_line(problem) << '\n';
+    for (const WordProblem& problem : problems) out << socratic_line(problem) << '\n';
   });
 }
 
@@ -165,8 +165,8 @@ ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, cons
   return problems;
 }
 
-std::string gsm8k_line(const ArithmeticProblem& problem) { return json_line(problem, false); }
-std::string socratic_line(const ArithmeticProblem& problem) { return json_line(problem, true); }
+std::string gsm8k_line(const WordProblem& problem) { return json_line(problem, false); }
+std::string socratic_line(const WordProblem& problem) { return json_line(problem, true); }
 
 ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log) {
   if (options.output.empty()) user_error("no output folder is named; give --output data/NAME");

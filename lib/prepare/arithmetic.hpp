@@ -15,17 +15,12 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "problems/word_problem.hpp"
 
 namespace tern::prepare {
 
-struct ArithmeticProblem {
-  std::string question;
-  std::vector<std::string> sub_questions, steps;  // equal in number; steps with calculator notes
-  int answer = 0;
-};
-
 struct ArithmeticProblems {
-  std::vector<ArithmeticProblem> train, test;
+  std::vector<problems::WordProblem> train, test;
 };
 
 struct StepRange {
@@ -40,8 +35,8 @@ ArithmeticProblems arithmetic_problems(std::size_t train, std::size_t test, cons
 
 /// JSON lines {"question", "answer"} without the newline: GSM8K's main format, and its socratic
 /// format with a sub-question before each step.
-std::string gsm8k_line(const ArithmeticProblem& problem);
-std::string socratic_line(const ArithmeticProblem& problem);
+std::string gsm8k_line(const problems::WordProblem& problem);
+std::string socratic_line(const problems::WordProblem& problem);
 
 struct ArithmeticOptions {
   std::filesystem::path output;

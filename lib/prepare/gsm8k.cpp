@@ -8,17 +8,17 @@
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "data/samples.hpp"
-#include "prepare/detail/near_duplicates.hpp"
 #include "prepare/detail/output_folder.hpp"
 #include "prepare/detail/problem_files.hpp"
-#include "prepare/detail/problem_template.hpp"
+#include "problems/near_duplicates.hpp"
+#include "problems/problem_template.hpp"
 #include "text/tokenizer.hpp"
 
 namespace tern::prepare {
 namespace {
 
 namespace fs = std::filesystem;
-using detail::ProblemTemplate;
+using problems::ProblemTemplate;
 
 constexpr std::size_t repeats = 20;  // draws per variant, to find new ones
 constexpr int largest_number = 999;  // that is a token, if there is room
@@ -39,7 +39,7 @@ std::size_t write_variants(std::ostream& out, const ProblemTemplate& problem, st
   std::unordered_set<std::string> questions{problem.original().question};
   std::size_t made = 0;
   for (std::size_t i = 0; made < options.variants && i < repeats * options.variants; ++i) {
-    detail::Draw draw(options.seed, index, static_cast<std::uint32_t>(i));
+    Draw draw(options.seed, index, static_cast<std::uint32_t>(i));
     const auto texts = problem.draw(draw);
     if (!texts) break;  // after many tries
     if (!questions.insert(texts->question).second) continue;
@@ -60,16 +60,16 @@ Gsm8kSummary write_problems(const Gsm8kOptions& options, std::ostream& out) {
   std::vector<std::string> tested;
   for (data::Sample& sample : read(options.folder / "test.jsonl"))
     tested.push_back(std::move(sample.question));
-  const detail::NearDuplicates near_test(tested);
+  const problems::NearDuplicates near_test(tested);
   Gsm8kSummary summary;
   summary.problems = train.size();
   for (const data::Sample& sample : train) write_line(out, sample.question, sample.execution);
   for (std::size_t i = 0; i < train.size(); ++i) {
     ProblemTemplate problem;
-    const detail::Untraced reason =
+    const problems::Untraced reason =
         ProblemTemplate::trace(train[i].question, train[i].execution, problem);
-    if (reason != detail::Untraced::none) {
-      ++summary.reasons[detail::name_of(reason)];
+    if (reason != problems::Untraced::none) {
+      ++summary.reasons[problems::name_of(reason)];
       write_copies(out, train[i], options);
       continue;
     }

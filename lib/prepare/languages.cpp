@@ -9,13 +9,13 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/draw.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "prepare/detail/language_words.hpp"
 #include "prepare/detail/output_folder.hpp"
-#include "prepare/detail/word_problem.hpp"
 #include "text/bpe_training.hpp"
 #include "text/chat.hpp"
 #include "text/tokenizer.hpp"
@@ -24,7 +24,6 @@ namespace tern::prepare {
 namespace {
 
 namespace fs = std::filesystem;
-using detail::Draw;
 using nlohmann::ordered_json;
 
 enum Series : std::uint64_t { sentence_series = 100, code_series, table_series, length_series };

@@ -8,12 +8,12 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/draw.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/version.hpp"
 #include "prepare/detail/output_folder.hpp"
-#include "prepare/detail/word_problem.hpp"
 
 namespace tern::prepare {
 namespace {
@@ -92,8 +92,8 @@ std::vector<bool> tested(const std::vector<Record>& records, double fraction, st
   std::vector<bool> test(records.size());
   std::uint32_t number = 0;
   for (auto& [label, mine] : groups) {
-    detail::Draw draw(seed, 0, number++);
-    detail::shuffle(mine, draw);
+    Draw draw(seed, 0, number++);
+    shuffle(mine, draw);
     std::size_t all = 0, taken = 0;
     for (const auto& group : mine) all += group.size();
     const auto wanted = static_cast<std::size_t>(std::lround(fraction * static_cast<double>(all)));

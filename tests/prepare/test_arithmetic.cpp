@@ -23,8 +23,8 @@ const ArithmeticProblems& problems() {
   return made;
 }
 
-std::vector<ArithmeticProblem> all_problems() {
-  std::vector<ArithmeticProblem> all = problems().train;
+std::vector<problems::WordProblem> all_problems() {
+  std::vector<problems::WordProblem> all = problems().train;
   all.insert(all.end(), problems().test.begin(), problems().test.end());
   return all;
 }
@@ -73,7 +73,7 @@ std::multiset<int> numbers_in(const std::string& text) {
 }
 
 TEST(Arithmetic, AnswersFollowFromTheirNotes) {
-  for (const ArithmeticProblem& problem : all_problems()) {
+  for (const problems::WordProblem& problem : all_problems()) {
     ASSERT_EQ(problem.steps.size(), problem.sub_questions.size());
     int last = 0;
     for (const std::string& text : problem.steps) {
@@ -89,7 +89,7 @@ TEST(Arithmetic, AnswersFollowFromTheirNotes) {
 }
 
 TEST(Arithmetic, StepsUseTheQuestionsNumbersOrEarlierResults) {
-  for (const ArithmeticProblem& problem : all_problems()) {
+  for (const problems::WordProblem& problem : all_problems()) {
     auto known = numbers_in(problem.question);
     std::multiset<int> given = known;
     for (const std::string& text : problem.steps) {
@@ -106,7 +106,7 @@ TEST(Arithmetic, StepsUseTheQuestionsNumbersOrEarlierResults) {
 
 TEST(Arithmetic, TrainAndTestAreDisjoint) {
   std::set<std::string> questions;
-  for (const ArithmeticProblem& problem : all_problems()) questions.insert(problem.question);
+  for (const problems::WordProblem& problem : all_problems()) questions.insert(problem.question);
   EXPECT_EQ(problems().train.size(), 20'000u);
   EXPECT_EQ(problems().test.size(), 1'000u);
   EXPECT_EQ(questions.size(), 21'000u);
@@ -114,14 +114,15 @@ TEST(Arithmetic, TrainAndTestAreDisjoint) {
 
 TEST(Arithmetic, LengthsAreInTheirRatio) {
   std::map<std::size_t, double> share;
-  for (const ArithmeticProblem& problem : problems().train) share[problem.steps.size()] += 1 / 2e4;
+  for (const problems::WordProblem& problem : problems().train)
+    share[problem.steps.size()] += 1 / 2e4;
   for (std::size_t steps = 1; steps <= 4; ++steps)
     EXPECT_NEAR(share[steps], static_cast<double>(5 - steps) / 10, 0.015) << steps;
   const ArithmeticProblems two = arithmetic_problems(500, 10, {1, 2}, 1);
-  for (const ArithmeticProblem& problem : two.train) EXPECT_LE(problem.steps.size(), 2u);
+  for (const problems::WordProblem& problem : two.train) EXPECT_LE(problem.steps.size(), 2u);
   std::map<std::size_t, double> long_share;
   const ArithmeticProblems long_ones = arithmetic_problems(5'000, 10, {4, 8}, 1);
-  for (const ArithmeticProblem& problem : long_ones.train)
+  for (const problems::WordProblem& problem : long_ones.train)
     long_share[problem.steps.size()] += 1 / 5e3;
   EXPECT_EQ(long_share.size(), 5u);
   for (const auto& [steps, share_of] : long_share) {
@@ -133,7 +134,7 @@ TEST(Arithmetic, LengthsAreInTheirRatio) {
 TEST(Arithmetic, SeedsGiveOtherProblems) {
   const auto lines = [](std::uint64_t seed) {
     std::string text;
-    for (const ArithmeticProblem& p : arithmetic_problems(50, 20, {1, 4}, seed).train)
+    for (const problems::WordProblem& p : arithmetic_problems(50, 20, {1, 4}, seed).train)
       text += socratic_line(p) + '\n';
     return text;
   };

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "data/samples.hpp"
-#include "prepare/detail/near_duplicates.hpp"
-#include "prepare/detail/problem_template.hpp"
 #include "prepare/gsm8k.hpp"
+#include "problems/near_duplicates.hpp"
+#include "problems/problem_template.hpp"
 #include "scratch.hpp"
 #include "text/chat.hpp"
 #include "text/tokenizer.hpp"
@@ -20,7 +20,7 @@ namespace tern::prepare {
 namespace {
 
 namespace fs = std::filesystem;
-using detail::Exact, detail::ProblemTemplate, detail::Untraced;
+using problems::Exact, problems::ProblemTemplate, problems::Untraced;
 using test::expect_user_error;
 using test::read_file;
 using test::Scratch;
@@ -108,7 +108,7 @@ TEST(ProblemTemplate, DrawsOtherNumbersAndComputesAnew) {
   EXPECT_EQ(problem.variables(), 1u);
   std::set<std::string> questions;
   for (std::uint32_t i = 0; i < 200; ++i) {
-    detail::Draw draw(1, 0, i);
+    Draw draw(1, 0, i);
     const auto texts = problem.draw(draw);
     ASSERT_TRUE(texts);
     questions.insert(texts->question);
@@ -126,7 +126,7 @@ TEST(ProblemTemplate, KeepsStyleKindAndSize) {
        "Of them 2,400*40/100 = <<2400*40/100=960>>960 came again.\nThey paid 960*$7.50 = "
        "$<<960*7.50=7200>>7,200.\n#### 7,200"});
   for (std::uint32_t i = 0; i < 100; ++i) {
-    detail::Draw draw(2, 0, i);
+    Draw draw(2, 0, i);
     const auto texts = problem.draw(draw);
     ASSERT_TRUE(texts);
     EXPECT_TRUE(std::regex_search(
@@ -163,7 +163,7 @@ TEST(ProblemTemplate, LeavesWordsConstantsAndWhatIsUnusedAlone) {
       traced({"In 14 weeks three teams of 9 play 35 games at 5:30. How many days do 9 wait?",
               "They wait 14 weeks * 7 days = <<14*7=98>>98 days.\n#### 98"});
   EXPECT_EQ(problem.variables(), 1u);
-  detail::Draw draw(3, 0, 0);
+  Draw draw(3, 0, 0);
   const auto texts = problem.draw(draw);
   ASSERT_TRUE(texts);
   EXPECT_TRUE(std::regex_match(
@@ -175,7 +175,7 @@ TEST(ProblemTemplate, LeavesWordsConstantsAndWhatIsUnusedAlone) {
 }
 
 TEST(NearDuplicates, NumbersAndCapitalsDoNotMatter) {
-  const detail::NearDuplicates set({clips.question, "Short one"});
+  const problems::NearDuplicates set({clips.question, "Short one"});
   std::string other = clips.question;
   other.replace(other.find("48"), 2, "1,096");
   EXPECT_TRUE(set.contains(other));
@@ -209,7 +209,7 @@ TEST(Gsm8k, WritesProblemsThenVariantsAndSparesTheTest) {
   EXPECT_EQ(summary.traced, 2u);
   EXPECT_EQ(summary.near_test, 1u);
   EXPECT_EQ(summary.variants, 8u);
-  EXPECT_EQ(summary.reasons.at(detail::name_of(Untraced::no_calculation)), 1u);
+  EXPECT_EQ(summary.reasons.at(problems::name_of(Untraced::no_calculation)), 1u);
   const std::string text = read_file(options.output / "train.jsonl");
   std::istringstream lines(text);
   std::set<std::string> questions;

@@ -1,4 +1,4 @@
-#include "prepare/detail/exact_number.hpp"
+#include "problems/exact_number.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace tern::prepare::detail {
+namespace tern::problems {
 namespace {
 
 constexpr std::int64_t limit = 1'000'000'000'000'000;
@@ -100,4 +100,4 @@ std::strong_ordering operator<=>(const Exact& a, const Exact& b) {
                         : std::strong_ordering::equal;
 }
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tern::prepare::detail {
+namespace tern::problems {
 
 /// Two texts are near duplicates if more than half of their phrases of four words, whatever the
 /// numbers and capitals in them, are common to both (Jaccard similarity; Broder 1997).
@@ -21,4 +21,4 @@ class NearDuplicates {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> in_;  // texts with a phrase
 };
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems

@@ -3,9 +3,9 @@
 #include <string_view>
 #include <vector>
 
-#include "prepare/detail/exact_number.hpp"
+#include "problems/exact_number.hpp"
 
-namespace tern::prepare::detail {
+namespace tern::problems::detail {
 
 struct NumberInText {
   std::size_t begin, end;  // of its digits, commas and point
@@ -25,4 +25,4 @@ std::vector<NumberInText> scan_numbers(std::string_view text, NumbersIn where);
 /// Quantities written as words: "three" and "half" are 3 and 1/2.
 std::vector<Exact> numbers_in_words(std::string_view text);
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems::detail

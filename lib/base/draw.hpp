@@ -1,13 +1,12 @@
-/// Arithmetic word problem drawn from templates.
+/// Random choices for data sets, identical on every machine.
 #pragma once
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "base/random.hpp"
-#include "prepare/arithmetic.hpp"
 
-namespace tern::prepare::detail {
+namespace tern {
 
 /// Sequence of random numbers, a function of (seed, series, number), identical on every machine.
 class Draw {
@@ -35,8 +34,4 @@ void shuffle(std::vector<Value>& values, Draw& draw) {
     std::swap(values[i - 1], values[static_cast<std::size_t>(draw.below(static_cast<int>(i)))]);
 }
 
-/// Problem of `steps` >= 1 steps: a person's number of things and changes of it. All quantities and
-/// results are from 2 to 99.
-ArithmeticProblem draw_problem(std::size_t steps, Draw& draw);
-
-}  // namespace tern::prepare::detail
+}  // namespace tern

@@ -1,8 +1,8 @@
-#include "prepare/detail/near_duplicates.hpp"
+#include "problems/near_duplicates.hpp"
 
 #include <algorithm>
 
-namespace tern::prepare::detail {
+namespace tern::problems {
 namespace {
 
 constexpr std::size_t phrase_words = 4;
@@ -68,4 +68,4 @@ bool NearDuplicates::contains(std::string_view text) const {
   });
 }
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems

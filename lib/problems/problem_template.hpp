@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "prepare/detail/exact_number.hpp"
-#include "prepare/detail/word_problem.hpp"
+#include "base/draw.hpp"
+#include "problems/exact_number.hpp"
 
-namespace tern::prepare::detail {
+namespace tern::problems {
 
 /// Why a problem is no template.
 enum class Untraced {
@@ -89,4 +89,4 @@ class ProblemTemplate {
   Text question_, answer_;
 };
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tern::prepare::detail {
+namespace tern::problems {
 
 /// Fraction in lowest terms. Invalid after a division by zero, or beyond 10^15 above or below the
 /// line; an operation on an invalid number is invalid.
@@ -43,4 +43,4 @@ class Exact {
   std::int64_t above_ = 0, below_ = 1;
 };
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems

@@ -1,11 +1,11 @@
-#include "prepare/detail/word_problem.hpp"
+#include "problems/word_problem.hpp"
 
 #include <optional>
 #include <span>
 
 #include "base/error.hpp"
 
-namespace tern::prepare::detail {
+namespace tern::problems {
 namespace {
 
 // Small ranges: a small model sees each sum often enough to learn it within minutes.
@@ -77,7 +77,7 @@ struct Story {
   const Person &person, &other;
   const char *things, *bags;
   int value = 0;  // result so far
-  ArithmeticProblem problem = {};
+  WordProblem problem = {};
 
   std::string filled(const char* pattern, int a = 0, int b = 0) const {
     std::string text = pattern;
@@ -181,7 +181,7 @@ bool end_together(Story& story, Draw& draw) {
 }
 
 /// One problem, or nullopt if a drawn change does not fit.
-std::optional<ArithmeticProblem> try_problem(std::size_t steps, Draw& draw) {
+std::optional<WordProblem> try_problem(std::size_t steps, Draw& draw) {
   const Person& person = one_of(people, draw);
   const Person& other = one_of(people, draw);
   if (&person == &other) return std::nullopt;
@@ -207,10 +207,10 @@ std::optional<ArithmeticProblem> try_problem(std::size_t steps, Draw& draw) {
 
 }  // namespace
 
-ArithmeticProblem draw_problem(std::size_t steps, Draw& draw) {
+WordProblem draw_problem(std::size_t steps, Draw& draw) {
   TERN_REQUIRE(steps > 0);
   while (true)
     if (auto problem = try_problem(steps, draw)) return *std::move(problem);
 }
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <array>
 
-#include "prepare/detail/number_scan.hpp"
-#include "prepare/detail/problem_template.hpp"
+#include "problems/detail/number_scan.hpp"
+#include "problems/problem_template.hpp"
 
-namespace tern::prepare::detail {
+namespace tern::problems {
+
+using detail::NumberInText, detail::NumbersIn, detail::numbers_in_words, detail::scan_numbers;
 
 class Tracer {
   using Symbol = ProblemTemplate::Symbol;
@@ -310,4 +312,4 @@ Untraced ProblemTemplate::trace(std::string_view question, std::string_view answ
   return Tracer(question, answer, result).run();
 }
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems

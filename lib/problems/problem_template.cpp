@@ -1,8 +1,8 @@
-#include "prepare/detail/problem_template.hpp"
+#include "problems/problem_template.hpp"
 
 #include <algorithm>
 
-namespace tern::prepare::detail {
+namespace tern::problems {
 namespace {
 
 constexpr int tries = 200;
@@ -155,4 +155,4 @@ std::string ProblemTemplate::render(const Text& text, const std::vector<Exact>& 
   return all + text.end;
 }
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems

@@ -1,10 +1,10 @@
-#include "prepare/detail/number_scan.hpp"
+#include "problems/detail/number_scan.hpp"
 
 #include <algorithm>
 #include <map>
 #include <string>
 
-namespace tern::prepare::detail {
+namespace tern::problems::detail {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -140,4 +140,4 @@ std::vector<Exact> numbers_in_words(std::string_view text) {
   return found;
 }
 
-}  // namespace tern::prepare::detail
+}  // namespace tern::problems::detail
