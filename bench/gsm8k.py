@@ -196,7 +196,7 @@ class Queue:
             try:
                 run.make(device)
                 self.end(run, "done")
-            except Exception as error:  # the other runs go on
+            except Exception as error:  # the other runs continue
                 self.end(run, f"failed: {error}")
 
     def table(self):
