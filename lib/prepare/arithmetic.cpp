@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "base/version.hpp"
 #include "data/samples.hpp"
 #include "data/skeleton.hpp"
 #include "prepare/detail/output_folder.hpp"
@@ -125,25 +124,21 @@ ArithmeticSummary longest_segments(const fs::path& folder, const text::Tokenizer
   return longest;
 }
 
-void write_meta(const ArithmeticOptions& options, const text::Tokenizer& tokenizer,
-                const ArithmeticSummary& longest, const fs::path& file) {
-  const nlohmann::ordered_json meta = {
-      {"tokenizer", options.output.string()},
-      {"vocabulary", tokenizer.vocabulary()},
-      {"end_of_text", tokenizer.end_of_text()},
-      {"problems", options.problems},
-      {"test_problems", options.test_problems},
-      {"least_steps", options.steps.least},
-      {"steps", options.steps.most},
-      {"seed", options.seed},
-      {"longest_in_tokens",
-       {{"question", longest.question},
-        {"plan", longest.plan},
-        {"execution", longest.execution},
-        {"skeleton", longest.skeleton}}},
-      {"made_by", fmt::format("tern {} ({})", version(), commit())}};
-  write_file(file,
-             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
+nlohmann::ordered_json meta_of(const ArithmeticOptions& options, const text::Tokenizer& tokenizer,
+                               const ArithmeticSummary& longest) {
+  return {{"tokenizer", options.output.string()},
+          {"vocabulary", tokenizer.vocabulary()},
+          {"end_of_text", tokenizer.end_of_text()},
+          {"problems", options.problems},
+          {"test_problems", options.test_problems},
+          {"least_steps", options.steps.least},
+          {"steps", options.steps.most},
+          {"seed", options.seed},
+          {"longest_in_tokens",
+           {{"question", longest.question},
+            {"plan", longest.plan},
+            {"execution", longest.execution},
+            {"skeleton", longest.skeleton}}}};
 }
 
 }  // namespace
@@ -182,8 +177,7 @@ ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log)
   train_bpe(options, folder.path());
   const auto tokenizer = open_checked(folder.path(), options.vocabulary);
   const ArithmeticSummary longest = longest_segments(folder.path(), *tokenizer);
-  write_meta(options, *tokenizer, longest, folder.path() / "meta.json");
-  folder.publish();
+  folder.publish(meta_of(options, *tokenizer, longest));
   log.line(
       "{} is ready: {} + {} problems; vocabulary {}; longest question {} tokens, plan {} "
       "(skeleton {}), execution {}",

@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "base/version.hpp"
 #include "data/samples.hpp"
 #include "prepare/detail/output_folder.hpp"
 #include "prepare/detail/problem_files.hpp"
@@ -49,7 +48,7 @@ std::size_t write_variants(std::ostream& out, const ProblemTemplate& problem, st
   return made;
 }
 
-/// Writes again a problem that gets no variants, and would be rare beside those of others.
+/// Writes again a problem that gets no variants, and would be rare compared with those that do.
 void write_copies(std::ostream& out, const data::Sample& sample, const Gsm8kOptions& options) {
   for (std::size_t i = 1; i < options.copies; ++i)
     write_line(out, sample.question, sample.execution);
@@ -121,20 +120,16 @@ void write_for_models(const Gsm8kOptions& options, std::size_t problems, const f
   detail::write_requests(folder / "test_requests.jsonl", test);
 }
 
-void write_meta(const Gsm8kOptions& options, const Gsm8kSummary& summary, const fs::path& file) {
-  const nlohmann::ordered_json meta = {
-      {"problems", summary.problems},
-      {"traced", summary.traced},
-      {"near_test", summary.near_test},
-      {"variants", summary.variants},
-      {"not_traced", summary.reasons},
-      {"variants_of_a_problem", options.variants},
-      {"copies", options.copies},
-      {"vocabulary", options.vocabulary},
-      {"seed", options.seed},
-      {"made_by", fmt::format("tern {} ({})", version(), commit())}};
-  write_file(file,
-             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
+nlohmann::ordered_json meta_of(const Gsm8kOptions& options, const Gsm8kSummary& summary) {
+  return {{"problems", summary.problems},
+          {"traced", summary.traced},
+          {"near_test", summary.near_test},
+          {"variants", summary.variants},
+          {"not_traced", summary.reasons},
+          {"variants_of_a_problem", options.variants},
+          {"copies", options.copies},
+          {"vocabulary", options.vocabulary},
+          {"seed", options.seed}};
 }
 
 }  // namespace
@@ -146,8 +141,7 @@ Gsm8kSummary prepare_gsm8k(const Gsm8kOptions& options, Log& log) {
   write_file(folder.path() / "train.jsonl",
              [&](std::ostream& out) { summary = write_problems(options, out); });
   write_for_models(options, summary.problems, folder.path(), log);
-  write_meta(options, summary, folder.path() / "meta.json");
-  folder.publish();
+  folder.publish(meta_of(options, summary));
   log.line(
       "{} is ready: {} problems and {} variants of those {} ({:.1f}%) whose every number is traced",
       options.output.string(), summary.problems, summary.variants,

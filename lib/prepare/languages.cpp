@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "base/version.hpp"
 #include "prepare/detail/language_words.hpp"
 #include "prepare/detail/output_folder.hpp"
 #include "text/bpe_training.hpp"
@@ -310,23 +309,16 @@ void prepare_languages(const LanguagesOptions& options, Log& log) {
   const auto tokenizer = text::open_tokenizer(folder.path().string());
   require_codes(*tokenizer, options);
   const auto [conversation, prompt] = lengths(folder.path(), *tokenizer);
-  write_file(folder.path() / "meta.json", [&](std::ostream& out) {
-    out << json_text(ordered_json{{"tokenizer", options.output.string()},
-                                  {"vocabulary", tokenizer->vocabulary()},
-                                  {"end_of_text", tokenizer->end_of_text()},
-                                  {"languages", language_names(options.languages)},
-                                  {"tables", options.tables},
-                                  {"conversations", options.conversations},
-                                  {"sentences", options.sentences},
-                                  {"test", options.test},
-                                  {"seed", options.seed},
-                                  {"longest_in_tokens",
-                                   {{"conversation", conversation}, {"prompt", prompt}}},
-                                  {"made_by", fmt::format("tern {} ({})", version(), commit())}},
-                     2)
-        << '\n';
-  });
-  folder.publish();
+  folder.publish({{"tokenizer", options.output.string()},
+                  {"vocabulary", tokenizer->vocabulary()},
+                  {"end_of_text", tokenizer->end_of_text()},
+                  {"languages", language_names(options.languages)},
+                  {"tables", options.tables},
+                  {"conversations", options.conversations},
+                  {"sentences", options.sentences},
+                  {"test", options.test},
+                  {"seed", options.seed},
+                  {"longest_in_tokens", {{"conversation", conversation}, {"prompt", prompt}}}});
   log.line(
       "{} is ready: {} conversations of at most {} tokens for a teacher, {} + {} sentences; prompt "
       "of {} tokens, vocabulary {}",

@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "base/version.hpp"
 #include "data/samples.hpp"
+#include "data/skeleton.hpp"
 #include "prepare/detail/output_folder.hpp"
 #include "text/chat.hpp"
 
@@ -25,7 +25,8 @@ constexpr const char* prompt =
     "without the answer. Write the plan and nothing else.\n\n{text}\n";
 
 std::string request_of(const data::Sample& sample) {
-  return fmt::format("Problem: {}\n\nSolution:\n{}", sample.question, sample.execution);
+  return fmt::format("Problem: {}\n\nSolution:\n{}", sample.question,
+                     data::without_notes(sample.execution));
 }
 
 void write_requests(const fs::path& folder, const std::vector<data::Sample>& samples) {
@@ -101,15 +102,13 @@ PlansSummary write_samples(const fs::path& file, const std::vector<data::Sample>
   return summary;
 }
 
-void write_meta(const PlansOptions& options, const PlansSummary& summary, const fs::path& file) {
+ordered_json meta_of(const PlansOptions& options, const PlansSummary& summary) {
   ordered_json meta = {{"input", options.input.string()}, {"problems", summary.problems}};
   if (!options.answers.empty())
     meta.update({{"answers", options.answers.string()},
                  {"planned", summary.planned},
                  {"telling", summary.telling}});
-  meta["made_by"] = fmt::format("tern {} ({})", version(), commit());
-  write_file(file,
-             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
+  return meta;
 }
 
 }  // namespace
@@ -117,23 +116,19 @@ void write_meta(const PlansOptions& options, const PlansSummary& summary, const 
 PlansSummary prepare_plans(const PlansOptions& options, Log& log) {
   if (options.output.empty()) user_error("no output folder is named; give --output data/NAME");
   const bool asks = options.answers.empty();
-  const auto read = [&](data::Notes notes) {
-    return data::read_samples({options.input.string()}, data::PlanRule::none, notes);
-  };
-  // The model sees no notes; the samples keep them, for those who train with them.
-  const std::vector<data::Sample> bare = read(data::Notes::drop);
+  const std::vector<data::Sample> samples =
+      data::read_samples({options.input.string()}, data::PlanRule::none);
   PlansSummary summary;
   std::vector<fs::path> inputs{options.input};
   if (!asks) inputs.push_back(options.answers);
   detail::OutputFolder folder(options.output, options.force, inputs);
   if (asks)
-    write_requests(folder.path(), bare);
+    write_requests(folder.path(), samples);
   else
-    summary = write_samples(folder.path() / "samples.jsonl", read(data::Notes::keep),
-                            read_plans(options.answers, bare));
-  summary.problems = bare.size();
-  write_meta(options, summary, folder.path() / "meta.json");
-  folder.publish();
+    summary = write_samples(folder.path() / "samples.jsonl", samples,
+                            read_plans(options.answers, samples));
+  summary.problems = samples.size();
+  folder.publish(meta_of(options, summary));
   if (asks)
     log.line("{} is ready: {} requests for plans, and the prompt", options.output.string(),
              summary.problems);

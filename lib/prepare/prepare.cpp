@@ -9,7 +9,6 @@
 #include "base/json.hpp"
 #include "base/parallel.hpp"
 #include "base/timer.hpp"
-#include "base/version.hpp"
 #include "data/shard_origin.hpp"
 #include "data/shard_writer.hpp"
 #include "prepare/detail/output_folder.hpp"
@@ -150,23 +149,19 @@ void encode_all(const PrepareOptions& options, const text::Tokenizer& tokenizer,
   if (writing.valid()) writing.get();
 }
 
-void write_meta(const PrepareOptions& options, const text::Tokenizer& tokenizer,
-                const PrepareSummary& summary, const fs::path& file) {
+nlohmann::ordered_json meta_of(const PrepareOptions& options, const text::Tokenizer& tokenizer,
+                               const PrepareSummary& summary) {
   const auto split = [](const SplitSummary& s) {
     return nlohmann::ordered_json{
         {"documents", s.documents}, {"bytes", s.bytes}, {"tokens", s.tokens}, {"shards", s.shards}};
   };
-  const nlohmann::ordered_json meta = {
-      {"tokenizer", options.tokenizer.empty() ? options.output.string() : options.tokenizer},
-      {"vocabulary", tokenizer.vocabulary()},
-      {"end_of_text", tokenizer.end_of_text()},
-      {"tokenizer_hash", data::fingerprint(tokenizer)},
-      {"valid_fraction", options.valid_fraction},
-      {"train", split(summary.train)},
-      {"valid", split(summary.valid)},
-      {"made_by", fmt::format("tern {} ({})", version(), commit())}};
-  write_file(file,
-             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
+  return {{"tokenizer", options.tokenizer.empty() ? options.output.string() : options.tokenizer},
+          {"vocabulary", tokenizer.vocabulary()},
+          {"end_of_text", tokenizer.end_of_text()},
+          {"tokenizer_hash", data::fingerprint(tokenizer)},
+          {"valid_fraction", options.valid_fraction},
+          {"train", split(summary.train)},
+          {"valid", split(summary.valid)}};
 }
 
 void check(const PrepareOptions& options) {
@@ -230,8 +225,7 @@ PrepareSummary prepare_text(const PrepareOptions& options, Log& log) {
   summary.train = train.summary;
   summary.valid = valid.summary;
   require_tokens(options, summary);
-  write_meta(options, *tokenizer, summary, folder.path() / "meta.json");
-  folder.publish();
+  folder.publish(meta_of(options, *tokenizer, summary));
   summary.seconds = timer.seconds();
   say(options, summary, log);
   return summary;

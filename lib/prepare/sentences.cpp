@@ -12,7 +12,6 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "base/version.hpp"
 #include "prepare/detail/output_folder.hpp"
 
 namespace tern::prepare {
@@ -113,19 +112,14 @@ void write(const fs::path& file, const std::vector<Record>& records, const std::
   });
 }
 
-void write_meta(const SentencesOptions& options, const SentencesSummary& summary,
-                const fs::path& file) {
-  const nlohmann::ordered_json meta = {
-      {"input", options.input.string()},
-      {"sentences", summary.sentences},
-      {"test", summary.test},
-      {"repeated", summary.repeated},
-      {"labels", summary.labels},
-      {"test_fraction", options.test_fraction},
-      {"seed", options.seed},
-      {"made_by", fmt::format("tern {} ({})", version(), commit())}};
-  write_file(file,
-             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
+nlohmann::ordered_json meta_of(const SentencesOptions& options, const SentencesSummary& summary) {
+  return {{"input", options.input.string()},
+          {"sentences", summary.sentences},
+          {"test", summary.test},
+          {"repeated", summary.repeated},
+          {"labels", summary.labels},
+          {"test_fraction", options.test_fraction},
+          {"seed", options.seed}};
 }
 
 }  // namespace
@@ -149,8 +143,7 @@ SentencesSummary prepare_sentences(const SentencesOptions& options, Log& log) {
   detail::OutputFolder folder(options.output, options.force, {options.input});
   write(folder.path() / "sentences.jsonl", records, test, false);
   write(folder.path() / "test.jsonl", records, test, true);
-  write_meta(options, summary, folder.path() / "meta.json");
-  folder.publish();
+  folder.publish(meta_of(options, summary));
   log.line(
       "{} is ready: {} sentences, {} others for the test, {} labels; {} repeated ones left out",
       options.output.string(), summary.sentences, summary.test, summary.labels, summary.repeated);

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/version.hpp"
 
 namespace tern::prepare::detail {
 namespace fs = std::filesystem;
@@ -75,7 +77,10 @@ OutputFolder::~OutputFolder() {
   if (lock_ >= 0) ::close(lock_);
 }
 
-void OutputFolder::publish() {
+void OutputFolder::publish(nlohmann::ordered_json meta) {
+  meta["made_by"] = fmt::format("tern {} ({})", version(), commit());
+  write_file(partial_ / "meta.json",
+             [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
   const fs::path old = final_.parent_path() / fmt::format(".{}.old", final_.filename().string());
   try {
     fs::remove_all(old);

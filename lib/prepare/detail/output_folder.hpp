@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/json.hpp"
+
 namespace tern::prepare::detail {
 
 class OutputFolder {
@@ -22,8 +24,8 @@ class OutputFolder {
 
   /// Where to write.
   const std::filesystem::path& path() const { return partial_; }
-  /// Renames the folder to its final path.
-  void publish();
+  /// Writes meta.json, `meta` and the version of Tern, and renames the folder to its final path.
+  void publish(nlohmann::ordered_json meta);
 
  private:
   void lock();

@@ -10,13 +10,18 @@
 
 namespace tern::prepare::detail {
 
+namespace {
+
 using nlohmann::ordered_json;
 
+/// JSON line, without the newline, of a conversation of a question and its answer.
 std::string chat_line(const std::string& question, const std::string& answer) {
   return json_text(ordered_json{{"messages",
                                  {ordered_json{{"role", "user"}, {"content", question}},
                                   ordered_json{{"role", "assistant"}, {"content", answer}}}}});
 }
+
+}  // namespace
 
 void write_chats(const std::filesystem::path& file, const std::vector<data::Sample>& samples,
                  const std::function<std::string(const data::Sample&)>& answer_of) {

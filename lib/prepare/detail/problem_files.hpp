@@ -12,9 +12,6 @@
 
 namespace tern::prepare::detail {
 
-/// JSON line, without the newline, of a conversation of a question and its answer.
-std::string chat_line(const std::string& question, const std::string& answer);
-
 /// Writes `file`, a conversation per sample; the answer is `answer_of` it.
 void write_chats(const std::filesystem::path& file, const std::vector<data::Sample>& samples,
                  const std::function<std::string(const data::Sample&)>& answer_of);
@@ -25,7 +22,7 @@ void write_requests(const std::filesystem::path& file, const std::vector<data::S
 struct NumberBpe {
   std::size_t vocabulary = 0;
   int largest_number = 0;
-  std::size_t weight = 1;  // how often each number is counted, besides its place in the texts
+  std::size_t weight = 1;  // how often each number is counted, in addition to the texts
   std::size_t threads = 1;
 };
 
