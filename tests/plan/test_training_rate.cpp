@@ -31,6 +31,10 @@ Set fp8(Set set = {}) {
   set.push_back("precision.compute='fp8'");
   return set;
 }
+Set tf32(Set set) {
+  set.push_back("precision.compute='tf32'");
+  return set;
+}
 Set global(int sequences) { return {fmt::format("batch.global={}", sequences)}; }
 Set shard(const char* kind, Set set = {}) {
   set.push_back(fmt::format("parallel.shard='{}'", kind));
@@ -108,6 +112,12 @@ const std::vector<Measured>& measured() {
       {fast, {"batch.global=32", "batch.accumulation=1"}, "h100", two, 104120},
       {extreme, {"batch.global=32", "batch.accumulation=1"}, "h100", two, 103318},
       {"input/bd3lm_text", whole_rows, "h100", one, 366409},
+      // 2026-11-25
+      {fast,
+       tf32({"objective.detach_from=0", "batch.per_rank=8", "batch.global=16",
+             "batch.accumulation=2"}),
+       "h100", one, 10749},
+      {qwen, tf32({"model.layers=8"}), "h100", one, 22596, &chats},
   };
   return all;
 }

@@ -26,6 +26,10 @@ constexpr Operations::Efficiencies bf16_efficiencies{0.68, 0.335, 0.174, 0.28,
                                                      0.26, 0.85,  0.4,   5e-6};
 constexpr Operations::Efficiencies fp32_efficiencies{0.18, 0.10, 0.05,   0.10,
                                                      0.05, 0.36, 0.0094, 13e-6};
+// tf32, passes and Newton-Schulz with portable kernels: fitted to HDP, TRM and eight layers of
+// Qwen3-4B on an H100, 2026-11-25.
+constexpr Operations::Efficiencies tf32_efficiencies{0.42, 0.12, 0.12,   0.12,
+                                                     0.12, 0.30, 0.0115, 13e-6};
 constexpr double fp8_products = 0.55;
 constexpr double expert_products = 0.29;  // about 512 rows per expert, as in bench_engine
 constexpr double narrow = 48;  // bf16: loss of efficiency with the smallest size of a product
@@ -46,16 +50,21 @@ constexpr double of_network = 0.80, collective_between = 100e-6;
 
 double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
 
+const Operations::Efficiencies& efficiencies_of(const deck::Precision& precision) {
+  if (precision.compute == "tf32") return tf32_efficiencies;
+  return deck::stores_fp32(precision) ? fp32_efficiencies : bf16_efficiencies;
+}
+
 }  // namespace
 
 Operations::Operations(const deck::Deck& deck, const PlannedDevice& device, int ranks)
     : device_(*device.data_sheet()),
       nodes_(device.nodes().count(ranks) > 1 ? device.placed() : Nodes()),
-      efficiencies_(deck::stores_fp32(deck.precision) ? fp32_efficiencies : bf16_efficiencies),
+      efficiencies_(efficiencies_of(deck.precision)),
       fp8_(deck.precision.compute == "fp8" && device_.tflops_fp8 > device_.tflops_bf16),
-      fp32_(deck::stores_fp32(deck.precision)),
-      bytes_(fp32_ ? 4 : 2),
-      flops_(1e12 * (fp32_ ? device_.tflops_fp32 : device_.tflops_bf16)) {}
+      fp32_(deck.precision.compute == "fp32"),
+      bytes_(deck::stores_fp32(deck.precision) ? 4 : 2),
+      flops_(1e12 * (fp8_ ? device_.tflops_bf16 : device_.tflops(deck.precision.compute))) {}
 
 double Operations::product(double flops, double least) const {
   const double share = efficiencies_.products * (fp32_ ? 1 : std::max(0.1, 1 - narrow / least));
