@@ -99,11 +99,16 @@ template <>
 inline constexpr auto twin<&attention_forward<fp16>> = in_cuda("tern::attention_forward",
                                                                native_attention_forward<fp16>);
 template <>
+inline constexpr auto twin<&attention_forward<float>> = in_cuda("tern::attention_forward",
+                                                                native_attention_forward<float>);
+template <>
 struct Flops<&attention_forward<bf16>> {
   double operator()(const auto& c) const { return 2 * attention_product_flops(c.pattern, c.q); }
 };
 template <>
 struct Flops<&attention_forward<fp16>> : Flops<&attention_forward<bf16>> {};
+template <>
+struct Flops<&attention_forward<float>> : Flops<&attention_forward<bf16>> {};
 template <class T>
 bool native_attention_backward(const Context& context, const AttentionBackward<T>& call);
 template <>
@@ -113,10 +118,15 @@ template <>
 inline constexpr auto twin<&attention_backward<fp16>> = in_cuda("tern::attention_backward",
                                                                 native_attention_backward<fp16>);
 template <>
+inline constexpr auto twin<&attention_backward<float>> = in_cuda("tern::attention_backward",
+                                                                 native_attention_backward<float>);
+template <>
 struct Flops<&attention_backward<bf16>> {
   double operator()(const auto& c) const { return 5 * attention_product_flops(c.pattern, c.q); }
 };
 template <>
 struct Flops<&attention_backward<fp16>> : Flops<&attention_backward<bf16>> {};
+template <>
+struct Flops<&attention_backward<float>> : Flops<&attention_backward<bf16>> {};
 
 }  // namespace tern::ops

@@ -19,9 +19,10 @@ namespace {
 constexpr const char* hopper_kernels = "own Hopper kernels";
 
 /// The implementation that takes any pattern.
+template <class T>
 const char* general(const cuda::Library& library, const AttentionPass& pass) {
   const bool own = library.own_attention() &&
-                   cuda::pattern_attention_serves({.kind = pass.kind}, 1.0, pass.head_size);
+                   cuda::pattern_attention_serves<T>({.kind = pass.kind}, 1.0, pass.head_size);
   return own ? "own tensor-core kernels" : "portable";
 }
 
@@ -29,17 +30,24 @@ const char* general(const cuda::Library& library, const AttentionPass& pass) {
 
 // The order of ops/cuda/attention.cpp; what the kernels for Hopper serve is stated in
 // causal_attention.hpp and span_attention.hpp.
-std::string native_attention(const Context& context, const AttentionPass& pass) {
+template <>
+std::string native_attention<bf16>(const Context& context, const AttentionPass& pass) {
   cuda::Library& library = *context.library;
   const bool hopper = cuda::detail::runs_sm_90a() && pass.head_size == 64;
   if (pass.kind == Pattern::Kind::spans)
-    return hopper && library.span_attention() && pass.tokens % 4 == 0 ? hopper_kernels
-                                                                      : general(library, pass);
-  const char* forward = library.attention() ? "cuDNN" : general(library, pass);
+    return hopper && library.span_attention() && pass.tokens % 4 == 0
+               ? hopper_kernels
+               : general<bf16>(library, pass);
+  const char* forward = library.attention() ? "cuDNN" : general<bf16>(library, pass);
   const bool own_backward = hopper && library.causal_attention() && pass.tokens % 8 == 0 &&
                             pass.kind == Pattern::Kind::causal;
   if (!own_backward) return forward;
   return fmt::format("{} forward, {} backward", forward, hopper_kernels);
+}
+
+template <>
+std::string native_attention<float>(const Context& context, const AttentionPass& pass) {
+  return context.tf32 ? general<float>(*context.library, pass) : "portable";
 }
 
 std::string native_products(Products products) {
@@ -48,7 +56,12 @@ std::string native_products(Products products) {
              : "cuBLASLt, its first proposal for each shape";
 }
 #else
-std::string native_attention(const Context&, const AttentionPass&) { return {}; }
+template <class T>
+std::string native_attention(const Context&, const AttentionPass&) {
+  return {};
+}
+template std::string native_attention<bf16>(const Context&, const AttentionPass&);
+template std::string native_attention<float>(const Context&, const AttentionPass&);
 std::string native_products(Products) { return {}; }
 #endif
 

@@ -14,6 +14,8 @@ struct AttentionPass {
 };
 
 namespace detail {
+/// T: bf16 for all of 16 bits; float.
+template <class T>
 std::string native_attention(const Context&, const AttentionPass&);
 std::string native_products(Products);
 std::string blas();
@@ -24,7 +26,7 @@ std::string blas();
 template <class T>
 std::string attention_implementation(const Context& context, const AttentionPass& pass) {
   if (twin<&attention_forward<T>>.run != nullptr && context.library)
-    return detail::native_attention(context, pass);
+    return detail::native_attention<std::conditional_t<is_half<T>, bf16, T>>(context, pass);
   return std::string("portable (") + Device::name() + ")";
 }
 

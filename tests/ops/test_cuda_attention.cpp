@@ -261,6 +261,30 @@ TEST(SpanAttentionChoice, is_not_pattern_attention) {
   for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NE(ours[i], others[i]) << "result " << i;
 }
 
+/// Drawn inputs have 8 bits, so what TF32 rounds are weights and their gradients.
+TEST(AttentionInTf32, agrees_with_double) {
+  const Accelerated device;
+  Context context = device.context;
+  context.tf32 = true;
+  checks::Checker checker(context, checks::Checker::Storage::single, 3);
+  check(checker, causal_served);
+  check(checker, causal_declined);
+  check(checker, spans_served);
+  check(checker, spans_declined);
+  for (const checks::CheckResult& r : checker.results()) {
+    EXPECT_TRUE(r.passed()) << r.shape << ": error " << r.error << ", bar " << r.bar;
+    EXPECT_GT(r.error, 1e-5) << r.shape << ": portable, in float32";
+    RecordProperty(r.shape, fmt::format("{:.2e}", r.error));
+  }
+}
+
+TEST(AttentionInTf32, is_taken_only_if_the_deck_allows_it) {
+  const Accelerated device;
+  checks::Checker checker(device.context, checks::Checker::Storage::single, 3);
+  check(checker, causal_served);
+  for (const checks::CheckResult& r : checker.results()) EXPECT_LT(r.error, 1e-5) << r.shape;
+}
+
 TEST(OwnAttention, is_not_taken_if_the_deck_demands_another) {
   const auto allowed = [](const char* attention) {
     Arena measuring;

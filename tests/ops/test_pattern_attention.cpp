@@ -9,7 +9,7 @@
 namespace tern::ops::cuda::pattern_attention {
 namespace {
 
-constexpr int head_sizes[] = {32, 64, 128};
+constexpr int head_sizes[] = {32, 64, 128}, row_bytes[] = {64, 128, 256, 512};
 constexpr Pass passes[] = {Pass::forward, Pass::backward_query, Pass::backward_key};
 
 TEST(PatternAttention, ServesWhatHasTiles) {
@@ -18,36 +18,53 @@ TEST(PatternAttention, ServesWhatHasTiles) {
 }
 
 TEST(PatternAttention, BlocksFitAMultiprocessor) {
-  constexpr int shared = 164 * 1024, reserved = 1024;  // an A100's; an H200 has 228
-  for (const int size : head_sizes)
-    for (const Pass pass : passes) {
-      EXPECT_LE(shared_bytes(pass, size) + reserved, shared);
-      if (size <= 64) {
-        EXPECT_LE(resident_blocks(pass, size) * (shared_bytes(pass, size) + reserved), shared);
+  constexpr int a100 = 164 * 1024, h200 = 228 * 1024, reserved = 1024;
+  for (const int width : {2, 4})
+    for (const int size : head_sizes)
+      for (const Pass pass : passes) {
+        const HeadRow row{size, width};
+        const int shared = width == 2 ? a100 : h200;
+        EXPECT_LE(shared_bytes(pass, row) + reserved, shared);
+        if (size <= 64) {
+          EXPECT_LE(resident_blocks(pass, row) * (shared_bytes(pass, row) + reserved), shared);
+        }
       }
-    }
 }
 
 TEST(PatternAttention, PiecesFillTheirTile) {
-  for (const int size : head_sizes) {
+  for (const int bytes : row_bytes) {
     std::set<int> offsets;
     for (int row = 0; row < tile_rows; ++row)
-      for (int piece = 0; piece < size / piece_size; ++piece)
-        offsets.insert(piece_offset(row, piece, size));
-    EXPECT_EQ(static_cast<int>(offsets.size()), tile_bytes(size) / 16);
+      for (int piece = 0; piece < bytes / piece_bytes; ++piece)
+        offsets.insert(piece_offset(row, piece, bytes));
+    EXPECT_EQ(static_cast<int>(offsets.size()), tile_bytes(bytes) / piece_bytes);
     EXPECT_EQ(*offsets.begin(), 0);
-    EXPECT_EQ(*offsets.rbegin(), tile_bytes(size) - 16);
+    EXPECT_EQ(*offsets.rbegin(), tile_bytes(bytes) - piece_bytes);
   }
 }
 
 TEST(PatternAttention, EightRowsOfAPieceMeetAllBanks) {
-  for (const int size : head_sizes)
+  for (const int bytes : row_bytes)
     for (int first = 0; first < tile_rows; first += 8)
-      for (int piece = 0; piece < size / piece_size; ++piece) {
+      for (int piece = 0; piece < bytes / piece_bytes; ++piece) {
         std::set<int> banks;
         for (int row = first; row < first + 8; ++row)
-          banks.insert(piece_offset(row, piece, size) % 128);
-        EXPECT_EQ(banks.size(), 8u) << size << ' ' << first << ' ' << piece;
+          banks.insert(piece_offset(row, piece, bytes) % 128);
+        EXPECT_EQ(banks.size(), 8u) << bytes << ' ' << first << ' ' << piece;
+      }
+}
+
+/// Lane (g, t) reads column g of eight of every second of eight rows: 2t, or 2t + 1.
+TEST(PatternAttention, WordsOfEightColumnsMeetAllBanks) {
+  for (const int bytes : {128, 256, 512})
+    for (int first = 0; first < 2; ++first)
+      for (int column0 = 0; column0 < bytes / 4; column0 += 8) {
+        std::set<int> banks;
+        for (int lane = 0; lane < 32; ++lane) {
+          const int column = column0 + lane / 4, row = first + lane % 4 * 2;
+          banks.insert((piece_offset(row, column / 4, bytes) + column % 4 * 4) % 128 / 4);
+        }
+        EXPECT_EQ(banks.size(), 32u) << bytes << ' ' << first << ' ' << column0;
       }
 }
 

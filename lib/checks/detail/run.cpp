@@ -169,7 +169,7 @@ void Checker::judge(const char* operation, std::string shape, const Bodies& bodi
   const bool in_fp8 = results == Results::in_fp8;  // one that rounds to the next code is off by 25%
   result.bar = storage_ != Storage::single
                    ? std::min(2 * result.reference + sums, in_fp8 ? 1e-1 : 2e-2)
-                   : (in_fp8 ? 1e-3 : 1e-5);
+                   : (in_fp8 || fast_.tf32 ? 1e-3 : 1e-5);
   results_.push_back(std::move(result));
 }
 

@@ -2,7 +2,7 @@
 ///   backward only: detail/causal_attention.hpp, for causal training on Hopper with E = 64;
 ///   cuDNN (detail/cudnn_attention.hpp), for whole sequences, causal or full;
 ///   detail/span_attention.hpp, for key spans in training on Hopper with E = 64;
-///   detail/pattern_attention.hpp, for all patterns;
+///   detail/pattern_attention.hpp, for all patterns, and alone for float32 in TF32;
 ///   the portable definition.
 /// 'cudnn': without the first and the third, and an error where cuDNN refuses. 'portable': the last.
 #include "ops/attention.hpp"
@@ -29,8 +29,9 @@ HeadTensor tensor(const Heads<T>& x) {
 template <class... V>
 bool suit(const V&... views) {
   const auto suits = [](const auto& x) {
-    return aligned_16(x.data()) && x.stride(0) % pack_size == 0 && x.stride(1) % pack_size == 0 &&
-           x.stride(2) % pack_size == 0 && x.stride(3) == 1;
+    const std::size_t unit = 16 / sizeof(*x.data());
+    return aligned_16(x.data()) && x.stride(0) % unit == 0 && x.stride(1) % unit == 0 &&
+           x.stride(2) % unit == 0 && x.stride(3) == 1;
   };
   return (suits(views) && ...);
 }
@@ -70,21 +71,11 @@ void refused(Library& library, const AttentionShape& s) {
         s.heads, s.kv_heads, s.head_size, s.tokens, library.attention()->refusal());
 }
 
-/// Whether our own kernels serve this, for aligned views.
+/// The implementations for 16 bits that serve some of the shapes only.
 template <class T>
-bool own_kernels_serve(const Library& library, const Pattern& pattern, double scale,
-                       const Heads<const T>& q) {
-  return library.own_attention() && pattern_attention_serves(pattern, scale, q.extent(3));
-}
-
-}  // namespace
-
-template <class T>
-bool native_attention_forward(const Context& context, const AttentionForward<T>& call) {
-  if (call.out.size() == 0) return true;
-  const bool aligned = suit(call.q, call.k, call.v, call.out);
+bool special_forward(const Context& context, const AttentionForward<T>& call) {
   CudnnAttention* cudnn = context.library->attention();
-  if (cudnn && aligned && whole_sequences(call.pattern, call.q, call.k)) {
+  if (cudnn && whole_sequences(call.pattern, call.q, call.k)) {
     const AttentionShape shape = shape_of(call.pattern, call.scale, call.q, call.k);
     if (cudnn->forward(
             work_of(context), shape,
@@ -93,18 +84,12 @@ bool native_attention_forward(const Context& context, const AttentionForward<T>&
     refused(*context.library, shape);
   }
   SpanAttention* spans = context.library->span_attention();
-  if (spans && aligned && spans->forward(context, call)) return true;
-  if (!aligned || !own_kernels_serve(*context.library, call.pattern, call.scale, call.q))
-    return false;
-  pattern_attention_forward(context, call);
-  return true;
+  return spans && spans->forward(context, call);
 }
 
 template <class T>
-bool native_attention_backward(const Context& context, const AttentionBackward<T>& call) {
-  if (call.out.size() == 0) return true;
-  const bool aligned = suit(call.q, call.k, call.v, call.out, call.dout, call.dq, call.dk, call.dv);
-  const bool whole = aligned && whole_sequences(call.pattern, call.q, call.k);
+bool special_backward(const Context& context, const AttentionBackward<T>& call) {
+  const bool whole = whole_sequences(call.pattern, call.q, call.k);
   CausalAttention* causal = context.library->causal_attention();
   if (causal && whole && causal->backward(context, call)) return true;
   CudnnAttention* cudnn = context.library->attention();
@@ -118,9 +103,37 @@ bool native_attention_backward(const Context& context, const AttentionBackward<T
     refused(*context.library, shape);
   }
   SpanAttention* spans = context.library->span_attention();
-  if (spans && aligned && spans->backward(context, call)) return true;
-  if (!aligned || !own_kernels_serve(*context.library, call.pattern, call.scale, call.q))
-    return false;
+  return spans && spans->backward(context, call);
+}
+
+/// Whether pattern_attention.hpp serves this, for aligned views.
+template <class T>
+bool pattern_kernels_serve(const Context& context, const Pattern& pattern, double scale,
+                           const Heads<const T>& q) {
+  const bool allowed = context.library->own_attention() && (is_half<T> || context.tf32);
+  return allowed && pattern_attention_serves<T>(pattern, scale, q.extent(3));
+}
+
+}  // namespace
+
+template <class T>
+bool native_attention_forward(const Context& context, const AttentionForward<T>& call) {
+  if (call.out.size() == 0) return true;
+  if (!suit(call.q, call.k, call.v, call.out)) return false;
+  if constexpr (is_half<T>)
+    if (special_forward(context, call)) return true;
+  if (!pattern_kernels_serve(context, call.pattern, call.scale, call.q)) return false;
+  pattern_attention_forward(context, call);
+  return true;
+}
+
+template <class T>
+bool native_attention_backward(const Context& context, const AttentionBackward<T>& call) {
+  if (call.out.size() == 0) return true;
+  if (!suit(call.q, call.k, call.v, call.out, call.dout, call.dq, call.dk, call.dv)) return false;
+  if constexpr (is_half<T>)
+    if (special_backward(context, call)) return true;
+  if (!pattern_kernels_serve(context, call.pattern, call.scale, call.q)) return false;
   pattern_attention_backward(context, call);
   return true;
 }
@@ -130,5 +143,6 @@ bool native_attention_backward(const Context& context, const AttentionBackward<T
   template decltype(native_attention_backward<T>) native_attention_backward<T>;
 INSTANTIATE(bf16)
 INSTANTIATE(fp16)
+INSTANTIATE(float)
 
 }  // namespace tern::ops

@@ -112,7 +112,8 @@ bool native_paged_attention(const Context& context, const PagedRows& rows, doubl
   const Prefill<T> arguments{problem, rows.tiles.data(), out.data()};
   with_head_size(E, [&](auto size) {
     launch(context, "paged_attention of several rows", &prefill<T, size()>,
-           dim3(tiles, static_cast<unsigned>(H)), shared_bytes(Pass::forward, size), arguments);
+           dim3(tiles, static_cast<unsigned>(H)), shared_bytes(Pass::forward, HeadRow{size}),
+           arguments);
   });
   return true;
 }

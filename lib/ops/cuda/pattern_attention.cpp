@@ -42,7 +42,7 @@ void with_head_size(std::size_t size, const Body& body) {
 
 /// One block per tile of `length` positions, head and sequence.
 template <class Arguments>
-void launch(const Context& context, const char* name, Pass pass, int head_size,
+void launch(const Context& context, const char* name, Pass pass, HeadRow row,
             void (*kernel)(Arguments), int length, int heads, const Arguments& arguments) {
   constexpr int limit = 65535;  // grid limit in y and z
   const int batch = arguments.problem.batch;
@@ -50,7 +50,7 @@ void launch(const Context& context, const char* name, Pass pass, int head_size,
   if (length == 0 || heads == 0 || batch == 0) return;
   const dim3 grid(static_cast<unsigned>(tiles_of(length)), static_cast<unsigned>(heads),
                   static_cast<unsigned>(batch));
-  const int bytes = shared_bytes(pass, head_size);
+  const int bytes = shared_bytes(pass, row);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   kernel<<<grid, threads, bytes, detail::stream_of(context)>>>(arguments);
   detail::check_launch(name);
@@ -58,9 +58,13 @@ void launch(const Context& context, const char* name, Pass pass, int head_size,
 
 }  // namespace
 
+template <class T>
 bool pattern_attention_serves(const Pattern& pattern, double scale, std::size_t head_size) {
+  static const int shared_limit = detail::device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   const bool aligned = detail::aligned_16(pattern.spans) && detail::aligned_16(pattern.hulls);
-  return serves(head_size) && scale > 0 && (pattern.kind != Pattern::Kind::spans || aligned);
+  const HeadRow row{static_cast<int>(head_size), sizeof(T)};
+  return serves(head_size) && shared_bytes(Pass::backward_key, row) <= shared_limit && scale > 0 &&
+         (pattern.kind != Pattern::Kind::spans || aligned);
 }
 
 template <class T>
@@ -73,8 +77,8 @@ void pattern_attention_forward(const Context& context, const AttentionForward<T>
                              call.lse.data()};
   const Problem& p = arguments.problem;
   with_head_size(call.q.extent(3), [&](auto size) {
-    launch(context, "pattern_attention forward", Pass::forward, size, &forward<T, size()>,
-           p.extent.queries, p.heads, arguments);
+    launch(context, "pattern_attention forward", Pass::forward, row_of<T, size()>,
+           &forward<T, size()>, p.extent.queries, p.heads, arguments);
   });
 }
 
@@ -93,17 +97,19 @@ void pattern_attention_backward(const Context& context, const AttentionBackward<
                               view_of(call.dv)};
   const Problem& p = arguments.problem;
   with_head_size(call.q.extent(3), [&](auto size) {
-    launch(context, "pattern_attention backward for dq", Pass::backward_query, size,
+    launch(context, "pattern_attention backward for dq", Pass::backward_query, row_of<T, size()>,
            &backward_query<T, size()>, p.extent.queries, p.heads, arguments);
-    launch(context, "pattern_attention backward for dk and dv", Pass::backward_key, size,
-           &backward_key<T, size()>, p.extent.keys, p.kv_heads, arguments);
+    launch(context, "pattern_attention backward for dk and dv", Pass::backward_key,
+           row_of<T, size()>, &backward_key<T, size()>, p.extent.keys, p.kv_heads, arguments);
   });
 }
 
 #define INSTANTIATE(T)                                                                 \
+  template bool pattern_attention_serves<T>(const Pattern&, double, std::size_t);      \
   template void pattern_attention_forward(const Context&, const AttentionForward<T>&); \
   template void pattern_attention_backward(const Context&, const AttentionBackward<T>&);
 INSTANTIATE(bf16)
 INSTANTIATE(fp16)
+INSTANTIATE(float)
 
 }  // namespace tern::ops::cuda

@@ -34,7 +34,7 @@ struct Decode {
 TERN_FUNCTION constexpr int query_bytes(int head_size, int group) { return group * head_size * 2; }
 /// Shared memory of a block: queries, then tiles, of all stages, then the warps' results.
 TERN_FUNCTION constexpr int decode_bytes(int head_size, int group, int stages) {
-  return stages * (query_bytes(head_size, group) + 2 * tile_bytes(head_size)) +
+  return stages * (query_bytes(head_size, group) + 2 * tile_bytes(2 * head_size)) +
          warps * group * (head_size + 2) * 4;
 }
 
@@ -138,7 +138,7 @@ __device__ void copy_queries(std::uint32_t to, const Problem<T>& p, const Split&
   constexpr int pieces = E / piece_size;
   const T* from = p.qkv + static_cast<std::int64_t>(split.row) * p.width + split.kv * group * E;
   for (int i = static_cast<int>(threadIdx.x); i < group * pieces; i += threads)
-    copy_16(to + piece_offset(i / pieces, i % pieces, E), from + i * piece_size, true);
+    copy_16(to + piece_offset(i / pieces, i % pieces, row_bytes<E>), from + i * piece_size, true);
 }
 
 template <class T, int E, int in_flight>
@@ -150,8 +150,8 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
   const int group = p.heads / p.kv_heads;
   const std::uint32_t queries = shared_address(shared);
   const Stages<E> staged{queries + in_flight * query_bytes(E, group)};
-  auto* results =
-      reinterpret_cast<float*>(shared + in_flight * (query_bytes(E, group) + 2 * tile_bytes(E)));
+  auto* results = reinterpret_cast<float*>(
+      shared + in_flight * (query_bytes(E, group) + 2 * tile_bytes(row_bytes<E>)));
 
   const std::int64_t all = static_cast<std::int64_t>(args.count) * p.kv_heads;
   const int begin = static_cast<int>(all * blockIdx.x / gridDim.x);
@@ -179,8 +179,10 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
 #pragma unroll
   for (int stage = 0; stage < in_flight - 1; ++stage) copy_next(stage, begun[stage]);
 
-  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
-  KeptRows<E> q;
+  const auto first = Parts<row_bytes<E>>::rows_first(lane.lane);
+  const auto last = Parts<row_bytes<E>>::rows_last(lane.lane);
+  const Columns<T, E> columns;
+  KeptRows<row_bytes<E>> q;
   Result sum[E / 8];
   RunningSoftmax softmax;
   for (int stage = 0; !now.ended(); stage = (stage + 1) % in_flight, now.advance()) {
@@ -201,7 +203,7 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
       Result scores[2][2];
 #pragma unroll
       for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-      product<T, E>(scores[0], q, last, staged.keys(stage), lane.warp);
+      product<T>(scores[0], q, last, staged.keys(stage), lane.warp);
       if (key + chunk_rows > split.end)
         mask_from(scores[0], key + lane.pair * 2, split.end, split.end);
       float factor[2];
@@ -209,7 +211,7 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
       scale_rows<E>(sum, factor);
       Left weights;
       round_results<T>(weights, scores[0]);
-      add_product<T, E>(sum, weights, first, staged.values(stage), lane.warp);
+      columns.add_product(sum, weights, staged.values(stage), lane.warp);
     }
     if (now.ends()) merge_warps<E>(args, split, group, sum, softmax, results);
   }

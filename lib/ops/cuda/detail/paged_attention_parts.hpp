@@ -10,6 +10,10 @@ namespace tern::ops::cuda::paged {
 
 using namespace pattern_attention;
 
+constexpr int piece_size = piece_bytes / 2;  // numbers, of 16 bits
+template <int E>
+constexpr int row_bytes = 2 * E;
+
 template <class T>
 struct Problem {
   const T* qkv;  // (N, width): queries are the first H E columns
@@ -39,7 +43,7 @@ __device__ void copy_pages(std::uint32_t keys, std::uint32_t values, const Probl
     const std::int64_t at =
         ((static_cast<std::int64_t>(page) * p.kv_heads + kv) << p.page_shift) + (key & inside);
     const std::int64_t from = at * E + piece * piece_size;
-    const int to = piece_offset(row + i, piece, E);
+    const int to = piece_offset(row + i, piece, row_bytes<E>);
     copy_16(keys + to, p.keys + from, valid);
     copy_16(values + to, p.values + from, valid);
   }
@@ -49,8 +53,12 @@ __device__ void copy_pages(std::uint32_t keys, std::uint32_t values, const Probl
 template <int E>
 struct Stages {
   std::uint32_t first;
-  __device__ std::uint32_t keys(int stage) const { return first + stage * 2 * tile_bytes(E); }
-  __device__ std::uint32_t values(int stage) const { return keys(stage) + tile_bytes(E); }
+  __device__ std::uint32_t keys(int stage) const {
+    return first + stage * 2 * tile_bytes(row_bytes<E>);
+  }
+  __device__ std::uint32_t values(int stage) const {
+    return keys(stage) + tile_bytes(row_bytes<E>);
+  }
   template <class T>
   __device__ void copy(int stage, const Problem<T>& p, const std::int32_t* pages, int kv, int key,
                        int end) const {

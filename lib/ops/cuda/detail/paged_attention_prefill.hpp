@@ -33,7 +33,7 @@ __device__ void copy_queries(std::uint32_t to, const Problem<T>& p, const OwnRow
     const bool valid = own.holds(row);
     const T* from = p.qkv + static_cast<std::int64_t>(valid ? own.row + row : 0) * p.width + h * E +
                     piece * piece_size;
-    copy_16(to + piece_offset(row, piece, E), from, valid);
+    copy_16(to + piece_offset(row, piece, row_bytes<E>), from, valid);
   }
 }
 
@@ -49,8 +49,8 @@ __device__ void write_own_rows(const Lane& lane, const Result (&sum)[E / 8],
   for (int piece = 0; piece < pieces; ++piece)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<std::uint32_t*>(chunk + piece_offset(lane.row + 8 * half, piece, E) +
-                                        lane.pair * 4) =
+      *reinterpret_cast<std::uint32_t*>(
+          chunk + piece_offset(lane.row + 8 * half, piece, row_bytes<E>) + lane.pair * 4) =
           round_pair<T>(factor[half] * sum[piece][2 * half],
                         factor[half] * sum[piece][2 * half + 1]);
   __syncwarp();
@@ -62,13 +62,13 @@ __device__ void write_own_rows(const Lane& lane, const Result (&sum)[E / 8],
       *reinterpret_cast<uint4*>(
           args.out + (static_cast<std::int64_t>(own.row + at) * args.problem.heads + h) * E +
           piece * piece_size) =
-          *reinterpret_cast<const uint4*>(chunk + piece_offset(row, piece, E));
+          *reinterpret_cast<const uint4*>(chunk + piece_offset(row, piece, row_bytes<E>));
   }
 }
 
 // blockIdx.x: the tile of queries, blockIdx.y: the head.
 template <class T, int E>
-__global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
+__global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, row_of<T, E>))
     prefill(const Prefill<T> args) {
   extern __shared__ __align__(128) char shared[];
   detail::await_previous();
@@ -81,13 +81,15 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
   const std::int32_t* pages = p.tables + segment.table;
 
   const std::uint32_t queries = shared_address(shared);
-  const Stages<E> staged{queries + tile_bytes(E)};
+  const Stages<E> staged{queries + tile_bytes(row_bytes<E>)};
   copy_queries<E>(queries, p, own, h);
   staged.copy(0, p, pages, kv, 0, own.last);
-  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
+  const auto first = Parts<row_bytes<E>>::rows_first(lane.lane);
+  const auto last = Parts<row_bytes<E>>::rows_last(lane.lane);
+  const Columns<T, E> columns;
   wait_for_copies();
   __syncthreads();
-  KeptRows<E> q;
+  KeptRows<row_bytes<E>> q;
   q.take(first, queries, lane.warp);
   Result sum[E / 8] = {};
   RunningSoftmax softmax;
@@ -105,8 +107,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
       Result scores[2][2];
 #pragma unroll
       for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-      product<T, E>(scores[0], q, last, staged.keys(stage), chunk);
-      if (two) product<T, E>(scores[1], q, last, staged.keys(stage), chunk + 1);
+      product<T>(scores[0], q, last, staged.keys(stage), chunk);
+      if (two) product<T>(scores[1], q, last, staged.keys(stage), chunk + 1);
       if (tile == piece.part) {
         const int column = chunk * chunk_rows + lane.pair * 2;
         const int end = lane.warp * chunk_rows + lane.row + 1;
@@ -118,10 +120,10 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
       scale_rows<E>(sum, factor);
       Left weights;
       round_results<T>(weights, scores[0]);
-      add_product<T, E>(sum, weights, first, staged.values(stage), chunk);
+      columns.add_product(sum, weights, staged.values(stage), chunk);
       if (!two) continue;
       round_results<T>(weights, scores[1]);
-      add_product<T, E>(sum, weights, first, staged.values(stage), chunk + 1);
+      columns.add_product(sum, weights, staged.values(stage), chunk + 1);
     }
   }
   float factor[2];

@@ -21,25 +21,32 @@ struct Backward {
 };
 
 /// Dot products of rows g and g + 8.
-template <class T, int E, class X, class Y>
+template <class T, int row_bytes, class X, class Y>
 __device__ void row_products(const X& x, const Y& y, float (&result)[2]) {
+  const auto dot = [](std::uint32_t a, std::uint32_t b) {
+    if constexpr (is_half<T>)
+      return dot_pair<T>(a, b);
+    else
+      return __uint_as_float(a) * __uint_as_float(b);
+  };
   result[0] = result[1] = 0;
 #pragma unroll
-  for (int i = 0; i < E / 16; ++i) {
+  for (int i = 0; i < part_count<row_bytes>; ++i) {
     Left a, b;
     x.get(i, a);
     y.get(i, b);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      result[half] += dot_pair<T>(a[half], b[half]) + dot_pair<T>(a[half + 2], b[half + 2]);
+      result[half] += dot(a[half], b[half]) + dot(a[half + 2], b[half + 2]);
   }
   for (float& sum : result) sum = row_sum(sum);
 }
 
 template <class T, int E>
-__global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query, E))
+__global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query, row_of<T, E>))
     backward_query(const Backward<T> args) {
   extern __shared__ __align__(128) char shared[];
+  constexpr int row_bytes = row_of<T, E>.bytes();
   const Problem& p = args.problem;
   const Lane lane;
   const int tile = static_cast<int>(blockIdx.x), h = static_cast<int>(blockIdx.y);
@@ -48,15 +55,15 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
   const int q0 = tile * tile_rows, row0 = q0 + lane.warp * chunk_rows;
 
   // q goes through the second stage into registers; out is needed only there, for delta.
-  const std::uint32_t own = shared_address(shared), staged = own + tile_bytes(E);
-  const std::uint32_t second = staged + 2 * tile_bytes(E);
+  const std::uint32_t own = shared_address(shared), staged = own + tile_bytes(row_bytes);
+  const std::uint32_t second = staged + 2 * tile_bytes(row_bytes);
   const auto copy_stage = [&](int stage, int key_tile) {
-    const std::uint32_t to = staged + stage * 2 * tile_bytes(E);
+    const std::uint32_t to = staged + stage * 2 * tile_bytes(row_bytes);
     copy_tile<E>(to, args.k, b, kv, key_tile * tile_rows, p.extent.keys);
-    copy_tile<E>(to + tile_bytes(E), args.v, b, kv, key_tile * tile_rows, p.extent.keys);
+    copy_tile<E>(to + tile_bytes(row_bytes), args.v, b, kv, key_tile * tile_rows, p.extent.keys);
   };
   copy_tile<E>(second, args.q, b, h, q0, p.extent.queries);
-  copy_tile<E>(second + tile_bytes(E), args.out, b, h, q0, p.extent.queries);
+  copy_tile<E>(second + tile_bytes(row_bytes), args.out, b, h, q0, p.extent.queries);
   copy_tile<E>(own, args.dout, b, h, q0, p.extent.queries);
   const auto meets = [&](int key_tile) {
     return tiles_meet(p.pattern, p.extent, b, tile, key_tile);
@@ -75,17 +82,21 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
     const int row = row0 + lane.row + 8 * half;
     lse[half] = row < p.extent.queries ? args.lse[statistics + row] * log2_of_e : 0;
   }
-  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
+  const auto first = Parts<row_bytes>::rows_first(lane.lane);
+  const auto last = Parts<row_bytes>::rows_last(lane.lane);
+  const Columns<T, E> columns;
   wait_for_copies();
   __syncthreads();
-  KeptRows<E> q;
-  std::conditional_t<keeps_dout(E), KeptRows<E>, SharedRows<E>> dout;
-  SharedRows<E> out;
+  using Kept = KeptRows<row_bytes>;
+  using Shared = SharedRows<row_bytes>;
+  Kept q;
+  std::conditional_t<keeps_dout(row_of<T, E>), Kept, Shared> dout;
+  Shared out;
   q.take(first, second, lane.warp);
   dout.take(first, own, lane.warp);
-  out.take(first, second + tile_bytes(E), lane.warp);
+  out.take(first, second + tile_bytes(row_bytes), lane.warp);
   float delta[2];
-  row_products<T, E>(dout, out, delta);
+  row_products<T, row_bytes>(dout, out, delta);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + lane.row + 8 * half;
@@ -101,13 +112,14 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
     next = walk.next();
     if (next >= 0) copy_stage(stage ^ 1, next);
     const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);
-    const std::uint32_t keys = staged + stage * 2 * tile_bytes(E), values = keys + tile_bytes(E);
+    const std::uint32_t keys = staged + stage * 2 * tile_bytes(row_bytes),
+                        values = keys + tile_bytes(row_bytes);
 #pragma unroll 1
     for (unsigned left = states.some; left;) {
       const int c = take_lowest(left);
       Result weights[2], gradient[2];
-      product<T, E>(weights, q, last, keys, c);
-      product<T, E>(gradient, dout, last, values, c);
+      product<T>(weights, q, last, keys, c);
+      product<T>(gradient, dout, last, values, c);
       const bool mixed = states.mixed(c);
 #pragma unroll
       for (int n = 0; n < 2; ++n)
@@ -118,9 +130,9 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_query,
             weight = 0;
           gradient[n][i] = weight * (gradient[n][i] - delta[i / 2]);
         }
-      Left rounded;
-      round_results<T>(rounded, gradient);
-      add_product<T, E>(sum, rounded, first, keys, c);
+      Rounded<T> rounded;
+      round<T>(rounded, gradient);
+      columns.add_product(sum, rounded, keys, c);
     }
   }
   write_rows<E>(lane, sum, p.scale, p.scale, shared, args.dq, b, h, row0, p.extent.queries);
@@ -153,9 +165,10 @@ __device__ void copy_statistics(Statistics& to, const Backward<T>& args, int b, 
 }
 
 template <class T, int E>
-__global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E))
+__global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, row_of<T, E>))
     backward_key(const Backward<T> args) {
   extern __shared__ __align__(128) char shared[];
+  constexpr int row_bytes = row_of<T, E>.bytes();
   const Problem& p = args.problem;
   const Lane lane;
   const int group = p.heads / p.kv_heads;
@@ -167,16 +180,16 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
   char* stage_data = shared + stages * sizeof(Statistics);
   const std::uint32_t staged = shared_address(stage_data);
   // k and v go through the second stage into registers, or have their own tiles.
-  const std::uint32_t own = staged + (keeps_rows(E) ? 2 : 4) * tile_bytes(E);
+  const std::uint32_t own = staged + (keeps_rows(row_of<T, E>) ? 2 : 4) * tile_bytes(row_bytes);
   const auto copy_stage = [&](int stage, int head, int query_tile) {
-    const std::uint32_t to = staged + stage * 2 * tile_bytes(E);
+    const std::uint32_t to = staged + stage * 2 * tile_bytes(row_bytes);
     const int q0 = query_tile * tile_rows;
     copy_tile<E>(to, args.q, b, head, q0, p.extent.queries);
-    copy_tile<E>(to + tile_bytes(E), args.dout, b, head, q0, p.extent.queries);
+    copy_tile<E>(to + tile_bytes(row_bytes), args.dout, b, head, q0, p.extent.queries);
     copy_statistics(statistics[stage], args, b, head, q0);
   };
   copy_tile<E>(own, args.k, b, kv, k0, p.extent.keys);
-  copy_tile<E>(own + tile_bytes(E), args.v, b, kv, k0, p.extent.keys);
+  copy_tile<E>(own + tile_bytes(row_bytes), args.v, b, kv, k0, p.extent.keys);
 
   const auto meets = [&](int query_tile) {
     return tiles_meet(p.pattern, p.extent, b, query_tile, tile);
@@ -197,13 +210,16 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
   SpanHull hull = {};
   if (next >= 0) copy_stage(0, head, next), hull = next_hull();
 
-  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
+  const auto first = Parts<row_bytes>::rows_first(lane.lane);
+  const auto last = Parts<row_bytes>::rows_last(lane.lane);
+  const Columns<T, E> columns;
   wait_for_copies();
   __syncthreads();
-  using Rows = std::conditional_t<keeps_rows(E), KeptRows<E>, SharedRows<E>>;
+  using Rows =
+      std::conditional_t<keeps_rows(row_of<T, E>), KeptRows<row_bytes>, SharedRows<row_bytes>>;
   Rows k, v;
   k.take(first, own, lane.warp);
-  v.take(first, own + tile_bytes(E), lane.warp);
+  v.take(first, own + tile_bytes(row_bytes), lane.warp);
 
   Result dk[E / 8] = {}, dv[E / 8] = {};
   const float scale = p.scale * log2_of_e;
@@ -213,14 +229,14 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
     const ChunkStates states(lane.lane, hull, row0);
     advance();
     if (next >= 0) copy_stage(stage ^ 1, head, next), hull = next_hull();
-    const std::uint32_t queries = staged + stage * 2 * tile_bytes(E);
-    const std::uint32_t douts = queries + tile_bytes(E);
+    const std::uint32_t queries = staged + stage * 2 * tile_bytes(row_bytes);
+    const std::uint32_t douts = queries + tile_bytes(row_bytes);
 #pragma unroll 1
     for (unsigned left = states.some; left;) {
       const int c = take_lowest(left);
       Result weights[2], gradient[2];
-      product<T, E>(weights, k, last, queries, c);
-      product<T, E>(gradient, v, last, douts, c);
+      product<T>(weights, k, last, queries, c);
+      product<T>(gradient, v, last, douts, c);
       const bool mixed = states.mixed(c);
 #pragma unroll
       for (int n = 0; n < 2; ++n) {
@@ -242,16 +258,17 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::backward_key, E
         for (int i = 0; i < 4; ++i)
           gradient[n][i] = weights[n][i] * (gradient[n][i] - (i % 2 ? delta.y : delta.x));
       }
-      Left rounded;
-      round_results<T>(rounded, weights);
-      add_product<T, E>(dv, rounded, first, douts, c);
-      round_results<T>(rounded, gradient);
-      add_product<T, E>(dk, rounded, first, queries, c);
+      Rounded<T> rounded;
+      round<T>(rounded, weights);
+      columns.add_product(dv, rounded, douts, c);
+      round<T>(rounded, gradient);
+      columns.add_product(dk, rounded, queries, c);
     }
   }
   __syncthreads();
   write_rows<E>(lane, dk, p.scale, p.scale, stage_data, args.dk, b, kv, row0, p.extent.keys);
-  write_rows<E>(lane, dv, 1, 1, stage_data + tile_bytes(E), args.dv, b, kv, row0, p.extent.keys);
+  write_rows<E>(lane, dv, 1, 1, stage_data + tile_bytes(row_bytes), args.dv, b, kv, row0,
+                p.extent.keys);
 }
 
 }  // namespace tern::ops::cuda::pattern_attention

@@ -57,9 +57,10 @@ __device__ inline void mask(Result (&scores)[2], const Seen (&seen)[2], int colu
 }
 
 template <class T, int E>
-__global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
+__global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, row_of<T, E>))
     forward(const Forward<T> args) {
   extern __shared__ __align__(128) char shared[];
+  constexpr int row_bytes = row_of<T, E>.bytes();
   const Problem& p = args.problem;
   const Lane lane;
   const int tile = static_cast<int>(blockIdx.x), h = static_cast<int>(blockIdx.y);
@@ -67,11 +68,11 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
   const int kv = h / (p.heads / p.kv_heads);
   const int q0 = tile * tile_rows, row0 = q0 + lane.warp * chunk_rows;
 
-  const std::uint32_t own = shared_address(shared), staged = own + tile_bytes(E);
+  const std::uint32_t own = shared_address(shared), staged = own + tile_bytes(row_bytes);
   const auto copy_stage = [&](int stage, int key_tile) {
-    const std::uint32_t to = staged + stage * 2 * tile_bytes(E);
+    const std::uint32_t to = staged + stage * 2 * tile_bytes(row_bytes);
     copy_tile<E>(to, args.k, b, kv, key_tile * tile_rows, p.extent.keys);
-    copy_tile<E>(to + tile_bytes(E), args.v, b, kv, key_tile * tile_rows, p.extent.keys);
+    copy_tile<E>(to + tile_bytes(row_bytes), args.v, b, kv, key_tile * tile_rows, p.extent.keys);
   };
   copy_tile<E>(own, args.q, b, h, q0, p.extent.queries);
   const auto meets = [&](int key_tile) {
@@ -84,11 +85,12 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
   const Seen seen[2] = {Seen(spans_of(p.pattern, p.extent, b, row0 + lane.row)),
                         Seen(spans_of(p.pattern, p.extent, b, row0 + lane.row + 8))};
   const SpanHull hull = hull_of(p.pattern, p.extent, b, row0 / chunk_rows);
-  const Parts<E> first = Parts<E>::rows_first(lane.lane), last = Parts<E>::rows_last(lane.lane);
+  const auto last = Parts<row_bytes>::rows_last(lane.lane);
+  const Columns<T, E> columns;
   wait_for_copies();
   __syncthreads();
-  KeptRows<E> q;
-  q.take(first, own, lane.warp);
+  KeptRows<row_bytes> q;
+  q.take(Parts<row_bytes>::rows_first(lane.lane), own, lane.warp);
 
   Result sum[E / 8] = {};
   RunningSoftmax softmax;
@@ -100,7 +102,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
     next = walk.next();
     if (next >= 0) copy_stage(stage ^ 1, next);
     const ChunkStates states(lane.lane, hull, k0 + lane.lane % tile_chunks * chunk_rows);
-    const std::uint32_t keys = staged + stage * 2 * tile_bytes(E), values = keys + tile_bytes(E);
+    const std::uint32_t keys = staged + stage * 2 * tile_bytes(row_bytes),
+                        values = keys + tile_bytes(row_bytes);
 #pragma unroll 1
     for (unsigned left = states.some; left;) {  // in pairs of chunks
       const int chunk = take_lowest(left);
@@ -109,8 +112,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
       Result scores[2][2];
 #pragma unroll
       for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-      product<T, E>(scores[0], q, last, keys, chunk);
-      if (two) product<T, E>(scores[1], q, last, keys, other);
+      product<T>(scores[0], q, last, keys, chunk);
+      if (two) product<T>(scores[1], q, last, keys, other);
       const int column = k0 + lane.pair * 2;
       if (states.mixed(chunk)) mask(scores[0], seen, column + chunk * chunk_rows);
       if (states.mixed(other)) mask(scores[1], seen, column + other * chunk_rows);
@@ -120,12 +123,12 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, E))
       for (int n = 0; n < E / 8; ++n)
 #pragma unroll
         for (int i = 0; i < 4; ++i) sum[n][i] *= factor[i / 2];
-      Left weights;
-      round_results<T>(weights, scores[0]);
-      add_product<T, E>(sum, weights, first, values, chunk);
+      Rounded<T> weights;
+      round<T>(weights, scores[0]);
+      columns.add_product(sum, weights, values, chunk);
       if (two) {
-        round_results<T>(weights, scores[1]);
-        add_product<T, E>(sum, weights, first, values, other);
+        round<T>(weights, scores[1]);
+        columns.add_product(sum, weights, values, other);
       }
     }
   }

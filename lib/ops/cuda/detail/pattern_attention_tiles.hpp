@@ -17,42 +17,51 @@ enum class Pass { forward, backward_query, backward_key };
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int chunk_rows = Pattern::group, tile_chunks = warps,
               tile_rows = tile_chunks * chunk_rows;
-constexpr int stages = 2;      // tiles of the other axis in flight
-constexpr int piece_size = 8;  // 16-bit numbers in 16 bytes, the unit of copies
+constexpr int stages = 2;        // tiles of the other axis in flight
+constexpr int piece_bytes = 16;  // the unit of copies
 
 TERN_FUNCTION constexpr bool serves(std::size_t head_size) {
   return head_size == 32 || head_size == 64 || head_size == 128;
 }
 TERN_FUNCTION constexpr int tiles_of(int rows) { return (rows + tile_rows - 1) / tile_rows; }
 
-/// Bytes of a tile: 64 rows of E 16-bit numbers.
-TERN_FUNCTION constexpr int tile_bytes(int head_size) { return tile_rows * head_size * 2; }
+/// A row of a tile: the E numbers of a head, of `width` bytes each: 2, or 4 for float32, which is
+/// multiplied in TF32.
+struct HeadRow {
+  int size, width = 2;
+  TERN_FUNCTION constexpr int bytes() const { return size * width; }
+};
+
+/// Bytes of a tile.
+TERN_FUNCTION constexpr int tile_bytes(int row_bytes) { return tile_rows * row_bytes; }
 /// Byte offset of a 16-byte piece of a row within a tile, swizzled so that the same piece of eight
 /// neighbouring rows has no bank conflict.
-TERN_FUNCTION constexpr int swizzle(int row, int head_size) {
-  return head_size == 32 ? row / 2 % 4 : row % 8;
+TERN_FUNCTION constexpr int swizzle(int row, int row_bytes) {
+  return row_bytes == 64 ? row / 2 % 4 : row % 8;
 }
-TERN_FUNCTION constexpr int piece_offset(int row, int piece, int head_size) {
-  return row * head_size * 2 + (piece ^ swizzle(row, head_size)) * 16;
+TERN_FUNCTION constexpr int piece_offset(int row, int piece, int row_bytes) {
+  return row * row_bytes + (piece ^ swizzle(row, row_bytes)) * piece_bytes;
 }
 
 /// The pass for dk and dv keeps its own rows of k and v in registers where they fit.
-TERN_FUNCTION constexpr bool keeps_rows(int head_size) { return head_size <= 64; }
+TERN_FUNCTION constexpr bool keeps_rows(HeadRow row) { return row.size <= 64; }
 /// The pass for dq keeps q in registers, and dout where that costs no resident block.
-TERN_FUNCTION constexpr bool keeps_dout(int head_size) { return head_size != 64; }
+TERN_FUNCTION constexpr bool keeps_dout(HeadRow row) {
+  return row.width == 2 ? row.size != 64 : row.size <= 64;
+}
 /// Statistics of a tile of queries in the pass for dk and dv: spans, lse and delta.
 constexpr int statistics_bytes = tile_rows * static_cast<int>(sizeof(KeySpans) + 2 * sizeof(float));
 /// Shared memory of a block: two stages of two tiles, and a tile of its own rows; for dk and dv two
 /// of them, unless they stay in registers, and statistics.
-TERN_FUNCTION constexpr int shared_bytes(Pass pass, int head_size) {
-  const int staged = stages * 2 * tile_bytes(head_size);
-  if (pass != Pass::backward_key) return staged + tile_bytes(head_size);
-  return staged + stages * statistics_bytes +
-         (keeps_rows(head_size) ? 0 : 2 * tile_bytes(head_size));
+TERN_FUNCTION constexpr int shared_bytes(Pass pass, HeadRow row) {
+  const int tile = tile_bytes(row.bytes()), staged = stages * 2 * tile;
+  if (pass != Pass::backward_key) return staged + tile;
+  return staged + stages * statistics_bytes + (keeps_rows(row) ? 0 : 2 * tile);
 }
 /// Least resident blocks per multiprocessor: bounds the registers per thread.
-TERN_FUNCTION constexpr int resident_blocks(Pass pass, int head_size) {
-  if (head_size > 64) return 2;
+TERN_FUNCTION constexpr int resident_blocks(Pass pass, HeadRow row) {
+  if (row.width == 4) return row.size > 64 ? 1 : 2;
+  if (row.size > 64) return 2;
   return pass == Pass::backward_key ? 3 : 4;
 }
 

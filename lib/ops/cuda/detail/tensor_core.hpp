@@ -1,10 +1,11 @@
 /// Warp-wide instructions of NVIDIA GPUs from sm_80 on, and their fragments: asynchronous copies
 /// from device to shared memory, loads of 8 x 8 matrices from shared memory, products of 16 x 16
-/// with 16 x 8 (PTX ISA, "Matrix fragments for mma.m16n8k16").
+/// with 16 x 8, in TF32 of 16 x 8 with 8 x 8 (PTX ISA, "Matrix fragments for mma.m16n8k16", "...
+/// mma.m16n8k8").
 ///
 /// Lane l of a warp has row g = l / 4 and column pair t = l % 4: of a 16 x 8 result, c0, c1 at (g,
 /// 2t and 2t + 1), c2, c3 at (g + 8, same). Two neighbouring results, rounded, are the left operand
-/// (16 x 16) of the next product.
+/// (16 x 16) of the next product. In TF32 a word is a number, and a matrix that is loaded has 8 x 4.
 #pragma once
 #include <cstdint>
 
@@ -53,10 +54,21 @@ __device__ inline void load_transposed(Left& m, std::uint32_t address) {
                : "memory");
 }
 
-/// c += a b. T: bf16 or fp16.
+__device__ inline std::uint32_t load_word(std::uint32_t address) {
+  std::uint32_t word;
+  asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(word) : "r"(address) : "memory");
+  return word;
+}
+
+/// c += a b. T: bf16, fp16, or float in TF32: the lower 13 bits of operands do not count.
 template <class T>
 __device__ void multiply(Result& c, const Left& a, std::uint32_t b0, std::uint32_t b1) {
-  if constexpr (std::is_same_v<T, fp16>)
+  if constexpr (std::is_same_v<T, float>)
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};\n"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else if constexpr (std::is_same_v<T, fp16>)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};\n"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -68,6 +80,17 @@ __device__ void multiply(Result& c, const Left& a, std::uint32_t b0, std::uint32
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/// Two 16 x 8 results as left operands in TF32, whose columns t and t + 4 are the results' 2t and
+/// 2t + 1.
+__device__ inline void round_results(Left (&a)[2], const Result (&c)[2]) {
+  const auto rounded = [](float x) {
+    std::uint32_t result;
+    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(result) : "f"(x));
+    return result;
+  };
+  for (int n = 0; n < 2; ++n)
+    for (int i = 0; i < 4; ++i) a[n][i] = rounded(c[n][i % 2 * 2 + i / 2]);
+}
 /// Two neighbouring 16 x 8 results as a left operand.
 template <class T>
 __device__ void round_results(Left& a, const Result (&c)[2]) {
