@@ -86,20 +86,34 @@ const std::map<std::string, std::vector<Exact>, std::less<>>& words() {
       {"five", {5}},
       {"fifth", {5, Exact(1, 5)}},
       {"six", {6}},
+      {"sixth", {6, Exact(1, 6)}},
       {"seven", {7}},
+      {"seventh", {7, Exact(1, 7)}},
       {"eight", {8}},
+      {"eighth", {8, Exact(1, 8)}},
       {"nine", {9}},
+      {"ninth", {9, Exact(1, 9)}},
       {"ten", {10}},
       {"tenth", {10, Exact(1, 10)}},
       {"eleven", {11}},
       {"twelve", {12}},
       {"dozen", {12}},
       {"dozens", {12}},
+      {"thirteen", {13}},
+      {"fourteen", {14}},
       {"fifteen", {15}},
+      {"sixteen", {16}},
+      {"seventeen", {17}},
+      {"eighteen", {18}},
+      {"nineteen", {19}},
       {"twenty", {20}},
       {"thirty", {30}},
       {"forty", {40}},
       {"fifty", {50}},
+      {"sixty", {60}},
+      {"seventy", {70}},
+      {"eighty", {80}},
+      {"ninety", {90}},
       {"hundred", {100}},
       {"thousand", {1000}},
       {"half", {2, Exact(1, 2)}},
@@ -127,17 +141,32 @@ std::vector<NumberInText> scan_numbers(std::string_view text, NumbersIn where) {
 std::vector<Exact> numbers_in_words(std::string_view text) {
   const Reader reader{text};
   std::vector<Exact> found;
+  std::string before;
+  const std::vector<Exact>* tens = nullptr;  // of "twenty-" in "twenty-five"
   for (std::size_t at = 0; at < text.size(); ++at) {
     const std::string_view letters = reader.letters(at);
     if (letters.empty()) continue;
-    std::string word(letters);
-    std::transform(word.begin(), word.end(), word.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    if (const auto known = words().find(word); known != words().end())
-      found.insert(found.end(), known->second.begin(), known->second.end());
+    const std::string word = small_letters(letters);
     at += letters.size();
+    const auto known = words().find(word);
+    const std::vector<Exact>* numbers = known == words().end() ? nullptr : &known->second;
+    if (numbers) {
+      found.insert(found.end(), numbers->begin(), numbers->end());
+      if (tens && numbers->front() < 10) found.push_back(tens->front() + numbers->front());
+      // "The seventh day" may come after six.
+      if (before == "the" && numbers->size() > 1) found.push_back(numbers->front() - Exact(1));
+    }
+    tens = numbers && word.ends_with("ty") && reader[at] == '-' ? numbers : nullptr;
+    before = word;
   }
   return found;
+}
+
+std::string small_letters(std::string_view text) {
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return small;
 }
 
 }  // namespace tern::problems::detail

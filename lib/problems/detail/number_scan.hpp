@@ -1,5 +1,6 @@
 /// The numbers written in a text.
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,7 +23,9 @@ enum class NumbersIn { prose, calculation };
 
 std::vector<NumberInText> scan_numbers(std::string_view text, NumbersIn where);
 
-/// Quantities written as words: "three" and "half" are 3 and 1/2.
+/// Quantities written as words: "three" and "half" are 3 and 1/2, "the third" also is one after 2.
 std::vector<Exact> numbers_in_words(std::string_view text);
+
+std::string small_letters(std::string_view text);
 
 }  // namespace tern::problems::detail
