@@ -77,7 +77,9 @@ Gsm8kSummary write_problems(const Gsm8kOptions& options, std::ostream& out) {
       ++summary.near_test;
       write_copies(out, train[i], options);
     } else {
-      summary.variants += write_variants(out, problem, i, options);
+      const std::size_t made = write_variants(out, problem, i, options);
+      summary.variants += made;
+      if (made == 0 && options.variants > 0) write_copies(out, train[i], options);
     }
   }
   return summary;

@@ -25,7 +25,7 @@ struct Gsm8kOptions {
 struct Gsm8kSummary {
   std::size_t problems = 0, traced = 0, variants = 0;
   std::size_t near_test = 0;                   // traced, but too much like a test problem
-  std::map<std::string, std::size_t> reasons;  // of those not traced (detail/problem_template.hpp)
+  std::map<std::string, std::size_t> reasons;  // of those not traced: names of problems::Untraced
 };
 
 /// Writes `output`/train.jsonl, all problems followed by variants of those whose every number is

@@ -25,9 +25,11 @@ Exact Exact::reduced(Wide above, Wide below) {
   result.below_ = 0;
   if (below == 0) return result;
   if (below < 0) above = -above, below = -below;
-  Wide a = above < 0 ? -above : above, b = below;
-  while (b != 0) a = std::exchange(b, a % b);
-  above /= a, below /= a;
+  if (below != 1) {  // divisions of 128 bits are slow
+    Wide a = above < 0 ? -above : above, b = below;
+    while (b != 0) a = std::exchange(b, a % b);
+    above /= a, below /= a;
+  }
   if (above > limit || above < -limit || below > limit) return result;
   result.above_ = static_cast<std::int64_t>(above);
   result.below_ = static_cast<std::int64_t>(below);

@@ -6,22 +6,32 @@ namespace tern::problems {
 namespace {
 
 constexpr int tries = 200;
+constexpr std::uint32_t most_trials = 100;  // for a first variant
 constexpr int decimals_allowed = 2;
 constexpr std::int64_t growth = 10;  // of a result, at most
 
-/// Number of like size: from half to twice as large, round if the original is; at least 2, so that
+/// Multiples of `step` from `low` to `high`.
+struct Range {
+  std::int64_t low, high, step;
+};
+
+/// Numbers of like size: from half to twice as large, round if the original is; at least 2, so that
 /// a plural stays one. Percentages stay below 100, years within a decade.
-std::int64_t like(std::int64_t value, bool percent, Draw& draw) {
-  if (value >= 1900 && value <= 2099) return value + draw.between(-10, 10);
+Range like(std::int64_t value, bool percent) {
+  if (value >= 1900 && value <= 2099) return {value - 10, value + 10, 1};
   std::int64_t step = 1;
   for (const std::int64_t round : {1000, 500, 100, 50, 10, 5})
     if (step == 1 && value % round == 0 && value / round >= 2) step = round;
   const std::int64_t high = std::max<std::int64_t>(2 * value, 9);
   const std::int64_t low = std::max<std::int64_t>(value / 2, 2);
   const std::int64_t most = percent && value < 100 ? std::min<std::int64_t>(high, 95) : high;
-  const auto first = static_cast<int>((low + step - 1) / step),
-             last = static_cast<int>(most / step);
-  return last < first ? value : step * draw.between(first, last);
+  return {(low + step - 1) / step * step, most / step * step, step};
+}
+
+Exact power_of_ten(int n) {
+  Exact power(1);
+  for (; n > 0; --n) power = power * Exact(10);
+  return power;
 }
 
 }  // namespace
@@ -40,6 +50,8 @@ const char* name_of(Untraced reason) {
       return "with a number that could be one of several";
     case Untraced::fixed:
       return "with constants only";
+    case Untraced::rigid:
+      return "that no other numbers fit";
   }
   return "";
 }
@@ -96,41 +108,110 @@ Exact ProblemTemplate::evaluate(const Expression& expression, const std::vector<
   return next == expression.size() ? value : invalid;
 }
 
-/// Results of all calculations, if they are of the originals' kind.
-std::optional<std::vector<Exact>> ProblemTemplate::results_of(
-    const std::vector<Exact>& values) const {
+/// Results of all calculations; a division by zero makes invalid ones.
+std::vector<Exact> ProblemTemplate::compute(const std::vector<Exact>& values) const {
   std::vector<Exact> results;
-  for (std::size_t i = 0; i < expressions_.size(); ++i) {
-    const Exact& original = results_[i];
-    const Exact value = evaluate(expressions_[i], values, results);
-    if (!value.valid() || value.sign() != original.sign()) return std::nullopt;
+  for (const Expression& expression : expressions_)
+    results.push_back(evaluate(expression, values, results));
+  return results;
+}
+
+/// Whether results are of the originals' kind.
+bool ProblemTemplate::like_originals(const std::vector<Exact>& results) const {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Exact &original = results_[i], &value = results[i];
+    if (!value.valid() || value.sign() != original.sign()) return false;
     const auto decimals = value.decimals();
     if (original.whole()
             ? !value.whole()
             : !decimals || *decimals > std::max(decimals_allowed, *original.decimals()))
-      return std::nullopt;
+      return false;
     const Exact size = value.sign() < 0 ? Exact(0) - value : value;
     const Exact its = original.sign() < 0 ? Exact(0) - original : original;
-    if (size > Exact(growth) * std::max(its, Exact(growth))) return std::nullopt;
-    results.push_back(value);
+    if (size > Exact(growth) * std::max(its, Exact(growth))) return false;
   }
-  return results;
+  return true;
+}
+
+/// How far apart two bound numbers are.
+Exact ProblemTemplate::distance(const Binding& binding, const std::vector<Exact>& values) const {
+  const std::vector<Exact> results = compute(values);
+  return at(binding.one, values, results) - at(binding.other, values, results);
+}
+
+/// The value of a variable that makes two bound numbers equal, the other variables given: by a
+/// secant, since their distance is linear in most variables or in their reciprocals.
+std::optional<Exact> ProblemTemplate::solve(const Binding& binding, std::vector<Exact> values,
+                                            std::size_t variable) const {
+  const auto distance_at = [&](const Exact& value) {
+    values[variable] = value;
+    return distance(binding, values);
+  };
+  const Exact one = values[variable], two = one + Exact(1);
+  const Exact at_one = distance_at(one), at_two = distance_at(two);
+  const auto root = [&](const Exact& a, const Exact& b) {
+    return a - at_one * (b - a) / (at_two - at_one);
+  };
+  const Exact inverse = root(Exact(1) / one, Exact(1) / two);
+  for (const Exact& value : {root(one, two), Exact(1) / inverse})
+    if (value.valid() && distance_at(value) == Exact(0)) return value;
+  return std::nullopt;
+}
+
+/// Changes variables, each for one binding, until bound numbers are equal. False if that needs a
+/// number of another size, or fails.
+bool ProblemTemplate::bind(std::vector<Exact>& values, Draw& draw) const {
+  std::vector<bool> used(values.size());
+  const auto fits = [&](std::size_t variable, const Exact& value) {
+    const Exact unit = power_of_ten(values_[variable].decimals), scaled = value * unit;
+    const Range range = like((values_[variable].value * unit).value(), values_[variable].percent);
+    return scaled.whole() && scaled.value() >= range.low && scaled.value() <= range.high;
+  };
+  const auto settle = [&](const Binding& binding) {
+    const auto first = static_cast<std::size_t>(draw.below(static_cast<int>(values.size())));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t variable = (first + i) % values.size();
+      if (used[variable] || !values_[variable].varies) continue;
+      const auto value = solve(binding, values, variable);
+      if (!value || !fits(variable, *value)) continue;
+      values[variable] = *value;
+      return used[variable] = true, true;
+    }
+    return false;
+  };
+  const auto holds = [&](const Binding& b) { return distance(b, values) == Exact(0); };
+  for (const Binding& binding : bindings_)
+    if (!holds(binding) && !settle(binding)) return false;
+  return std::all_of(bindings_.begin(), bindings_.end(), holds);
 }
 
 std::optional<ProblemTemplate::Texts> ProblemTemplate::draw(Draw& draw) const {
   for (int i = 0; i < tries; ++i) {
     std::vector<Exact> values;
     for (const Variable& variable : values_) {
-      Exact unit(1);
-      for (int digit = 0; digit < variable.decimals; ++digit) unit = unit * Exact(10);
-      const Exact scaled = variable.value * unit;
-      values.push_back(variable.varies ? Exact(like(scaled.value(), variable.percent, draw)) / unit
-                                       : variable.value);
+      values.push_back(variable.value);
+      if (!variable.varies) continue;
+      const Exact unit = power_of_ten(variable.decimals);
+      const Range range = like((variable.value * unit).value(), variable.percent);
+      const auto numbers = static_cast<int>((range.high - range.low) / range.step + 1);
+      values.back() = Exact(range.low + range.step * draw.below(numbers)) / unit;
     }
-    if (const auto results = results_of(values))
-      return Texts{render(question_, values, *results), render(answer_, values, *results)};
+    if (!bind(values, draw)) continue;
+    const std::vector<Exact> results = compute(values);
+    if (like_originals(results))
+      return Texts{render(question_, values, results), render(answer_, values, results)};
   }
   return std::nullopt;
+}
+
+bool ProblemTemplate::has_variants() const {
+  const std::string own = original().question;
+  for (std::uint32_t i = 0; i < most_trials; ++i) {
+    Draw draw(0, 0, i);
+    const auto texts = this->draw(draw);
+    if (!texts || texts->question != own) return texts.has_value();
+  }
+  return false;
 }
 
 ProblemTemplate::Texts ProblemTemplate::original() const {

@@ -1,9 +1,13 @@
 /// A word problem with calculator notes, <<48/2=24>>, whose numbers are variables: other numbers
 /// make another problem, with every result computed anew.
 ///
-/// Numbers are traced by value. A number of the question is a variable if a calculation uses it and
-/// only one thing has its value; 20% also stands for 0.2. Common constants (a week's days, an
-/// hour's minutes) and numbers in words, dates, times, ordinals and fractions stay as they are.
+/// Numbers are traced by value. A number of the question is a variable if a calculation uses it;
+/// 20% also stands for 0.2. Common constants (a week's days, an hour's minutes) and numbers in
+/// words, dates, times, ordinals and fractions stay as they are.
+///
+/// Of a number that could be one of several (numbers of the question, results, constants) it is not
+/// decided which: all are bound to stay equal, so that a variant is right whichever it is. A 60
+/// that may be a result or an hour's minutes stays 60, if the text says a word of time.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,8 +25,9 @@ enum class Untraced {
   no_calculation,  // calculations, or the answer, without a calculator note
   expression,      // a note that is no arithmetic, or does not give its result exactly
   unknown,         // an operand, or a number in the text, that comes from nowhere
-  ambiguous,       // a number that could be one of several
-  fixed            // no number that may vary
+  ambiguous,       // a number that could be one of several, with no other numbers that fit all
+  fixed,           // no number that may vary
+  rigid            // no other numbers that fit
 };
 const char* name_of(Untraced reason);
 
@@ -73,12 +78,22 @@ class ProblemTemplate {
     bool percent, varies;
   };
   using Expression = std::vector<Token>;
+  /// Two numbers that are equal, and of which the text may mean either: they stay equal.
+  struct Binding {
+    Symbol one, other;
+  };
 
   Exact at(const Symbol& symbol, const std::vector<Exact>& values,
            const std::vector<Exact>& results) const;
   Exact evaluate(const Expression& expression, const std::vector<Exact>& values,
                  const std::vector<Exact>& results) const;
-  std::optional<std::vector<Exact>> results_of(const std::vector<Exact>& values) const;
+  std::vector<Exact> compute(const std::vector<Exact>& values) const;
+  bool like_originals(const std::vector<Exact>& results) const;
+  Exact distance(const Binding& binding, const std::vector<Exact>& values) const;
+  std::optional<Exact> solve(const Binding& binding, std::vector<Exact> values,
+                             std::size_t variable) const;
+  bool bind(std::vector<Exact>& values, Draw& draw) const;
+  bool has_variants() const;
   std::string render(const Text& text, const std::vector<Exact>& values,
                      const std::vector<Exact>& results) const;
 
@@ -86,6 +101,7 @@ class ProblemTemplate {
   std::vector<Variable> values_;  // of the original
   std::vector<Expression> expressions_;
   std::vector<Exact> results_;
+  std::vector<Binding> bindings_;
   Text question_, answer_;
 };
 

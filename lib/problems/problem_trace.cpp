@@ -8,6 +8,28 @@
 namespace tern::problems {
 
 using detail::NumberInText, detail::NumbersIn, detail::numbers_in_words, detail::scan_numbers;
+using detail::small_letters;
+
+namespace {
+
+/// Beginnings of the words without which a common constant is not meant; other constants may be
+/// anywhere.
+const std::vector<std::string_view>* words_of_constant(const Exact& value) {
+  static const std::vector<std::pair<Exact, std::vector<std::string_view>>> all{
+      {7, {"week", "day", "dail"}},
+      {12, {"dozen", "month", "year", "annual", "inch", "foot", "feet", "hour", "clock", "noon"}},
+      {24, {"hour", "day", "dail", "dozen"}},
+      {30, {"month", "day", "dail", "hour", "minute", "april", "june", "september", "november"}},
+      {52, {"week", "year", "annual", "card", "deck"}},
+      {60, {"minute", "hour", "second"}},
+      {100, {"percent", "%", "cent", "$", "dollar", "buck", "penn", "meter", "hundred"}},
+      {365, {"day", "dail", "year", "annual"}}};
+  for (const auto& [constant, words] : all)
+    if (constant == value) return &words;
+  return nullptr;
+}
+
+}  // namespace
 
 class Tracer {
   using Symbol = ProblemTemplate::Symbol;
@@ -16,7 +38,11 @@ class Tracer {
 
  public:
   Tracer(std::string_view question, std::string_view answer, ProblemTemplate& to)
-      : question_(question), answer_(answer), written_(numbers_in_words(answer)), to_(to) {}
+      : question_(question),
+        answer_(answer),
+        small_letters_(small_letters(question) + '\n' + small_letters(answer)),
+        written_(numbers_in_words(answer)),
+        to_(to) {}
 
   Untraced run() {
     find_variables();
@@ -25,8 +51,10 @@ class Tracer {
     if (notes_.empty() || calculates_without_note()) return Untraced::no_calculation;
     write_question();
     write_answer();
-    if (failure_ == Untraced::none && to_.variables() == 0) return Untraced::fixed;
-    return failure_;
+    if (failure_ != Untraced::none) return failure_;
+    if (to_.variables() == 0) return Untraced::fixed;
+    if (to_.has_variants()) return Untraced::none;
+    return to_.bindings_.empty() ? Untraced::rigid : Untraced::ambiguous;
   }
 
  private:
@@ -68,7 +96,23 @@ class Tracer {
   /// Where a result is 100, say, a later 100 may be it or the constant.
   void know_result(std::size_t index, const Exact& value) {
     know(value, {Kind::result, index});
-    if (common(value)) know(value, constant(value));
+    if (common(value) && may_be_meant(value)) know(value, constant(value));
+  }
+
+  bool may_be_meant(const Exact& constant) const {
+    const auto* words = words_of_constant(constant);
+    return !words || std::any_of(words->begin(), words->end(), [&](std::string_view word) {
+      return small_letters_.find(word) != std::string::npos;
+    });
+  }
+
+  void mention(const Exact& value) {
+    know(value, constant(value));
+    mentioned_.push_back(value);
+  }
+
+  bool mentioned(const Exact& value) const {
+    return std::find(mentioned_.begin(), mentioned_.end(), value) != mentioned_.end();
   }
 
   /// Whether an operand stands between + and -.
@@ -80,17 +124,24 @@ class Tracer {
     return left && (after == std::string_view::npos || sums(text[after]));
   }
 
-  /// What a number is, if only one thing is known to have its value. A summand is rather a result
-  /// than a constant, other than 100 (percent).
-  Symbol look_up(const Exact& value, bool summand = false) {
+  /// What a number may be. A summand is rather a result than a constant that no text mentions,
+  /// other than 100 (percent).
+  std::vector<Symbol> look_up(const Exact& value, bool summand = false) {
     std::vector<Symbol> found;
     for (const Known& known : known_)
       if (known.value == value) found.push_back(known.symbol);
-    if (summand && found.size() > 1 && value != 100)
+    if (summand && found.size() > 1 && value != 100 && !mentioned(value))
       std::erase_if(found, [](const Symbol& s) { return s.kind == Kind::constant; });
-    if (found.size() > 1) fail(Untraced::ambiguous);
     if (found.empty() && !common(value)) fail(Untraced::unknown);
-    return found.empty() ? constant(value) : found.front();
+    if (found.empty()) found.push_back(constant(value));
+    return found;
+  }
+
+  /// One of several symbols that have a number's value: bound to the others, whichever it is.
+  Symbol one_of(const std::vector<Symbol>& all) {
+    for (const Symbol& other : all)
+      if (other != all.front()) to_.bindings_.push_back({all.front(), other});
+    return all.front();
   }
 
   void find_variables() {
@@ -104,10 +155,10 @@ class Tracer {
         stays = stays || (a.value == b.value && a.percent != b.percent);
       if (stays) fixed.push_back(a.value);
     }
-    for (const Exact& value : fixed) know(value, constant(value));
+    for (const Exact& value : fixed) mention(value);
     for (const NumberInText& a : numbers) {
       if (std::find(fixed.begin(), fixed.end(), a.value) != fixed.end()) {
-        if (a.percent) know(a.value / Exact(100), constant(a.value / Exact(100)));
+        if (a.percent) mention(a.value / Exact(100));
         continue;
       }
       add_variable(a);
@@ -159,7 +210,8 @@ class Tracer {
       return fail(Untraced::expression);
     if (note.result.value != 1 &&
         std::find(written_.begin(), written_.end(), note.result.value) != written_.end())
-      return fail(Untraced::ambiguous);  // "the five friends" may be this result
+      // "the five friends" may be this result
+      to_.bindings_.push_back({{Kind::result, to_.results_.size()}, constant(note.result.value)});
     know_result(to_.results_.size(), note.result.value);
     to_.results_.push_back(note.result.value);
     notes_.push_back(std::move(note));
@@ -179,9 +231,10 @@ class Tracer {
     for (NumberInText& number : scan_numbers(text, NumbersIn::calculation)) {
       if (number.part || !number.value.valid()) return fail(Untraced::expression);
       signs(number.begin);
-      const Symbol symbol = look_up(number.value, is_summand(text, number));
-      if (symbol.kind == Kind::variable || symbol.kind == Kind::percent)
-        to_.values_[symbol.index].varies = true;
+      const std::vector<Symbol> candidates = look_up(number.value, is_summand(text, number));
+      for (const Symbol& s : candidates)
+        if (s.kind == Kind::variable || s.kind == Kind::percent) to_.values_[s.index].varies = true;
+      const Symbol symbol = one_of(candidates);
       expression.push_back({0, symbol});
       at = number.end;
       number.begin += note.begin;
@@ -263,13 +316,19 @@ class Tracer {
         if (note.operands[i].begin == number.begin) return note.symbols[i];
     }
     const std::size_t marks = answer_.rfind("####");
-    if (marks != std::string_view::npos && number.begin > marks)
-      for (std::size_t i = to_.results_.size(); i-- > 0;)
-        if (to_.results_[i] == number.value) return {Kind::result, i};
-    if (marks != std::string_view::npos && number.begin > marks) fail(Untraced::no_calculation);
+    if (marks != std::string_view::npos && number.begin > marks) return final_answer(number);
     const Symbol symbol = symbol_in_text(number);
     if (number.part && symbol.kind != Kind::constant) fail(Untraced::unknown);
     return symbol;
+  }
+
+  /// The last result if it has the answer's value, else any that has.
+  Symbol final_answer(const NumberInText& number) {
+    std::vector<Symbol> found;
+    for (std::size_t i = to_.results_.size(); i-- > 0;)
+      if (to_.results_[i] == number.value) found.push_back({Kind::result, i});
+    if (found.empty()) return fail(Untraced::no_calculation), constant(number.value);
+    return found.front().index + 1 == to_.results_.size() ? found.front() : one_of(found);
   }
 
   /// A number beside a note is what it is in the note, if it is one thing there.
@@ -295,13 +354,15 @@ class Tracer {
 
   Symbol symbol_in_text(const NumberInText& number) {
     const auto found = in_line(number);
-    return found ? *found : look_up(number.value);
+    return found ? *found : one_of(look_up(number.value));
   }
 
   std::string_view question_, answer_;
+  std::string small_letters_;   // of both texts
   std::vector<Exact> written_;  // numbers that the answer writes as words
   ProblemTemplate& to_;
   std::vector<Known> known_;
+  std::vector<Exact> mentioned_;  // constants that the texts mention
   std::vector<Note> notes_;
   Untraced failure_ = Untraced::none;
 };
