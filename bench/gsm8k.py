@@ -123,7 +123,7 @@ class Run:
         score = json.loads((self.directory / "evaluation.json").read_text())
         asked, good = (score["requests"], score["good"]) if "requests" in score else (score["problems"], score["well_formed"])
         return dict(row, seen=float(seen.group(1).replace(",", "")) * steps[-1]["step"] if seen else math.nan,
-                    correct=score["correct"], asked=asked, good=good)
+                    match=score["exact_match"], interval=score["exact_match_95"], good=good / asked)
 
 
 def requests():
@@ -131,18 +131,13 @@ def requests():
     return DATA / "gsm8k_variants/test_requests.jsonl" if a.problems >= PROBLEMS else OUT / "requests.jsonl"
 
 
-def wilson(correct, n, z=1.96):
-    centre, half = correct + z * z / 2, z * math.sqrt(correct * (n - correct) / n + z * z / 4)
-    return (centre - half) / (n + z * z), (centre + half) / (n + z * z)
-
-
 def cells(run):
     r = run.row
     match, good, seen = f"loss {r['loss']:.3f}", "", ""
     if not run.pretrains():
-        low, high = wilson(r["correct"], r["asked"])
-        match = f"{100 * r['correct'] / r['asked']:.1f}% ({100 * low:.1f} to {100 * high:.1f})"
-        good, seen = f"{100 * r['good'] / r['asked']:.1f}%", f"{r['seen']:,.0f}"
+        low, high = r["interval"]
+        match = f"{100 * r['match']:.1f}% ({100 * low:.1f} to {100 * high:.1f})"
+        good, seen = f"{100 * r['good']:.1f}%", f"{r['seen']:,.0f}"
     data = run.data + (f", seed {run.seed}" if a.seeds > 1 else "")
     return [data, run.model, match, good, seen, str(run.steps()), f"{r['rate']:,.0f}", f"{r['seconds']:.0f}"]
 

@@ -131,8 +131,13 @@ void write_evaluation(const Gap& g, const fs::path& directory) {
                          {"prompt_tokens_each", g.prompt_tokens_each},
                          {"dollars_per_1000", g.dollars_per_1000},
                          {"sampling", g.sampling.to_json()}};
-  if (g.labelled > 0) object["accuracy"] = share(g.correct, g.labelled);
-  if (g.compared > 0) object["agreement"] = share(g.agreeing, g.compared);
+  const auto add = [&](const char* name, std::size_t part, std::size_t whole) {
+    if (whole > 0)
+      add_fraction(object, name, static_cast<std::int64_t>(part), static_cast<std::int64_t>(whole));
+  };
+  add("exact_match", g.correct, g.labelled);                       // as of problems
+  if (g.labelled > 0) object["accuracy"] = object["exact_match"];  // its name here before
+  add("agreement", g.agreeing, g.compared);
   const fs::path path = directory / "evaluation.json";
   if (!replace_file(path, json_text(object, 2) + '\n'))
     user_error("{}: cannot be written; is the disk full?", path.string());

@@ -1,5 +1,6 @@
 #include "answer/interval.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tern::answer {
@@ -11,6 +12,13 @@ Interval wilson(std::int64_t hits, std::int64_t of) {
   const double centre = (p + z * z / (2 * n)) / (1 + z * z / n);
   const double half = z / (1 + z * z / n) * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n));
   return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
+}
+
+void add_fraction(nlohmann::ordered_json& record, const std::string& name, std::int64_t hits,
+                  std::int64_t of) {
+  const Interval interval = wilson(hits, of);
+  record[name] = static_cast<double>(hits) / static_cast<double>(of);
+  record[name + "_95"] = {interval.low, interval.high};
 }
 
 }  // namespace tern::answer

@@ -1,6 +1,9 @@
-/// Confidence interval of a fraction.
+/// Fractions with a confidence interval.
 #pragma once
 #include <cstdint>
+#include <string>
+
+#include "base/json.hpp"
 
 namespace tern::answer {
 
@@ -9,5 +12,9 @@ struct Interval {
   double low, high;
 };
 Interval wilson(std::int64_t hits, std::int64_t of);
+
+/// Adds hits / of as `name`, and its interval as `name`_95: [low, high].
+void add_fraction(nlohmann::ordered_json& record, const std::string& name, std::int64_t hits,
+                  std::int64_t of);
 
 }  // namespace tern::answer

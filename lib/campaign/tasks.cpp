@@ -58,12 +58,10 @@ nlohmann::ordered_json record_of(const deck::Deck& deck, const objective::Score&
 }
 
 void add(nlohmann::ordered_json& record, const Accuracy& a) {
-  const answer::Interval interval = answer::wilson(a.correct, a.problems);
   record["problems"] = a.problems;
   record["correct"] = a.correct;
   record["well_formed"] = a.well_formed;
-  record["exact_match"] = a.exact_match();
-  record["exact_match_95"] = {interval.low, interval.high};
+  answer::add_fraction(record, "exact_match", a.correct, a.problems);
   record["sampling"] = a.sampling.to_json();
 }
 

@@ -8,7 +8,9 @@
 
 #include "answer/bulk.hpp"
 #include "answer/gap.hpp"
+#include "answer/interval.hpp"
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "scratch.hpp"
 #include "weights/identity.hpp"
 
@@ -406,6 +408,13 @@ TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
   EXPECT_EQ(read.name, "teacher");
   EXPECT_EQ(read.agreeing, gap.agreeing);
   EXPECT_EQ(read.prompt_tokens_each, gap.prompt_tokens_each);
+  const auto written =
+      parse_ordered_json(test::read_file(fs::path(deck_.output.directory) / "evaluation.json"));
+  nlohmann::ordered_json expected;
+  add_fraction(expected, "exact_match", static_cast<std::int64_t>(gap.correct), 59);
+  add_fraction(expected, "agreement", static_cast<std::int64_t>(gap.agreeing),
+               static_cast<std::int64_t>(gap.compared));
+  for (const auto& [name, value] : expected.items()) EXPECT_EQ(written.at(name), value) << name;
   const Gap none = read_evaluation(shared_ / "nowhere");
   EXPECT_NE(none.missing.find("nowhere/evaluation.json"), std::string::npos);
   const std::string table = gap_table({gap, none});

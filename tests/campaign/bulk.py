@@ -156,6 +156,10 @@ class Bulk(Campaign):
         self.assertEqual(row["compared"], len(teacher))
         self.assertEqual(row["correct"], sum(labels[i] == answer for i, answer in student.items()))
         self.assertEqual(row["good"], len(student))
+        self.assertEqual(row["exact_match"], row["correct"] / row["labelled"])
+        for name in ("exact_match", "agreement"):
+            low, high = row[f"{name}_95"]
+            self.assertTrue(0 <= low < high <= 1 and low - 1e-9 < row[name] < high + 1e-9, (name, low, high))
         with open(self.file("student/generation.json")) as f:
             made = json.load(f)
         self.assertEqual(row["sampling"], {"tokens": made["new_tokens"], "seconds": made["seconds"],

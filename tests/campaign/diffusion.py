@@ -107,6 +107,9 @@ class Diffusion(Campaign):
             record = json.load(f)
         self.assertEqual(sum(line["correct"] for line in lines), record["correct"])
         self.assertEqual(told, f"{record['correct']} of {record['problems']}")
+        self.assertEqual(record["exact_match"], record["correct"] / record["problems"])
+        low, high = record["exact_match_95"]
+        self.assertTrue(0 <= low < high <= 1 and low - 1e-9 < record["exact_match"] < high + 1e-9, (low, high))
         self.assertAlmostEqual(record["loss"], self.steps("run", "val/loss")[40], places=5)
 
     def test_text_without_samples(self):
