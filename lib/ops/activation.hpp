@@ -43,11 +43,11 @@ template <class T>
 bool native_activation_forward(const Context& context, Activation kind, Matrix<const T> x,
                                Matrix<T> y, const Fp8Matrix& rounded);
 template <>
-inline constexpr auto twin<&activation_forward<bf16>> = in_cuda("tern::activation_forward",
-                                                                native_activation_forward<bf16>);
+inline constexpr auto twin<&activation_forward<bf16>> =
+    native_twin("tern::activation_forward", native_activation_forward<bf16>);
 template <>
-inline constexpr auto twin<&activation_forward<fp16>> = in_cuda("tern::activation_forward",
-                                                                native_activation_forward<fp16>);
+inline constexpr auto twin<&activation_forward<fp16>> =
+    native_twin("tern::activation_forward", native_activation_forward<fp16>);
 template <>
 struct Traffic<&activation_forward<bf16>> {
   double operator()(Activation, const auto& x, const auto& y, const Fp8Matrix& rounded) const {
@@ -60,11 +60,11 @@ template <class T>
 bool native_activation_backward(const Context& context, Activation kind, Matrix<const T> x,
                                 Matrix<const T> dy, Matrix<T> dx, const Fp8Matrix& rounded);
 template <>
-inline constexpr auto twin<&activation_backward<bf16>> = in_cuda("tern::activation_backward",
-                                                                 native_activation_backward<bf16>);
+inline constexpr auto twin<&activation_backward<bf16>> =
+    native_twin("tern::activation_backward", native_activation_backward<bf16>);
 template <>
-inline constexpr auto twin<&activation_backward<fp16>> = in_cuda("tern::activation_backward",
-                                                                 native_activation_backward<fp16>);
+inline constexpr auto twin<&activation_backward<fp16>> =
+    native_twin("tern::activation_backward", native_activation_backward<fp16>);
 template <>
 struct Traffic<&activation_backward<bf16>> {
   double operator()(Activation, const auto& x, const auto& dy, const auto& dx,
@@ -78,9 +78,9 @@ template <class T>
 bool native_dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
                     Matrix<const T> added, Matrix<T> y);
 template <>
-inline constexpr auto twin<&dropout<bf16>> = in_cuda("tern::dropout", native_dropout<bf16>);
+inline constexpr auto twin<&dropout<bf16>> = native_twin("tern::dropout", native_dropout<bf16>);
 template <>
-inline constexpr auto twin<&dropout<fp16>> = in_cuda("tern::dropout", native_dropout<fp16>);
+inline constexpr auto twin<&dropout<fp16>> = native_twin("tern::dropout", native_dropout<fp16>);
 template <>
 struct Traffic<&dropout<bf16>> {
   double operator()(const DropoutKey&, const auto& x, const auto& added, const auto& y) const {

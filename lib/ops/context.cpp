@@ -22,7 +22,7 @@ Context make_context(Arena& arena, bool accelerated, const char* attention,
   Context context;
   context.partial_sums = arena.vector<double>("partial sums", Term::workspace, sum_parts);
 #if defined(TERN_NATIVE_OPERATIONS)
-  if (accelerated) context.library = std::make_shared<cuda::Library>(arena, attention, products);
+  if (accelerated) context.library = std::make_shared<NativeLibrary>(arena, attention, products);
 #else
   (void)accelerated;
   if (choice == "cudnn")

@@ -8,9 +8,8 @@
 
 namespace tern::ops {
 
-namespace cuda {
-class Library;  // cuBLASLt and cuDNN handles, plans and their workspace
-}
+/// Handles, plans and workspace of the native twins' libraries (cuda/library.hpp).
+class NativeLibrary;
 
 /// Mode of writing a result.
 enum class Write { overwrite, add };
@@ -31,7 +30,7 @@ constexpr Scaling again(Scaling scaling) {
 
 struct Context : DeviceStream {
   Device space;  // all work of a campaign goes in order through this stream
-  std::shared_ptr<cuda::Library> library;  // null: no native twins
+  std::shared_ptr<NativeLibrary> library;  // null: no native twins
   Vector<double> partial_sums;             // workspace of sums over whole vectors
   /// Portable products are batch-invariant. Slower than the BLAS, which may choose kernels by the
   /// number of rows.

@@ -79,8 +79,8 @@ void fp8_linear_backward_input(const Context&, const Fp8Workspace<T>&, const Fp8
 
 Twin<&fp8_linear_forward<bf16>> native_fp8_linear_forward;
 template <>
-inline constexpr auto twin<&fp8_linear_forward<bf16>> = in_cuda("tern::fp8_linear_forward",
-                                                                native_fp8_linear_forward);
+inline constexpr auto twin<&fp8_linear_forward<bf16>> = native_twin("tern::fp8_linear_forward",
+                                                                    native_fp8_linear_forward);
 template <>
 struct Flops<&fp8_linear_forward<bf16>> {
   double operator()(const auto&, const Fp8Matrix& x, const auto&, const auto&, const auto& y,
@@ -91,7 +91,7 @@ struct Flops<&fp8_linear_forward<bf16>> {
 Twin<&fp8_linear_backward_weight<bf16>> native_fp8_linear_backward_weight;
 template <>
 inline constexpr auto twin<&fp8_linear_backward_weight<bf16>> =
-    in_cuda("tern::fp8_linear_backward_weight", native_fp8_linear_backward_weight);
+    native_twin("tern::fp8_linear_backward_weight", native_fp8_linear_backward_weight);
 template <>
 struct Flops<&fp8_linear_backward_weight<bf16>> {
   double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dw) const {
@@ -101,7 +101,7 @@ struct Flops<&fp8_linear_backward_weight<bf16>> {
 Twin<&fp8_linear_backward_input<bf16>> native_fp8_linear_backward_input;
 template <>
 inline constexpr auto twin<&fp8_linear_backward_input<bf16>> =
-    in_cuda("tern::fp8_linear_backward_input", native_fp8_linear_backward_input);
+    native_twin("tern::fp8_linear_backward_input", native_fp8_linear_backward_input);
 template <>
 struct Flops<&fp8_linear_backward_input<bf16>> {
   double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dx) const {

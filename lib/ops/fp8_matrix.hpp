@@ -54,11 +54,11 @@ void fp8_numbers(const Context&, const Fp8Matrix& of, bool transposed, Matrix<T>
 
 Twin<&largest_magnitude<bf16>> native_largest_magnitude;
 template <>
-inline constexpr auto twin<&largest_magnitude<bf16>> = in_cuda("tern::largest_magnitude",
-                                                               native_largest_magnitude);
+inline constexpr auto twin<&largest_magnitude<bf16>> = native_twin("tern::largest_magnitude",
+                                                                   native_largest_magnitude);
 Twin<&fp8_round<bf16>> native_fp8_round;
 template <>
-inline constexpr auto twin<&fp8_round<bf16>> = in_cuda("tern::fp8_round", native_fp8_round);
+inline constexpr auto twin<&fp8_round<bf16>> = native_twin("tern::fp8_round", native_fp8_round);
 template <>
 struct Traffic<&fp8_round<bf16>> {
   double operator()(const auto& values, const Fp8Matrix& to, Scaling) const {

@@ -51,11 +51,11 @@ bool native_fp8_weight_forward(const Context&, Matrix<const T> x, Matrix<const T
                                const Fp8Weight& rounded, Vector<const T> bias, Matrix<T> y,
                                Matrix<const T> added);
 template <>
-inline constexpr auto twin<&fp8_weight_forward<bf16>> = in_cuda("tern::fp8_weight_forward",
-                                                                native_fp8_weight_forward<bf16>);
+inline constexpr auto twin<&fp8_weight_forward<bf16>> =
+    native_twin("tern::fp8_weight_forward", native_fp8_weight_forward<bf16>);
 template <>
-inline constexpr auto twin<&fp8_weight_forward<fp16>> = in_cuda("tern::fp8_weight_forward",
-                                                                native_fp8_weight_forward<fp16>);
+inline constexpr auto twin<&fp8_weight_forward<fp16>> =
+    native_twin("tern::fp8_weight_forward", native_fp8_weight_forward<fp16>);
 template <>
 struct Flops<&fp8_weight_forward<bf16>> {
   double operator()(const auto& x, const auto&, const Fp8Weight&, const auto&, const auto& y,

@@ -20,7 +20,7 @@ constexpr const char* hopper_kernels = "own Hopper kernels";
 
 /// The implementation that takes any pattern.
 template <class T>
-const char* general(const cuda::Library& library, const AttentionPass& pass) {
+const char* general(const NativeLibrary& library, const AttentionPass& pass) {
   const bool own = library.own_attention() &&
                    cuda::pattern_attention_serves<T>({.kind = pass.kind}, 1.0, pass.head_size);
   return own ? "own tensor-core kernels" : "portable";
@@ -32,7 +32,7 @@ const char* general(const cuda::Library& library, const AttentionPass& pass) {
 // causal_attention.hpp and span_attention.hpp.
 template <>
 std::string native_attention<bf16>(const Context& context, const AttentionPass& pass) {
-  cuda::Library& library = *context.library;
+  NativeLibrary& library = *context.library;
   const bool hopper = cuda::detail::runs_sm_90a() && pass.head_size == 64;
   if (pass.kind == Pattern::Kind::spans)
     return hopper && library.span_attention() && pass.tokens % 4 == 0

@@ -42,11 +42,11 @@ template <class T>
 bool native_linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
                            Vector<const T> bias, Matrix<T> y, Matrix<const T> added);
 template <>
-inline constexpr auto twin<&linear_forward<bf16>> = in_cuda("tern::linear_forward",
-                                                            native_linear_forward<bf16>);
+inline constexpr auto twin<&linear_forward<bf16>> = native_twin("tern::linear_forward",
+                                                                native_linear_forward<bf16>);
 template <>
-inline constexpr auto twin<&linear_forward<fp16>> = in_cuda("tern::linear_forward",
-                                                            native_linear_forward<fp16>);
+inline constexpr auto twin<&linear_forward<fp16>> = native_twin("tern::linear_forward",
+                                                                native_linear_forward<fp16>);
 template <>
 struct Flops<&linear_forward<bf16>> {
   double operator()(const auto& x, const auto&, const auto&, const auto& y, const auto&) const {
@@ -60,10 +60,10 @@ bool native_linear_backward_input(const Context& context, Matrix<const T> dy, Ma
                                   Matrix<T> dx, Write write);
 template <>
 inline constexpr auto twin<&linear_backward_input<bf16>> =
-    in_cuda("tern::linear_backward_input", native_linear_backward_input<bf16>);
+    native_twin("tern::linear_backward_input", native_linear_backward_input<bf16>);
 template <>
 inline constexpr auto twin<&linear_backward_input<fp16>> =
-    in_cuda("tern::linear_backward_input", native_linear_backward_input<fp16>);
+    native_twin("tern::linear_backward_input", native_linear_backward_input<fp16>);
 template <>
 struct Flops<&linear_backward_input<bf16>> {
   double operator()(const auto& dy, const auto&, const auto& dx, Write) const {
@@ -77,10 +77,10 @@ bool native_linear_backward_weight(const Context& context, Matrix<const T> dy, M
                                    Matrix<float> dw, Vector<float> dbias);
 template <>
 inline constexpr auto twin<&linear_backward_weight<bf16>> =
-    in_cuda("tern::linear_backward_weight", native_linear_backward_weight<bf16>);
+    native_twin("tern::linear_backward_weight", native_linear_backward_weight<bf16>);
 template <>
 inline constexpr auto twin<&linear_backward_weight<fp16>> =
-    in_cuda("tern::linear_backward_weight", native_linear_backward_weight<fp16>);
+    native_twin("tern::linear_backward_weight", native_linear_backward_weight<fp16>);
 template <>
 struct Flops<&linear_backward_weight<bf16>> {
   double operator()(const auto& dy, const auto&, const auto& dw, const auto&) const {
@@ -92,20 +92,20 @@ struct Flops<&linear_backward_weight<fp16>> : Flops<&linear_backward_weight<bf16
 template <class T>
 bool native_column_sums(const Context& context, Matrix<const T> x, Vector<float> result);
 template <>
-inline constexpr auto twin<&column_sums<bf16>> = in_cuda("tern::column_sums",
-                                                         native_column_sums<bf16>);
+inline constexpr auto twin<&column_sums<bf16>> = native_twin("tern::column_sums",
+                                                             native_column_sums<bf16>);
 template <>
-inline constexpr auto twin<&column_sums<fp16>> = in_cuda("tern::column_sums",
-                                                         native_column_sums<fp16>);
+inline constexpr auto twin<&column_sums<fp16>> = native_twin("tern::column_sums",
+                                                             native_column_sums<fp16>);
 template <class T>
 bool native_batched_product(const Context& context, double alpha, Factor<T> a, Factor<T> b,
                             double beta, Tensor3<const T> c, Tensor3<T> d);
 template <>
-inline constexpr auto twin<&batched_product<bf16>> = in_cuda("tern::batched_product",
-                                                             native_batched_product<bf16>);
+inline constexpr auto twin<&batched_product<bf16>> = native_twin("tern::batched_product",
+                                                                 native_batched_product<bf16>);
 template <>
-inline constexpr auto twin<&batched_product<fp16>> = in_cuda("tern::batched_product",
-                                                             native_batched_product<fp16>);
+inline constexpr auto twin<&batched_product<fp16>> = native_twin("tern::batched_product",
+                                                                 native_batched_product<fp16>);
 template <>
 struct Flops<&batched_product<bf16>> {
   double operator()(double, const auto& a, const auto&, double, const auto&, const auto& d) const {

@@ -10,9 +10,9 @@
 ///     template <class T>
 ///     bool native_add(const Context&, Matrix<const T> x, Matrix<T> y);
 ///     template <>
-///     inline constexpr auto twin<&add<bf16>> = in_cuda("tern::add", native_add<bf16>);
+///     inline constexpr auto twin<&add<bf16>> = native_twin("tern::add", native_add<bf16>);
 ///     template <>
-///     inline constexpr auto twin<&add<fp16>> = in_cuda("tern::add", native_add<fp16>);
+///     inline constexpr auto twin<&add<fp16>> = native_twin("tern::add", native_add<fp16>);
 ///
 /// and a source in cuda/ defines it:
 ///
@@ -50,7 +50,7 @@ struct Native {
   Function* run = nullptr;      // null: no twin
 };
 template <class Function>
-constexpr Native<Function> in_cuda(const char* label, Function* run) {
+constexpr Native<Function> native_twin(const char* label, Function* run) {
   if (!native_build) return {};
   return {label, run};
 }

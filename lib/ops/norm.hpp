@@ -65,37 +65,37 @@ void head_norm_backward(const Context&, Heads<T> dx, Matrix<const T> saved, Vect
 template <class T>
 bool native_norm_forward(const Context& context, const NormForward<T>& call);
 template <>
-inline constexpr auto twin<&norm_forward<bf16>> = in_cuda("tern::norm_forward",
-                                                          native_norm_forward<bf16>);
+inline constexpr auto twin<&norm_forward<bf16>> = native_twin("tern::norm_forward",
+                                                              native_norm_forward<bf16>);
 template <>
-inline constexpr auto twin<&norm_forward<fp16>> = in_cuda("tern::norm_forward",
-                                                          native_norm_forward<fp16>);
+inline constexpr auto twin<&norm_forward<fp16>> = native_twin("tern::norm_forward",
+                                                              native_norm_forward<fp16>);
 template <class T>
 bool native_norm_backward(const Context& context, const NormBackward<T>& call);
 template <>
-inline constexpr auto twin<&norm_backward<bf16>> = in_cuda("tern::norm_backward",
-                                                           native_norm_backward<bf16>);
+inline constexpr auto twin<&norm_backward<bf16>> = native_twin("tern::norm_backward",
+                                                               native_norm_backward<bf16>);
 template <>
-inline constexpr auto twin<&norm_backward<fp16>> = in_cuda("tern::norm_backward",
-                                                           native_norm_backward<fp16>);
+inline constexpr auto twin<&norm_backward<fp16>> = native_twin("tern::norm_backward",
+                                                               native_norm_backward<fp16>);
 template <class T>
 bool native_head_norm_forward(const Context& context, Heads<T> x, Vector<const T> gain, double eps,
                               Matrix<T> saved, Vector<float> rstd);
 template <>
-inline constexpr auto twin<&head_norm_forward<bf16>> = in_cuda("tern::head_norm_forward",
-                                                               native_head_norm_forward<bf16>);
+inline constexpr auto twin<&head_norm_forward<bf16>> = native_twin("tern::head_norm_forward",
+                                                                   native_head_norm_forward<bf16>);
 template <>
-inline constexpr auto twin<&head_norm_forward<fp16>> = in_cuda("tern::head_norm_forward",
-                                                               native_head_norm_forward<fp16>);
+inline constexpr auto twin<&head_norm_forward<fp16>> = native_twin("tern::head_norm_forward",
+                                                                   native_head_norm_forward<fp16>);
 template <class T>
 bool native_head_norm_backward(const Context& context, Heads<T> dx, Matrix<const T> saved,
                                Vector<const T> gain, Vector<const float> rstd, Vector<float> dgain,
                                Vector<float>);
 template <>
-inline constexpr auto twin<&head_norm_backward<bf16>> = in_cuda("tern::head_norm_backward",
-                                                                native_head_norm_backward<bf16>);
+inline constexpr auto twin<&head_norm_backward<bf16>> =
+    native_twin("tern::head_norm_backward", native_head_norm_backward<bf16>);
 template <>
-inline constexpr auto twin<&head_norm_backward<fp16>> = in_cuda("tern::head_norm_backward",
-                                                                native_head_norm_backward<fp16>);
+inline constexpr auto twin<&head_norm_backward<fp16>> =
+    native_twin("tern::head_norm_backward", native_head_norm_backward<fp16>);
 
 }  // namespace tern::ops

@@ -289,7 +289,7 @@ TEST(OwnAttention, is_not_taken_if_the_deck_demands_another) {
   const auto allowed = [](const char* attention) {
     Arena measuring;
     const Context context = make_context(measuring, true, attention);
-    cuda::Library& library = *context.library;
+    NativeLibrary& library = *context.library;
     const bool causal = library.causal_attention() != nullptr;
     EXPECT_EQ(library.span_attention() != nullptr, causal) << attention;
     return causal;

@@ -40,7 +40,7 @@ int result_of(void (*operation)(const Context&, int*), const Context& context, i
 Context with_libraries() {
   const auto owner = std::make_shared<int>();
   Context context;
-  context.library = {owner, reinterpret_cast<cuda::Library*>(owner.get())};
+  context.library = {owner, reinterpret_cast<NativeLibrary*>(owner.get())};
   return context;
 }
 

@@ -59,11 +59,11 @@ AttentionShape shape_of(const Pattern& pattern, double scale, const Heads<const 
 }
 
 CudnnAttention::Work work_of(const Context& context) {
-  return {context.handle(), context.library->workspace(), Library::workspace_bytes};
+  return {context.handle(), context.library->workspace(), NativeLibrary::workspace_bytes};
 }
 
 /// After a refusal: an error if the deck demands cuDNN.
-void refused(Library& library, const AttentionShape& s) {
+void refused(NativeLibrary& library, const AttentionShape& s) {
   if (library.cudnn_required())
     user_error(
         "&model attention = 'cudnn': cuDNN refuses {} heads ({} of keys) of size {} over {} "

@@ -144,7 +144,7 @@ bool native_embedding_backward(const Context& context, Vector<const std::int32_t
   const auto segments = static_cast<unsigned>(divide_up(rows, segment_rows));
   float* dpositions_data = dpositions.size() ? dpositions.data() : nullptr;
   if (width % pack_size != 0 || !all_aligned(dx.data(), dtable.data(), dpositions_data) ||
-      std::size_t(segments) * width * sizeof(float) > Library::workspace_bytes)
+      std::size_t(segments) * width * sizeof(float) > NativeLibrary::workspace_bytes)
     return false;
   const auto stream = stream_of(context);
   const unsigned wide = blocks_for(static_cast<std::size_t>(width) / pack_size, block_threads);

@@ -46,7 +46,8 @@ bool CausalAttention::backward(const Context& context, const AttentionBackward<T
   const Call call = call_of(from, context.library->workspace());
   if (!detail::runs_sm_90a() || from.pattern.kind != Pattern::Kind::causal ||
       call.q.head_size != served_head_size || call.problem.tokens % token_multiple != 0 ||
-      !detail::aligned_16(call.lse) || workspace_bytes(call.problem) > Library::workspace_bytes)
+      !detail::aligned_16(call.lse) ||
+      workspace_bytes(call.problem) > NativeLibrary::workspace_bytes)
     return false;
   const Arguments arguments =
       make_arguments(call, [&](const View& view) -> const CUtensorMap& { return maps_.of(view); });

@@ -36,7 +36,7 @@ bool serves(const Call& call, std::size_t workspace_bytes) {
          call.q.head_size == head_size && p.extent.queries % token_multiple == 0 &&
          p.extent.queries == p.extent.keys && p.extent.queries == p.pattern.queries &&
          detail::all_aligned(call.lse, p.pattern.spans, p.pattern.hulls) &&
-         workspace_bytes <= Library::workspace_bytes;
+         workspace_bytes <= NativeLibrary::workspace_bytes;
 }
 
 Arguments arguments_of(const Call& call, TensorMaps& maps) {
