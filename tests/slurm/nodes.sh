@@ -29,7 +29,7 @@ common() {  # name, steps
 DECK
 }
 { # Tensor ranks within a node, data ranks over both; each rank writes a shard of its own.
-  common gpt 240
+  common gpt 900   # long enough to be at work when others are started, on a busy machine
   cat <<'DECK'
 &model      layers = 2   hidden = 64   heads = 4   context = 64   vocabulary = 264 /
 &data       train = 'data/sources/train_*.bin'   valid = 'data/sources/valid_*.bin'   tokenizer = 'bytes'
@@ -39,7 +39,7 @@ DECK
 DECK
 } >gpt.in
 {
-  common hdp 180
+  common hdp 300
   cat <<'DECK'
 &model      layers = 2   hidden = 64   heads = 4   context = 88   vocabulary = 640   activation = 'swiglu' /
 &objective  kind = 'block_diffusion'   hierarchy = 'hdp'   plan_block = 4   execution_block = 4 /
@@ -141,7 +141,7 @@ def read(run):
     entries = [json.loads(line) for line in open(f"runs/{run}/metrics.jsonl")]
     kept = ("step", "train/loss", "train/grad_norm", "val/loss", "val/exact_match", "samples_hash", "samples_hash_total")
     return [{name: entry[name] for name in kept if name in entry} for entry in entries]
-for run, steps in (("gpt", 240), ("hdp", 180)):
+for run, steps in (("gpt", 900), ("hdp", 300)):
     whole, job = read(f"{run}_whole"), read(run)
     assert len([e for e in whole if "train/loss" in e]) == steps, "the whole run logged each step once"
     assert len([e for e in whole if "val/loss" in e]) >= steps // 60
