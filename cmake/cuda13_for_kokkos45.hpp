@@ -1,5 +1,5 @@
-// Force-included when Kokkos 4.5 meets CUDA 13: the CUDA 12 signatures that CUDA 13 removed, as
-// overloads over the new ones. Kokkos >= 4.7.1 calls the new signatures itself.
+// Force-included when Kokkos 4.5 or 4.6 meets CUDA 13: the CUDA 12 signatures that CUDA 13 removed,
+// as overloads over the new ones. Kokkos >= 4.7.1 calls the new signatures itself.
 #pragma once
 #if defined(__CUDACC__) && defined(__cplusplus)
 #include <cuda_runtime_api.h>
