@@ -39,16 +39,17 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
     depends_on("googletest", when="+tests")
 
     conflicts("+cuda", when="+rocm", msg="Tern is built for one kind of GPU")
+    # Kokkos: the versions that Tern was built with, as in spack.yaml.
     with when("~cuda ~rocm"):
-        depends_on("kokkos@4.5:4 +openmp +serial +pic cxxstd=20")
-        depends_on("kokkos-kernels@4.5:4 +openmp +serial +blas scalars=float,double layouts=right")
+        depends_on("kokkos@4.5.01:4.6.01 +openmp +serial +pic cxxstd=20")
+        depends_on("kokkos-kernels@4.5.01:4.6.01 +openmp +serial +blas scalars=float,double layouts=right")
 
     with when("+cuda"):
         # Kernels with wgmma and TMA: compiled for 90a.
         requires("cuda_arch=90", msg="Tern's CUDA kernels are for H100 and H200: cuda_arch=90")
-        depends_on("kokkos@4.7.01:4 +cuda cuda_arch=90 +cmake_lang +serial +pic cxxstd=20")
-        depends_on("kokkos-kernels@4.7.01:4 +cuda +cublas cuda_arch=90 +serial +blas scalars=float,double layouts=right")
-        depends_on("cuda@12.8:")
+        depends_on("kokkos@4.5.01:4.6.01 +cuda cuda_arch=90 +cmake_lang +serial +pic cxxstd=20")
+        depends_on("kokkos-kernels@4.5.01:4.6.01 +cuda +cublas cuda_arch=90 +serial +blas scalars=float,double layouts=right")
+        depends_on("cuda@12.8:12")  # 13 conflicts with Kokkos up to 4.7.0
         depends_on("nccl cuda_arch=90")
         depends_on("cudnn", when="+cudnn")
 
@@ -56,9 +57,9 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
         requires(*(f"amdgpu_target={target}" for target in AMDGPU_TARGETS), policy="one_of",
                  msg="Tern is built for one of " + ", ".join(AMDGPU_TARGETS))
         for target in AMDGPU_TARGETS:
-            depends_on(f"kokkos@4.5:4 +rocm amdgpu_target={target} +serial +pic cxxstd=20", when=f"amdgpu_target={target}")
+            depends_on(f"kokkos@4.5.01 +rocm amdgpu_target={target} +serial +pic cxxstd=20", when=f"amdgpu_target={target}")
             depends_on(f"rccl amdgpu_target={target}", when=f"amdgpu_target={target}")
-        depends_on("kokkos-kernels@4.5:4 +serial +blas scalars=float,double layouts=right")
+        depends_on("kokkos-kernels@4.5.01 +serial +blas scalars=float,double layouts=right")
         depends_on("hip")
 
     generator("ninja")
