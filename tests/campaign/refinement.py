@@ -2,9 +2,9 @@
 
     refinement.py TRAINER MPIRUN [unittest arguments]
 """
-import json, re, signal
+import json, random, re, signal
 
-from tiny import MUON, Campaign, main
+from tiny import MUON, Campaign, main, write_shard
 
 
 def sets(*changes):
@@ -87,6 +87,20 @@ class Refinement(Campaign):
             self.assertIn("verdict of recursive refinement at step 40 (preset none): good", page)
         self.assertIn('<h2>Verdict: <span class="good">good</span></h2>', self.read("report.html"))
         print(re.search(r"^verdict of(.|\n)*?\n  refinement.*", text, re.M).group())
+
+    def test_random_tokens_learned_by_heart_are_refined_by_half_or_more(self):
+        """The case of nanochat's guide, four sequences of 64 random tokens, within its range of 50 to 97%."""
+        rng = random.Random(5)
+        tokens = [rng.randrange(256) for _ in range(4 * 64 + 1)]
+        for name in ("train_0", "train_1", "valid_0"):
+            write_shard(self.file(f"data/{name}.bin"), tokens)
+        self.deck(300)
+        options = sets("objective.kind='refinement'", "objective.supervision_steps=4", "objective.detach_from=3", "objective.reward=0",
+                       "objective.weight_base=30", "objective.refinement_range=0.5, 0.97", "objective.norm_range=0.01, 100",
+                       "objective.norm_limit=1000", "model.context=64", "model.inner_steps=1", "model.embed_std=1", "batch.per_rank=4",
+                       "batch.global=4", "evaluation.batches=1")
+        self.run_trainer(*options, code=0)
+        self.assertEqual((self.verdict()["verdict"], self.grades()["order"], self.grades()["refinement"]), ("good", "good", "good"))
 
     def test_a_failed_verdict_has_its_own_code_also_when_resumed(self):
         text = self.run_trainer(*FAILED, code=77)
