@@ -85,7 +85,7 @@ if grep -n 'warning' gpt_whole.txt hdp_whole.txt answers_whole.txt; then slurm_f
 
 # 3. The jobs, each of which loses a node.
 submit() { sbatch --parsable "${two_nodes[@]}" jobs/quickstart.sh "$1.in"; }   # deck
-trained() { beyond "$1" 60 && [ -e "runs/$1/checkpoints/step_00000050/checkpoint.h5" ]; }   # run
+trained() { beyond "$1" 60 && compgen -G "runs/$1/checkpoints/step_*/checkpoint.h5"; }   # run
 answered() { [ "$(cat runs/answers/parts/*.jsonl 2>/dev/null | wc -l)" -ge "$1" ]; }
 queued_again() { [ "$(restarts "$1")" -ge "$2" ]; }   # job, times
 down() { sinfo --noheader --Node --nodes="$1" --format=%T | grep -q '^down'; }   # node
