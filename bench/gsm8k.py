@@ -24,7 +24,7 @@ Checkpoints are removed once no run needs them. Standard library only. On a CPU,
 """
 import argparse, json, math, os, pathlib, re, shutil, signal, statistics, sys, threading, time
 
-from together import as_options, call, train
+from together import as_options, call, shared_devices, train
 
 HERE = pathlib.Path(__file__).parent
 MODELS = ("causal", "flat", "hdp")
@@ -222,16 +222,17 @@ def main():
 
     def ended(*_):
         queue.table()
-        os._exit(1)
+        sys.exit(1)
 
     signal.signal(signal.SIGTERM, ended)
     devices = visible[:a.gpus] * a.together if a.gpus else [None] * a.together
     workers = [threading.Thread(target=queue.work, args=(device,), daemon=True) for device in devices]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        while worker.is_alive():
-            worker.join(1)
+    with shared_devices(a.together if a.gpus else 1):
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            while worker.is_alive():
+                worker.join(1)
     sys.exit(queue.table())
 
 

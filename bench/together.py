@@ -1,5 +1,5 @@
 """Training runs of one deck with several settings, some at once on one device; for recipe.py, refinement.py and gsm8k.py."""
-import concurrent.futures, math, os, pathlib, re, shutil, statistics, subprocess
+import concurrent.futures, contextlib, math, os, pathlib, re, shutil, statistics, subprocess, tempfile
 
 
 def as_options(settings):
@@ -33,9 +33,29 @@ def train(trainer, deck, directory, settings, ends=(0,), threads=2, device=None,
     return directory / "metrics.jsonl"
 
 
+@contextlib.contextmanager
+def shared_devices(at_once):
+    """NVIDIA's Multi-Process Service, if it is there, for several runs on a GPU: docs/troubleshooting.md, "GPUs and MPI"."""
+    control = shutil.which("nvidia-cuda-mps-control")
+    if at_once == 1 or not control or "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        own = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        if subprocess.run([control, "-d"], env=dict(os.environ, **own)).returncode != 0:
+            yield
+            return
+        os.environ.update(own)
+        try:
+            yield
+        finally:
+            subprocess.run([control], input="quit -t 10\n", text=True)
+            for name in own: del os.environ[name]
+
+
 def all_of(jobs, at_once):
     """{key: result} of {key: function}, `at_once` of them at a time, started in the order given."""
-    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+    with shared_devices(at_once), concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         futures = {key: pool.submit(job) for key, job in jobs.items()}
         return {key: future.result() for key, future in futures.items()}
 
