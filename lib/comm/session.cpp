@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "comm/comm.hpp"
+#include "comm/detail/abort.hpp"
 #include "comm/detail/mpi_check.hpp"
 #include "comm/detail/wait.hpp"
 #include "comm/detail/watchdog.hpp"
@@ -80,6 +81,7 @@ Session::Session(int* argc, char*** argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &failure_comm);
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_in(MPI_COMM_WORLD), MPI_INFO_NULL,
                       &host_comm);
+  detail::catch_aborts(rank(), size());
 }
 
 Session::~Session() {

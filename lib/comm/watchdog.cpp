@@ -1,16 +1,13 @@
 #include "comm/detail/watchdog.hpp"
 
-#include <mpi.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
 #include "base/error.hpp"
 #include "base/host.hpp"
+#include "comm/detail/abort.hpp"
 #include "comm/detail/wait.hpp"
 #include "comm/waits.hpp"
 
@@ -21,7 +18,6 @@ constexpr int exit_code = 70;
 constexpr std::chrono::seconds grace(2);  // for every waiting rank to report
 // Delay per rank, so that the lowest waiting rank ends all before the next one does.
 constexpr std::chrono::seconds apart(3);
-constexpr unsigned abort_seconds = 20;
 
 }  // namespace
 
@@ -66,19 +62,7 @@ void Watchdog::end_all(const std::string& overdue) const {
       stderr);
   std::fflush(stderr);
   std::this_thread::sleep_for(grace + apart * std::min(rank_, 10));
-  // OpenMPI's launcher may hang if a rank aborts while others finalize MPI; it notices a rank that
-  // just exits, and ends the others.
-  if (std::getenv("OMPI_COMM_WORLD_RANK")) std::_Exit(exit_code);
-  // The main thread is inside MPI, which may block MPI_Abort: then SIGALRM ends this rank, and the
-  // launcher ends the others.
-  std::signal(SIGALRM, SIG_DFL);
-  sigset_t alarms;
-  sigemptyset(&alarms);
-  sigaddset(&alarms, SIGALRM);
-  pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
-  alarm(abort_seconds);
-  MPI_Abort(MPI_COMM_WORLD, exit_code);
-  std::_Exit(exit_code);
+  leave(exit_code);
 }
 
 }  // namespace tern::comm::detail

@@ -1,5 +1,5 @@
-// fail_on_rank RANK|all|none user|internal: the given rank throws while the others wait in a
-// collective of the device.
+// fail_on_rank RANK|all|none user|internal|abort: the given rank throws, or fails as a device does
+// in Kokkos, while the others wait in a collective of the device.
 #include <string>
 
 #include "base/error.hpp"
@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     const auto group = tern::comm::world();
     if (who == "all" || who == std::to_string(session.rank())) {
       if (what == "user") tern::user_error("deck.in:3: no such value");
+      if (what == "abort") Kokkos::abort("unspecified launch failure");
       TERN_REQUIRE(session.size() < 0, "size {}", session.size());
     }
     const tern::test::DeviceData<float> ones(std::vector<float>(1000, 1));
