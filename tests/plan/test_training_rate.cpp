@@ -10,7 +10,7 @@
 namespace tern {
 namespace {
 
-constexpr double tolerance = 0.10;
+constexpr double tolerance = 0.08;
 
 using Set = std::vector<std::string>;
 
@@ -185,13 +185,13 @@ TEST(TrainingRateOnNodes, GradientsTakeTheAdaptersOfAllRanksOfANode) {
   const auto at = [&](double gigabits) { return exchange(ranks, {8, gigabits}, sharded) - 2e-4; };
   EXPECT_NEAR(at(50) / at(100), 2, 1e-6);
   // A network that is faster than NVLink leaves NVLink's rate.
-  EXPECT_NEAR(at(1e5), exchange(ranks, {}, sharded) - 1e-4, 1e-9);
+  EXPECT_NEAR(at(1e5), exchange(ranks, {}, sharded) - 4e-5, 1e-9);
   // Unless given, it is a DGX node's.
   EXPECT_EQ(exchange(ranks, {8}, sharded), exchange(ranks, {8, 400}, sharded));
   // Eight tensor ranks per node: each has an eighth, its own adapter, and NVLink's half rate without.
   const double part = bytes * 16 / 15 / 2 / 8;
   EXPECT_NEAR(exchange({2, 8, 1}, {8, 100}, sharded) - exchange({2, 8, 1}, {}, sharded),
-              1e-4 + part / adapter - part / (0.57 * 450e9), 0.5e-3);
+              1.6e-4 + part / adapter - part / (0.60 * 450e9), 0.5e-3);
 }
 
 TEST(TrainingRateOnNodes, FallsWhereNodesDivideReplicas) {
