@@ -149,6 +149,7 @@ class Eight(Compared):
         model = self.HEADS + EXPERTS[1::2] + ("model.router_loss=0",)
         self.train("run", *sets(*model))
         one = self.written("run", *sets(*model, *GREEDY))
+        self.assertEqual(len(one), 3)
         for tensor, pipeline, ranks, _ in self.TENSOR:
             self.assertEqual(one, self.written("run", *sets(*model, *GREEDY), *layout(tensor, pipeline), ranks=ranks))
 
