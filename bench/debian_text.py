@@ -54,18 +54,22 @@ def documents(package, seen):
                 kept.append(text)
                 prose += 0 if listing else len(text)
             if prose >= 500: yield "\n\n".join(kept)
-    process.wait()
+    if process.wait() != 0: sys.exit(f"{package}: dpkg-deb cannot read it")
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"): sys.exit(__doc__.strip())
+    if sys.argv[1:2] in (["-h"], ["--help"]): return print(__doc__.strip())
+    if len(sys.argv) < 2: sys.exit(__doc__.strip())
     seen = set()
     for package in sys.argv[1:]:
         count = size = 0
-        for text in documents(package, seen):
-            print(json.dumps({"text": text}))
-            count += 1
-            size += len(text)
+        try:
+            for text in documents(package, seen):
+                print(json.dumps({"text": text}))
+                count += 1
+                size += len(text)
+        except tarfile.ReadError:
+            sys.exit(f"{package}: dpkg-deb cannot read it")
         print(f"{package}: {count} documents, {size / 1e6:.1f} MB", file=sys.stderr)
 
 

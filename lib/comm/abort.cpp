@@ -14,22 +14,22 @@ namespace tern::comm::detail {
 namespace {
 
 constexpr unsigned abort_seconds = 20;
-constexpr int internal_error = 70;
-std::string farewell;  // made before the signal, whose handler must not allocate
-bool alone = false;    // one rank
+constexpr int exit_code = 70;  // an internal error
+std::string farewell;          // made before the signal, whose handler must not allocate
+bool alone = false;            // one rank
 
 void on_abort(int) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, farewell.data(), farewell.size());
-  leave(internal_error);
+  leave();
 }
 
 }  // namespace
 
-void leave(int code) {
+void leave() {
   // OpenMPI's launcher may hang if a rank aborts while others finalize MPI; it notices a rank that
   // just exits, and ends the others.
-  if (alone || std::getenv("OMPI_COMM_WORLD_RANK")) std::_Exit(code);
-  // The main thread may be inside MPI, which blocks MPI_Abort: then SIGALRM ends this rank, and the
+  if (alone || std::getenv("OMPI_COMM_WORLD_RANK")) std::_Exit(exit_code);
+  // The main thread may be inside MPI, which may block MPI_Abort: then SIGALRM ends this rank, and the
   // launcher ends the others.
   std::signal(SIGALRM, SIG_DFL);
   sigset_t alarms;
@@ -37,14 +37,15 @@ void leave(int code) {
   sigaddset(&alarms, SIGALRM);
   pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
   alarm(abort_seconds);
-  MPI_Abort(MPI_COMM_WORLD, code);
-  std::_Exit(code);
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
 }
 
 void catch_aborts(int rank, int size) {
   alone = size == 1;
-  const std::string who = alone ? "" : fmt::format("rank {} of {} on {} ", rank, size, host_name());
-  farewell = fmt::format("error: {}was ended by the failure above\n", alone ? "this run " : who);
+  const std::string who =
+      alone ? "this run" : fmt::format("rank {} of {} on {}", rank, size, host_name());
+  farewell = "error: " + who + " was ended by the failure above\n";
   struct sigaction action {};
   action.sa_handler = on_abort;
   action.sa_flags = static_cast<int>(SA_RESETHAND);

@@ -14,7 +14,6 @@
 namespace tern::comm::detail {
 namespace {
 
-constexpr int exit_code = 70;
 constexpr std::chrono::seconds grace(2);  // for every waiting rank to report
 // Delay per rank, so that the lowest waiting rank ends all before the next one does.
 constexpr std::chrono::seconds apart(3);
@@ -62,7 +61,7 @@ void Watchdog::end_all(const std::string& overdue) const {
       stderr);
   std::fflush(stderr);
   std::this_thread::sleep_for(grace + apart * std::min(rank_, 10));
-  leave(exit_code);
+  leave();
 }
 
 }  // namespace tern::comm::detail
