@@ -10,6 +10,7 @@
 
 #include "base/device_stream.hpp"
 #include "base/types.hpp"
+#include "comm/part_exchange.hpp"
 
 namespace tern::comm {
 
@@ -84,6 +85,10 @@ class Group {
   virtual void connect(const std::vector<int>& ranks) = 0;
   virtual void exchange(const Message& sent, const Message& received,
                         const DeviceStream& stream) = 0;
+
+  /// Exchange into `received`, device memory of `bytes` of an Arena, which outlives it. Null on all
+  /// ranks unless the group has two ranks, whose devices reach each other's memory. Collective.
+  virtual std::unique_ptr<PartExchange> part_exchange(void* received, std::size_t bytes) = 0;
 
   /// Group of the ranks with the same `color`, in the order of this group. `name`: for messages.
   /// Collective.

@@ -24,6 +24,7 @@ class ImaginedGroup : public Group {
   void broadcast_device(void*, std::size_t, int, const DeviceStream&) override {}
   void connect(const std::vector<int>&) override {}
   void exchange(const Message&, const Message&, const DeviceStream&) override {}
+  std::unique_ptr<PartExchange> part_exchange(void*, std::size_t) override { return nullptr; }
   std::unique_ptr<Group> split(int, const std::string&) override {
     return std::make_unique<ImaginedGroup>(size_);
   }

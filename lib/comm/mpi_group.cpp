@@ -54,6 +54,30 @@ std::vector<int> world_ranks(MPI_Comm comm, int size) {
   return among_all;
 }
 
+/// On the host: a part goes when it is awaited.
+class MessageExchange : public PartExchange {
+ public:
+  MessageExchange(Group& group, void* received)
+      : group_(group), received_(static_cast<char*>(received)) {}
+
+  void send(std::size_t part, const void* data, std::size_t first, std::size_t bytes,
+            const DeviceStream&) override {
+    char* own = static_cast<char*>(const_cast<void*>(data));
+    const int other = 1 - group_.rank();
+    sent_[part] = {own + first, bytes, other};
+    awaited_[part] = {received_ + first, bytes, other};
+  }
+  void await(std::size_t part, const DeviceStream& stream) override {
+    group_.exchange(sent_[part], awaited_[part], stream);
+  }
+  void end_round(const DeviceStream&) override {}
+
+ private:
+  Group& group_;
+  char* received_;
+  Group::Message sent_[parts], awaited_[parts];
+};
+
 int world_size() {
   int size = 1;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
@@ -178,6 +202,11 @@ void MpiGroup::exchange(const Message& sent, const Message& received, const Devi
   });
   check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
         "MPI_Waitall");
+}
+
+std::unique_ptr<PartExchange> MpiGroup::part_exchange(void* received, std::size_t) {
+  if (size_ != 2) return nullptr;
+  return std::make_unique<MessageExchange>(*this, received);
 }
 
 MPI_Comm MpiGroup::part(int color) const {

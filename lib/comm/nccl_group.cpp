@@ -8,6 +8,7 @@
 
 #include <exception>
 
+#include "comm/detail/copy_exchange.hpp"
 #include "comm/detail/device_work.hpp"
 #include "comm/detail/mpi_check.hpp"
 #include "comm/detail/mpi_group.hpp"
@@ -118,6 +119,9 @@ class NcclGroup : public MpiGroup {
     nccl_check(ncclGroupEnd(), "ncclGroupEnd");
     work_->follow(with_ranks(operation("exchange", sent.bytes + received.bytes), sent, received),
                   stream.handle());
+  }
+  std::unique_ptr<PartExchange> part_exchange(void* received, std::size_t bytes) override {
+    return copy_exchange(*this, operation("exchange of parts", bytes), received, bytes);
   }
   using MpiGroup::all_reduce;
 

@@ -21,6 +21,7 @@ class StagedGroup : public MpiGroup {
   void broadcast_device(void* data, std::size_t bytes, int root,
                         const DeviceStream& stream) override;
   void exchange(const Message& sent, const Message& received, const DeviceStream& stream) override;
+  std::unique_ptr<PartExchange> part_exchange(void*, std::size_t) override { return nullptr; }
   std::unique_ptr<Group> split(int color, const std::string& name) override {
     return std::make_unique<StagedGroup>(part(color), name);
   }
