@@ -1,5 +1,6 @@
 /// Arena buffers narrowed to the rows of a pass, or carved from a common allocation.
 #pragma once
+#include "base/range.hpp"
 #include "memory/arena.hpp"
 
 namespace tern {
@@ -12,6 +13,13 @@ V narrow_rows(const V& view, std::size_t rows) {
     return V(view.data(), rows);
   else
     return V(view.data(), rows, view.extent(1));
+}
+
+/// Rows of a matrix; an empty one stays empty.
+template <class M>
+M rows_of(const M& all, Range rows) {
+  if (all.extent(0) == 0) return all;
+  return M(all.data() + rows.first * all.extent(1), rows.count, all.extent(1));
 }
 
 /// Carves consecutive matrices from `data`; if that is null, only counts.

@@ -109,9 +109,7 @@ void Attention<T>::forward(const ops::Context& context, const Parameters& p, con
   attend(p, s);
   const Operand<T> result = common_.input(p.output, s.result, s.scale, false);
   ops::round_operand<T>(context, result, context.scaling);
-  residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
-    common_.multiply(context, p.output, result, to, added);
-  });
+  residual.add_map(context, common_, p.output, result);
 }
 
 template <class T>
@@ -177,8 +175,7 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
                                        .dv = part_of(dqkv_, H + K, K)});
   const Operand<T> dqkv = common_.gradient(p.qkv, dqkv_, s.dqkv_scale);
   backward_heads(context, p, s, mask, dqkv);
-  common_.multiply_backward(context, p.qkv, dqkv, x, dx);
-  common_.links.sum(context, dx);
+  common_.multiply_backward_summed(context, p.qkv, dqkv, x, dx);
 }
 
 template <class T>

@@ -64,7 +64,7 @@ class Attention {
   /// Only head norms and rotation to the rows' positions.
   void place_heads(const ops::Context&, const Parameters&, const Saved&, const Sequences&,
                    const ops::Positions&) const;
-  /// dx (N, D), which may be x, from the branch's gradient (N, D).
+  /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
   void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                 const Mask&, const Operand<T>& dbranch, Matrix<T> dx) const;
 

@@ -122,20 +122,22 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
                         const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
                         Matrix<T> dstream, bool known) const {
   // Gradients overwrite activations that are no longer needed.
-  const Matrix<T> dnormed = s.normed_feed_forward;
   const auto [x, middle] = normed(p, s);
   const Operand<T> dmlp =
       branch_gradient<T>(context, common_, p.mlp.down, dstream, known, dropout.feed_forward);
+  const Matrix<T> dmiddle =
+      has_experts_ ? s.normed_feed_forward : common_.gradient_buffer(s.normed_feed_forward);
   if (has_experts_)
-    experts.backward(context, p.experts, s.experts, middle.values, dmlp.values, balanced, dnormed);
+    experts.backward(context, p.experts, s.experts, middle.values, dmlp.values, balanced, dmiddle);
   else
-    mlp_.backward(context, p.mlp, s.mlp, middle, dmlp, dnormed);
-  norm_.backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dnormed, dstream,
+    mlp_.backward(context, p.mlp, s.mlp, middle, dmlp, dmiddle);
+  norm_.backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dmiddle, dstream,
                  ops::Write::add);
   const Operand<T> dattention =
       branch_gradient<T>(context, common_, p.attention.output, dstream, true, dropout.attention);
-  attention.backward(context, p.attention, s.attention, x, mask, dattention, s.normed_attention);
-  norm_.backward(context, p.norm_attention, s.norm_attention, s.input, s.normed_attention, dstream,
+  const Matrix<T> dx = common_.gradient_buffer(s.normed_attention);
+  attention.backward(context, p.attention, s.attention, x, mask, dattention, dx);
+  norm_.backward(context, p.norm_attention, s.norm_attention, s.input, dx, dstream,
                  ops::Write::add);
 }
 

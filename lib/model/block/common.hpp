@@ -60,6 +60,22 @@ struct Common {
   /// dx, which may be x, from dy; accumulates the gradients of weight and bias.
   void multiply_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
                          const Operand<T>& x, Matrix<T> dx) const;
+  /// multiply_backward() with dx, of gradient_buffer(), summed over tensor ranks, which overlaps
+  /// with the gradient of the weight.
+  void multiply_backward_summed(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
+                                const Operand<T>& x, Matrix<T> dx) const;
+  /// Where the gradient of x (N, D) may be written before that of the weight: x itself unless
+  /// several tensor ranks share the map.
+  Matrix<T> gradient_buffer(Matrix<T> x) const {
+    if (links.share().tensors == 1) return x;
+    return Matrix<T>(branch.data(), x.extent(0), x.extent(1));
+  }
+
+ private:
+  void weight_gradient(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
+                       const Operand<T>& x) const;
+  void input_gradient(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
+                      Matrix<T> dx) const;
 };
 
 /// Adds a branch to the stream: to = from + dropout(branch).
@@ -73,6 +89,9 @@ struct Residual {
   /// or empty. Parts are summed over tensor ranks.
   template <class Branch>
   void add(const ops::Context& context, const Common<T>& common, const Branch& branch) const;
+  /// The branch is map(x). The sum over tensor ranks overlaps with the product.
+  void add_map(const ops::Context& context, const Common<T>& common, const Linear<T>& map,
+               const Operand<T>& x) const;
 };
 
 /// Gradient of a branch (N, D), which `map` ends, from that of the stream it was added to. `known`:

@@ -59,9 +59,7 @@ void Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Sav
   common_.multiply(context, p.up, x, s.up);
   const Operand<T> activated = common_.kept(p.down, s.activated, s.scale);
   ops::activation_forward<T>(context, activation_, s.up, activated.values, activated.rounded);
-  residual.add(context, common_, [&](Matrix<const T> added, Matrix<T> to) {
-    common_.multiply(context, p.down, activated, to, added);
-  });
+  residual.add_map(context, common_, p.down, activated);
 }
 
 template <class T>
@@ -72,8 +70,7 @@ void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Sa
                             dactivated);
   const Operand<T> dup = common_.gradient(p.up, s.up, s.dup_scale);
   ops::activation_backward<T>(context, activation_, s.up, dactivated, dup.values, dup.rounded);
-  common_.multiply_backward(context, p.up, dup, x, dx);
-  common_.links.sum(context, dx);
+  common_.multiply_backward_summed(context, p.up, dup, x, dx);
 }
 
 template class Mlp<float>;

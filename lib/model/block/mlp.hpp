@@ -34,7 +34,7 @@ class Mlp {
   /// From x (N, D).
   void forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                const Residual<T>& residual) const;
-  /// dx (N, D), which may be x, from the branch's gradient (N, D).
+  /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
   void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                 const Operand<T>& dbranch, Matrix<T> dx) const;
 

@@ -155,6 +155,10 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   if (dropout || share().tensors > 1)
     common.branch = arena.matrix<T>("branch", Term::workspace, N, size.D);
   if (!training) return;
+  if (share().tensors == 2) {
+    const auto received = arena.matrix<T>("other rank's part", Term::workspace, N, size.D);
+    if (!arena.measuring() && share().mesh) common.links.exchange_into(received);
+  }
   dstream = arena.matrix<T>("stream gradient", Term::workspace, N, size.D);
   for (std::size_t step = 0; options.connected > 1 && step < options.connected; ++step)
     dfinished.push_back(
