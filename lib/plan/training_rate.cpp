@@ -123,8 +123,8 @@ class Stage {
       time.passes += 2 * first();
     }
     if (extents_.tensor > 1)
-      time.exchange +=
-          op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4);
+      time.exchange += op_.exchange_behind_products(
+          2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4);
     return time;
   }
 

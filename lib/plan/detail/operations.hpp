@@ -57,6 +57,8 @@ class Operations {
 
   /// `count` collectives of `team`, each rank sending `bytes` in each.
   double exchange(double bytes, const Team& team, double count = 1) const;
+  /// The same for sums behind products, where two ranks of a node exchange parts.
+  double exchange_behind_products(double bytes, const Team& team, double count) const;
 
  private:
   double attention(const Attention& a, double products, double share, double a_key) const;
