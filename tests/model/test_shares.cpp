@@ -116,16 +116,18 @@ TEST(Shares, EachParameterIsCountedOnce) {
     }
 }
 
-void expect_same_step(const deck::Model& m, const Layout& layout, bool recompute) {
+void expect_same_step(const deck::Model& m, const Layout& layout, bool recompute,
+                      std::size_t batch = 2) {
   const Divided divided(m, layout);
-  model::TransformerOptions options{2, 9};
+  model::TransformerOptions options{batch, 9};
+  const std::size_t rows = batch * options.tokens;
   options.recompute = recompute;
-  options.head_rows = 7;  // of 18: the last chunk is smaller
+  options.head_rows = 7;  // the last chunk is smaller
   Harness<double> whole(m, options), part(m, options, divided.share());
   for (Harness<double>* h : {&whole, &part}) {
     h->head = head_of(m);
     h->parameters->initialize(h->context, h->tree, 11);
-    auto inputs = random_tokens(18, 37, 3), targets = random_tokens(18, 37, 4);
+    auto inputs = random_tokens(rows, 37, 3), targets = random_tokens(rows, 37, 4);
     targets[5] = -1;
     h->set_batch(inputs, targets);
   }
@@ -148,6 +150,13 @@ TEST(Shares, LossesAndGradientsAreThoseOfTheWhole) {
   for (deck::Model m : models())
     for (const Layout& layout : layouts())
       if (fits(m, layout)) expect_same_step(m, layout, false);
+}
+
+/// Rows enough for two tensor ranks to sum them in two pieces, of which the last is larger.
+TEST(Shares, LossesAndGradientsOfManyRowsToo) {
+  for (const deck::Model& m : models())
+    for (const Layout& layout : layouts())
+      if (fits(m, layout)) expect_same_step(m, layout, layout.pipeline > 1, 31);
 }
 
 TEST(Shares, RecomputationAndDropoutToo) {
