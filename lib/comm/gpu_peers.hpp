@@ -1,5 +1,5 @@
-/// Memory of this host's other GPUs, which belongs to other processes, and words in memory by which
-/// streams of different processes wait for each other. CUDA only; elsewhere there is none to be had.
+/// Memory of this host's other GPUs, allocated by other processes, and words in device memory through
+/// which streams of two processes wait for each other. CUDA only: other builds share nothing.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tern::comm::gpu {
 
-/// What another process needs to open a piece of memory. Goes through MPI as bytes.
+/// What another process needs to open memory. Sent over MPI as bytes.
 struct SharedMemory {
   bool valid = false;
   std::array<char, 64> handle{};  // of the allocation

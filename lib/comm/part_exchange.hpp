@@ -1,6 +1,6 @@
-/// Exchange of partial results between the two ranks of a group, which each rank adds up itself.
-/// Between GPUs of one host that reach each other's memory the copy engines do it, so that kernels
-/// keep all multiprocessors meanwhile; a collective of NCCL takes some from them.
+/// Exchange of partial results between the two ranks of a group, each of which adds up both. Between
+/// GPUs of one host that reach each other's memory the copy engines do it, which leaves all
+/// multiprocessors to the kernels that run meanwhile; a collective of NCCL occupies some.
 #pragma once
 #include <cstddef>
 
