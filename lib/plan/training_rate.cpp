@@ -122,9 +122,10 @@ class Stage {
       time += again();
       time.passes += 2 * first();
     }
+    const bool whole = deck_.precision.compute == "fp8" || m_.experts > 0 || m_.dropout > 0;
     if (extents_.tensor > 1)
-      time.exchange += op_.exchange_behind_products(
-          2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4);
+      time.exchange += op_.overlapped_exchange(
+          2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor(), 4, whole);
     return time;
   }
 

@@ -57,8 +57,9 @@ class Operations {
 
   /// `count` collectives of `team`, each rank sending `bytes` in each.
   double exchange(double bytes, const Team& team, double count = 1) const;
-  /// The same for sums behind products, where two ranks of a node exchange parts.
-  double exchange_behind_products(double bytes, const Team& team, double count) const;
+  /// The same for sums of blocks, where two ranks of a node exchange parts, which overlaps; in
+  /// forward only unless blocks are computed as a `whole`.
+  double overlapped_exchange(double bytes, const Team& team, double count, bool whole) const;
 
  private:
   double attention(const Attention& a, double products, double share, double a_key) const;
