@@ -12,6 +12,11 @@ struct Range {
   bool contains(std::size_t element) const { return element >= first && element < end(); }
 };
 
+/// Rows of `times` each, of a range of groups.
+inline Range operator*(std::size_t times, Range groups) {
+  return {times * groups.first, times * groups.count};
+}
+
 /// Intersection of a and b; may be empty.
 inline Range common(Range a, Range b) {
   const std::size_t first = std::max(a.first, b.first);

@@ -86,9 +86,9 @@ class Group {
   virtual void exchange(const Message& sent, const Message& received,
                         const DeviceStream& stream) = 0;
 
-  /// Exchange into `received`, device memory of `bytes` of an Arena, which outlives it. Null on all
+  /// Exchange into `slots`, PartExchange::slots x `bytes` of an Arena, which outlives it. Null on all
   /// ranks unless the group has two ranks, whose devices reach each other's memory. Collective.
-  virtual std::unique_ptr<PartExchange> part_exchange(void* received, std::size_t bytes) = 0;
+  virtual std::unique_ptr<PartExchange> part_exchange(void* slots, std::size_t bytes) = 0;
 
   /// Group of the ranks with the same `color`, in the order of this group. `name`: for messages.
   /// Collective.

@@ -14,17 +14,17 @@
 namespace tern::comm::detail {
 namespace {
 
-/// Words in each GPU's memory, which the other one writes. Rounds are counted from 1.
+/// Words in each GPU's memory, which the other one writes. Parts of a slot are counted from 1.
 struct Words {
-  std::uint32_t arrived[PartExchange::parts];  // round of the newest part
-  std::uint32_t ended;                         // rounds that the other rank has ended
-  std::uint32_t tried, source;                 // for the trial
+  std::uint32_t arrived[PartExchange::slots];   // the newest part
+  std::uint32_t released[PartExchange::slots];  // the newest that the other rank released
+  std::uint32_t tried, source;                  // for the trial
 };
 
 /// What a rank tells the other.
 struct Offer {
   std::array<char, 64> host{};
-  gpu::SharedMemory received, words;
+  gpu::SharedMemory slots, words;
 };
 
 /// NCCL's own variable: no GPU is to reach another's memory.
@@ -42,11 +42,11 @@ Offer of_other_rank(Group& group, const Offer& own) {
 
 class CopyExchange : public PartExchange {
  public:
-  CopyExchange(Group& group, const Operation& operation, void* received)
-      : group_(group), operation_(operation), own_(gpu::allocate(sizeof(Words))) {
+  CopyExchange(Group& group, const Operation& operation, void* memory, std::size_t bytes)
+      : group_(group), operation_(operation), bytes_(bytes), own_(gpu::allocate(sizeof(Words))) {
     const Words none{};
     gpu::copy(own_.get(), &none, sizeof none, nullptr);
-    offer_.received = gpu::share(received);
+    offer_.slots = gpu::share(memory);
     offer_.words = gpu::share(own_.get());
     const std::string host = host_name();
     std::copy_n(host.begin(), std::min(host.size(), offer_.host.size() - 1), offer_.host.begin());
@@ -54,7 +54,7 @@ class CopyExchange : public PartExchange {
   }
   /// Memory that another process has open must not be freed.
   ~CopyExchange() override {
-    received_.reset();
+    memory_.reset();
     others_.reset();
     if (opened_ && std::uncaught_exceptions() == 0) group_.barrier();
   }
@@ -63,10 +63,10 @@ class CopyExchange : public PartExchange {
   bool open() {
     const Offer other = of_other_rank(group_, offer_);
     if (other.host == offer_.host) {
-      received_ = gpu::open(other.received);
+      memory_ = gpu::open(other.slots);
       others_ = gpu::open(other.words);
     }
-    return opened_ = !group_.any(!received_ || !others_);
+    return opened_ = !group_.any(!memory_ || !others_);
   }
   /// Whether words and copies arrive. Collective.
   bool works() {
@@ -83,22 +83,23 @@ class CopyExchange : public PartExchange {
            });
   }
 
-  void send(std::size_t part, const void* data, std::size_t first, std::size_t bytes,
+  void send(std::size_t slot, const void* data, std::size_t bytes,
             const DeviceStream& stream) override {
-    void* const on = stream.handle();
-    gpu::await_word(&own()->ended, round_, on);
-    gpu::start_copy(static_cast<char*>(received_.get()) + first,
-                    static_cast<const char*>(data) + first, bytes, on);
-    gpu::write_word(&other()->arrived[part], round_ + 1, on);
-    gpu::record(sent_[part].get(), on);
+    void* const on = copies_.get();
+    gpu::record(given_.get(), stream.handle());
+    gpu::await(given_.get(), on);
+    gpu::await_word(&own()->released[slot], counts_[slot], on);
+    gpu::start_copy(static_cast<char*>(memory_.get()) + slot * bytes_, data, bytes, on);
+    gpu::write_word(&other()->arrived[slot], counts_[slot] + 1, on);
+    gpu::record(sent_[slot].get(), on);
   }
-  void await(std::size_t part, const DeviceStream& stream) override {
-    gpu::await(sent_[part].get(), stream.handle());
-    gpu::await_word(&own()->arrived[part], round_ + 1, stream.handle());
+  void await(std::size_t slot, const DeviceStream& stream) override {
+    gpu::await(sent_[slot].get(), stream.handle());
+    gpu::await_word(&own()->arrived[slot], counts_[slot] + 1, stream.handle());
     work_.follow(operation_, stream.handle());
   }
-  void end_round(const DeviceStream& stream) override {
-    gpu::write_word(&other()->ended, ++round_, stream.handle());
+  void release(std::size_t slot, const DeviceStream& stream) override {
+    gpu::write_word(&other()->released[slot], ++counts_[slot], stream.handle());
   }
 
  private:
@@ -121,20 +122,22 @@ class CopyExchange : public PartExchange {
 
   Group& group_;
   Operation operation_;
-  std::shared_ptr<void> own_, others_, received_;  // the last: the other rank's
+  std::size_t bytes_;                            // of a slot
+  std::shared_ptr<void> own_, others_, memory_;  // words of both; the other rank's slots
   Offer offer_;
-  std::shared_ptr<void> sent_[parts];
+  std::shared_ptr<void> copies_ = gpu::make_stream();  // two at a time would delay the first
+  std::shared_ptr<void> given_ = gpu::make_event(), sent_[slots];
   DeviceWork work_;
-  std::uint32_t round_ = 0;  // rounds ended
+  std::uint32_t counts_[slots] = {};  // parts released
   bool opened_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<PartExchange> copy_exchange(Group& group, const Operation& operation,
-                                            void* received, std::size_t bytes) {
+std::unique_ptr<PartExchange> copy_exchange(Group& group, const Operation& operation, void* slots,
+                                            std::size_t bytes) {
   if (group.size() != 2 || group.any(bytes == 0 || unwanted())) return nullptr;
-  auto exchange = std::make_unique<CopyExchange>(group, operation, received);
+  auto exchange = std::make_unique<CopyExchange>(group, operation, slots, bytes);
   if (!exchange->open() || !exchange->works()) return nullptr;
   return exchange;
 }

@@ -57,25 +57,24 @@ std::vector<int> world_ranks(MPI_Comm comm, int size) {
 /// On the host: a part goes when it is awaited.
 class MessageExchange : public PartExchange {
  public:
-  MessageExchange(Group& group, void* received)
-      : group_(group), received_(static_cast<char*>(received)) {}
+  MessageExchange(Group& group, void* memory, std::size_t bytes)
+      : group_(group), memory_(static_cast<char*>(memory)), bytes_(bytes) {}
 
-  void send(std::size_t part, const void* data, std::size_t first, std::size_t bytes,
-            const DeviceStream&) override {
-    char* own = static_cast<char*>(const_cast<void*>(data));
+  void send(std::size_t slot, const void* data, std::size_t bytes, const DeviceStream&) override {
     const int other = 1 - group_.rank();
-    sent_[part] = {own + first, bytes, other};
-    awaited_[part] = {received_ + first, bytes, other};
+    sent_[slot] = {const_cast<void*>(data), bytes, other};
+    awaited_[slot] = {memory_ + slot * bytes_, bytes, other};
   }
-  void await(std::size_t part, const DeviceStream& stream) override {
-    group_.exchange(sent_[part], awaited_[part], stream);
+  void await(std::size_t slot, const DeviceStream& stream) override {
+    group_.exchange(sent_[slot], awaited_[slot], stream);
   }
-  void end_round(const DeviceStream&) override {}
+  void release(std::size_t, const DeviceStream&) override {}
 
  private:
   Group& group_;
-  char* received_;
-  Group::Message sent_[parts], awaited_[parts];
+  char* memory_;
+  std::size_t bytes_;  // of a slot
+  Group::Message sent_[slots], awaited_[slots];
 };
 
 int world_size() {
@@ -204,9 +203,9 @@ void MpiGroup::exchange(const Message& sent, const Message& received, const Devi
         "MPI_Waitall");
 }
 
-std::unique_ptr<PartExchange> MpiGroup::part_exchange(void* received, std::size_t) {
+std::unique_ptr<PartExchange> MpiGroup::part_exchange(void* slots, std::size_t bytes) {
   if (size_ != 2) return nullptr;
-  return std::make_unique<MessageExchange>(*this, received);
+  return std::make_unique<MessageExchange>(*this, slots, bytes);
 }
 
 MPI_Comm MpiGroup::part(int color) const {

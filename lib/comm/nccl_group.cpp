@@ -120,8 +120,8 @@ class NcclGroup : public MpiGroup {
     work_->follow(with_ranks(operation("exchange", sent.bytes + received.bytes), sent, received),
                   stream.handle());
   }
-  std::unique_ptr<PartExchange> part_exchange(void* received, std::size_t bytes) override {
-    return copy_exchange(*this, operation("exchange of parts", bytes), received, bytes);
+  std::unique_ptr<PartExchange> part_exchange(void* slots, std::size_t bytes) override {
+    return copy_exchange(*this, operation("exchange of parts", bytes), slots, bytes);
   }
   using MpiGroup::all_reduce;
 

@@ -8,21 +8,22 @@
 
 namespace tern::comm {
 
-/// Rounds follow each other. In each, both ranks send the same parts, each at most once: bytes of a
-/// buffer that come to lie at the same place of the other rank's `received`.
+/// Each rank has two slots of memory, into which the other one sends. For each slot both ranks send,
+/// await and release in turn, each as often as the other.
 class PartExchange {
  public:
-  static constexpr std::size_t parts = 2;  // most of a round
+  static constexpr std::size_t slots = 2;
 
   virtual ~PartExchange() = default;
-  /// Copies data[first, first + bytes) to the other rank, after all work on `stream`, which should
-  /// be a stream of its own: it waits until the other rank has ended the round before.
-  virtual void send(std::size_t part, const void* data, std::size_t first, std::size_t bytes,
+  /// Copies `bytes` of `data` to the other rank's slot, after all work on `stream` so far, and once
+  /// the other rank has released what it holds. What `stream` is given later overlaps with it.
+  virtual void send(std::size_t slot, const void* data, std::size_t bytes,
                     const DeviceStream& stream) = 0;
-  /// Work given to `stream` from now on waits until the part has come, and the own one has left.
-  virtual void await(std::size_t part, const DeviceStream& stream) = 0;
-  /// The other rank may overwrite what was received once `stream` comes to here.
-  virtual void end_round(const DeviceStream& stream) = 0;
+  /// Work given to `stream` from now on waits until the other rank's part is in the slot, and this
+  /// rank's has left.
+  virtual void await(std::size_t slot, const DeviceStream& stream) = 0;
+  /// The other rank may overwrite the slot once `stream` comes to here.
+  virtual void release(std::size_t slot, const DeviceStream& stream) = 0;
 };
 
 }  // namespace tern::comm

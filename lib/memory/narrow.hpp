@@ -15,11 +15,14 @@ V narrow_rows(const V& view, std::size_t rows) {
     return V(view.data(), rows, view.extent(1));
 }
 
-/// Rows of a matrix; an empty one stays empty.
-template <class M>
-M rows_of(const M& all, Range rows) {
+/// Rows of a matrix, or elements of a vector; an empty one stays empty.
+template <class V>
+V rows_of(const V& all, Range rows) {
   if (all.extent(0) == 0) return all;
-  return M(all.data() + rows.first * all.extent(1), rows.count, all.extent(1));
+  if constexpr (V::rank == 1)
+    return V(all.data() + rows.first, rows.count);
+  else
+    return V(all.data() + rows.first * all.extent(1), rows.count, all.extent(1));
 }
 
 /// Carves consecutive matrices from `data`; if that is null, only counts.

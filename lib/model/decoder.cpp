@@ -44,7 +44,7 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
   Matrix<const T> result;
   for (std::size_t step = 0; step < steps; ++step)
     result = core_.advance(context, 0, step, sequences, [&](std::size_t place) {
-      const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows) {
+      const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows, Range) {
         add_value_embeddings(context, runs, place, rows.qkv);
         attend(step * core_.places() + place, p, rows);
       };

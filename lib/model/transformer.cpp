@@ -50,11 +50,13 @@ template <class T>
 typename Block<T>::Attend Transformer<T>::attend(const ops::Context& context,
                                                  const MicroBatch<T>& micro,
                                                  std::size_t place) const {
-  return [this, &context, &micro, place, mask = mask_of(micro)](const auto& parameters,
-                                                                const auto& saved) {
-    core_.values.forward(context, place, micro.rows.tokens, saved.qkv);
-    core_.block.attention.attend(context, parameters, saved, mask);
-  };
+  return
+      [this, &context, &micro, place](const auto& parameters, const auto& saved, Range sequences) {
+        const Mask whole = mask_of(micro);
+        const Range rows = whole.sequences.tokens * sequences;
+        core_.values.forward(context, place, rows_of(micro.rows.tokens, rows), saved.qkv);
+        core_.block.attention.attend(context, parameters, saved, part_of(whole, sequences));
+      };
 }
 
 /// Recomputed blocks share their scales, and so do all blocks in evaluation.
@@ -176,7 +178,8 @@ void Transformer<T>::recompute(const ops::Context& context, const MicroBatch<T>&
   if (latest && place + 1 == core_.places()) return;
   core_.block.forward(context, core_.parameters_of(place),
                       core_.saved(core_.slot_of(micro.slot, step), place, core_.sequences()),
-                      attend(context, micro, place), keys(micro, step, place), {});
+                      attend(context, micro, place), keys(micro, step, place), {},
+                      core_.sequences());
 }
 
 template <class T>

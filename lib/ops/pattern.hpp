@@ -57,6 +57,14 @@ struct Pattern {
   const KeySpans* spans = nullptr;  // (B, Tq)
   const SpanHull* hulls = nullptr;  // (B, ceil(Tq / group))
 
+  /// That of the sequences from `first` on.
+  Pattern from(int first) const {
+    Pattern result = *this;
+    if (kind != Kind::spans) return result;
+    result.spans += first * std::int64_t(queries);
+    result.hulls += first * std::int64_t(groups(queries));
+    return result;
+  }
   static TERN_FUNCTION int groups(int queries) { return (queries + group - 1) / group; }
 
   /// Whether `query` of sequence b attends to `key`.

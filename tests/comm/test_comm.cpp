@@ -10,7 +10,6 @@
 #include "comm/comm.hpp"
 #include "comm/detail/staged_group.hpp"
 #include "comm/device_data.hpp"
-#include "comm/gpu.hpp"
 #include "comm/hosts.hpp"
 
 namespace tern::comm {
@@ -151,43 +150,34 @@ TEST_P(Collectives, SixteenBitsAreRoundedOnceOnTheHost) {
   expect_rounded_once<fp16>(*group, 2048, 2);
 }
 
-class OwnStream : public DeviceStream {
- public:
-  void* handle() const override { return stream_.get(); }
-  void fence(const char*) const override { gpu::synchronize(handle()); }
-
- private:
-  std::shared_ptr<void> stream_ = gpu::make_stream();
-};
-
 /// Element i of what a rank sends in a round.
 float sent_by(int rank, int round, std::size_t i) {
   return static_cast<float>(100 * rank + round) + static_cast<float>(i) / 65536;
 }
 
-TEST(PartsOfTwoRanks, ComeInEachRound) {
+/// Both slots in turn and, every third time, only the first.
+TEST(PartsOfTwoRanks, ComeInOrder) {
   const auto group = world();
-  const std::size_t n = 1 << 16, half = n / 2;
-  const DeviceData<float> received(std::vector<float>(n, -1));
-  const auto exchange = group->part_exchange(received.data(), received.bytes());
+  const std::size_t n = 33333, slots = PartExchange::slots;
+  const DeviceData<float> received(std::vector<float>(slots * n, -1));
+  const auto exchange = group->part_exchange(received.data(), n * sizeof(float));
   if (group->size() != 2) {
     EXPECT_EQ(exchange, nullptr);
     return;
   }
   ASSERT_NE(exchange, nullptr) << "the two GPUs do not reach each other's memory";
-  const OwnStream side;
   const test::DefaultStream stream;
   for (int round = 0; round < 20; ++round) {
-    std::vector<float> values(n);
-    for (std::size_t i = 0; i < n; ++i) values[i] = sent_by(group->rank(), round, i);
+    std::vector<float> values(slots * n);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = sent_by(group->rank(), round, i);
     const DeviceData<float> own(values);
-    const std::size_t parts = round % 3 == 0 ? 1 : PartExchange::parts;
-    for (std::size_t part = 0; part < parts; ++part)
-      exchange->send(part, own.data(), part * half * sizeof(float), half * sizeof(float), side);
-    for (std::size_t part = 0; part < parts; ++part) exchange->await(part, stream);
+    const std::size_t used = round % 3 == 0 ? 1 : slots;
+    for (std::size_t slot = 0; slot < used; ++slot)
+      exchange->send(slot, own.data() + slot * n, n * sizeof(float), stream);
+    for (std::size_t slot = 0; slot < used; ++slot) exchange->await(slot, stream);
     const std::vector<float> all = received.read();
-    exchange->end_round(stream);
-    for (std::size_t i = 0; i < parts * half; ++i)
+    for (std::size_t slot = 0; slot < used; ++slot) exchange->release(slot, stream);
+    for (std::size_t i = 0; i < used * n; ++i)
       ASSERT_EQ(all[i], sent_by(1 - group->rank(), round, i)) << "round " << round;
   }
 }

@@ -117,10 +117,10 @@ TEST(Shares, EachParameterIsCountedOnce) {
 }
 
 void expect_same_step(const deck::Model& m, const Layout& layout, bool recompute,
-                      std::size_t batch = 2) {
+                      const model::Sequences& of = {2, 9}) {
   const Divided divided(m, layout);
-  model::TransformerOptions options{batch, 9};
-  const std::size_t rows = batch * options.tokens;
+  model::TransformerOptions options{of.batch, of.tokens};
+  const std::size_t rows = of.rows();
   options.recompute = recompute;
   options.head_rows = 7;  // the last chunk is smaller
   Harness<double> whole(m, options), part(m, options, divided.share());
@@ -152,11 +152,16 @@ TEST(Shares, LossesAndGradientsAreThoseOfTheWhole) {
       if (fits(m, layout)) expect_same_step(m, layout, false);
 }
 
-/// Rows enough for two tensor ranks to sum them in two pieces, of which the last is larger.
+/// Rows enough for two tensor ranks to sum them in two pieces, of which the last is larger; the
+/// pieces are of whole sequences, unless there is but one.
 TEST(Shares, LossesAndGradientsOfManyRowsToo) {
-  for (const deck::Model& m : models())
+  for (deck::Model m : models())
     for (const Layout& layout : layouts())
-      if (fits(m, layout)) expect_same_step(m, layout, layout.pipeline > 1, 31);
+      for (const model::Sequences& of : {model::Sequences{31, 9}, {1, 279}}) {
+        if (!fits(m, layout)) continue;
+        m.context = std::max<std::int64_t>(m.context, 279);
+        expect_same_step(m, layout, layout.pipeline > 1, of);
+      }
 }
 
 TEST(Shares, RecomputationAndDropoutToo) {

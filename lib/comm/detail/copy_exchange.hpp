@@ -9,7 +9,7 @@ namespace tern::comm::detail {
 
 /// Null on all ranks unless the group's two GPUs reach each other's memory, which is tried out.
 /// `operation`: for the watchdog. Collective.
-std::unique_ptr<PartExchange> copy_exchange(Group& group, const Operation& operation,
-                                            void* received, std::size_t bytes);
+std::unique_ptr<PartExchange> copy_exchange(Group& group, const Operation& operation, void* slots,
+                                            std::size_t bytes);
 
 }  // namespace tern::comm::detail

@@ -33,7 +33,7 @@ class MpiGroup : public Group {
   void all_reduce(fp16* data, std::size_t n, const DeviceStream& stream) override;
   void connect(const std::vector<int>&) override {}  // MPI connects by itself
   void exchange(const Message& sent, const Message& received, const DeviceStream& stream) override;
-  std::unique_ptr<PartExchange> part_exchange(void* received, std::size_t bytes) override;
+  std::unique_ptr<PartExchange> part_exchange(void* slots, std::size_t bytes) override;
   std::unique_ptr<Group> split(int color, const std::string& name) override {
     return make_group(part(color), name);
   }

@@ -24,6 +24,13 @@ std::vector<Divided> divided_of_attention(const deck::Model& m) {
   return {{"heads", m.heads}, {"kv_heads", m.kv_heads, true}};
 }
 
+Mask part_of(const Mask& mask, Range sequences) {
+  const std::size_t tokens = mask.sequences.tokens;
+  return {{sequences.count, tokens},
+          mask.pattern.from(static_cast<int>(sequences.first)),
+          rows_of(mask.positions, tokens * sequences)};
+}
+
 template <class T>
 Attention<T>::Attention(const deck::Model& model, const Share& share, const Common<T>& common)
     : common_(common),
@@ -66,14 +73,15 @@ typename Attention<T>::Saved Attention<T>::request(Arena& arena, const std::stri
 }
 
 template <class T>
-typename Attention<T>::Saved Attention<T>::narrow(const Saved& whole,
-                                                  const Sequences& sequences) const {
-  const std::size_t N = sequences.rows();
+typename Attention<T>::Saved Attention<T>::part(const Saved& whole, Range sequences,
+                                                std::size_t tokens) const {
+  const Range rows = tokens * sequences;
   Saved s = whole;
-  for (Matrix<T>* m : {&s.qkv, &s.q_saved, &s.k_saved, &s.result}) *m = narrow_rows(*m, N);
-  s.rstd_q = narrow_rows(s.rstd_q, N * size_.H);
-  s.rstd_k = narrow_rows(s.rstd_k, N * size_.K);
-  s.lse = as_matrix(whole.lse.data(), sequences.batch * size_.H, sequences.tokens);
+  for (Matrix<T>* m : {&s.qkv, &s.q_saved, &s.k_saved, &s.result}) *m = rows_of(*m, rows);
+  s.rstd_q = rows_of(s.rstd_q, size_.H * rows);
+  s.rstd_k = rows_of(s.rstd_k, size_.K * rows);
+  const Matrix<A> lse = as_matrix(whole.lse.data(), sequences.end() * size_.H, tokens);
+  s.lse = rows_of(lse, size_.H * sequences);
   return s;
 }
 
@@ -102,14 +110,13 @@ void Attention<T>::prepare(const ops::Context& context) const {
 // ---- forward ----
 
 template <class T>
-void Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                           const Operand<T>& x, const Attend& attend,
-                           const Residual<T>& residual) const {
+Operand<T> Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
+                                 const Operand<T>& x, const Attend& attend, Range sequences) const {
   common_.multiply(context, p.qkv, x, s.qkv);
-  attend(p, s);
+  attend(p, s, sequences);
   const Operand<T> result = common_.input(p.output, s.result, s.scale, false);
   ops::round_operand<T>(context, result, context.scaling);
-  residual.add_map(context, common_, p.output, result);
+  return result;
 }
 
 template <class T>
@@ -160,7 +167,12 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
   };
   const Operand<T> result = common_.input(p.output, s.result, s.scale, true);
   ops::round_operand<T>(context, result, ops::again(context.scaling));
-  common_.multiply_backward(context, p.output, dbranch, result, dresult_);
+  // The gradient of the output's weight waits for the exchange, unless its buffers serve again.
+  const bool waits = common_.links.share().tensors > 1 && !dbranch.rounded.wanted() &&
+                     dbranch.values.data() != common_.branch.data();
+  const auto output_weight = [&] { common_.weight_gradient(context, p.output, dbranch, result); };
+  if (!waits) output_weight();
+  common_.input_gradient(context, p.output, dbranch, dresult_);
   ops::attention_backward<T>(context, {.pattern = mask.pattern,
                                        .scale = scale_,
                                        .q = part_of(s.qkv, 0, H),
@@ -175,7 +187,9 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
                                        .dv = part_of(dqkv_, H + K, K)});
   const Operand<T> dqkv = common_.gradient(p.qkv, dqkv_, s.dqkv_scale);
   backward_heads(context, p, s, mask, dqkv);
-  common_.multiply_backward_summed(context, p.qkv, dqkv, x, dx);
+  common_.multiply_backward_summed(context, p.qkv, dqkv, x, dx, [&] {
+    if (waits) output_weight();
+  });
 }
 
 template <class T>

@@ -23,6 +23,9 @@ struct Mask {
   Vector<const std::int32_t> positions = {};  // (N); empty: 0, 1, ... in each sequence
 };
 
+/// That of some of its sequences.
+Mask part_of(const Mask& mask, Range sequences);
+
 template <class T>
 class Attention {
   using A = Accumulate<T>;
@@ -41,13 +44,15 @@ class Attention {
     ops::Fp8Scale scale, dqkv_scale;  // of `result` and of the gradient of `qkv`, in fp8
     Matrix<A> lse;                    // (B H, T)
   };
-  /// Computes `result` from `qkv`: attend(), or a generator's attention over its cache.
-  using Attend = std::function<void(const Parameters&, const Saved&)>;
+  /// Computes `result` of some sequences of the pass from their `qkv`: attend(), or a generator's
+  /// attention over its cache.
+  using Attend = std::function<void(const Parameters&, const Saved&, Range sequences)>;
 
   Attention(const deck::Model& model, const Share& share, const Common<T>& common);
   static Parameters bind(const Binder<T>& binder, const std::string& at);
   Saved request(Arena& arena, const std::string& label, const Sequences& sequences) const;
-  Saved narrow(const Saved& whole, const Sequences& sequences) const;
+  /// The buffers of some sequences, of `tokens` each.
+  Saved part(const Saved& whole, Range sequences, std::size_t tokens) const;
   /// Workspace of backward; carved buffers may be overwritten between backward calls.
   void request_workspace(Arena& arena, const Sequences& sequences);
   void carve_workspace(Carver<T>& carver, const Sequences& sequences);
@@ -56,9 +61,9 @@ class Attention {
   /// `positions`: rows of the rotary table.
   void request_table(Arena& arena, std::size_t positions);
 
-  /// From x (N, D).
-  void forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-               const Attend& attend, const Residual<T>& residual) const;
+  /// From x (N, D), the rows of `sequences`; the input of the last map, `output`.
+  Operand<T> forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
+                     const Attend& attend, Range sequences) const;
   /// Head norms, rotation and attention within the pass.
   void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
   /// Only head norms and rotation to the rows' positions.

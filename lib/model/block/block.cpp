@@ -77,13 +77,13 @@ typename Block<T>::Saved Block<T>::narrow(const Saved& whole, const Sequences& s
   Saved s = whole;
   for (Matrix<T>* m : {&s.input, &s.normed_attention, &s.middle, &s.normed_feed_forward})
     *m = narrow_rows(*m, N);
-  s.norm_attention = norm_.narrow(whole.norm_attention, N);
-  s.norm_feed_forward = norm_.narrow(whole.norm_feed_forward, N);
-  s.attention = attention.narrow(whole.attention, sequences);
+  s.norm_attention = norm_.part(whole.norm_attention, {0, N});
+  s.norm_feed_forward = norm_.part(whole.norm_feed_forward, {0, N});
+  s.attention = attention.part(whole.attention, {0, sequences.batch}, sequences.tokens);
   if (has_experts_)
     s.experts = experts.narrow(whole.experts, N);
   else
-    s.mlp = mlp_.narrow(whole.mlp, N);
+    s.mlp = mlp_.part(whole.mlp, {0, N});
   return s;
 }
 
@@ -104,17 +104,64 @@ typename Block<T>::Operands Block<T>::normed(const Parameters& p, const Saved& s
 
 template <class T>
 void Block<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                       const Attend& attend, const BlockDropout& dropout, Matrix<T> output) const {
+                       const Attend& attend, const BlockDropout& dropout, Matrix<T> output,
+                       const Sequences& sequences) const {
+  const Residual<T> first{s.input, s.middle, dropout.attention};
+  const Residual<T> second{s.middle, output, dropout.feed_forward};
+  // In fp8 all rows of an operand share a scale.
+  const bool whole = common_.in_fp8 || has_experts_ || dropout.attention.probability > 0;
+  if (common_.links.share().tensors > 1 && !whole && output.extent(0) > 0)
+    return forward_in_pieces(context, p, s, attend, first, second, sequences);
   const auto [x, middle] = normed(p, s);
   norm_.forward(context, p.norm_attention, s.norm_attention, s.input, x);
-  attention.forward(context, p.attention, s.attention, x, attend,
-                    {s.input, s.middle, dropout.attention});
+  const Operand<T> attended =
+      attention.forward(context, p.attention, s.attention, x, attend, {0, sequences.batch});
+  first.add_map(context, common_, p.attention.output, attended);
   norm_.forward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, middle);
-  const Residual<T> residual{s.middle, output, dropout.feed_forward};
-  if (has_experts_)
-    experts.forward(context, p.experts, s.experts, middle.values, residual);
-  else
-    mlp_.forward(context, p.mlp, s.mlp, middle, residual);
+  if (has_experts_) return experts.forward(context, p.experts, s.experts, middle.values, second);
+  second.add_map(context, common_, p.mlp.down, mlp_.forward(context, p.mlp, s.mlp, middle));
+}
+
+template <class T>
+Operand<T> Block<T>::attended(const ops::Context& context, const Parameters& p, const Saved& s,
+                              const Attend& attend, Range sequences, std::size_t tokens) const {
+  const Range rows = tokens * sequences;
+  const Operand<T> normed{tern::rows_of(s.normed_attention, rows)};
+  norm_.forward(context, p.norm_attention, norm_.part(s.norm_attention, rows),
+                tern::rows_of(s.input, rows), normed);
+  return attention.forward(context, p.attention, attention.part(s.attention, sequences, tokens),
+                           normed, attend, sequences);
+}
+
+template <class T>
+void Block<T>::forward_in_pieces(const ops::Context& context, const Parameters& p, const Saved& s,
+                                 const Attend& attend, const Residual<T>& of_attention,
+                                 const Residual<T>& of_mlp, const Sequences& sequences) const {
+  const detail::OverlappedSums<T>& sums = common_.sums;
+  const std::size_t tokens = sequences.tokens;
+  const bool single = sequences.batch == 1;  // and attends as a whole
+  const auto pieces = single ? sums.pieces(tokens) : sums.pieces(sequences.rows(), tokens);
+  Operand<T> whole;
+  if (single) {
+    sums.end(context);
+    whole = attended(context, p, s, attend, {0, 1}, tokens);
+  }
+  for (const auto& piece : pieces) {
+    sums.end(context, piece.slot);
+    const Range some{piece.rows.first / tokens, piece.rows.count / tokens};
+    const Operand<T> x =
+        single ? rows_of(whole, piece.rows) : attended(context, p, s, attend, some, tokens);
+    of_attention.begin(context, common_, p.attention.output, x, piece);
+  }
+  for (const auto& piece : pieces) {
+    sums.end(context, piece.slot);
+    const Range rows = piece.rows;
+    const Operand<T> normed{tern::rows_of(s.normed_feed_forward, rows)};
+    norm_.forward(context, p.norm_feed_forward, norm_.part(s.norm_feed_forward, rows),
+                  tern::rows_of(s.middle, rows), normed);
+    const Operand<T> activated = mlp_.forward(context, p.mlp, mlp_.part(s.mlp, rows), normed);
+    of_mlp.begin(context, common_, p.mlp.down, activated, piece);
+  }
 }
 
 template <class T>

@@ -67,9 +67,10 @@ class Block {
     return std::array{&p.attention.qkv, &p.attention.output, &p.mlp.up, &p.mlp.down};
   }
 
-  /// From `input` of Saved to `output`; if that is empty, only as far as backward needs.
+  /// From `input` of Saved to `output`; if that is empty, only as far as backward needs. With
+  /// several tensor ranks, open Common::sums make the input at first, and the output at the end.
   void forward(const ops::Context&, const Parameters&, const Saved&, const Attend&,
-               const BlockDropout&, Matrix<T> output) const;
+               const BlockDropout&, Matrix<T> output, const Sequences&) const;
   /// dstream (N, D): in, gradient of the block's output; out, of its input. `known`: a norm's
   /// backward wrote it last, so Common::dstream has its magnitude. balanced: see Experts::backward.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
@@ -85,6 +86,12 @@ class Block {
     Operand<T> attention, feed_forward;
   };
   Operands normed(const Parameters&, const Saved&) const;
+  // forward() in pieces, so that the sums over tensor ranks of one overlap with the other.
+  void forward_in_pieces(const ops::Context&, const Parameters&, const Saved&, const Attend&,
+                         const Residual<T>& of_attention, const Residual<T>& of_mlp,
+                         const Sequences&) const;
+  Operand<T> attended(const ops::Context&, const Parameters&, const Saved&, const Attend&,
+                      Range sequences, std::size_t tokens) const;
 
   const Common<T>& common_;
   bool has_experts_;

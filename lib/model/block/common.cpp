@@ -1,11 +1,7 @@
 #include "model/block/common.hpp"
 
-#include "memory/narrow.hpp"
-
 namespace tern::model {
-namespace {
 
-/// Of an operand of forward, which reads no transposed numbers.
 template <class T>
 Operand<T> rows_of(const Operand<T>& all, Range rows) {
   Operand<T> some{tern::rows_of(all.values, rows), all.rounded};
@@ -13,8 +9,6 @@ Operand<T> rows_of(const Operand<T>& all, Range rows) {
   some.rounded.transposed = {};
   return some;
 }
-
-}  // namespace
 
 template <class T>
 void Common<T>::multiply(const ops::Context& context, const Linear<T>& map, const Operand<T>& x,
@@ -56,14 +50,20 @@ void Common<T>::multiply_backward(const ops::Context& context, const Linear<T>& 
 
 template <class T>
 void Common<T>::multiply_backward_summed(const ops::Context& context, const Linear<T>& map,
-                                         const Operand<T>& dy, const Operand<T>& x,
-                                         Matrix<T> dx) const {
-  if (links.share().tensors == 1) return multiply_backward(context, map, dy, x, dx);
-  const auto all = links.all_rows(dx.extent(0));
-  input_gradient(context, map, dy, dx);
-  links.begin_sum(context, dx, all);
+                                         const Operand<T>& dy, const Operand<T>& x, Matrix<T> dx,
+                                         const std::function<void()>& meanwhile) const {
+  if (links.share().tensors == 1) {
+    meanwhile();
+    return multiply_backward(context, map, dy, x, dx);
+  }
+  for (const auto& piece : sums.pieces(dx.extent(0))) {
+    const Matrix<T> part = tern::rows_of(dx, piece.rows);
+    input_gradient(context, map, rows_of(dy, piece.rows), part);
+    sums.begin(context, {{}, part, part}, piece);
+  }
   weight_gradient(context, map, dy, x);
-  links.end_sum(context, {}, dx, dx, all);
+  meanwhile();
+  sums.end(context);
 }
 
 template <class T>
@@ -81,24 +81,29 @@ Operand<T> branch_gradient(const ops::Context& context, const Common<T>& common,
 template <class T>
 void Residual<T>::add_map(const ops::Context& context, const Common<T>& common,
                           const Linear<T>& map, const Operand<T>& x) const {
-  const detail::Links<T>& links = common.links;
-  if (links.share().tensors == 1 || dropout.probability > 0)
+  if (common.links.share().tensors == 1 || dropout.probability > 0)
     return add(context, common, [&](Matrix<const T> added, Matrix<T> result) {
       common.multiply(context, map, x, result, added);
     });
   if (to.extent(0) == 0) return;
-  const Matrix<T> result(common.branch.data(), to.extent(0), to.extent(1));
-  const auto pieces = links.pieces(to.extent(0));
-  for (const auto& piece : pieces) {
-    common.multiply(context, map, rows_of(x, piece.rows), tern::rows_of(result, piece.rows));
-    links.begin_sum(context, result, piece);
-  }
-  for (const auto& piece : pieces) links.end_sum(context, from, result, to, piece);
+  for (const Piece& piece : common.sums.pieces(to.extent(0)))
+    begin(context, common, map, rows_of(x, piece.rows), piece);
+  common.sums.end(context);
+}
+
+template <class T>
+void Residual<T>::begin(const ops::Context& context, const Common<T>& common, const Linear<T>& map,
+                        const Operand<T>& x, const Piece& piece) const {
+  const Matrix<T> part = common.branch_rows(piece.rows);
+  common.multiply(context, map, x, part);
+  common.sums.begin(context, {tern::rows_of(from, piece.rows), part, tern::rows_of(to, piece.rows)},
+                    piece);
 }
 
 #define INSTANTIATE(T)                                                                         \
   template struct Common<T>;                                                                   \
   template struct Residual<T>;                                                                 \
+  template Operand<T> rows_of(const Operand<T>&, Range);                                       \
   template Operand<T> branch_gradient(const ops::Context&, const Common<T>&, const Linear<T>&, \
                                       Matrix<T>, bool, const ops::DropoutKey&);
 INSTANTIATE(float)

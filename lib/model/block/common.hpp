@@ -1,6 +1,9 @@
 /// Shared by the parts of all blocks: links to other ranks, precision of products, workspace.
 #pragma once
-#include "model/detail/links.hpp"
+#include <functional>
+
+#include "memory/narrow.hpp"
+#include "model/detail/overlapped_sums.hpp"
 #include "ops/ops.hpp"
 #include "parameters/binder.hpp"
 
@@ -20,6 +23,7 @@ struct Common {
   using A = Accumulate<T>;
 
   detail::Links<T> links;
+  detail::OverlappedSums<T> sums;
   bool in_fp8;                      // linear maps
   ops::Fp8Workspace<T> fp8;         // if so
   ops::Fp8Scale dstream;            // in fp8, of the gradient of the residual stream
@@ -28,7 +32,9 @@ struct Common {
   Vector<A> partial;                // partial sums of norms' backward, in training
 
   Common(const Share& share, bool training, bool in_fp8_)
-      : links(share, training), in_fp8(in_fp8_) {}
+      : links(share, training), sums(links), in_fp8(in_fp8_) {}
+  Common(const Common&) = delete;  // `sums` refers to `links`
+  Common& operator=(const Common&) = delete;
 
   /// None unless maps are in fp8.
   ops::Fp8Scale request_scale(Arena& arena, const std::string& label) const {
@@ -60,27 +66,29 @@ struct Common {
   /// dx, which may be x, from dy; accumulates the gradients of weight and bias.
   void multiply_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
                          const Operand<T>& x, Matrix<T> dx) const;
-  /// multiply_backward() with dx, of gradient_buffer(), summed over tensor ranks, which overlaps
-  /// with the gradient of the weight.
-  void multiply_backward_summed(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
-                                const Operand<T>& x, Matrix<T> dx) const;
-  /// Where the gradient of x (N, D) may be written before that of the weight: x itself unless
-  /// several tensor ranks share the map.
-  Matrix<T> gradient_buffer(Matrix<T> x) const {
-    if (links.share().tensors == 1) return x;
-    return Matrix<T>(branch.data(), x.extent(0), x.extent(1));
-  }
-
- private:
+  // The two halves of it.
   void weight_gradient(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
                        const Operand<T>& x) const;
   void input_gradient(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
                       Matrix<T> dx) const;
+  /// multiply_backward() with dx, of gradient_buffer(), summed over tensor ranks, which overlaps
+  /// with the gradient of the weight and what `meanwhile` computes.
+  void multiply_backward_summed(
+      const ops::Context&, const Linear<T>&, const Operand<T>& dy, const Operand<T>& x,
+      Matrix<T> dx, const std::function<void()>& meanwhile = [] {}) const;
+  /// Where the gradient of x (N, D) may be written before that of the weight: x itself unless
+  /// several tensor ranks share the map.
+  Matrix<T> gradient_buffer(Matrix<T> x) const {
+    return links.share().tensors == 1 ? x : branch_rows({0, x.extent(0)});
+  }
+  Matrix<T> branch_rows(Range rows) const { return tern::rows_of(branch, rows); }
 };
 
 /// Adds a branch to the stream: to = from + dropout(branch).
 template <class T>
 struct Residual {
+  using Piece = typename detail::OverlappedSums<T>::Piece;
+
   Matrix<const T> from;  // (N, D)
   Matrix<T> to;          // (N, D), may be `from`; empty: the branch is not computed
   ops::DropoutKey dropout;
@@ -89,9 +97,12 @@ struct Residual {
   /// or empty. Parts are summed over tensor ranks.
   template <class Branch>
   void add(const ops::Context& context, const Common<T>& common, const Branch& branch) const;
-  /// The branch is map(x). The sum over tensor ranks overlaps with the product.
-  void add_map(const ops::Context& context, const Common<T>& common, const Linear<T>& map,
+  /// The branch is map(x).
+  void add_map(const ops::Context&, const Common<T>&, const Linear<T>& map,
                const Operand<T>& x) const;
+  /// The same for a piece, of whose rows x is, without dropout, as an open one of Common::sums.
+  void begin(const ops::Context&, const Common<T>&, const Linear<T>& map, const Operand<T>& x,
+             const Piece&) const;
 };
 
 /// Gradient of a branch (N, D), which `map` ends, from that of the stream it was added to. `known`:
@@ -99,6 +110,10 @@ struct Residual {
 template <class T>
 Operand<T> branch_gradient(const ops::Context&, const Common<T>&, const Linear<T>& map,
                            Matrix<T> dstream, bool known, const ops::DropoutKey& dropout);
+
+/// Rows of an operand, none of whose transposed numbers are read.
+template <class T>
+Operand<T> rows_of(const Operand<T>& all, Range rows);
 
 template <class T>
 template <class Branch>

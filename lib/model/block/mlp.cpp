@@ -46,20 +46,20 @@ typename Mlp<T>::Saved Mlp<T>::request(Arena& arena, const std::string& label,
 }
 
 template <class T>
-typename Mlp<T>::Saved Mlp<T>::narrow(const Saved& whole, std::size_t rows) {
+typename Mlp<T>::Saved Mlp<T>::part(const Saved& whole, Range rows) {
   Saved s = whole;
-  s.up = narrow_rows(whole.up, rows);
-  s.activated = narrow_rows(whole.activated, rows);
+  s.up = rows_of(whole.up, rows);
+  s.activated = rows_of(whole.activated, rows);
   return s;
 }
 
 template <class T>
-void Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                     const Operand<T>& x, const Residual<T>& residual) const {
+Operand<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
+                           const Operand<T>& x) const {
   common_.multiply(context, p.up, x, s.up);
   const Operand<T> activated = common_.kept(p.down, s.activated, s.scale);
   ops::activation_forward<T>(context, activation_, s.up, activated.values, activated.rounded);
-  residual.add_map(context, common_, p.down, activated);
+  return activated;
 }
 
 template <class T>

@@ -29,11 +29,11 @@ class Mlp {
   Mlp(const deck::Model& model, const Share& share, const Common<T>& common);
   Parameters bind(const Binder<T>& binder, const std::string& at) const;
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
-  static Saved narrow(const Saved& whole, std::size_t rows);
+  static Saved part(const Saved& whole, Range rows);
 
-  /// From x (N, D).
-  void forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-               const Residual<T>& residual) const;
+  /// From x (N, D); the input of the last map, `down`.
+  Operand<T> forward(const ops::Context&, const Parameters&, const Saved&,
+                     const Operand<T>& x) const;
   /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
   void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                 const Operand<T>& dbranch, Matrix<T> dx) const;

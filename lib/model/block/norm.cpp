@@ -33,8 +33,8 @@ typename Norm<T>::Saved Norm<T>::request(Arena& arena, const std::string& label,
 }
 
 template <class T>
-typename Norm<T>::Saved Norm<T>::narrow(const Saved& whole, std::size_t rows) {
-  return {narrow_rows(whole.mean, rows), narrow_rows(whole.rstd, rows)};
+typename Norm<T>::Saved Norm<T>::part(const Saved& whole, Range rows) {
+  return {rows_of(whole.mean, rows), rows_of(whole.rstd, rows)};
 }
 
 template <class T>

@@ -21,7 +21,7 @@ class Norm {
 
   Norm(const deck::Model& model, const Common<T>& common);
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
-  static Saved narrow(const Saved& whole, std::size_t rows);
+  static Saved part(const Saved& whole, Range rows);
 
   /// y (N, D) from x (N, D).
   void forward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,

@@ -28,6 +28,7 @@ class Connections {
   Connections(const deck::Model& model, const ParameterTree& tree, const Parameters<T>& parameters,
               const TransformerOptions& options, Arena& arena);
 
+  bool any() const { return !blocks_.empty(); }
   /// Whether the input of block `layer` differs from the output of the block before.
   bool enter(std::size_t layer) const { return layer < blocks_.size() && blocks_[layer].used(); }
   /// In training: where the block before `layer`, which they enter, leaves its output (N, D).

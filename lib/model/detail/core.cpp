@@ -41,7 +41,7 @@ typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result,
                           : result + 1 < results() ? latent_
                                                    : answer_;
   return {narrow_rows(shared_.input, N), narrow_rows(state, N),
-          norm.narrow(shared_.norm_feed_forward, N)};
+          norm.part(shared_.norm_feed_forward, {0, N})};
 }
 
 // ---- a pass ----
@@ -78,7 +78,10 @@ void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t
   if (recursion.by_block())
     recursion.enter_block(context, place % layers(), place / layers(), at(slot, place), kept.input);
   connections.before(context, place, inputs_, kept.input);
-  block.forward(context, parameters_of(place), kept, attend, dropout, output);
+  block.forward(context, parameters_of(place), kept, attend, dropout, output, of);
+  // The next block ends them itself if it directly follows.
+  if ((place + 1) % layers() == 0 || recursion.by_block() || connections.any())
+    common.sums.end(context);
   connections.after(context, place, output);
   if (block.has_experts()) block.experts.tally(context, kept.experts, place);
   if (recursion.by_block()) recursion.leave_block(context, place / layers(), of.rows());

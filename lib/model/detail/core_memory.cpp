@@ -156,8 +156,10 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
     common.branch = arena.matrix<T>("branch", Term::workspace, N, size.D);
   if (!training) return;
   if (share().tensors == 2) {
-    const auto received = arena.matrix<T>("other rank's part", Term::workspace, N, size.D);
-    if (!arena.measuring() && share().mesh) common.links.exchange_into(received);
+    const auto slots =
+        arena.matrix<T>("other rank's parts", Term::workspace, comm::PartExchange::slots,
+                        common.sums.slot_rows(N, options.tokens) * size.D);
+    if (!arena.measuring() && share().mesh) common.sums.exchange_through(slots);
   }
   dstream = arena.matrix<T>("stream gradient", Term::workspace, N, size.D);
   for (std::size_t step = 0; options.connected > 1 && step < options.connected; ++step)

@@ -144,7 +144,7 @@ void Recursion<T>::enter_block(const ops::Context& context, std::size_t layer, s
   const Matrix<T> sum = narrow_rows(entry.sum, rows);
   ops::sum<T>(context, of_rows(y_), of_rows(z_), answers(pass) ? Matrix<const T>() : of_rows(x_),
               sum);
-  norm_.forward(context, gains_[layer], norm_.narrow(entry.norm, rows), sum, {to});
+  norm_.forward(context, gains_[layer], norm_.part(entry.norm, {0, rows}), sum, {to});
 }
 
 template <class T>

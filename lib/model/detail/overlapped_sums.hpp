@@ -1,0 +1,56 @@
+/// Sums over tensor ranks that overlap with the kernels given to the context between begin and end.
+/// Two tensor ranks exchange their parts (comm/part_exchange.hpp); others, and two that cannot, sum
+/// at the beginning.
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/range.hpp"
+#include "model/detail/links.hpp"
+
+namespace tern::model::detail {
+
+template <class T>
+class OverlappedSums {
+ public:
+  /// Rows of (N, D) that are summed at once.
+  struct Piece {
+    Range rows;
+    std::size_t slot;
+  };
+  /// to = added + sum of the ranks' parts, each (rows of the piece, D). `added` may be `to`, or
+  /// empty; `to` may be `part`.
+  struct Sum {
+    Matrix<const T> added;
+    Matrix<T> part, to;
+  };
+
+  explicit OverlappedSums(const Links<T>& links) : links_(links) {}
+
+  /// From now on two tensor ranks exchange parts, if they can. The memory, a slot per row, has
+  /// slot_rows() for each. Collective.
+  void exchange_through(Matrix<T> memory);
+  static std::size_t slot_rows(std::size_t rows, std::size_t unit);
+
+  /// All rows: two halves, in whole units, if parts are exchanged. The default unit is a tile of
+  /// products.
+  std::vector<Piece> pieces(std::size_t rows, std::size_t unit = tile) const;
+  /// No other sum of the piece's slot may be open.
+  void begin(const ops::Context&, const Sum&, const Piece&) const;
+  /// The sum of the slot, if one is open.
+  void end(const ops::Context&, std::size_t slot) const;
+  /// All open sums.
+  void end(const ops::Context&) const;
+
+ private:
+  static constexpr std::size_t tile = 128;
+  static constexpr std::size_t slots = comm::PartExchange::slots;
+
+  const Links<T>& links_;
+  std::shared_ptr<comm::PartExchange> exchange_;  // null: begin() sums
+  Matrix<T> slots_;                               // its memory, (slots, slot_rows() x D)
+  mutable std::array<Sum, slots> open_;           // those without `to` are not; no logical state
+};
+
+}  // namespace tern::model::detail
