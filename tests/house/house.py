@@ -124,6 +124,8 @@ def check_format():
 
 def main():
     checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors}
+    if sys.argv[1:] not in [[name] for name in checks]:
+        sys.exit(f"usage: house.py {' | '.join(checks)}")
     faults = list(checks[sys.argv[1]]())
     print(*faults, sep="\n")
     sys.exit(f"{len(faults)} faults" if faults else 0)
