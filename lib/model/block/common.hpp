@@ -100,7 +100,7 @@ struct Residual {
   /// The branch is map(x).
   void add_map(const ops::Context&, const Common<T>&, const Linear<T>& map,
                const Operand<T>& x) const;
-  /// The same for a piece, of whose rows x is, without dropout, as an open one of Common::sums.
+  /// The same for one piece, whose rows x holds, without dropout; leaves a sum of Common::sums open.
   void begin(const ops::Context&, const Common<T>&, const Linear<T>& map, const Operand<T>& x,
              const Piece&) const;
 };
