@@ -5,16 +5,6 @@
 
 namespace tern {
 
-/// The first `rows` of a view; an empty view stays empty.
-template <class V>
-V narrow_rows(const V& view, std::size_t rows) {
-  if (view.extent(0) == 0) return view;
-  if constexpr (V::rank == 1)
-    return V(view.data(), rows);
-  else
-    return V(view.data(), rows, view.extent(1));
-}
-
 /// Rows of a matrix, or elements of a vector; an empty one stays empty.
 template <class V>
 V rows_of(const V& all, Range rows) {
@@ -23,6 +13,12 @@ V rows_of(const V& all, Range rows) {
     return V(all.data() + rows.first, rows.count);
   else
     return V(all.data() + rows.first * all.extent(1), rows.count, all.extent(1));
+}
+
+/// The first `rows` of it.
+template <class V>
+V narrow_rows(const V& view, std::size_t rows) {
+  return rows_of(view, {0, rows});
 }
 
 /// Carves consecutive matrices from `data`; if that is null, only counts.
