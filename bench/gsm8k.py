@@ -1,7 +1,7 @@
 """GSM8K by training data and by model: bench/gsm8k_{causal,flat,hdp}.in, exact match on its 1,319 test problems.
 
     python3 bench/gsm8k.py [--gpus 2] [--together 1] [--scale 1] [--steps 'problems=400;variants=1500'] [--seeds 1]
-                           [--only 'hdp; flat variants'] [--data data] [--out runs/gsm8k] [--set group.name=value ...]
+                           [--only 'hdp; flat variants'] [--best] [--data data] [--out runs/gsm8k] [--set group.name=value ...]
 
 Rows are training data x model: `problems`, GSM8K's own; `variants`, these with other numbers as well; `variants +
 arithmetic`, made word problems of up to eight steps as well (causal only); `text + variants + arithmetic`, the same from
@@ -16,6 +16,7 @@ The models of a row take equal steps of 65,536 positions (--steps of a row's dat
 --scale). Runs share the GPUs, --together at once on each, so tokens/s and seconds compare within a table only. --only:
 runs, or how their names (model, data) begin, by semicolons. Each run is printed when it is done, and the table at the
 end, or when SIGTERM ends it; runs that are done are not repeated, and a failed one stops only those that start from it.
+Exact match is of the last step's weights; --best adds those with the lowest validation loss, of eight evaluations.
 Checkpoints are removed once no run needs them. Standard library only. On a CPU, at toy size:
 
     python3 bench/gsm8k.py --gpus 0 --scale 0.02 --problems 8 --threads 1 --out runs/toy --set precision.compute=fp32 \\
@@ -41,6 +42,7 @@ p.add_argument("--trainer", default="./trainer"); p.add_argument("--data", defau
 p.add_argument("--gpus", type=int, default=1, help="0: none, a CPU"); p.add_argument("--together", type=int, default=1)
 p.add_argument("--threads", type=int, default=4); p.add_argument("--seeds", type=int, default=1)
 p.add_argument("--scale", type=float, default=1.0); p.add_argument("--steps", default=""); p.add_argument("--only", default="")
+p.add_argument("--best", action="store_true", help="evaluate the weights with the lowest validation loss as well")
 p.add_argument("--problems", type=int, default=PROBLEMS, help="test problems"); p.add_argument("--set", action="append", default=[])
 a = p.parse_args()
 DATA, OUT = pathlib.Path(a.data), pathlib.Path(a.out)
@@ -75,10 +77,12 @@ class Run:
         steps, ending = self.steps(), "train_chat.jsonl" if self.model == "causal" else "train.jsonl"
         files = [DATA / "gsm8k_text/train_*.bin"] if self.pretrains() else [DATA / f"gsm8k_{f}" / ending for f in FILES[self.data]]
         made = {"data.train": ",".join(f"'{f}'" for f in files), "data.tokenizer": DATA / "gsm8k_variants",
-                "campaign.max_steps": steps, "campaign.seed": self.seed, "evaluation.every": math.ceil(steps / 4),
+                "campaign.max_steps": steps, "campaign.seed": self.seed, "evaluation.every": math.ceil(steps / (8 if a.best else 4)),
                 "output.log_every": min(25, math.ceil(steps / 8)), "optimizer.warmup_steps": min(50, math.ceil(WARM * steps))}
         if self.pretrains() and self.model == "causal":
             made.update({"objective.kind": "causal", "model.context": 1024})  # as many positions as two copies have
+        if a.best:
+            made["checkpoint.keep_best"] = "T"
         if self.model != "causal" and not self.pretrains():
             made["evaluation.problems"] = min(256, a.problems)
         if self.start:
@@ -86,7 +90,8 @@ class Run:
         return {**test, **made, **dict(s.split("=", 1) for s in a.set)}
 
     def done(self):
-        return (self.directory / ("done" if self.pretrains() else "evaluation.json")).exists()
+        files = ["done"] if self.pretrains() else ["evaluation.json", *["evaluation_best.json"] * a.best]
+        return all((self.directory / file).exists() for file in files)
 
     def remove_checkpoints(self):
         shutil.rmtree(self.directory / "checkpoints", ignore_errors=True)
@@ -98,15 +103,18 @@ class Run:
                 (self.directory / "done").unlink(missing_ok=True)  # what it left is of no use
             train(a.trainer, self.deck(), self.directory, self.settings(), threads=a.threads, device=device, keep=True)
         if not self.done():
+            if a.best:
+                self.evaluate(device, {"generation.checkpoint": "best"})
+                (self.directory / "evaluation.json").rename(self.directory / "evaluation_best.json")
             self.evaluate(device)
         self.row = self.read()
 
-    def evaluate(self, device):
+    def evaluate(self, device, chosen={}):
         shutil.rmtree(self.directory / "parts", ignore_errors=True)  # of an evaluation that was killed
         for name in ("answers.jsonl", "answers_rejects.jsonl"):
             (self.directory / name).unlink(missing_ok=True)
         given = {k: v for k, v in self.settings().items() if not k.startswith("model.load")}
-        given.update({"campaign.task": "evaluate", "output.directory": self.directory})
+        given.update({"campaign.task": "evaluate", "output.directory": self.directory, **chosen})
         if self.model != "causal":
             given.update({"evaluation.problems": a.problems, "generation.batch": min(660, a.problems)})
         call([a.trainer, str(self.deck()), *as_options(given)], threads=a.threads, device=device)
@@ -115,12 +123,14 @@ class Run:
         lines = [json.loads(line) for line in (self.directory / "metrics.jsonl").read_text().splitlines()]
         steps = [line for line in lines if "train/loss" in line]
         rate = statistics.median(line["train/throughput"] for line in steps)
-        losses = [line["val/loss"] for line in lines if line.get("val/loss") is not None]
-        row = {"rate": rate, "seconds": lines[-1]["time"] - steps[0]["time"], "loss": losses[-1] if losses else math.nan}
+        losses = {line["step"]: line["val/loss"] for line in lines if line.get("val/loss") is not None}
+        row = {"rate": rate, "seconds": lines[-1]["time"] - steps[0]["time"], "loss": [math.nan, *losses.values()][-1]}
         if self.pretrains():
             return row
         seen = re.search(r"each of ([\d.,]+) samples", (self.directory / "log.txt").read_text())
         score = json.loads((self.directory / "evaluation.json").read_text())
+        if a.best:
+            row.update(best_step=min(losses, key=losses.get), best=json.loads((self.directory / "evaluation_best.json").read_text()))
         asked, good = (score["requests"], score["good"]) if "requests" in score else (score["problems"], score["well_formed"])
         return dict(row, seen=float(seen.group(1).replace(",", "")) * steps[-1]["step"] if seen else math.nan,
                     match=score["exact_match"], interval=score["exact_match_95"], good=good / asked)
@@ -131,15 +141,20 @@ def requests():
     return DATA / "gsm8k_variants/test_requests.jsonl" if a.problems >= PROBLEMS else OUT / "requests.jsonl"
 
 
+def percent(match, interval):
+    return f"{100 * match:.1f}% ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})"
+
+
 def cells(run):
     r = run.row
-    match, good, seen = f"loss {r['loss']:.3f}", "", ""
+    match, best, good, seen = f"loss {r['loss']:.3f}", [""] * a.best, "", ""
     if not run.pretrains():
-        low, high = r["interval"]
-        match = f"{100 * r['match']:.1f}% ({100 * low:.1f} to {100 * high:.1f})"
+        match = percent(r["match"], r["interval"])
         good, seen = f"{100 * r['good']:.1f}%", f"{r['seen']:,.0f}"
+        if a.best:
+            best = [percent(r["best"]["exact_match"], r["best"]["exact_match_95"]) + f", step {r['best_step']}"]
     data = run.data + (f", seed {run.seed}" if a.seeds > 1 else "")
-    return [data, run.model, match, good, seen, str(run.steps()), f"{r['rate']:,.0f}", f"{r['seconds']:.0f}"]
+    return [data, run.model, match, *best, good, seen, str(run.steps()), f"{r['rate']:,.0f}", f"{r['seconds']:.0f}"]
 
 
 def wanted():
@@ -196,7 +211,8 @@ class Queue:
 
     def table(self):
         print(f"\n{a.problems} problems, {a.gpus} GPUs, {a.together} runs at once on each, {time.time() - self.begun:.0f} s in all\n")
-        print("| data | model | exact match (95%) | well-formed | problems seen | steps | tokens/s | seconds |\n|---|---|---|---|---|---|---|---|")
+        columns = ["data", "model", "exact match (95%)", *["lowest loss"] * a.best, "well-formed", "problems seen", "steps", "tokens/s", "seconds"]
+        print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
         order = ["text", *FILES]
         for run in sorted(self.runs, key=lambda r: (order.index(r.data), MODELS.index(r.model), r.seed)):
             if run.state == "done":
