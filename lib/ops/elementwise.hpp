@@ -10,6 +10,14 @@ void add(const Context&, Matrix<const T> x, Matrix<T> y);
 /// to (N, D) = a + b + c, each of N rows, one row (broadcast) or none.
 template <class T>
 void sum(const Context&, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c, Matrix<T> to);
+/// Arguments of a sum() that the operation which reads its result computes on the way; each term has
+/// N rows or none.
+template <class T>
+struct PendingSum {
+  Matrix<const T> a, b, c;
+  Matrix<T> to;
+  bool wanted() const { return to.extent(0) > 0; }
+};
 /// to = from, with rounding.
 template <class From, class To>
 void convert(const Context&, Vector<const From> from, Vector<To> to);

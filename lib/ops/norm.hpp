@@ -1,5 +1,6 @@
 /// RMSNorm and LayerNorm per row, and RMSNorm per head. Conventions: ops.hpp.
 #pragma once
+#include "ops/elementwise.hpp"
 #include "ops/fp8_matrix.hpp"
 
 namespace tern::ops {
@@ -16,6 +17,7 @@ struct NormForward {
   Vector<Accumulate<T>> mean = {};  // (N), kept for backward; empty for rmsnorm
   Vector<Accumulate<T>> rstd;       // (N), kept for backward
   Fp8Matrix rounded = {};           // y in fp8, or none
+  PendingSum<T> made = {};          // x, if it is yet to be made
 };
 /// y = normalised x * gain + bias.
 template <class T>
@@ -34,17 +36,20 @@ struct NormBackward {
   Vector<Accumulate<T>> dbias = {};  // (D), added to; empty for rmsnorm
   Vector<Accumulate<T>> partial;     // workspace, norm_partials(D) elements
   Magnitude magnitude = {};          // of dx, or empty
+  Matrix<const T> dy_added = {};     // (N, D) added to dy, with rounding; or empty
 };
 template <class T>
 void norm_backward(const Context&, const NormBackward<T>&);
 // For profiles. A dx that is added to is read as well.
 template <class T>
 double bytes_of(const NormForward<T>& c) {
-  return bytes_of(c.x) + result_bytes(c.y, c.rounded);
+  const double made = bytes_of(c.made.a) + bytes_of(c.made.b) + bytes_of(c.made.c);
+  return bytes_of(c.x) + made + result_bytes(c.y, c.rounded);
 }
 template <class T>
 double bytes_of(const NormBackward<T>& c) {
-  return bytes_of(c.dy) + bytes_of(c.x) + bytes_of(c.dx) * (c.write == Write::add ? 2 : 1);
+  return bytes_of(c.dy) + bytes_of(c.dy_added) + bytes_of(c.x) +
+         bytes_of(c.dx) * (c.write == Write::add ? 2 : 1);
 }
 /// Workspace elements of norm_backward and head_norm_backward for rows of `width`.
 std::size_t norm_partials(std::size_t width);

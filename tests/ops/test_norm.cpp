@@ -124,5 +124,62 @@ TEST(Norm, LargeMean) {
   check_precision<float>(c, c.inputs(), {"y", "dx"}, {"dgain0", "dbias0"});
 }
 
+/// As after sum(), but for the order in which rows are added up.
+template <class T>
+void expect_parts_are_summed(ops::Norm norm) {
+  using A = Accumulate<T>;
+  const std::size_t n = 21, d = 40;
+  const auto& context = portable_context();
+  const auto numbers = [&](int seed) { return Array<T>(n, d, normal_numbers(n * d, seed)); };
+  const Array<T> a = numbers(1), b = numbers(2), c = numbers(3), dy = numbers(4), more = numbers(5);
+  const Array<T> gain(normal_numbers(d, 6)), x(n, d), made(n, d), dsum(n, d);
+  ops::sum<T>(context, a.matrix(), b.matrix(), c.matrix(), x.matrix());
+  ops::sum<T>(context, dy.matrix(), more.matrix(), {}, dsum.matrix());
+  const auto run = [&](Matrix<const T> input, const ops::PendingSum<T>& pending,
+                       Matrix<const T> gradient, Matrix<const T> added) {
+    const Numbers zeros(d);
+    const Array<T> y(n, d), dx(n, d);
+    const Array<A> mean(1, n), rstd(1, n), dgain(zeros), dbias(zeros);
+    const Array<A> partial(1, ops::norm_partials(d));
+    const bool centred = norm == ops::Norm::layernorm;
+    ops::norm_forward<T>(context, {.kind = norm,
+                                   .x = input,
+                                   .gain = gain.vector(),
+                                   .eps = 1e-5,
+                                   .y = y.matrix(),
+                                   .mean = centred ? mean.vector() : Vector<A>(),
+                                   .rstd = rstd.vector(),
+                                   .made = pending});
+    ops::norm_backward<T>(context, {.kind = norm,
+                                    .dy = gradient,
+                                    .x = input,
+                                    .gain = gain.vector(),
+                                    .mean = mean.vector(),
+                                    .rstd = rstd.vector(),
+                                    .dx = dx.matrix(),
+                                    .write = ops::Write::overwrite,
+                                    .dgain = dgain.vector(),
+                                    .dbias = centred ? dbias.vector() : Vector<A>(),
+                                    .partial = partial.vector(),
+                                    .dy_added = added});
+    return Named{{"y", y.get()}, {"dx", dx.get()}, {"dgain", dgain.get()}, {"dbias", dbias.get()}};
+  };
+  const Named whole = run(x.matrix(), {}, dsum.matrix(), {});
+  const Named parts = run(made.matrix(), {a.matrix(), b.matrix(), c.matrix(), made.matrix()},
+                          dy.matrix(), more.matrix());
+  EXPECT_EQ(made.get(), x.get());
+  const long double bound = std::is_same_v<T, double> ? 1e-13L : 1e-2L;
+  for (const auto& [name, wanted] : whole)
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_NEAR(parts.at(name)[i], wanted[i], bound * (1 + std::abs(wanted[i]))) << name;
+}
+
+TEST(Norm, PartsOfInputAndGradientAreSummed) {
+  for (const ops::Norm norm : {ops::Norm::rmsnorm, ops::Norm::layernorm}) {
+    expect_parts_are_summed<double>(norm);
+    expect_parts_are_summed<bf16>(norm);
+  }
+}
+
 }  // namespace
 }  // namespace tern::test

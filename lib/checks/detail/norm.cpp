@@ -6,41 +6,55 @@ namespace tern::checks {
 using namespace ops;
 namespace {
 
-void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D) {
+/// `parts`: x and dy are sums.
+void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D, bool parts) {
   const bool layer = norm == Norm::layernorm;
   const char* name = layer ? "layernorm" : "rmsnorm";
   const std::string shape = fmt::format("N {} D {}", N, D);
   for (const Write write : {Write::overwrite, Write::add})
-    checker.check(name, shape + (write == Write::add ? " added" : ""), [=]<class T>(Run<T>& r) {
-      using A = Accumulate<T>;
-      auto x = r.input(N, D, 2), dy = r.input(N, D);
-      auto gain = r.input(D);
-      Vector<T> bias;
-      Vector<A> mean, dbias;
-      if (layer) bias = r.input(D), mean = r.template output<A>(N), dbias = r.template inout<A>(D);
-      auto rstd = r.template output<A>(N);
-      auto y = r.output(N, D), dx = write == Write::add ? r.inout(N, D) : r.output(N, D);
-      auto dgain = r.template inout<A>(D);
-      norm_forward<T>(r.context, {.kind = norm,
-                                  .x = x,
-                                  .gain = gain,
-                                  .bias = bias,
-                                  .eps = 1e-5,
-                                  .y = y,
-                                  .mean = mean,
-                                  .rstd = rstd});
-      norm_backward<T>(r.context, {.kind = norm,
-                                   .dy = dy,
-                                   .x = x,
-                                   .gain = gain,
-                                   .mean = mean,
-                                   .rstd = rstd,
-                                   .dx = dx,
-                                   .write = write,
-                                   .dgain = dgain,
-                                   .dbias = dbias,
-                                   .partial = r.template workspace<A>(norm_partials(D))});
-    });
+    checker.check(
+        name, shape + (write == Write::add ? " added" : "") + (parts ? " of parts" : ""),
+        [=]<class T>(Run<T>& r) {
+          using A = Accumulate<T>;
+          auto dy = r.input(N, D);
+          Matrix<const T> x, dy_added;
+          PendingSum<T> made;
+          if (parts) {
+            made = {r.input(N, D), r.input(N, D), r.input(N, D), r.output(N, D)};
+            x = made.to, dy_added = r.input(N, D);
+          } else {
+            x = r.input(N, D, 2);
+          }
+          auto gain = r.input(D);
+          Vector<T> bias;
+          Vector<A> mean, dbias;
+          if (layer)
+            bias = r.input(D), mean = r.template output<A>(N), dbias = r.template inout<A>(D);
+          auto rstd = r.template output<A>(N);
+          auto y = r.output(N, D), dx = write == Write::add ? r.inout(N, D) : r.output(N, D);
+          auto dgain = r.template inout<A>(D);
+          norm_forward<T>(r.context, {.kind = norm,
+                                      .x = x,
+                                      .gain = gain,
+                                      .bias = bias,
+                                      .eps = 1e-5,
+                                      .y = y,
+                                      .mean = mean,
+                                      .rstd = rstd,
+                                      .made = made});
+          norm_backward<T>(r.context, {.kind = norm,
+                                       .dy = dy,
+                                       .x = x,
+                                       .gain = gain,
+                                       .mean = mean,
+                                       .rstd = rstd,
+                                       .dx = dx,
+                                       .write = write,
+                                       .dgain = dgain,
+                                       .dbias = dbias,
+                                       .partial = r.template workspace<A>(norm_partials(D)),
+                                       .dy_added = dy_added});
+        });
 }
 
 void check_head_norm(Checker& checker, std::size_t B, std::size_t T, std::size_t H, std::size_t E) {
@@ -62,7 +76,8 @@ void check_head_norm(Checker& checker, std::size_t B, std::size_t T, std::size_t
 void check_norm(Checker& checker) {
   for (const Norm norm : {Norm::rmsnorm, Norm::layernorm})
     for (const std::size_t D : {24, 33, 256, 1000, 1024, 2560, 5120})
-      check_rows(checker, norm, D == 1024 ? 2501 : 67, D);
+      for (const bool parts : {false, true})
+        check_rows(checker, norm, D == 1024 ? 2501 : 67, D, parts);
   check_head_norm(checker, 3, 17, 5, 64);
   check_head_norm(checker, 2, 133, 3, 128);
   check_head_norm(checker, 1, 9, 2, 24);

@@ -124,11 +124,14 @@ void Block<T>::forward(const ops::Context& context, const Parameters& p, const S
 
 template <class T>
 Operand<T> Block<T>::attended(const ops::Context& context, const Parameters& p, const Saved& s,
-                              const Attend& attend, Range sequences, std::size_t tokens) const {
+                              const Attend& attend, Range sequences, std::size_t tokens,
+                              std::size_t slot) const {
   const Range rows = tokens * sequences;
   const Operand<T> normed{tern::rows_of(s.normed_attention, rows)};
-  norm_.forward(context, p.norm_attention, norm_.part(s.norm_attention, rows),
-                tern::rows_of(s.input, rows), normed);
+  common_.sums.end(context, slot, [&](const ops::PendingSum<T>& input) {
+    norm_.forward(context, p.norm_attention, norm_.part(s.norm_attention, rows),
+                  tern::rows_of(s.input, rows), normed, input);
+  });
   return attention.forward(context, p.attention, attention.part(s.attention, sequences, tokens),
                            normed, attend, sequences);
 }
@@ -144,21 +147,21 @@ void Block<T>::forward_in_pieces(const ops::Context& context, const Parameters& 
   Operand<T> whole;
   if (single) {
     sums.end(context);
-    whole = attended(context, p, s, attend, {0, 1}, tokens);
+    whole = attended(context, p, s, attend, {0, 1}, tokens, 0);
   }
   for (const auto& piece : pieces) {
-    sums.end(context, piece.slot);
     const Range some{piece.rows.first / tokens, piece.rows.count / tokens};
-    const Operand<T> x =
-        single ? rows_of(whole, piece.rows) : attended(context, p, s, attend, some, tokens);
+    const Operand<T> x = single ? rows_of(whole, piece.rows)
+                                : attended(context, p, s, attend, some, tokens, piece.slot);
     of_attention.begin(context, common_, p.attention.output, x, piece);
   }
   for (const auto& piece : pieces) {
-    sums.end(context, piece.slot);
     const Range rows = piece.rows;
     const Operand<T> normed{tern::rows_of(s.normed_feed_forward, rows)};
-    norm_.forward(context, p.norm_feed_forward, norm_.part(s.norm_feed_forward, rows),
-                  tern::rows_of(s.middle, rows), normed);
+    sums.end(context, piece.slot, [&](const ops::PendingSum<T>& middle) {
+      norm_.forward(context, p.norm_feed_forward, norm_.part(s.norm_feed_forward, rows),
+                    tern::rows_of(s.middle, rows), normed, middle);
+    });
     const Operand<T> activated = mlp_.forward(context, p.mlp, mlp_.part(s.mlp, rows), normed);
     of_mlp.begin(context, common_, p.mlp.down, activated, piece);
   }
@@ -178,14 +181,28 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
     experts.backward(context, p.experts, s.experts, middle.values, dmlp.values, balanced, dmiddle);
   else
     mlp_.backward(context, p.mlp, s.mlp, middle, dmlp, dmiddle);
-  norm_.backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dmiddle, dstream,
-                 ops::Write::add);
+  norm_backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dmiddle, dstream);
   const Operand<T> dattention =
       branch_gradient<T>(context, common_, p.attention.output, dstream, true, dropout.attention);
   const Matrix<T> dx = common_.gradient_buffer(s.normed_attention);
   attention.backward(context, p.attention, s.attention, x, mask, dattention, dx);
-  norm_.backward(context, p.norm_attention, s.norm_attention, s.input, dx, dstream,
-                 ops::Write::add);
+  norm_backward(context, p.norm_attention, s.norm_attention, s.input, dx, dstream);
+}
+
+template <class T>
+void Block<T>::norm_backward(const ops::Context& context, const Gain<T>& gain,
+                             const typename Norm<T>::Saved& saved, Matrix<const T> x,
+                             Matrix<const T> dy, Matrix<T> dstream) const {
+  // In fp8 the magnitude of all rows of dstream is found.
+  if (common_.in_fp8) common_.sums.end(context);
+  const std::size_t N = x.extent(0);
+  using Pieces = std::vector<typename Residual<T>::Piece>;
+  for (const auto& [rows, slot] : common_.in_fp8 ? Pieces{{{0, N}, 0}} : common_.sums.pieces(N))
+    common_.sums.end(context, slot, [&, rows = rows](const ops::PendingSum<T>& sum) {
+      norm_.backward(context, gain, norm_.part(saved, rows), tern::rows_of(x, rows),
+                     sum.wanted() ? sum.b : tern::rows_of(dy, rows), tern::rows_of(dstream, rows),
+                     ops::Write::add, sum.c);
+    });
 }
 
 template class Block<float>;

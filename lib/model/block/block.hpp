@@ -91,7 +91,10 @@ class Block {
                          const Residual<T>& of_attention, const Residual<T>& of_mlp,
                          const Sequences&) const;
   Operand<T> attended(const ops::Context&, const Parameters&, const Saved&, const Attend&,
-                      Range sequences, std::size_t tokens) const;
+                      Range sequences, std::size_t tokens, std::size_t slot) const;
+  /// Norm::backward of dy, which open Common::sums make, added to dstream.
+  void norm_backward(const ops::Context&, const Gain<T>&, const typename Norm<T>::Saved&,
+                     Matrix<const T> x, Matrix<const T> dy, Matrix<T> dstream) const;
 
   const Common<T>& common_;
   bool has_experts_;

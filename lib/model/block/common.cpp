@@ -63,7 +63,6 @@ void Common<T>::multiply_backward_summed(const ops::Context& context, const Line
   }
   weight_gradient(context, map, dy, x);
   meanwhile();
-  sums.end(context);
 }
 
 template <class T>

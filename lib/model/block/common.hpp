@@ -71,8 +71,8 @@ struct Common {
                        const Operand<T>& x) const;
   void input_gradient(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
                       Matrix<T> dx) const;
-  /// multiply_backward() with dx, of gradient_buffer(), summed over tensor ranks, which overlaps
-  /// with the gradient of the weight and what `meanwhile` computes.
+  /// multiply_backward() with dx, of gradient_buffer(), summed over tensor ranks: open `sums`, which
+  /// overlap with the gradient of the weight and what `meanwhile` computes.
   void multiply_backward_summed(
       const ops::Context&, const Linear<T>&, const Operand<T>& dy, const Operand<T>& x,
       Matrix<T> dx, const std::function<void()>& meanwhile = [] {}) const;

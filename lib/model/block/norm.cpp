@@ -39,7 +39,8 @@ typename Norm<T>::Saved Norm<T>::part(const Saved& whole, Range rows) {
 
 template <class T>
 void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
-                      Matrix<const T> x, const Operand<T>& y) const {
+                      Matrix<const T> x, const Operand<T>& y,
+                      const ops::PendingSum<T>& made) const {
   ops::norm_forward<T>(context, {.kind = kind_,
                                  .x = x,
                                  .gain = p.gain,
@@ -48,13 +49,14 @@ void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved
                                  .y = y.values,
                                  .mean = saved.mean,
                                  .rstd = saved.rstd,
-                                 .rounded = y.rounded});
+                                 .rounded = y.rounded,
+                                 .made = made});
 }
 
 template <class T>
 void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
-                       Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx,
-                       ops::Write write) const {
+                       Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx, ops::Write write,
+                       Matrix<const T> dy_added) const {
   ops::norm_backward<T>(context, {.kind = kind_,
                                   .dy = dy,
                                   .x = x,
@@ -66,7 +68,8 @@ void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Save
                                   .dgain = p.dgain,
                                   .dbias = p.dbias,
                                   .partial = common_.partial,
-                                  .magnitude = common_.dstream.magnitude});
+                                  .magnitude = common_.dstream.magnitude,
+                                  .dy_added = dy_added});
 }
 
 template class Norm<float>;

@@ -23,13 +23,14 @@ class Norm {
   Saved request(Arena& arena, const std::string& label, std::size_t rows) const;
   static Saved part(const Saved& whole, Range rows);
 
-  /// y (N, D) from x (N, D).
+  /// y (N, D) from x (N, D), which may have to be `made` first.
   void forward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
-               const Operand<T>& y) const;
+               const Operand<T>& y, const ops::PendingSum<T>& made = {}) const;
   /// dx (N, D), overwritten or added to, the stream's gradient, from dy (N, D); accumulates the
-  /// gradients of gain and bias, and finds the magnitude of Common::dstream.
+  /// gradients of gain and bias, and finds the magnitude of Common::dstream. dy_added (N, D) or
+  /// empty: the rest of dy.
   void backward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
-                Matrix<const T> dy, Matrix<T> dx, ops::Write) const;
+                Matrix<const T> dy, Matrix<T> dx, ops::Write, Matrix<const T> dy_added = {}) const;
 
  private:
   const Common<T>& common_;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "ops/elementwise.hpp"
 
 namespace tern::model::detail {
 
@@ -39,24 +38,26 @@ void OverlappedSums<T>::begin(const ops::Context& context, const Sum& sum,
 }
 
 template <class T>
-void OverlappedSums<T>::end(const ops::Context& context, std::size_t slot) const {
+ops::PendingSum<T> OverlappedSums<T>::arrived(const ops::Context& context, std::size_t slot) const {
   const auto [added, part, to] = std::exchange(open_[slot], {});
-  if (!to.data()) return;
+  if (!to.data()) return {};
   if (!exchange_) {
-    if (added.extent(0) > 0 || to.data() != part.data()) ops::sum<T>(context, added, part, {}, to);
-    return;
+    if (added.extent(0) == 0 && to.data() == part.data()) return {};
+    return {added, part, {}, to};
   }
   exchange_->await(slot, context);
   Matrix<const T> first = part;
   Matrix<const T> second(slots_.data() + slot * slots_.extent(1), part.extent(0), part.extent(1));
   if (links_.share().tensor == 1) std::swap(first, second);  // both ranks get the same sum
-  ops::sum<T>(context, added, first, second, to);
-  exchange_->release(slot, context);
+  return {added, first, second, to};
 }
 
 template <class T>
 void OverlappedSums<T>::end(const ops::Context& context) const {
-  for (std::size_t slot = 0; slot < slots; ++slot) end(context, slot);
+  for (std::size_t slot = 0; slot < slots; ++slot)
+    end(context, slot, [&](const ops::PendingSum<T>& sum) {
+      if (sum.wanted()) ops::sum<T>(context, sum.a, sum.b, sum.c, sum.to);
+    });
 }
 
 template class OverlappedSums<float>;

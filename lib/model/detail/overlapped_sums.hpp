@@ -8,6 +8,7 @@
 
 #include "base/range.hpp"
 #include "model/detail/links.hpp"
+#include "ops/elementwise.hpp"
 
 namespace tern::model::detail {
 
@@ -38,14 +39,20 @@ class OverlappedSums {
   std::vector<Piece> pieces(std::size_t rows, std::size_t unit = tile) const;
   /// No other sum of the piece's slot may be open.
   void begin(const ops::Context&, const Sum&, const Piece&) const;
-  /// The sum of the slot, if one is open.
-  void end(const ops::Context&, std::size_t slot) const;
   /// All open sums.
   void end(const ops::Context&) const;
+  /// The sum of the slot by compute(sum), where `sum` may be none.
+  template <class Compute>
+  void end(const ops::Context& context, std::size_t slot, const Compute& compute) const {
+    const bool opened = open_[slot].to.data();
+    compute(arrived(context, slot));
+    if (exchange_ && opened) exchange_->release(slot, context);
+  }
 
  private:
   static constexpr std::size_t tile = 128;
   static constexpr std::size_t slots = comm::PartExchange::slots;
+  ops::PendingSum<T> arrived(const ops::Context&, std::size_t slot) const;
 
   const Links<T>& links_;
   std::shared_ptr<comm::PartExchange> exchange_;  // null: begin() sums

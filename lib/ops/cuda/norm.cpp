@@ -22,7 +22,28 @@ struct Forward {
   int rows, width;
   float eps;
   std::uint32_t* magnitude;  // or null
+  const T* terms[3];         // of the sum that x is yet to be; each may be null
+  T* made;                   // it, in x's place; null: x is there
 };
+
+/// x, or the sum that it is yet to be, not rounded.
+template <class T>
+__device__ Pack input(const Forward<T>& a, std::size_t at) {
+  if (!a.made) return Pack::load(a.x + at);
+  Pack total{};
+#pragma unroll
+  for (int t = 0; t < 3; ++t) {
+    if (!a.terms[t]) continue;
+    const Pack more = Pack::load(a.terms[t] + at);
+    for (int i = 0; i < pack_size; ++i) total.value[i] += more.value[i];
+  }
+  return total;
+}
+
+template <class T>
+const T* data_of(const Matrix<const T>& m) {
+  return m.size() > 0 ? m.data() : nullptr;
+}
 
 /// `threads` threads per row, with up to `packs` packs each.
 template <int threads, int packs>
@@ -42,9 +63,18 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
   for (int p = 0; p < packs; ++p) {
     const int column = (p * threads + threadIdx.x) * pack_size;
     if (column < a.width)
-      x[p] = Pack::load(a.x + start + column);
+      x[p] = input(a, start + column);
     else
       x[p] = Pack{};
+  }
+#pragma unroll
+  for (int p = 0; p < packs; ++p) {
+    const int column = (p * threads + threadIdx.x) * pack_size;
+    if (a.made && column < a.width) {
+      const RawPack<T> made = RawPack<T>::round(x[p]);
+      made.store(a.made + start + column);
+      x[p] = made.pack();
+    }
     for (float value : x[p].value) sum += value, squares += value * value;
   }
   float mean = 0;
@@ -155,9 +185,15 @@ __global__ void __launch_bounds__(rounding_threads)
   }
 }
 
+__device__ inline Pack sum_of(const Pack& a, const Pack& b) {
+  Pack sum;
+  for (int i = 0; i < pack_size; ++i) sum.value[i] = a.value[i] + b.value[i];
+  return sum;
+}
+
 template <class T>
 struct Backward {
-  const T *dy, *x, *gain;
+  const T *dy, *dy_added, *x, *gain;  // dy_added: or null
   const float *mean, *rstd;
   T* dx;
   bool add;
@@ -188,7 +224,7 @@ __device__ void write_partial(const float (&sum)[packs][pack_size], float* share
 
 // With n = (x - mean) rstd and g = dy * gain: dx = rstd (g - n avg(g n) - avg(g)), the last term
 // for LayerNorm only. All loads of a row are issued before the first sum.
-template <Norm norm, int threads, int packs, class T>
+template <Norm norm, bool added, int threads, int packs, class T>
 __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>)
     norm_rows_backward(Backward<T> a) {
   constexpr int groups = rows_per_block<threads, packs>;
@@ -203,7 +239,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>)
   }
   for (int row = blockIdx.x * groups + threadIdx.y; row < a.rows; row += gridDim.x * groups) {
     const std::size_t start = std::size_t(row) * a.width;
-    RawPack<T> x[packs], dy[packs], dx[packs];
+    RawPack<T> x[packs], dy[packs], dx[packs], more[added ? packs : 1];
 #pragma unroll
     for (int p = 0; p < packs; ++p) {
       const int column = (p * threads + threadIdx.x) * pack_size;
@@ -211,7 +247,13 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>)
       x[p] = inside ? RawPack<T>::load(a.x + start + column) : RawPack<T>{};
       dy[p] = inside ? RawPack<T>::load(a.dy + start + column) : RawPack<T>{};
       dx[p] = inside && a.add ? RawPack<T>::load(a.dx + start + column) : RawPack<T>{};
+      if constexpr (added)
+        more[p] = inside ? RawPack<T>::load(a.dy_added + start + column) : RawPack<T>{};
     }
+    if constexpr (added)
+#pragma unroll
+      for (int p = 0; p < packs; ++p)
+        dy[p] = RawPack<T>::round(sum_of(dy[p].pack(), more[p].pack()));
     const float rstd = a.rstd[row];
     const float mean = norm == Norm::layernorm ? a.mean[row] : 0.0f;
     float along = 0, constant = 0;  // nothing is added beyond the width, where gain and dy are 0
@@ -280,7 +322,8 @@ void launch_rounded(const Context& context, const Forward<bf16>& a, const Fp8Mat
 template <Norm norm, class T>
 bool launch_rounded(const Context& context, const Forward<T>& a, const Fp8Matrix& rounded) {
   if constexpr (rounds_to_fp8<T>) {
-    if (!rounds_on_the_way(rounded, context.scaling) || a.width % chunk != 0 || a.width > 4096)
+    if (a.made || !rounds_on_the_way(rounded, context.scaling) || a.width % chunk != 0 ||
+        a.width > 4096)
       return false;
     if (a.width <= 1024)
       launch_rounded<norm, 4>(context, a, rounded);
@@ -296,13 +339,16 @@ bool launch_forward(const Context& context, const Forward<T>& a) {
   return with_shape(a.width, [&](auto shape) {
     constexpr int threads = shape.threads_per_row, packs = shape.packs_per_thread;
     constexpr int rows = rows_per_block<threads, packs>;
-    launch_early("norm_forward", &norm_rows<norm, threads, packs, T>,
-                 dim3(static_cast<unsigned>(divide_up(a.rows, rows))), dim3(threads, rows), 0,
-                 stream_of(context), a);
+    const dim3 blocks(static_cast<unsigned>(divide_up(a.rows, rows))), block(threads, rows);
+    const auto kernel = &norm_rows<norm, threads, packs, T>;
+    if (!a.made)
+      return launch_early("norm_forward", kernel, blocks, block, 0, stream_of(context), a);
+    kernel<<<blocks, block, 0, stream_of(context)>>>(a);  // it may follow no kernel, but a copy
+    check_launch("norm_forward of a sum");
   });
 }
 
-template <Norm norm, class T>
+template <Norm norm, bool added, class T>
 bool launch_backward(const Context& context, Backward<T> a, float* dgain, float* dbias) {
   return with_shape(a.width, [&](auto shape) {
     constexpr int threads = shape.threads_per_row, packs = shape.packs_per_thread;
@@ -312,7 +358,7 @@ bool launch_backward(const Context& context, Backward<T> a, float* dgain, float*
     const std::size_t partial = std::size_t(blocks) * a.width;
     a.dgain_partial = context.library->scratch(2 * partial);
     a.dbias_partial = dbias ? a.dgain_partial + partial : nullptr;
-    norm_rows_backward<norm, threads, packs>
+    norm_rows_backward<norm, added, threads, packs>
         <<<blocks, dim3(threads, rows), rows * a.width * sizeof(float), stream_of(context)>>>(a);
     add_columns(context, a.dgain_partial, blocks, a.width, dgain);
     if (dbias) add_columns(context, a.dbias_partial, blocks, a.width, dbias);
@@ -336,8 +382,10 @@ bool native_norm_forward(const Context& context, const NormForward<T>& call) {
                      static_cast<int>(call.x.extent(0)),
                      static_cast<int>(call.x.extent(1)),
                      static_cast<float>(call.eps),
-                     raised_magnitude(call.rounded, context.scaling, stream_of(context))};
-  if (!all_aligned(a.x, a.gain, a.bias, a.y)) return false;
+                     raised_magnitude(call.rounded, context.scaling, stream_of(context)),
+                     {data_of(call.made.a), data_of(call.made.b), data_of(call.made.c)},
+                     call.made.wanted() ? call.made.to.data() : nullptr};
+  if (!all_aligned(a.x, a.gain, a.bias, a.y, a.terms[0], a.terms[1], a.terms[2])) return false;
   const bool centred = call.kind == Norm::layernorm;
   if (centred ? launch_rounded<Norm::layernorm>(context, a, call.rounded)
               : launch_rounded<Norm::rmsnorm>(context, a, call.rounded))
@@ -353,6 +401,7 @@ template <class T>
 bool native_norm_backward(const Context& context, const NormBackward<T>& call) {
   if (call.x.size() == 0) return true;
   const Backward<T> a{call.dy.data(),
+                      data_of(call.dy_added),
                       call.x.data(),
                       call.gain.data(),
                       call.mean.data(),
@@ -365,10 +414,15 @@ bool native_norm_backward(const Context& context, const NormBackward<T>& call) {
                       static_cast<int>(call.x.extent(1)),
                       start_magnitude(call.magnitude, stream_of(context))};
   float* dbias_data = call.dbias.size() ? call.dbias.data() : nullptr;
-  return all_aligned(a.dy, a.x, a.gain, a.dx) &&
-         (call.kind == Norm::layernorm
-              ? launch_backward<Norm::layernorm>(context, a, call.dgain.data(), dbias_data)
-              : launch_backward<Norm::rmsnorm>(context, a, call.dgain.data(), nullptr));
+  if (!all_aligned(a.dy, a.dy_added, a.x, a.gain, a.dx)) return false;
+  const bool centred = call.kind == Norm::layernorm;
+  if (a.dy_added)
+    return centred
+               ? launch_backward<Norm::layernorm, true>(context, a, call.dgain.data(), dbias_data)
+               : launch_backward<Norm::rmsnorm, true>(context, a, call.dgain.data(), nullptr);
+  return centred
+             ? launch_backward<Norm::layernorm, false>(context, a, call.dgain.data(), dbias_data)
+             : launch_backward<Norm::rmsnorm, false>(context, a, call.dgain.data(), nullptr);
 }
 
 #define INSTANTIATE(T)                                              \

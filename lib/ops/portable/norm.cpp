@@ -33,6 +33,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
   const Vector<Accumulate<T>> mean = call.mean, rstd = call.rstd;
   require_rows(x, y, gain, rstd);
   if (native<&norm_forward<T>>(context, call)) return;
+  if (call.made.wanted()) sum<T>(context, call.made.a, call.made.b, call.made.c, call.made.to);
   using A = Accumulate<T>;
   const int width = static_cast<int>(x.extent(1));
   const bool centred = call.kind == Norm::layernorm;
@@ -71,7 +72,7 @@ template <class T>
 struct NormBackwardRows {
   using A = Accumulate<T>;
 
-  Matrix<const T> dy, x;
+  Matrix<const T> dy, dy_added, x;
   Vector<const T> gain;
   Vector<const A> mean, rstd;
   Matrix<T> dx;
@@ -81,24 +82,26 @@ struct NormBackwardRows {
 
   KOKKOS_FUNCTION void row(const Team& team, const int n, A* dgain, A* dbias) const {
     const int width = static_cast<int>(x.extent(1));
-    const T *in = &x(n, 0), *dout = &dy(n, 0), *scale = gain.data();
+    const T *in = &x(n, 0), *scale = gain.data(), *own = &dy(n, 0);
+    const T* more = dy_added.extent(0) > 0 ? &dy_added(n, 0) : nullptr;
+    const auto dout = [=](int i) { return more ? A(T(A(own[i]) + A(more[i]))) : A(own[i]); };
     T* out = &dx(n, 0);
     const A r = rstd(n), mu = centred ? mean(n) : A(0);
     // Means over the row of g and of g xhat, where g = dy gain and xhat = (x - mu) r.
     const A g_xhat = r / width * detail::row_sum<A>(team, width, [&](int i) {
-                       return A(dout[i]) * A(scale[i]) * (A(in[i]) - mu);
+                       return dout(i) * A(scale[i]) * (A(in[i]) - mu);
                      });
     A g = 0;
     if (centred)
-      g = detail::row_sum<A>(team, width, [&](int i) { return A(dout[i]) * A(scale[i]); }) / width;
+      g = detail::row_sum<A>(team, width, [&](int i) { return dout(i) * A(scale[i]); }) / width;
     const A keep = add ? 1 : 0;
     if (centred) {
-      detail::columns(team, width, [&](int i) { dbias[i] += A(dout[i]); });
+      detail::columns(team, width, [&](int i) { dbias[i] += dout(i); });
     }
     detail::columns(team, width, [&](int i) {
       const A xhat = (A(in[i]) - mu) * r;
-      const A gradient = r * (A(dout[i]) * A(scale[i]) - g - xhat * g_xhat);
-      dgain[i] += A(dout[i]) * xhat;
+      const A gradient = r * (dout(i) * A(scale[i]) - g - xhat * g_xhat);
+      dgain[i] += dout(i) * xhat;
       // A select, not a product: what is overwritten may be NaN.
       out[i] = T(gradient + (keep != 0 ? A(out[i]) : A(0)));
     });
@@ -144,8 +147,8 @@ void norm_backward(const Context& context, const NormBackward<T>& call) {
   const std::size_t groups = (rows + group_rows - 1) / group_rows;
   const Matrix<A> sums(call.partial.data(), groups, 2 * width);
   detail::for_each_row(context, "tern::norm_backward", groups,
-                       NormBackwardRows<T>{call.dy, call.x, call.gain, call.mean, call.rstd,
-                                           call.dx, sums, static_cast<int>(group_rows),
+                       NormBackwardRows<T>{call.dy, call.dy_added, call.x, call.gain, call.mean,
+                                           call.rstd, call.dx, sums, static_cast<int>(group_rows),
                                            call.kind == Norm::layernorm, call.write == Write::add});
   add_partials<A>(context, sums, 0, call.dgain);
   add_partials<A>(context, sums, width, call.dbias);

@@ -59,6 +59,12 @@ template <class T>
 struct RawPack {
   uint4 words;
   __device__ static RawPack load(const T* from) { return {*reinterpret_cast<const uint4*>(from)}; }
+  __device__ static RawPack round(const Pack& pack) {
+    RawPack result;
+    pack.store(reinterpret_cast<T*>(&result.words));
+    return result;
+  }
+  __device__ void store(T* to) const { *reinterpret_cast<uint4*>(to) = words; }
   __device__ Pack pack() const { return Pack::load(reinterpret_cast<const T*>(&words)); }
 };
 
