@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/fnv.hpp"
 #include "base/json.hpp"
 #include "base/wildcards.hpp"
 
@@ -33,15 +34,14 @@ std::string bytes_of(const text::Tokenizer& tokenizer, std::int32_t token) {
 }  // namespace
 
 std::string fingerprint(const text::Tokenizer& tokenizer) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  const auto extend = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3u; };
+  Fnv hash;
   const auto tokens = static_cast<std::int32_t>(tokenizer.vocabulary());
   for (std::int32_t token = 0; token < tokens; ++token) {
     const std::string bytes = bytes_of(tokenizer, token);
-    extend(static_cast<unsigned char>(bytes.size()));  // separates tokens
-    for (const char c : bytes) extend(static_cast<unsigned char>(c));
+    hash.add_word(static_cast<unsigned char>(bytes.size()))
+        .add(bytes);  // the size separates tokens
   }
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", hash.value());
 }
 
 bool ShardOrigin::alike(const ShardOrigin& other) const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/fnv.hpp"
+
 namespace tern::problems {
 namespace {
 
@@ -25,21 +27,15 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-std::uint64_t mix(std::uint64_t hash, char c) {  // FNV-1a
-  return (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-}
-
 /// Hashes of the different phrases; of a text shorter than one, of all its words.
 std::vector<std::uint64_t> phrases_of(std::string_view text) {
   const std::vector<std::string> words = words_of(text);
   std::vector<std::uint64_t> phrases;
   for (std::size_t i = 0; i == 0 || i + phrase_words <= words.size(); ++i) {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t j = i; j < std::min(i + phrase_words, words.size()); ++j) {
-      for (const char c : words[j]) hash = mix(hash, c);
-      hash = mix(hash, ' ');
-    }
-    phrases.push_back(hash);
+    Fnv hash;
+    for (std::size_t j = i; j < std::min(i + phrase_words, words.size()); ++j)
+      hash.add(words[j]).add(" ");
+    phrases.push_back(hash.value());
   }
   std::sort(phrases.begin(), phrases.end());
   phrases.erase(std::unique(phrases.begin(), phrases.end()), phrases.end());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/fnv.hpp"
 
 namespace tern::weights {
 namespace {
@@ -15,12 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t piece = 16 << 10, pieces = 256;
-
-std::uint64_t extend(std::uint64_t hash, const char* bytes, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i)
-    hash = (hash ^ static_cast<unsigned char>(bytes[i])) * 0x100000001b3u;
-  return hash;
-}
 
 bool holds_weights(const fs::path& path) {
   return path.extension() == ".safetensors" || path.extension() == ".h5" ||
@@ -34,8 +29,8 @@ std::string sampled_hash(const fs::path& file) {
   std::error_code unknown;
   const std::uint64_t size = fs::file_size(file, unknown);
   if (!in || unknown) user_error("{}: cannot be read", file.string());
-  std::uint64_t hash =
-      extend(0xcbf29ce484222325u, reinterpret_cast<const char*>(&size), sizeof size);
+  Fnv hash;
+  hash.add({reinterpret_cast<const char*>(&size), sizeof size});
   std::vector<char> bytes(piece);
   const bool whole = size <= piece * pieces;
   const std::uint64_t count = whole ? (size + piece - 1) / piece : pieces;
@@ -46,9 +41,9 @@ std::string sampled_hash(const fs::path& file) {
     in.seekg(static_cast<std::streamoff>(first));
     if (!in.read(bytes.data(), static_cast<std::streamsize>(n)))
       user_error("{}: cannot be read", file.string());
-    hash = extend(hash, bytes.data(), n);
+    hash.add({bytes.data(), n});
   }
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", hash.value());
 }
 
 std::string weights_identity(const fs::path& source) {

@@ -7,6 +7,7 @@
 #include "base/crc32c.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/fnv.hpp"
 
 namespace tern::answer::detail {
 namespace {
@@ -136,13 +137,11 @@ fs::path BulkFiles::part(int replica) const {
 std::string hash_of(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) user_error("{}: cannot be read", path.string());
-  std::uint64_t hash = 0xcbf29ce484222325u;
+  Fnv hash;
   std::vector<char> block(1 << 20);
   while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0)
-    for (std::streamsize i = 0; i < in.gcount(); ++i)
-      hash =
-          (hash ^ static_cast<unsigned char>(block[static_cast<std::size_t>(i)])) * 0x100000001b3u;
-  return fmt::format("{:016x}", hash);
+    hash.add({block.data(), static_cast<std::size_t>(in.gcount())});
+  return fmt::format("{:016x}", hash.value());
 }
 
 Provenance provenance(const deck::Deck& deck, const std::string& weights) {

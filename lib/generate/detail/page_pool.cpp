@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/fnv.hpp"
 
 namespace tern::generate::detail {
 
@@ -11,13 +12,13 @@ PagePool::PagePool(std::size_t pages, std::size_t page_tokens, bool findable)
   for (std::size_t p = pages; p-- > 0;) empty_.push_back(static_cast<std::int32_t>(p));
 }
 
-/// FNV-1a over the words, mixed once more; matches are always compared as well.
+/// Mixed once more; matches are always compared as well.
 std::uint64_t PagePool::hash(Content before, const std::int32_t* tokens) const {
-  std::uint64_t h = 0xcbf29ce484222325u ^ before;
+  Fnv hash;
+  hash.add_word(before);
   for (std::size_t i = 0; i < page_tokens_; ++i)
-    h = (h ^ static_cast<std::uint32_t>(tokens[i])) * 0x100000001b3u;
-  h ^= h >> 32;
-  return h * 0x9e3779b97f4a7c15u;
+    hash.add_word(static_cast<std::uint32_t>(tokens[i]));
+  return (hash.value() ^ hash.value() >> 32) * 0x9e3779b97f4a7c15u;
 }
 
 std::int32_t PagePool::look_up(Content before, const std::int32_t* tokens,
