@@ -59,12 +59,13 @@ void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
     const auto [B, T, H, K, E, past] = s;
     const std::size_t N = B * T, keys = past + T, width = 2 * K * E;
     auto queries = r.input(N, (H + 1) * E), kv = r.input(B * keys, width);
+    auto own_keys = r.input(B * keys, (K + 2) * E);  // with strides of their own
     auto dout = r.input(N, H * E), out = r.output(N, H * E);
     auto dq = r.output(N, H * E), dkv = r.output(B * keys, width);
     auto lse = r.template output<A>(B * H, T);
     auto delta = r.template workspace<A>(B * H * T);
     const auto q = heads_of(queries, E, B, T, H, E), o = heads_of(out, 0, B, T, H, E);
-    const auto k = heads_of(kv, 0, B, keys, K, E), v = heads_of(kv, K * E, B, keys, K, E);
+    const auto k = heads_of(own_keys, E, B, keys, K, E), v = heads_of(kv, K * E, B, keys, K, E);
     const Pattern pattern = kind == Pattern::Kind::spans ? r.pattern(packed_samples(B, T))
                                                          : Pattern{kind, static_cast<int>(past)};
     const double scale = 1 / std::sqrt(static_cast<double>(E));

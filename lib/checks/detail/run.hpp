@@ -61,6 +61,11 @@ class Run : public RunMemory {
   Vector<S> input(std::size_t n, double scale = 1) {
     return Vector<S>(input<S>(1, n, scale).data(), n);
   }
+  /// Near one: what such a number multiplies keeps its sign and its size.
+  Vector<T> factor() {
+    const bf16 near_one(static_cast<float>(1 + 0.2 * draw(1, 1)[0]));
+    return Vector<T>(upload<T>({static_cast<double>(near_one)}, 1, 1).data(), 1);
+  }
   /// A result: NaN until it is written.
   template <class S = T>
   Matrix<S> output(std::size_t rows, std::size_t columns) {
