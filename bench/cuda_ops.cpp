@@ -221,7 +221,7 @@ void add_rest(std::vector<Line>& lines, const Step& s) {
                                                      .gain = s.gain,
                                                      .rstd = s.rstd,
                                                      .dx = s.z,
-                                                     .write = Write::add,
+                                                     .residual = s.z,
                                                      .dgain = s.dgain,
                                                      .partial = s.partial});
                    }});

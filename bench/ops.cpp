@@ -108,7 +108,7 @@ void norms(Data& d) {
                                             .mean = mean,
                                             .rstd = rstd,
                                             .dx = dx,
-                                            .write = ops::Write::add,
+                                            .residual = dx,
                                             .dgain = gain,
                                             .dbias = offset,
                                             .partial = partial});

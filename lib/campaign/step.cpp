@@ -42,8 +42,8 @@ class AccumulationSteps {
     embed_backward(micro);
   }
 
-  // The two halves of run() for a model of one step. At most TransformerOptions::in_flight
-  // micro-batches are between them, in order.
+  // The parts of run() for a model of one step. At most TransformerOptions::in_flight micro-batches
+  // are between them, in order.
   void forward(const data::Batch& batch, std::size_t micro, const ops::DropoutKey& dropout) {
     start(batch, micro, dropout);
     advance(micro, 0);
@@ -54,6 +54,11 @@ class AccumulationSteps {
       backward(micro, 0);
     }
     embed_backward(micro);
+  }
+  /// If backward() has left gradients of weights.
+  void backward_weights(std::size_t micro) {
+    const auto timed = phases_.scope(report::Phase::backward);
+    w_.model.backward_weights(w_.context, at(micro).given);
   }
 
  private:
@@ -112,20 +117,27 @@ class AccumulationSteps {
 
 /// 1F1B schedule (Narayanan et al. 2021, section 2.2): a stage k stages before the last runs k
 /// forward passes, then forward and backward in turns; it keeps at most k + 1 micro-batches in
-/// flight.
+/// flight. Where the model leaves the gradients of weights for later, those of a micro-batch follow
+/// the next one's forward, and the last one's come at the end: the stage before waits for neither
+/// (Qi et al., arXiv 2401.10241, "ZB-H1").
 template <class T, class Read, class DropoutOf>
 void run_pipeline(workload::Workload<T>& w, std::size_t count,
                   AccumulationSteps<T>& accumulation_steps, const Read& read,
                   const DropoutOf& dropout_of) {
   const model::Share& share = w.model.share();
   const std::size_t ahead = std::min(count, share.stages - 1 - share.stage);
+  const auto backward = [&](std::size_t micro) {
+    if (micro > 0 && micro + 1 < count) accumulation_steps.backward_weights(micro - 1);
+    accumulation_steps.backward(micro);
+  };
   for (std::size_t micro = 0; micro < count; ++micro) {
     accumulation_steps.forward(read(), micro, dropout_of(micro));
-    if (micro >= ahead) accumulation_steps.backward(micro - ahead);
+    if (micro >= ahead) backward(micro - ahead);
   }
-  for (std::size_t micro = count - ahead; micro < count; ++micro)
-    accumulation_steps.backward(micro);
+  for (std::size_t micro = count - ahead; micro < count; ++micro) backward(micro);
   w.model.settle(w.context);
+  for (std::size_t micro = count - std::min<std::size_t>(count, 2); micro < count; ++micro)
+    accumulation_steps.backward_weights(micro);
 }
 
 /// Row sums of a small device matrix, computed on the host.

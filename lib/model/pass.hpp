@@ -20,6 +20,9 @@ struct TransformerOptions {
   bool fp8 = false;  // linear maps of the blocks in fp8: ops/fp8.hpp
   /// Evaluation, without fp8: weights of these maps in fp8: ops/fp8_weight.hpp.
   bool fp8_weights = false;
+  /// In a pipeline: Transformer::backward() leaves the gradients of the blocks' weights to
+  /// backward_weights(). On one tensor rank, without recompute, fp8 and experts.
+  bool weights_later = false;
 };
 
 /// The rows of a pass, N = B*T of them.

@@ -148,7 +148,8 @@ void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch
                                    Vector<const A> weights, Vector<A> losses,
                                    std::size_t step) const {
   TERN_REQUIRE(core_.options.training, "backward of a transformer made for evaluation");
-  if (!share().last()) return core_.common.links.from_next(context, core_.dstream);
+  if (!share().last())
+    return core_.common.links.from_next(context, core_.last_gradient(micro.slot));
   const std::size_t M = scored.targets.extent(0), N = core_.sequences().rows();
   const Matrix<T> dx = M == N ? dfinished(step) : narrow_rows(core_.dpicked, M);
   if (M > 0)
@@ -165,9 +166,10 @@ void Transformer<T>::norm_backward(const ops::Context& context, const MicroBatch
   const auto final = core_.final_of(core_.slot_of(micro.slot, step), result, core_.sequences());
   const bool by_block = core_.recursion.by_block();
   const bool added = by_block && core_.recursion.carried(step);
+  const Matrix<T> dx =
+      by_block ? core_.recursion.answer_gradient() : core_.last_gradient(micro.slot);
   core_.norm.backward(context, core_.final_norm, final.saved, final.input, dfinished(step),
-                      by_block ? core_.recursion.answer_gradient() : core_.dstream,
-                      added ? ops::Write::add : ops::Write::overwrite);
+                      added ? dx : Matrix<T>(), dx);
 }
 
 template <class T>
@@ -213,10 +215,21 @@ void Transformer<T>::stack_backward(const ops::Context& context, const MicroBatc
       core_.recursion.add_carried(context, step, pass, dfinished(step));
       norm_backward(context, micro, step, pass);
     }
+    if (weights_later())
+      return core_.backward_inputs(context, micro.slot, mask_of(micro),
+                                   [&](std::size_t place) { return keys(micro, step, place); });
     for (std::size_t layer = core_.layers(); layer-- > 0;)
       block_backward(context, micro, step, pass * core_.layers() + layer);
     core_.recursion.backward(context, step, pass, core_.dstream);
   }
+}
+
+template <class T>
+void Transformer<T>::backward_weights(const ops::Context& context,
+                                      const MicroBatch<T>& micro) const {
+  if (weights_later())
+    core_.backward_weights(context, micro.slot,
+                           [&](std::size_t place) { return keys(micro, 0, place); });
 }
 
 /// Of recursion = 'block'.
@@ -235,10 +248,11 @@ template <class T>
 void Transformer<T>::embed_backward(const ops::Context& context, const MicroBatch<T>& micro) const {
   core_.recursion.end(context, core_.dstream);
   if (!share().first()) return;
+  const Matrix<T> dstream = core_.first_gradient(micro.slot);
   const ops::DropoutKey dropout = embedding_key(micro);
-  if (dropout.probability > 0) ops::dropout<T>(context, dropout, core_.dstream, {}, core_.dstream);
+  if (dropout.probability > 0) ops::dropout<T>(context, dropout, dstream, {}, dstream);
   core_.embedding.backward(context, core_.common.links, micro.rows, core_.sequences().tokens,
-                           core_.dstream);
+                           dstream);
 }
 
 template class Transformer<float>;

@@ -69,6 +69,10 @@ class Transformer {
                      std::size_t step = 0) const;
   /// Final norm and all blocks. Deferred for connected steps: the last one's call runs them all.
   void backward(const ops::Context&, const MicroBatch<T>&, std::size_t step = 0) const;
+  /// With TransformerOptions::weights_later: gradients of the blocks' weights, which backward()
+  /// left. Before the next forward in the slot.
+  void backward_weights(const ops::Context&, const MicroBatch<T>&) const;
+  bool weights_later() const { return core_.options.weights_later; }
   /// After all steps.
   void embed_backward(const ops::Context&, const MicroBatch<T>&) const;
 

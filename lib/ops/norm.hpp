@@ -30,8 +30,8 @@ struct NormBackward {
   Vector<const T> gain;                   // (D)
   Vector<const Accumulate<T>> mean = {};  // (N), from forward
   Vector<const Accumulate<T>> rstd;
-  Matrix<T> dx;                      // (N, D)
-  Write write;                       // `add`: dx holds the residual's gradient
+  Matrix<T> dx;                      // (N, D), may be x
+  Matrix<const T> residual = {};     // (N, D) added to dx, may be dx; or empty
   Vector<Accumulate<T>> dgain;       // (D), added to
   Vector<Accumulate<T>> dbias = {};  // (D), added to; empty for rmsnorm
   Vector<Accumulate<T>> partial;     // workspace, norm_partials(D) elements
@@ -40,7 +40,7 @@ struct NormBackward {
 };
 template <class T>
 void norm_backward(const Context&, const NormBackward<T>&);
-// For profiles. A dx that is added to is read as well.
+// For profiles.
 template <class T>
 double bytes_of(const NormForward<T>& c) {
   const double made = bytes_of(c.made.a) + bytes_of(c.made.b) + bytes_of(c.made.c);
@@ -48,8 +48,8 @@ double bytes_of(const NormForward<T>& c) {
 }
 template <class T>
 double bytes_of(const NormBackward<T>& c) {
-  return bytes_of(c.dy) + bytes_of(c.dy_added) + bytes_of(c.x) +
-         bytes_of(c.dx) * (c.write == Write::add ? 2 : 1);
+  return bytes_of(c.dy) + bytes_of(c.dy_added) + bytes_of(c.x) + bytes_of(c.residual) +
+         bytes_of(c.dx);
 }
 /// Workspace elements of norm_backward and head_norm_backward for rows of `width`.
 std::size_t norm_partials(std::size_t width);

@@ -141,6 +141,12 @@ std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
   return {{context, block, -1, deck::holds_samples(deck.data) ? std::size_t{3} : 2}};
 }
 
+bool weights_later(const deck::Deck& deck) {
+  return deck.parallel.pipeline > 1 && deck.parallel.tensor == 1 &&
+         !deck::recomputes(deck.precision) && deck.precision.compute != "fp8" &&
+         deck.model.experts == 0;
+}
+
 ops::Products products_of(const deck::Deck& deck) {
   const bool fastest = deck.campaign.task == "train" && deck.precision.products == "fastest";
   return fastest ? ops::Products::fastest : ops::Products::first;
@@ -174,8 +180,13 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
   options.training = deck.campaign.task == "train";
   options.recompute = deck::recomputes(deck.precision);
   options.positions = static_cast<std::size_t>(deck.model.context);
-  if (options.training)  // a micro-batch's way to the last stage and back
-    options.in_flight = std::min(layout.accumulation, share.stages - share.stage);
+  if (options.training) {
+    // Each stage but the first has one before it that waits for its gradients.
+    options.weights_later = !share.first() && weights_later(deck);
+    // A micro-batch's way to the last stage and back, and one whose weights' gradients wait.
+    const std::size_t stages = share.stages - share.stage + (options.weights_later ? 1 : 0);
+    options.in_flight = std::min(layout.accumulation, stages);
+  }
   if (options.training) options.connected = static_cast<std::size_t>(deck::connected_steps(deck));
   // Generation, with few rows, stays in bf16.
   options.fp8 = deck.precision.compute == "fp8" && fp8_available;

@@ -49,6 +49,10 @@ std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck);
 /// those that the deck names; data = 0 is taken as 1.
 std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks = 0);
 
+/// Whether pipeline stages, all but the first, leave gradients of weights for later:
+/// model::TransformerOptions.
+bool weights_later(const deck::Deck& deck);
+
 /// Algorithms of the deck's products. Generation meets too many shapes to time.
 ops::Products products_of(const deck::Deck& deck);
 

@@ -159,6 +159,7 @@ class Harness {
     given.balanced = weigh_experts();
     transformer->backward(context, given);
     transformer->embed_backward(context, given);
+    transformer->backward_weights(context, given);
     context.fence("step");
     return mean_loss() + balance_term();
   }

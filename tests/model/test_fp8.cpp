@@ -158,7 +158,7 @@ TEST(Fp8, GradientsOfBiasesPointWhereThoseOfBf16Do) {
 
 // Where no size fits, fp8 is bf16 to the bit.
 TEST(Fp8, OddRowsAreMultipliedInBf16) {
-  test::Harness<bf16> eight(description(), {3, 7, true, false, 0, 0, 0, 1, true});
+  test::Harness<bf16> eight(description(), {.batch = 3, .tokens = 7, .fp8 = true});
   test::Harness<bf16> sixteen(description(), {3, 7});
   start(eight), start(sixteen);
   EXPECT_EQ(eight.step(), sixteen.step());

@@ -105,6 +105,45 @@ TEST_P(Transformer, RecomputationGivesTheSameBits) {
   }
 }
 
+/// As in a pipeline: each micro-batch's gradients of weights after the next one's forward. Returns
+/// all gradients; without weights_later one micro-batch after the other.
+template <class T>
+std::vector<double> gradients_of_three(const deck::Model& description, bool weights_later) {
+  model::TransformerOptions options{2, 9};
+  options.weights_later = weights_later, options.in_flight = weights_later ? 2 : 1;
+  test::Harness<T> model(description, options);
+  randomize(model, 71);
+  const auto micro = [&](std::uint32_t number) {
+    ops::DropoutKey dropout;
+    dropout.probability = description.dropout, dropout.seed = 5, dropout.step = number;
+    model::MicroBatch<T> result = model.micro(dropout);
+    result.slot = number % options.in_flight;
+    return result;
+  };
+  const auto& transformer = *model.transformer;
+  for (std::uint32_t number = 0; number < 3; ++number) {
+    transformer.forward(model.context, micro(number));
+    if (number > 0) transformer.backward_weights(model.context, micro(number - 1));
+    transformer.loss_backward(model.context, micro(number), model.head, {{}, model.targets},
+                              model.weights, model.losses);
+    transformer.backward(model.context, micro(number));
+    transformer.embed_backward(model.context, micro(number));
+  }
+  transformer.backward_weights(model.context, micro(2));
+  return test::download(model.parameters->gradient);
+}
+
+TEST(WeightsLater, GivesTheSameBits) {
+  for (deck::Model description : {test::tiny_model(), test::gpt2_like(), test::qwen3_like()})
+    for (const double dropout : {0.0, 0.2}) {
+      description.layers = 3, description.dropout = dropout;
+      EXPECT_EQ(gradients_of_three<float>(description, true),
+                gradients_of_three<float>(description, false));
+      EXPECT_EQ(gradients_of_three<bf16>(description, true),
+                gradients_of_three<bf16>(description, false));
+    }
+}
+
 TEST_P(Transformer, EvaluationGivesTheLogitsAndLossOfTraining) {
   test::Harness<double> training(GetParam().model, {3, 5});
   model::TransformerOptions options{3, 5};

@@ -171,7 +171,7 @@ TEST(Magnitudes, are_those_of_the_results) {
                                         .rstd = rstd.vector(),
                                         .rounded = straight});
         expect_rounded(y, "norm_forward " + shape);
-        for (const Write write : {Write::overwrite, Write::add}) {
+        for (const bool added : {false, true}) {
           norm_backward<Storage>(context, {.kind = kind,
                                            .dy = dy.matrix(),
                                            .x = x.matrix(),
@@ -179,7 +179,7 @@ TEST(Magnitudes, are_those_of_the_results) {
                                            .mean = mean.vector(),
                                            .rstd = rstd.vector(),
                                            .dx = dx.matrix(),
-                                           .write = write,
+                                           .residual = added ? dx.matrix() : Matrix<Storage>(),
                                            .dgain = dgain.vector(),
                                            .dbias = centred ? dbias.vector() : Vector<float>(),
                                            .partial = partial.vector(),

@@ -64,7 +64,6 @@ TYPED_TEST(OpsGolden, Norms) {
                                     .mean = mean.vector(),
                                     .rstd = rstd.vector(),
                                     .dx = dx.matrix(),
-                                    .write = ops::Write::overwrite,
                                     .dgain = dgain.vector(),
                                     .dbias = dbias.vector(),
                                     .partial = partial.vector()});

@@ -7,7 +7,7 @@ namespace {
 struct NormCase {
   ops::Norm norm;
   std::size_t n, d;
-  ops::Write write;
+  bool added;  // dx, to a gradient that it holds
   double mean = 0.5;
   double eps = 1e-3;
 
@@ -32,7 +32,7 @@ struct NormCase {
     const Array<T> x(n, d, in.at("x")), gain(in.at("gain")), bias(in.at("bias")),
         dy(n, d, in.at("dy")), y(n, d);
     Array<T> dx(n, d);
-    if (write == ops::Write::add) dx.set(in.at("dx0"));
+    if (added) dx.set(in.at("dx0"));
     const Array<A> mu(1, centred() ? n : 0), rstd(1, n), dgain(in.at("dgain0")),
         dbias(in.at("dbias0")), partial(1, ops::norm_partials(d));
     ops::norm_forward<T>(context, {.kind = norm,
@@ -50,7 +50,7 @@ struct NormCase {
                                     .mean = mu.vector(),
                                     .rstd = rstd.vector(),
                                     .dx = dx.matrix(),
-                                    .write = write,
+                                    .residual = added ? dx.matrix() : Matrix<T>(),
                                     .dgain = dgain.vector(),
                                     .dbias = dbias.vector(),
                                     .partial = partial.vector()});
@@ -83,7 +83,7 @@ struct NormCase {
       for (std::size_t i = 0; i < d; ++i) {
         const A xhat = (A(x[i]) - mu) * rstd, gi = A(dy[i]) * A(in.at("gain")[i]);
         const A dx = rstd * (gi - (centred() ? g / count : A(0)) - xhat * gx / count);
-        out["dx"][r * d + i] = dx + (write == ops::Write::add ? A(in.at("dx0")[r * d + i]) : A(0));
+        out["dx"][r * d + i] = dx + (added ? A(in.at("dx0")[r * d + i]) : A(0));
         out["dgain"][i] = A(out["dgain"][i]) + A(dy[i]) * xhat;
         if (centred()) out["dbias"][i] = A(out["dbias"][i]) + A(dy[i]);
       }
@@ -95,11 +95,11 @@ struct NormCase {
 TEST(Norm, PrecisionAndRepetition) {
   const std::set<std::string> stored{"y", "dx"}, exact{"dgain0", "dbias0"};
   for (const ops::Norm norm : {ops::Norm::rmsnorm, ops::Norm::layernorm})
-    for (const ops::Write write : {ops::Write::overwrite, ops::Write::add})
+    for (const bool added : {false, true})
       for (const auto& [n, d] : {std::pair{131, 67}, {300, 2}, {1, 256}, {70, 33}, {2050, 20}}) {
         SCOPED_TRACE(testing::Message()
-                     << "kind " << int(norm) << " write " << int(write) << " " << n << " x " << d);
-        const NormCase c{norm, std::size_t(n), std::size_t(d), write};
+                     << "kind " << int(norm) << " added " << added << " " << n << " x " << d);
+        const NormCase c{norm, std::size_t(n), std::size_t(d), added};
         check_precision<double>(c, c.inputs(), stored, exact);
         check_precision<float>(c, c.inputs(), stored, exact);
         check_precision<bf16>(c, c.inputs(), stored, exact);
@@ -109,7 +109,7 @@ TEST(Norm, PrecisionAndRepetition) {
 
 TEST(Norm, Gradients) {
   for (const ops::Norm norm : {ops::Norm::rmsnorm, ops::Norm::layernorm}) {
-    const NormCase c{norm, 9, 11, ops::Write::overwrite};
+    const NormCase c{norm, 9, 11, false};
     const Named in = c.inputs();
     std::vector<std::pair<std::string, std::string>> pairs{{"x", "dx"}, {"gain", "dgain"}};
     if (c.centred()) pairs.push_back({"bias", "dbias"});
@@ -120,7 +120,7 @@ TEST(Norm, Gradients) {
 
 // A mean far from zero must not cancel the variance away.
 TEST(Norm, LargeMean) {
-  const NormCase c{ops::Norm::layernorm, 5, 100, ops::Write::overwrite, 1000};
+  const NormCase c{ops::Norm::layernorm, 5, 100, false, 1000};
   check_precision<float>(c, c.inputs(), {"y", "dx"}, {"dgain0", "dbias0"});
 }
 
@@ -157,7 +157,6 @@ void expect_parts_are_summed(ops::Norm norm) {
                                     .mean = mean.vector(),
                                     .rstd = rstd.vector(),
                                     .dx = dx.matrix(),
-                                    .write = ops::Write::overwrite,
                                     .dgain = dgain.vector(),
                                     .dbias = centred ? dbias.vector() : Vector<A>(),
                                     .partial = partial.vector(),
@@ -172,6 +171,41 @@ void expect_parts_are_summed(ops::Norm norm) {
   for (const auto& [name, wanted] : whole)
     for (std::size_t i = 0; i < wanted.size(); ++i)
       EXPECT_NEAR(parts.at(name)[i], wanted[i], bound * (1 + std::abs(wanted[i]))) << name;
+}
+
+/// The gradient may take the place of the input, and be added to one that stays.
+template <class T>
+void expect_gradient_in_place_of_input(ops::Norm norm) {
+  using A = Accumulate<T>;
+  const std::size_t n = 21, d = 40;
+  const auto numbers = [&](int seed) { return Array<T>(n, d, normal_numbers(n * d, seed)); };
+  const Array<T> dy = numbers(1), residual = numbers(2), gain(normal_numbers(d, 3));
+  const Array<A> mean(normal_numbers(n, 4)), rstd(normal_numbers(n, 5));
+  const auto run = [&](bool in_place) {
+    const Array<T> x = numbers(6), apart(n, d), &dx = in_place ? x : apart;
+    const Numbers zeros(d);
+    const Array<A> dgain(zeros), partial(1, ops::norm_partials(d));
+    ops::norm_backward<T>(portable_context(), {.kind = norm,
+                                               .dy = dy.matrix(),
+                                               .x = x.matrix(),
+                                               .gain = gain.vector(),
+                                               .mean = mean.vector(),
+                                               .rstd = rstd.vector(),
+                                               .dx = dx.matrix(),
+                                               .residual = residual.matrix(),
+                                               .dgain = dgain.vector(),
+                                               .partial = partial.vector()});
+    return Named{{"dx", dx.get()}, {"dgain", dgain.get()}};
+  };
+  EXPECT_EQ(run(true), run(false));
+  EXPECT_EQ(residual.get(), numbers(2).get());
+}
+
+TEST(Norm, GradientMayTakeThePlaceOfTheInput) {
+  for (const ops::Norm norm : {ops::Norm::rmsnorm, ops::Norm::layernorm}) {
+    expect_gradient_in_place_of_input<double>(norm);
+    expect_gradient_in_place_of_input<bf16>(norm);
+  }
 }
 
 TEST(Norm, PartsOfInputAndGradientAreSummed) {

@@ -6,32 +6,39 @@ namespace tern::checks {
 using namespace ops;
 namespace {
 
+/// Where norm_backward writes dx: anywhere; onto the residual's gradient; instead of x.
+enum class Place { anywhere, residual, input };
+
 /// `parts`: x and dy are sums.
 void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D, bool parts) {
   const bool layer = norm == Norm::layernorm;
   const char* name = layer ? "layernorm" : "rmsnorm";
   const std::string shape = fmt::format("N {} D {}", N, D);
-  for (const Write write : {Write::overwrite, Write::add})
+  const std::array names{"", " added", " in place"};
+  for (const Place place : {Place::anywhere, Place::residual, Place::input})
     checker.check(
-        name, shape + (write == Write::add ? " added" : "") + (parts ? " of parts" : ""),
+        name, shape + names[static_cast<std::size_t>(place)] + (parts ? " of parts" : ""),
         [=]<class T>(Run<T>& r) {
           using A = Accumulate<T>;
           auto dy = r.input(N, D);
-          Matrix<const T> x, dy_added;
+          const Matrix<T> dx = place == Place::anywhere ? r.output(N, D) : r.inout(N, D, 2);
+          Matrix<const T> x, dy_added, residual;
           PendingSum<T> made;
           if (parts) {
             made = {r.input(N, D), r.input(N, D), r.input(N, D), r.output(N, D)};
             x = made.to, dy_added = r.input(N, D);
           } else {
-            x = r.input(N, D, 2);
+            x = place == Place::input ? Matrix<const T>(dx) : r.input(N, D, 2);
           }
+          if (place == Place::residual) residual = dx;
+          if (place == Place::input) residual = r.input(N, D);
           auto gain = r.input(D);
           Vector<T> bias;
           Vector<A> mean, dbias;
           if (layer)
             bias = r.input(D), mean = r.template output<A>(N), dbias = r.template inout<A>(D);
           auto rstd = r.template output<A>(N);
-          auto y = r.output(N, D), dx = write == Write::add ? r.inout(N, D) : r.output(N, D);
+          auto y = r.output(N, D);
           auto dgain = r.template inout<A>(D);
           norm_forward<T>(r.context, {.kind = norm,
                                       .x = x,
@@ -49,7 +56,7 @@ void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D, bool 
                                        .mean = mean,
                                        .rstd = rstd,
                                        .dx = dx,
-                                       .write = write,
+                                       .residual = residual,
                                        .dgain = dgain,
                                        .dbias = dbias,
                                        .partial = r.template workspace<A>(norm_partials(D)),

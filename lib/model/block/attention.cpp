@@ -161,10 +161,6 @@ template <class T>
 void Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                             const Operand<T>& x, const Mask& mask, const Operand<T>& dbranch,
                             Matrix<T> dx) const {
-  const std::size_t H = size_.H, K = size_.K;
-  const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
-    return part(fused, first, heads, mask.sequences);
-  };
   const Operand<T> result = common_.input(p.output, s.result, s.scale, true);
   ops::round_operand<T>(context, result, ops::again(context.scaling));
   // The gradient of the output's weight waits for the exchange, unless its buffers serve again.
@@ -172,6 +168,20 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
                      dbranch.values.data() != common_.branch.data();
   const auto output_weight = [&] { common_.weight_gradient(context, p.output, dbranch, result); };
   if (!waits) output_weight();
+  const Operand<T> dqkv = qkv_gradient(context, p, s, mask, dbranch, dqkv_);
+  common_.multiply_backward_summed(context, p.qkv, dqkv, x, dx, [&] {
+    if (waits) output_weight();
+  });
+}
+
+template <class T>
+Operand<T> Attention<T>::qkv_gradient(const ops::Context& context, const Parameters& p,
+                                      const Saved& s, const Mask& mask, const Operand<T>& dbranch,
+                                      Matrix<T> dqkv) const {
+  const std::size_t H = size_.H, K = size_.K;
+  const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
+    return part(fused, first, heads, mask.sequences);
+  };
   common_.input_gradient(context, p.output, dbranch, dresult_);
   ops::attention_backward<T>(context, {.pattern = mask.pattern,
                                        .scale = scale_,
@@ -182,14 +192,27 @@ void Attention<T>::backward(const ops::Context& context, const Parameters& p, co
                                        .dout = part_of(dresult_, 0, H),
                                        .lse = s.lse,
                                        .delta = delta_,
-                                       .dq = part_of(dqkv_, 0, H),
-                                       .dk = part_of(dqkv_, H, K),
-                                       .dv = part_of(dqkv_, H + K, K)});
-  const Operand<T> dqkv = common_.gradient(p.qkv, dqkv_, s.dqkv_scale);
-  backward_heads(context, p, s, mask, dqkv);
-  common_.multiply_backward_summed(context, p.qkv, dqkv, x, dx, [&] {
-    if (waits) output_weight();
-  });
+                                       .dq = part_of(dqkv, 0, H),
+                                       .dk = part_of(dqkv, H, K),
+                                       .dv = part_of(dqkv, H + K, K)});
+  const Operand<T> gradient = common_.gradient(p.qkv, dqkv, s.dqkv_scale);
+  backward_heads(context, p, s, mask, gradient);
+  return gradient;
+}
+
+template <class T>
+void Attention<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
+                                   const Mask& mask, const Operand<T>& dbranch, Matrix<T> dqkv,
+                                   Matrix<T> dx) const {
+  common_.input_gradient(context, p.qkv, qkv_gradient(context, p, s, mask, dbranch, dqkv), dx);
+}
+
+template <class T>
+void Attention<T>::backward_weights(const ops::Context& context, const Parameters& p,
+                                    const Saved& s, const Operand<T>& x, const Operand<T>& dbranch,
+                                    Matrix<T> dqkv) const {
+  common_.weight_gradient(context, p.output, dbranch, {s.result});
+  common_.weight_gradient(context, p.qkv, {dqkv}, x);
 }
 
 template <class T>

@@ -72,6 +72,12 @@ class Attention {
   /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
   void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                 const Mask&, const Operand<T>& dbranch, Matrix<T> dx) const;
+  // The two halves of it, on one tensor rank, which leave x and `result` as they are. dqkv (N,
+  // (H + 2K) E): gradient of the projection's output, not `qkv`.
+  void backward_inputs(const ops::Context&, const Parameters&, const Saved&, const Mask&,
+                       const Operand<T>& dbranch, Matrix<T> dqkv, Matrix<T> dx) const;
+  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
+                        const Operand<T>& dbranch, Matrix<T> dqkv) const;
 
   /// Gradient (N, (H + 2K) E) of the projection's output, after backward and until the next one.
   Matrix<const T> dqkv() const { return dqkv_; }
@@ -89,6 +95,9 @@ class Attention {
   }
   void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&,
               ops::Direction) const;
+  /// The gradient of the projection's output, written to dqkv.
+  Operand<T> qkv_gradient(const ops::Context&, const Parameters&, const Saved&, const Mask&,
+                          const Operand<T>& dbranch, Matrix<T> dqkv) const;
   /// From the gradient of the rotated heads in dqkv to that of the projection.
   void backward_heads(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                       const Operand<T>& dqkv) const;

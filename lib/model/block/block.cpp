@@ -94,6 +94,15 @@ void Block<T>::request_workspace(Arena& arena, const Sequences& sequences, std::
   if (training) attention.request_workspace(arena, sequences);
 }
 
+template <class T>
+void Block<T>::request_workspace_of_halves(Arena& arena, const Sequences& sequences) {
+  const auto matrix = [&](const char* name, std::size_t columns) {
+    return arena.matrix<T>(name, Term::workspace, sequences.rows(), columns);
+  };
+  dactivated_ = matrix("activation gradient", mlp_.width());
+  dnormed_ = matrix("norm gradient", D_);
+}
+
 // ---- forward and backward ----
 
 template <class T>
@@ -190,6 +199,33 @@ void Block<T>::backward(const ops::Context& context, const Parameters& p, const 
 }
 
 template <class T>
+void Block<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
+                               const Mask& mask, const BlockDropout& dropout,
+                               const Gradients& g) const {
+  const Operand<T> dmlp =
+      branch_gradient<T>(context, common_, p.mlp.down, g.stream, false, dropout.feed_forward);
+  mlp_.backward_inputs(context, p.mlp, s.mlp, dmlp, dactivated_, dnormed_);
+  norm_.backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dnormed_, g.stream,
+                 s.middle);
+  const Operand<T> dattention =
+      branch_gradient<T>(context, common_, p.attention.output, s.middle, false, dropout.attention);
+  attention.backward_inputs(context, p.attention, s.attention, mask, dattention, g.qkv, dnormed_);
+  norm_.backward(context, p.norm_attention, s.norm_attention, s.input, dnormed_, s.middle, s.input);
+}
+
+template <class T>
+void Block<T>::backward_weights(const ops::Context& context, const Parameters& p, const Saved& s,
+                                const BlockDropout& dropout, const Gradients& g) const {
+  const auto [x, middle] = normed(p, s);
+  const Operand<T> dmlp =
+      branch_gradient<T>(context, common_, p.mlp.down, g.stream, false, dropout.feed_forward);
+  mlp_.backward_weights(context, p.mlp, s.mlp, middle, dmlp);
+  const Operand<T> dattention =
+      branch_gradient<T>(context, common_, p.attention.output, s.middle, false, dropout.attention);
+  attention.backward_weights(context, p.attention, s.attention, x, dattention, g.qkv);
+}
+
+template <class T>
 void Block<T>::norm_backward(const ops::Context& context, const Gain<T>& gain,
                              const typename Norm<T>::Saved& saved, Matrix<const T> x,
                              Matrix<const T> dy, Matrix<T> dstream) const {
@@ -199,9 +235,9 @@ void Block<T>::norm_backward(const ops::Context& context, const Gain<T>& gain,
   using Pieces = std::vector<typename Residual<T>::Piece>;
   for (const auto& [rows, slot] : common_.in_fp8 ? Pieces{{{0, N}, 0}} : common_.sums.pieces(N))
     common_.sums.end(context, slot, [&, rows = rows](const ops::PendingSum<T>& sum) {
+      const Matrix<T> stream = tern::rows_of(dstream, rows);
       norm_.backward(context, gain, norm_.part(saved, rows), tern::rows_of(x, rows),
-                     sum.wanted() ? sum.b : tern::rows_of(dy, rows), tern::rows_of(dstream, rows),
-                     ops::Write::add, sum.c);
+                     sum.wanted() ? sum.b : tern::rows_of(dy, rows), stream, stream, sum.c);
     });
 }
 

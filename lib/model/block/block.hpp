@@ -60,6 +60,7 @@ class Block {
   Saved narrow(const Saved& whole, const Sequences&) const;
   /// Workspace shared by the `places` places of a pass.
   void request_workspace(Arena& arena, const Sequences&, std::size_t places, bool training);
+  void request_workspace_of_halves(Arena& arena, const Sequences&);  // of backward_inputs()
   /// Linear maps that fp8 may multiply: all but experts and their router; with these, the MLP's are
   /// empty. P: Parameters or const Parameters.
   template <class P>
@@ -75,6 +76,19 @@ class Block {
   /// backward wrote it last, so Common::dstream has its magnitude. balanced: see Experts::backward.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                 const BlockDropout&, Vector<const A> balanced, Matrix<T> dstream, bool known) const;
+  /// What backward_inputs() leaves for backward_weights(): the gradient of the block's output (N, D)
+  /// and, as a place for it, that of the projection to q, k and v.
+  struct Gradients {
+    Matrix<T> stream, qkv;
+  };
+  // The two halves of backward(), on one tensor rank, without fp8 and experts: the gradients of
+  // weights may wait until those of the inputs of all blocks are known ("Zero Bubble Pipeline
+  // Parallelism", Qi et al., arXiv 2401.10241, section 2). After the first half `input` of Saved
+  // holds the gradient of the block's input, and attention.qkv is free for that of the block before.
+  void backward_inputs(const ops::Context&, const Parameters&, const Saved&, const Mask&,
+                       const BlockDropout&, const Gradients&) const;
+  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const BlockDropout&,
+                        const Gradients&) const;
 
   bool has_experts() const { return has_experts_; }
   Attention<T> attention;
@@ -101,6 +115,7 @@ class Block {
   std::size_t D_;
   Norm<T> norm_;
   Mlp<T> mlp_;
+  Matrix<T> dactivated_, dnormed_;  // (N, F), (N, D)
 };
 
 }  // namespace tern::model

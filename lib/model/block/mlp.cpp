@@ -65,12 +65,32 @@ Operand<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, con
 template <class T>
 void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                       const Operand<T>& x, const Operand<T>& dbranch, Matrix<T> dx) const {
-  const Matrix<T> dactivated = s.activated;
-  common_.multiply_backward(context, p.down, dbranch, common_.kept(p.down, s.activated, s.scale),
-                            dactivated);
+  common_.weight_gradient(context, p.down, dbranch, common_.kept(p.down, s.activated, s.scale));
+  const Operand<T> dup = up_gradient(context, p, s, dbranch, s.activated);
+  common_.multiply_backward_summed(context, p.up, dup, x, dx);
+}
+
+template <class T>
+Operand<T> Mlp<T>::up_gradient(const ops::Context& context, const Parameters& p, const Saved& s,
+                               const Operand<T>& dbranch, Matrix<T> dactivated) const {
+  common_.input_gradient(context, p.down, dbranch, dactivated);
   const Operand<T> dup = common_.gradient(p.up, s.up, s.dup_scale);
   ops::activation_backward<T>(context, activation_, s.up, dactivated, dup.values, dup.rounded);
-  common_.multiply_backward_summed(context, p.up, dup, x, dx);
+  return dup;
+}
+
+template <class T>
+void Mlp<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
+                             const Operand<T>& dbranch, Matrix<T> dactivated, Matrix<T> dx) const {
+  const Operand<T> dup = up_gradient(context, p, s, dbranch, dactivated);
+  common_.input_gradient(context, p.up, dup, dx);
+}
+
+template <class T>
+void Mlp<T>::backward_weights(const ops::Context& context, const Parameters& p, const Saved& s,
+                              const Operand<T>& x, const Operand<T>& dbranch) const {
+  common_.weight_gradient(context, p.down, dbranch, {s.activated});
+  common_.weight_gradient(context, p.up, {s.up}, x);
 }
 
 template class Mlp<float>;

@@ -37,8 +37,19 @@ class Mlp {
   /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
   void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
                 const Operand<T>& dbranch, Matrix<T> dx) const;
+  // The two halves of it, on one tensor rank, which leave x and `activated` as they are.
+  // dactivated: workspace (N, F).
+  void backward_inputs(const ops::Context&, const Parameters&, const Saved&,
+                       const Operand<T>& dbranch, Matrix<T> dactivated, Matrix<T> dx) const;
+  void backward_weights(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
+                        const Operand<T>& dbranch) const;
+  std::size_t width() const { return F_; }  // of `activated`
 
  private:
+  /// The gradient of `up`, in its place.
+  Operand<T> up_gradient(const ops::Context&, const Parameters&, const Saved&,
+                         const Operand<T>& dbranch, Matrix<T> dactivated) const;
+
   const Common<T>& common_;
   Activation activation_;
   std::size_t F_;

@@ -55,8 +55,8 @@ void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved
 
 template <class T>
 void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
-                       Matrix<const T> x, Matrix<const T> dy, Matrix<T> dx, ops::Write write,
-                       Matrix<const T> dy_added) const {
+                       Matrix<const T> x, Matrix<const T> dy, Matrix<const T> residual,
+                       Matrix<T> dx, Matrix<const T> dy_added) const {
   ops::norm_backward<T>(context, {.kind = kind_,
                                   .dy = dy,
                                   .x = x,
@@ -64,7 +64,7 @@ void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Save
                                   .mean = saved.mean,
                                   .rstd = saved.rstd,
                                   .dx = dx,
-                                  .write = write,
+                                  .residual = residual,
                                   .dgain = p.dgain,
                                   .dbias = p.dbias,
                                   .partial = common_.partial,

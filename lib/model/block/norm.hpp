@@ -26,11 +26,12 @@ class Norm {
   /// y (N, D) from x (N, D), which may have to be `made` first.
   void forward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
                const Operand<T>& y, const ops::PendingSum<T>& made = {}) const;
-  /// dx (N, D), overwritten or added to, the stream's gradient, from dy (N, D); accumulates the
-  /// gradients of gain and bias, and finds the magnitude of Common::dstream. dy_added (N, D) or
-  /// empty: the rest of dy.
+  /// dx (N, D), the stream's gradient, which may be x, from dy (N, D) and the gradient that passes
+  /// by, `residual`, (N, D), which may be dx, or empty; accumulates the gradients of gain and bias,
+  /// and finds the magnitude of Common::dstream. dy_added (N, D) or empty: the rest of dy.
   void backward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
-                Matrix<const T> dy, Matrix<T> dx, ops::Write, Matrix<const T> dy_added = {}) const;
+                Matrix<const T> dy, Matrix<const T> residual, Matrix<T> dx,
+                Matrix<const T> dy_added = {}) const;
 
  private:
   const Common<T>& common_;

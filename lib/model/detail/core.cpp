@@ -89,6 +89,30 @@ void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t
 }
 
 template <class T>
+typename Block<T>::Gradients Core<T>::gradients(std::size_t slot, std::size_t place) const {
+  const std::size_t next = place + 1;
+  return {output_of(slot, place, sequences()),
+          next < places() ? saved(slot, next, sequences()).attention.qkv : last_dqkv_[slot]};
+}
+
+template <class T>
+void Core<T>::backward_inputs(const ops::Context& context, std::size_t slot, const Mask& mask,
+                              const DropoutOf& dropout_of) const {
+  for (std::size_t place = places(); place-- > 0;)
+    block.backward_inputs(context, parameters_of(place), saved(slot, place, sequences()), mask,
+                          dropout_of(place), gradients(slot, place));
+  common.links.to_previous(context, first_gradient(slot));
+}
+
+template <class T>
+void Core<T>::backward_weights(const ops::Context& context, std::size_t slot,
+                               const DropoutOf& dropout_of) const {
+  for (std::size_t place = places(); place-- > 0;)
+    block.backward_weights(context, parameters_of(place), saved(slot, place, sequences()),
+                           dropout_of(place), gradients(slot, place));
+}
+
+template <class T>
 void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_t place,
                        const Rows& rows, const Mask& mask, const BlockDropout& dropout,
                        Vector<const A> balanced, bool known) const {

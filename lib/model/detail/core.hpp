@@ -51,6 +51,15 @@ class Core {
     return slot + std::min(step, options.connected - 1);
   }
   Sequences sequences() const { return {options.batch, options.tokens}; }
+  /// With weights_later: those of a block's output and its projection.
+  typename Block<T>::Gradients gradients(std::size_t slot, std::size_t place) const;
+  // Gradients of the last block's output and of the first one's input.
+  Matrix<T> last_gradient(std::size_t slot) const {
+    return options.weights_later ? gradients(slot, places() - 1).stream : dstream;
+  }
+  Matrix<T> first_gradient(std::size_t slot) const {
+    return options.weights_later ? saved(slot, 0, sequences()).input : dstream;
+  }
 
   // Views narrowed to the rows of the sequences.
   typename Block<T>::Saved saved(std::size_t slot, std::size_t place, const Sequences&) const;
@@ -76,6 +85,11 @@ class Core {
   /// the result (N, D). A recursive model takes several, counted from 0.
   Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step, const Sequences&,
                           const std::function<void(std::size_t place)>& run) const;
+  // The two halves of all blocks' backward, with weights_later; the first from last_gradient(). It
+  // sends the gradient of the first block's input to the stage before.
+  using DropoutOf = std::function<BlockDropout(std::size_t place)>;
+  void backward_inputs(const ops::Context&, std::size_t slot, const Mask&, const DropoutOf&) const;
+  void backward_weights(const ops::Context&, std::size_t slot, const DropoutOf&) const;
   /// A block's backward, of the gradient in dstream. `known`: see Block::backward.
   void backward(const ops::Context&, std::size_t slot, std::size_t place, const Rows&, const Mask&,
                 const BlockDropout&, Vector<const A> balanced, bool known) const;
@@ -121,8 +135,9 @@ class Core {
   std::vector<typename Block<T>::Saved> saved_;
   std::vector<Matrix<T>> inputs_;  // (N, D)
   std::vector<Final> finals_;
-  typename Block<T>::Saved shared_;  // for evaluation and recomputation
-  Matrix<T> latent_, answer_;        // (N, D), evaluation with several passes
+  std::vector<Matrix<T>> last_dqkv_;  // (N, (H + 2K) E) per slot, with weights_later
+  typename Block<T>::Saved shared_;   // for evaluation and recomputation
+  Matrix<T> latent_, answer_;         // (N, D), evaluation with several passes
 };
 
 }  // namespace tern::model::detail

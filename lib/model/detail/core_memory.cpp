@@ -26,6 +26,10 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
                "{} passes over a pipeline of {} stages", passes(), share().stages);
   TERN_REQUIRE(asked.connected == 1 || (asked.training && passes() > 1),
                "{} connected steps of {} passes", asked.connected, passes());
+  TERN_REQUIRE(
+      !asked.weights_later || (asked.training && passes() == 1 && !asked.recompute && !asked.fp8 &&
+                               !block.has_experts() && tree.share().tensors == 1),
+      "weights_later, which such a model cannot");
   TERN_REQUIRE(!asked.training || parameters.gradient.extent(0) > 0, "training without gradients");
   if (asked.fp8 && asked.training)
     common.saturated = arena.vector<std::uint32_t>("fp8 saturated", Term::workspace, 1);
@@ -64,6 +68,9 @@ void Core<T>::allocate_training(Arena& arena) {
       saved_.push_back(block.request(arena, label, sequences(), true));
       saved_.back().input = inputs_.back();
     }
+    if (options.weights_later)
+      last_dqkv_.push_back(
+          arena.matrix<T>(of_pass + "last layer/qkv gradient", Term::activations, N, size.qkv));
     if (recursion.by_block() && !recursion.answers(pass % passes())) continue;
     finals_.push_back({stream(of_pass + "final norm/input"), {}, {}});
     if (!share().last()) continue;
@@ -161,7 +168,10 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
                         common.sums.slot_rows(N, options.tokens) * size.D);
     if (!arena.measuring() && share().mesh) common.sums.exchange_through(slots);
   }
-  dstream = arena.matrix<T>("stream gradient", Term::workspace, N, size.D);
+  if (options.weights_later)
+    block.request_workspace_of_halves(arena, sequences());
+  else
+    dstream = arena.matrix<T>("stream gradient", Term::workspace, N, size.D);
   for (std::size_t step = 0; options.connected > 1 && step < options.connected; ++step)
     dfinished.push_back(
         arena.matrix<T>(fmt::format("step {} gradient", step), Term::workspace, N, size.D));

@@ -162,8 +162,7 @@ template <class T>
 void Recursion<T>::backward_block(const ops::Context& context, std::size_t layer, std::size_t pass,
                                   std::size_t kept, Matrix<const T> gradient) const {
   const Entry& entry = entries_[kept % entries_.size()];
-  norm_.backward(context, gains_[layer], entry.norm, entry.sum, gradient, output_,
-                 ops::Write::overwrite);
+  norm_.backward(context, gains_[layer], entry.norm, entry.sum, gradient, {}, output_);
   if (!answers(pass)) ops::add<T>(context, output_, dx_);
   ops::add<T>(context, output_, dy_);
   ops::add<T>(context, output_, dz_);

@@ -193,10 +193,9 @@ __device__ inline Pack sum_of(const Pack& a, const Pack& b) {
 
 template <class T>
 struct Backward {
-  const T *dy, *dy_added, *x, *gain;  // dy_added: or null
+  const T *dy, *dy_added, *x, *gain, *residual;  // dy_added, residual: or null
   const float *mean, *rstd;
   T* dx;
-  bool add;
   float *dgain_partial, *dbias_partial;  // (blocks, width); dbias_partial null: none
   int rows, width;
   std::uint32_t* magnitude;  // or null
@@ -246,7 +245,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>)
       const bool inside = column < a.width;
       x[p] = inside ? RawPack<T>::load(a.x + start + column) : RawPack<T>{};
       dy[p] = inside ? RawPack<T>::load(a.dy + start + column) : RawPack<T>{};
-      dx[p] = inside && a.add ? RawPack<T>::load(a.dx + start + column) : RawPack<T>{};
+      dx[p] = inside && a.residual ? RawPack<T>::load(a.residual + start + column) : RawPack<T>{};
       if constexpr (added)
         more[p] = inside ? RawPack<T>::load(a.dy_added + start + column) : RawPack<T>{};
     }
@@ -404,17 +403,17 @@ bool native_norm_backward(const Context& context, const NormBackward<T>& call) {
                       data_of(call.dy_added),
                       call.x.data(),
                       call.gain.data(),
+                      data_of(call.residual),
                       call.mean.data(),
                       call.rstd.data(),
                       call.dx.data(),
-                      call.write == Write::add,
                       nullptr,
                       nullptr,
                       static_cast<int>(call.x.extent(0)),
                       static_cast<int>(call.x.extent(1)),
                       start_magnitude(call.magnitude, stream_of(context))};
   float* dbias_data = call.dbias.size() ? call.dbias.data() : nullptr;
-  if (!all_aligned(a.dy, a.dy_added, a.x, a.gain, a.dx)) return false;
+  if (!all_aligned(a.dy, a.dy_added, a.x, a.gain, a.residual, a.dx)) return false;
   const bool centred = call.kind == Norm::layernorm;
   if (a.dy_added)
     return centred

@@ -72,18 +72,19 @@ template <class T>
 struct NormBackwardRows {
   using A = Accumulate<T>;
 
-  Matrix<const T> dy, dy_added, x;
+  Matrix<const T> dy, dy_added, x, residual;
   Vector<const T> gain;
   Vector<const A> mean, rstd;
   Matrix<T> dx;
   Matrix<A> partial;  // (groups, 2 D): dgain | dbias
   int group_rows;
-  bool centred, add;
+  bool centred;
 
   KOKKOS_FUNCTION void row(const Team& team, const int n, A* dgain, A* dbias) const {
     const int width = static_cast<int>(x.extent(1));
     const T *in = &x(n, 0), *scale = gain.data(), *own = &dy(n, 0);
     const T* more = dy_added.extent(0) > 0 ? &dy_added(n, 0) : nullptr;
+    const T* rest = residual.extent(0) > 0 ? &residual(n, 0) : nullptr;
     const auto dout = [=](int i) { return more ? A(T(A(own[i]) + A(more[i]))) : A(own[i]); };
     T* out = &dx(n, 0);
     const A r = rstd(n), mu = centred ? mean(n) : A(0);
@@ -94,7 +95,6 @@ struct NormBackwardRows {
     A g = 0;
     if (centred)
       g = detail::row_sum<A>(team, width, [&](int i) { return dout(i) * A(scale[i]); }) / width;
-    const A keep = add ? 1 : 0;
     if (centred) {
       detail::columns(team, width, [&](int i) { dbias[i] += dout(i); });
     }
@@ -102,8 +102,7 @@ struct NormBackwardRows {
       const A xhat = (A(in[i]) - mu) * r;
       const A gradient = r * (dout(i) * A(scale[i]) - g - xhat * g_xhat);
       dgain[i] += dout(i) * xhat;
-      // A select, not a product: what is overwritten may be NaN.
-      out[i] = T(gradient + (keep != 0 ? A(out[i]) : A(0)));
+      out[i] = T(gradient + (rest ? A(rest[i]) : A(0)));
     });
   }
 
@@ -136,6 +135,7 @@ void add_partials(const Context& context, Matrix<const A> partial, std::size_t f
 template <class T>
 void norm_backward(const Context& context, const NormBackward<T>& call) {
   require_rows(call.x, call.dx, call.gain, call.rstd);
+  if (call.residual.size() > 0) require_rows(call.x, call.residual, call.gain, call.rstd);
   TERN_REQUIRE(
       call.dy.size() == call.x.size() && call.partial.extent(0) >= norm_partials(call.x.extent(1)),
       "{} gradients of {}, {} partial sums", call.dy.size(), call.x.size(), call.partial.extent(0));
@@ -146,10 +146,11 @@ void norm_backward(const Context& context, const NormBackward<T>& call) {
   const std::size_t group_rows = (rows + partial_rows - 1) / partial_rows;
   const std::size_t groups = (rows + group_rows - 1) / group_rows;
   const Matrix<A> sums(call.partial.data(), groups, 2 * width);
-  detail::for_each_row(context, "tern::norm_backward", groups,
-                       NormBackwardRows<T>{call.dy, call.dy_added, call.x, call.gain, call.mean,
-                                           call.rstd, call.dx, sums, static_cast<int>(group_rows),
-                                           call.kind == Norm::layernorm, call.write == Write::add});
+  detail::for_each_row(
+      context, "tern::norm_backward", groups,
+      NormBackwardRows<T>{call.dy, call.dy_added, call.x, call.residual, call.gain, call.mean,
+                          call.rstd, call.dx, sums, static_cast<int>(group_rows),
+                          call.kind == Norm::layernorm});
   add_partials<A>(context, sums, 0, call.dgain);
   add_partials<A>(context, sums, width, call.dbias);
   if (call.magnitude.size() > 0) largest_magnitude<T>(context, call.dx, call.magnitude);
