@@ -1,4 +1,4 @@
-/// RMSNorm and LayerNorm per row, and RMSNorm per head. Conventions: ops.hpp.
+/// RMSNorm and LayerNorm per row. Conventions: ops.hpp.
 #pragma once
 #include "ops/elementwise.hpp"
 #include "ops/fp8_matrix.hpp"
@@ -54,19 +54,6 @@ double bytes_of(const NormBackward<T>& c) {
 /// Workspace elements of norm_backward and head_norm_backward for rows of `width`.
 std::size_t norm_partials(std::size_t width);
 
-/// RMSNorm per head (Qwen3's q/k norm), in place. x (B, T, heads, E), gain (E). For backward,
-/// `saved` (B*T, heads*E) receives a copy of the input and rstd (B*T*heads) its statistics; both
-/// are empty where no backward follows.
-template <class T>
-void head_norm_forward(const Context&, Heads<T> x, Vector<const T> gain, double eps,
-                       Matrix<T> saved, Vector<Accumulate<T>> rstd);
-/// In place: dx (B, T, heads, E) is the output's gradient, then the input's. dgain (E) is added to.
-/// partial: workspace, norm_partials(E) elements.
-template <class T>
-void head_norm_backward(const Context&, Heads<T> dx, Matrix<const T> saved, Vector<const T> gain,
-                        Vector<const Accumulate<T>> rstd, Vector<Accumulate<T>> dgain,
-                        Vector<Accumulate<T>> partial);
-
 template <class T>
 bool native_norm_forward(const Context& context, const NormForward<T>& call);
 template <>
@@ -83,24 +70,5 @@ inline constexpr auto twin<&norm_backward<bf16>> = native_twin("tern::norm_backw
 template <>
 inline constexpr auto twin<&norm_backward<fp16>> = native_twin("tern::norm_backward",
                                                                native_norm_backward<fp16>);
-template <class T>
-bool native_head_norm_forward(const Context& context, Heads<T> x, Vector<const T> gain, double eps,
-                              Matrix<T> saved, Vector<float> rstd);
-template <>
-inline constexpr auto twin<&head_norm_forward<bf16>> = native_twin("tern::head_norm_forward",
-                                                                   native_head_norm_forward<bf16>);
-template <>
-inline constexpr auto twin<&head_norm_forward<fp16>> = native_twin("tern::head_norm_forward",
-                                                                   native_head_norm_forward<fp16>);
-template <class T>
-bool native_head_norm_backward(const Context& context, Heads<T> dx, Matrix<const T> saved,
-                               Vector<const T> gain, Vector<const float> rstd, Vector<float> dgain,
-                               Vector<float>);
-template <>
-inline constexpr auto twin<&head_norm_backward<bf16>> =
-    native_twin("tern::head_norm_backward", native_head_norm_backward<bf16>);
-template <>
-inline constexpr auto twin<&head_norm_backward<fp16>> =
-    native_twin("tern::head_norm_backward", native_head_norm_backward<fp16>);
 
 }  // namespace tern::ops

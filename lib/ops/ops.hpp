@@ -18,6 +18,7 @@
 #include "ops/experts.hpp"
 #include "ops/fp8.hpp"
 #include "ops/fp8_weight.hpp"
+#include "ops/head_norm.hpp"
 #include "ops/linear.hpp"
 #include "ops/loss.hpp"
 #include "ops/norm.hpp"

@@ -37,32 +37,54 @@ Inputs random_inputs(std::size_t batch, std::size_t tokens, std::size_t heads, s
 
 /// The operation; dgain starts at 1 and is added to.
 template <class T>
-HeadNorm operation(Inputs& in) {
+HeadNorm operation(Inputs& in, Matrix<const Accumulate<T>> table = {},
+                   const ops::Positions& positions = {}) {
   using A = Accumulate<T>;
   const auto n = [&](int axis) { return static_cast<int>(in.shape[axis]); };
   ops::Context context;
   Tensor<T> x(n(0), n(1), n(2), n(3), 5, 3), dx(n(0), n(1), n(2), n(3), 0, 1);
-  Tensor<T> gain(1, 1, 1, n(3)), saved(n(0), n(1), n(2), n(3));
+  Tensor<T> gain(1, 1, 1, n(3)), y(n(0), n(1), n(2), n(3), 0, 2);
   Tensor<A> dgain(1, 1, 1, n(3));
-  const std::size_t rows = in.shape[0] * in.shape[1], width = in.shape[2] * in.shape[3];
+  const std::size_t rows = in.shape[0] * in.shape[1];
   Statistics<A> rstd(static_cast<int>(rows), n(2)),
       partial(1, static_cast<int>(ops::norm_partials(in.shape[3])));
   x.host = in.x, dx.host = in.dy, gain.host = in.gain;
   std::fill(dgain.host.begin(), dgain.host.end(), 1.0);
-  x.upload(), dx.upload(), gain.upload(), saved.upload(), dgain.upload();
+  x.upload(), dx.upload(), gain.upload(), y.upload(), dgain.upload();
   in.x = x.host, in.dy = dx.host, in.gain = gain.host;  // as rounded
-  const Matrix<T> copy = as_matrix<T>(saved.view().data(), rows, width);
   const Vector<A> r(rstd.data.data(), rstd.data.size()),
       sums(partial.data.data(), partial.data.size());
   const Vector<T> scale(gain.view().data(), in.shape[3]);
-  ops::head_norm_forward<T>(context, x.view(), scale, in.eps, copy, r);
+  ops::head_norm_forward<T>(context, {.x = x.view(),
+                                      .gain = scale,
+                                      .eps = in.eps,
+                                      .table = table,
+                                      .positions = positions,
+                                      .y = y.view(),
+                                      .rstd = r});
   context.fence("test");
-  EXPECT_EQ(saved.download(), in.x);
-  ops::head_norm_backward<T>(context, dx.view(), copy, scale, r,
-                             Vector<A>(dgain.view().data(), in.shape[3]), sums);
+  EXPECT_EQ(x.download(), in.x);
+  ops::head_norm_backward<T>(context, {.dx = dx.view(),
+                                       .x = x.view(),
+                                       .gain = scale,
+                                       .rstd = r,
+                                       .table = table,
+                                       .positions = positions,
+                                       .dgain = Vector<A>(dgain.view().data(), in.shape[3]),
+                                       .partial = sums});
   context.fence("test");
-  EXPECT_TRUE(x.surroundings_untouched() && dx.surroundings_untouched());
-  HeadNorm result{x.download(), dx.download(), dgain.download()};
+  EXPECT_TRUE(x.surroundings_untouched() && y.surroundings_untouched() &&
+              dx.surroundings_untouched());
+  HeadNorm result{y.download(), dx.download(), dgain.download()};
+  // In place, as where no backward follows.
+  ops::head_norm_forward<T>(context, {.x = x.view(),
+                                      .gain = scale,
+                                      .eps = in.eps,
+                                      .table = table,
+                                      .positions = positions,
+                                      .y = x.view()});
+  context.fence("test");
+  EXPECT_EQ(x.download(), result.y);
   for (double& value : result.dgain) value -= 1;
   return result;
 }
@@ -127,6 +149,36 @@ TYPED_TEST(HeadNormTest, RepeatsBitForBit) {
   EXPECT_EQ(first.y, again.y);
   EXPECT_EQ(first.dx, again.dx);
   EXPECT_EQ(first.dgain, again.dgain);
+}
+
+/// Numbers of a dense tensor, rotated.
+std::vector<double> rotated(const std::vector<std::size_t>& shape, const std::vector<double>& x,
+                            Matrix<const double> table, const ops::Positions& positions,
+                            ops::Direction direction) {
+  const auto n = [&](int axis) { return static_cast<int>(shape[axis]); };
+  Tensor<double> tensor(n(0), n(1), n(2), n(3));
+  tensor.host = x;
+  tensor.upload();
+  ops::rotary<double>({}, tensor.view(), table, positions, direction);
+  Kokkos::fence();
+  return tensor.download();
+}
+
+TEST(HeadNorm, IsTurnedAsByRotary) {
+  Inputs plain = random_inputs(2, 9, 3, 16);
+  const Kokkos::View<double**, Kokkos::LayoutRight, DeviceMemory> memory("table", 12, 16);
+  const Matrix<double> table = memory;
+  ops::rotary_table<double>({}, 10000, table);
+  const ops::Positions positions{3, {}};
+  Inputs turned = plain;
+  const HeadNorm result = operation<double>(turned, table, positions);
+  plain.dy = rotated(plain.shape, plain.dy, table, positions, ops::Direction::backward);
+  const HeadNorm before = operation<double>(plain);
+  EXPECT_LT(attention_error(result.y, rotated(plain.shape, before.y, table, positions,
+                                              ops::Direction::forward)),
+            1e-15);
+  EXPECT_LT(attention_error(result.dx, before.dx), 1e-14);
+  EXPECT_LT(attention_error(result.dgain, before.dgain), 1e-14);
 }
 
 TEST(HeadNormGolden, EqualsQwen3) {

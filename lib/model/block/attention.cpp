@@ -52,16 +52,16 @@ typename Attention<T>::Parameters Attention<T>::bind(const Binder<T>& binder,
 
 template <class T>
 typename Attention<T>::Saved Attention<T>::request(Arena& arena, const std::string& label,
-                                                   const Sequences& sequences) const {
+                                                   const Sequences& sequences,
+                                                   bool training) const {
   const std::size_t N = sequences.rows(), H = size_.H, K = size_.K, E = size_.E;
   const auto matrix = [&](const char* name, std::size_t columns) {
     return arena.matrix<T>(label + name, Term::activations, N, columns);
   };
   Saved s;
   s.qkv = matrix("/qkv", size_.qkv);
-  if (qk_norm_) {
-    s.q_saved = matrix("/q_saved", H * E);
-    s.k_saved = matrix("/k_saved", K * E);
+  if (qk_norm_ && training) {
+    s.placed = matrix("/placed", (H + K) * E);
     s.rstd_q = arena.vector<A>(label + "/rstd_q", Term::activations, N * H);
     s.rstd_k = arena.vector<A>(label + "/rstd_k", Term::activations, N * K);
   }
@@ -77,7 +77,7 @@ typename Attention<T>::Saved Attention<T>::part(const Saved& whole, Range sequen
                                                 std::size_t tokens) const {
   const Range rows = tokens * sequences;
   Saved s = whole;
-  for (Matrix<T>* m : {&s.qkv, &s.q_saved, &s.k_saved, &s.result}) *m = rows_of(*m, rows);
+  for (Matrix<T>* m : {&s.qkv, &s.placed, &s.result}) *m = rows_of(*m, rows);
   s.rstd_q = rows_of(s.rstd_q, size_.H * rows);
   s.rstd_k = rows_of(s.rstd_k, size_.K * rows);
   const Matrix<A> lse = as_matrix(whole.lse.data(), sequences.end() * size_.H, tokens);
@@ -129,8 +129,8 @@ void Attention<T>::attend(const ops::Context& context, const Parameters& p, cons
   place_heads(context, p, s, mask.sequences, {0, mask.positions});
   ops::attention_forward<T>(context, {.pattern = mask.pattern,
                                       .scale = scale_,
-                                      .q = part_of(s.qkv, 0, H),
-                                      .k = part_of(s.qkv, H, K),
+                                      .q = part_of(placed(s), 0, H),
+                                      .k = part_of(placed(s), H, K),
                                       .v = part_of(s.qkv, H + K, K),
                                       .out = part_of(s.result, 0, H),
                                       .lse = s.lse});
@@ -139,13 +139,18 @@ void Attention<T>::attend(const ops::Context& context, const Parameters& p, cons
 template <class T>
 void Attention<T>::place_heads(const ops::Context& context, const Parameters& p, const Saved& s,
                                const Sequences& sequences, const ops::Positions& at) const {
-  if (qk_norm_) {
-    ops::head_norm_forward<T>(context, part(s.qkv, 0, size_.H, sequences), p.norm_q.gain, eps_,
-                              s.q_saved, s.rstd_q);
-    ops::head_norm_forward<T>(context, part(s.qkv, size_.H, size_.K, sequences), p.norm_k.gain,
-                              eps_, s.k_saved, s.rstd_k);
-  }
-  rotate(context, s.qkv, sequences, at, ops::Direction::forward);
+  if (!qk_norm_) return rotate(context, s.qkv, sequences, at, ops::Direction::forward);
+  const auto norm = [&](std::size_t first, std::size_t heads, const Gain<T>& gain, Vector<A> rstd) {
+    ops::head_norm_forward<T>(context, {.x = part(s.qkv, first, heads, sequences),
+                                        .gain = gain.gain,
+                                        .eps = eps_,
+                                        .table = rotary_,
+                                        .positions = at,
+                                        .y = part(placed(s), first, heads, sequences),
+                                        .rstd = rstd});
+  };
+  norm(0, size_.H, p.norm_q, s.rstd_q);
+  norm(size_.H, size_.K, p.norm_k, s.rstd_k);
 }
 
 template <class T>
@@ -185,8 +190,8 @@ Operand<T> Attention<T>::qkv_gradient(const ops::Context& context, const Paramet
   common_.input_gradient(context, p.output, dbranch, dresult_);
   ops::attention_backward<T>(context, {.pattern = mask.pattern,
                                        .scale = scale_,
-                                       .q = part_of(s.qkv, 0, H),
-                                       .k = part_of(s.qkv, H, K),
+                                       .q = part_of(placed(s), 0, H),
+                                       .k = part_of(placed(s), H, K),
                                        .v = part_of(s.qkv, H + K, K),
                                        .out = part_of(s.result, 0, H),
                                        .dout = part_of(dresult_, 0, H),
@@ -223,13 +228,20 @@ void Attention<T>::backward_heads(const ops::Context& context, const Parameters&
   if (rope_ && !qk_norm_ && dqkv.rounded.wanted())
     return ops::rotary_backward_to_fp8<T>(context, dqkv.values, mask.sequences.tokens, H + K,
                                           rotary_, at, dqkv.rounded);
-  rotate(context, dqkv.values, mask.sequences, at, ops::Direction::backward);
-  if (qk_norm_) {
-    ops::head_norm_backward<T>(context, part(dqkv.values, 0, H, mask.sequences), s.q_saved,
-                               p.norm_q.gain, s.rstd_q, p.norm_q.dgain, common_.partial);
-    ops::head_norm_backward<T>(context, part(dqkv.values, H, K, mask.sequences), s.k_saved,
-                               p.norm_k.gain, s.rstd_k, p.norm_k.dgain, common_.partial);
-  }
+  const auto norm = [&](std::size_t first, std::size_t heads, const Gain<T>& gain, Vector<A> rstd) {
+    ops::head_norm_backward<T>(context, {.dx = part(dqkv.values, first, heads, mask.sequences),
+                                         .x = part(s.qkv, first, heads, mask.sequences),
+                                         .gain = gain.gain,
+                                         .rstd = rstd,
+                                         .table = rotary_,
+                                         .positions = at,
+                                         .dgain = gain.dgain,
+                                         .partial = common_.partial});
+  };
+  if (qk_norm_)
+    norm(0, H, p.norm_q, s.rstd_q), norm(H, K, p.norm_k, s.rstd_k);
+  else
+    rotate(context, dqkv.values, mask.sequences, at, ops::Direction::backward);
   ops::round_operand<T>(context, dqkv, context.scaling);
 }
 

@@ -37,9 +37,11 @@ class Attention {
   };
   /// Kept by forward for backward, which also needs x.
   struct Saved {
-    Matrix<T> qkv;                    // (N, (H + 2K) E), normed and rotated
-    Matrix<T> q_saved, k_saved;       // (N, H E), (N, K E), before q/k norm; or empty
-    Vector<A> rstd_q, rstd_k;         // (N H), (N K); empty without q/k norm
+    Matrix<T> qkv;  // (N, (H + 2K) E)
+    /// (N, (H + K) E), queries and keys normed and rotated; empty: in place in `qkv`, without q/k
+    /// norm or in evaluation.
+    Matrix<T> placed;
+    Vector<A> rstd_q, rstd_k;         // (N H), (N K); empty likewise
     Matrix<T> result;                 // (N, H E)
     ops::Fp8Scale scale, dqkv_scale;  // of `result` and of the gradient of `qkv`, in fp8
     Matrix<A> lse;                    // (B H, T)
@@ -50,7 +52,7 @@ class Attention {
 
   Attention(const deck::Model& model, const Share& share, const Common<T>& common);
   static Parameters bind(const Binder<T>& binder, const std::string& at);
-  Saved request(Arena& arena, const std::string& label, const Sequences& sequences) const;
+  Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The buffers of some sequences, of `tokens` each.
   Saved part(const Saved& whole, Range sequences, std::size_t tokens) const;
   /// Workspace of backward; carved buffers may be overwritten between backward calls.
@@ -66,7 +68,7 @@ class Attention {
                      const Attend& attend, Range sequences) const;
   /// Head norms, rotation and attention within the pass.
   void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
-  /// Only head norms and rotation to the rows' positions.
+  /// Only head norms and rotation to the rows' positions; in evaluation in place.
   void place_heads(const ops::Context&, const Parameters&, const Saved&, const Sequences&,
                    const ops::Positions&) const;
   /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
@@ -93,6 +95,8 @@ class Attention {
                 const Sequences& s) const {
     return heads_of(fused, first_head * size_.E, s.batch, s.tokens, heads, size_.E);
   }
+  /// Queries and keys as attention takes them.
+  static Matrix<T> placed(const Saved& s) { return s.placed.size() > 0 ? s.placed : s.qkv; }
   void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&,
               ops::Direction) const;
   /// The gradient of the projection's output, written to dqkv.

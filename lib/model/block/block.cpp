@@ -60,7 +60,7 @@ typename Block<T>::Saved Block<T>::request(Arena& arena, const std::string& labe
   s.norm_attention = norm_.request(arena, label + "/norm_attention", N);
   s.scale_attention = common_.request_scale(arena, label + "/normed_attention");
   s.scale_feed_forward = common_.request_scale(arena, label + "/normed_ffn");
-  s.attention = attention.request(arena, label, sequences);
+  s.attention = attention.request(arena, label, sequences, training);
   if (training) s.middle = stream("/middle");
   s.normed_feed_forward = training ? stream("/normed_ffn") : s.normed_attention;
   s.norm_feed_forward = training ? norm_.request(arena, label + "/norm_ffn", N) : s.norm_attention;

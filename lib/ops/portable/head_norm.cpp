@@ -1,4 +1,5 @@
-/// RMSNorm per head (Zhang & Sennrich 2019; the q/k norm of Qwen3).
+#include "ops/head_norm.hpp"
+
 #include "base/error.hpp"
 #include "ops/norm.hpp"
 #include "ops/portable/detail/loops.hpp"
@@ -17,10 +18,10 @@ KOKKOS_INLINE_FUNCTION T* head_vector(const Heads<T>& x, int row) {
 
 /// dx of a group of rows, and their partial sum of dgain.
 template <class T>
-struct HeadNormBackward {
+struct HeadNormBackwardRows {
   using A = Accumulate<T>;
   Heads<T> dx;
-  Matrix<const T> saved;
+  Heads<const T> x;
   Vector<const T> gain;
   Vector<const A> rstd;
   Matrix<A> partial;  // (groups, E)
@@ -37,7 +38,7 @@ struct HeadNormBackward {
   /// With xhat = x rstd and g = dy gain: dx = rstd (g - xhat mean(g xhat)).
   KOKKOS_FUNCTION void row(const Team& team, int n, int size, A* dgain) const {
     T* gradient = head_vector(dx, n);
-    const T* in = saved.data() + static_cast<std::size_t>(n) * size;
+    const T* in = head_vector(x, n);
     const T* scale = gain.data();
     const A r = rstd(n);
     const A mean = r / size * detail::row_sum<A>(team, size, [&](int i) {
@@ -51,60 +52,65 @@ struct HeadNormBackward {
   }
 };
 
-template <class T>
-void require_shapes(const Heads<T>& x, std::size_t gain, std::size_t saved_rows,
-                    std::size_t saved_columns, std::size_t rstd) {
-  TERN_REQUIRE(gain == x.extent(3) && saved_rows == x.extent(0) * x.extent(1) &&
-                   saved_columns == x.extent(2) * x.extent(3) && rstd >= saved_rows * x.extent(2),
-               "gain {}, saved {} x {}, rstd {}", gain, saved_rows, saved_columns, rstd);
+template <class X, class Y>
+void require_shapes(const X& x, const Y& other, std::size_t gain) {
+  bool alike = gain == x.extent(3);
+  for (int i = 0; i < 4; ++i) alike = alike && x.extent(i) == other.extent(i);
+  TERN_REQUIRE(alike, "({}, {}, {}, {}) and ({}, {}, {}, {}), gain {}", x.extent(0), x.extent(1),
+               x.extent(2), x.extent(3), other.extent(0), other.extent(1), other.extent(2),
+               other.extent(3), gain);
 }
 
 }  // namespace
 
 template <class T>
-void head_norm_forward(const Context& context, Heads<T> x, Vector<const T> gain, double eps,
-                       Matrix<T> saved, Vector<Accumulate<T>> rstd) {
+void head_norm_forward(const Context& context, const HeadNormForward<T>& call) {
   using A = Accumulate<T>;
-  const bool kept = saved.size() > 0;
-  if (kept) require_shapes(x, gain.extent(0), saved.extent(0), saved.extent(1), rstd.extent(0));
-  if (native<&head_norm_forward<T>>(context, x, gain, eps, saved, rstd)) return;
+  const Heads<const T> x = call.x;
+  const Heads<T> y = call.y;
+  const Vector<const T> gain = call.gain;
+  const Vector<A> rstd = call.rstd;
+  require_shapes(x, y, gain.extent(0));
+  const std::size_t rows = x.extent(0) * x.extent(1) * x.extent(2);
+  const bool kept = rstd.extent(0) > 0;
+  TERN_REQUIRE(!kept || rstd.extent(0) >= rows, "rstd of {} for {}", rstd.extent(0), rows);
+  if (native<&head_norm_forward<T>>(context, call)) return;
   const int size = static_cast<int>(x.extent(3));
-  const A epsilon = static_cast<A>(eps);
+  const A epsilon = static_cast<A>(call.eps);
   detail::for_each_row(
-      context, "tern::head_norm_forward", x.extent(0) * x.extent(1) * x.extent(2),
-      KOKKOS_LAMBDA(const Team& team, const int row) {
-        T* value = head_vector(x, row);
-        const T* scale = gain.data();
+      context, "tern::head_norm_forward", rows, KOKKOS_LAMBDA(const Team& team, const int row) {
+        const T *in = head_vector(x, row), *scale = gain.data();
+        T* out = head_vector(y, row);
         const A squares =
-            detail::row_sum<A>(team, size, [&](int i) { return A(value[i]) * A(value[i]); });
+            detail::row_sum<A>(team, size, [&](int i) { return A(in[i]) * A(in[i]); });
         const A r = A(1) / Kokkos::sqrt(squares / size + epsilon);
-        if (kept) {
-          T* copy = saved.data() + static_cast<std::size_t>(row) * size;
-          detail::columns(team, size, [&](int i) { copy[i] = value[i]; });
-          rstd(row) = r;
-        }
-        detail::columns(team, size, [&](int i) { value[i] = T(A(value[i]) * r * A(scale[i])); });
+        if (kept) rstd(row) = r;
+        detail::columns(team, size, [&](int i) { out[i] = T(A(in[i]) * r * A(scale[i])); });
       });
+  if (call.table.size() > 0) rotary<T>(context, y, call.table, call.positions, Direction::forward);
 }
 
 template <class T>
-void head_norm_backward(const Context& context, Heads<T> dx, Matrix<const T> saved,
-                        Vector<const T> gain, Vector<const Accumulate<T>> rstd,
-                        Vector<Accumulate<T>> dgain, Vector<Accumulate<T>> partial) {
+void head_norm_backward(const Context& context, const HeadNormBackward<T>& call) {
   using A = Accumulate<T>;
-  require_shapes(dx, gain.extent(0), saved.extent(0), saved.extent(1), rstd.extent(0));
-  const std::size_t size = dx.extent(3), rows = dx.extent(0) * dx.extent(1) * dx.extent(2);
-  TERN_REQUIRE(partial.extent(0) >= norm_partials(size), "partial has {} numbers",
-               partial.extent(0));
-  if (native<&head_norm_backward<T>>(context, dx, saved, gain, rstd, dgain, partial)) return;
+  const Vector<A> dgain = call.dgain, partial = call.partial;
+  require_shapes(call.x, call.dx, call.gain.extent(0));
+  const std::size_t size = call.x.extent(3);
+  const std::size_t rows = call.x.extent(0) * call.x.extent(1) * call.x.extent(2);
+  TERN_REQUIRE(call.rstd.extent(0) >= rows && partial.extent(0) >= norm_partials(size),
+               "rstd of {} for {}, {} partial sums", call.rstd.extent(0), rows, partial.extent(0));
+  if (native<&head_norm_backward<T>>(context, call)) return;
   if (rows == 0) return;
+  if (call.table.size() > 0)
+    rotary<T>(context, call.dx, call.table, call.positions, Direction::backward);
   const std::size_t most = norm_partials(size) / size;
   const std::size_t group_rows = (rows + most - 1) / most;
   const std::size_t groups = (rows + group_rows - 1) / group_rows;
   const Matrix<A> sums(partial.data(), groups, size);
-  detail::for_each_row(context, "tern::head_norm_backward", groups,
-                       HeadNormBackward<T>{dx, saved, gain, rstd, sums, static_cast<int>(rows),
-                                           static_cast<int>(group_rows)});
+  detail::for_each_row(
+      context, "tern::head_norm_backward", groups,
+      HeadNormBackwardRows<T>{call.dx, call.x, call.gain, call.rstd, sums, static_cast<int>(rows),
+                              static_cast<int>(group_rows)});
   detail::for_each(
       context, "tern::head_norm_dgain", size, KOKKOS_LAMBDA(const std::size_t i) {
         A sum = 0;

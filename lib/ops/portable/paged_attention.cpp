@@ -2,7 +2,7 @@
 /// at multiples of `step` in the sequence: sums do not depend on prefill chunks or pages.
 #include "base/error.hpp"
 #include "ops/attention.hpp"
-#include "ops/norm.hpp"
+#include "ops/head_norm.hpp"
 #include "ops/paged_cache.hpp"
 #include "ops/portable/detail/loops.hpp"
 
@@ -108,12 +108,19 @@ void paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv, s
   const auto part = [&](std::size_t first, std::size_t count) {
     return heads_of(qkv, first * E, 1, N, count, E);
   };
-  if (stage.q_gain.size() > 0) {
-    head_norm_forward<T>(plain, part(0, heads), stage.q_gain, stage.eps, {}, {});
-    head_norm_forward<T>(plain, part(heads, K), stage.k_gain, stage.eps, {}, {});
-  }
-  if (stage.table.extent(0) > 0)
-    rotary<T>(plain, part(0, heads + K), stage.table, {0, rows.positions}, Direction::forward);
+  const Positions positions{0, rows.positions};
+  const auto norm = [&](const Heads<T>& x, Vector<const T> gain) {
+    head_norm_forward<T>(plain, {.x = x,
+                                 .gain = gain,
+                                 .eps = stage.eps,
+                                 .table = stage.table,
+                                 .positions = positions,
+                                 .y = x});
+  };
+  if (stage.q_gain.size() > 0)
+    norm(part(0, heads), stage.q_gain), norm(part(heads, K), stage.k_gain);
+  else if (stage.table.extent(0) > 0)
+    rotary<T>(plain, part(0, heads + K), stage.table, positions, Direction::forward);
   const Vector<const std::int32_t> places = rows.places;
   const Tensor3<T> keys = cache.keys, values = cache.values;
   const int numbers = size_of(width);
