@@ -132,7 +132,10 @@ void run_pipeline(workload::Workload<T>& w, std::size_t count,
   };
   for (std::size_t micro = 0; micro < count; ++micro) {
     accumulation_steps.forward(read(), micro, dropout_of(micro));
-    if (micro >= ahead) backward(micro - ahead);
+    if (micro >= ahead)
+      backward(micro - ahead);
+    else
+      w.model.settle(w.context);  // at once: the next stage has nothing to send yet
   }
   for (std::size_t micro = count - ahead; micro < count; ++micro) backward(micro);
   w.model.settle(w.context);

@@ -105,9 +105,9 @@ const std::vector<Measured>& measured() {
       {gpt, global(256), "h100", one, 217307},
       {gpt, shard("optimizer", global(256)), "h100", two, 433872},
       {gpt, shard("full", global(256)), "h100", two, 411407},
-      {gpt, divided(2, 1), "h100", {1, 2, 1}, 349000},  // 2026-11-25
+      {gpt, divided(2, 1), "h100", {1, 2, 1}, 357700},  // 2026-11-25
       {gpt, fp8(divided(2, 1)), "h100", {1, 2, 1}, 364900},
-      {gpt, divided(1, 2), "h100", {1, 1, 2}, 388861},
+      {gpt, divided(1, 2), "h100", {1, 1, 2}, 397400},  // 2026-11-25
       {fast, detached(512, 16), "h100", one, 54255},
       {fast, fp8(detached(512, 16)), "h100", one, 63661},
       {fast, {"batch.global=32", "batch.accumulation=1"}, "h100", two, 104120},
