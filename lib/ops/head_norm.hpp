@@ -36,11 +36,11 @@ void head_norm_backward(const Context&, const HeadNormBackward<T>&);
 // For profiles.
 template <class T>
 double bytes_of(const HeadNormForward<T>& c) {
-  return 2.0 * static_cast<double>(c.x.size() * sizeof(T));
+  return bytes_of(c.x) + bytes_of(c.y);
 }
 template <class T>
 double bytes_of(const HeadNormBackward<T>& c) {
-  return 3.0 * static_cast<double>(c.x.size() * sizeof(T));
+  return 2 * bytes_of(c.dx) + bytes_of(c.x);
 }
 
 template <class T>

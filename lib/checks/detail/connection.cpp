@@ -83,7 +83,7 @@ void check_scaled_rows(Checker& checker, std::size_t N, std::size_t V, const Par
 // Widths of whole packs and others; few rows, and more than the resident blocks take at once.
 void check_connection(Checker& checker) {
   for (const Terms terms : {Terms::shortcut, Terms::skip, Terms::both}) {
-    check_connect(checker, terms, 3, 8);
+    check_connect(checker, terms, 1, 8);
     check_connect(checker, terms, 61, 1032);
     check_connect(checker, terms, 13, 37);
   }

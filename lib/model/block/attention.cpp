@@ -86,9 +86,9 @@ typename Attention<T>::Saved Attention<T>::part(const Saved& whole, Range sequen
 }
 
 template <class T>
-void Attention<T>::carve_workspace(Carver<T>& carver, const Sequences& sequences) {
+void Attention<T>::carve_workspace(Carver<T>& carver, const Sequences& sequences, bool whole) {
   dresult_ = carver.matrix(sequences.rows(), size_.H * size_.E);
-  dqkv_ = carver.matrix(sequences.rows(), size_.qkv);
+  if (whole) dqkv_ = carver.matrix(sequences.rows(), size_.qkv);
 }
 
 template <class T>

@@ -55,9 +55,10 @@ class Attention {
   Saved request(Arena& arena, const std::string& label, const Sequences&, bool training) const;
   /// The buffers of some sequences, of `tokens` each.
   Saved part(const Saved& whole, Range sequences, std::size_t tokens) const;
-  /// Workspace of backward; carved buffers may be overwritten between backward calls.
+  /// Workspace of backward; carved buffers may be overwritten between backward calls. whole: of
+  /// backward() as well, not only of its halves.
   void request_workspace(Arena& arena, const Sequences& sequences);
-  void carve_workspace(Carver<T>& carver, const Sequences& sequences);
+  void carve_workspace(Carver<T>& carver, const Sequences& sequences, bool whole);
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context) const;
   /// `positions`: rows of the rotary table.

@@ -29,7 +29,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
   TERN_REQUIRE(
       !asked.weights_later || (asked.training && passes() == 1 && !asked.recompute && !asked.fp8 &&
                                !block.has_experts() && tree.share().tensors == 1),
-      "weights_later, which such a model cannot");
+      "weights_later with several passes or tensor ranks, recomputation, fp8 or experts");
   TERN_REQUIRE(!asked.training || parameters.gradient.extent(0) > 0, "training without gradients");
   if (asked.fp8 && asked.training)
     common.saturated = arena.vector<std::uint32_t>("fp8 saturated", Term::workspace, 1);
@@ -109,7 +109,8 @@ void Core<T>::carve_workspace(Arena& arena) {
       if (options.connected == 1) dfinished = {of_head.matrix(N, size.D)};
       if (options.scored > 0) dpicked = of_head.matrix(options.scored, size.D);
     }
-    if (options.training) block.attention.carve_workspace(of_block, sequences());
+    if (options.training)
+      block.attention.carve_workspace(of_block, sequences(), !options.weights_later);
     elements = std::max(of_head.used, of_block.used);
   }
 }
