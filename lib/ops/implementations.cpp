@@ -39,8 +39,9 @@ std::string native_attention<bf16>(const Context& context, const AttentionPass& 
                ? hopper_kernels
                : general<bf16>(library, pass);
   const char* forward = library.attention() ? "cuDNN" : general<bf16>(library, pass);
-  const bool own_backward = hopper && library.causal_attention() && pass.tokens % 8 == 0 &&
-                            pass.kind == Pattern::Kind::causal;
+  const bool own_backward = cuda::detail::runs_sm_90a() && library.causal_attention() &&
+                            (pass.head_size == 64 || pass.head_size == 128) &&
+                            pass.tokens % 8 == 0 && pass.kind == Pattern::Kind::causal;
   if (!own_backward) return forward;
   return fmt::format("{} forward, {} backward", forward, hopper_kernels);
 }

@@ -8,8 +8,8 @@
 namespace tern::ops::cuda::causal_attention {
 namespace {
 
-void expect_each_block_once(const Problem& p, Owner owner) {
-  const TaskOrder order(p, owner);
+void expect_each_block_once(const Problem& p, Owner owner, int head_size) {
+  const TaskOrder order(p, owner, head_size);
   const int heads = owner == Owner::queries ? p.heads : p.kv_heads, blocks = blocks_of(p.tokens);
   std::vector<int> seen(static_cast<std::size_t>(p.batch * heads * blocks));
   ASSERT_EQ(order.tasks, p.batch * heads * blocks);
@@ -26,13 +26,14 @@ TEST(CausalAttentionTasks, TakeEachBlockOnce) {
   for (const int tokens : {64, 72, 200, 1024, 8192, 40000})
     for (const int batch : {1, 3, 32})
       for (const Owner owner : {Owner::queries, Owner::keys})
-        expect_each_block_once({batch, tokens, 12, 3, 1}, owner);
+        for (const int head_size : {64, 128})
+          expect_each_block_once({batch, tokens, 12, 3, 1}, owner, head_size);
 }
 
 TEST(CausalAttentionTasks, EndWithTheShortest) {
   const Problem p{32, 1024, 16, 16, 1};
   for (const Owner owner : {Owner::queries, Owner::keys}) {
-    const TaskOrder order(p, owner);
+    const TaskOrder order(p, owner, 64);
     const auto length = [&](int i) {
       const TileRange range = tiles_for(owner, order.at(i).block, tiles_of(p.tokens));
       return range.last - range.first;

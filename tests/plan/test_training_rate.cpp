@@ -71,14 +71,6 @@ const std::vector<Measured>& measured() {
       {gpt, shard("full"), "h200", two, 421201},
       {gpt, {}, "h200", four, 816800},                // with cuDNN's attention backward
       {bd3lm, bd3lm_of_shards, "h200", one, 410600},  // 2026-11-24
-      {fast, detached(64, 2), "h200", one, 56788},
-      {fast, fp8(detached(64, 2)), "h200", one, 64681},
-      {fast, fp8(detached(128, 4)), "h200", one, 66788},
-      {fast, detached(128, 2), "h200", two, 109264},
-      {fast, detached(512, 4), "h200", four, 218700},
-      {fast, detached(512, 16), "h100", one, 52500},
-      {extreme, {"objective.detach_from=0", "batch.global=32"}, "h200", one, 54065},
-      {extreme, {"objective.detach_from=0", "batch.global=64"}, "h200", two, 105503},
       {qwen, shard("full", global(16)), "h200", one, 21947, &chats},
       {qwen, shard("optimizer", global(16)), "h200", one, 21964, &chats},
       {qwen, shard("full", global(32)), "h200", two, 39704, &chats},
@@ -93,10 +85,8 @@ const std::vector<Measured>& measured() {
       {trm, {}, "h200", two, 152395},
       {teacher, {}, "h200", one, 429755, &teacher_rows},
       {teacher, {}, "h200", two, 808584, &teacher_rows},
-      // The fractions had been set when these were measured, except for one row of an H100 above.
+      // The fractions had been set when these were measured.
       {gpt, {}, "h100", one, 214345},
-      {fast, detached(64, 2), "h100", one, 51629},
-      {extreme, {"objective.detach_from=0", "batch.global=32"}, "h100", one, 50099},
       {quickstart, {}, "h100", one, 211972, &quickstart_rows},
       {laptop, {}, "h100", one, 145601},
       {trm, {}, "h100", one, 80953},
@@ -108,11 +98,17 @@ const std::vector<Measured>& measured() {
       {gpt, divided(2, 1), "h100", {1, 2, 1}, 357700},  // 2026-11-25
       {gpt, fp8(divided(2, 1)), "h100", {1, 2, 1}, 364900},
       {gpt, divided(1, 2), "h100", {1, 1, 2}, 397400},  // 2026-11-25
-      {fast, detached(512, 16), "h100", one, 54255},
-      {fast, fp8(detached(512, 16)), "h100", one, 63661},
-      {fast, {"batch.global=32", "batch.accumulation=1"}, "h100", two, 104120},
-      {extreme, {"batch.global=32", "batch.accumulation=1"}, "h100", two, 103318},
       {"input/bd3lm_text", whole_rows, "h100", one, 366409},
+      // 2026-11-26
+      {fast, detached(256, 8), "h200", one, 61770},
+      {fast, fp8(detached(256, 8)), "h200", one, 74770},
+      {fast, detached(512, 8), "h200", two, 118700},
+      {fast, fp8(detached(512, 8)), "h200", two, 144000},
+      {fast, {"batch.global=32", "batch.accumulation=1"}, "h200", two, 115600},
+      {extreme, {"objective.detach_from=0", "batch.global=64"}, "h200", one, 57600},
+      {extreme, {"objective.detach_from=0", "batch.global=128"}, "h200", two, 114500},
+      {extreme, {"batch.global=32", "batch.accumulation=1"}, "h200", two, 114300},
+      {gpt, divided(1, 2), "h200", {1, 1, 2}, 420000},
       // 2026-11-25
       {fast,
        tf32({"objective.detach_from=0", "batch.per_rank=8", "batch.global=16",

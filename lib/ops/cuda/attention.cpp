@@ -1,5 +1,5 @@
 /// Native attention. With &model attention = 'auto' a call takes the first of these that serves it:
-///   backward only: detail/causal_attention.hpp, for causal training on Hopper with E = 64;
+///   backward only: detail/causal_attention.hpp, for causal training on Hopper with E = 64 or 128;
 ///   cuDNN (detail/cudnn_attention.hpp), for whole sequences, causal or full;
 ///   detail/span_attention.hpp, for key spans in training on Hopper with E = 64;
 ///   detail/pattern_attention.hpp, for all patterns, and alone for float32 in TF32;

@@ -37,8 +37,8 @@ constexpr double narrow = 48;  // bf16: loss of efficiency with the smallest siz
 constexpr double tile = 128;   // keys
 // Causal attention with heads of 128 compared with 64: cuDNN, 2026-11-21.
 constexpr double of_wide_heads = 1.3;
-/// Of backward with heads of 64, in bf16: ops/cuda/detail/causal_attention.hpp.
-constexpr double own_backward = 0.335;
+/// Of backward with heads of 64 and of 128, in 16 bits: ops/cuda/detail/causal_attention.hpp.
+constexpr double own_backward = 0.335, own_backward_wide = 0.38;
 // In fp32 a team loops over the key tiles of a row, and there are few teams: seconds per key with
 // heads of 64, half of it for the scores.
 constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
@@ -124,8 +124,9 @@ double Operations::forward(const Attention& a) const {
 }
 
 double Operations::backward(const Attention& a) const {
-  const double causal = !fp32_ && a.head_dim == 64
-                            ? own_backward
+  const double causal = !fp32_ && a.head_dim == 64 ? own_backward
+                        : bytes_ == 2 && a.head_dim == 128
+                            ? own_backward_wide
                             : efficiencies_.causal_backward * width_gain(a.head_dim);
   return attention(a, 5, a.spans ? efficiencies_.spans_backward : causal, key_backward);
 }

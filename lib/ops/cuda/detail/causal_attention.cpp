@@ -1,7 +1,7 @@
 #include "ops/cuda/detail/causal_attention.hpp"
 
 #include "base/error.hpp"
-#include "ops/cuda/detail/causal_attention_launch.hpp"
+#include "ops/cuda/detail/causal_attention_backward.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/library.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 using namespace causal_attention;
 
-constexpr int served_head_size = 64, token_multiple = 8;
+constexpr int token_multiple = 8;
 
 template <class T>
 Call call_of(const AttentionBackward<T>& from, void* workspace) {
@@ -45,14 +45,17 @@ template <class T>
 bool CausalAttention::backward(const Context& context, const AttentionBackward<T>& from) {
   const Call call = call_of(from, context.library->workspace());
   if (!detail::runs_sm_90a() || from.pattern.kind != Pattern::Kind::causal ||
-      call.q.head_size != served_head_size || call.problem.tokens % token_multiple != 0 ||
-      !detail::aligned_16(call.lse) ||
+      (call.q.head_size != 64 && call.q.head_size != 128) ||
+      call.problem.tokens % token_multiple != 0 || !detail::aligned_16(call.lse) ||
       workspace_bytes(call.problem) > NativeLibrary::workspace_bytes)
     return false;
   const Arguments arguments =
       make_arguments(call, [&](const View& view) -> const CUtensorMap& { return maps_.of(view); });
-  const cudaError_t error = causal_attention::backward<T, served_head_size>(
-      detail::stream_of(context), arguments, detail::multiprocessors());
+  const cudaStream_t stream = detail::stream_of(context);
+  const cudaError_t error =
+      call.q.head_size == 64
+          ? causal_attention::backward<T, 64>(stream, arguments, detail::multiprocessors())
+          : causal_attention::backward<T, 128>(stream, arguments, detail::multiprocessors());
   TERN_REQUIRE(error == cudaSuccess, "causal attention backward: {}", cudaGetErrorString(error));
   return true;
 }

@@ -14,6 +14,8 @@ constexpr int threads = (groups + 1) * group_threads;  // the last group copies
 // Registers per thread: at the start 65536 / threads, then less for the group that copies.
 constexpr int copy_registers = 40, compute_registers = 232;
 
+constexpr float log2_of_e = 1.4426950408889634f;
+
 struct Arguments {
   CUtensorMap q, k, v, out, dout, dq, dk, dv;  // (B, T, heads, E), in boxes of 64 x 64
   const float* lse;                            // (B*H, T): natural log-sum-exp of scale q k^T
@@ -25,17 +27,21 @@ struct Arguments {
 /// Shared memory of a block, in bytes. Tiles of 64 rows are E / 64 squares side by side.
 template <Owner owner, int E>
 struct Shared {
-  static_assert(E == 64, "larger heads need more registers than a thread has");
-  static constexpr int tile = tile_rows * E * 2, stages = 6;
+  static_assert(E == 64 || E == 128);
+  static constexpr int tile = tile_rows * E * 2, stages = E == 64 ? 6 : 3;
   /// Of each warpgroup: q, dout, out and dq, or k, v and dk, dv.
   static constexpr int own_tiles = owner == Owner::queries ? 3 : 2;
-  static constexpr int result_tiles = owner == Owner::queries ? 1 : 2;
+  /// Whether own tiles stay for the whole task, as registers have no room for them: tasks then take
+  /// turns at two places, and results replace the tiles. Else results have a place of their own.
+  static constexpr bool own_stay = owner == Owner::keys && E == 128;
+  static constexpr int places = own_stay ? 2 : 1;
+  static constexpr int result_tiles = own_stay ? 0 : owner == Owner::queries ? 1 : 2;
   /// lse of the block's queries; statistics of a stage's queries.
   static constexpr int lse_bytes = owner == Owner::queries ? block_rows * 4 : 0;
   static constexpr int statistics_bytes = owner == Owner::keys ? 2 * tile_rows * 4 : 0;
   static constexpr int stage_bytes = 2 * tile + statistics_bytes;
 
-  static constexpr int own = stages * 2 * tile, results = own + own_tiles * groups * tile;
+  static constexpr int own = stages * 2 * tile, results = own + places * own_tiles * groups * tile;
   static constexpr int statistics = results + result_tiles * groups * tile;
   static constexpr int lse = statistics + stages * statistics_bytes;
   static constexpr int alignment = 1024, bytes = lse + lse_bytes + alignment;
@@ -52,7 +58,7 @@ struct Ring {
 
 struct Barriers {
   std::uint32_t full, empty;          // of the stages, 8 bytes each
-  std::uint32_t own_full, own_empty;  // of the task's own tiles
+  std::uint32_t own_full, own_empty;  // of the places of own tiles, 8 bytes each
 };
 
 template <Owner owner, int E>
@@ -71,11 +77,12 @@ struct Block {
   __device__ std::uint64_t operand(const Position& at) const {
     return hopper::operand(hopper::uniform(stage(at)));
   }
-  __device__ static constexpr int own(int number, int group) {
-    return S::own + (number * groups + group) * S::tile;
+  __device__ static constexpr int own(int number, int group, int place = 0) {
+    return S::own + ((place * S::own_tiles + number) * groups + group) * S::tile;
   }
-  __device__ static constexpr int result(int number, int group) {
-    return S::results + (number * groups + group) * S::tile;
+  __device__ static constexpr int result(int number, int group, int place = 0) {
+    return S::own_stay ? own(number, group, place)
+                       : S::results + (number * groups + group) * S::tile;
   }
 
   __device__ void await_full(const Position& at) const {
@@ -94,6 +101,12 @@ struct Block {
       release(at);
     }
   }
+  /// The task of this turn, when its own tiles are there.
+  __device__ const Task& await_own(int turn) const {
+    hopper::await(barriers.own_full + 8 * (turn % S::places), turn / S::places & 1);
+    return tasks[turn & 1];
+  }
+  /// By each warp, when it has loaded the own tiles.
   __device__ void release_own() const {
     __syncwarp();
     if (threadIdx.x % 32 == 0) hopper::arrive(barriers.own_empty);
@@ -105,8 +118,11 @@ struct Block {
         hopper::init_barrier(barriers.full + 8 * i, 1);
         hopper::init_barrier(barriers.empty + 8 * i, groups * group_warps);
       }
-      hopper::init_barrier(barriers.own_full, 1);
-      hopper::init_barrier(barriers.own_empty, groups * group_warps);
+      for (int i = 0; i < S::places; ++i) {
+        hopper::init_barrier(barriers.own_full + 8 * i, 1);
+        hopper::init_barrier(barriers.own_empty + 8 * i,
+                             S::own_stay ? groups : groups * group_warps);
+      }
       hopper::publish_barriers();
     }
     __syncthreads();
@@ -121,26 +137,27 @@ struct Block {
       hopper::copy_tile(to + n * hopper::operand_bytes, from, at, barrier, keep);
   }
 
-  __device__ void copy_own(const Task& t) const {
+  __device__ void copy_own(const Task& t, int place) const {
     const int row = t.block * block_rows;
+    const std::uint32_t full = barriers.own_full + 8 * place;
     const CUtensorMap* const from[] = {owner == Owner::queries ? &args.q : &args.k,
                                        owner == Owner::queries ? &args.dout : &args.v, &args.out};
     const int lse_bytes =
         owner == Owner::queries ? min(block_rows, args.problem.tokens - row) * 4 : 0;
-    hopper::arrive_expecting(barriers.own_full, S::own_tiles * groups * S::tile + lse_bytes);
+    hopper::arrive_expecting(full, S::own_tiles * groups * S::tile + lse_bytes);
 #pragma unroll
     for (int i = 0; i < S::own_tiles; ++i)
 #pragma unroll
       for (int g = 0; g < groups; ++g)
-        copy_tiles(base + own(i, g), *from[i], {t.sequence, row + g * tile_rows, t.head, 0},
-                   barriers.own_full, hopper::Keep::little);
+        copy_tiles(base + own(i, g, place), *from[i], {t.sequence, row + g * tile_rows, t.head, 0},
+                   full, hopper::Keep::little);
     if constexpr (owner == Owner::queries)
       hopper::copy_bytes(base + S::lse,
                          args.lse +
                              (t.sequence * args.problem.heads + t.head) *
                                  static_cast<std::int64_t>(args.problem.tokens) +
                              row,
-                         lse_bytes, barriers.own_full);
+                         lse_bytes, full);
   }
 
   /// The tiles of the other axis from one of its heads.
@@ -169,16 +186,18 @@ struct Block {
 
   __device__ void copy() const {
     const Problem& p = args.problem;
-    const TaskOrder order(p, owner);
+    const TaskOrder order(p, owner, E);
     const int group = p.heads / p.kv_heads;
     Position at;
     int number = static_cast<int>(blockIdx.x);
-    for (int turn = 0;; ++turn) {
-      hopper::await(barriers.own_empty, (turn & 1) ^ 1);
+    int turn = 0;
+    for (;; ++turn) {
+      const int place = turn % S::places;
+      hopper::await(barriers.own_empty + 8 * place, (turn / S::places & 1) ^ 1);
       const Task t = number < order.tasks ? order.at(number) : Task{0, 0, -1};
       tasks[turn & 1] = t;
       if (t.block < 0) break;
-      copy_own(t);
+      copy_own(t, place);
       number = static_cast<int>(gridDim.x) + atomicAdd(args.taken, 1);
       if constexpr (owner == Owner::queries)
         copy_stages(t, t.head / group, at);
@@ -187,7 +206,7 @@ struct Block {
         for (int head = t.head * group; head < (t.head + 1) * group; ++head)
           copy_stages(t, head, at);
     }
-    hopper::arrive(barriers.own_full);
+    hopper::arrive(barriers.own_full + 8 * (turn % S::places));
   }
 };
 
@@ -212,6 +231,11 @@ struct OwnRows {
   }
 };
 
+/// The same in shared memory.
+struct OwnTile {
+  std::uint64_t operand;
+};
+
 /// c = rows tile^T, of numbers of type T. Starts the product.
 template <class T, int E>
 __device__ __forceinline__ void product(Square& c, const OwnRows<E>& rows, std::uint64_t tile) {
@@ -221,6 +245,17 @@ __device__ __forceinline__ void product(Square& c, const OwnRows<E>& rows, std::
   for (int k = 1; k < E / 16; ++k)
     hopper::multiply<T, Rows::along_sum, true>(
         c, rows.part[k], hopper::advance(tile, k / 4 * hopper::operand_bytes + k % 4 * 32));
+}
+template <class T, int E>
+__device__ __forceinline__ void product(Square& c, const OwnTile& rows, std::uint64_t tile) {
+  hopper::begin_products();
+  hopper::multiply<T, false>(c, rows.operand, tile);
+#pragma unroll
+  for (int k = 1; k < E / 16; ++k) {
+    const int bytes = k / 4 * hopper::operand_bytes + k % 4 * 32;
+    hopper::multiply<T, true>(c, hopper::advance(rows.operand, bytes),
+                              hopper::advance(tile, bytes));
+  }
 }
 /// sum += left tile, with the 64 x 64 left operand. Starts the product.
 template <class T, int E>

@@ -40,14 +40,15 @@ struct Task {
 /// Heads of all sequences, numbered b * heads + h, in chunks whose tensors stay in the L2 cache.
 /// Within a chunk the longest tasks come first, so that the last tasks of all are short.
 struct TaskOrder {
-  static constexpr int chunk_tokens = 32768;  // about 20 MB at E = 64
+  static constexpr int chunk_numbers = 32768 * 64;  // of one tensor: about 20 MB of all
   int heads, blocks, chunk, tasks;
   Owner owner;
 
-  TERN_FUNCTION TaskOrder(const Problem& p, Owner of)
+  TERN_FUNCTION TaskOrder(const Problem& p, Owner of, int head_size)
       : heads(of == Owner::queries ? p.heads : p.kv_heads),
         blocks(blocks_of(p.tokens)),
-        chunk(chunk_tokens / p.tokens > 1 ? chunk_tokens / p.tokens : 1),
+        chunk(chunk_numbers / (p.tokens * head_size) > 1 ? chunk_numbers / (p.tokens * head_size)
+                                                         : 1),
         tasks(p.batch * heads * blocks),
         owner(of) {}
 

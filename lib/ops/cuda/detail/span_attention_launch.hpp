@@ -1,6 +1,6 @@
 /// Host side of pattern attention on Hopper: arguments, workspace, launches.
 #pragma once
-#include "ops/cuda/detail/causal_attention_launch.hpp"
+#include "ops/cuda/detail/causal_attention_backward.hpp"
 #include "ops/cuda/detail/span_attention_backward.hpp"
 #include "ops/cuda/detail/span_attention_forward.hpp"
 
