@@ -2,11 +2,12 @@
 // floor: the bytes it must move at the copy bandwidth, or its floating-point operations at the
 // matrix rate; both are arguments.
 //
-//   cuda_ops [accelerated|portable] [fastest]
+//   cuda_ops [accelerated|portable] [first|fastest] [64|128]
 //
 // `fastest`: the products' algorithms are searched, as in training with &precision products =
-// 'fastest'.
+// 'fastest'. The number is the size of a head.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -23,7 +24,7 @@ using namespace tern;
 using namespace tern::bench;
 
 constexpr double copy_rate = 4.27e12, matrix_rate = 650e12;  // bytes/s, operations/s
-constexpr std::size_t B = 32, T = 1024, N = B * T, D = 1024, H = 16, E = 64, F = 2752, V = 50304;
+constexpr std::size_t B = 32, T = 1024, N = B * T, D = 1024, F = 2752, V = 50304;
 constexpr std::size_t L = 24, chunk = 4096;
 constexpr std::size_t parameters = V * D + L * (4 * D * D + 3 * D * F);
 constexpr int accumulation = 16;  // micro-batches per optimizer step
@@ -46,6 +47,7 @@ const Product products[] = {
 /// All views of a step; requested twice, measuring and allocating.
 struct Step {
   const ops::Context& context;
+  const std::size_t E, H = D / E;  // size and number of heads
   Matrix<bf16> x, y, z, wide, wide2, narrow, qkv, dqkv, logits, w;
   Matrix<float> dw, lse, delta, angles;
   Vector<bf16> gain, copy;
@@ -54,8 +56,9 @@ struct Step {
   ops::SpanTable blocks{B, T};
   Matrix<std::int32_t> spans, hulls;
 
-  Step(Buffers b)
+  Step(Buffers b, std::size_t head_size)
       : context(b.context),
+        E(head_size),
         x(b.random<bf16>(N, D)),
         y(b.random<bf16>(N, D)),
         z(b.random<bf16>(N, D)),
@@ -141,6 +144,7 @@ struct Step {
   Heads<bf16> heads(const Matrix<bf16>& fused, int part) const {
     return heads_of(fused, part * D, B, T, H, E);
   }
+  double scale() const { return 1 / std::sqrt(static_cast<double>(E)); }
 };
 
 void add_products(std::vector<Line>& lines, const Step& s) {
@@ -162,25 +166,25 @@ void add_products(std::vector<Line>& lines, const Step& s) {
 void add_attention(std::vector<Line>& lines, const Step& s, const ops::Context& context,
                    const std::string& name, double count, const ops::Pattern& pattern,
                    double pairs) {
-  const double flops = 4.0 * B * H * E * pairs, rows = N;
+  const double flops = 4.0 * B * D * pairs, rows = N;
   lines.push_back({"attention_forward" + name, count, 2 * rows * 4 * D, flops, [=, &s, &context] {
                      ops::attention_forward<bf16>(context, {.pattern = pattern,
-                                                            .scale = 0.125,
+                                                            .scale = s.scale(),
                                                             .q = s.heads(s.qkv, 0),
                                                             .k = s.heads(s.qkv, 1),
                                                             .v = s.heads(s.qkv, 2),
-                                                            .out = heads_of(s.y, 0, B, T, H, E),
+                                                            .out = s.heads(s.y, 0),
                                                             .lse = s.lse});
                    }});
   lines.push_back(
       {"attention_backward" + name, count, 2 * rows * 8 * D, 2.5 * flops, [=, &s, &context] {
          ops::attention_backward<bf16>(context, {.pattern = pattern,
-                                                 .scale = 0.125,
+                                                 .scale = s.scale(),
                                                  .q = s.heads(s.qkv, 0),
                                                  .k = s.heads(s.qkv, 1),
                                                  .v = s.heads(s.qkv, 2),
-                                                 .out = heads_of(s.y, 0, B, T, H, E),
-                                                 .dout = heads_of(s.x, 0, B, T, H, E),
+                                                 .out = s.heads(s.y, 0),
+                                                 .dout = s.heads(s.x, 0),
                                                  .lse = s.lse,
                                                  .delta = s.delta,
                                                  .dq = s.heads(s.dqkv, 0),
@@ -297,6 +301,7 @@ int main(int argc, char** argv) {
   Kokkos::ScopeGuard kokkos(argc, argv);
   const bool portable = argc > 1 && std::strcmp(argv[1], "portable") == 0;
   const bool fastest = argc > 2 && std::strcmp(argv[2], "fastest") == 0;
+  const std::size_t head_size = argc > 3 ? std::stoul(argv[3]) : 64;
   const bool with_cudnn = !portable && ops::cuda::CudnnAttention::built();
   const auto make = [&](Arena& arena) {
     return ops::make_context(arena, !portable, "auto",
@@ -308,10 +313,10 @@ int main(int argc, char** argv) {
   Arena measuring;
   const ops::Context nothing = make(measuring);
   make_cudnn(measuring);
-  Step(Buffers{measuring, nothing});
+  Step(Buffers{measuring, nothing}, head_size);
   Arena arena(measuring.bytes());
   const ops::Context context = make(arena), cudnn = make_cudnn(arena);
-  Step step(Buffers{arena, context});
+  Step step(Buffers{arena, context}, head_size);
   step.prepare();
   std::vector<Line> lines;
   add_products(lines, step);

@@ -5,6 +5,7 @@
 
 #include "ops/portable/detail/host_blas.hpp"
 #if defined(TERN_NATIVE_OPERATIONS)
+#include "ops/cuda/detail/causal_attention_tasks.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/pattern_attention.hpp"
@@ -40,8 +41,8 @@ std::string native_attention<bf16>(const Context& context, const AttentionPass& 
                : general<bf16>(library, pass);
   const char* forward = library.attention() ? "cuDNN" : general<bf16>(library, pass);
   const bool own_backward = cuda::detail::runs_sm_90a() && library.causal_attention() &&
-                            (pass.head_size == 64 || pass.head_size == 128) &&
-                            pass.tokens % 8 == 0 && pass.kind == Pattern::Kind::causal;
+                            cuda::causal_attention::serves(pass.head_size, pass.tokens) &&
+                            pass.kind == Pattern::Kind::causal;
   if (!own_backward) return forward;
   return fmt::format("{} forward, {} backward", forward, hopper_kernels);
 }

@@ -10,8 +10,6 @@ namespace {
 
 using namespace causal_attention;
 
-constexpr int token_multiple = 8;
-
 template <class T>
 Call call_of(const AttentionBackward<T>& from, void* workspace) {
   const View q = view_of(from.q), k = view_of(from.k);
@@ -45,8 +43,7 @@ template <class T>
 bool CausalAttention::backward(const Context& context, const AttentionBackward<T>& from) {
   const Call call = call_of(from, context.library->workspace());
   if (!detail::runs_sm_90a() || from.pattern.kind != Pattern::Kind::causal ||
-      (call.q.head_size != 64 && call.q.head_size != 128) ||
-      call.problem.tokens % token_multiple != 0 || !detail::aligned_16(call.lse) ||
+      !serves(call.q.head_size, call.problem.tokens) || !detail::aligned_16(call.lse) ||
       workspace_bytes(call.problem) > NativeLibrary::workspace_bytes)
     return false;
   const Arguments arguments =

@@ -18,7 +18,9 @@
 /// At E = 64 a warpgroup keeps the tensor cores busy while it computes exponentials: with the scores
 /// s of tile j at hand it starts dp of j and s of j + 1, and only then turns s into p. At E = 128
 /// registers have no room for two tiles of scores: a warpgroup starts s and dp together, and while it
-/// computes exponentials the tensor cores work on dp and for the other warpgroup.
+/// computes exponentials the tensor cores work on dp and for the other warpgroup. That loop does not
+/// serve E = 64 as well: ptxas 13.0 then gives the registers of q and k, which the next tile reads
+/// again, to p and ds.
 #pragma once
 #include "ops/cuda/detail/causal_attention_groups.hpp"
 

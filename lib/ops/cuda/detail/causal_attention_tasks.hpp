@@ -28,6 +28,11 @@ struct View {
   auto operator<=>(const View&) const = default;
 };
 
+/// Whether the kernels take heads of this size and this many tokens.
+constexpr bool serves(int head_size, std::int64_t tokens) {
+  return (head_size == 64 || head_size == 128) && tokens % 8 == 0;
+}
+
 enum class Owner { queries, keys };
 
 TERN_FUNCTION constexpr int tiles_of(int tokens) { return (tokens + tile_rows - 1) / tile_rows; }

@@ -129,7 +129,7 @@ using Square = float[32];
 /// end_products(). T: bf16 or fp16.
 template <class T, bool onto = true>
 __device__ void multiply(Square& c, std::uint64_t a, std::uint64_t b) {
-#define MULTIPLY(type, mode)                                                                       \
+#define MULTIPLY(type)                                                                             \
   asm volatile(                                                                                    \
       "{\n.reg .pred sum;\nsetp.ne.b32 sum, %34, 0;\n"                                             \
       "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                  \
@@ -137,23 +137,16 @@ __device__ void multiply(Square& c, std::uint64_t a, std::uint64_t b) {
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "          \
       "%32, %33, sum, 1, 1, 0, 0;\n}\n"                                                            \
-      : mode(c[0]), mode(c[1]), mode(c[2]), mode(c[3]), mode(c[4]), mode(c[5]), mode(c[6]),        \
-        mode(c[7]), mode(c[8]), mode(c[9]), mode(c[10]), mode(c[11]), mode(c[12]), mode(c[13]),    \
-        mode(c[14]), mode(c[15]), mode(c[16]), mode(c[17]), mode(c[18]), mode(c[19]), mode(c[20]), \
-        mode(c[21]), mode(c[22]), mode(c[23]), mode(c[24]), mode(c[25]), mode(c[26]), mode(c[27]), \
-        mode(c[28]), mode(c[29]), mode(c[30]), mode(c[31])                                         \
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),        \
+        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),    \
+        "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), \
+        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), \
+        "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])                                         \
       : "l"(a), "l"(b), "n"(onto ? 1 : 0))
-  if constexpr (onto) {
-    if constexpr (std::is_same_v<T, fp16>)
-      MULTIPLY("f16", "+f");
-    else
-      MULTIPLY("bf16", "+f");
-  } else {
-    if constexpr (std::is_same_v<T, fp16>)
-      MULTIPLY("f16", "=f");
-    else
-      MULTIPLY("bf16", "=f");
-  }
+  if constexpr (std::is_same_v<T, fp16>)
+    MULTIPLY("f16");
+  else
+    MULTIPLY("bf16");
 #undef MULTIPLY
 }
 __device__ inline void begin_products() {
@@ -177,7 +170,7 @@ constexpr int strip_bytes = 16 * row_bytes;
 /// c = a b, or c += a b if onto.
 template <class T, Rows rows, bool onto>
 __device__ void multiply(Square& c, const Strip& a, std::uint64_t b) {
-#define MULTIPLY(type, mode)                                                                       \
+#define MULTIPLY(type)                                                                             \
   asm volatile(                                                                                    \
       "{\n.reg .pred sum;\nsetp.ne.b32 sum, %37, 0;\n"                                             \
       "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                  \
@@ -185,24 +178,17 @@ __device__ void multiply(Square& c, const Strip& a, std::uint64_t b) {
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "          \
       "{%32, %33, %34, %35}, %36, sum, 1, 1, %38;\n}\n"                                            \
-      : mode(c[0]), mode(c[1]), mode(c[2]), mode(c[3]), mode(c[4]), mode(c[5]), mode(c[6]),        \
-        mode(c[7]), mode(c[8]), mode(c[9]), mode(c[10]), mode(c[11]), mode(c[12]), mode(c[13]),    \
-        mode(c[14]), mode(c[15]), mode(c[16]), mode(c[17]), mode(c[18]), mode(c[19]), mode(c[20]), \
-        mode(c[21]), mode(c[22]), mode(c[23]), mode(c[24]), mode(c[25]), mode(c[26]), mode(c[27]), \
-        mode(c[28]), mode(c[29]), mode(c[30]), mode(c[31])                                         \
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),        \
+        "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),    \
+        "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), \
+        "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), \
+        "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])                                         \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(onto ? 1 : 0),                     \
         "n"(rows == Rows::along_result ? 1 : 0))
-  if constexpr (onto) {
-    if constexpr (std::is_same_v<T, fp16>)
-      MULTIPLY("f16", "+f");
-    else
-      MULTIPLY("bf16", "+f");
-  } else {
-    if constexpr (std::is_same_v<T, fp16>)
-      MULTIPLY("f16", "=f");
-    else
-      MULTIPLY("bf16", "=f");
-  }
+  if constexpr (std::is_same_v<T, fp16>)
+    MULTIPLY("f16");
+  else
+    MULTIPLY("bf16");
 #undef MULTIPLY
 }
 /// Ends a group of products without waiting.
