@@ -39,7 +39,8 @@ const Shape causal_served[] = {{3, 8, 4, 4, 64},     {2, 64, 4, 1, 64},   {2, 72
                                {2, 72, 6, 3, 128},   {3, 200, 8, 1, 128}, {1, 328, 2, 2, 128},
                                {2, 1000, 8, 2, 128}, {2, 1024, 6, 6, 128}};
 const Shape causal_declined[] = {
-    {2, 200, 4, 2, 32}, {2, 200, 4, 1, 96}, {2, 131, 4, 4, 64}, {2, 128, 4, 2, 64, Layout::full}};
+    {2, 200, 4, 2, 32}, {2, 131, 4, 4, 64}, {2, 128, 4, 2, 64, Layout::full}};
+const Shape served_by_none[] = {{2, 200, 4, 1, 96}};  // of our kernels
 
 const Shape spans_served[] = {
     {3, 4, 2, 1, 64, Layout::documents},     {2, 128, 3, 3, 64, Layout::blocks},
@@ -180,6 +181,7 @@ TEST_P(CausalAttentionBackward, agrees_with_double) {
   checks::Checker checker(device.context, GetParam(), 1);
   check(checker, causal_served);
   check(checker, causal_declined);
+  check(checker, served_by_none);
   expect_passed(checker);
 }
 
@@ -195,11 +197,13 @@ TEST(CausalAttentionBackwardChoice, is_taken_where_it_serves) {
       EXPECT_EQ(chosen.results(), direct.results()) << s.text();
     }
   }
-  for (const Shape& s : causal_declined) {
+  const auto expect_declined = [&](const Shape& s) {
     checks::Run<bf16> run(context, 7);
     EXPECT_FALSE(context.library->causal_attention()->backward(context, prepare(run, s)))
         << s.text();
-  }
+  };
+  for (const Shape& s : causal_declined) expect_declined(s);
+  for (const Shape& s : served_by_none) expect_declined(s);
 }
 
 class SpanAttention : public testing::TestWithParam<checks::Checker::Storage> {};
