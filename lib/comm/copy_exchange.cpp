@@ -83,13 +83,14 @@ class CopyExchange : public PartExchange {
            });
   }
 
-  void send(std::size_t slot, const void* data, std::size_t bytes,
-            const DeviceStream& stream) override {
+  void send(std::size_t slot, const void* data, std::size_t bytes, const DeviceStream& stream,
+            const PartPlaces& places) override {
     void* const on = copies_.get();
     gpu::record(given_.get(), stream.handle());
     gpu::await(given_.get(), on);
     gpu::await_word(&own()->released[slot], counts_[slot], on);
-    gpu::start_copy(static_cast<char*>(memory_.get()) + slot * bytes_, data, bytes, on);
+    gpu::start_copy(static_cast<char*>(memory_.get()) + slot * bytes_ + places.sent, data, bytes,
+                    on);
     gpu::write_word(&other()->arrived[slot], counts_[slot] + 1, on);
     gpu::record(sent_[slot].get(), on);
   }

@@ -60,10 +60,11 @@ class MessageExchange : public PartExchange {
   MessageExchange(Group& group, void* memory, std::size_t bytes)
       : group_(group), memory_(static_cast<char*>(memory)), bytes_(bytes) {}
 
-  void send(std::size_t slot, const void* data, std::size_t bytes, const DeviceStream&) override {
+  void send(std::size_t slot, const void* data, std::size_t bytes, const DeviceStream&,
+            const PartPlaces& places) override {
     const int other = 1 - group_.rank();
     sent_[slot] = {const_cast<void*>(data), bytes, other};
-    awaited_[slot] = {memory_ + slot * bytes_, bytes, other};
+    awaited_[slot] = {memory_ + slot * bytes_ + places.received, bytes, other};
   }
   void await(std::size_t slot, const DeviceStream& stream) override {
     group_.exchange(sent_[slot], awaited_[slot], stream);

@@ -8,6 +8,11 @@
 
 namespace tern::comm {
 
+/// Where in its slot the other rank finds this rank's part, and this rank the other's; bytes.
+struct PartPlaces {
+  std::size_t sent = 0, received = 0;
+};
+
 /// Each rank has two slots of memory, into which the other one sends. For each slot both ranks send,
 /// await and release in turn, each as often as the other.
 class PartExchange {
@@ -18,7 +23,7 @@ class PartExchange {
   /// Copies `bytes` of `data` to the other rank's slot, after all work on `stream` so far, and once
   /// the other rank has released what it holds. What `stream` is given later overlaps with it.
   virtual void send(std::size_t slot, const void* data, std::size_t bytes,
-                    const DeviceStream& stream) = 0;
+                    const DeviceStream& stream, const PartPlaces& places = {}) = 0;
   /// Work given to `stream` from now on waits until the other rank's part is in the slot, and this
   /// rank's has left.
   virtual void await(std::size_t slot, const DeviceStream& stream) = 0;

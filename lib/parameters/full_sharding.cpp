@@ -6,11 +6,6 @@
 #include "ops/ops.hpp"
 
 namespace tern::model {
-namespace {
-
-constexpr std::size_t layer_windows = 2;
-
-}  // namespace
 
 template <class T>
 FullSharding<T>::FullSharding(const ParameterTree& tree, Vector<T> compute, Vector<A> gradient,
@@ -27,17 +22,31 @@ FullSharding<T>::FullSharding(const ParameterTree& tree, Vector<T> compute, Vect
     }
     local += unit.count / parts;
   }
-  const auto add_window = [&](const std::string& name, std::size_t count) {
+  const bool trains = gradient.extent(0) > 0;
+  const auto add_window = [&](const std::string& name, const Vector<T>& values) {
     Window window;
-    window.values = arena.vector<T>("gathered " + name, Term::parameters, count);
-    if (gradient.extent(0) > 0)
-      window.gradients = arena.vector<A>("gradients of " + name, Term::gradients, count);
+    window.values = values;
+    if (trains)
+      window.gradients = arena.vector<A>("gradients of " + name, Term::gradients, values.extent(0));
     windows_.push_back(window);
   };
-  for (std::size_t i = 0; i < layer_windows; ++i) add_window(fmt::format("layer {}", i), longest);
-  for (const Resident& resident : kept_)
-    add_window(fmt::format("unit at {}", resident.unit.first), resident.unit.count);
-  if (!arena.measuring()) side_.emplace();
+  layer_values_ = arena.matrix<T>("gathered layers", Term::parameters, layer_windows, longest);
+  T* const first = layer_values_.data();
+  for (std::size_t i = 0; i < layer_windows; ++i)
+    add_window(fmt::format("layer {}", i),
+               Vector<T>(first ? first + i * longest : nullptr, longest));
+  for (const Resident& resident : kept_) {
+    const std::string name = fmt::format("unit at {}", resident.unit.first);
+    add_window(name, arena.vector<T>("gathered " + name, Term::parameters, resident.unit.count));
+  }
+  if (trains && parts == 2)
+    arrived_ =
+        arena.matrix<A>("other rank's gradients", Term::gradients, layer_windows, longest / parts);
+  if (arena.measuring()) return;
+  side_.emplace();
+  values_exchange_ = group.part_exchange(layer_values_.data(), longest * sizeof(T));
+  if (trains)
+    gradients_exchange_ = group.part_exchange(arrived_.data(), arrived_.extent(1) * sizeof(A));
 }
 
 template <class T>
@@ -62,27 +71,64 @@ typename FullSharding<T>::A* FullSharding<T>::gradient_of(const Parameter& p) co
   return data ? data + (p.offset - resident.unit.first) : nullptr;
 }
 
+/// Copies this rank's part into the unit's window, in the side stream.
+template <class T>
+void FullSharding<T>::copy_own(const Resident& resident) {
+  const std::size_t count = part_of(resident);
+  T* values = windows_[resident.window].values.data();
+  const Vector<T> own(values + static_cast<std::size_t>(group_.rank()) * count, count);
+  Kokkos::deep_copy(side_->context().space, own,
+                    Vector<const T>(compute_.data() + resident.local, count));
+}
+
 /// Gathers all parts into the unit's window, in the side stream.
 template <class T>
 void FullSharding<T>::gather(const Resident& resident) {
+  copy_own(resident);
+  group_.all_gather(windows_[resident.window].values.data(), part_of(resident) * sizeof(T),
+                    side_->context());
+}
+
+/// The same for a layer, the other rank's part by a copy that need() awaits.
+template <class T>
+void FullSharding<T>::exchange_values(const Resident& layer) {
   const ops::Context& side = side_->context();
-  const std::size_t count = resident.unit.count / static_cast<std::size_t>(group_.size());
-  T* values = windows_[resident.window].values.data();
-  const Vector<T> own(values + static_cast<std::size_t>(group_.rank()) * count, count);
-  Kokkos::deep_copy(side.space, own, Vector<const T>(compute_.data() + resident.local, count));
-  group_.all_gather(values, count * sizeof(T), side);
+  Window& window = windows_[layer.window];
+  if (window.exchanged) values_exchange_->release(layer.window, side);
+  const std::size_t bytes = part_of(layer) * sizeof(T);
+  const auto rank = static_cast<std::size_t>(group_.rank());
+  values_exchange_->send(layer.window, compute_.data() + layer.local, bytes, side,
+                         {rank * bytes, (1 - rank) * bytes});
+  window.exchanged = true, window.awaited = false;
+  copy_own(layer);
 }
 
 /// Adds the window's gradients, summed over ranks, to this rank's part.
 template <class T>
 void FullSharding<T>::sum(const Resident& resident) {
   const ops::Context& side = side_->context();
-  const std::size_t count = resident.unit.count / static_cast<std::size_t>(group_.size());
+  const std::size_t count = part_of(resident);
   A* gradients = windows_[resident.window].gradients.data();
   group_.reduce_scatter(gradients, count, side);
   const A* own = gradients + static_cast<std::size_t>(group_.rank()) * count;
   ops::add<A>(side, Matrix<const A>(own, 1, count),
               as_matrix(gradient_.data() + resident.local, 1, count));
+}
+
+/// The same for a layer whose gradients the context's stream has computed.
+template <class T>
+void FullSharding<T>::exchange_gradients(const ops::Context& context, const Resident& layer) {
+  const ops::Context& side = side_->context();
+  const std::size_t count = part_of(layer), slot = layer.window;
+  const auto rank = static_cast<std::size_t>(group_.rank());
+  A* const computed = windows_[slot].gradients.data();
+  gradients_exchange_->send(slot, computed + (1 - rank) * count, count * sizeof(A), context);
+  gradients_exchange_->await(slot, side);
+  const auto row = [&](const A* data) { return Matrix<const A>(data, 1, count); };
+  A* const own = computed + rank * count;
+  ops::add<A>(side, row(arrived_.data() + slot * arrived_.extent(1)), as_matrix(own, 1, count));
+  ops::add<A>(side, row(own), as_matrix(gradient_.data() + layer.local, 1, count));
+  gradients_exchange_->release(slot, side);
 }
 
 template <class T>
@@ -102,7 +148,7 @@ void FullSharding<T>::gather_layer(const ops::Context& context, std::size_t laye
   if (window.layer == static_cast<std::int64_t>(layer)) return;
   used_.set(context);  // after the last use of the layer that was there
   used_.await(side_->context());
-  gather(layers_[layer]);
+  values_exchange_ ? exchange_values(layers_[layer]) : gather(layers_[layer]);
   window.gathered.set(side_->context());
   window.layer = static_cast<std::int64_t>(layer);
 }
@@ -112,7 +158,10 @@ void FullSharding<T>::need(const ops::Context& context, std::size_t layer) {
   const auto number = static_cast<std::int64_t>(layer);
   if (last_ == number) return;
   gather_layer(context, layer);
-  window_of(layer).gathered.await(context);
+  Window& window = window_of(layer);
+  window.gathered.await(context);
+  if (window.exchanged && !window.awaited) values_exchange_->await(layers_[layer].window, context);
+  window.awaited = true;
   // Layers ascend in forward, descend in backward; a pass starts where the last ended, or at 0.
   const std::int64_t next = layer == 0 || number > last_ ? number + 1 : number - 1;
   last_ = number;
@@ -138,7 +187,10 @@ template <class T>
 void FullSharding<T>::end_gradients(const ops::Context& context, std::size_t layer) {
   used_.set(context);
   used_.await(side_->context());
-  sum(layers_[layer]);
+  if (gradients_exchange_)
+    exchange_gradients(context, layers_[layer]);
+  else
+    sum(layers_[layer]);
   window_of(layer).summed.set(side_->context());
 }
 

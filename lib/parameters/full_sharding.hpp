@@ -5,7 +5,9 @@
 /// are computed. Needed by all passes (embedding, head, vectors) is gathered once per update, and
 /// its gradients are reduce-scattered once per step.
 ///
-/// On a GPU the collectives have their own stream. All ranks run the same layers in the same order.
+/// On a GPU the collectives have their own stream. Two ranks that reach each other's memory exchange
+/// the parts of layers by copies instead, which leave the multiprocessors to other kernels
+/// (comm/part_exchange.hpp). All ranks run the same layers in the same order.
 #pragma once
 #include <array>
 #include <optional>
@@ -52,6 +54,7 @@ class FullSharding {
     Vector<T> values;     // (unit)
     Vector<A> gradients;  // (unit)
     std::int64_t layer = -1;
+    bool exchanged = false, awaited = false;  // the other rank's part, since it was last released
     ops::Mark gathered, summed;
   };
   struct Resident {
@@ -59,17 +62,28 @@ class FullSharding {
     std::size_t local, window;
   };
 
+  static constexpr std::size_t layer_windows = comm::PartExchange::slots;
+
   const Resident& resident_of(const Parameter& p) const;
+  std::size_t part_of(const Resident& r) const {
+    return r.unit.count / static_cast<std::size_t>(group_.size());
+  }
   Window& window_of(std::size_t layer) { return windows_[layers_[layer].window]; }
+  void copy_own(const Resident& resident);
   void gather(const Resident& resident);
   void sum(const Resident& resident);
   void gather_layer(const ops::Context&, std::size_t layer);
+  void exchange_values(const Resident& layer);
+  void exchange_gradients(const ops::Context&, const Resident& layer);
 
   comm::Group& group_;
   Vector<T> compute_;
   Vector<A> gradient_;
   std::vector<Resident> layers_, kept_;  // kept_: what all passes need
   std::vector<Window> windows_;          // two for layers, then one per unit in kept_
+  Matrix<T> layer_values_;               // (layer_windows, largest layer): of their windows
+  Matrix<A> arrived_;                    // (layer_windows, half of it): the other rank's gradients
+  std::unique_ptr<comm::PartExchange> values_exchange_, gradients_exchange_;  // null: collectives
   std::optional<ops::SideStream> side_;
   ops::Mark used_, finished_;
   std::int64_t last_ = -1;  // the last one passed to need()
