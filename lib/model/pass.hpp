@@ -17,7 +17,7 @@ struct TransformerOptions {
   /// Training a recursive model: the first steps, whose states pass gradients; all of them are
   /// kept until the last one's backward (detail/recursion.hpp).
   std::size_t connected = 1;
-  bool fp8 = false;  // linear maps of the blocks in fp8: ops/fp8.hpp
+  bool fp8 = false;  // linear maps of the blocks, and gradients of the head, in fp8: ops/fp8.hpp
   /// Evaluation, without fp8: weights of these maps in fp8: ops/fp8_weight.hpp.
   bool fp8_weights = false;
   /// In a pipeline: Transformer::backward() leaves the gradients of the blocks' weights to

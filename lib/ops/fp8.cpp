@@ -79,6 +79,15 @@ MapOperand<T> Fp8Workspace<T>::gradient(Matrix<T> values, const Fp8Scale& scale,
 }
 
 template <class T>
+Fp8Matrix Fp8Workspace<T>::rounded_input(const Context& context, Matrix<const T> x,
+                                         const Fp8Scale& scale) const {
+  const std::size_t N = x.extent(0), I = x.extent(1);
+  const Fp8Matrix rounded{Fp8Format::e4m3, {}, part(input_, 0, I, N), scale};
+  fp8_round<T>(context, x, rounded, Scaling::current);
+  return rounded;
+}
+
+template <class T>
 Fp8Matrix Fp8Workspace<T>::weights(const Context& context, Matrix<const T> w,
                                    bool transposed) const {
   const std::size_t O = w.extent(0), I = w.extent(1);

@@ -54,6 +54,8 @@ class Fp8Workspace {
   /// A map's input whose values are kept, one way.
   MapOperand<T> input(Matrix<T> values, const Fp8Scale& scale, bool transposed) const;
   MapOperand<T> gradient(Matrix<T> values, const Fp8Scale& scale, bool values_too) const;
+  /// An input (N, I) whose values are kept, rounded, transposed.
+  Fp8Matrix rounded_input(const Context&, Matrix<const T> x, const Fp8Scale& scale) const;
   /// Weights (O, I), rounded, one way.
   Fp8Matrix weights(const Context&, Matrix<const T> w, bool transposed) const;
 

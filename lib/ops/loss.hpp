@@ -1,6 +1,6 @@
 /// LM head and loss, fused in chunks of rows. Conventions: ops.hpp.
 #pragma once
-#include "ops/native.hpp"
+#include "ops/fp8.hpp"
 
 namespace tern::ops {
 
@@ -30,6 +30,20 @@ struct HeadLossForward {
 template <class T>
 void head_loss_forward(const Context&, const HeadLossForward<T>&);
 
+/// For dx and dw by products in fp8, in chunks that fp8_takes(); losses do not depend on it.
+template <class T>
+struct HeadFp8 {
+  const Fp8Workspace<T>* workspace = nullptr;  // for a map of C rows; null: products in T
+  Fp8Scale input, gradient;                    // of a chunk of x and of its logits' gradient
+  Vector<Accumulate<T>> lse;                   // (C), workspace
+
+  HeadFp8() = default;
+  HeadFp8(Arena& arena, const Fp8Workspace<T>& of, std::size_t C);
+  bool takes(std::size_t rows, const Matrix<const T>& w) const {
+    return workspace && fp8_takes(rows, w.extent(1), w.extent(0));
+  }
+};
+
 template <class T>
 struct HeadLossBackward {
   HeadOptions options = {};
@@ -40,6 +54,7 @@ struct HeadLossBackward {
   Vector<Accumulate<T>> losses;
   Matrix<T> dx;              // (N, D), overwritten; not x
   Matrix<Accumulate<T>> dw;  // (V, D), added to
+  HeadFp8<T> fp8 = {};
 };
 /// Forward and backward in one pass.
 template <class T>

@@ -198,14 +198,15 @@ class Stage {
     return (gated(deck::activation_of(m_)) ? with_gate : plain) * rows_ * ffn_ * op_.bytes();
   }
 
-  /// Logits are computed in chunks, read for the loss, and replaced with gradients in place.
+  /// Logits are computed in chunks, read for the loss, and replaced with gradients in place. In fp8,
+  /// gradients are rounded in a second pass, if one rank has the whole vocabulary.
   double head() const {
-    const double flops = 2 * scored_ * width() * vocabulary();
-    double time =
-        3 * op_.product(flops, width()) + op_.pass(3 * scored_ * vocabulary() * op_.bytes(), 6);
-    if (extents_.tensor > 1)
-      time += op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor());
-    return time;
+    const Map map{width(), vocabulary()};
+    const double forward = op_.product(2 * scored_ * map.in * map.out, map.in);
+    const double passes = op_.pass(3 * scored_ * map.out * op_.bytes(), 6);
+    if (extents_.tensor == 1) return forward + op_.backward(map, scored_) + passes;
+    return 3 * forward + passes +
+           op_.exchange(2 * stream() * (extents_.tensor - 1) / extents_.tensor, tensor());
   }
 
   double embedding() const {

@@ -213,6 +213,12 @@ std::string fp8_exceptions_of(const deck::Deck& deck, const Layout& layout,
       if (!ops::fp8_takes(rows, inputs, outputs))
         all.push_back(fmt::format("linear maps of {} x {}, not multiples of 16", inputs, outputs));
   all.erase(std::unique(all.begin(), all.end()), all.end());
+  const auto D = static_cast<std::size_t>(deck.model.hidden),
+             V = static_cast<std::size_t>(deck.model.vocabulary);
+  if (deck.parallel.tensor > 1)
+    all.push_back("the head's gradients, since ranks divide the vocabulary");
+  else if (!ops::fp8_takes(16, D, V))
+    all.push_back(fmt::format("the head's gradients, {} x {}, not multiples of 16", D, V));
   if (deck.model.experts > 0) all.push_back("experts and their router");
   return fmt::format("{}", fmt::join(all, "; "));
 }

@@ -246,6 +246,7 @@ class Tasks(Campaign):
         self.assertNotIn(said, run("fp8", *fp8))
         self.assertIn(said + "experts and their router\n", run("experts", *fp8, *EXPERTS))
         self.assertIn(said + "linear maps of 72 x 32, not multiples of 16\n", run("width", *fp8, "--set", "model.ffn_hidden=72"))
+        self.assertIn(said + "the head's gradients, 32 x 300, not multiples of 16\n", run("words", *fp8, "--set", "model.vocabulary=300"))
         odd = ("--set", "model.context=12")
         self.assertIn(said + "all linear maps, since the 24 tokens of a micro-batch are not a multiple of 16\n", run("odd", *fp8, *odd))
         run("bf16", "--set", "precision.compute='bf16'", *odd)

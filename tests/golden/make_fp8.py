@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes fp8.h5: PyTorch's 8-bit formats, its rounding to them, and a linear map of operands rounded so, for test_fp8.
+"""Writes fp8.h5: PyTorch's 8-bit formats, its rounding to them, a linear map of operands rounded so, and the gradients of
+a head whose operands are rounded so, for test_fp8.
 
 Run from anywhere: python3 tests/golden/make_fp8.py. Needs torch and h5py. The scale of an operand is the largest power
 of two that keeps its largest magnitude within the format's; products are computed in float64.
@@ -61,6 +62,29 @@ def linear(group, rows, inputs, outputs):
           f"dw {float((dy.T @ x - qdy.T @ qx).norm() / (dy.T @ x).norm()):.3f}")
 
 
+def head(group, rows, inputs, vocabulary, chunk):
+    """Mean cross entropy; the chunks of rows that are multiples of 16 have their gradients rounded."""
+    x, w = drawn(rows, inputs, 1.0), drawn(vocabulary, inputs, 0.3)
+    targets = torch.randint(vocabulary, (rows,))
+    logits = (x @ w.T).requires_grad_()
+    losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+    losses.mean().backward()
+    dx, dw, exact = [], torch.zeros_like(w), logits.grad
+    for first in range(0, rows, chunk):
+        part, d = x[first : first + chunk], exact[first : first + chunk]
+        in_fp8 = len(part) % 16 == 0
+        d = quantised(d, FORMATS["e5m2"]) if in_fp8 else d
+        dx.append(d @ (quantised(w, FORMATS["e4m3"]) if in_fp8 else w))
+        dw += d.T @ (quantised(part, FORMATS["e4m3"]) if in_fp8 else part)
+    for name, value in dict(x=x, w=w).items():
+        group.create_dataset(name, data=value.numpy().astype("f4"), compression="gzip")
+    group.create_dataset("targets", data=targets.numpy())
+    for name, value in dict(losses=losses.detach(), dx=torch.cat(dx), dw=dw).items():
+        group.create_dataset(name, data=value.numpy(), compression="gzip")
+    print(f"{group.name}: dx is {float((torch.cat(dx) - exact @ w).norm() / (exact @ w).norm()):.3f} off in 8 bits, "
+          f"dw {float((dw - exact.T @ x).norm() / (exact.T @ x).norm()):.3f}")
+
+
 if __name__ == "__main__":
     torch.manual_seed(20220912)
     path = pathlib.Path(__file__).parent / "fp8.h5"
@@ -74,4 +98,5 @@ if __name__ == "__main__":
             group.create_dataset("rounded", data=rounded(values, kind).numpy())
         for name, sizes in MAPS.items():
             linear(output.create_group(name), *sizes)
+        head(output.create_group("head"), rows=40, inputs=32, vocabulary=48, chunk=16)
     print(f"torch {torch.__version__}; {path}: {path.stat().st_size} bytes")

@@ -4,10 +4,10 @@
 namespace tern {
 namespace {
 
-/// All maps have multiples of 16 rows, inputs and outputs.
+/// All maps, the head among them, have multiples of 16 rows, inputs and outputs.
 deck::Model description() {
   deck::Model m = test::tiny_model();
-  m.hidden = 64, m.head_dim = 16, m.ffn_hidden = 96, m.init_std = 0.1;
+  m.hidden = 64, m.head_dim = 16, m.ffn_hidden = 96, m.vocabulary = 48, m.init_std = 0.1;
   return m;
 }
 
@@ -103,12 +103,13 @@ TEST(Fp8, PlansTheMemoryItTakes) {
                            aligned(ffn * hidden) + scale;
     if (training) {
       // Per layer the inputs of four maps and two gradients have scales, and four weights, in both
-      // layouts; then the stream's gradient.
+      // layouts; then the stream's gradient. The head has scales of its input and its gradient.
       std::size_t weights = 0;
       for (const auto& [inputs, outputs] : eight.transformer->maps())
         weights += 2 * aligned(inputs * outputs) + scale;
       expected += static_cast<std::size_t>(description().layers) * (6 * scale + weights) + scale +
-                  aligned(4);  // count of saturated numbers
+                  aligned(4) +  // count of saturated numbers
+                  2 * scale + aligned(sizeof(float) * rows);
     } else {
       expected += 6 * scale;
     }

@@ -41,6 +41,39 @@ void check_head(Checker& checker, std::size_t N, std::size_t D, std::size_t V, s
   });
 }
 
+/// With gradients in fp8, in chunks of which the last is not if its rows are no multiple of 16.
+void check_head_in_fp8(Checker& checker, std::size_t N, std::size_t D, std::size_t V,
+                       std::size_t chunk, const HeadOptions& options) {
+  const std::string shape = fmt::format("N {} D {} V {}/{}", N, D, options.vocabulary, V);
+  const auto body = [=]<class T>(Run<T>& r) {
+    using A = Accumulate<T>;
+    typename Fp8Workspace<T>::Sizes sizes;
+    sizes.raise(chunk, D, V, true);
+    const auto space = [&](Arena& arena) {
+      return std::make_pair(Fp8Workspace<T>(arena, sizes),
+                            arena.matrix<T>("logits", Term::workspace, chunk, V));
+    };
+    Arena measuring;
+    space(measuring);
+    HeadFp8<T>(measuring, {}, chunk);
+    Arena arena(measuring.bytes());
+    const auto [workspace, logits] = space(arena);
+    const auto last = static_cast<std::uint32_t>(options.vocabulary ? options.vocabulary : V);
+    head_loss_backward<T>(r.context, {.options = options,
+                                      .x = r.input(N, D),
+                                      .w = r.input(V, D, 2 / std::sqrt(static_cast<double>(D))),
+                                      .targets = r.integers(r.draw_integers(N, last, 5)),
+                                      .weights = r.template input<A>(N),
+                                      .logits = logits,
+                                      .losses = r.template output<A>(N),
+                                      .dx = r.output(N, D),
+                                      .dw = r.template inout<A>(V, D),
+                                      .fp8 = {arena, workspace, chunk}});
+    r.context.fence("check");
+  };
+  checker.check("head_loss, gradients in fp8", shape, body, 1e-3, Checker::Results::in_fp8);
+}
+
 /// The logits of N rows on two ranks, W columns each.
 void check_parts(Checker& checker, std::size_t N, std::size_t W, const HeadOptions& options) {
   const std::string shape = fmt::format("N {} V {}/2x{}", N, options.vocabulary, W);
@@ -77,6 +110,9 @@ void check_loss(Checker& checker) {
   check_head(checker, 150, 136, 1008, 64, {0, 1003, 15});
   check_head(checker, 70, 64, 5000, 128, {1e-4, 0, 2});
   check_head(checker, 40, 33, 131, 16, {0, 0, 3});
+  check_head_in_fp8(checker, 160, 144, 1008, 64, {0, 1003});
+  check_head_in_fp8(checker, 150, 144, 1008, 64, {1e-4, 1003, 15});
+  check_head_in_fp8(checker, 96, 64, 5008, 96, {});
 }
 
 }  // namespace tern::checks

@@ -153,7 +153,11 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
     typename ops::Fp8Workspace<T>::Sizes sizes;
     for (const Linear<T>* map : block.maps_of(layers_.front()))
       sizes.raise(N, map->weight.extent(1), map->weight.extent(0), training);
+    const bool head_too = training && share().last() && share().tensors == 1 &&
+                          ops::fp8_takes(head_rows(), size.D, size.W);
+    if (head_too) sizes.raise(head_rows(), size.D, size.W, true);
     common.fp8 = {arena, sizes};
+    if (head_too) head.fp8 = {arena, common.fp8, head_rows()};
     if (training) allocate_rounded_weights(arena);
   }
   if (options.fp8_weights) allocate_coded_weights(arena);

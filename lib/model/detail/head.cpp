@@ -100,7 +100,8 @@ void Head<T>::loss_backward(const ops::Context& context, const Links<T>& links,
                                                 .logits = logits,
                                                 .losses = losses,
                                                 .dx = dx,
-                                                .dw = map.dweight});
+                                                .dw = map.dweight,
+                                                .fp8 = fp8});
   for_each_chunk(context, links, options, x, targets, losses, {},
                  [&](std::size_t row, std::size_t n, const Matrix<T>& chunk) {
                    ops::row_gradients<T>(context, options, first, part_of(targets, row, n),

@@ -21,12 +21,13 @@ struct Head {
   void request_exchange(Arena&, std::size_t rows, std::size_t ranks, std::size_t vocabulary,
                         bool training);
 
-  Linear<T> map;       // (W, D), empty except on the last stage
-  std::size_t first;   // first of this rank's W tokens
-  Matrix<T> logits;    // (C, W)
-  Tensor3<A> figures;  // (ranks, C, row_figures), if the vocabulary is divided
-  Vector<A> lse;       // (C), likewise
-  Vector<T> gathered;  // (ranks x C x W) in evaluation, likewise
+  Linear<T> map;        // (W, D), empty except on the last stage
+  std::size_t first;    // first of this rank's W tokens
+  Matrix<T> logits;     // (C, W)
+  Tensor3<A> figures;   // (ranks, C, row_figures), if the vocabulary is divided
+  Vector<A> lse;        // (C), likewise
+  Vector<T> gathered;   // (ranks x C x W) in evaluation, likewise
+  ops::HeadFp8<T> fp8;  // in training, unless the vocabulary is divided
 
   bool divided(const Links<T>& links) const { return links.share().tensors > 1; }
 

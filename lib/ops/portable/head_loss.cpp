@@ -167,16 +167,36 @@ void cap_logits(const Context& context, double cap, Matrix<T> logits) {
 }
 
 template <class T>
+HeadFp8<T>::HeadFp8(Arena& arena, const Fp8Workspace<T>& of, std::size_t C)
+    : workspace(&of),
+      input(arena, "head input/scale", Term::workspace),
+      gradient(arena, "logit gradient/scale", Term::workspace),
+      lse(arena.vector<Accumulate<T>>("log sums of rows", Term::workspace, C)) {}
+
+template <class T>
 void head_loss_backward(const Context& context, const HeadLossBackward<T>& call) {
   require_chunk(call.options, call.logits, call.w.extent(0));
   if (native<&head_loss_backward<T>>(context, call)) return;
   const Context plain = context.portable();
+  Fp8Matrix w;
+  const auto products = [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
+    const Matrix<const T> x = rows_of(call.x, first, n);
+    const Matrix<T> dx = rows_of(call.dx, first, n);
+    if (call.fp8.takes(n, call.w)) {
+      const Fp8Workspace<T>& in = *call.fp8.workspace;
+      const auto rounded = in.gradient(dlogits, call.fp8.gradient, false);
+      round_operand<T>(plain, rounded, Scaling::current);
+      if (!w.wanted()) w = in.weights(plain, call.w, true);
+      fp8_linear_backward_input<T>(plain, in, rounded.rounded, w, dx);
+      fp8_linear_backward_weight<T>(plain, in, rounded.rounded,
+                                    in.rounded_input(plain, x, call.fp8.input), call.dw);
+    } else {
+      linear_backward_input<T>(plain, dlogits, call.w, dx);
+      linear_backward_weight<T>(plain, dlogits, x, call.dw, {});
+    }
+  };
   for_each_chunk<T>(plain, call.options, call.x, call.w, call.targets, call.weights, call.logits,
-                    call.losses, [&](std::size_t first, std::size_t n, const Matrix<T>& dlogits) {
-                      linear_backward_input<T>(plain, dlogits, call.w, rows_of(call.dx, first, n));
-                      linear_backward_weight<T>(plain, dlogits, rows_of(call.x, first, n), call.dw,
-                                                {});
-                    });
+                    call.losses, products);
 }
 
 template <class A>
@@ -209,6 +229,7 @@ void improvement_weights(const Context& context, const ImprovementWeights<A>& ca
 }
 
 #define INSTANTIATE(T)                                            \
+  template struct HeadFp8<T>;                                     \
   template decltype(head_loss_forward<T>) head_loss_forward<T>;   \
   template decltype(head_loss_backward<T>) head_loss_backward<T>; \
   template decltype(scatter_rows<T>) scatter_rows<T>;             \
