@@ -94,7 +94,6 @@ const std::vector<Measured>& measured() {
       // 2026-11-24
       {gpt, global(256), "h100", one, 217307},
       {gpt, shard("optimizer", global(256)), "h100", two, 433872},
-      {gpt, shard("full", global(256)), "h100", two, 411407},
       {gpt, divided(2, 1), "h100", {1, 2, 1}, 357700},  // 2026-11-25
       {gpt, fp8(divided(2, 1)), "h100", {1, 2, 1}, 364900},
       {gpt, divided(1, 2), "h100", {1, 1, 2}, 397400},  // 2026-11-25
@@ -109,6 +108,11 @@ const std::vector<Measured>& measured() {
       {extreme, {"objective.detach_from=0", "batch.global=128"}, "h200", two, 114500},
       {extreme, {"batch.global=32", "batch.accumulation=1"}, "h200", two, 114300},
       {gpt, divided(1, 2), "h200", {1, 1, 2}, 420000},
+      {gpt, fp8(global(256)), "h100", one, 284700},
+      {fast, fp8(detached(256, 8)), "h100", one, 70400},
+      {gpt, shard("full", global(512)), "h100", two, 417500},
+      {qwen, {"model.layers=24"}, "h100", one, 30620, &chats},
+      {qwen, shard("full", {"model.layers=24", "batch.global=32"}), "h100", two, 57980, &chats},
       // 2026-11-25
       {fast,
        tf32({"objective.detach_from=0", "batch.per_rank=8", "batch.global=16",
