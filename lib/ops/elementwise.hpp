@@ -7,7 +7,7 @@ namespace tern::ops {
 /// y += x.
 template <class T>
 void add(const Context&, Matrix<const T> x, Matrix<T> y);
-/// to (N, D) = a + b + c, each of N rows, one row (broadcast) or none.
+/// to (N, D) = a + b + c, each of N rows, one row (broadcast) or none; it may be one of N rows.
 template <class T>
 void sum(const Context&, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c, Matrix<T> to);
 /// Arguments of a sum() that the operation which reads its result computes on the way; each term has

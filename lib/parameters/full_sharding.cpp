@@ -124,10 +124,9 @@ void FullSharding<T>::exchange_gradients(const ops::Context& context, const Resi
   A* const computed = windows_[slot].gradients.data();
   gradients_exchange_->send(slot, computed + (1 - rank) * count, count * sizeof(A), context);
   gradients_exchange_->await(slot, side);
-  const auto row = [&](const A* data) { return Matrix<const A>(data, 1, count); };
-  A* const own = computed + rank * count;
-  ops::add<A>(side, row(arrived_.data() + slot * arrived_.extent(1)), as_matrix(own, 1, count));
-  ops::add<A>(side, row(own), as_matrix(gradient_.data() + layer.local, 1, count));
+  const auto row = [&](A* data) { return as_matrix(data, 1, count); };
+  const Matrix<A> own = row(computed + rank * count), sums = row(gradient_.data() + layer.local);
+  ops::sum<A>(side, own, row(arrived_.data() + slot * arrived_.extent(1)), sums, sums);
   gradients_exchange_->release(slot, side);
 }
 
@@ -172,15 +171,12 @@ void FullSharding<T>::need(const ops::Context& context, std::size_t layer) {
 template <class T>
 void FullSharding<T>::zero_gradients(const ops::Context& context) const {
   Kokkos::deep_copy(context.space, gradient_, A(0));
-  for (const Resident& resident : kept_)
-    Kokkos::deep_copy(context.space, windows_[resident.window].gradients, A(0));
+  for (const Window& window : windows_) Kokkos::deep_copy(context.space, window.gradients, A(0));
 }
 
 template <class T>
 void FullSharding<T>::begin_gradients(const ops::Context& context, std::size_t layer) {
-  Window& window = window_of(layer);
-  window.summed.await(context);
-  Kokkos::deep_copy(context.space, window.gradients, A(0));
+  window_of(layer).summed.await(context);
 }
 
 template <class T>
@@ -191,7 +187,9 @@ void FullSharding<T>::end_gradients(const ops::Context& context, std::size_t lay
     exchange_gradients(context, layers_[layer]);
   else
     sum(layers_[layer]);
-  window_of(layer).summed.set(side_->context());
+  Window& window = window_of(layer);
+  Kokkos::deep_copy(side_->context().space, window.gradients, A(0));  // for the next layer there
+  window.summed.set(side_->context());
 }
 
 template <class T>

@@ -3,6 +3,24 @@
 #include "ops/portable/detail/loops.hpp"
 
 namespace tern::ops {
+namespace portable {
+
+/// Of a sum; each may be null.
+template <class T>
+struct SumTerms {
+  const T *a, *b, *c;
+  /// Of the numbers at these places.
+  KOKKOS_INLINE_FUNCTION T sum(std::size_t at_a, std::size_t at_b, std::size_t at_c) const {
+    using A = Accumulate<T>;
+    A total = 0;
+    if (a) total += A(a[at_a]);
+    if (b) total += A(b[at_b]);
+    if (c) total += A(c[at_c]);
+    return T(total);
+  }
+};
+
+}  // namespace portable
 using namespace portable;
 
 template <class T>
@@ -26,29 +44,30 @@ void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<co
                  "({}, {}) in a sum of ({}, {})", term.extent(0), term.extent(1), to.extent(0),
                  to.extent(1));
   if (native<&sum<T>>(context, a, b, c, to)) return;
-  using A = Accumulate<T>;
   const std::size_t rows = to.extent(0), width = to.extent(1);
   const Matrix<const T> terms[] = {a, b, c};
   const T* from[3];
   std::size_t stride[3];
+  bool repeated = false;
   for (int k = 0; k < 3; ++k) {
     const std::size_t own = terms[k].extent(0);
     from[k] = own == 0 ? nullptr : terms[k].data();
     stride[k] = own == 1 ? 0 : width;
+    repeated |= own == 1 && rows > 1;
   }
-  const T *pa = from[0], *pb = from[1], *pc = from[2];
+  const SumTerms<T> all{from[0], from[1], from[2]};
+  T* const out = to.data();
+  if (!repeated)
+    return detail::for_each(
+        context, "tern::sum", to.size(),
+        KOKKOS_LAMBDA(const std::size_t i) { out[i] = all.sum(i, i, i); });
   const std::size_t sa = stride[0], sb = stride[1], sc = stride[2];
   const int columns = static_cast<int>(width);
   detail::for_each_row(
       context, "tern::sum", rows, KOKKOS_LAMBDA(const detail::Team& team, const int row) {
         const auto n = static_cast<std::size_t>(row);
-        T* out = &to(n, 0);
         detail::columns(team, columns, [&](const int i) {
-          A total = 0;
-          if (pa) total += A(pa[n * sa + i]);
-          if (pb) total += A(pb[n * sb + i]);
-          if (pc) total += A(pc[n * sc + i]);
-          out[i] = T(total);
+          out[n * width + i] = all.sum(n * sa + i, n * sb + i, n * sc + i);
         });
       });
 }
