@@ -58,6 +58,7 @@ void check_paged_cache(Checker& checker) {
   const std::vector<std::pair<int, int>> mixed{{0, 1},  {255, 1}, {256, 1}, {700, 1},
                                                {0, 77}, {63, 2},  {70, 60}, {100, 157}};
   for (const std::size_t E : {32, 64, 128}) check_paged(checker, 8, 2, E, 16, mixed);
+  check_paged(checker, 4, 2, 64, 16, {{1279, 1}, {8600, 1}});  // 5 and 34 parts
   check_paged(checker, 32, 8, 128, 16, mixed);
   check_paged(checker, 3, 3, 64, 4, mixed);
   check_paged(checker, 16, 1, 128, 64, mixed);

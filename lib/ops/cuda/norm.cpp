@@ -58,12 +58,13 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
   if (row >= a.rows) return;
   const std::size_t start = std::size_t(row) * a.width;
   Pack x[packs];
+  RawPack<T> gains[packs];  // in flight at once with x
   float sum = 0, squares = 0;
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     const int column = (p * threads + threadIdx.x) * pack_size;
     if (column < a.width)
-      x[p] = input(a, start + column);
+      x[p] = input(a, start + column), gains[p] = RawPack<T>::load(a.gain + column);
     else
       x[p] = Pack{};
   }
@@ -96,7 +97,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
   for (int p = 0; p < packs; ++p) {
     const int column = (p * threads + threadIdx.x) * pack_size;
     if (column >= a.width) break;
-    const Pack gain = Pack::load(a.gain + column);
+    const Pack gain = gains[p].pack();
     Pack bias{};
     if (a.bias) bias = Pack::load(a.bias + column);
     Pack y;

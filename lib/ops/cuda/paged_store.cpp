@@ -28,8 +28,7 @@ struct Store {
   }
 };
 
-__device__ void rotate(const float* table, int half, Pack& low, Pack& high) {
-  const Pack cosine = Pack::load(table), sine = Pack::load(table + half);
+__device__ void rotate(const Pack& cosine, const Pack& sine, Pack& low, Pack& high) {
   for (int j = 0; j < pack_size; ++j) {
     const float x = low.value[j], y = high.value[j];
     low.value[j] = x * cosine.value[j] - y * sine.value[j];
@@ -37,9 +36,7 @@ __device__ void rotate(const float* table, int half, Pack& low, Pack& high) {
   }
 }
 
-template <class T>
-__device__ void scale(Pack& x, float factor, const T* gain) {
-  const Pack by = Pack::load(gain);
+__device__ void scale(Pack& x, float factor, const Pack& by) {
   for (int j = 0; j < pack_size; ++j) x.value[j] *= factor * by.value[j];
 }
 
@@ -64,20 +61,31 @@ __global__ void paged_store_rows(Store<T> a) {
   const bool inside = head < a.heads + 2 * a.kv_heads;  // all lanes of a warp take part in the norm
   const bool query = head < a.heads, value = head >= a.heads + a.kv_heads;
   T* from = a.row(n) + head * a.size + i;
-  Pack low{}, high{};
-  if (inside) low = Pack::load(from), high = Pack::load(from + half);
+  // All that is read is in flight at once.
+  Pack low{}, high{}, low_gain{}, high_gain{}, cosine{}, sine{};
+  int place = 0;
+  if (inside) {
+    low = Pack::load(from), high = Pack::load(from + half);
+    place = a.places[n];
+    if (a.table && !value) {
+      const float* at = a.table + std::size_t(a.positions[n]) * a.size + i;
+      cosine = Pack::load(at), sine = Pack::load(at + half);
+    }
+    if (a.q_gain && !value) {
+      const T* gain = (query ? a.q_gain : a.k_gain) + i;
+      low_gain = Pack::load(gain), high_gain = Pack::load(gain + half);
+    }
+  }
   if (a.q_gain) {
     const float factor = reciprocal_norm(low, high, units, a.eps);
-    const T* gain = query ? a.q_gain : a.k_gain;
-    if (!value) scale(low, factor, gain + i), scale(high, factor, gain + half + i);
+    if (!value) scale(low, factor, low_gain), scale(high, factor, high_gain);
   }
   if (!inside) return;
-  if (a.table && !value)
-    rotate(a.table + std::size_t(a.positions[n]) * a.size + i, half, low, high);
+  if (a.table && !value) rotate(cosine, sine, low, high);
   if (!value) low.store(from), high.store(from + half);
   if (query) return;
   const int kv = head - a.heads - (value ? a.kv_heads : 0);
-  T* to = a.stored(value ? a.values : a.keys, a.places[n], kv) + i;
+  T* to = a.stored(value ? a.values : a.keys, place, kv) + i;
   low.store(to);
   high.store(to + half);
 }

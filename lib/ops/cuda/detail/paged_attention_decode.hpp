@@ -217,9 +217,11 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
   }
 }
 
-/// Adds the parts of a row in order: one warp per head, in the block of the row's first part.
+/// Adds the parts of a row in order: one warp per head, in the block of the row's first part. Sums
+/// of several parts are in flight at once, with the largest scores.
 template <class T, int E>
 __global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
+  constexpr int at_once = 4;
   detail::release_next();
   detail::await_previous();
   const Problem<T>& p = args.problem;
@@ -231,16 +233,34 @@ __global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
   const Segment segment = p.segments[piece.segment];
   const int parts = segment.position / PagedRows::split_keys + 1;
   const float scale = p.scale * log2_of_e;
-  float largest = minus_infinity();
-  for (int i = 0; i < parts; ++i) largest = fmaxf(largest, args.state(split + i, head)[0]);
-  float total = 0, sum[E / 32] = {};
-  for (int i = 0; i < parts; ++i) {
-    const float* state = args.state(split + i, head);
-    const float factor = exp2_fast((state[0] - largest) * scale);
-    total = fmaf(factor, state[1], total);
+  float sums[at_once][E / 32];
+  const auto load = [&](int first) {
 #pragma unroll
-    for (int e = 0; e < E / 32; ++e)
-      sum[e] = fmaf(factor, args.sums(split + i, head)[e * 32 + lane.lane], sum[e]);
+    for (int i = 0; i < at_once; ++i)
+      if (first + i < parts)
+#pragma unroll
+        for (int e = 0; e < E / 32; ++e)
+          sums[i][e] = args.sums(split + first + i, head)[e * 32 + lane.lane];
+  };
+  load(0);
+  float largest = minus_infinity();
+  for (int i = lane.lane; i < parts; i += 32)
+    largest = fmaxf(largest, args.state(split + i, head)[0]);
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2)
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
+  float total = 0, sum[E / 32] = {};
+  for (int first = 0; first < parts; first += at_once) {
+    if (first > 0) load(first);
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      if (first + i >= parts) break;
+      const float* state = args.state(split + first + i, head);
+      const float factor = exp2_fast((state[0] - largest) * scale);
+      total = fmaf(factor, state[1], total);
+#pragma unroll
+      for (int e = 0; e < E / 32; ++e) sum[e] = fmaf(factor, sums[i][e], sum[e]);
+    }
   }
   T* to = args.out + (static_cast<std::int64_t>(segment.row) * p.heads + head) * E;
 #pragma unroll
