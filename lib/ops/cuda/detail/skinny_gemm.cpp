@@ -14,7 +14,6 @@ namespace {
 
 using namespace skinny;
 
-constexpr int max_parts = 8;   // largest cluster that every device supports
 constexpr int max_groups = 4;  // 256 columns
 
 /// Squares of rows that a launch takes. Four warpgroups that convert E4M3 have registers for one.

@@ -19,6 +19,7 @@
 namespace tern::ops::cuda::skinny {
 
 constexpr int group_threads = 128;
+constexpr int max_parts = 8;  // blocks of a cluster, as many as every device supports
 
 /// At most Squares x 64 rows; Groups warpgroups of up to 64 columns each; Bytes per number of w: 2,
 /// or 1 in E4M3. As many steps of 64 numbers as fit in shared memory, up to 8, or 16 of E4M3; one
@@ -193,19 +194,26 @@ struct Block {
       const int row = begin + i / units, column = i % units * 4;
       if (column0 + column >= result.columns) continue;
       const std::uint32_t from = shared + (row * S::pitch + column) * 4;
-      float4 sum = {};
-      for (int p = 0; p < parts; ++p) {
-        const float4 v = hopper::load_from(p, from);
-        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
-      }
-      if constexpr (S::coded) {
-        const float4 undo = *reinterpret_cast<const float4*>(result.undo + column0 + column);
-        sum.x *= undo.x, sum.y *= undo.y, sum.z *= undo.z, sum.w *= undo.w;
-      }
       auto* to = reinterpret_cast<uint2*>(
           result.y + static_cast<std::int64_t>(row) * result.columns + column0 + column);
+      // All that is read is in flight at once.
+      const uint2 old = result.added ? *to : uint2{};
+      float4 undo;
+      if constexpr (S::coded)
+        undo = *reinterpret_cast<const float4*>(result.undo + column0 + column);
+      float4 of_part[max_parts];
+#pragma unroll
+      for (int p = 0; p < max_parts; ++p)
+        if (p < parts) of_part[p] = hopper::load_from(p, from);
+      float4 sum = {};
+#pragma unroll
+      for (int p = 0; p < max_parts; ++p) {
+        if (p == parts) break;
+        const float4& v = of_part[p];
+        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+      }
+      if constexpr (S::coded) sum.x *= undo.x, sum.y *= undo.y, sum.z *= undo.z, sum.w *= undo.w;
       if (result.added) {
-        const uint2 old = *to;
         const float2 low = expand_pair<T>(old.x), high = expand_pair<T>(old.y);
         sum.x += low.x, sum.y += low.y, sum.z += high.x, sum.w += high.y;
       }
