@@ -130,6 +130,18 @@ TEST(SumOfThree, PrecisionAndRepetition) {
   }
 }
 
+TEST(SumOfThree, MayOverwriteATermOfAllRows) {
+  for (const std::size_t repeated : {1, 6}) {
+    const Array<float> a(6, 5, normal_numbers(30, 1)),
+        b(repeated, 5, normal_numbers(repeated * 5, 2)), to(6, 5),
+        in_place(6, 5, normal_numbers(30, 3)), c(6, 5, normal_numbers(30, 3));
+    const ops::Context context = portable_context();
+    ops::sum<float>(context, a.matrix(), b.matrix(), c.matrix(), to.matrix());
+    ops::sum<float>(context, a.matrix(), b.matrix(), in_place.matrix(), in_place.matrix());
+    EXPECT_EQ(in_place.get(), to.get()) << repeated;
+  }
+}
+
 TEST(SumOfThree, WrongShapesAreRefused) {
   const Array<float> to(6, 4), none(0, 4), all(6, 4);
   const auto sum = [&](const Array<float>& term) {
