@@ -28,7 +28,6 @@ struct Named {
   deck::Model model;
 };
 
-constexpr bool on_host = std::is_same_v<Device, Kokkos::DefaultHostExecutionSpace>;
 using Product = std::conditional_t<on_host, float, bf16>;  // as Muon's
 
 std::vector<Named> models() {
