@@ -118,7 +118,7 @@ void norms(Data& d) {
 
 void elementwise(Data& d) {
   const auto wide = d.matrix(N, 2 * F), dwide = d.matrix(N, 2 * F), y = d.matrix(N, F),
-             x = d.matrix(N, F);
+             x = d.matrix(N, F), dx = d.matrix(N, F);
   constexpr double bytes = 4.0 * N * F;
   using ops::Activation;
   report("swiglu forward", 3 * bytes, "GB/s",
@@ -128,12 +128,12 @@ void elementwise(Data& d) {
   report("gelu forward", 2 * bytes, "GB/s",
          [&] { ops::activation_forward<float>(d.context, Activation::gelu, x, y); });
   report("gelu backward", 3 * bytes, "GB/s",
-         [&] { ops::activation_backward<float>(d.context, Activation::gelu, x, y, dwide); });
+         [&] { ops::activation_backward<float>(d.context, Activation::gelu, x, y, dx); });
   report("relu2 forward", 2 * bytes, "GB/s",
          [&] { ops::activation_forward<float>(d.context, Activation::relu2, x, y); });
   report("add", 3 * bytes, "GB/s", [&] { ops::add<float>(d.context, x, y); });
   report("dropout", 2 * bytes, "GB/s", [&] {
-    ops::dropout<float>(d.context, {0.1, 1, 1, 1, 0}, y);
+    ops::dropout<float>(d.context, {0.1, 1, 1, 1, 0}, y, {}, y);
   });
 }
 
