@@ -1,6 +1,6 @@
 // Times the generation engine with random weights: prompts only, and prompts with new tokens.
 //
-//   [mpirun -n RANKS] engine [name=value ...]     ranks divide the model (tensor parallelism)
+//   [mpirun -n RANKS] engine [name=value ...]     ranks divide the model: pipeline stages, tensor ranks
 //   (names and defaults: Settings below; the model is Qwen3-4B)
 //
 // prefill: requests x prompt tokens over the time until each has its first token. decode: requests
@@ -37,29 +37,15 @@ using namespace tern;
 using Storage = std::conditional_t<on_host, float, bf16>;
 
 struct Settings {
-  std::map<std::string, long> values{{"layers", 36},
-                                     {"hidden", 2560},
-                                     {"heads", 32},
-                                     {"kv_heads", 8},
-                                     {"head_dim", 128},
-                                     {"ffn", 9728},
-                                     {"experts", 0},
-                                     {"experts_per_token", 8},
-                                     {"expert_hidden", 768},
-                                     {"tied", 1},
-                                     {"vocabulary", 151936},
-                                     {"streams", 64},
-                                     {"requests", 0},
-                                     {"prompt", 512},
-                                     {"shared", 0},
-                                     {"new", 64},
-                                     {"prefill_tokens", 2048},
-                                     {"prefix_cache", 1},
-                                     {"fp8_weights", 0},
-                                     {"temperature_percent", 0},
-                                     {"top_k", 0},
-                                     {"profile", 0},
-                                     {"repeats", 5}};
+  std::map<std::string, long> values{
+      {"layers", 36},  {"hidden", 2560},         {"heads", 32},
+      {"kv_heads", 8}, {"head_dim", 128},        {"ffn", 9728},
+      {"experts", 0},  {"experts_per_token", 8}, {"expert_hidden", 768},
+      {"tied", 1},     {"vocabulary", 151936},   {"streams", 64},
+      {"requests", 0}, {"prompt", 512},          {"shared", 0},
+      {"new", 64},     {"prefill_tokens", 2048}, {"prefix_cache", 1},
+      {"pipeline", 1}, {"fp8_weights", 0},       {"temperature_percent", 0},
+      {"top_k", 0},    {"profile", 0},           {"repeats", 5}};
 
   explicit Settings(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
@@ -133,8 +119,8 @@ class Bench {
  public:
   Bench(const Settings& settings, Program& program) : s_(settings), program_(program) {}
 
-  /// Seconds until every stream has `count` new tokens. Passes that only decode, all streams at
-  /// once, are also timed separately.
+  /// Seconds until every stream has `count` new tokens. Passes that only decode, all streams of a
+  /// micro-batch at once, are also timed separately.
   double run(std::size_t count) {
     for (std::size_t i = 0; i < requests_per_run(s_); ++i) {
       std::vector<std::int32_t> prompt(s_("prompt"));
@@ -162,7 +148,7 @@ class Bench {
       if (profile) print(*profile);
       const generate::Figures after = program_.engine.figures();
       if (after.computed_tokens == before.computed_tokens &&
-          after.new_tokens - before.new_tokens == s_("streams"))
+          after.new_tokens - before.new_tokens == s_("streams") / s_("pipeline"))
         passes.push_back(now() - start);
     }
     TERN_REQUIRE(answered == requests_per_run(s_), "{} answers", answered);
@@ -194,19 +180,20 @@ class Bench {
 };
 
 /// Mesh whose ranks all divide the model.
-std::unique_ptr<comm::Mesh> tensor_mesh(const deck::Model& model) {
+std::unique_ptr<comm::Mesh> dividing_mesh(const deck::Model& model, int pipeline) {
   auto world = comm::world();
-  const int ranks = world->size();
-  workload::check_division(model, ranks, 1);
-  const std::size_t kv_replicas = model::kv_replicas(model, static_cast<std::size_t>(ranks));
-  return std::make_unique<comm::Mesh>(std::move(world), comm::Extents{1, ranks, 1},
-                                      static_cast<int>(kv_replicas));
+  const comm::Extents extents =
+      comm::extents_for(world->size(), 1, world->size() / pipeline, pipeline);
+  workload::check_division(model, extents.tensor, extents.pipeline);
+  const std::size_t kv_replicas =
+      model::kv_replicas(model, static_cast<std::size_t>(extents.tensor));
+  return std::make_unique<comm::Mesh>(std::move(world), extents, static_cast<int>(kv_replicas));
 }
 
 void measure(const Settings& s) {
   constexpr double gib = 1024.0 * 1024.0 * 1024.0;
   const deck::Model model = model_of(s);
-  const auto mesh = tensor_mesh(model);
+  const auto mesh = dividing_mesh(model, static_cast<int>(s("pipeline")));
   const generate::EngineOptions options = options_of(s);
   Arena plan;
   {
@@ -243,7 +230,7 @@ void measure(const Settings& s) {
     whole.values.push_back(requests * static_cast<double>(s("new")) / all);
   }
   for (const double seconds : bench.passes)
-    pass.values.push_back(static_cast<double>(s("streams")) / seconds);
+    pass.values.push_back(static_cast<double>(s("streams") / s("pipeline")) / seconds);
   std::printf("memory planned %.3f GiB, taken %.3f GiB (of the device)\n",
               static_cast<double>(plan.bytes()) / gib,
               static_cast<double>(free_before - device_capacity().free_bytes) / gib);

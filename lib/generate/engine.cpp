@@ -12,17 +12,23 @@ namespace tern::generate {
 namespace {
 
 model::DecoderOptions decoder_options(const EngineOptions& options, const model::Share& share) {
-  return {options.batch + options.prefill_tokens, options.max_model_len,
-          share.tensors > 1 ? options.batch : 1, options.fp8_weights};
+  const auto limits = detail::Scheduler::limits(options, Engine<float>::page_tokens);
+  return {.rows = limits.rows,
+          .positions = options.max_model_len,
+          .head_rows = share.tensors > 1 ? limits.drawn : 1,
+          .fp8_weights = options.fp8_weights,
+          .overlapped = true};
 }
 
-EngineOptions resolved(EngineOptions options, const deck::Model& model, std::size_t max_pages) {
+EngineOptions resolved(EngineOptions options, const deck::Model& model, std::size_t stages,
+                       std::size_t max_pages) {
   if (model.inner_steps > 0 && options.steps == 0)
     user_error(
         "&model inner_steps = {}: a recursive model does not answer a file of requests; use "
         "&generation prompt",
         model.inner_steps);
   options.steps = std::max<std::size_t>(1, options.steps);
+  options.micro_batches = stages;
   if (deck::position_of(model) == deck::Position::learned &&
       options.max_model_len > static_cast<std::size_t>(model.context))
     user_error(
@@ -55,7 +61,7 @@ Engine<T>::Engine(const deck::Model& model, const model::ParameterTree& tree,
                   const model::Parameters<T>& parameters, const EngineOptions& options,
                   Arena& arena)
     : size_(model, tree.share()),
-      options_(resolved(options, model, max_pages(options))),
+      options_(resolved(options, model, tree.share().stages, max_pages(options))),
       scale_(1 / std::sqrt(static_cast<double>(model.head_dim))),
       cap_(model.logit_cap),
       learned_positions_(deck::position_of(model) == deck::Position::learned),
@@ -74,9 +80,11 @@ Engine<T>::Engine(const deck::Model& model, const model::ParameterTree& tree,
   const auto limits = detail::Scheduler::limits(options_, page_tokens);
   partial_ = arena.vector<Accumulate<T>>("parts of attention", Term::workspace,
                                          ops::paged_partials(limits.splits, size_.H, size_.E));
-  picked_ = arena.matrix<T>("drawn rows", Term::workspace, options_.batch, size_.D);
-  logits_ = arena.matrix<T>("next logits", Term::workspace, options_.batch, size_.V);
-  buffers_ = std::make_unique<detail::PassBuffers>(limits, options_.batch, arena);
+  if (tree.share().last()) {
+    picked_ = arena.matrix<T>("drawn rows", Term::workspace, limits.drawn, size_.D);
+    logits_ = arena.matrix<T>("next logits", Term::workspace, limits.drawn, size_.V);
+  }
+  buffers_ = std::make_unique<detail::PassBuffers>(limits, arena);
 }
 
 template <class T>
@@ -120,13 +128,25 @@ Figures Engine<T>::figures() const {
 template <class T>
 std::vector<Answer> Engine<T>::step(const ops::Context& context) {
   TERN_REQUIRE(rounded_ || !options_.fp8_weights, "weights in fp8 are not rounded");
-  const detail::Pass& pass = scheduler_->plan();
-  if (pass.rows() == 0) return scheduler_->finish(nullptr);
+  scheduler_->plan();
+  if (!scheduler_->in_flight()) return scheduler_->finish(nullptr);
   ops::Context alike = context;
   alike.batch_invariant = true;
   alike.constant_weights = options_.constant_weights;
-  run(alike, pass);
-  return scheduler_->finish(buffers_->drawn(alike));
+  const detail::Pass& own = scheduler_->pass(decoder_.share().stage);
+  if (own.rows() > 0)
+    run(alike, own);
+  else
+    decoder_.settle(alike);
+  return scheduler_->finish(drawn(alike));
+}
+
+/// Tokens of the oldest pass in flight, which the last stage has just run.
+template <class T>
+const std::int32_t* Engine<T>::drawn(const ops::Context& context) const {
+  const std::size_t n = scheduler_->pass(options_.micro_batches - 1).drawn.size();
+  if (n > 0) decoder_.from_last(context, buffers_->results(n));
+  return buffers_->drawn(context, n);
 }
 
 /// Only learned positions need the position of each segment.
@@ -153,7 +173,7 @@ void Engine<T>::run(const ops::Context& context, const detail::Pass& pass) {
   };
   const Matrix<const T> finished =
       decoder_.forward(context, {pass.rows(), 1}, runs(pass), attend, options_.steps);
-  if (!pass.drawn.empty()) draw(context, finished, pass.drawn.size());
+  if (decoder_.share().last() && !pass.drawn.empty()) draw(context, finished, pass.drawn.size());
 }
 
 /// Only rows whose next token is drawn go through the head.
@@ -161,11 +181,11 @@ template <class T>
 void Engine<T>::draw(const ops::Context& context, Matrix<const T> finished, std::size_t rows) {
   const Matrix<T> picked(picked_.data(), rows, size_.D), logits(logits_.data(), rows, size_.V);
   ops::embedding_forward<T>(context, buffers_->drawn_rows(), finished, {}, 1, 0, picked);
-  decoder_.logits_of(context, picked, logits);
+  decoder_.last_logits_of(context, picked, logits);
   ops::cap_logits<T>(context, cap_, logits);
   ops::sample_rows<T>(context, options_.sampling, logits,
                       options_.vocabulary > 0 ? options_.vocabulary : size_.V, buffers_->ids(),
-                      buffers_->numbers(), buffers_->results());
+                      buffers_->numbers(), buffers_->results(rows));
 }
 
 template class Engine<float>;

@@ -13,6 +13,10 @@
 /// which matters to prompts chunked differently and to recomputed tokens. There texts may diverge
 /// where two tokens are equally likely to within rounding.
 ///
+/// The stages of a pipeline work at the same time, each on a pass of its own: as many micro-batches
+/// of requests as there are stages take turns, and the last stage's tokens go to all. Passes have
+/// accordingly fewer requests, so `batch` should be larger than on one stage.
+///
 /// The constructor requests all device memory from the arena. Ranks that share a model (tensor
 /// ranks and stages) get the same requests in the same order, take the same steps and return the
 /// same answers; submit() is local, step() collective over the replica.
@@ -63,6 +67,7 @@ struct EngineOptions : SamplingOptions {
   std::size_t max_model_len = 2048;   // maximum tokens per request, prompt included
   std::size_t prefill_tokens = 2048;  // maximum prefill rows per pass
   std::size_t pages = 0;              // page_tokens each; 0: batch x max_model_len tokens
+  std::size_t micro_batches = 1;      // which divide `batch` and take turns: the engine sets it
   bool prefix_cache = true;           // only if weights never change
   bool constant_weights = true;       // weights are constant between steps, no layers gathered
   std::size_t steps = 0;              // per token, of a recursive model
@@ -121,8 +126,9 @@ class Engine {
   void submit(Request request);
   /// Whether any request awaits its answer.
   bool busy() const;
-  /// One pass. Returns the requests that it finished and those refused since the last. Waits for
-  /// the device once, for the new tokens.
+  /// Starts one pass. Returns the requests that it finished, in a pipeline of S stages those that the
+  /// pass S - 1 steps before finished, and the requests refused since the last step. Waits for the
+  /// device once, for the new tokens.
   std::vector<Answer> step(const ops::Context& context);
 
   Figures figures() const;
@@ -133,6 +139,7 @@ class Engine {
   void run(const ops::Context&, const detail::Pass&);
   std::vector<typename model::Decoder<T>::Run> runs(const detail::Pass&) const;
   void draw(const ops::Context&, Matrix<const T> finished, std::size_t rows);
+  const std::int32_t* drawn(const ops::Context&) const;
 
   model::Dimensions size_;
   EngineOptions options_;
@@ -143,8 +150,9 @@ class Engine {
   model::Decoder<T> decoder_;
   std::vector<ops::PagedCache<T>> cache_;  // one per place of each step
   Vector<Accumulate<T>> partial_;          // partial results of attention
-  Matrix<T> picked_;                       // (batch, D) finished rows to draw from
-  Matrix<T> logits_;                       // (batch, V)
+  // On the last stage, per request of a pass.
+  Matrix<T> picked_;  // (requests, D) finished rows to draw from
+  Matrix<T> logits_;  // (requests, V)
   std::unique_ptr<detail::PassBuffers> buffers_;
 };
 

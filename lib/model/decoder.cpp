@@ -11,6 +11,7 @@ TransformerOptions evaluation(const DecoderOptions& asked) {
   options.positions = asked.positions;
   options.head_rows = asked.head_rows;
   options.fp8_weights = asked.fp8_weights;
+  options.overlapped = asked.overlapped;
   return options;
 }
 

@@ -13,6 +13,10 @@ struct DecoderOptions {
   /// Weights of the blocks' linear maps in fp8 (ops/fp8_weight.hpp), except those of experts and
   /// their router.
   bool fp8_weights = false;
+  /// In a pipeline: the output of a pass is sent when the next one begins, or by settle(), so that
+  /// stages can work on consecutive passes at the same time. False: at once, and each pass waits
+  /// for the stage before.
+  bool overlapped = false;
 };
 
 /// If the model is divided (ParameterTree::share()), every call is collective over the replica
@@ -50,6 +54,7 @@ class Decoder {
   /// Places in one step of a recursive model; layers() of a plain one.
   std::size_t places() const { return core_.places(); }
   const Attention<T>& attention() const { return core_.block.attention; }
+  const Share& share() const { return core_.share(); }
 
   /// Runs a pass over the runs, together the rows of `sequences`; a recursive model takes `steps`
   /// steps. The result (N, D), input of logits_of(), is valid until the next pass.
@@ -61,6 +66,17 @@ class Decoder {
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
     core_.logits_of(context, rows, result);
   }
+  /// The same, for ranks of the last stage only.
+  void last_logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
+    core_.head.logits_of(context, core_.common.links, rows, result);
+  }
+  /// Tokens of the last stage, to all. If overlapped, the last pass's output is sent after them.
+  void from_last(const ops::Context& context, Vector<std::int32_t> tokens) const {
+    core_.common.links.from_last_first(context, tokens.data(),
+                                       tokens.size() * sizeof(std::int32_t));
+  }
+  /// If overlapped: sends the last pass's output, unless it has been sent.
+  void settle(const ops::Context& context) const { core_.common.links.settle(context); }
 
  private:
   void add_value_embeddings(const ops::Context&, const std::vector<Run>& runs, std::size_t place,

@@ -23,6 +23,7 @@ struct TransformerOptions {
   /// In a pipeline: Transformer::backward() leaves the gradients of the blocks' weights to
   /// backward_weights(). On one tensor rank, without recompute, fp8 and experts.
   bool weights_later = false;
+  bool overlapped = false;  // evaluation in a pipeline: as in DecoderOptions
 };
 
 /// The rows of a pass, N = B*T of them.

@@ -79,7 +79,7 @@ std::optional<double> estimate(const Throughput& t, const deck::Deck& deck,
   share.count = std::max(1.0, share.count / extents.data);
   DeviceRates rates = *t.rates;
   if (rates.nodes.count(extents.ranks()) == 1) rates.nodes.ranks = 0;
-  return extents.data / answer_time(deck, options, share, extents.tensor, rates).total();
+  return extents.data / answer_time(deck, options, share, extents, rates).total();
 }
 
 }  // namespace
@@ -96,9 +96,11 @@ std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDev
 }
 
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,
-                       const Requests& r, int tensor, const DeviceRates& rates) {
+                       const Requests& r, const comm::Extents& replica, const DeviceRates& rates) {
+  const int tensor = replica.tensor, stages = replica.pipeline;
   const Shape s = shape_of(deck, tensor);
-  const double at_once = running(options, r), found = found_tokens(options, r);
+  const double at_once = std::max(1.0, running(options, r) / stages);  // in a pass
+  const double found = found_tokens(options, r);
   const double own = r.prompt_tokens - found, computed = own + found / r.count;
 
   // Compute: a prompt token attends to the mean length before it; a sampled one needs the head.
@@ -122,7 +124,7 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
   // Passes per request. Later prompts are prefilled in the passes that decode earlier requests.
   const auto chunk = static_cast<double>(options.prefill_tokens);
   const double prompt_passes = computed / chunk;
-  const double shared_passes = prompt_passes * (1 - std::min(1.0, at_once / r.count));
+  const double shared_passes = prompt_passes * (1 - std::min(1.0, stages * at_once / r.count));
   const double drawing = std::max(0.0, r.new_tokens - 1) / at_once;  // prefill samples the first
   const double own_passes = std::max(0.0, drawing - shared_passes);
 
@@ -142,6 +144,7 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
                     ((prompt_passes + own_passes) * (crosses ? 2 : 1) * exchange_latency +
                      bytes * 2 * (tensor - 1) / tensor / link);
   }
+  for (double* part : {&time.prompt, &time.new_tokens, &time.exchange}) *part /= stages;
   time.overhead = overhead_seconds;
   return time;
 }

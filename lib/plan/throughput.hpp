@@ -5,7 +5,7 @@
 /// experts only those its rows are routed to, shared by the requests of the pass; and the request's
 /// own keys and values); two all-reduces per layer over the tensor ranks; and the trainer's work
 /// outside the model. The common beginning of all prompts is computed once if prefix_cache is on.
-/// Pipeline stages work one after another and save no time.
+/// Pipeline stages share the work evenly, each pass with its part of the requests.
 ///
 /// Each part runs at a fraction of the data sheet's rate, measured elsewhere (see throughput.cpp):
 /// a typical value, not a bound.
@@ -44,9 +44,11 @@ struct AnswerTime {
   double prompt = 0, new_tokens = 0, exchange = 0, overhead = 0;
   double total() const { return prompt + new_tokens + exchange + overhead; }
 };
-/// `requests`: those of one replica. options.pages = 0: a cache for the whole batch.
+/// `requests`: those of one replica of tensor x pipeline ranks. options.pages = 0: a cache for the
+/// whole batch.
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,
-                       const Requests& requests, int tensor, const DeviceRates& rates);
+                       const Requests& requests, const comm::Extents& replica,
+                       const DeviceRates& rates);
 
 /// Throughput of answering a file on the deck's own ranks, and scaled to others.
 struct Throughput {

@@ -103,6 +103,7 @@ Figures answer_randomly(unsigned seed, std::size_t& unsettled) {
   const auto below = [&](std::size_t n) { return random() % n; };
   EngineOptions options;
   options.batch = 1 + below(12), options.max_model_len = 48 + below(80);
+  options.micro_batches = 1 + seed % 3;
   options.prefill_tokens = 1 + below(40), options.prefix_cache = below(4) > 0;
   const std::size_t P = 4, length = (options.max_model_len + P - 1) / P;
   options.pages = length / 2 + below(3 * length);
@@ -111,7 +112,7 @@ Figures answer_randomly(unsigned seed, std::size_t& unsettled) {
   Scheduler scheduler(options, P, 8);
   std::map<std::uint64_t, Request> open;
   Shadow shadow(P);
-  std::uint64_t submitted = 0, passes = 0;
+  std::uint64_t submitted = 0, passes = 0, idle = 0;
   while (submitted < 60 || scheduler.busy()) {
     if (submitted < 60 && (below(2) || !scheduler.busy())) {
       Tokens prompt(1 + below(options.max_model_len - 1), 1);
@@ -124,8 +125,10 @@ Figures answer_randomly(unsigned seed, std::size_t& unsettled) {
     }
     if (++passes > 100000) ADD_FAILURE() << "it never ends";
     if (testing::Test::HasFailure()) return {};
-    const Pass& pass = scheduler.plan();
-    EXPECT_TRUE(pass.rows() > 0 || !scheduler.busy()) << "nothing is done";
+    scheduler.plan();
+    idle = scheduler.in_flight() || !scheduler.busy() ? 0 : idle + 1;
+    EXPECT_LT(idle, options.micro_batches) << "nothing is done";
+    const Pass& pass = scheduler.pass(options.micro_batches - 1);  // as on the last stage
     expect_within(pass, Scheduler::limits(options, P), options);
     shadow.run(pass);
     Tokens drawn;
@@ -181,6 +184,30 @@ TEST(Scheduler, APassIsNotSettledWhoseSingleRowReadsAPageThatItFills) {
   scheduler.plan();
   EXPECT_EQ(pass.singles, 2u);
   EXPECT_TRUE(pass.settled);
+}
+
+TEST(Scheduler, MicroBatchesTakeTurns) {
+  EngineOptions options;
+  options.batch = 3, options.pages = 8, options.micro_batches = 2;
+  Scheduler scheduler(options, 4, 10);
+  for (std::uint64_t id = 1; id <= 4; ++id) scheduler.submit({id, {1, 2}, 2});
+  const auto ids = [&](std::size_t age) {
+    Tokens all;
+    const Pass& pass = scheduler.pass(age);
+    for (std::size_t i = 0; i < pass.ids.size(); i += 2) all.push_back(pass.ids[i]);
+    return all;
+  };
+  scheduler.plan();
+  EXPECT_TRUE(scheduler.finish(nullptr).empty());  // no pass is that old
+  scheduler.plan();
+  std::vector<Tokens> both{ids(0), ids(1)};
+  EXPECT_EQ(both[0].size() + both[1].size(), 3u) << "requests at once";
+  EXPECT_GT(std::min(both[0].size(), both[1].size()), 0u) << "each has its own";
+  EXPECT_TRUE(scheduler.finish(Tokens{5, 5}.data()).empty());
+  scheduler.plan();
+  EXPECT_EQ(ids(0), both[1]);
+  EXPECT_EQ(scheduler.pass(0).numbers, Tokens(both[1].size(), 1));
+  EXPECT_EQ(ids(1), both[0]);
 }
 
 TEST(Scheduler, KeepsRequestNumbersOfMoreThan32Bits) {

@@ -33,7 +33,7 @@ plan::AnswerTime streams_of_4b(double new_tokens) {
   generate::EngineOptions options;
   options.batch = 64;
   options.prefill_tokens = 2048;
-  return plan::answer_time(student(), options, {64, 512, 0, new_tokens}, 1, h200);
+  return plan::answer_time(student(), options, {64, 512, 0, new_tokens}, {}, h200);
 }
 
 TEST(Throughput, OfPromptsIsNearTheMeasured) {
@@ -82,7 +82,7 @@ TEST(Throughput, CountsTheBytesOfWeightsInFp8) {
   generate::EngineOptions options;
   options.batch = 16, options.prefill_tokens = 2048;
   const plan::Requests requests{16, 64, 0, 64};
-  const auto time = [&] { return plan::answer_time(student(), options, requests, 1, rates); };
+  const auto time = [&] { return plan::answer_time(student(), options, requests, {}, rates); };
   const plan::AnswerTime whole = time();
   options.fp8_weights = true;
   EXPECT_EQ(time().new_tokens, whole.new_tokens);  // a GPU that does not read them
@@ -91,9 +91,9 @@ TEST(Throughput, CountsTheBytesOfWeightsInFp8) {
   EXPECT_LT(time().new_tokens, 0.65 * whole.new_tokens);
   EXPECT_GT(time().new_tokens, 0.5 * whole.new_tokens);
   options.batch = 129;
-  const double many = plan::answer_time(student(), options, {129, 64, 0, 64}, 1, rates).new_tokens;
+  const double many = plan::answer_time(student(), options, {129, 64, 0, 64}, {}, rates).new_tokens;
   options.fp8_weights = false;
-  EXPECT_EQ(plan::answer_time(student(), options, {129, 64, 0, 64}, 1, rates).new_tokens, many);
+  EXPECT_EQ(plan::answer_time(student(), options, {129, 64, 0, 64}, {}, rates).new_tokens, many);
 }
 
 /// Quantities without measurements have the right trend.
@@ -102,24 +102,30 @@ TEST(Throughput, FollowsWhatItDependsOn) {
   generate::EngineOptions options = workload::engine_options(deck);
   options.batch = 256;
   const plan::Requests requests{2100, 939, 874, 16};
-  const double whole = plan::answer_time(deck, options, requests, 1, h200).new_tokens;
+  const double whole = plan::answer_time(deck, options, requests, {}, h200).new_tokens;
   options.pages = 200;  // the common 54, and 36 requests of 91 tokens in the rest
-  EXPECT_GT(plan::answer_time(deck, options, requests, 1, h200).new_tokens, 2 * whole);
+  EXPECT_GT(plan::answer_time(deck, options, requests, {}, h200).new_tokens, 2 * whole);
   options.pages = 0;
   options.batch = 16;  // of 128 experts, 1 - (120 / 128)^16 = 64% are touched
-  const double few = plan::answer_time(deck, options, requests, 1, h200).new_tokens;
+  const double few = plan::answer_time(deck, options, requests, {}, h200).new_tokens;
   EXPECT_GT(few, 6 * whole);
   EXPECT_LT(few, 14 * whole);
   double before = 1;
   for (const int tensor : {1, 2, 4, 8}) {
-    const plan::AnswerTime time = plan::answer_time(deck, options, requests, tensor, h200);
+    const plan::AnswerTime time = plan::answer_time(deck, options, requests, {1, tensor, 1}, h200);
     EXPECT_LT(time.prompt, before);
     EXPECT_EQ(time.exchange > 0, tensor > 1);
     before = time.prompt;
   }
+  // Two stages read half of the weights each, at the same time.
+  options.batch = 32;
+  const double divided = plan::answer_time(deck, options, requests, {1, 1, 2}, h200).new_tokens;
+  EXPECT_NEAR(divided, few / 2, 0.02 * few);
+  options.batch = 16;
+  EXPECT_GT(plan::answer_time(deck, options, requests, {1, 1, 2}, h200).new_tokens, divided);
   deck::Deck fp32 = deck;
   fp32.precision.compute = "fp32";
-  EXPECT_GT(plan::answer_time(fp32, options, requests, 1, h200).new_tokens, 1.9 * few);
+  EXPECT_GT(plan::answer_time(fp32, options, requests, {}, h200).new_tokens, 1.9 * few);
 }
 
 plan::Throughput of_teacher() {

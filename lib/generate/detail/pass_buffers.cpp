@@ -11,18 +11,18 @@ constexpr std::size_t line = 64;  // elements: every section begins aligned
 
 }  // namespace
 
-PassBuffers::PassBuffers(const Scheduler::Limits& limits, std::size_t batch, Arena& arena) {
+PassBuffers::PassBuffers(const Scheduler::Limits& limits, Arena& arena) {
   const std::array<std::size_t, parts> sizes{
-      limits.rows,  limits.rows, limits.rows,         limits.rows,       batch,
-      2 * batch,    batch,       4 * limits.segments, 2 * limits.splits, 2 * limits.tiles,
-      limits.tables};
+      limits.rows,       limits.rows,      limits.rows,  limits.rows,
+      limits.drawn,      2 * limits.drawn, limits.drawn, 4 * limits.segments,
+      2 * limits.splits, 2 * limits.tiles, limits.tables};
   for (std::size_t p = 0; p < parts; ++p)
     first_[p + 1] = first_[p] + (sizes[p] + line - 1) / line * line;
   device_ = arena.vector<std::int32_t>("rows of a pass", Term::data, first_[parts]);
-  results_ = arena.vector<std::int32_t>("drawn tokens", Term::data, batch);
+  results_ = arena.vector<std::int32_t>("drawn tokens", Term::data, limits.drawn);
   if (arena.measuring()) return;
   host_ = Pinned("rows of a pass", first_[parts]);
-  drawn_tokens_ = Pinned("drawn tokens", batch);
+  drawn_tokens_ = Pinned("drawn tokens", limits.drawn);
 }
 
 template <class V>
@@ -71,12 +71,12 @@ ops::PagedRows PassBuffers::rows() const {
           settled_};
 }
 
-const std::int32_t* PassBuffers::drawn(const ops::Context& context) {
-  if (drawn_ > 0)
+const std::int32_t* PassBuffers::drawn(const ops::Context& context, std::size_t n) {
+  if (n > 0)
     Kokkos::deep_copy(context.space,
                       Kokkos::View<std::int32_t*, Kokkos::SharedHostPinnedSpace, Unmanaged>(
-                          drawn_tokens_.data(), drawn_),
-                      results());
+                          drawn_tokens_.data(), n),
+                      results(n));
   context.fence("drawn tokens");
   return drawn_tokens_.data();
 }

@@ -10,7 +10,7 @@ namespace tern::generate::detail {
 
 class PassBuffers {
  public:
-  PassBuffers(const Scheduler::Limits& limits, std::size_t batch, Arena& arena);
+  PassBuffers(const Scheduler::Limits& limits, Arena& arena);
 
   /// Starts the copy. The previous one must have completed: wait for drawn() after each pass.
   void upload(const ops::Context& context, const Pass& pass);
@@ -22,10 +22,12 @@ class PassBuffers {
   Vector<const std::int32_t> ids() const { return section(id_part, 2 * drawn_); }
   Vector<const std::int32_t> numbers() const { return section(number_part, drawn_); }
 
-  /// Where drawn tokens are written.
-  Vector<std::int32_t> results() const { return Vector<std::int32_t>(results_.data(), drawn_); }
+  /// Where n drawn tokens of a pass are written.
+  Vector<std::int32_t> results(std::size_t n) const {
+    return Vector<std::int32_t>(results_.data(), n);
+  }
   /// Copies them to the host; waits for the device.
-  const std::int32_t* drawn(const ops::Context& context);
+  const std::int32_t* drawn(const ops::Context& context, std::size_t n);
 
  private:
   using Pinned = Kokkos::View<std::int32_t*, Kokkos::LayoutRight, Kokkos::SharedHostPinnedSpace>;

@@ -25,19 +25,34 @@ void Pass::clear() {
 Scheduler::Scheduler(const EngineOptions& options, std::size_t page_tokens, std::size_t vocabulary)
     : options_(options),
       vocabulary_(vocabulary),
-      pool_(options.pages, page_tokens, options.prefix_cache) {
-  TERN_REQUIRE(options.batch > 0 && options.prefill_tokens > 0 && options.pages > 0,
-               "batch {}, prefill_tokens {}, pages {}", options.batch, options.prefill_tokens,
-               options.pages);
+      pool_(options.pages, page_tokens, options.prefix_cache),
+      micro_batches_(options.micro_batches) {
+  TERN_REQUIRE(options.batch > 0 && options.prefill_tokens > 0 && options.pages > 0 &&
+                   options.micro_batches > 0,
+               "batch {}, prefill_tokens {}, pages {}, micro_batches {}", options.batch,
+               options.prefill_tokens, options.pages, options.micro_batches);
+  const std::size_t n = options.micro_batches;
+  for (std::size_t i = 0; i < n; ++i)
+    micro_batches_[i].most = options.batch / n + (i < options.batch % n ? 1 : 0);
+}
+
+std::size_t Scheduler::running() const {
+  std::size_t all = 0;
+  for (const MicroBatch& one : micro_batches_) all += one.running.size();
+  return all;
 }
 
 /// Tiles begin at multiples of tile_rows in a sequence: at most r / tile_rows + 2 for r rows.
 Scheduler::Limits Scheduler::limits(const EngineOptions& options, std::size_t page_tokens) {
-  const std::size_t rows = options.batch + options.prefill_tokens;
+  const std::size_t requests = parts(options.batch, options.micro_batches);
+  const std::size_t rows = requests + options.prefill_tokens;
   const std::size_t length = options.max_model_len;
-  return {rows, options.batch, options.batch * parts(length, page_tokens),
-          options.batch * parts(length, ops::PagedRows::split_keys),
-          rows / ops::PagedRows::tile_rows + 2 * options.batch};
+  return {rows,
+          requests,
+          requests * parts(length, page_tokens),
+          requests * parts(length, ops::PagedRows::split_keys),
+          rows / ops::PagedRows::tile_rows + 2 * requests,
+          requests};
 }
 
 std::size_t Scheduler::pages_for(std::size_t tokens) const {
@@ -86,28 +101,29 @@ void Scheduler::submit(Request request) {
 
 // ---- the rows of a pass ----
 
-/// Makes room for `rows` more tokens of a running sequence, preempting younger ones if needed.
-/// Returns false if it was itself preempted.
+/// Makes room for `rows` more tokens of a running sequence, preempting later ones of its micro-batch
+/// if needed; those of others are in flight. Returns false if it was itself preempted.
 bool Scheduler::extend(std::size_t index, std::size_t rows) {
-  Sequence& sequence = *running_[index];
+  const std::vector<Owned>& running = current().running;
+  Sequence& sequence = *running[index];
   const std::size_t pages = pages_for(sequence.stored + rows);
   while (sequence.pages.size() < pages) {
     if (pool_.available() > 0) {
       sequence.pages.push_back(pool_.take());
       continue;
     }
-    const bool youngest = index + 1 == running_.size();
+    const bool last = index + 1 == running.size();
     preempt();
-    if (youngest) return false;
+    if (last) return false;
   }
   return true;
 }
 
-/// Preempts the youngest request, which waits before all others. Its tokens stay; its pages may be
-/// found again.
+/// Preempts the request admitted last, which waits before all others. Its tokens stay; its pages may
+/// be found again.
 void Scheduler::preempt() {
-  Owned sequence = std::move(running_.back());
-  running_.pop_back();
+  Owned sequence = std::move(current().running.back());
+  current().running.pop_back();
   pool_.release(sequence->pages);
   sequence->pages.clear();
   sequence->stored = sequence->published = 0;
@@ -120,15 +136,17 @@ void Scheduler::preempt() {
 /// Admits the next request if the cache has room for all of its tokens plus one page per running
 /// request, its own included. At least the last token is computed, for its logits.
 bool Scheduler::admit() {
-  if (waiting_.empty() || running_.size() >= options_.batch) return false;
+  MicroBatch& batch = current();
+  if (waiting_.empty() || batch.running.size() >= batch.most) return false;
   Sequence& sequence = *waiting_.front();
   const std::size_t P = pool_.page_tokens();
   PagePool::Found found = pool_.find(sequence.tokens, (sequence.tokens.size() - 1) / P);
   const std::size_t needed = pages_for(sequence.tokens.size()) - found.pages.size();
-  const bool room = pool_.available() >= needed + (running_.empty() ? 0 : running_.size() + 1);
+  const std::size_t others = running();
+  const bool room = pool_.available() >= needed + (others == 0 ? 0 : others + 1);
   if (!room) {
     pool_.release(found.pages);
-    TERN_REQUIRE(!running_.empty(), "{} pages do not hold {} tokens", pool_.pages(),
+    TERN_REQUIRE(others > 0, "{} pages do not hold {} tokens", pool_.pages(),
                  sequence.tokens.size());
     return false;
   }
@@ -139,7 +157,7 @@ bool Scheduler::admit() {
   if (!sequence.begun) figures_.prompt_tokens += sequence.tokens.size();
   sequence.begun = true;
   figures_.reused_tokens += sequence.stored;
-  running_.push_back(std::move(waiting_.front()));
+  batch.running.push_back(std::move(waiting_.front()));
   waiting_.pop_front();
   return true;
 }
@@ -157,35 +175,42 @@ void Scheduler::schedule(Sequence& sequence, std::size_t rows) {
 }
 
 const Pass& Scheduler::plan() {
+  ++plans_;
+  const std::vector<Owned>& running = current().running;
   scheduled_.clear();
   const std::size_t preemptions_before = figures_.preemptions;
   std::size_t left = options_.prefill_tokens;
   bool admitted = false;
   const auto next = [&](std::size_t index) {
-    const Sequence& sequence = *running_[index];
+    const Sequence& sequence = *running[index];
     const std::size_t open = sequence.tokens.size() - sequence.stored;
     const std::size_t rows = open == 1 ? 1 : std::min(open, left);
     if (rows == 0 || !extend(index, rows)) return;
     if (open > 1) left -= rows;
-    schedule(*running_[index], rows);
+    schedule(*running[index], rows);
   };
-  for (std::size_t index = 0; index < running_.size(); ++index) next(index);
+  for (std::size_t index = 0; index < running.size(); ++index) next(index);
   while (left > 0 && figures_.preemptions == preemptions_before && admit()) {
     admitted = true;
-    next(running_.size() - 1);
+    next(running.size() - 1);
   }
   figures_.pages_in_use = pool_.pages() - pool_.available();
   figures_.peak_pages = std::max(figures_.peak_pages, figures_.pages_in_use);
   lay_out();
   // Only a request that was just admitted can have found pages that this pass fills.
-  pass_.settled = !admitted;
-  return pass_;
+  current().pass.settled = !admitted;
+  return current().pass;
+}
+
+bool Scheduler::in_flight() const {
+  return std::any_of(micro_batches_.begin(), micro_batches_.end(),
+                     [](const MicroBatch& one) { return one.pass.rows() > 0; });
 }
 
 /// Single-row segments come first.
 void Scheduler::lay_out() {
-  pass_.clear();
-  drawing_.clear();
+  current().pass.clear();
+  current().drawing.clear();
   for (const bool single : {true, false})
     for (const auto& [sequence, rows] : scheduled_)
       if ((rows == 1) == single) add_segment(*sequence, rows);
@@ -193,31 +218,32 @@ void Scheduler::lay_out() {
 }
 
 void Scheduler::add_segment(Sequence& sequence, std::size_t rows) {
+  Pass& pass = current().pass;
   const std::size_t P = pool_.page_tokens(), end = sequence.stored, first = end - rows;
-  const auto segment = number(pass_.segments.size()), table = number(pass_.tables.size());
-  pass_.segments.push_back({number(pass_.rows()), number(rows), number(first), table});
-  pass_.tables.insert(pass_.tables.end(), sequence.pages.begin(),
-                      sequence.pages.begin() + static_cast<std::ptrdiff_t>(pages_for(end)));
+  const auto segment = number(pass.segments.size()), table = number(pass.tables.size());
+  pass.segments.push_back({number(pass.rows()), number(rows), number(first), table});
+  pass.tables.insert(pass.tables.end(), sequence.pages.begin(),
+                     sequence.pages.begin() + static_cast<std::ptrdiff_t>(pages_for(end)));
   for (std::size_t p = first; p < end; ++p) {
-    pass_.tokens.push_back(sequence.tokens[p]);
-    pass_.positions.push_back(number(p));
-    pass_.table_of.push_back(table);
-    pass_.places.push_back(sequence.pages[p / P] * number(P) + number(p % P));
+    pass.tokens.push_back(sequence.tokens[p]);
+    pass.positions.push_back(number(p));
+    pass.table_of.push_back(table);
+    pass.places.push_back(sequence.pages[p / P] * number(P) + number(p % P));
   }
   constexpr std::size_t keys = ops::PagedRows::split_keys, tile = ops::PagedRows::tile_rows;
   if (rows == 1) {
-    ++pass_.singles;
-    for (std::size_t s = 0; s < parts(end, keys); ++s) pass_.splits.push_back({segment, number(s)});
+    ++pass.singles;
+    for (std::size_t s = 0; s < parts(end, keys); ++s) pass.splits.push_back({segment, number(s)});
   } else {
     for (std::size_t t = first / tile; t < parts(end, tile); ++t)
-      pass_.tiles.push_back({segment, number(t)});
+      pass.tiles.push_back({segment, number(t)});
   }
   if (end < sequence.tokens.size()) return;
-  pass_.drawn.push_back(number(pass_.rows() - 1));
-  pass_.ids.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(sequence.request.id)));
-  pass_.ids.push_back(static_cast<std::int32_t>(sequence.request.id >> 32));
-  pass_.numbers.push_back(number(sequence.drawn()));
-  drawing_.push_back(&sequence);
+  pass.drawn.push_back(number(pass.rows() - 1));
+  pass.ids.push_back(static_cast<std::int32_t>(static_cast<std::uint32_t>(sequence.request.id)));
+  pass.ids.push_back(static_cast<std::int32_t>(sequence.request.id >> 32));
+  pass.numbers.push_back(number(sequence.drawn()));
+  current().drawing.push_back(&sequence);
 }
 
 // ---- results of a pass ----
@@ -251,18 +277,19 @@ bool Scheduler::ends(Sequence& sequence, std::int32_t token, Answer& answer) con
 std::vector<Answer> Scheduler::finish(const std::int32_t* drawn) {
   std::vector<Answer> answers = std::move(answers_);
   answers_.clear();
-  for (std::size_t i = 0; i < drawing_.size(); ++i) {
-    Sequence& sequence = *drawing_[i];
+  MicroBatch& oldest = micro_batches_[(plans_ + 1) % micro_batches_.size()];
+  for (std::size_t i = 0; i < oldest.drawing.size(); ++i) {
+    Sequence& sequence = *oldest.drawing[i];
     sequence.catching_up = false;
     ++figures_.new_tokens;
     Answer answer{};
     if (!ends(sequence, drawn[i], answer)) continue;
     answers.push_back(std::move(answer));
     pool_.release(sequence.pages);
-    running_.erase(std::find_if(running_.begin(), running_.end(),
-                                [&](const Owned& one) { return one.get() == &sequence; }));
+    oldest.running.erase(std::find_if(oldest.running.begin(), oldest.running.end(),
+                                      [&](const Owned& one) { return one.get() == &sequence; }));
   }
-  drawing_.clear();
+  oldest.drawing.clear();
   figures_.answered += answers.size();
   return answers;
 }
@@ -270,7 +297,7 @@ std::vector<Answer> Scheduler::finish(const std::int32_t* drawn) {
 Figures Scheduler::figures() const {
   Figures figures = figures_;
   figures.waiting = waiting_.size();
-  figures.running = running_.size();
+  figures.running = running();
   figures.pages = pool_.pages();
   figures.pages_in_use = pool_.pages() - pool_.available();
   return figures;

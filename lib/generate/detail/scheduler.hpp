@@ -1,6 +1,9 @@
 /// Scheduler of the engine's passes: which requests are in work, which of their tokens are rows of
 /// the pass, and in which pages they are. On the host only, and a function of the requests and the
 /// drawn tokens only.
+///
+/// In a pipeline of S stages S micro-batches of requests take turns, so that every stage works on
+/// one of them: S passes are in flight between plan() and finish().
 #pragma once
 #include <deque>
 #include <memory>
@@ -27,7 +30,7 @@ struct Sequence {
   std::size_t drawn() const { return tokens.size() - request.prompt.size(); }
 };
 
-/// Rows of a pass, as ops::PagedRows wants them.
+/// Rows of a pass, as ops::PagedRows takes them.
 struct Pass {
   std::vector<std::int32_t> tokens, positions, table_of, places;  // (N)
   std::vector<ops::Segment> segments;
@@ -44,7 +47,7 @@ struct Pass {
 
 class Scheduler {
  public:
-  /// `options` have pages set.
+  /// `options` have pages and micro_batches set.
   Scheduler(const EngineOptions& options, std::size_t page_tokens, std::size_t vocabulary);
 
   void submit(Request request);
@@ -52,21 +55,40 @@ class Scheduler {
   void set_sampling(const SamplingOptions& sampling_options) {
     static_cast<SamplingOptions&>(options_) = sampling_options;
   }
-  bool busy() const { return !waiting_.empty() || !running_.empty() || !answers_.empty(); }
-  /// Rows of the next pass; none if only refused requests are left.
+  bool busy() const { return !waiting_.empty() || running() > 0 || !answers_.empty(); }
+  /// Rows of the next pass; none if only refused requests are left, or if the micro-batch whose
+  /// turn it is has no requests.
   const Pass& plan();
-  /// Call after the pass with its drawn tokens: returns finished and refused requests.
+  /// The pass in flight that was planned `age` calls of plan() ago, age < micro_batches. Passes not
+  /// planned yet have no rows.
+  const Pass& pass(std::size_t age) const { return taking_turn(age).pass; }
+  /// Whether any pass in flight has rows.
+  bool in_flight() const;
+  /// Call after each plan() with the drawn tokens of the oldest pass in flight: returns finished
+  /// and refused requests.
   std::vector<Answer> finish(const std::int32_t* drawn);
   Figures figures() const;
 
   /// Maximum elements of each kind per pass.
   struct Limits {
-    std::size_t rows, segments, tables, splits, tiles;
+    std::size_t rows, segments, tables, splits, tiles, drawn;
   };
   static Limits limits(const EngineOptions& options, std::size_t page_tokens);
 
  private:
   using Owned = std::unique_ptr<Sequence>;
+  struct MicroBatch {
+    std::size_t most = 0;            // requests
+    std::vector<Owned> running;      // in order of admission
+    Pass pass;                       // in flight
+    std::vector<Sequence*> drawing;  // by drawn row of the pass
+  };
+  const MicroBatch& taking_turn(std::size_t age) const {
+    const std::size_t n = micro_batches_.size();
+    return micro_batches_[(plans_ + n - age) % n];
+  }
+  MicroBatch& current() { return micro_batches_[plans_ % micro_batches_.size()]; }
+  std::size_t running() const;
   std::string refusal(const Request& request) const;
   bool extend(std::size_t index, std::size_t rows);
   void preempt();
@@ -81,15 +103,14 @@ class Scheduler {
   std::size_t vocabulary_;
   PagePool pool_;
   std::deque<Owned> waiting_;
-  std::vector<Owned> running_;  // in order of submission; waiting_ follows
+  std::vector<MicroBatch> micro_batches_;
+  std::size_t plans_ = 0;  // calls of plan()
   struct Scheduled {
     Sequence* sequence;
     std::size_t rows;
   };
   std::vector<Scheduled> scheduled_;  // rows of the planned pass
-  std::vector<Sequence*> drawing_;    // by drawn row
-  Pass pass_;
-  std::vector<Answer> answers_;  // answers without a pass: refused requests, or max_new = 0
+  std::vector<Answer> answers_;       // answers without a pass: refused requests, or max_new = 0
   Figures figures_;
 };
 

@@ -31,8 +31,8 @@ struct Common {
   Matrix<T> branch;                 // (N, D), only with dropout or several tensor ranks
   Vector<A> partial;                // partial sums of norms' backward, in training
 
-  Common(const Share& share, bool training, bool in_fp8_)
-      : links(share, training), sums(links), in_fp8(in_fp8_) {}
+  Common(const Share& share, bool sends_later, bool in_fp8_)
+      : links(share, sends_later), sums(links), in_fp8(in_fp8_) {}
   Common(const Common&) = delete;  // `sums` refers to `links`
   Common& operator=(const Common&) = delete;
 

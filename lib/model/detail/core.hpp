@@ -97,6 +97,7 @@ class Core {
   /// sample the same tokens.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
     head.logits_of(context, common.links, rows, result);
+    common.links.from_last(context, result.data(), result.size() * sizeof(T));
   }
 
   const TransformerOptions options;

@@ -15,7 +15,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       size(model, tree.share()),
       first_layer(layers_of(model, tree.share()).first),
       full_sharding(parameters.full_sharding),
-      common(tree.share(), asked.training, asked.fp8),
+      common(tree.share(), asked.training || asked.overlapped, asked.fp8),
       block(model, tree.share(), common),
       norm(model, common),
       recursion(model, tree, parameters, asked, common, arena),

@@ -131,7 +131,6 @@ void Head<T>::logits_of(const ops::Context& context, const Links<T>& links, Matr
       ops::join_columns<T>(context, all, rows_of(result, row, n));
     }
   }
-  links.from_last(context, result.data(), result.size() * sizeof(T));
 }
 
 template struct Head<float>;

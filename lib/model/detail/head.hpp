@@ -38,7 +38,7 @@ struct Head {
   void loss_backward(const ops::Context&, const Links<T>&, const ops::HeadOptions&,
                      Matrix<const T> x, Vector<const std::int32_t> targets, Vector<const A> weights,
                      Vector<A> losses, Matrix<T> dx) const;
-  /// result (M, V) of rows (M, D), the same on all ranks of the replica.
+  /// result (M, V) of rows (M, D), on the ranks of the last stage.
   void logits_of(const ops::Context&, const Links<T>&, Matrix<const T> rows,
                  Matrix<T> result) const;
 

@@ -43,7 +43,7 @@ template <class T>
 void Links<T>::send(const ops::Context& context, Matrix<T> values, int stage) const {
   settle(context);
   waiting_ = {values.data(), values.size() * sizeof(T), stage};
-  if (!training_) settle(context);
+  if (!sends_later_) settle(context);
 }
 
 template <class T>
@@ -62,8 +62,13 @@ void Links<T>::settle(const ops::Context& context) const {
 
 template <class T>
 void Links<T>::from_last(const ops::Context& context, void* values, std::size_t bytes) const {
-  if (share_.stages == 1) return;
   settle(context);
+  from_last_first(context, values, bytes);
+}
+
+template <class T>
+void Links<T>::from_last_first(const ops::Context& context, void* values, std::size_t bytes) const {
+  if (share_.stages == 1) return;
   mesh().pipeline().broadcast_device(values, bytes, static_cast<int>(share_.stages) - 1, context);
 }
 

@@ -11,9 +11,9 @@ namespace tern::model::detail {
 template <class T>
 class Links {
  public:
-  /// `training`: sends are deferred, see below. The first exchange throws InternalError if a share
-  /// of a model has no mesh.
-  Links(const Share& share, bool training) : share_(share), training_(training) {}
+  /// `sends_later`: see below. The first exchange throws InternalError if a share of a model has no
+  /// mesh.
+  Links(const Share& share, bool sends_later) : share_(share), sends_later_(sends_later) {}
 
   const Share& share() const { return share_; }
   /// The tensor ranks.
@@ -26,17 +26,19 @@ class Links {
   /// All-gather over tensor ranks: rank r has written the r-th part of `values`.
   void gather(const ops::Context&, void* values, std::size_t bytes_of_part) const;
 
-  // Between stages. In training a message is sent together with the next receive: two neighbours
-  // may have messages for each other, and neither may wait for the other to receive first (schedule
-  // of Narayanan et al. 2021, section 2.2). It must not be overwritten until then.
+  // Between stages. With sends_later a message is sent together with the next receive: in training
+  // two neighbours may have messages for each other, and neither may wait for the other to receive
+  // first (schedule of Narayanan et al. 2021, section 2.2); in generation the next stage may still
+  // work on the pass before. It must not be overwritten until then.
   void to_next(const ops::Context& context, Matrix<T> values) const;
   void to_previous(const ops::Context& context, Matrix<T> values) const;
   void from_next(const ops::Context& context, Matrix<T> values) const;
   void from_previous(const ops::Context& context, Matrix<T> values) const;
   /// Sends the deferred message, if any.
   void settle(const ops::Context& context) const;
-  /// Broadcast from the last stage.
+  /// Broadcast from the last stage, after the deferred message; from_last_first: before it.
   void from_last(const ops::Context& context, void* values, std::size_t bytes) const;
+  void from_last_first(const ops::Context& context, void* values, std::size_t bytes) const;
 
  private:
   using Message = comm::Group::Message;
@@ -45,7 +47,7 @@ class Links {
   void receive(const ops::Context&, Matrix<T> values, int stage) const;
 
   Share share_;
-  bool training_;
+  bool sends_later_;
   mutable Message waiting_;  // deferred; not logical state
 };
 
