@@ -34,7 +34,7 @@ struct Views {
   Matrix<float> table;
   Vector<bf16> gain;
   Vector<float> rstd, partial;
-  std::vector<ops::PagedCache<bf16>> caches;
+  std::vector<ops::PagedCache<bf16>> caches, coded;  // coded: in fp8
   Vector<std::int32_t> drawn;
 
   Views(Buffers b, std::size_t rows, std::size_t pages, std::size_t splits)
@@ -57,6 +57,14 @@ struct Views {
       };
       const auto keys = half(), values = half();
       caches.push_back({keys, values, P});
+      const auto codes = [&] {
+        const std::size_t places = pages * K * P;
+        auto* bytes = reinterpret_cast<std::uint8_t*>(b.random<float>(places, E / 4).data());
+        return ops::CodedPages{Tensor3<std::uint8_t>(bytes, pages, K, P * E),
+                               Tensor3<float>(b.random<float>(1, places).data(), pages, K, P)};
+      };
+      const ops::CodedPages coded_keys = codes();
+      coded.push_back({{}, {}, P, coded_keys, codes()});
     }
   }
 };
@@ -82,21 +90,27 @@ std::vector<Line> lines_of(const ops::Context& context, const Views& v, const op
   const std::size_t N = v.x.extent(0);
   const double n = static_cast<double>(N);
   auto turn = std::make_shared<std::size_t>(0);
-  const auto cache = [=] { return v.caches[(*turn)++ % copies]; };
+  const auto next = [=](const auto& caches) { return caches[(*turn)++ % copies]; };
   std::vector<Line> lines{
       product(context, v, "product qkv", L, v.normed, v.qkv, Write::overwrite),
       product(context, v, "product o, added", L, v.attention, v.x, Write::add),
       product(context, v, "product gate, up", L, v.normed, v.up, Write::overwrite),
       product(context, v, "product down, added", L, v.activated, v.x, Write::add)};
-  lines.push_back({"paged_attention", L, 4.0 * cached * K * E + 4 * n * H * E, [=, &context] {
-                     ops::paged_attention<bf16>(context, rows, 0.088, v.qkv, cache(), v.partial,
-                                                v.attention);
-                   }});
-  lines.push_back(
-      {"paged_store with q/k norm", L, 4 * n * qkv_width, [=, &context] {
-         const Vector<const bf16> gain(v.gain.data(), E);
-         ops::paged_store<bf16>(context, rows, v.qkv, H, {gain, gain, 1e-6, v.table}, cache());
-       }});
+  for (const bool fp8 : {false, true}) {
+    const auto& caches = fp8 ? v.coded : v.caches;
+    const double of_head = fp8 ? E + sizeof(float) : 2 * E, count = fp8 ? 0 : L;
+    lines.push_back({fp8 ? "paged_attention, fp8" : "paged_attention", count,
+                     2 * cached * K * of_head + 4 * n * H * E, [=, &context] {
+                       ops::paged_attention<bf16>(context, rows, 0.088, v.qkv, next(caches),
+                                                  v.partial, v.attention);
+                     }});
+    lines.push_back({fp8 ? "paged_store with q/k norm, fp8" : "paged_store with q/k norm", count,
+                     4 * n * qkv_width, [=, &context] {
+                       const Vector<const bf16> gain(v.gain.data(), E);
+                       ops::paged_store<bf16>(context, rows, v.qkv, H, {gain, gain, 1e-6, v.table},
+                                              next(caches));
+                     }});
+  }
   lines.push_back({"rmsnorm", 2 * L + 1, 4 * n * D, [=, &context] {
                      ops::norm_forward<bf16>(context, {.kind = ops::Norm::rmsnorm,
                                                        .x = v.x,

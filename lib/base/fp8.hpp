@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "base/types.hpp"
 
@@ -85,6 +86,14 @@ TERN_FUNCTION float scale_for(float magnitude) {
   const int exponent = static_cast<int>(top >> 23) - static_cast<int>(bits >> 23) - over;
   return float_of_bits(static_cast<std::uint32_t>((exponent < bound ? exponent : bound) + 127)
                        << 23);
+}
+
+/// The same to E4M3 for numbers that are kept in T once they are scaled back: in fp16, whose smallest
+/// step is 2^-24, E4M3's being 2^-9, at most 2^15.
+template <class T>
+TERN_FUNCTION float e4m3_scale_in(float magnitude) {
+  const float scale = scale_for<E4M3>(magnitude);
+  return std::is_same_v<T, fp16> && scale > 0x1p15f ? 0x1p15f : scale;
 }
 
 /// Exactly 1 / scale, for a result of scale_for.

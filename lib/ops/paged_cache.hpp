@@ -6,15 +6,35 @@
 #pragma once
 #include <limits>
 
+#include "ops/fp8_weight.hpp"
 #include "ops/native.hpp"
 
 namespace tern::ops {
 
-/// Keys and values of a layer, (pages, K, P E) each: token t of a page and head is at t E.
+/// Keys or values of a layer in E4M3: code times `undo` of its token and head, a power of two, so that
+/// the numbers are exact in every storage type. Number e of a head has the code at cached_at(e, E):
+/// where E is a multiple of 16 in the order in which a lane of a tensor core reads them.
+KOKKOS_INLINE_FUNCTION constexpr std::size_t cached_at(std::size_t e, std::size_t E) {
+  return E % code_group == 0 ? code_place(e) : e;
+}
+struct CodedPages {
+  Tensor3<std::uint8_t> codes;  // (pages, K, P E)
+  Tensor3<float> undo;          // (pages, K, P); NaN where a number was not finite
+};
+
+/// Keys and values of a layer, (pages, K, P E) each: token t of a page and head is at t E. Either in
+/// T or in E4M3, rounded once when they are stored.
 template <class T>
 struct PagedCache {
   Tensor3<T> keys, values;
   std::size_t page_tokens;  // P, a power of two
+  CodedPages coded_keys = {}, coded_values = {};
+
+  bool coded() const { return coded_keys.codes.size() > 0; }
+  std::size_t heads() const { return coded() ? coded_keys.codes.extent(1) : keys.extent(1); }
+  std::size_t head_size() const {
+    return (coded() ? coded_keys.codes.extent(2) : keys.extent(2)) / page_tokens;
+  }
 };
 
 struct Segment {
@@ -59,7 +79,7 @@ struct HeadStage {
 };
 
 /// Normalises q and k of qkv (N, (H + 2K) E), rotates them to the rows' positions (both in place),
-/// and stores k and v at the rows' places.
+/// and stores k and v at the rows' places, in E4M3 with the largest scale that e4m3_scale_in gives.
 template <class T>
 void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t heads,
                  const HeadStage<T>&, const PagedCache<T>& cache);
@@ -69,6 +89,9 @@ void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t he
 template <class T>
 void paged_attention(const Context&, const PagedRows&, double scale, Matrix<const T> qkv,
                      const PagedCache<T>& cache, Vector<Accumulate<T>> partial, Matrix<T> out);
+/// Numbers of coded pages, to (pages K P, E). For checks: portable.
+template <class T>
+void paged_numbers(const Context&, const CodedPages& pages, Matrix<T> to);
 /// Workspace elements for at most `splits` parts of single rows.
 std::size_t paged_partials(std::size_t splits, std::size_t heads, std::size_t head_size);
 

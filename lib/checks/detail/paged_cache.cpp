@@ -9,6 +9,59 @@ namespace tern::checks {
 using namespace ops;
 namespace {
 
+enum class Codes { all, subnormal };
+
+/// Random codes without NaN, and powers of two.
+template <class T>
+CodedPages coded_pages(Run<T>& r, std::size_t pages, std::size_t K, std::size_t P, std::size_t E,
+                       Codes kind) {
+  const std::size_t n = pages * K * P;
+  std::vector<std::int32_t> codes(n * E / 4), undo(n);
+  const auto drawn = r.draw_integers(4 * codes.size() + n, 254, 0);
+  for (std::size_t i = 0; i < 4 * codes.size(); ++i) {
+    auto code = static_cast<std::uint32_t>(drawn[i] < 127 ? drawn[i] : drawn[i] + 1);
+    if (kind == Codes::subnormal) code &= 0x87;
+    auto& word = reinterpret_cast<std::uint32_t&>(codes[i / 4]);
+    word |= code << (i % 4 * 8);
+  }
+  for (std::size_t i = 0; i < n; ++i)  // 2^-8 to 2^-5: numbers up to 14
+    undo[i] = (127 - 8 + drawn[4 * codes.size() + i] % 4) << 23;
+  const auto words = [&](const std::vector<std::int32_t>& values) {
+    return const_cast<std::int32_t*>(r.integers(values).data());
+  };
+  return {Tensor3<std::uint8_t>(reinterpret_cast<std::uint8_t*>(words(codes)), pages, K, P * E),
+          Tensor3<float>(reinterpret_cast<float*>(words(undo)), pages, K, P)};
+}
+
+void check_coded(Checker& checker, std::size_t H, std::size_t K, std::size_t E, std::size_t P,
+                 const CheckedRows& host, const std::string& shape) {
+  const std::size_t N = host.positions.size(), width = (H + 2 * K) * E;
+  const auto coded_cache = [=]<class T>(Run<T>& r, Codes kind) {
+    const CodedPages keys = coded_pages(r, host.pages, K, P, E, kind);
+    return PagedCache<T>{{}, {}, P, keys, coded_pages(r, host.pages, K, P, E, kind)};
+  };
+  const auto attend = [=]<class T>(Run<T>& r, Codes kind) {
+    using A = Accumulate<T>;
+    const PagedRows rows = device_rows(r, host);
+    const PagedCache<T> cache = coded_cache(r, kind);
+    const auto partial = r.template workspace<A>(paged_partials(host.splits.size(), H, E));
+    paged_attention<T>(r.context, rows, 1 / std::sqrt(static_cast<double>(E)), r.input(N, width),
+                       cache, partial, r.output(N, H * E));
+  };
+  checker.check("paged_attention, fp8", shape, [=]<class T>(Run<T>& r) { attend(r, Codes::all); });
+  checker.check("paged_attention, fp8, subnormal codes", shape,
+                [=]<class T>(Run<T>& r) { attend(r, Codes::subnormal); });
+  checker.check_fp8("paged_store, fp8", shape, [=]<class T>(Run<T>& r) {
+    const PagedRows rows = device_rows(r, host);
+    const PagedCache<T> cache = coded_cache(r, Codes::all);
+    const Vector<T> q_gain = r.input(E), k_gain = r.input(E);
+    paged_store<T>(r.context, rows, r.inout(N, width), H, {q_gain, k_gain, 1e-5, {}}, cache);
+    const std::size_t places = host.pages * K * P;
+    paged_numbers<T>(r.context, cache.coded_keys, r.output(places, E));
+    paged_numbers<T>(r.context, cache.coded_values, r.output(places, E));
+  });
+}
+
 void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, std::size_t P,
                  const std::vector<std::pair<int, int>>& first_and_rows) {
   const CheckedRows host = checked_rows(first_and_rows, static_cast<int>(P));
@@ -41,6 +94,7 @@ void check_paged(Checker& checker, std::size_t H, std::size_t K, std::size_t E, 
                                    cache_of(keys, values));
                   });
   }
+  check_coded(checker, H, K, E, P, host, shape);
   checker.check("paged_attention", shape, [=]<class T>(Run<T>& r) {
     using A = Accumulate<T>;
     const PagedRows rows = device_rows(r, host);

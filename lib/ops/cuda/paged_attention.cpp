@@ -46,26 +46,28 @@ unsigned resident_blocks(void (*kernel)(Arguments), int bytes) {
   return blocks = static_cast<unsigned>(std::max(1, per_processor)) * detail::multiprocessors();
 }
 
-/// Three stages where two blocks per multiprocessor have the shared memory for them, else two.
-template <class T, int E>
+/// As many stages as two blocks per multiprocessor have the shared memory for, at most three, of
+/// codes five.
+template <class T, int E, int tiles, bool coded>
 void launch_decode(const Context& context, const Decode<T>& arguments) {
   const paged::Problem<T>& problem = arguments.problem;
   const int group = problem.heads / problem.kv_heads;
   const auto start = [&](auto stages) {
-    const int bytes = decode_bytes(E, group, stages);
-    const auto kernel = &decode<T, E, stages()>;
+    const int bytes = decode_bytes<T, E, coded>(group, stages);
+    const auto kernel = &decode<T, E, stages(), tiles, coded>;
     const unsigned splits = static_cast<unsigned>(arguments.count * problem.kv_heads);
     launch(context, "paged_attention of single rows", kernel,
            dim3(std::min(splits, resident_blocks(kernel, bytes))), bytes, arguments);
   };
   constexpr int half = 112 << 10;
-  if (decode_bytes(E, group, 3) <= half)
-    start(std::integral_constant<int, 3>());
+  constexpr int most = coded ? 5 : 3;
+  if (decode_bytes<T, E, coded>(group, most) <= half)
+    start(std::integral_constant<int, most>());
   else
     start(std::integral_constant<int, 2>());
 }
 
-template <class T>
+template <bool coded, class T>
 void attend_singles(const Context& context, const paged::Problem<T>& problem, const PagedRows& rows,
                     std::size_t E, Vector<float> partial, T* out) {
   const std::size_t count = rows.splits.extent(0);
@@ -75,10 +77,33 @@ void attend_singles(const Context& context, const paged::Problem<T>& problem, co
   const Decode<T> arguments{problem, rows.splits.data(), size_of(count), partial.data(),
                             out,     rows.settled,       size_of(E)};
   with_head_size(E, [&](auto size) {
-    launch_decode<T, size()>(context, arguments);
+    if (problem.heads / problem.kv_heads <= tile_queries)
+      launch_decode<T, size(), 1, coded>(context, arguments);
+    else
+      launch_decode<T, size(), 2, coded>(context, arguments);
     launch(context, "paged_attention of single rows, combined", &combine<T, size()>,
            dim3(static_cast<unsigned>(count), (heads + warps - 1) / warps), 0, arguments);
   });
+}
+
+template <bool coded, class T>
+void attend(const Context& context, const paged::Problem<T>& problem, const PagedRows& rows,
+            std::size_t E, Vector<float> partial, T* out) {
+  if (rows.splits.extent(0) > 0) attend_singles<coded>(context, problem, rows, E, partial, out);
+  const auto tiles = static_cast<unsigned>(rows.tiles.extent(0));
+  if (tiles == 0) return;
+  const Prefill<T> arguments{problem, rows.tiles.data(), out};
+  with_head_size(E, [&](auto size) {
+    launch(context, "paged_attention of several rows", &prefill<T, size(), coded>,
+           dim3(tiles, static_cast<unsigned>(problem.heads)), prefill_bytes<T, size(), coded>(),
+           arguments);
+  });
+}
+
+template <class T>
+Pages pages_of(const Tensor3<T>& numbers, const CodedPages& coded) {
+  if (coded.codes.size() > 0) return {coded.codes.data(), coded.undo.data()};
+  return {numbers.data(), nullptr};
 }
 
 }  // namespace
@@ -88,33 +113,30 @@ bool native_paged_attention(const Context& context, const PagedRows& rows, doubl
                             Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
                             Matrix<T> out) {
   if (out.size() == 0) return true;
-  const std::size_t K = cache.keys.extent(1), P = cache.page_tokens;
-  const std::size_t E = cache.keys.extent(2) / P, H = out.extent(1) / E;
-  const bool served =
-      serves(E) && scale > 0 && H / K <= std::size_t{group_rows} && H <= 65535 &&
-      detail::all_aligned(qkv.data(), cache.keys.data(), cache.values.data(), out.data());
+  const std::size_t K = cache.heads(), P = cache.page_tokens;
+  const std::size_t E = cache.head_size(), H = out.extent(1) / E;
+  const Pages keys = pages_of(cache.keys, cache.coded_keys);
+  const Pages values = pages_of(cache.values, cache.coded_values);
+  const bool served = serves(E) && P % chunk_rows == 0 && scale > 0 &&
+                      H / K <= std::size_t{group_rows} && H <= 65535 &&
+                      detail::all_aligned(qkv.data(), keys.data, values.data, out.data());
   if (!served) return false;
   int shift = 0;
   while ((std::size_t{1} << shift) < P) ++shift;
   const paged::Problem<T> problem{qkv.data(),
                                   size_of(qkv.extent(1)),
-                                  cache.keys.data(),
-                                  cache.values.data(),
+                                  keys,
+                                  values,
                                   shift,
                                   size_of(H),
                                   size_of(K),
                                   static_cast<float>(scale),
                                   rows.segments.data(),
                                   rows.tables.data()};
-  if (rows.splits.extent(0) > 0) attend_singles(context, problem, rows, E, partial, out.data());
-  const auto tiles = static_cast<unsigned>(rows.tiles.extent(0));
-  if (tiles == 0) return true;
-  const Prefill<T> arguments{problem, rows.tiles.data(), out.data()};
-  with_head_size(E, [&](auto size) {
-    launch(context, "paged_attention of several rows", &prefill<T, size()>,
-           dim3(tiles, static_cast<unsigned>(H)), shared_bytes(Pass::forward, HeadRow{size}),
-           arguments);
-  });
+  if (cache.coded())
+    attend<true>(context, problem, rows, E, partial, out.data());
+  else
+    attend<false>(context, problem, rows, E, partial, out.data());
   return true;
 }
 

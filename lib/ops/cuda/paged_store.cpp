@@ -1,6 +1,6 @@
 /// Norm and rotation of q and k, and storage of k and v in their pages, in one kernel: a thread
 /// holds eight pairs of a head, neighbouring lanes of a warp the rest.
-#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/rounding.hpp"
 #include "ops/paged_cache.hpp"
 
 namespace tern::ops {
@@ -11,10 +11,16 @@ using namespace detail;
 
 constexpr int block_threads = 256;
 
+/// Keys or values of a layer: numbers of T, or codes with undo.
+struct Target {
+  void* data;
+  float* undo;
+};
+
 template <class T>
 struct Store {
   T* qkv;  // (N, (H + 2K) E)
-  T *keys, *values;
+  Target keys, values;
   const T *q_gain, *k_gain;  // null: no norm
   float eps;
   const float* table;  // (positions, E); null: no rotation
@@ -22,9 +28,10 @@ struct Store {
   int heads, kv_heads, size, page_tokens;
 
   __device__ T* row(int n) const { return qkv + std::size_t(n) * (heads + 2 * kv_heads) * size; }
-  __device__ T* stored(T* cache, int place, int kv) const {
+  /// Place of a token of a head within (pages, K, P).
+  __device__ std::size_t place_of(int place, int kv) const {
     const int page = place / page_tokens, token = place % page_tokens;
-    return cache + ((std::size_t(page) * kv_heads + kv) * page_tokens + token) * size;
+    return (std::size_t(page) * kv_heads + kv) * page_tokens + token;
   }
 };
 
@@ -50,8 +57,29 @@ __device__ float reciprocal_norm(const Pack& low, const Pack& high, int lanes, f
   return rsqrtf(squares / (2 * lanes * pack_size) + eps);
 }
 
-// blockIdx.y: the row. Units of a row: half a head's packs, for each head of q, k and v.
+/// Scale of a head held by `lanes` neighbouring lanes.
 template <class T>
+__device__ float scale_of(const Pack& low, const Pack& high, int lanes) {
+  float magnitude = larger(larger(0, low), high);
+  for (int offset = lanes / 2; offset > 0; offset /= 2)
+    magnitude = larger(magnitude, __shfl_xor_sync(0xffffffffu, magnitude, offset));
+  return e4m3_scale_in<T>(magnitude);
+}
+
+/// Half of a group of 16 numbers, of which the lane with the other half is next to this one: in the
+/// order of code_place() a lane's bytes are every second, so each stores half of both lanes'.
+__device__ void store_codes(std::uint8_t* to, const Pack& pack, float scale, bool second) {
+  const std::uint32_t low = round_four<E4M3>(pack.value, scale);
+  const std::uint32_t high = round_four<E4M3>(pack.value + 4, scale);
+  const std::uint32_t other = __shfl_xor_sync(0xffffffffu, second ? low : high, 1);
+  const std::uint32_t first_half = second ? other : low, second_half = second ? high : other;
+  if (to)
+    *reinterpret_cast<uint2*>(to) = {__byte_perm(first_half, second_half, 0x5140),
+                                     __byte_perm(first_half, second_half, 0x7362)};
+}
+
+// blockIdx.y: the row. Units of a row: half a head's packs, for each head of q, k and v.
+template <class T, bool coded>
 __global__ void paged_store_rows(Store<T> a) {
   const int half = a.size / 2, units = half / pack_size;
   const int at = blockIdx.x * block_threads + threadIdx.x;
@@ -80,14 +108,33 @@ __global__ void paged_store_rows(Store<T> a) {
     const float factor = reciprocal_norm(low, high, units, a.eps);
     if (!value) scale(low, factor, low_gain), scale(high, factor, high_gain);
   }
-  if (!inside) return;
   if (a.table && !value) rotate(cosine, sine, low, high);
-  if (!value) low.store(from), high.store(from + half);
-  if (query) return;
-  const int kv = head - a.heads - (value ? a.kv_heads : 0);
-  T* to = a.stored(value ? a.values : a.keys, place, kv) + i;
-  low.store(to);
-  high.store(to + half);
+  const auto rounded_low = RawPack<T>::round(low), rounded_high = RawPack<T>::round(high);
+  low = rounded_low.pack(), high = rounded_high.pack();
+  const float by = coded ? scale_of<T>(low, high, units) : 1;
+  if (inside && !value) rounded_low.store(from), rounded_high.store(from + half);
+  const bool cached = inside && !query;
+  const std::size_t at_place =
+      cached ? a.place_of(place, head - a.heads - (value ? a.kv_heads : 0)) : 0;
+  const Target& target = value ? a.values : a.keys;
+  if (coded) {
+    std::uint8_t* to =
+        cached ? static_cast<std::uint8_t*>(target.data) + at_place * a.size + i : nullptr;
+    const bool second = i / pack_size % 2 == 1;
+    store_codes(to, low, by, second);
+    store_codes(cached ? to + half : nullptr, high, by, second);
+    if (cached && i == 0) target.undo[at_place] = undo_scale(by);
+  } else if (cached) {
+    T* to = static_cast<T*>(target.data) + at_place * a.size + i;
+    rounded_low.store(to);
+    rounded_high.store(to + half);
+  }
+}
+
+template <class T>
+Target target_of(const Tensor3<T>& numbers, const CodedPages& coded) {
+  if (coded.codes.size() > 0) return {coded.codes.data(), coded.undo.data()};
+  return {numbers.data(), nullptr};
 }
 
 }  // namespace
@@ -95,18 +142,21 @@ __global__ void paged_store_rows(Store<T> a) {
 template <class T>
 bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv,
                         std::size_t heads, const HeadStage<T>& stage, const PagedCache<T>& cache) {
-  const std::size_t N = qkv.extent(0), K = cache.keys.extent(1), P = cache.page_tokens;
-  const std::size_t E = cache.keys.extent(2) / P, lanes = E / (2 * pack_size);
+  const std::size_t N = qkv.extent(0), K = cache.heads(), P = cache.page_tokens;
+  const std::size_t E = cache.head_size(), lanes = E / (2 * pack_size);
   if (N == 0) return true;
+  const Target keys = target_of(cache.keys, cache.coded_keys);
+  const Target values = target_of(cache.values, cache.coded_values);
   const bool normed = stage.q_gain.size() > 0, rotated = stage.table.extent(0) > 0;
-  if (E % (2 * pack_size) != 0 || N > 65535 || (rotated && stage.table.extent(1) != E) ||
-      (normed && (lanes > warp_size || (lanes & (lanes - 1)) != 0)) ||
-      !all_aligned(qkv.data(), cache.keys.data(), cache.values.data()) ||
+  if (E % ((cache.coded() ? 4 : 2) * pack_size) != 0 || N > 65535 ||
+      (rotated && stage.table.extent(1) != E) ||
+      ((normed || cache.coded()) && (lanes > warp_size || (lanes & (lanes - 1)) != 0)) ||
+      !all_aligned(qkv.data(), keys.data, values.data) ||
       !all_aligned(stage.table.data(), stage.q_gain.data(), stage.k_gain.data()))
     return false;
   const Store<T> a{qkv.data(),
-                   cache.keys.data(),
-                   cache.values.data(),
+                   keys,
+                   values,
                    normed ? stage.q_gain.data() : nullptr,
                    normed ? stage.k_gain.data() : nullptr,
                    static_cast<float>(stage.eps),
@@ -118,7 +168,9 @@ bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T>
                    static_cast<int>(E),
                    static_cast<int>(P)};
   const dim3 grid(blocks_for((heads + 2 * K) * lanes, block_threads), static_cast<unsigned>(N));
-  launch_early("paged_store", &paged_store_rows<T>, grid, block_threads, 0, stream_of(context), a);
+  launch_early("paged_store",
+               cache.coded() ? &paged_store_rows<T, true> : &paged_store_rows<T, false>, grid,
+               block_threads, 0, stream_of(context), a);
   return true;
 }
 

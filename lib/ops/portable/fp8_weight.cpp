@@ -6,18 +6,7 @@
 
 namespace tern::ops {
 using namespace portable;
-namespace {
-
-/// E4M3's smallest step is 2^-9, fp16's 2^-24.
-template <class T>
-KOKKOS_INLINE_FUNCTION float row_scale(float magnitude) {
-  const float scale = scale_for<E4M3>(magnitude);
-  if constexpr (std::is_same_v<T, fp16>)
-    if (scale > 0x1p15f) return 0x1p15f;
-  return scale;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 template <class T>
 void fp8_round_weight(const Context& context, Matrix<T> w, const Fp8Weight& to) {
@@ -37,7 +26,7 @@ void fp8_round_weight(const Context& context, Matrix<T> w, const Fp8Weight& to) 
           const float value = Kokkos::abs(static_cast<float>(values[i]));
           return value - value == 0 ? value : Kokkos::Experimental::infinity_v<float>;
         });
-        const float scale = row_scale<T>(magnitude), back = undo_scale(scale);
+        const float scale = e4m3_scale_in<T>(magnitude), back = undo_scale(scale);
         undo(row) = back;
         detail::columns(team, coded, [&](const int i) {
           const float value = i < width ? static_cast<float>(values[i]) : 0.0f;

@@ -1,4 +1,4 @@
-/// Pairs of 16-bit numbers in a word, the first one in its lower half. T: bf16 or fp16.
+/// Pairs of 16-bit numbers in a word, the first one in its lower half, and from E4M3. T: bf16 or fp16.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -37,6 +37,28 @@ __device__ std::uint32_t times(std::uint32_t x, std::uint32_t y) {
   using Pair = std::conditional_t<std::is_same_v<T, fp16>, __half2, __nv_bfloat162>;
   const Pair product = __hmul2(reinterpret_cast<const Pair&>(x), reinterpret_cast<const Pair&>(y));
   return reinterpret_cast<const std::uint32_t&>(product);
+}
+
+/// Four codes of E4M3, from the lowest byte, as the pairs of the first and third and of the second
+/// and fourth: each number over 2^spread_power. A code's bits within those of T are that,
+/// subnormals included.
+template <class T>
+constexpr int spread_power = std::is_same_v<T, fp16> ? 8 : 120;
+template <class T>
+__device__ inline void spread_codes(std::uint32_t codes, std::uint32_t& low, std::uint32_t& high) {
+  constexpr bool half = std::is_same_v<T, fp16>;
+  constexpr std::uint32_t signs = 0x80008000u, numbers = half ? 0x3f803f80u : 0x07f007f0u;
+  constexpr int down = half ? 1 : 4;  // from the upper byte of a pair's numbers
+  low = (codes << 8 & signs) | (codes << (8 - down) & numbers);
+  high = (codes & signs) | (codes >> down & numbers);
+}
+/// The same, the numbers themselves.
+template <class T>
+__device__ inline void expand_codes(std::uint32_t codes, std::uint32_t& low, std::uint32_t& high) {
+  constexpr std::uint32_t factor =
+      std::is_same_v<T, fp16> ? 0x5c005c00u : 0x7b807b80u;  // 2^spread_power, twice
+  spread_codes<T>(codes, low, high);
+  low = times<T>(low, factor), high = times<T>(high, factor);
 }
 
 /// Sum of the products of two pairs.

@@ -1,15 +1,16 @@
 /// Paged attention of single rows, split over the keys (as in Flash-Decoding, Dao et al. 2023). A
-/// split of a key head, with the up to 16 query heads that share it as the rows of one tensor-core
-/// operand and split_keys keys, is the work of a block, whose warps take 16 keys of each tile. A
-/// second kernel adds the parts. Blocks stay for several splits, so that the copies of the next one
+/// split of a key head, with the up to 16 query heads that share it and split_keys keys, is the work
+/// of a block, whose warps take 16 keys of each tile. Products are transposed, keys or numbers of a
+/// value by queries, since tensor cores take 8 queries at a time, but 16 rows. A second kernel adds
+/// the parts. Blocks stay for several splits, so that the copies of the next one
 /// begin before this one ends, and those of the first before the kernels that rotate and store the
 /// pass's own rows. Parts begin at fixed positions, so results are batch-invariant.
 #pragma once
-#include "ops/cuda/detail/paged_attention_parts.hpp"
+#include "ops/cuda/detail/paged_attention_operands.hpp"
 
 namespace tern::ops::cuda::paged {
 
-constexpr int group_rows = 16;
+constexpr int group_rows = 16;  // most queries of a key head
 
 template <class T>
 struct Decode {
@@ -30,12 +31,15 @@ struct Decode {
   int size;  // E
 };
 
-/// Queries of a stage. As an operand they have 16 rows; what the others hold does not matter.
+/// Queries of a stage. As an operand they have 8 or 16 rows; what the others hold does not matter.
 TERN_FUNCTION constexpr int query_bytes(int head_size, int group) { return group * head_size * 2; }
-/// Shared memory of a block: queries, then tiles, of all stages, then the warps' results.
-TERN_FUNCTION constexpr int decode_bytes(int head_size, int group, int stages) {
-  return stages * (query_bytes(head_size, group) + 2 * tile_bytes(2 * head_size)) +
-         warps * group * (head_size + 2) * 4;
+/// Numbers of a query in the warps' results; the pad avoids bank conflicts.
+TERN_FUNCTION constexpr int result_size(int head_size) { return head_size + 4; }
+/// Shared memory of a block: queries of all stages, tiles, then the warps' results.
+template <class T, int E, bool coded>
+TERN_FUNCTION constexpr int decode_bytes(int group, int stages) {
+  return stages * (query_bytes(E, group) + Stages<T, E, coded>::bytes) +
+         warps * group * (result_size(E) + 2) * 4;
 }
 
 /// Work between two merges: keys [begin, end) of the sequence of a row, for a key head.
@@ -58,6 +62,9 @@ class SplitWalk {
   __device__ int key() const { return key_; }  // first of the tile
   __device__ bool begins() const { return key_ == split_.begin; }
   __device__ bool ends() const { return key_ + tile_rows >= split_.end; }
+  __device__ int places() const {
+    return places_of(args_.problem, split_.pages, split_.kv, key_, split_.end);
+  }
   __device__ void advance() {
     if (!ends()) {
       key_ += tile_rows;
@@ -89,26 +96,32 @@ class SplitWalk {
   Split split_ = {};
 };
 
-/// Sums the warps' results, rescaled to their common maximum. `shared`: decode_bytes() without the
-/// stages, free again after the next barrier.
-template <int E, class T>
+/// Sums the warps' results, rescaled to their common maximum, times `by`. `shared`: decode_bytes()
+/// without the stages, free again after the next barrier.
+template <int E, int tiles, class T>
 __device__ void merge_warps(const Decode<T>& args, const Split& split, int group,
-                            const Result (&sum)[E / 8], const RunningSoftmax& softmax,
-                            float* shared) {
+                            const Queries<T, E> (&queries)[tiles], float by, float* shared) {
   const Lane lane;
-  float* sums = shared;                     // (warps, group, E)
-  float* state = sums + warps * group * E;  // (warps, group, 2)
+  float* sums = shared;                                  // (warps, group, result_size(E))
+  float* state = sums + warps * group * result_size(E);  // (warps, group, 2)
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float total = row_sum(softmax.total[half]);
-    const int row = lane.row + 8 * half, at = lane.warp * group + row;
-    if (row >= group) continue;
-    if (lane.pair == 0) state[2 * at] = softmax.largest[half], state[2 * at + 1] = total;
+  for (int n = 0; n < tiles; ++n)
 #pragma unroll
-    for (int n = 0; n < E / 8; ++n)
-      *reinterpret_cast<float2*>(sums + at * E + n * 8 + lane.pair * 2) =
-          make_float2(sum[n][2 * half], sum[n][2 * half + 1]);
-  }
+    for (int j = 0; j < 2; ++j) {
+      float total = queries[n].total[j];
+#pragma unroll
+      for (int offset = 4; offset < 32; offset *= 2)
+        total += __shfl_xor_sync(0xffffffffu, total, offset);
+      const int row = n * tile_queries + 2 * lane.pair + j, at = lane.warp * group + row;
+      if (row >= group) continue;
+      if (lane.row == 0) state[2 * at] = queries[n].largest[j], state[2 * at + 1] = total;
+#pragma unroll
+      for (int i = 0; i < E / 16; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          sums[at * result_size(E) + i * 16 + half * 8 + lane.row] =
+              queries[n].sum[i][2 * half + j];
+    }
   __syncthreads();
   const float scale = args.problem.scale * log2_of_e;
   for (int row = lane.warp; row < group; row += warps) {
@@ -122,8 +135,9 @@ __device__ void merge_warps(const Decode<T>& args, const Split& split, int group
     const int head = split.kv * group + row;
     for (int e = lane.lane; e < E; e += 32) {
       float all = 0;
-      for (int w = 0; w < warps; ++w) all = fmaf(factor[w], sums[(w * group + row) * E + e], all);
-      args.sums(split.number, head)[e] = all;
+      for (int w = 0; w < warps; ++w)
+        all = fmaf(factor[w], sums[(w * group + row) * result_size(E) + e], all);
+      args.sums(split.number, head)[e] = by * all;
     }
     if (lane.lane == 0) {
       float* to = args.state(split.number, head);
@@ -141,17 +155,19 @@ __device__ void copy_queries(std::uint32_t to, const Problem<T>& p, const Split&
     copy_16(to + piece_offset(i / pieces, i % pieces, row_bytes<E>), from + i * piece_size, true);
 }
 
-template <class T, int E, int in_flight>
+/// tiles: of 8 queries.
+template <class T, int E, int in_flight, int tiles, bool coded>
 __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
   extern __shared__ __align__(128) char shared[];
   detail::release_next();
   const Problem<T>& p = args.problem;
   const Lane lane;
   const int group = p.heads / p.kv_heads;
-  const std::uint32_t queries = shared_address(shared);
-  const Stages<E> staged{queries + in_flight * query_bytes(E, group)};
-  auto* results = reinterpret_cast<float*>(
-      shared + in_flight * (query_bytes(E, group) + 2 * tile_bytes(row_bytes<E>)));
+  using Tiles = Stages<T, E, coded>;
+  const std::uint32_t rows = shared_address(shared);
+  const Tiles staged(rows + in_flight * query_bytes(E, group));
+  auto* results =
+      reinterpret_cast<float*>(shared + in_flight * (query_bytes(E, group) + Tiles::bytes));
 
   const std::int64_t all = static_cast<std::int64_t>(args.count) * p.kv_heads;
   const int begin = static_cast<int>(all * blockIdx.x / gridDim.x);
@@ -163,57 +179,73 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
     for (int stage = 0; stage < in_flight - 1 && !first_tiles.ended(); ++stage) {
       const Split& split = first_tiles.split();
       begun[stage] = first_tiles.key() + tile_rows <= split.position;
-      if (begun[stage]) staged.copy(stage, p, split.pages, split.kv, first_tiles.key(), split.end);
+      if (begun[stage]) staged.copy(stage, p, first_tiles.places(), first_tiles.key(), split.end);
       first_tiles.advance();
     }
   detail::await_previous();
+  int places = ahead.ended() ? 0 : ahead.places();
   const auto copy_next = [&](int stage, bool has_tile) {
     if (!ahead.ended()) {
       const Split& split = ahead.split();
-      if (!has_tile) staged.copy(stage, p, split.pages, split.kv, ahead.key(), split.end);
-      if (ahead.begins()) copy_queries<E>(queries + stage * query_bytes(E, group), p, split, group);
+      if (!has_tile) staged.copy(stage, p, places, ahead.key(), split.end);
+      if (ahead.begins()) copy_queries<E>(rows + stage * query_bytes(E, group), p, split, group);
       ahead.advance();
+      if (!ahead.ended()) places = ahead.places();
     }
     end_copies();
   };
 #pragma unroll
   for (int stage = 0; stage < in_flight - 1; ++stage) copy_next(stage, begun[stage]);
 
-  const auto first = Parts<row_bytes<E>>::rows_first(lane.lane);
-  const auto last = Parts<row_bytes<E>>::rows_last(lane.lane);
-  const Columns<T, E> columns;
-  KeptRows<row_bytes<E>> q;
-  Result sum[E / 8];
-  RunningSoftmax softmax;
+  const Operands<T, E, coded> operands;
+  constexpr bool shift = coded && halved<T>;
+  const std::uint32_t factor = shift ? round_pair<T>(code_factor<T>, code_factor<T>) : 0;
+  Queries<T, E> queries[tiles];
   for (int stage = 0; !now.ended(); stage = (stage + 1) % in_flight, now.advance()) {
     wait_for_copies_but<in_flight - 2>();
     __syncthreads();  // this stage has arrived, and the one before it is free
     copy_next((stage + in_flight - 1) % in_flight, false);
     const Split& split = now.split();
-    if (now.begins()) {
-      q.take(first, queries + stage * query_bytes(E, group), 0);
-      softmax = RunningSoftmax();
+    if (now.begins())
 #pragma unroll
-      for (int n = 0; n < E / 8; ++n)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sum[n][i] = 0;
-    }
+      for (int n = 0; n < tiles; ++n)
+        queries[n].begin(lane, rows + stage * query_bytes(E, group), n * tile_queries, factor);
     const int key = now.key() + lane.warp * chunk_rows;
     if (key < split.end) {  // the same for the whole warp
-      Result scores[2][2];
+      Result scores[tiles] = {};
+      operands.keys(staged.keys(stage), [&](int i, const Left& a) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-      product<T>(scores[0], q, last, staged.keys(stage), lane.warp);
-      if (key + chunk_rows > split.end)
-        mask_from(scores[0], key + lane.pair * 2, split.end, split.end);
-      float factor[2];
-      softmax.update(scores, p.scale * log2_of_e, factor);
-      scale_rows<E>(sum, factor);
-      Left weights;
-      round_results<T>(weights, scores[0]);
-      columns.add_product(sum, weights, staged.values(stage), lane.warp);
+        for (int n = 0; n < tiles; ++n)
+          multiply<T>(scores[n], a, queries[n].q[i][0], queries[n].q[i][1]);
+      });
+      float by[2] = {1, 1};  // of the values of keys g and g + 8
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = lane.row + 8 * half, at = 4 * (lane.warp * chunk_rows + row);
+        if (coded)
+          by[half] = code_factor<T> * __uint_as_float(load_word(staged.undo(stage, 1) + at));
+        const float undo =
+            coded ? code_factor<T> * __uint_as_float(load_word(staged.undo(stage, 0) + at)) : 1;
+#pragma unroll
+        for (int n = 0; n < tiles; ++n)
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            float& score = scores[n][2 * half + j];
+            score = key + row < split.end ? undo * score : minus_infinity();
+          }
+      }
+      std::uint32_t weights[tiles][2];
+#pragma unroll
+      for (int n = 0; n < tiles; ++n)
+        queries[n].weigh(scores[n], p.scale * log2_of_e, by, weights[n]);
+      operands.values(staged.values(stage), [&](int i, const Left& a) {
+#pragma unroll
+        for (int n = 0; n < tiles; ++n)
+          multiply<T>(queries[n].sum[i], a, weights[n][0], weights[n][1]);
+      });
     }
-    if (now.ends()) merge_warps<E>(args, split, group, sum, softmax, results);
+    if (now.ends())
+      merge_warps<E, tiles>(args, split, group, queries, shift ? code_factor<T> : 1, results);
   }
 }
 

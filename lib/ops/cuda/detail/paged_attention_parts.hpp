@@ -14,56 +14,86 @@ constexpr int piece_size = piece_bytes / 2;  // numbers, of 16 bits
 template <int E>
 constexpr int row_bytes = 2 * E;
 
+/// Keys or values of a layer, (pages, K, P, E): numbers of T, or codes with undo (pages, K, P).
+struct Pages {
+  const void* data;
+  const float* undo;
+};
+
 template <class T>
 struct Problem {
   const T* qkv;  // (N, width): queries are the first H E columns
   int width;
-  const T *keys, *values;  // (pages, K, P, E)
-  int page_shift;          // P = 2^page_shift
+  Pages keys, values;
+  int page_shift;  // P = 2^page_shift
   int heads, kv_heads;
   float scale;
   const Segment* segments;
   const std::int32_t* tables;
 };
 
-/// Starts the copy of keys [first, first + 64) of a head and their values into the tiles at `keys`
-/// and `values`; zeros from `end` on.
-template <int E, class T>
-__device__ void copy_pages(std::uint32_t keys, std::uint32_t values, const Problem<T>& p,
-                           const std::int32_t* pages, int kv, int first, int end) {
-  constexpr int pieces = E / piece_size, step = threads / pieces;
-  const int row = static_cast<int>(threadIdx.x) / pieces;
-  const int piece = static_cast<int>(threadIdx.x) % pieces;
+/// Places within (pages, K, P) of 64 keys of a head from `first`, a multiple of 64, on: lane l has
+/// that of the key 16 (l % 4) further, 0 from `end` on. Pages have 16 tokens or more, so those
+/// between follow it. A tile's are read a tile ahead.
+template <class T>
+__device__ int places_of(const Problem<T>& p, const std::int32_t* pages, int kv, int first,
+                         int end) {
+  const int key = first + static_cast<int>(threadIdx.x) % tile_chunks * chunk_rows;
+  if (key >= end) return 0;
   const int inside = (1 << p.page_shift) - 1;
-#pragma unroll
-  for (int i = 0; i < tile_rows; i += step) {
-    const int key = first + row + i;
-    const bool valid = key < end;
-    const int page = valid ? pages[key >> p.page_shift] : 0;
-    const std::int64_t at =
-        ((static_cast<std::int64_t>(page) * p.kv_heads + kv) << p.page_shift) + (key & inside);
-    const std::int64_t from = at * E + piece * piece_size;
-    const int to = piece_offset(row + i, piece, row_bytes<E>);
-    copy_16(keys + to, p.keys + from, valid);
-    copy_16(values + to, p.values + from, valid);
-  }
+  return ((pages[key >> p.page_shift] * p.kv_heads + kv) << p.page_shift) + (key & inside);
 }
 
-/// Stages of a tile of keys and one of values each.
-template <int E>
-struct Stages {
-  std::uint32_t first;
-  __device__ std::uint32_t keys(int stage) const {
-    return first + stage * 2 * tile_bytes(row_bytes<E>);
+/// Bytes of a number in the cache.
+template <bool coded>
+constexpr int width = coded ? 1 : 2;
+
+/// Stages of a tile of keys and one of values each, in shared memory, as they are in the cache; of
+/// codes then the scales of both.
+template <class T, int E, bool coded>
+class Stages {
+  static constexpr int row = width<coded> * E, tile = tile_bytes(row);
+  static constexpr int scales = coded ? tile_rows * static_cast<int>(sizeof(float)) : 0;
+
+ public:
+  static constexpr int bytes = 2 * (tile + scales);  // of a stage
+  explicit __device__ Stages(std::uint32_t first) : first_(first) {}
+
+  __device__ std::uint32_t keys(int stage) const { return first_ + stage * bytes; }
+  __device__ std::uint32_t values(int stage) const { return keys(stage) + tile; }
+  /// Scales of the tile's keys, then of its values.
+  __device__ std::uint32_t undo(int stage, int side) const {
+    return keys(stage) + 2 * tile + side * scales;
   }
-  __device__ std::uint32_t values(int stage) const {
-    return keys(stage) + tile_bytes(row_bytes<E>);
+
+  /// Starts the copy of keys [first, first + 64) and of their values, with places_of() them; zeros
+  /// from `end` on. By all threads.
+  __device__ void copy(int stage, const Problem<T>& p, int places, int first, int end) const {
+    constexpr int pieces = row / piece_bytes, step = threads / pieces;
+    const int own = static_cast<int>(threadIdx.x) / pieces;
+    const int piece = static_cast<int>(threadIdx.x) % pieces;
+#pragma unroll
+    for (int i = 0; i < tile_rows; i += step) {
+      const int place = place_of(places, own + i), to = piece_offset(own + i, piece, row);
+      const bool valid = first + own + i < end;
+      const std::int64_t from = static_cast<std::int64_t>(place) * row + piece * piece_bytes;
+      copy_16(keys(stage) + to, static_cast<const char*>(p.keys.data) + from, valid);
+      copy_16(values(stage) + to, static_cast<const char*>(p.values.data) + from, valid);
+    }
+    if constexpr (coded) {
+      static_assert(threads == 2 * tile_rows);
+      const int side = static_cast<int>(threadIdx.x) / tile_rows;
+      const int key = static_cast<int>(threadIdx.x) % tile_rows;
+      const float* from = side == 0 ? p.keys.undo : p.values.undo;
+      copy_4(undo(stage, side) + key * 4, from + place_of(places, key), first + key < end);
+    }
   }
-  template <class T>
-  __device__ void copy(int stage, const Problem<T>& p, const std::int32_t* pages, int kv, int key,
-                       int end) const {
-    copy_pages<E>(keys(stage), values(stage), p, pages, kv, key, end);
+
+ private:
+  __device__ static int place_of(int places, int key) {
+    return __shfl_sync(0xffffffffu, places, key / chunk_rows) + key % chunk_rows;
   }
+  std::uint32_t first_;
 };
 
 /// Scores of keys `column`, + 1, + 8 and + 9 become -inf from `end` on in row g, from `end_8` on in

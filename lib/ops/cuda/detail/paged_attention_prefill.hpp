@@ -66,8 +66,38 @@ __device__ void write_own_rows(const Lane& lane, const Result (&sum)[E / 8],
   }
 }
 
-// blockIdx.x: the tile of queries, blockIdx.y: the head.
+/// Shared memory of a block: its queries, two stages of tiles, of codes one of numbers as well.
+template <class T, int E, bool coded>
+TERN_FUNCTION constexpr int prefill_bytes() {
+  return (coded ? 3 : 1) * tile_bytes(row_bytes<E>) + 2 * Stages<T, E, coded>::bytes;
+}
+
+/// The warp's 16 rows of a tile of codes, as numbers of T.
 template <class T, int E>
+__device__ void expand_rows(const Lane& lane, std::uint32_t to, std::uint32_t codes,
+                            std::uint32_t undo) {
+  constexpr int groups = E / static_cast<int>(code_group);
+#pragma unroll
+  for (int i = 0; i < chunk_rows * groups / 32; ++i) {
+    const int n = i * 32 + lane.lane, group = n % groups;
+    const int row = lane.warp * chunk_rows + n / groups;
+    const uint4 read = load_words(codes + piece_offset(row, group, E));
+    const float by = __uint_as_float(load_word(undo + row * 4));
+    const std::uint32_t factor = round_pair<T>(by, by);
+    uint4 low, high;
+    const auto expand = [&](std::uint32_t word, std::uint32_t& first, std::uint32_t& second) {
+      expand_codes<T>(word, first, second);
+      first = times<T>(first, factor), second = times<T>(second, factor);
+    };
+    expand(read.x, low.x, high.x), expand(read.y, low.y, high.y);
+    expand(read.z, low.z, high.z), expand(read.w, low.w, high.w);
+    store_words(to + piece_offset(row, 2 * group, row_bytes<E>), low);
+    store_words(to + piece_offset(row, 2 * group + 1, row_bytes<E>), high);
+  }
+}
+
+// blockIdx.x: the tile of queries, blockIdx.y: the head.
+template <class T, int E, bool coded>
 __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, row_of<T, E>))
     prefill(const Prefill<T> args) {
   extern __shared__ __align__(128) char shared[];
@@ -81,9 +111,13 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, row_of
   const std::int32_t* pages = p.tables + segment.table;
 
   const std::uint32_t queries = shared_address(shared);
-  const Stages<E> staged{queries + tile_bytes(row_bytes<E>)};
+  constexpr int tile_size = tile_bytes(row_bytes<E>);
+  using Tiles = Stages<T, E, coded>;
+  const Tiles staged(queries + tile_size);
+  const std::uint32_t numbers = queries + tile_size + 2 * Tiles::bytes;  // of codes
   copy_queries<E>(queries, p, own, h);
-  staged.copy(0, p, pages, kv, 0, own.last);
+  staged.copy(0, p, places_of(p, pages, kv, 0, own.last), 0, own.last);
+  int places = places_of(p, pages, kv, tile_rows, own.last);
   const auto first = Parts<row_bytes<E>>::rows_first(lane.lane);
   const auto last = Parts<row_bytes<E>>::rows_last(lane.lane);
   const Columns<T, E> columns;
@@ -98,7 +132,17 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, row_of
     const int stage = tile % 2, k0 = tile * tile_rows;
     wait_for_copies();
     __syncthreads();  // this stage has arrived, and the other is free
-    if (tile < piece.part) staged.copy(stage ^ 1, p, pages, kv, k0 + tile_rows, own.last);
+    if (tile < piece.part) {
+      staged.copy(stage ^ 1, p, places, k0 + tile_rows, own.last);
+      places = places_of(p, pages, kv, k0 + 2 * tile_rows, own.last);
+    }
+    const std::uint32_t keys = coded ? numbers : staged.keys(stage);
+    const std::uint32_t values = coded ? numbers + tile_size : staged.values(stage);
+    if (coded) {
+      expand_rows<T, E>(lane, keys, staged.keys(stage), staged.undo(stage, 0));
+      expand_rows<T, E>(lane, values, staged.values(stage), staged.undo(stage, 1));
+      __syncthreads();
+    }
     // On the diagonal a warp needs the chunks up to its own.
     const int chunks = tile < piece.part ? tile_chunks : lane.warp + 1;
 #pragma unroll 1
@@ -107,8 +151,8 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, row_of
       Result scores[2][2];
 #pragma unroll
       for (int i = 0; i < 4; ++i) scores[1][0][i] = scores[1][1][i] = minus_infinity();
-      product<T>(scores[0], q, last, staged.keys(stage), chunk);
-      if (two) product<T>(scores[1], q, last, staged.keys(stage), chunk + 1);
+      product<T>(scores[0], q, last, keys, chunk);
+      if (two) product<T>(scores[1], q, last, keys, chunk + 1);
       if (tile == piece.part) {
         const int column = chunk * chunk_rows + lane.pair * 2;
         const int end = lane.warp * chunk_rows + lane.row + 1;
@@ -120,10 +164,10 @@ __global__ void __launch_bounds__(threads, resident_blocks(Pass::forward, row_of
       scale_rows<E>(sum, factor);
       Left weights;
       round_results<T>(weights, scores[0]);
-      columns.add_product(sum, weights, staged.values(stage), chunk);
+      columns.add_product(sum, weights, values, chunk);
       if (!two) continue;
       round_results<T>(weights, scores[1]);
-      columns.add_product(sum, weights, staged.values(stage), chunk + 1);
+      columns.add_product(sum, weights, values, chunk + 1);
     }
   }
   float factor[2];

@@ -37,7 +37,7 @@ TERN_FUNCTION constexpr int tile_bytes(int row_bytes) { return tile_rows * row_b
 /// Byte offset of a 16-byte piece of a row within a tile, swizzled so that the same piece of eight
 /// neighbouring rows has no bank conflict.
 TERN_FUNCTION constexpr int swizzle(int row, int row_bytes) {
-  return row_bytes == 64 ? row / 2 % 4 : row % 8;
+  return row_bytes == 32 ? row / 4 % 2 : row_bytes == 64 ? row / 2 % 4 : row % 8;
 }
 TERN_FUNCTION constexpr int piece_offset(int row, int piece, int row_bytes) {
   return row * row_bytes + (piece ^ swizzle(row, row_bytes)) * piece_bytes;

@@ -54,18 +54,6 @@ struct Result {
   const float* undo;  // (O) factors of the columns, w being in E4M3
 };
 
-/// Four codes of a lane, in the order of code_place(), as two pairs of T. A code's bits within
-/// those of T are its number over a power of two, subnormals included.
-template <class T>
-__device__ inline void expand_codes(std::uint32_t codes, std::uint32_t& low, std::uint32_t& high) {
-  constexpr bool half = std::is_same_v<T, fp16>;
-  constexpr std::uint32_t signs = 0x80008000u, numbers = half ? 0x3f803f80u : 0x07f007f0u;
-  constexpr int down = half ? 1 : 4;  // from the upper byte of a pair's numbers
-  constexpr std::uint32_t factor = half ? 0x5c005c00u : 0x7b807b80u;  // 2^8, 2^120, twice
-  low = times<T>((codes << 8 & signs) | (codes << (8 - down) & numbers), factor);
-  high = times<T>((codes & signs) | (codes >> down & numbers), factor);
-}
-
 /// 64 x 64 numbers of w, as left operands of four products.
 using Tile = hopper::Strip[hopper::tile_width / 16];
 

@@ -60,6 +60,27 @@ __device__ inline std::uint32_t load_word(std::uint32_t address) {
   return word;
 }
 
+__device__ inline uint4 load_words(std::uint32_t address) {
+  uint4 words;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(address)
+               : "memory");
+  return words;
+}
+__device__ inline void store_words(std::uint32_t address, const uint4& words) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(words.x),
+               "r"(words.y), "r"(words.z), "r"(words.w)
+               : "memory");
+}
+
+/// The transposed 8 x 8 matrix, of which each lane holds row g, columns 2t and 2t + 1.
+__device__ inline std::uint32_t transposed(std::uint32_t pair) {
+  std::uint32_t result;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(result) : "r"(pair));
+  return result;
+}
+
 /// c += a b. T: bf16, fp16, or float in TF32: the lower 13 bits of operands do not count.
 template <class T>
 __device__ void multiply(Result& c, const Left& a, std::uint32_t b0, std::uint32_t b1) {

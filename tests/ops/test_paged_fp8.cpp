@@ -1,0 +1,176 @@
+// Keys and values in E4M3: what is stored are the nearest numbers, found here among all codes, and
+// attention over them is attention over these numbers.
+#include "base/fp8.hpp"
+#include "checks/detail/paged_rows.hpp"
+#include "ops/check.hpp"
+#include "ops/ops.hpp"
+#include "roundoff.hpp"
+
+namespace tern {
+namespace {
+
+using test::Array;
+using test::normal_numbers;
+using test::Numbers;
+
+constexpr std::size_t H = 4, K = 2, P = 16, N = 69;
+constexpr std::size_t width_of(std::size_t E) { return (H + 2 * K) * E; }
+
+const ops::Context& native_context() {
+  struct Holder {
+    static std::size_t bytes() {
+      Arena measuring;
+      ops::make_context(measuring, true, "auto");
+      return measuring.bytes();
+    }
+    Arena arena{bytes()};
+    ops::Context context = ops::make_context(arena, true, "auto");
+  };
+  static Holder* holder = nullptr;
+  if (!holder) {
+    holder = new Holder;
+    Kokkos::push_finalize_hook([] { delete holder; });
+  }
+  return holder->context;
+}
+
+/// The nearest of E4M3's numbers times 1 / scale, the even code of two at the same distance.
+long double nearest(long double x, long double scale) {
+  const long double wanted = std::abs(x) * scale;
+  long double best = 0;
+  for (unsigned code = 0; code < 127; ++code) {
+    const long double number = decode<E4M3>(static_cast<std::uint8_t>(code));
+    const long double gain = std::abs(wanted - best) - std::abs(wanted - number);
+    if (gain > 0 || (gain == 0 && code % 2 == 0)) best = number;
+  }
+  return std::copysign(best / scale, x);
+}
+
+/// Nearest numbers of a head, with the largest power of two that keeps it within 448.
+template <class T>
+void round_head(long double* numbers, std::size_t E) {
+  long double most = 0, scale = std::is_same_v<T, fp16> ? 0x1p15L : 0x1p60L;
+  for (std::size_t e = 0; e < E; ++e) most = std::max(most, std::abs(numbers[e]));
+  while (most * scale > 448) scale /= 2;
+  for (std::size_t e = 0; e < E; ++e) numbers[e] = nearest(numbers[e], scale);
+}
+
+/// N rows of sequences, in a cache of T and in one of codes.
+template <class T>
+struct Caches {
+  Caches(const ops::Context& context, std::size_t head_size, const Numbers& rows)
+      : E(head_size),
+        host(checks::checked_rows({{0, 1}, {300, 1}, {0, 60}, {0, 7}}, P)),
+        run(context, 1),
+        on_device(checks::device_rows(run, host)),
+        qkv(N, width_of(E), rows),
+        keys(host.pages * K, P * E, Numbers(host.pages * K * P * E, 0)),
+        values(host.pages * K, P * E, Numbers(host.pages * K * P * E, 0)) {
+    const auto pages = [&](const Array<T>& a) {
+      return Tensor3<T>(a.matrix().data(), host.pages, K, P * E);
+    };
+    const auto codes = [&] {
+      const std::size_t places = host.pages * K * P;
+      const auto bytes = run.template workspace<std::uint8_t>(places * E);
+      const auto scales = run.template workspace<float>(places);
+      Kokkos::deep_copy(bytes, 0);
+      Kokkos::deep_copy(scales, 0.0f);
+      return ops::CodedPages{Tensor3<std::uint8_t>(bytes.data(), host.pages, K, P * E),
+                             Tensor3<float>(scales.data(), host.pages, K, P)};
+    };
+    plain = {pages(keys), pages(values), P};
+    coded = {{}, {}, P, codes(), codes()};
+    for (const auto& cache : {plain, coded})
+      ops::paged_store<T>(run.context, on_device, qkv.matrix(), H, {{}, {}, 0, {}}, cache);
+  }
+  Numbers numbers(const ops::CodedPages& pages) const {
+    const Array<T> to(host.pages * K * P, E);
+    ops::paged_numbers<T>(run.context, pages, to.matrix());
+    run.context.fence("test");
+    return to.get();
+  }
+  Numbers attend(const ops::PagedCache<T>& cache) {
+    const Array<T> out(N, H * E);
+    const auto partial =
+        run.template workspace<Accumulate<T>>(ops::paged_partials(host.splits.size(), H, E));
+    ops::paged_attention<T>(run.context, on_device, 0.3, qkv.matrix(), cache, partial,
+                            out.matrix());
+    run.context.fence("test");
+    return out.get();
+  }
+
+  std::size_t E;
+  checks::CheckedRows host;
+  checks::Run<T> run;
+  ops::PagedRows on_device;
+  Array<T> qkv, keys, values;
+  ops::PagedCache<T> plain, coded;
+};
+
+/// Rows of very different magnitudes, some of them zero.
+Numbers rows_of_many_sizes(std::size_t E) {
+  Numbers rows = normal_numbers(N * width_of(E), 7);
+  const long double sizes[] = {1, 1e-4L, 300, 0, 3e-7L};
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] *= sizes[i / E % 5];
+  return rows;
+}
+
+template <class T>
+class CacheOfCodes : public testing::Test {};
+using Types = testing::Types<float, double, bf16, fp16>;
+TYPED_TEST_SUITE(CacheOfCodes, Types, );
+
+template <class T>
+void expect_nearest(const ops::Context& context, std::size_t E) {
+  Caches<T> caches(context, E, rows_of_many_sizes(E));
+  for (const bool values : {false, true}) {
+    Numbers expected = (values ? caches.values : caches.keys).get();
+    for (std::size_t at = 0; at < expected.size(); at += E) round_head<T>(&expected[at], E);
+    const Numbers found =
+        caches.numbers(values ? caches.coded.coded_values : caches.coded.coded_keys);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], expected[i]) << i;
+  }
+}
+
+TYPED_TEST(CacheOfCodes, HoldsTheNearestNumbers) {
+  expect_nearest<TypeParam>(test::portable_context(), 20);
+  for (const std::size_t E : {32, 64, 128}) expect_nearest<TypeParam>(native_context(), E);
+}
+
+TYPED_TEST(CacheOfCodes, IsAttendedAsItsNumbers) {
+  constexpr std::size_t E = 20;
+  Caches<TypeParam> caches(test::portable_context(), E, normal_numbers(N * width_of(E), 7));
+  const Numbers loaded = caches.attend(caches.plain), found = caches.attend(caches.coded);
+  caches.keys.set(caches.numbers(caches.coded.coded_keys));
+  caches.values.set(caches.numbers(caches.coded.coded_values));
+  const Numbers expected = caches.attend(caches.plain);
+  long double rounding = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_NEAR(found[i], expected[i], 1e-5L) << i;
+    rounding = std::max(rounding, std::abs(found[i] - loaded[i]));
+  }
+  EXPECT_GT(rounding, 1e-3L);
+}
+
+template <class T>
+void expect_not_hidden(const ops::Context& context, std::size_t E) {
+  Numbers rows = normal_numbers(N * width_of(E), 7);
+  const std::size_t first = 2, bad = first + 50, end = first + 60;  // of the sequence of 60
+  rows[bad * width_of(E) + (H + K) * E + 3] = std::numeric_limits<long double>::infinity();
+  Caches<T> caches(context, E, rows);
+  const Numbers found = caches.attend(caches.coded);
+  for (std::size_t row = 0; row < N; ++row) {
+    if (context.library && row >= first && row < bad) continue;  // may be in its tile
+    EXPECT_EQ(std::isfinite(found[row * H * E]), row < bad || row >= end) << row;
+  }
+}
+
+/// A number that is not finite is not hidden, and spoils nothing but the rows that attend to it.
+TYPED_TEST(CacheOfCodes, KeepsWhatIsNotFinite) {
+  expect_not_hidden<TypeParam>(test::portable_context(), 64);
+  for (const std::size_t E : {32, 64, 128}) expect_not_hidden<TypeParam>(native_context(), E);
+}
+
+}  // namespace
+}  // namespace tern
