@@ -7,7 +7,7 @@
 // x (new - 1) tokens over the time that they take beyond that. requests = 0: as many as streams,
 // which are served at once. Prompts are random, all different, and redrawn for each repeat, so the
 // prefix cache finds only the first `shared` tokens, which all have in common. fp8_weights = 1: those
-// of linear maps are in fp8. profile = 1 prints the operations of one pass that decodes.
+// of linear maps are in fp8; fp8_cache = 1: keys and values. profile = 1 prints the operations of one pass that decodes.
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -37,15 +37,31 @@ using namespace tern;
 using Storage = std::conditional_t<on_host, float, bf16>;
 
 struct Settings {
-  std::map<std::string, long> values{
-      {"layers", 36},  {"hidden", 2560},         {"heads", 32},
-      {"kv_heads", 8}, {"head_dim", 128},        {"ffn", 9728},
-      {"experts", 0},  {"experts_per_token", 8}, {"expert_hidden", 768},
-      {"tied", 1},     {"vocabulary", 151936},   {"streams", 64},
-      {"requests", 0}, {"prompt", 512},          {"shared", 0},
-      {"new", 64},     {"prefill_tokens", 2048}, {"prefix_cache", 1},
-      {"pipeline", 1}, {"fp8_weights", 0},       {"temperature_percent", 0},
-      {"top_k", 0},    {"profile", 0},           {"repeats", 5}};
+  std::map<std::string, long> values{{"layers", 36},
+                                     {"hidden", 2560},
+                                     {"heads", 32},
+                                     {"kv_heads", 8},
+                                     {"head_dim", 128},
+                                     {"ffn", 9728},
+                                     {"experts", 0},
+                                     {"experts_per_token", 8},
+                                     {"expert_hidden", 768},
+                                     {"tied", 1},
+                                     {"vocabulary", 151936},
+                                     {"streams", 64},
+                                     {"requests", 0},
+                                     {"prompt", 512},
+                                     {"shared", 0},
+                                     {"new", 64},
+                                     {"prefill_tokens", 2048},
+                                     {"prefix_cache", 1},
+                                     {"pipeline", 1},
+                                     {"fp8_weights", 0},
+                                     {"fp8_cache", 0},
+                                     {"temperature_percent", 0},
+                                     {"top_k", 0},
+                                     {"profile", 0},
+                                     {"repeats", 5}};
 
   explicit Settings(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
@@ -83,6 +99,7 @@ generate::EngineOptions options_of(const Settings& s) {
   options.prefill_tokens = s("prefill_tokens");
   options.prefix_cache = s("prefix_cache") != 0;
   options.fp8_weights = s("fp8_weights") != 0;
+  options.fp8_cache = s("fp8_cache") != 0;
   options.sampling.temperature = static_cast<double>(s("temperature_percent")) / 100;
   options.sampling.top_k = static_cast<int>(s("top_k"));
   return options;

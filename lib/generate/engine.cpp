@@ -50,10 +50,12 @@ std::size_t Engine<T>::max_pages(const EngineOptions& options) {
 }
 
 template <class T>
-std::size_t Engine<T>::page_bytes(const deck::Model& model, const model::Share& share) {
+std::size_t Engine<T>::page_bytes(const deck::Model& model, const model::Share& share,
+                                  bool fp8_cache) {
   const model::Dimensions size(model, share);
   const Range layers = model::layers_of(model, share);
-  return 2 * layers.count * size.K * page_tokens * size.E * sizeof(T);
+  const std::size_t of_token = fp8_cache ? size.E + sizeof(float) : size.E * sizeof(T);
+  return 2 * layers.count * size.K * page_tokens * of_token;
 }
 
 template <class T>
@@ -70,12 +72,7 @@ Engine<T>::Engine(const deck::Model& model, const model::ParameterTree& tree,
   const std::size_t layers = decoder_.layers(), places = options_.steps * decoder_.places();
   for (std::size_t place = 0; place < places; ++place) {
     const std::string of_pass = places > layers ? fmt::format("pass {}/", place / layers) : "";
-    const auto request = [&](const char* name) {
-      return arena.tensor3<T>(fmt::format("{}layer {}/{}", of_pass, place % layers, name),
-                              Term::cache, options_.pages, size_.K, page_tokens * size_.E);
-    };
-    const Tensor3<T> keys = request("keys"), values = request("values");
-    cache_.push_back({keys, values, page_tokens});
+    cache_.push_back(request_cache(arena, fmt::format("{}layer {}/", of_pass, place % layers)));
   }
   const auto limits = detail::Scheduler::limits(options_, page_tokens);
   partial_ = arena.vector<Accumulate<T>>("parts of attention", Term::workspace,
@@ -85,6 +82,23 @@ Engine<T>::Engine(const deck::Model& model, const model::ParameterTree& tree,
     logits_ = arena.matrix<T>("next logits", Term::workspace, limits.drawn, size_.V);
   }
   buffers_ = std::make_unique<detail::PassBuffers>(limits, arena);
+}
+
+template <class T>
+ops::PagedCache<T> Engine<T>::request_cache(Arena& arena, const std::string& place) const {
+  ops::PagedCache<T> cache{{}, {}, page_tokens};
+  const auto request = [&](const char* name, Tensor3<T>& numbers, ops::CodedPages& coded) {
+    const std::string label = place + name;
+    const std::size_t n = options_.pages, width = page_tokens * size_.E;
+    if (options_.fp8_cache)
+      coded = {arena.tensor3<std::uint8_t>(label + ", codes", Term::cache, n, size_.K, width),
+               arena.tensor3<float>(label + ", scales", Term::cache, n, size_.K, page_tokens)};
+    else
+      numbers = arena.tensor3<T>(label, Term::cache, n, size_.K, width);
+  };
+  request("keys", cache.keys, cache.coded_keys);
+  request("values", cache.values, cache.coded_values);
+  return cache;
 }
 
 template <class T>

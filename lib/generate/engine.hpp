@@ -72,6 +72,7 @@ struct EngineOptions : SamplingOptions {
   bool constant_weights = true;       // weights are constant between steps, no layers gathered
   std::size_t steps = 0;              // per token, of a recursive model
   bool fp8_weights = false;           // of the blocks' linear maps: DecoderOptions
+  bool fp8_cache = false;             // keys and values in E4M3: ops/paged_cache.hpp
 };
 
 /// Totals since construction, except where stated.
@@ -109,7 +110,8 @@ class Engine {
   /// Pages for batch x max_model_len tokens: the maximum in use.
   static std::size_t max_pages(const EngineOptions& options);
   /// Bytes per page over all layers of a share of a model that is not recursive.
-  static std::size_t page_bytes(const deck::Model& model, const model::Share& share = {});
+  static std::size_t page_bytes(const deck::Model& model, const model::Share& share = {},
+                                bool fp8_cache = false);
 
   /// Fills the rotary table. Call once, after the arena allocates.
   void prepare(const ops::Context& context);
@@ -136,6 +138,7 @@ class Engine {
   std::size_t vocabulary() const { return size_.V; }  // the model's
 
  private:
+  ops::PagedCache<T> request_cache(Arena& arena, const std::string& place) const;
   void run(const ops::Context&, const detail::Pass&);
   std::vector<typename model::Decoder<T>::Run> runs(const detail::Pass&) const;
   void draw(const ops::Context&, Matrix<const T> finished, std::size_t rows);

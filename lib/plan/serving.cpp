@@ -34,7 +34,8 @@ ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, con
   const workload::Serving<T> serving(deck, options, mesh, arena);
   ServingPlan plan;
   plan.options = options;
-  plan.page_bytes = generate::Engine<T>::page_bytes(deck.model, serving.tree.share());
+  plan.page_bytes =
+      generate::Engine<T>::page_bytes(deck.model, serving.tree.share(), options.fp8_cache);
   plan.cache_tokens = pages * P;
   for (const Term term :
        {Term::parameters, Term::activations, Term::workspace, Term::data, Term::cache})
@@ -46,8 +47,8 @@ ServingPlan measure(const deck::Deck& deck, generate::EngineOptions options, con
 
 /// Pages that fit this rank's device; 0 if those of the plan do not.
 std::size_t fitting(const ServingPlan& least, const deck::Model& model) {
-  const std::size_t alignment =
-      2 * static_cast<std::size_t>(model.layers) * Arena::alignment;  // per layer: keys and values
+  // Per layer: keys and values, and the scales of each.
+  const std::size_t alignment = 4 * static_cast<std::size_t>(model.layers) * Arena::alignment;
   if (least.total_bytes > least.usable_bytes) return 0;
   const std::size_t left = least.usable_bytes - least.total_bytes;
   return least.options.pages + (left > alignment ? (left - alignment) / least.page_bytes : 0);
@@ -112,6 +113,7 @@ std::string table(const ServingPlan& plan) {
   text += row("free on device", plan.device_bytes);
   text += detail::row("pages", fmt::format("{} of {} KiB", o.pages, plan.page_bytes / 1024));
   text += detail::row("cache", fmt::format("{} tokens", plan.cache_tokens));
+  if (o.fp8_cache) text += detail::remark("keys and values in fp8");
   text += detail::row("whole requests",
                       fmt::format("{:.1f}", static_cast<double>(plan.cache_tokens) /
                                                 static_cast<double>(o.max_model_len)));

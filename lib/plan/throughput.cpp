@@ -35,7 +35,7 @@ struct Shape {
   double attention;              // FLOPs per token and key, over all layers
 };
 
-Shape shape_of(const deck::Deck& deck, int tensor) {
+Shape shape_of(const deck::Deck& deck, const generate::EngineOptions& options, int tensor) {
   const deck::Model& m = deck.model;
   const auto parameters = model::ParameterTree(model::declare(m)).count();
   Shape s{};
@@ -49,7 +49,9 @@ Shape shape_of(const deck::Deck& deck, int tensor) {
       static_cast<double>(parameters) - s.experts - (m.tie_embeddings ? 1 : 2) * s.head - values;
   s.bytes = deck::stores_fp32(deck.precision) ? sizeof(float) : sizeof(bf16);
   const std::int64_t kv_heads = std::max<std::int64_t>(1, m.kv_heads / tensor);
-  s.cache_bytes = static_cast<double>(2 * m.layers * kv_heads * m.head_dim) * s.bytes;
+  const double of_head = options.fp8_cache ? static_cast<double>(m.head_dim) + sizeof(float)
+                                           : static_cast<double>(m.head_dim) * s.bytes;
+  s.cache_bytes = static_cast<double>(2 * m.layers * kv_heads) * of_head;
   s.attention = static_cast<double>(4 * m.layers * m.heads * m.head_dim);
   return s;
 }
@@ -98,7 +100,7 @@ std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDev
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,
                        const Requests& r, const comm::Extents& replica, const DeviceRates& rates) {
   const int tensor = replica.tensor, stages = replica.pipeline;
-  const Shape s = shape_of(deck, tensor);
+  const Shape s = shape_of(deck, options, tensor);
   const double at_once = std::max(1.0, running(options, r) / stages);  // in a pass
   const double found = found_tokens(options, r);
   const double own = r.prompt_tokens - found, computed = own + found / r.count;

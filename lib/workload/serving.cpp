@@ -28,6 +28,7 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
   options.prefill_tokens = size_of(g.prefill_tokens);
   options.prefix_cache = g.prefix_cache;
   options.fp8_weights = g.quantization == "fp8";
+  options.fp8_cache = g.cache_quantization == "fp8";
   options.sampling = sampling_of(deck);
   return options;
 }

@@ -138,6 +138,16 @@ class Bulk(Campaign):
         text = self.run_trainer(*self.options("rounded", fp8[0]), "--resume", code=1)
         self.assertRegex(text, "the weights was .* in fp8")
 
+    def test_keys_and_values_in_fp8(self):
+        fp8 = (("generation.cache_quantization", "'fp8'"),)
+        self.assertIn("keys and values in fp8", self.run_trainer(*self.options("coded", *fp8)))
+        for name, ranks, more in (("coded1", 1, ("generation.batch", "1")), ("coded2", 2, ("parallel.tensor", "2")),
+                                  ("coded3", 2, ("parallel.pipeline", "2"))):
+            self.run_trainer(*self.options(name, *fp8, more), ranks=ranks)
+            self.assertEqual(self.answers(name), self.answers("coded"), name)
+        text = self.run_trainer(*self.options("coded"), "--resume", code=1)
+        self.assertRegex(text, "the weights was .*, keys and values in fp8")
+
     def test_gap_table(self):
         evaluate = lambda name, *more: self.run_trainer(*self.options(name, *more, task="evaluate"))
         evaluate("teacher")

@@ -293,6 +293,7 @@ TEST(DeckContradictions, NamesThatAreNoDirectories) {
 TEST(DeckContradictions, Requests) {
   none("&campaign task = 'generate' / &generation input = 'in.txt' samples = 0 stop = '##' /");
   none("&precision compute = 'bf16' / &generation input = 'in.txt' quantization = 'fp8' /");
+  none("&campaign task = 'generate' / &generation input = 'in.txt' cache_quantization = 'fp8' /");
   one("&campaign task = 'generate' / &objective kind = 'refinement' /\n"
       "&model inner_steps = 1 / &generation input = 'in.txt' /",
       "d:2:38: generation.input: kind = 'refinement' answers no files; write 'supervised' or "

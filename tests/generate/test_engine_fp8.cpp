@@ -1,5 +1,5 @@
-// The engine with weights in fp8: the texts of a model whose weights were rounded beforehand,
-// whatever else is in the batch.
+// The engine with weights in fp8: the texts of a model whose weights were rounded beforehand; with
+// keys and values in fp8: texts of their own; both whatever else is in the batch.
 #include "base/error.hpp"
 #include "deck/choices.hpp"
 #include "generate/engine_run.hpp"
@@ -74,6 +74,47 @@ TEST(WeightsInFp8, AreRoundedBeforeTheFirstPass) {
   engine.prepare(context);
   engine.submit({1, {1, 2}, 2});
   EXPECT_THROW(engine.step(context), InternalError);
+}
+
+template <class T>
+class CacheInFp8 : public testing::Test {};
+TYPED_TEST_SUITE(CacheInFp8, Storages, );
+
+/// Batches, prefill chunks, found prefixes and recomputed tokens do not matter.
+TYPED_TEST(CacheInFp8, WritesTheSameTextsHowever) {
+  for (deck::Model m : {test::qwen3_like(), test::gpt2_like(), test::moe_like()}) {
+    m.context = 64, m.init_std = 0.3;
+    EngineRun<TypeParam> plain(m, options_of(3, 16));
+    EngineOptions options = options_of(3, 16);
+    options.fp8_cache = true;
+    EngineRun<TypeParam> coded(m, options);
+    const auto wanted = texts_of(coded, m);
+    EXPECT_NE(wanted, texts_of(plain, m));
+    for (const std::size_t batch : {1, 12})
+      for (const std::size_t piece : {1, 100})
+        for (const std::size_t pages : {0, 6}) {
+          options = options_of(batch, piece);
+          options.fp8_cache = true, options.pages = pages, options.prefix_cache = batch > 1;
+          EngineRun<TypeParam> again(m, options);
+          EXPECT_EQ(texts_of(again, m), wanted)
+              << "batch " << batch << ", pieces of " << piece << ", pages " << pages;
+          EXPECT_EQ(again.engine->figures().preemptions > 0, batch > 1 && pages > 0);
+        }
+  }
+}
+
+TEST(CacheInFp8Memory, APageTakesCodesAndScales) {
+  const deck::Model m = test::qwen3_like();
+  const auto E = static_cast<std::size_t>(m.head_dim);
+  const std::size_t before = generate::Engine<bf16>::page_bytes(m);
+  EXPECT_EQ(generate::Engine<bf16>::page_bytes(m, {}, true), before / (2 * E) * (E + 4));
+  EngineOptions options = options_of(2, 16);
+  options.pages = 8;
+  const std::size_t whole = EngineRun<bf16>::planned(m, options);
+  options.fp8_cache = true;
+  const std::size_t coded = EngineRun<bf16>::planned(m, options);
+  const std::size_t saved = 8 * (before - generate::Engine<bf16>::page_bytes(m, {}, true));
+  EXPECT_LE(coded, whole - saved + 4 * static_cast<std::size_t>(m.layers) * Arena::alignment);
 }
 
 /// Codes of a byte, and a float of each row.

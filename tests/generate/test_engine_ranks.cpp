@@ -31,15 +31,18 @@ generate::EngineOptions options(double temperature) {
 TEST(EngineOnRanks, TextsAreThoseOfOneRank) {
   const deck::Model m = divisible();
   const int ranks = comm::world()->size();
-  for (const double temperature : {0.0, 0.9}) {
-    EngineRun<float> alone(m, options(temperature));
+  for (const auto& [temperature, fp8_cache] :
+       {std::pair{0.0, false}, std::pair{0.9, false}, std::pair{0.9, true}}) {
+    generate::EngineOptions o = options(temperature);
+    o.fp8_cache = fp8_cache;
+    EngineRun<float> alone(m, o);
     const auto wanted = alone.answer(requests());
     for (int tensor = 1; tensor <= ranks; tensor *= 2) {
       if (tensor == 1 && ranks > 2) continue;
       const comm::Mesh mesh(
           comm::world(), {1, tensor, ranks / tensor},
           static_cast<int>(model::kv_replicas(m, static_cast<std::size_t>(tensor))));
-      EngineRun<float> run(m, options(temperature), 3, model::share_of(mesh));
+      EngineRun<float> run(m, o, 3, model::share_of(mesh));
       const auto answers = run.answer(requests());
       for (const auto& [id, answer] : wanted) {
         EXPECT_EQ(answers.at(id).tokens, answer.tokens) << "tensor " << tensor << ", " << id;

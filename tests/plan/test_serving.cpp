@@ -20,13 +20,12 @@ deck::Deck small_deck() {
   return deck;
 }
 
-TEST(ServingPlan, IsWhatTheRunTakes) {
-  const deck::Deck deck = small_deck();
+void expect_run_as_planned(const deck::Deck& deck, std::size_t bytes_of_head) {
   const auto alone = comm::single_rank_mesh();
   const plan::ServingPlan plan = plan::plan_serving(deck, workload::engine_options(deck), *alone);
   EXPECT_EQ(plan.options.pages, 8u * 13);  // 200 tokens in pages of 16
   EXPECT_EQ(plan.cache_tokens, 8u * 13 * 16);
-  EXPECT_EQ(plan.page_bytes, 2u * 3 * 2 * 16 * 16 * sizeof(float));
+  EXPECT_EQ(plan.page_bytes, 2u * 3 * 2 * 16 * bytes_of_head);
   std::size_t sum = 0;
   for (const auto& [term, bytes] : plan.memory) sum += bytes;
   EXPECT_EQ(sum, plan.total_bytes);
@@ -41,6 +40,13 @@ TEST(ServingPlan, IsWhatTheRunTakes) {
     for (generate::Answer& a : serving.engine.step(serving.context)) answers.push_back(a);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].tokens.size(), 4u);
+}
+
+TEST(ServingPlan, IsWhatTheRunTakes) {
+  deck::Deck deck = small_deck();
+  expect_run_as_planned(deck, 16 * sizeof(float));
+  deck.generation.cache_quantization = "fp8";
+  expect_run_as_planned(deck, 16 + sizeof(float));  // codes and a scale
 }
 
 TEST(ServingPlan, TakesTheDecksOptions) {

@@ -146,10 +146,13 @@ std::string hash_of(const fs::path& path) {
 
 Provenance provenance(const deck::Deck& deck, const std::string& weights) {
   const deck::Generation& g = deck.generation;
+  std::string model = weights;
+  if (g.quantization != "none") model += " in " + g.quantization;
+  if (g.cache_quantization != "none") model += ", keys and values in " + g.cache_quantization;
   return {{"the contents of &generation input", hash_of(g.input)},
           {"the contents of &generation prompt_template",
            g.prompt_template.empty() ? "" : hash_of(g.prompt_template)},
-          {"the weights", g.quantization == "none" ? weights : weights + " in " + g.quantization},
+          {"the weights", model},
           {"&data tokenizer", deck.data.tokenizer},
           {"&data chat_template", deck.data.chat_template},
           {"&data thinking", deck.data.thinking},

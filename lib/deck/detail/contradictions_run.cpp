@@ -97,6 +97,7 @@ void check_requests(const Deck& d, Contradictions& c) {
   unread("generation.pattern", !g.pattern.empty());
   unread("generation.stop", !g.stop.empty());
   unread("generation.quantization", g.quantization != "none");
+  unread("generation.cache_quantization", g.cache_quantization != "none");
   c.check(!g.input.empty() && g.quantization != "none" && stores_fp32(d.precision),
           {"generation.quantization", "precision.compute"},
           fmt::format("'{}' saves time next to numbers of 16 bits, and compute = '{}' stores 32; "

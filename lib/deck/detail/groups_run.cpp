@@ -127,6 +127,10 @@ void describe(Group& group, Generation& g) {
            "input: fp8: E4M3 for weights of linear maps but experts', "
            "read on Hopper for up to 128 rows")
       .one_of({"none", "fp8"});
+  group
+      .add("cache_quantization", g.cache_quantization,
+           "input: fp8: E4M3 for keys and values, with a scale per token and head")
+      .one_of({"none", "fp8"});
 }
 
 void describe(Group& group, Output& o) {
