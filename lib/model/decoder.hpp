@@ -72,8 +72,7 @@ class Decoder {
   }
   /// Tokens of the last stage, to all. If overlapped, the last pass's output is sent after them.
   void from_last(const ops::Context& context, Vector<std::int32_t> tokens) const {
-    core_.common.links.from_last_first(context, tokens.data(),
-                                       tokens.size() * sizeof(std::int32_t));
+    core_.common.links.from_last_now(context, tokens.data(), tokens.size() * sizeof(std::int32_t));
   }
   /// If overlapped: sends the last pass's output, unless it has been sent.
   void settle(const ops::Context& context) const { core_.common.links.settle(context); }

@@ -63,11 +63,11 @@ void Links<T>::settle(const ops::Context& context) const {
 template <class T>
 void Links<T>::from_last(const ops::Context& context, void* values, std::size_t bytes) const {
   settle(context);
-  from_last_first(context, values, bytes);
+  from_last_now(context, values, bytes);
 }
 
 template <class T>
-void Links<T>::from_last_first(const ops::Context& context, void* values, std::size_t bytes) const {
+void Links<T>::from_last_now(const ops::Context& context, void* values, std::size_t bytes) const {
   if (share_.stages == 1) return;
   mesh().pipeline().broadcast_device(values, bytes, static_cast<int>(share_.stages) - 1, context);
 }

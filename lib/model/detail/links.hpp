@@ -36,9 +36,9 @@ class Links {
   void from_previous(const ops::Context& context, Matrix<T> values) const;
   /// Sends the deferred message, if any.
   void settle(const ops::Context& context) const;
-  /// Broadcast from the last stage, after the deferred message; from_last_first: before it.
+  /// Broadcast from the last stage, after the deferred message; from_last_now: before it.
   void from_last(const ops::Context& context, void* values, std::size_t bytes) const;
-  void from_last_first(const ops::Context& context, void* values, std::size_t bytes) const;
+  void from_last_now(const ops::Context& context, void* values, std::size_t bytes) const;
 
  private:
   using Message = comm::Group::Message;
