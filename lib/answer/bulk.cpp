@@ -185,14 +185,16 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
   std::unordered_map<std::uint64_t, std::size_t> prompt_tokens;  // running requests, by number
   const auto ahead = static_cast<std::size_t>(deck_.generation.batch);
   std::size_t next = 0, done = 0;
-  while (true) {
+  const auto submit = [&] {
     for (; next < mine.size() && responder.figures().waiting < ahead; ++next) {
       generate::Request taken = request(mine[next]);
       prompt_tokens[taken.id] = taken.prompt.size();
       responder.submit(std::move(taken));
     }
-    if (!responder.busy()) return true;
-    for (const generate::Answer& answer : responder.step()) {
+  };
+  std::vector<generate::Answer> answers;  // of the pass before
+  const auto keep = [&] {
+    for (const generate::Answer& answer : answers) {
       detail::BulkRecord record = judged(answer, prompt_tokens.at(answer.id));
       prompt_tokens.erase(answer.id);
       const generate::Figures figures = responder.figures();
@@ -202,9 +204,20 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
       if (part) part->append(record);
       ++done;
     }
+    answers.clear();
+  };
+  bool stopped = false;
+  submit();
+  while (responder.busy() && !stopped) {
+    // While the device runs a pass the host writes the answers of the one before and tokenizes the
+    // next requests.
+    answers = responder.step([&] { keep(), submit(); });
     progress.at(done, responder.figures());
-    if (done < mine.size() && replica_.ranks->any(stop())) return false;
+    const std::size_t left = mine.size() - done - answers.size();
+    stopped = left > 0 && replica_.ranks->any(stop());
   }
+  keep();
+  return !stopped;
 }
 
 std::optional<Bulk::Done> Bulk::finish() {

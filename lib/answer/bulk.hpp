@@ -52,7 +52,7 @@ class Responder {
   virtual ~Responder() = default;
   virtual void submit(generate::Request request) = 0;
   virtual bool busy() const = 0;
-  virtual std::vector<generate::Answer> step() = 0;
+  virtual std::vector<generate::Answer> step(const std::function<void()>& meanwhile) = 0;
   virtual generate::Figures figures() const = 0;
 };
 

@@ -37,7 +37,9 @@ class EngineResponder final : public Responder {
   }
   void submit(generate::Request request) override { serving_.engine.submit(std::move(request)); }
   bool busy() const override { return serving_.engine.busy(); }
-  std::vector<generate::Answer> step() override { return serving_.engine.step(serving_.context); }
+  std::vector<generate::Answer> step(const std::function<void()>& meanwhile) override {
+    return serving_.engine.step(serving_.context, meanwhile);
+  }
   generate::Figures figures() const override { return serving_.engine.figures(); }
 
  private:

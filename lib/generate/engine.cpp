@@ -140,27 +140,33 @@ Figures Engine<T>::figures() const {
 }
 
 template <class T>
-std::vector<Answer> Engine<T>::step(const ops::Context& context) {
+std::vector<Answer> Engine<T>::step(const ops::Context& context,
+                                    const std::function<void()>& meanwhile) {
   TERN_REQUIRE(rounded_ || !options_.fp8_weights, "weights in fp8 are not rounded");
   scheduler_->plan();
-  if (!scheduler_->in_flight()) return scheduler_->finish(nullptr);
+  const bool in_flight = scheduler_->in_flight();
   ops::Context alike = context;
   alike.batch_invariant = true;
   alike.constant_weights = options_.constant_weights;
-  const detail::Pass& own = scheduler_->pass(decoder_.share().stage);
-  if (own.rows() > 0)
-    run(alike, own);
-  else
-    decoder_.settle(alike);
-  return scheduler_->finish(drawn(alike));
+  if (in_flight) {
+    const detail::Pass& own = scheduler_->pass(decoder_.share().stage);
+    if (own.rows() > 0)
+      run(alike, own);
+    else
+      decoder_.settle(alike);
+    share_drawn(alike);
+  }
+  if (meanwhile) meanwhile();
+  return scheduler_->finish(in_flight ? buffers_->drawn(alike) : nullptr);
 }
 
-/// Tokens of the oldest pass in flight, which the last stage has just run.
+/// Tokens of the oldest pass in flight, which the last stage has just run, on their way to the
+/// hosts of all ranks.
 template <class T>
-const std::int32_t* Engine<T>::drawn(const ops::Context& context) const {
+void Engine<T>::share_drawn(const ops::Context& context) const {
   const std::size_t n = scheduler_->pass(options_.micro_batches - 1).drawn.size();
   if (n > 0) decoder_.from_last(context, buffers_->results(n));
-  return buffers_->drawn(context, n);
+  buffers_->download(context, n);
 }
 
 /// Only learned positions need the position of each segment.

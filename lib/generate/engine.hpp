@@ -130,8 +130,10 @@ class Engine {
   bool busy() const;
   /// Starts one pass. Returns the requests that it finished, in a pipeline of S stages those that the
   /// pass S - 1 steps before finished, and the requests refused since the last step. Waits for the
-  /// device once, for the new tokens.
-  std::vector<Answer> step(const ops::Context& context);
+  /// device once, for the new tokens. `meanwhile` is called before that: work of the host that the
+  /// device's hides. It may submit requests.
+  std::vector<Answer> step(const ops::Context& context,
+                           const std::function<void()>& meanwhile = {});
 
   Figures figures() const;
   std::size_t max_model_len() const { return options_.max_model_len; }
@@ -142,7 +144,7 @@ class Engine {
   void run(const ops::Context&, const detail::Pass&);
   std::vector<typename model::Decoder<T>::Run> runs(const detail::Pass&) const;
   void draw(const ops::Context&, Matrix<const T> finished, std::size_t rows);
-  const std::int32_t* drawn(const ops::Context&) const;
+  void share_drawn(const ops::Context&) const;
 
   model::Dimensions size_;
   EngineOptions options_;

@@ -42,7 +42,8 @@ class KnownResponder final : public Responder {
     return f;
   }
 
-  std::vector<generate::Answer> step() override {
+  std::vector<generate::Answer> step(const std::function<void()>& meanwhile) override {
+    meanwhile();
     std::vector<generate::Answer> answers;
     for (std::size_t count = random_() % 3; count > 0 && !waiting_.empty(); --count) {
       const std::size_t at = random_() % waiting_.size();

@@ -71,12 +71,15 @@ ops::PagedRows PassBuffers::rows() const {
           settled_};
 }
 
-const std::int32_t* PassBuffers::drawn(const ops::Context& context, std::size_t n) {
-  if (n > 0)
-    Kokkos::deep_copy(context.space,
-                      Kokkos::View<std::int32_t*, Kokkos::SharedHostPinnedSpace, Unmanaged>(
-                          drawn_tokens_.data(), n),
-                      results(n));
+void PassBuffers::download(const ops::Context& context, std::size_t n) {
+  if (n == 0) return;
+  Kokkos::deep_copy(context.space,
+                    Kokkos::View<std::int32_t*, Kokkos::SharedHostPinnedSpace, Unmanaged>(
+                        drawn_tokens_.data(), n),
+                    results(n));
+}
+
+const std::int32_t* PassBuffers::drawn(const ops::Context& context) const {
   context.fence("drawn tokens");
   return drawn_tokens_.data();
 }

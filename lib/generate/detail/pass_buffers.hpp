@@ -26,8 +26,10 @@ class PassBuffers {
   Vector<std::int32_t> results(std::size_t n) const {
     return Vector<std::int32_t>(results_.data(), n);
   }
-  /// Copies them to the host; waits for the device.
-  const std::int32_t* drawn(const ops::Context& context, std::size_t n);
+  /// Starts their copy to the host.
+  void download(const ops::Context& context, std::size_t n);
+  /// The downloaded tokens; waits for the device.
+  const std::int32_t* drawn(const ops::Context& context) const;
 
  private:
   using Pinned = Kokkos::View<std::int32_t*, Kokkos::LayoutRight, Kokkos::SharedHostPinnedSpace>;
