@@ -6,7 +6,7 @@
 /// begin before this one ends, and those of the first before the kernels that rotate and store the
 /// pass's own rows. Parts begin at fixed positions, so results are batch-invariant.
 #pragma once
-#include "ops/cuda/detail/paged_attention_operands.hpp"
+#include "ops/cuda/detail/paged_attention_parts.hpp"
 
 namespace tern::ops::cuda::paged {
 
