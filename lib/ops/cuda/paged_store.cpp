@@ -110,22 +110,24 @@ __global__ void paged_store_rows(Store<T> a) {
   }
   if (a.table && !value) rotate(cosine, sine, low, high);
   const auto rounded_low = RawPack<T>::round(low), rounded_high = RawPack<T>::round(high);
-  low = rounded_low.pack(), high = rounded_high.pack();
-  const float by = coded ? scale_of<T>(low, high, units) : 1;
+  float by = 1;
+  if constexpr (coded) {
+    low = rounded_low.pack(), high = rounded_high.pack();
+    by = scale_of<T>(low, high, units);
+  }
   if (inside && !value) rounded_low.store(from), rounded_high.store(from + half);
   const bool cached = inside && !query;
   const std::size_t at_place =
       cached ? a.place_of(place, head - a.heads - (value ? a.kv_heads : 0)) : 0;
-  const Target& target = value ? a.values : a.keys;
-  if (coded) {
-    std::uint8_t* to =
-        cached ? static_cast<std::uint8_t*>(target.data) + at_place * a.size + i : nullptr;
+  void* data = value ? a.values.data : a.keys.data;
+  if constexpr (coded) {
+    std::uint8_t* to = cached ? static_cast<std::uint8_t*>(data) + at_place * a.size + i : nullptr;
     const bool second = i / pack_size % 2 == 1;
     store_codes(to, low, by, second);
     store_codes(cached ? to + half : nullptr, high, by, second);
-    if (cached && i == 0) target.undo[at_place] = undo_scale(by);
+    if (cached && i == 0) (value ? a.values.undo : a.keys.undo)[at_place] = undo_scale(by);
   } else if (cached) {
-    T* to = static_cast<T*>(target.data) + at_place * a.size + i;
+    T* to = static_cast<T*>(data) + at_place * a.size + i;
     rounded_low.store(to);
     rounded_high.store(to + half);
   }
