@@ -2,8 +2,8 @@
 /// request past its prompt, with prefill chunks, up to prefill_tokens rows of them. Keys and values
 /// are in pages of a shared cache (Kwon et al. 2023, "Efficient memory management for large
 /// language model serving with PagedAttention"). Full pages are found again by content, so a prefix
-/// that requests share is computed once. When pages run out, the youngest request is preempted and
-/// recomputed later.
+/// that requests share is computed once. When pages run out, the request admitted last is preempted
+/// and recomputed later.
 ///
 /// A token is drawn with (seed, request id, token number). In float32 and double all kernels are
 /// batch-invariant, so a request's tokens are a function of its prompt, its id and the options
@@ -130,8 +130,8 @@ class Engine {
   bool busy() const;
   /// Starts one pass. Returns the requests that it finished, in a pipeline of S stages those that the
   /// pass S - 1 steps before finished, and the requests refused since the last step. Waits for the
-  /// device once, for the new tokens. `meanwhile` is called before that: work of the host that the
-  /// device's hides. It may submit requests.
+  /// device once, for the new tokens. `meanwhile` is called once per step, before that wait: work of
+  /// the host while the device runs the pass. It may submit requests.
   std::vector<Answer> step(const ops::Context& context,
                            const std::function<void()>& meanwhile = {});
 
