@@ -7,7 +7,8 @@
 // x (new - 1) tokens over the time that they take beyond that. requests = 0: as many as streams,
 // which are served at once. Prompts are random, all different, and redrawn for each repeat, so the
 // prefix cache finds only the first `shared` tokens, which all have in common. fp8_weights = 1: those
-// of linear maps are in fp8; fp8_cache = 1: keys and values. profile = 1 prints the operations of one pass that decodes.
+// of linear maps are in fp8; fp8_cache = 1: keys and values. profile = 1 prints the operations of
+// one pass that decodes.
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>

@@ -207,8 +207,7 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
     answers.clear();
   };
   bool stopped = false;
-  submit();
-  while (responder.busy() && !stopped) {
+  for (submit(); responder.busy() && !stopped; submit()) {
     // While the device runs a pass the host writes the answers of the one before and tokenizes the
     // next requests.
     answers = responder.step([&] { keep(), submit(); });

@@ -11,15 +11,23 @@
 
 namespace tern::ops {
 
-/// Keys or values of a layer in E4M3: code times `undo` of its token and head, a power of two, so that
-/// the numbers are exact in every storage type. Number e of a head has the code at cached_at(e, E):
-/// where E is a multiple of 16 in the order in which a lane of a tensor core reads them.
+/// Where the code of number e of a head is among the head's: if E is a multiple of 16, in the order
+/// in which a lane of a tensor core reads them.
 KOKKOS_INLINE_FUNCTION constexpr std::size_t cached_at(std::size_t e, std::size_t E) {
   return E % code_group == 0 ? code_place(e) : e;
 }
+
+/// Keys or values of a layer in E4M3: code times `undo` of its token and head, a power of two, so
+/// that the numbers are exact in every storage type.
 struct CodedPages {
   Tensor3<std::uint8_t> codes;  // (pages, K, P E)
   Tensor3<float> undo;          // (pages, K, P); NaN where a number was not finite
+};
+
+/// The memory of keys or of values: numbers of T, or codes with undo.
+struct PageMemory {
+  void* data;
+  float* undo;
 };
 
 /// Keys and values of a layer, (pages, K, P E) each: token t of a page and head is at t E. Either in
@@ -34,6 +42,14 @@ struct PagedCache {
   std::size_t heads() const { return coded() ? coded_keys.codes.extent(1) : keys.extent(1); }
   std::size_t head_size() const {
     return (coded() ? coded_keys.codes.extent(2) : keys.extent(2)) / page_tokens;
+  }
+  PageMemory key_memory() const { return memory(keys, coded_keys); }
+  PageMemory value_memory() const { return memory(values, coded_values); }
+
+ private:
+  PageMemory memory(const Tensor3<T>& numbers, const CodedPages& codes) const {
+    if (coded()) return {codes.codes.data(), codes.undo.data()};
+    return {numbers.data(), nullptr};
   }
 };
 

@@ -74,19 +74,32 @@ class Array {
   Kokkos::View<T*, DeviceMemory> data_;
 };
 
-/// A context with portable kernels only, and the memory behind it.
-inline const ops::Context& portable_context() {
-  struct Holder {
-    Arena arena{1 << 20};
-    ops::Context context = ops::make_context(arena, false, "portable");
-  };
-  static Holder* holder = nullptr;
-  if (!holder) {
-    holder = new Holder;
-    Kokkos::push_finalize_hook([] { delete holder; });
+/// A context, and the memory behind it.
+template <bool accelerated>
+struct HeldContext {
+  static ops::Context make(Arena& arena) {
+    return ops::make_context(arena, accelerated, accelerated ? "auto" : "portable");
   }
-  return holder->context;
-}
+  static std::size_t bytes() {
+    Arena measuring;
+    make(measuring);
+    return measuring.bytes();
+  }
+  static const ops::Context& get() {
+    static HeldContext* held = nullptr;
+    if (!held) {
+      held = new HeldContext;
+      Kokkos::push_finalize_hook([] { delete held; });
+    }
+    return held->context;
+  }
+
+  Arena arena{bytes()};
+  ops::Context context = make(arena);
+};
+/// With portable kernels only; with native ones where the build has them.
+inline const ops::Context& portable_context() { return HeldContext<false>::get(); }
+inline const ops::Context& native_context() { return HeldContext<true>::get(); }
 
 /// Equal, NaN being equal to NaN.
 inline bool same(const Numbers& a, const Numbers& b) {

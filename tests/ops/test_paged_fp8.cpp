@@ -10,29 +10,12 @@ namespace tern {
 namespace {
 
 using test::Array;
+using test::native_context;
 using test::normal_numbers;
 using test::Numbers;
 
 constexpr std::size_t H = 4, K = 2, P = 16, N = 69;
 constexpr std::size_t width_of(std::size_t E) { return (H + 2 * K) * E; }
-
-const ops::Context& native_context() {
-  struct Holder {
-    static std::size_t bytes() {
-      Arena measuring;
-      ops::make_context(measuring, true, "auto");
-      return measuring.bytes();
-    }
-    Arena arena{bytes()};
-    ops::Context context = ops::make_context(arena, true, "auto");
-  };
-  static Holder* holder = nullptr;
-  if (!holder) {
-    holder = new Holder;
-    Kokkos::push_finalize_hook([] { delete holder; });
-  }
-  return holder->context;
-}
 
 /// The nearest of E4M3's numbers times 1 / scale, the even code of two at the same distance.
 long double nearest(long double x, long double scale) {

@@ -277,7 +277,7 @@ bool Scheduler::ends(Sequence& sequence, std::int32_t token, Answer& answer) con
 std::vector<Answer> Scheduler::finish(const std::int32_t* drawn) {
   std::vector<Answer> answers = std::move(answers_);
   answers_.clear();
-  MicroBatch& oldest = micro_batches_[(plans_ + 1) % micro_batches_.size()];
+  MicroBatch& oldest = micro_batches_[turn(micro_batches_.size() - 1)];
   for (std::size_t i = 0; i < oldest.drawing.size(); ++i) {
     Sequence& sequence = *oldest.drawing[i];
     sequence.catching_up = false;

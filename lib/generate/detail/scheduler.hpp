@@ -61,7 +61,7 @@ class Scheduler {
   const Pass& plan();
   /// The pass in flight that was planned `age` calls of plan() ago, age < micro_batches. Passes not
   /// planned yet have no rows.
-  const Pass& pass(std::size_t age) const { return taking_turn(age).pass; }
+  const Pass& pass(std::size_t age) const { return micro_batches_[turn(age)].pass; }
   /// Whether any pass in flight has rows.
   bool in_flight() const;
   /// Call after each plan() with the drawn tokens of the oldest pass in flight: returns finished
@@ -83,11 +83,12 @@ class Scheduler {
     Pass pass;                       // in flight
     std::vector<Sequence*> drawing;  // by drawn row of the pass
   };
-  const MicroBatch& taking_turn(std::size_t age) const {
+  /// Index of the micro-batch that was planned `age` calls of plan() ago.
+  std::size_t turn(std::size_t age) const {
     const std::size_t n = micro_batches_.size();
-    return micro_batches_[(plans_ + n - age) % n];
+    return (plans_ + n - age) % n;
   }
-  MicroBatch& current() { return micro_batches_[plans_ % micro_batches_.size()]; }
+  MicroBatch& current() { return micro_batches_[turn(0)]; }
   std::size_t running() const;
   std::string refusal(const Request& request) const;
   bool extend(std::size_t index, std::size_t rows);

@@ -100,12 +100,6 @@ void attend(const Context& context, const paged::Problem<T>& problem, const Page
   });
 }
 
-template <class T>
-Pages pages_of(const Tensor3<T>& numbers, const CodedPages& coded) {
-  if (coded.codes.size() > 0) return {coded.codes.data(), coded.undo.data()};
-  return {numbers.data(), nullptr};
-}
-
 }  // namespace
 
 template <class T>
@@ -115,8 +109,7 @@ bool native_paged_attention(const Context& context, const PagedRows& rows, doubl
   if (out.size() == 0) return true;
   const std::size_t K = cache.heads(), P = cache.page_tokens;
   const std::size_t E = cache.head_size(), H = out.extent(1) / E;
-  const Pages keys = pages_of(cache.keys, cache.coded_keys);
-  const Pages values = pages_of(cache.values, cache.coded_values);
+  const PageMemory keys = cache.key_memory(), values = cache.value_memory();
   const bool served = serves(E) && P % chunk_rows == 0 && scale > 0 &&
                       H / K <= std::size_t{group_rows} && H <= 65535 &&
                       detail::all_aligned(qkv.data(), keys.data, values.data, out.data());

@@ -11,16 +11,10 @@ using namespace detail;
 
 constexpr int block_threads = 256;
 
-/// Keys or values of a layer: numbers of T, or codes with undo.
-struct Target {
-  void* data;
-  float* undo;
-};
-
 template <class T>
 struct Store {
   T* qkv;  // (N, (H + 2K) E)
-  Target keys, values;
+  PageMemory keys, values;
   const T *q_gain, *k_gain;  // null: no norm
   float eps;
   const float* table;  // (positions, E); null: no rotation
@@ -133,12 +127,6 @@ __global__ void paged_store_rows(Store<T> a) {
   }
 }
 
-template <class T>
-Target target_of(const Tensor3<T>& numbers, const CodedPages& coded) {
-  if (coded.codes.size() > 0) return {coded.codes.data(), coded.undo.data()};
-  return {numbers.data(), nullptr};
-}
-
 }  // namespace
 
 template <class T>
@@ -147,8 +135,7 @@ bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T>
   const std::size_t N = qkv.extent(0), K = cache.heads(), P = cache.page_tokens;
   const std::size_t E = cache.head_size(), lanes = E / (2 * pack_size);
   if (N == 0) return true;
-  const Target keys = target_of(cache.keys, cache.coded_keys);
-  const Target values = target_of(cache.values, cache.coded_values);
+  const PageMemory keys = cache.key_memory(), values = cache.value_memory();
   const bool normed = stage.q_gain.size() > 0, rotated = stage.table.extent(0) > 0;
   if (E % ((cache.coded() ? 4 : 2) * pack_size) != 0 || N > 65535 ||
       (rotated && stage.table.extent(1) != E) ||

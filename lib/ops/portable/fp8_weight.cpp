@@ -1,12 +1,10 @@
 #include "ops/fp8_weight.hpp"
 
 #include "base/error.hpp"
-#include "base/fp8.hpp"
-#include "ops/portable/detail/loops.hpp"
+#include "ops/portable/detail/row_scale.hpp"
 
 namespace tern::ops {
 using namespace portable;
-namespace {}  // namespace
 
 template <class T>
 void fp8_round_weight(const Context& context, Matrix<T> w, const Fp8Weight& to) {
@@ -22,11 +20,7 @@ void fp8_round_weight(const Context& context, Matrix<T> w, const Fp8Weight& to) 
       context, "tern::fp8_round_weight", O, KOKKOS_LAMBDA(const detail::Team& team, const int row) {
         T* values = &w(row, 0);
         std::uint8_t* out = &codes(row, 0);
-        const float magnitude = detail::row_max<float>(team, width, [&](const int i) {
-          const float value = Kokkos::abs(static_cast<float>(values[i]));
-          return value - value == 0 ? value : Kokkos::Experimental::infinity_v<float>;
-        });
-        const float scale = e4m3_scale_in<T>(magnitude), back = undo_scale(scale);
+        const float scale = detail::row_scale(team, width, values), back = undo_scale(scale);
         undo(row) = back;
         detail::columns(team, coded, [&](const int i) {
           const float value = i < width ? static_cast<float>(values[i]) : 0.0f;

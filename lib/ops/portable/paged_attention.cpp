@@ -1,11 +1,10 @@
 /// Paged attention, one team per row and head, with an online softmax in rounds of keys that begin
 /// at multiples of `step` in the sequence: sums do not depend on prefill chunks or pages.
 #include "base/error.hpp"
-#include "base/fp8.hpp"
 #include "ops/attention.hpp"
 #include "ops/head_norm.hpp"
 #include "ops/paged_cache.hpp"
-#include "ops/portable/detail/loops.hpp"
+#include "ops/portable/detail/row_scale.hpp"
 
 namespace tern::ops {
 using namespace portable;
@@ -157,11 +156,7 @@ void store_coded(const Context& context, const PagedRows& rows, Matrix<const T> 
         const std::size_t page = place / P, token = place % P;
         const T* from = &qkv(row, first + kv * E);
         std::uint8_t* to = &codes(page, kv, token * E);
-        const float magnitude = detail::row_max<float>(team, size, [&](int e) {
-          const float value = Kokkos::abs(static_cast<float>(from[e]));
-          return value - value == 0 ? value : Kokkos::Experimental::infinity_v<float>;
-        });
-        const float scale = e4m3_scale_in<T>(magnitude);
+        const float scale = detail::row_scale(team, size, from);
         detail::columns(team, size, [&](int e) {
           to[cached_at(e, E)] = encode<E4M3>(round_to<E4M3>(static_cast<float>(from[e]) * scale));
         });

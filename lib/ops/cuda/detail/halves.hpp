@@ -40,10 +40,8 @@ __device__ std::uint32_t times(std::uint32_t x, std::uint32_t y) {
 }
 
 /// Four codes of E4M3, from the lowest byte, as the pairs of the first and third and of the second
-/// and fourth: each number over 2^spread_power. A code's bits within those of T are that,
+/// and fourth: each number over 2^120, in fp16 over 2^8. A code's bits within those of T are that,
 /// subnormals included.
-template <class T>
-constexpr int spread_power = std::is_same_v<T, fp16> ? 8 : 120;
 template <class T>
 __device__ inline void spread_codes(std::uint32_t codes, std::uint32_t& low, std::uint32_t& high) {
   constexpr bool half = std::is_same_v<T, fp16>;
@@ -56,7 +54,7 @@ __device__ inline void spread_codes(std::uint32_t codes, std::uint32_t& low, std
 template <class T>
 __device__ inline void expand_codes(std::uint32_t codes, std::uint32_t& low, std::uint32_t& high) {
   constexpr std::uint32_t factor =
-      std::is_same_v<T, fp16> ? 0x5c005c00u : 0x7b807b80u;  // 2^spread_power, twice
+      std::is_same_v<T, fp16> ? 0x5c005c00u : 0x7b807b80u;  // 2^8, 2^120, twice
   spread_codes<T>(codes, low, high);
   low = times<T>(low, factor), high = times<T>(high, factor);
 }

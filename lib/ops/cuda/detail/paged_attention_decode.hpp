@@ -198,6 +198,7 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
   for (int stage = 0; stage < in_flight - 1; ++stage) copy_next(stage, begun[stage]);
 
   const Operands<T, E, coded> operands;
+  using Operand = typename Operands<T, E, coded>::Of;
   constexpr bool shift = coded && halved<T>;
   const std::uint32_t factor = shift ? round_pair<T>(code_factor<T>, code_factor<T>) : 0;
   Queries<T, E> queries[tiles];
@@ -213,7 +214,7 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
     const int key = now.key() + lane.warp * chunk_rows;
     if (key < split.end) {  // the same for the whole warp
       Result scores[tiles] = {};
-      operands.keys(staged.keys(stage), [&](int i, const Left& a) {
+      operands.template for_each<Operand::keys>(staged.keys(stage), [&](int i, const Left& a) {
 #pragma unroll
         for (int n = 0; n < tiles; ++n)
           multiply<T>(scores[n], a, queries[n].q[i][0], queries[n].q[i][1]);
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
 #pragma unroll
       for (int n = 0; n < tiles; ++n)
         queries[n].weigh(scores[n], p.scale * log2_of_e, by, weights[n]);
-      operands.values(staged.values(stage), [&](int i, const Left& a) {
+      operands.template for_each<Operand::values>(staged.values(stage), [&](int i, const Left& a) {
 #pragma unroll
         for (int n = 0; n < tiles; ++n)
           multiply<T>(queries[n].sum[i], a, weights[n][0], weights[n][1]);

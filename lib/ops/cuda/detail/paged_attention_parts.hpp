@@ -14,18 +14,12 @@ constexpr int piece_size = piece_bytes / 2;  // numbers, of 16 bits
 template <int E>
 constexpr int row_bytes = 2 * E;
 
-/// Keys or values of a layer, (pages, K, P, E): numbers of T, or codes with undo (pages, K, P).
-struct Pages {
-  const void* data;
-  const float* undo;
-};
-
 template <class T>
 struct Problem {
   const T* qkv;  // (N, width): queries are the first H E columns
   int width;
-  Pages keys, values;
-  int page_shift;  // P = 2^page_shift
+  PageMemory keys, values;  // (pages, K, P, E), with codes undo (pages, K, P)
+  int page_shift;           // P = 2^page_shift
   int heads, kv_heads;
   float scale;
   const Segment* segments;
@@ -120,8 +114,8 @@ __device__ void scale_rows(Result (&sum)[E / 8], const float (&factor)[2]) {
 
 constexpr int tile_queries = 8;
 
-/// Up to 8 queries of a split, and what a warp has of their results: a lane has numbers g and g + 8 of
-/// each 16 of a value, for queries 2t and 2t + 1, and of the weights those of keys g and g + 8.
+/// Up to 8 queries of a split, and what a warp has of their results: a lane has numbers g and g + 8
+/// of each 16 of a value, for queries 2t and 2t + 1, and of the weights those of keys g and g + 8.
 template <class T, int E>
 struct Queries {
   std::uint32_t q[E / 16][2];  // as a right operand
@@ -178,53 +172,43 @@ struct Queries {
 };
 
 /// 16 keys, or 16 numbers of the values of 16 keys, as left operands: from a warp's rows of a tile,
-/// numbers of 16 bits, or codes, whose operands are the numbers over 2^spread_power.
+/// numbers of 16 bits, or codes, whose operands are those of spread_codes().
 template <class T, int E, bool coded>
 class Operands {
-  using Rows = Parts<width<coded> * E>;
+  static constexpr int row = width<coded> * E;
+  using Rows = Parts<row>;
 
  public:
-  /// multiply(i, a) with the numbers 16 i to 16 i + 15 of the warp's 16 keys.
-  template <class Multiply>
-  __device__ void keys(std::uint32_t tile, const Multiply& multiply) const {
-    if constexpr (coded) {
+  enum class Of { keys, values };
+
+  /// multiply(i, a) with the numbers 16 i to 16 i + 15 of the warp's 16 keys, or, transposed, of
+  /// their values.
+  template <Of of, class Multiply>
+  __device__ void for_each(std::uint32_t tile, const Multiply& multiply) const {
+    const auto give = [&](int i, const Left& a) {
+      if constexpr (of == Of::keys)
+        multiply(i, a);
+      else {
+        const Left turned{a[0], a[2], a[1], a[3]};
+        multiply(i, turned);
+      }
+    };
 #pragma unroll
-      for (int i = 0; i < E / 32; ++i) {
-        Left words, a[2];  // 16 numbers of keys 0 to 7, of keys 8 to 15; the next 16
+    for (int i = 0; i < part_count<row>; ++i) {
+      Left words;
+      if constexpr (of == Of::keys)
         load_matrices(words, rows_.at(tile, warp_, i));
+      else
+        load_transposed(words, rows_.at(tile, warp_, i));
+      if constexpr (coded) {
+        // Words of keys 0 to 7 and 8 to 15 for 16 numbers, then for the next 16. The order of codes
+        // makes a word's pairs neighbours, transposed those of two keys.
+        Left a[2];
 #pragma unroll
         for (int j = 0; j < 4; ++j) spread_codes<T>(words[j], a[j / 2][j % 2], a[j / 2][j % 2 + 2]);
-        multiply(2 * i, a[0]), multiply(2 * i + 1, a[1]);
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < E / 16; ++i) {
-        Left a;
-        load_matrices(a, rows_.at(tile, warp_, i));
-        multiply(i, a);
-      }
-    }
-  }
-  /// multiply(i, a) with the transposed numbers 16 i to 16 i + 15 of the values of the 16 keys.
-  template <class Multiply>
-  __device__ void values(std::uint32_t tile, const Multiply& multiply) const {
-    if constexpr (coded) {
-#pragma unroll
-      for (int i = 0; i < E / 32; ++i) {
-        Left words, a[2];  // as above; the order of codes makes a word's pairs those of two keys
-        load_transposed(words, rows_.at(tile, warp_, i));
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          spread_codes<T>(words[j], a[j / 2][j % 2 * 2], a[j / 2][j % 2 * 2 + 1]);
-        multiply(2 * i, a[0]), multiply(2 * i + 1, a[1]);
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < E / 16; ++i) {
-        Left four;
-        load_transposed(four, rows_.at(tile, warp_, i));
-        const Left a{four[0], four[2], four[1], four[3]};
-        multiply(i, a);
+        give(2 * i, a[0]), give(2 * i + 1, a[1]);
+      } else {
+        give(i, words);
       }
     }
   }
@@ -234,9 +218,9 @@ class Operands {
   int warp_ = static_cast<int>(threadIdx.x) / 32;
 };
 
-/// Products with codes lack 2^spread_power. In fp16 scores and weights have it from the scales; in
-/// bf16, whose products would be too small for float, the queries have half of it and the results
-/// the other half.
+/// Products with codes lack the power of two of spread_codes(). In fp16 scores and weights have it
+/// from the scales; in bf16, whose products would be too small for float, the queries have half of
+/// it and the results the other half.
 template <class T>
 constexpr bool halved = !std::is_same_v<T, fp16>;
 template <class T>
