@@ -29,6 +29,14 @@ void rotary_backward_to_fp8(const Context&, Matrix<T> dqkv, std::size_t tokens, 
                             Matrix<const Accumulate<T>> table, const Positions&,
                             const Fp8Matrix& rounded);
 
+/// A rotation that backward undoes, or none.
+template <class A>
+struct HeadRotation {
+  Matrix<const A> table = {};
+  Positions positions = {};
+  bool wanted() const { return table.size() > 0; }
+};
+
 // ---- attention (online softmax; Dao et al. 2022)
 
 template <class T>
@@ -53,6 +61,9 @@ struct AttentionBackward {
   Matrix<const Accumulate<T>> lse;
   Matrix<Accumulate<T>> delta;  // (B*H, Tq): workspace
   Heads<T> dq, dk, dv;          // shaped as q, k, v
+  /// Of q and k, with a position for each query; dq and dk are then gradients of the heads before
+  /// it.
+  HeadRotation<Accumulate<T>> rotation = {};
 };
 template <class T>
 void attention_backward(const Context&, const AttentionBackward<T>&);

@@ -1,6 +1,6 @@
 /// Elementwise operations and sums over whole vectors. Conventions: ops.hpp.
 #pragma once
-#include "ops/native.hpp"
+#include "ops/dropout.hpp"
 
 namespace tern::ops {
 
@@ -16,8 +16,11 @@ template <class T>
 struct PendingSum {
   Matrix<const T> a, b, c;
   Matrix<T> to;
+  DropoutKey dropout = {};  // of b, if its probability is not 0; there is no c then
   bool wanted() const { return to.extent(0) > 0; }
 };
+template <class T>
+void make(const Context&, const PendingSum<T>&);
 /// to = from, with rounding.
 template <class From, class To>
 void convert(const Context&, Vector<const From> from, Vector<To> to);

@@ -1,5 +1,6 @@
 /// Linear maps, y = x w^T + bias, and batched products of equal shapes. Conventions: ops.hpp.
 #pragma once
+#include "base/activation.hpp"
 #include "ops/native.hpp"
 
 namespace tern::ops {
@@ -17,6 +18,16 @@ void linear_backward_input(const Context&, Matrix<const T> dy, Matrix<const T> w
 template <class T>
 void linear_backward_weight(const Context&, Matrix<const T> dy, Matrix<const T> x,
                             Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias);
+/// up (N, F), or (N, 2F) for swiglu, = x w^T + bias, and y (N, F) = activation(up). On a GPU the
+/// activation may take the sums before they are rounded to `up`.
+template <class T>
+void linear_activation_forward(const Context&, Activation, Matrix<const T> x, Matrix<const T> w,
+                               Vector<const T> bias, Matrix<T> up, Matrix<T> y);
+/// dup, the gradient of `up`, shaped as it, from dy (N, O), the gradient of y w^T, w (O, F); it may
+/// be `up` or, unless swiglu, dactivated (N, F), a workspace. Fastest if it is not `up`.
+template <class T>
+void linear_activation_backward(const Context&, Activation, Matrix<const T> dy, Matrix<const T> w,
+                                Matrix<const T> up, Matrix<T> dactivated, Matrix<T> dup);
 /// sums (D) += column sums of x (N, D).
 template <class T>
 void column_sums(const Context&, Matrix<const T> x, Vector<Accumulate<T>> sums);
@@ -89,6 +100,44 @@ struct Flops<&linear_backward_weight<bf16>> {
 };
 template <>
 struct Flops<&linear_backward_weight<fp16>> : Flops<&linear_backward_weight<bf16>> {};
+template <class T>
+bool native_linear_activation_forward(const Context& context, Activation activation,
+                                      Matrix<const T> x, Matrix<const T> w, Vector<const T> bias,
+                                      Matrix<T> up, Matrix<T> y);
+template <>
+inline constexpr auto twin<&linear_activation_forward<bf16>> =
+    native_twin("tern::linear_activation_forward", native_linear_activation_forward<bf16>);
+template <>
+inline constexpr auto twin<&linear_activation_forward<fp16>> =
+    native_twin("tern::linear_activation_forward", native_linear_activation_forward<fp16>);
+template <>
+struct Flops<&linear_activation_forward<bf16>> {
+  double operator()(Activation, const auto& x, const auto&, const auto&, const auto& up,
+                    const auto&) const {
+    return product_flops(up.size(), x.extent(1));
+  }
+};
+template <>
+struct Flops<&linear_activation_forward<fp16>> : Flops<&linear_activation_forward<bf16>> {};
+template <class T>
+bool native_linear_activation_backward(const Context& context, Activation activation,
+                                       Matrix<const T> dy, Matrix<const T> w, Matrix<const T> up,
+                                       Matrix<T> dactivated, Matrix<T> dup);
+template <>
+inline constexpr auto twin<&linear_activation_backward<bf16>> =
+    native_twin("tern::linear_activation_backward", native_linear_activation_backward<bf16>);
+template <>
+inline constexpr auto twin<&linear_activation_backward<fp16>> =
+    native_twin("tern::linear_activation_backward", native_linear_activation_backward<fp16>);
+template <>
+struct Flops<&linear_activation_backward<bf16>> {
+  double operator()(Activation, const auto& dy, const auto&, const auto&, const auto& dactivated,
+                    const auto&) const {
+    return product_flops(dactivated.size(), dy.extent(1));
+  }
+};
+template <>
+struct Flops<&linear_activation_backward<fp16>> : Flops<&linear_activation_backward<bf16>> {};
 template <class T>
 bool native_column_sums(const Context& context, Matrix<const T> x, Vector<float> result);
 template <>

@@ -60,6 +60,10 @@ struct HeadLossBackward {
 template <class T>
 void head_loss_backward(const Context&, const HeadLossBackward<T>&);
 
+/// Copies rows `rows` (M) of `from` (N, D) to the first M rows of `to`; zeros in its other rows.
+template <class T>
+void gather_rows(const Context&, Vector<const std::int32_t> rows, Matrix<const T> from,
+                 Matrix<T> to);
 /// Copies the M rows of `from` (M, D) to rows `rows` (M, distinct) of `to` (N, D); zeros elsewhere.
 template <class T>
 void scatter_rows(const Context&, Vector<const std::int32_t> rows, Matrix<const T> from,

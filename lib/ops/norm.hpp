@@ -35,8 +35,10 @@ struct NormBackward {
   Vector<Accumulate<T>> dgain;       // (D), added to
   Vector<Accumulate<T>> dbias = {};  // (D), added to; empty for rmsnorm
   Vector<Accumulate<T>> partial;     // workspace, norm_partials(D) elements
-  Magnitude magnitude = {};          // of dx, or empty
+  Magnitude magnitude = {};          // of dx, or of `dropped` if it is wanted; or empty
   Matrix<const T> dy_added = {};     // (N, D) added to dy, with rounding; or empty
+  Matrix<T> dropped = {};            // (N, D) dropout of dx; or empty
+  DropoutKey dropout = {};           // of `dropped`
 };
 template <class T>
 void norm_backward(const Context&, const NormBackward<T>&);
@@ -49,7 +51,7 @@ double bytes_of(const NormForward<T>& c) {
 template <class T>
 double bytes_of(const NormBackward<T>& c) {
   return bytes_of(c.dy) + bytes_of(c.dy_added) + bytes_of(c.x) + bytes_of(c.residual) +
-         bytes_of(c.dx);
+         bytes_of(c.dx) + bytes_of(c.dropped);
 }
 /// Workspace elements of norm_backward and head_norm_backward for rows of `width`.
 std::size_t norm_partials(std::size_t width);

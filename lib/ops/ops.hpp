@@ -13,6 +13,7 @@
 #include "ops/activation.hpp"
 #include "ops/attention.hpp"
 #include "ops/connection.hpp"
+#include "ops/dropout.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/embedding.hpp"
 #include "ops/experts.hpp"

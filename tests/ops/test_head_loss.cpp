@@ -305,6 +305,28 @@ void check_scatter() {
   }
 }
 
+template <class T>
+void check_gather() {
+  const std::size_t d = 19, most = 5;
+  for (const Numbers& rows : {Numbers{}, Numbers{3}, Numbers{0, 2, 6}, Numbers{6, 0, 2, 2, 1}}) {
+    const Numbers values = rounded<T>(normal_numbers(7 * d, 2));
+    const Array<std::int32_t> where(rows);
+    const Array<T> from(7, d, values), to(most, d);  // NaN before
+    ops::gather_rows<T>(portable_context(), where.vector(), from.matrix(), to.matrix());
+    Numbers expected(most * d, 0);
+    for (std::size_t i = 0; i < rows.size() * d; ++i)
+      expected[i] = values[std::size_t(rows[i / d]) * d + i % d];
+    EXPECT_EQ(to.get(), expected) << rows.size();
+  }
+}
+
+TEST(GatherRows, FillsTheRestWithZeros) {
+  check_gather<double>();
+  check_gather<float>();
+  check_gather<bf16>();
+  check_gather<fp16>();
+}
+
 TEST(ScatterRows, FillsTheRestWithZeros) {
   check_scatter<double>();
   check_scatter<float>();

@@ -1,6 +1,7 @@
 #include "checks/detail/families.hpp"
 
 #include "ops/activation.hpp"
+#include "ops/dropout.hpp"
 
 namespace tern::checks {
 using namespace ops;

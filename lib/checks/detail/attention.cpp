@@ -24,6 +24,8 @@ void check_rotary(Checker& checker, std::size_t B, std::size_t T, std::size_t H,
 struct Heading {
   std::size_t B, T, H, K, E;
   std::size_t past = 0;  // keys before the first query's own
+  /// Whether backward undoes a rotation of queries and keys.
+  enum class Rotated { no, counted, named } rotated = Rotated::no;
 };
 
 /// Rows of packed samples, each clean then noisy; noisy blocks of 1, 4, 16 or all positions attend
@@ -52,11 +54,11 @@ void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
   const char* name = kind == Pattern::Kind::causal ? "attention, causal"
                      : kind == Pattern::Kind::full ? "attention, full"
                                                    : "attention, spans";
-  const std::string shape =
-      fmt::format("B {} T {}+{} H {}/{} E {}", s.B, s.past, s.T, s.H, s.K, s.E);
+  const std::string shape = fmt::format("B {} T {}+{} H {}/{} E {}{}", s.B, s.past, s.T, s.H, s.K,
+                                        s.E, s.rotated == Heading::Rotated::no ? "" : ", rotated");
   checker.check(name, shape, [=]<class S>(Run<S>& r) {
     using A = Accumulate<S>;
-    const auto [B, T, H, K, E, past] = s;
+    const auto [B, T, H, K, E, past, rotated] = s;
     const std::size_t N = B * T, keys = past + T, width = 2 * K * E;
     auto queries = r.input(N, (H + 1) * E), kv = r.input(B * keys, width);
     auto own_keys = r.input(B * keys, (K + 2) * E);  // with strides of their own
@@ -69,6 +71,15 @@ void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
     const Pattern pattern = kind == Pattern::Kind::spans ? r.pattern(packed_samples(B, T))
                                                          : Pattern{kind, static_cast<int>(past)};
     const double scale = 1 / std::sqrt(static_cast<double>(E));
+    HeadRotation<A> rotation;
+    if (rotated != Heading::Rotated::no) {
+      const Matrix<A> table = r.template output<A>(T + 3, E);
+      rotary_table<A>(r.context, 10000, table);
+      rotation = {table, {3, {}}};
+    }
+    if (rotated == Heading::Rotated::named)
+      rotation.positions.rows =
+          r.integers(r.draw_integers(N, static_cast<std::uint32_t>(T + 3), 0));
     attention_forward<S>(
         r.context,
         {.pattern = pattern, .scale = scale, .q = q, .k = k, .v = v, .out = o, .lse = lse});
@@ -83,7 +94,8 @@ void check_pattern(Checker& checker, Pattern::Kind kind, const Heading& s) {
                                       .delta = Matrix<A>(delta.data(), B * H, T),
                                       .dq = heads_of(dq, 0, B, T, H, E),
                                       .dk = heads_of(dkv, 0, B, keys, K, E),
-                                      .dv = heads_of(dkv, K * E, B, keys, K, E)});
+                                      .dv = heads_of(dkv, K * E, B, keys, K, E),
+                                      .rotation = rotation});
   });
 }
 
@@ -107,6 +119,12 @@ void check_attention(Checker& checker) {
   check_pattern(checker, Pattern::Kind::spans, {2, 300, 4, 4, 32});
   check_pattern(checker, Pattern::Kind::spans, {2, 333, 4, 1, 128});
   check_pattern(checker, Pattern::Kind::spans, {2, 211, 3, 3, 20});
+  for (const auto rotated : {Heading::Rotated::counted, Heading::Rotated::named})
+    for (const auto kind : {Pattern::Kind::causal, Pattern::Kind::spans}) {
+      check_pattern(checker, kind, {3, 328, 4, 2, 64, 0, rotated});
+      check_pattern(checker, kind, {1, 200, 4, 1, 128, 0, rotated});
+      check_pattern(checker, kind, {2, 90, 3, 3, 32, 0, rotated});
+    }
 }
 
 }  // namespace tern::checks

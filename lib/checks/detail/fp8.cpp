@@ -120,12 +120,18 @@ void check_rounding(Checker& checker, std::size_t N, std::size_t D) {
                  });
     });
   }
-  for (const Norm kind : {Norm::rmsnorm, Norm::layernorm})
+  for (const auto& which :
+       {std::pair(Norm::rmsnorm, false), {Norm::layernorm, false}, {Norm::layernorm, true}}) {
+    const Norm kind = which.first;
+    const bool drops = which.second;
     checker.check_fp8(
-        kind == Norm::rmsnorm ? "rmsnorm to fp8" : "layernorm to fp8", shape,
-        [=]<class T>(Run<T>& r) {
+        kind == Norm::rmsnorm ? "rmsnorm to fp8" : "layernorm to fp8",
+        shape + (drops ? " with dropout" : ""), [=]<class T>(Run<T>& r) {
           using A = Accumulate<T>;
-          auto x = r.input(N, D, 2);
+          PendingSum<T> made;
+          if (drops)
+            made = {r.input(N, D, 2), r.input(N, D), {}, r.output(N, D), {0.3, 11, 5, 2, 100}};
+          const Matrix<const T> x = drops ? Matrix<const T>(made.to) : r.input(N, D, 2);
           auto gain = r.input(D), bias = r.input(D);
           auto rstd = r.template output<A>(N);
           Vector<A> mean;
@@ -139,9 +145,11 @@ void check_rounding(Checker& checker, std::size_t N, std::size_t D) {
                                       .y = y,
                                       .mean = mean,
                                       .rstd = rstd,
-                                      .rounded = to});
+                                      .rounded = to,
+                                      .made = made});
           });
         });
+  }
 }
 
 void check_rotary(Checker& checker, std::size_t B, std::size_t tokens, std::size_t H,

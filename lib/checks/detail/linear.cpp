@@ -1,6 +1,7 @@
 #include "checks/detail/families.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ops/linear.hpp"
@@ -44,6 +45,41 @@ void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
     auto dw = r.template inout<A>(O, I);
     linear_backward_weight<T>(r.context, dy, x, dw, r.template inout<A>(O));
   });
+}
+
+/// Entry of an MLP with its activation, and what its backward computes together.
+void check_activated(Checker& checker, Activation activation, std::size_t N, std::size_t D,
+                     std::size_t F) {
+  const std::size_t up_width = activation == Activation::swiglu ? 2 * F : F;
+  const std::string shape = fmt::format("{} N {} D {} F {}", static_cast<int>(activation), N, D, F);
+  const double scale = 1 / std::sqrt(static_cast<double>(D));
+  for (const bool with_bias : {false, true})
+    checker.check(with_bias ? "linear_activation_forward, bias" : "linear_activation_forward",
+                  shape, [=]<class T>(Run<T>& r) {
+                    auto x = r.input(N, D), w = r.input(up_width, D, scale);
+                    Vector<const T> bias;
+                    if (with_bias) bias = r.input(up_width);
+                    linear_activation_forward<T>(r.context, activation, x, w, bias,
+                                                 r.output(N, up_width), r.output(N, F));
+                  });
+  enum class To { another, up, dactivated };
+  const std::array names{"", ", onto up", ", onto dactivated"};
+  for (const To to : {To::another, To::up, To::dactivated}) {
+    if (to == To::dactivated && activation == Activation::swiglu) continue;
+    checker.check(
+        fmt::format("linear_activation_backward{}", names[static_cast<std::size_t>(to)]).c_str(),
+        shape, [=]<class T>(Run<T>& r) {
+          auto dy = r.input(N, D), w = r.input(D, F, scale);
+          auto up = to == To::up ? r.inout(N, up_width) : r.input(N, up_width);
+          auto dactivated = to == To::dactivated
+                                ? r.output(N, F)
+                                : as_matrix(r.template workspace<T>(N * F).data(), N, F);
+          const Matrix<T> dup = to == To::up           ? up
+                                : to == To::dactivated ? dactivated
+                                                       : r.output(N, up_width);
+          linear_activation_backward<T>(r.context, activation, dy, w, up, dactivated, dup);
+        });
+  }
 }
 
 /// Rows (N, I) from an operation that may still run when the next one is launched.
@@ -130,6 +166,13 @@ void check_linear(Checker& checker) {
   check_map(checker, 37, 24, 40);
   check_map(checker, 129, 65, 33);
   check_map(checker, 512, 1024, 688);
+  for (const Activation activation : {Activation::gelu, Activation::swiglu, Activation::relu2}) {
+    check_activated(checker, activation, 35, 24, 40);
+    check_activated(checker, activation, 1027, 72, 136);
+  }
+  check_activated(checker, Activation::gelu, 600, 72, 37);  // rows that cuBLASLt does not take
+  check_activated(checker, Activation::gelu, 520, 2048, 64);
+  check_activated(checker, Activation::gelu, 2048, 768, 3072);
   for (const std::size_t N : {1, 16, 64, 65, 128}) check_skinny(checker, N, 1288, 328);
   check_skinny(checker, 7, 40, 2056);
   check_skinny(checker, 64, 72, 17000);  // more columns than one block per multiprocessor takes

@@ -10,24 +10,33 @@ namespace {
 /// Where norm_backward writes dx: anywhere; onto the residual's gradient; instead of x.
 enum class Place { anywhere, residual, input };
 
-/// `parts`: x and dy are sums.
-void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D, bool parts) {
+/// What the norms take besides: nothing; sums as x and dy; a sum with dropout as x, of which
+/// backward then drops dx.
+enum class With { nothing, parts, dropout };
+
+void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D, With with) {
+  const DropoutKey key{0.3, 11, 5, 2, 100};
   const bool layer = norm == Norm::layernorm;
   const char* name = layer ? "layernorm" : "rmsnorm";
   const std::string shape = fmt::format("N {} D {}", N, D);
-  const std::array names{"", " added", " in place"};
+  const std::array names{"", " added", " in place"}, more{"", " of parts", " with dropout"};
   for (const Place place : {Place::anywhere, Place::residual, Place::input})
     checker.check(
-        name, shape + names[static_cast<std::size_t>(place)] + (parts ? " of parts" : ""),
+        name, shape + names[static_cast<std::size_t>(place)] + more[static_cast<std::size_t>(with)],
         [=]<class T>(Run<T>& r) {
           using A = Accumulate<T>;
           auto dy = r.input(N, D);
           const Matrix<T> dx = place == Place::anywhere ? r.output(N, D) : r.inout(N, D, 2);
           Matrix<const T> x, dy_added, residual;
           PendingSum<T> made;
-          if (parts) {
+          Matrix<T> dropped;
+          if (with == With::parts) {
             made = {r.input(N, D), r.input(N, D), r.input(N, D), r.output(N, D)};
             x = made.to, dy_added = r.input(N, D);
+          } else if (with == With::dropout) {
+            const Matrix<T> sum = place == Place::anywhere ? r.output(N, D) : r.inout(N, D);
+            made = {place == Place::anywhere ? r.input(N, D) : sum, r.input(N, D), {}, sum, key};
+            x = sum, dropped = r.output(N, D);
           } else {
             x = place == Place::input ? Matrix<const T>(dx) : r.input(N, D, 2);
           }
@@ -61,7 +70,9 @@ void check_rows(Checker& checker, Norm norm, std::size_t N, std::size_t D, bool 
                                        .dgain = dgain,
                                        .dbias = dbias,
                                        .partial = r.template workspace<A>(norm_partials(D)),
-                                       .dy_added = dy_added});
+                                       .dy_added = dy_added,
+                                       .dropped = dropped,
+                                       .dropout = key});
         });
 }
 
@@ -111,8 +122,8 @@ void check_head_norm(Checker& checker, std::size_t B, std::size_t T, std::size_t
 void check_norm(Checker& checker) {
   for (const Norm norm : {Norm::rmsnorm, Norm::layernorm})
     for (const std::size_t D : {24, 33, 256, 1000, 1024, 2560, 5120})
-      for (const bool parts : {false, true})
-        check_rows(checker, norm, D == 1024 ? 2501 : 67, D, parts);
+      for (const With with : {With::nothing, With::parts, With::dropout})
+        check_rows(checker, norm, D == 1024 ? 2501 : 67, D, with);
   for (const bool rotated : {false, true}) {
     check_head_norm(checker, 3, 17, 5, 64, rotated, false);
     check_head_norm(checker, 2, 133, 3, 128, rotated, rotated);

@@ -1,5 +1,5 @@
-#include "ops/activation.hpp"
-#include "ops/cuda/detail/kernels.hpp"
+#include "ops/dropout.hpp"
+#include "ops/cuda/norm_rows.hpp"
 
 namespace tern::ops {
 using namespace cuda;
@@ -8,26 +8,18 @@ namespace {
 using namespace detail;
 
 constexpr int block_threads = 256;
-constexpr int draws = pack_size / 4;  // per pack
 
 // One thread per pack; width in packs. Loads are in flight while the numbers are drawn.
 template <class T>
-__global__ void dropout_packs(const DropoutKey key, const T* x, const T* added, T* y,
-                              float threshold, float scale, unsigned width, unsigned packs) {
+__global__ void dropout_packs(const Dropout dropout, const T* x, const T* added, T* y,
+                              unsigned width, unsigned packs) {
   const unsigned pack = blockIdx.x * block_threads + threadIdx.x;
   if (pack >= packs) return;
   const std::size_t at = std::size_t(pack) * pack_size;
   const Pack value = Pack::load(x + at);
   Pack sum{};
   if (added) sum = Pack::load(added + at);
-  const unsigned row = pack / width, column = pack % width;
-  for (int d = 0; d < draws; ++d) {
-    const Random4 draw = dropout_draw(key, row, column * draws + d);
-    for (int j = 0; j < 4; ++j)
-      if (uniform(draw.word[j]) >= threshold)
-        sum.value[4 * d + j] += value.value[4 * d + j] * scale;
-  }
-  sum.store(y + at);
+  sum_of(sum, dropout.of(value, pack / width, pack % width * pack_size)).store(y + at);
 }
 
 }  // namespace
@@ -41,8 +33,7 @@ bool native_dropout(const Context& context, const DropoutKey& key, Matrix<const 
   if (!all_aligned(x.data(), more, y.data()) || y.extent(1) % pack_size != 0 || packs >= 1u << 31)
     return false;
   dropout_packs<<<blocks_for(packs, block_threads), block_threads, 0, stream_of(context)>>>(
-      key, x.data(), more, y.data(), static_cast<float>(key.probability),
-      static_cast<float>(1 / (1 - key.probability)), static_cast<unsigned>(y.extent(1) / pack_size),
+      Dropout(key), x.data(), more, y.data(), static_cast<unsigned>(y.extent(1) / pack_size),
       static_cast<unsigned>(packs));
   check_launch("dropout");
   return true;

@@ -1,5 +1,5 @@
 /// Linear maps through cuBLASLt, skinny GEMM through our own kernel. What is added is cuBLASLt's C
-/// with beta = 1, the bias an epilogue; weight gradients accumulate in float in place.
+/// with beta = 1, bias and GELU are epilogues; weight gradients accumulate in float in place.
 #include "ops/linear.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/matrix_product.hpp"
@@ -30,6 +30,15 @@ template <class T>
 Operand operand(const Factor<T>& f) {
   return {f.matrices.data(), f.matrices.extent(1), f.matrices.extent(2), data_type<T>,
           f.transposed};
+}
+
+/// Whether the product applies GELU to its sums: it saves a pass over them, if there are many.
+template <class T>
+bool gelu_is_epilogue(const Context& context, Activation activation, Matrix<T> up) {
+  constexpr std::size_t least_rows = 512, alignment = 16;  // cuBLASLt's, of rows of `up`
+  return activation == Activation::gelu && !context.batch_invariant && up.extent(0) >= least_rows &&
+         up.extent(1) * sizeof(T) % alignment == 0 &&
+         reinterpret_cast<std::uintptr_t>(up.data()) % alignment == 0;
 }
 
 /// partial (gridDim.y, columns): sums of the columns of x over each slice of rows.
@@ -82,7 +91,30 @@ bool native_linear_forward(const Context& context, Matrix<const T> x, Matrix<con
     return true;
   return context.library->products().multiply(work_of(context), operand<T>(x), operand<T>(w, true),
                                               y.data(), adds ? added.data() : nullptr,
-                                              bias.size() ? bias.data() : nullptr);
+                                              {.bias = bias.size() ? bias.data() : nullptr});
+}
+
+template <class T>
+bool native_linear_activation_forward(const Context& context, Activation activation,
+                                      Matrix<const T> x, Matrix<const T> w, Vector<const T> bias,
+                                      Matrix<T> up, Matrix<T> y) {
+  if (!gelu_is_epilogue(context, activation, up)) return false;
+  return context.library->products().multiply(work_of(context), operand<T>(x), operand<T>(w, true),
+                                              y.data(), nullptr,
+                                              {.bias = bias.size() ? bias.data() : nullptr,
+                                               .gelu = Epilogue::Gelu::forward,
+                                               .input = up.data()});
+}
+
+template <class T>
+bool native_linear_activation_backward(const Context& context, Activation activation,
+                                       Matrix<const T> dy, Matrix<const T> w, Matrix<const T> up,
+                                       Matrix<T>, Matrix<T> dup) {
+  // Some of cuBLASLt's algorithms write results before they have read all slopes.
+  if (dup.data() == up.data() || !gelu_is_epilogue(context, activation, up)) return false;
+  return context.library->products().multiply(
+      work_of(context), operand<T>(dy), operand<T>(w), dup.data(), nullptr,
+      {.gelu = Epilogue::Gelu::backward, .input = const_cast<T*>(up.data())});
 }
 
 template <class T>
@@ -113,11 +145,13 @@ bool native_batched_product(const Context& context, double alpha, Factor<T> a, F
                                               d.data());
 }
 
-#define INSTANTIATE(T)                                                                  \
-  template decltype(native_column_sums<T>) native_column_sums<T>;                       \
-  template decltype(native_linear_forward<T>) native_linear_forward<T>;                 \
-  template decltype(native_linear_backward_input<T>) native_linear_backward_input<T>;   \
-  template decltype(native_linear_backward_weight<T>) native_linear_backward_weight<T>; \
+#define INSTANTIATE(T)                                                                          \
+  template decltype(native_column_sums<T>) native_column_sums<T>;                               \
+  template decltype(native_linear_forward<T>) native_linear_forward<T>;                         \
+  template decltype(native_linear_activation_forward<T>) native_linear_activation_forward<T>;   \
+  template decltype(native_linear_activation_backward<T>) native_linear_activation_backward<T>; \
+  template decltype(native_linear_backward_input<T>) native_linear_backward_input<T>;           \
+  template decltype(native_linear_backward_weight<T>) native_linear_backward_weight<T>;         \
   template decltype(native_batched_product<T>) native_batched_product<T>;
 INSTANTIATE(bf16)
 INSTANTIATE(fp16)

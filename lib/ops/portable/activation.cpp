@@ -141,35 +141,9 @@ void activation_backward(const Context& context, Activation kind, Matrix<const T
   if (rounded.wanted()) fp8_round<T>(context, dx, rounded, context.scaling);
 }
 
-template <class T>
-void dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
-             Matrix<const T> added, Matrix<T> y) {
-  TERN_REQUIRE(x.size() == y.size() && (added.size() == 0 || added.size() == y.size()),
-               "{} numbers and {} to {}", x.size(), added.size(), y.size());
-  if (native<&dropout<T>>(context, key, x, added, y)) return;
-  using A = Accumulate<T>;
-  const A scale = static_cast<A>(1 / (1 - key.probability));
-  const float threshold = static_cast<float>(key.probability);
-  const std::size_t width = y.extent(1), groups = (width + 3) / 4;  // four numbers per draw
-  const T *in = x.data(), *more = added.size() > 0 ? added.data() : nullptr;
-  T* out = y.data();
-  const DropoutKey k = key;
-  detail::for_each(
-      context, "tern::dropout", y.extent(0) * groups, KOKKOS_LAMBDA(const std::size_t i) {
-        const std::size_t row = i / groups, group = i % groups;
-        const Random4 draw = dropout_draw(k, row, group);
-        for (std::size_t j = 0; j < 4 && 4 * group + j < width; ++j) {
-          const std::size_t at = row * width + 4 * group + j;
-          const A kept = uniform(draw.word[j]) < threshold ? A(0) : A(in[at]) * scale;
-          out[at] = T(more ? A(more[at]) + kept : kept);
-        }
-      });
-}
-
-#define INSTANTIATE(T)                                              \
-  template decltype(activation_forward<T>) activation_forward<T>;   \
-  template decltype(activation_backward<T>) activation_backward<T>; \
-  template decltype(dropout<T>) dropout<T>;
+#define INSTANTIATE(T)                                            \
+  template decltype(activation_forward<T>) activation_forward<T>; \
+  template decltype(activation_backward<T>) activation_backward<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)

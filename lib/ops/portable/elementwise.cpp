@@ -72,6 +72,13 @@ void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<co
       });
 }
 
+template <class T>
+void make(const Context& context, const PendingSum<T>& s) {
+  if (s.dropout.probability == 0) return sum<T>(context, s.a, s.b, s.c, s.to);
+  TERN_REQUIRE(s.c.extent(0) == 0, "a third term of {} rows next to dropout", s.c.extent(0));
+  dropout<T>(context, s.dropout, s.b, s.a, s.to);
+}
+
 template <class From, class To>
 void convert(const Context& context, Vector<const From> from, Vector<To> to) {
   TERN_REQUIRE(from.size() == to.size(), "{} to {}", from.size(), to.size());
@@ -87,6 +94,7 @@ void convert(const Context& context, Vector<const From> from, Vector<To> to) {
 #define INSTANTIATE(T)                                      \
   template decltype(add<T>) add<T>;                         \
   template decltype(sum<T>) sum<T>;                         \
+  template decltype(make<T>) make<T>;                       \
   template decltype(convert<T, float>) convert<T, float>;   \
   template decltype(convert<T, double>) convert<T, double>; \
   template decltype(convert<T, bf16>) convert<T, bf16>;     \

@@ -125,6 +125,21 @@ void head_loss_forward(const Context& context, const HeadLossForward<T>& call) {
 }
 
 template <class T>
+void gather_rows(const Context& context, Vector<const std::int32_t> rows, Matrix<const T> from,
+                 Matrix<T> to) {
+  const int width = static_cast<int>(to.extent(1)), count = static_cast<int>(rows.extent(0));
+  TERN_REQUIRE(rows.extent(0) <= to.extent(0) && from.extent(1) == to.extent(1),
+               "{} rows of {} to {} of {}", count, from.extent(1), to.extent(0), width);
+  detail::for_each_row(
+      context, "tern::gather_rows", to.extent(0),
+      KOKKOS_LAMBDA(const detail::Team& team, const int row) {
+        const T* in = row < count ? &from(rows(row), 0) : nullptr;
+        T* out = &to(row, 0);
+        detail::columns(team, width, [&](int i) { out[i] = in ? in[i] : T(0.0f); });
+      });
+}
+
+template <class T>
 void scatter_rows(const Context& context, Vector<const std::int32_t> rows, Matrix<const T> from,
                   Matrix<T> to) {
   Kokkos::deep_copy(context.space, to, T(0.0f));
@@ -232,6 +247,7 @@ void improvement_weights(const Context& context, const ImprovementWeights<A>& ca
   template struct HeadFp8<T>;                                     \
   template decltype(head_loss_forward<T>) head_loss_forward<T>;   \
   template decltype(head_loss_backward<T>) head_loss_backward<T>; \
+  template decltype(gather_rows<T>) gather_rows<T>;               \
   template decltype(scatter_rows<T>) scatter_rows<T>;             \
   template decltype(argmax_rows<T>) argmax_rows<T>;               \
   template decltype(cap_logits<T>) cap_logits<T>;

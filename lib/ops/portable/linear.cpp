@@ -1,5 +1,6 @@
 #include "ops/linear.hpp"
 #include "base/error.hpp"
+#include "ops/activation.hpp"
 #include "ops/portable/detail/blas.hpp"
 #include "ops/portable/detail/column_sums.hpp"
 #include "ops/portable/detail/row_product.hpp"
@@ -113,6 +114,26 @@ void linear_backward_input(const Context& context, Matrix<const T> dy, Matrix<co
 }
 
 template <class T>
+void linear_activation_forward(const Context& context, Activation activation, Matrix<const T> x,
+                               Matrix<const T> w, Vector<const T> bias, Matrix<T> up, Matrix<T> y) {
+  require_map(x, w, up);
+  if (native<&linear_activation_forward<T>>(context, activation, x, w, bias, up, y)) return;
+  linear_forward<T>(context, x, w, bias, up);
+  activation_forward<T>(context, activation, up, y);
+}
+
+template <class T>
+void linear_activation_backward(const Context& context, Activation activation, Matrix<const T> dy,
+                                Matrix<const T> w, Matrix<const T> up, Matrix<T> dactivated,
+                                Matrix<T> dup) {
+  require_map(dactivated, w, dy);
+  if (native<&linear_activation_backward<T>>(context, activation, dy, w, up, dactivated, dup))
+    return;
+  linear_backward_input<T>(context, dy, w, dactivated);
+  activation_backward<T>(context, activation, up, dactivated, dup);
+}
+
+template <class T>
 void linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
                             Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias) {
   require_map(x, dw, dy);
@@ -158,11 +179,13 @@ void batched_product(const Context& context, double alpha, Factor<T> a, Factor<T
   }
 }
 
-#define INSTANTIATE(T)                                                    \
-  template decltype(linear_forward<T>) linear_forward<T>;                 \
-  template decltype(linear_backward_input<T>) linear_backward_input<T>;   \
-  template decltype(linear_backward_weight<T>) linear_backward_weight<T>; \
-  template decltype(column_sums<T>) column_sums<T>;                       \
+#define INSTANTIATE(T)                                                            \
+  template decltype(linear_forward<T>) linear_forward<T>;                         \
+  template decltype(linear_backward_input<T>) linear_backward_input<T>;           \
+  template decltype(linear_activation_forward<T>) linear_activation_forward<T>;   \
+  template decltype(linear_activation_backward<T>) linear_activation_backward<T>; \
+  template decltype(linear_backward_weight<T>) linear_backward_weight<T>;         \
+  template decltype(column_sums<T>) column_sums<T>;                               \
   template decltype(batched_product<T>) batched_product<T>;
 INSTANTIATE(float)
 INSTANTIATE(double)

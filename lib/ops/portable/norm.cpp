@@ -33,7 +33,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
   const Vector<Accumulate<T>> mean = call.mean, rstd = call.rstd;
   require_rows(x, y, gain, rstd);
   if (native<&norm_forward<T>>(context, call)) return;
-  if (call.made.wanted()) sum<T>(context, call.made.a, call.made.b, call.made.c, call.made.to);
+  if (call.made.wanted()) make<T>(context, call.made);
   using A = Accumulate<T>;
   const int width = static_cast<int>(x.extent(1));
   const bool centred = call.kind == Norm::layernorm;
@@ -136,6 +136,7 @@ template <class T>
 void norm_backward(const Context& context, const NormBackward<T>& call) {
   require_rows(call.x, call.dx, call.gain, call.rstd);
   if (call.residual.size() > 0) require_rows(call.x, call.residual, call.gain, call.rstd);
+  if (call.dropped.size() > 0) require_rows(call.x, call.dropped, call.gain, call.rstd);
   TERN_REQUIRE(
       call.dy.size() == call.x.size() && call.partial.extent(0) >= norm_partials(call.x.extent(1)),
       "{} gradients of {}, {} partial sums", call.dy.size(), call.x.size(), call.partial.extent(0));
@@ -153,7 +154,10 @@ void norm_backward(const Context& context, const NormBackward<T>& call) {
                           call.kind == Norm::layernorm});
   add_partials<A>(context, sums, 0, call.dgain);
   add_partials<A>(context, sums, width, call.dbias);
-  if (call.magnitude.size() > 0) largest_magnitude<T>(context, call.dx, call.magnitude);
+  const bool drops = call.dropped.size() > 0;
+  if (drops) dropout<T>(context, call.dropout, call.dx, {}, call.dropped);
+  if (call.magnitude.size() > 0)
+    largest_magnitude<T>(context, drops ? call.dropped : call.dx, call.magnitude);
 }
 
 #define INSTANTIATE(T)                                \

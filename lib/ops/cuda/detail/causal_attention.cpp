@@ -24,7 +24,8 @@ Call call_of(const AttentionBackward<T>& from, void* workspace) {
           view_of(from.dk),
           view_of(from.dv),
           from.lse.data(),
-          workspace};
+          workspace,
+          turn_of(from.rotation)};
 }
 
 }  // namespace

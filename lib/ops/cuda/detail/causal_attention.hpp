@@ -27,6 +27,13 @@ View view_of(const Heads<T>& x) {
   return {x.data(), stride(0), stride(1), stride(2), extent(0), extent(1), extent(2), extent(3)};
 }
 
+template <class A>
+TurnBack turn_of(const HeadRotation<A>& rotation) {
+  const auto& rows = rotation.positions.rows;
+  return {rotation.wanted() ? rotation.table.data() : nullptr,
+          rows.extent(0) > 0 ? rows.data() : nullptr, rotation.positions.first};
+}
+
 }  // namespace causal_attention
 
 class CausalAttention {

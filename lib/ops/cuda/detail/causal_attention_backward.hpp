@@ -72,6 +72,7 @@ struct Call {
   View q, k, v, out, dout, dq, dk, dv;
   const float* lse;  // (B*H, T)
   void* workspace;   // workspace_bytes(), aligned to 16 bytes
+  TurnBack turn;
 };
 
 constexpr std::size_t counter_bytes = 256;  // tasks taken, of each kernel
@@ -110,7 +111,8 @@ Arguments make_arguments(const Call& call, const MapOf& map_of) {
           .lse = call.lse,
           .statistics = reinterpret_cast<float*>(workspace + counter_bytes),
           .taken = reinterpret_cast<int*>(workspace),
-          .problem = call.problem};
+          .problem = call.problem,
+          .turn = call.turn};
 }
 
 /// The counters in the workspace are 0 before the launch.

@@ -140,6 +140,8 @@ struct QueryGroup {
     for (int n = 0; n < E / 64; ++n) hopper::pin(sum[n]);
     if (lane.thread == 0) hopper::await_stores();
     hopper::group_barrier(1 + group);  // the tile is free
+    turn_back<E>(block.args.turn, lane, task.sequence, task.block * block_rows + group * tile_rows,
+                 p.tokens, sum);
     put<T, E>(lane, sum, p.scale, block.data + Own::result(0, group));
     hopper::publish_tile();
     hopper::group_barrier(1 + group);
@@ -346,6 +348,8 @@ struct KeyGroup {
     for (int n = 0; n < E / 64; ++n) hopper::pin(dk[n]), hopper::pin(dv[n]);
     if (lane.thread == 0) hopper::await_stores();
     hopper::group_barrier(1 + group);  // the tiles are free
+    turn_back<E>(block.args.turn, lane, task.sequence, task.block * block_rows + group * tile_rows,
+                 p.tokens, dk);
     put<T, E>(lane, dk, p.scale, block.data + Own::result(0, group, place));
     put<T, E>(lane, dv, 1, block.data + Own::result(1, group, place));
     hopper::publish_tile();

@@ -22,6 +22,7 @@ struct Arguments {
   float* statistics;                           // statistics_size()
   int* taken;  // tasks taken after the first of every block; 0 at the start
   Problem problem;
+  TurnBack turn;
 };
 
 /// Shared memory of a block, in bytes. Tiles of 64 rows are E / 64 squares side by side.
@@ -277,6 +278,37 @@ template <class T>
 __device__ __forceinline__ void round(Strip (&to)[4], const Square& c) {
 #pragma unroll
   for (int i = 0; i < 16; ++i) to[i / 4][i % 4] = round_pair<T>(c[2 * i], c[2 * i + 1]);
+}
+
+/// Turns gradients of rotated heads back. The tile's first row is number `row0` of the sequence's
+/// `tokens`.
+template <int E>
+__device__ __forceinline__ void turn_back(const TurnBack& turn, Lane at, int sequence, int row0,
+                                          int tokens, Square (&sum)[E / 64]) {
+  if (!turn.table) return;
+  asm volatile("" : "+r"(at.row));  // as in put()
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = min(row0 + at.row + 8 * half, tokens - 1);
+    const int position = turn.positions
+                             ? turn.positions[static_cast<std::int64_t>(sequence) * tokens + row]
+                             : turn.first + row;
+    const float* cosine = turn.table + static_cast<std::int64_t>(position) * E + 2 * at.pair;
+    constexpr int octets = E / 16;  // of columns, in half of a head
+#pragma unroll
+    for (int o = 0; o < octets; ++o) {
+      const float2 c = *reinterpret_cast<const float2*>(cosine + 8 * o);
+      const float2 s = *reinterpret_cast<const float2*>(cosine + 8 * o + E / 2);
+      const int low = 4 * (o % 8) + 2 * half, high = 4 * ((o + octets) % 8) + 2 * half;
+#pragma unroll
+      for (int n = 0; n < 2; ++n) {
+        float &x = sum[o / 8][low + n], &y = sum[(o + octets) / 8][high + n];
+        const float cos = n ? c.y : c.x, sin = n ? s.y : s.x, before = x;
+        x = before * cos + y * sin;
+        y = y * cos - before * sin;
+      }
+    }
+  }
 }
 
 /// factor * sum, rounded, to the tile in shared memory.

@@ -28,6 +28,13 @@ struct View {
   auto operator<=>(const View&) const = default;
 };
 
+/// The rotation of queries and keys that backward undoes; none if `table` is null.
+struct TurnBack {
+  const float* table;             // (positions, E): cosines, then sines
+  const std::int32_t* positions;  // (B*T), or null: first + token
+  int first;
+};
+
 /// Whether the kernels take heads of this size and this many tokens.
 constexpr bool serves(int head_size, std::int64_t tokens) {
   return (head_size == 64 || head_size == 128) && tokens % 8 == 0;

@@ -27,6 +27,31 @@ void set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribut
         "cublasLtMatrixLayoutSetAttribute");
 }
 
+/// Part of a product's key: 0 for none.
+int code_of(const Epilogue& e) { return 2 * static_cast<int>(e.gelu) + (e.bias ? 1 : 0); }
+
+cublasLtEpilogue_t epilogue_of(const Epilogue& e) {
+  switch (e.gelu) {
+    case Epilogue::Gelu::forward:
+      return e.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::Gelu::backward:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::Gelu::none:
+      break;
+  }
+  return e.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+/// `columns`: of c.
+void set(cublasLtMatmulDesc_t operation, const Epilogue& e, cudaDataType type,
+         std::size_t columns) {
+  if (e.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, e.bias);
+  if (e.gelu == Epilogue::Gelu::none) return;
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, e.input);
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, static_cast<std::int64_t>(columns));
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, type);
+}
+
 /// Largest power of two up to 256 that divides all addresses and strides.
 int common_alignment(std::initializer_list<const void*> pointers,
                      std::initializer_list<std::size_t> distances) {
@@ -53,8 +78,8 @@ MatrixProduct::~MatrixProduct() {
 }
 
 bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, void* c,
-                             const void* added, const void* bias) {
-  return run(work, {a, b, c, a.type, added ? 1.0f : 0.0f, added ? added : c, bias});
+                             const void* added, const Epilogue& epilogue) {
+  return run(work, {a, b, c, a.type, added ? 1.0f : 0.0f, added ? added : c, epilogue});
 }
 
 bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& b, float* c,
@@ -65,7 +90,7 @@ bool MatrixProduct::multiply(const Work& work, const Operand& a, const Operand& 
 bool MatrixProduct::multiply(const Work& work, const Batch& batch, const Operand& a,
                              const Operand& b, void* c) {
   const void* added = batch.beta != 0 ? batch.added : c;
-  return run(work, {a, b, c, a.type, batch.beta, added, nullptr, batch.alpha, batch.count});
+  return run(work, {a, b, c, a.type, batch.beta, added, {}, batch.alpha, batch.count});
 }
 
 // cuBLASLt is column-major: it sees every row-major matrix transposed, so it computes c^T = op(b)^T
@@ -78,7 +103,8 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
         "cublasLtMatmulDescCreate");
   set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (key.bias) set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+  set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(task.epilogue));
+  set(plan.operation, task.epilogue, type, key.m);
   const auto layout = [&](cublasLtMatrixLayout_t* to, cudaDataType t, std::size_t rows,
                           std::size_t columns) {
     check(cublasLtMatrixLayoutCreate(to, t, columns, rows, static_cast<std::int64_t>(columns)),
@@ -105,7 +131,8 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
       fmt::format(
           "{} {} x {} x {} x {}, {}", a.type == CUDA_R_16F ? "fp16" : "bf16", key.m, key.n, key.k,
           key.count,
-          fmt::join(std::array{key.transposed, key.type, key.beta, key.bias, key.alignment}, " ")),
+          fmt::join(std::array{key.transposed, key.type, key.beta, key.epilogue, key.alignment},
+                    " ")),
       {.handle = handle_,
        .operation = plan.operation,
        .a = plan.a,
@@ -117,7 +144,7 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
        .bytes_c = key.m * key.n * key.count * c_bytes,
        .beta = task.beta,
        .narrow = false,
-       .searched = !key.bias && worth_timing(key.m, key.n, key.k, key.count),
+       .searched = !task.epilogue.bias && worth_timing(key.m, key.n, key.k, key.count),
        .workspace = work.workspace,
        .workspace_bytes = work.workspace_bytes,
        .stream = work.stream});
@@ -128,7 +155,7 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
 }
 
 bool MatrixProduct::run(const Work& work, const Task& task) {
-  const auto& [a, b, c, type, beta, added, bias, alpha, count] = task;
+  const auto& [a, b, c, type, beta, added, epilogue, alpha, count] = task;
   const std::size_t rows = a.transposed ? a.columns : a.rows;
   const std::size_t columns = b.transposed ? b.rows : b.columns;
   const std::size_t inner = a.transposed ? a.rows : a.columns;
@@ -144,14 +171,14 @@ bool MatrixProduct::run(const Work& work, const Task& task) {
       static_cast<int>(a.type),
       static_cast<int>(type),
       beta != 0,
-      bias != nullptr,
-      common_alignment({a.data, b.data, c, added, bias},
+      code_of(epilogue),
+      common_alignment({a.data, b.data, c, added, epilogue.bias, epilogue.input},
                        {apart * rows * inner, apart * inner * columns, apart * rows * columns})};
   auto at = plans_.find(key);
   if (at == plans_.end()) at = plans_.emplace(key, make_plan(work, key, task)).first;
   Plan& plan = at->second;
   if (!plan.usable) return false;
-  if (bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  set(plan.operation, epilogue, type, key.m);
   check(cublasLtMatmul(handle_, plan.operation, &alpha, b.data, plan.a, a.data, plan.b, &beta,
                        added, plan.c, c, plan.c, &plan.algorithm, work.workspace,
                        work.workspace_bytes, work.stream),

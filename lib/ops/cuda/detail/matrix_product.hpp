@@ -18,6 +18,16 @@ struct Operand {
   bool transposed = false;
 };
 
+/// Work on a product's sums before they are rounded.
+struct Epilogue {
+  enum class Gelu { none, forward, backward };
+  const void* bias = nullptr;  // one number per column, added first; not with Gelu::backward
+  Gelu gelu = Gelu::none;
+  /// Shaped as the result, another matrix: GELU's input, which forward writes, and whose slopes
+  /// multiply the sums in backward.
+  void* input = nullptr;
+};
+
 class MatrixProduct {
  public:
   explicit MatrixProduct(AlgorithmSearch& search);
@@ -31,10 +41,10 @@ class MatrixProduct {
     std::size_t workspace_bytes;
   };
   /// c (row-major, rows of op(a) x columns of op(b)) = op(a) op(b) + added (shaped as c, may be c,
-  /// or null) + bias (one number per column of c, or null). False if cuBLASLt has no algorithm; then
-  /// nothing was done. All in the operands' type.
+  /// or null), with the epilogue. False if cuBLASLt has no algorithm; then nothing was done. All in
+  /// the operands' type.
   bool multiply(const Work&, const Operand& a, const Operand& b, void* c, const void* added,
-                const void* bias = nullptr);
+                const Epilogue& epilogue = {});
   /// c = op(a) op(b) + beta c.
   bool multiply(const Work&, const Operand& a, const Operand& b, float* c, float beta);
 
@@ -50,7 +60,7 @@ class MatrixProduct {
  private:
   struct Key {
     std::size_t m, n, k, count;
-    int transposed, operands, type, beta, bias, alignment;
+    int transposed, operands, type, beta, epilogue, alignment;
     auto operator<=>(const Key&) const = default;
   };
   struct Plan {
@@ -59,14 +69,14 @@ class MatrixProduct {
     cublasLtMatmulAlgo_t algorithm;
     bool usable = false;
   };
-  /// c = alpha op(a) op(b) + beta added + bias, `count` times.
+  /// c = alpha op(a) op(b) + beta added, with the epilogue, `count` times.
   struct Task {
     Operand a, b;
     void* c;
     cudaDataType type;  // type of c and added
     float beta;
     const void* added;
-    const void* bias = nullptr;
+    Epilogue epilogue = {};
     float alpha = 1;
     std::size_t count = 1;
   };

@@ -68,6 +68,7 @@ bool SpanAttention::backward(const Context& context, const AttentionBackward<T>&
   call.dq = view_of(from.dq);
   call.dk = view_of(from.dk);
   call.dv = view_of(from.dv);
+  call.turn = causal_attention::turn_of(from.rotation);
   require(span_attention::backward<T>(detail::stream_of(context), arguments_of(call, maps_),
                                       detail::multiprocessors()),
           "backward");

@@ -110,8 +110,11 @@ struct QueryGroup {
   }
 
   __device__ __forceinline__ void write(const Task& task) {
+    const Problem& p = block.args.problem;
     block.begin_results(lane, group);
-    put<T, head_size>(lane, sum, block.args.problem.scale, block.data + Own::result(0, group));
+    turn_back<head_size>(block.args.turn, lane, task.sequence, block.place(task, group).row,
+                         p.extent.queries, sum);
+    put<T, head_size>(lane, sum, p.scale, block.data + Own::result(0, group));
     block.end_results(group);
     if (lane.thread == 0) {
       hopper::store_tile(block.args.dq, block.place(task, group),
@@ -243,8 +246,11 @@ struct KeyGroup {
   }
 
   __device__ __forceinline__ void write(const Task& task) {
+    const Problem& p = block.args.problem;
     block.begin_results(lane, group);
-    put<T, head_size>(lane, dk, block.args.problem.scale, block.data + Own::result(0, group));
+    turn_back<head_size>(block.args.turn, lane, task.sequence, block.place(task, group).row,
+                         p.extent.keys, dk);
+    put<T, head_size>(lane, dk, p.scale, block.data + Own::result(0, group));
     put<T, head_size>(lane, dv, 1, block.data + Own::result(1, group));
     block.end_results(group);
     if (lane.thread == 0) {

@@ -18,6 +18,7 @@ struct Call {
   View q, k, v, out, dout, dq, dk, dv;
   float* lse;       // (B*H, Tq)
   void* workspace;  // forward_bytes() or backward_bytes(), aligned to 16 bytes
+  causal_attention::TurnBack turn;
 };
 
 constexpr int passes = 3;
@@ -47,7 +48,8 @@ Arguments make_arguments(const Call& call, const MapOf& map_of) {
           .statistics = reinterpret_cast<float*>(workspace + forward_bytes(call.problem)),
           .seen = reinterpret_cast<Seen*>(workspace + counter_bytes),
           .taken = reinterpret_cast<int*>(workspace),
-          .problem = call.problem};
+          .problem = call.problem,
+          .turn = call.turn};
 }
 
 /// After find().

@@ -6,7 +6,8 @@
 
 namespace tern::ops::cuda::span_attention {
 
-using causal_attention::Lane, causal_attention::put, causal_attention::round;
+using causal_attention::Lane, causal_attention::put, causal_attention::round,
+    causal_attention::turn_back;
 using hopper::Square, hopper::Strip;
 
 constexpr int head_size = 64;

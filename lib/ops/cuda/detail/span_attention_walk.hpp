@@ -3,6 +3,7 @@
 #pragma once
 #include <cuda.h>
 
+#include "ops/cuda/detail/causal_attention_tasks.hpp"
 #include "ops/cuda/detail/span_attention_tasks.hpp"
 
 namespace tern::ops::cuda::span_attention {
@@ -16,6 +17,7 @@ struct Arguments {
   Seen* seen;         // seen_size()
   int* taken;         // tasks taken after the first of every block; 0 at the start
   Problem problem;
+  causal_attention::TurnBack turn;
 };
 
 /// A warp for each word of args.seen; clears the counters, one per pass. This takes longer than the
