@@ -45,11 +45,11 @@ std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::D
     const std::size_t scored = prepared.scored.targets.extent(0);
     const Vector<A> losses(w.losses.data(), scored);
     const Vector<std::int32_t> best(w.best.data(), w.objective->wants_best() ? scored : 0);
-    const model::MicroBatch<T> given{prepared.rows, prepared.pattern};
+    const model::MicroBatch<T> given{prepared.rows, prepared.pattern, prepared.scored};
     w.model.embed(w.context, given);
     for (std::size_t step = 0; step < w.objective->evaluated_steps(training); ++step) {
       w.model.advance(w.context, given, step);
-      w.model.loss(w.context, given, head, prepared.scored, losses, best, step);
+      w.model.loss(w.context, given, head, losses, best, step);
       w.objective->tally(step, on_host<double, A>(w.context, losses),
                          on_host<std::int32_t, std::int32_t>(w.context, best), sums);
     }

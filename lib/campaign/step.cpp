@@ -75,8 +75,12 @@ class AccumulationSteps {
     {
       const auto timed = phases_.scope(report::Phase::data);
       now.prepared = w_.objective->prepare(w_.context, batch, micro, false);
-      now.given = {now.prepared.rows, now.prepared.pattern, dropout, micro % in_flight_.size(),
-                   micro < in_flight_.size()};
+      now.given = {.rows = now.prepared.rows,
+                   .pattern = now.prepared.pattern,
+                   .scored = now.prepared.scored,
+                   .dropout = dropout,
+                   .slot = micro % in_flight_.size(),
+                   .first = micro < in_flight_.size()};
     }
     const auto timed = phases_.scope(report::Phase::forward);
     w_.model.embed(w_.context, now.given);
@@ -94,7 +98,7 @@ class AccumulationSteps {
     if (w_.balances.extent(0) > 0 && !empty)
       given.balanced =
           w_.model.balance(context, balance_, Vector<A>(w_.balances.data() + micro, 1));
-    w_.model.loss_backward(context, given, head_, prepared.scored, weights, losses, step);
+    w_.model.loss_backward(context, given, head_, weights, losses, step);
     const std::size_t slot = micro * w_.objective->steps() + step;
     ops::weighted_sum<A>(context, losses, weights, sum_of(w_, 0, slot));
     for (std::size_t part = 0; part < prepared.parts.size(); ++part)

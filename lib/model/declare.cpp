@@ -1,7 +1,7 @@
 #include "model/declare.hpp"
 
 #include "base/error.hpp"
-#include "model/block/block.hpp"
+#include "block/block.hpp"
 #include "model/detail/connections.hpp"
 #include "model/detail/embedding.hpp"
 #include "model/detail/head.hpp"

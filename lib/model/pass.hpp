@@ -1,7 +1,7 @@
 /// Options of a transformer and inputs of its passes.
 #pragma once
+#include "block/dimensions.hpp"
 #include "memory/views.hpp"
-#include "model/dimensions.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::model {
@@ -12,7 +12,7 @@ struct TransformerOptions {
   bool recompute = false;     // keep block inputs only, run each block's forward again in backward
   std::size_t positions = 0;  // rows of the rotary table; 0: tokens
   std::size_t head_rows = 0;  // rows per chunk of logits; 0: head_chunk_rows()
-  std::size_t scored = 0;     // maximum rows given to the head; 0: all
+  std::size_t scored = 0;     // maximum of Scored::rows; 0: all rows are scored
   std::size_t in_flight = 1;  // micro-batches between a forward and its backward (pipelines)
   /// Training a recursive model: the first steps, whose states pass gradients; all of them are
   /// kept until the last one's backward (detail/recursion.hpp).
@@ -37,8 +37,8 @@ struct Rows {
 
 /// Predictions of the head: M rows of the pass, or all N.
 struct Scored {
-  Vector<const std::int32_t> rows = {};  // (M) ascending; empty: all
-  Vector<const std::int32_t> targets;    // (M), < 0: no loss
+  Vector<const std::int32_t> rows = {};     // (M) ascending; empty: all
+  Vector<const std::int32_t> targets = {};  // (M), < 0: no loss
 };
 
 /// Inputs of a micro-batch's forward, given again to its backward.
@@ -46,6 +46,7 @@ template <class T>
 struct MicroBatch {
   Rows rows;
   ops::Pattern pattern;
+  Scored scored = {};
   /// `layer` is the first of 1 + 2 layers x passes x steps random streams.
   ops::DropoutKey dropout = {};
   std::size_t slot = 0;  // among those in flight

@@ -43,7 +43,7 @@ BlockDropout Transformer<T>::keys(const MicroBatch<T>& micro, std::size_t step,
     result.layer += static_cast<std::uint32_t>(2 * whole + branch);
     return result;
   };
-  return {key(1), key(2)};
+  return {key(1), key(2), place > 0 ? key(0) : ops::DropoutKey()};
 }
 
 template <class T>
@@ -97,36 +97,38 @@ Matrix<const T> Transformer<T>::advance(const ops::Context& context, const Micro
                                         std::size_t step) const {
   const Sequences of = sequences_of(micro);
   const ops::Context of_pass = scaled(context, micro, step);
-  return core_.advance(context, micro.slot, step, of, [&](std::size_t place) {
+  const auto run = [&](std::size_t place) {
     core_.forward(of_pass, core_.slot_of(micro.slot, step), place, of,
-                  attend(context, micro, place), keys(micro, step, place));
-  });
+                  attend(context, micro, place), keys(micro, step, place), micro.scored);
+  };
+  return core_.advance(context, micro.slot, step, of, run, micro.scored);
 }
 
-/// Finished rows that are scored: all, or a gathered subset.
+/// Finished rows that are scored: all, or a subset.
 template <class T>
 Matrix<const T> Transformer<T>::pick(const ops::Context& context, const MicroBatch<T>& micro,
-                                     const Scored& scored, std::size_t step) const {
-  const Matrix<T> finished =
-      core_.final_of(core_.slot_of(micro.slot, step), core_.results() - 1, sequences_of(micro))
-          .output;
-  if (scored.rows.extent(0) == 0) return finished;
-  TERN_REQUIRE(scored.rows.extent(0) <= core_.picked.extent(0), "{} rows to score, made for {}",
-               scored.rows.extent(0), core_.picked.extent(0));
-  const Matrix<T> picked = narrow_rows(core_.picked, scored.rows.extent(0));
-  ops::embedding_forward<T>(context, scored.rows, finished, {}, 1, 0, picked);  // a gather
+                                     std::size_t step) const {
+  const Matrix<T> finished = core_
+                                 .final_of(core_.slot_of(micro.slot, step), core_.results() - 1,
+                                           sequences_of(micro), micro.scored)
+                                 .output;
+  const std::size_t M = micro.scored.rows.extent(0);
+  if (M == 0) return finished;
+  TERN_REQUIRE(M <= core_.options.scored, "{} rows to score, made for {}", M, core_.options.scored);
+  if (core_.narrows()) return narrow_rows(finished, M);
+  const Matrix<T> picked = narrow_rows(core_.picked, M);
+  ops::gather_rows<T>(context, micro.scored.rows, finished, picked);
   return picked;
 }
 
 template <class T>
 void Transformer<T>::loss(const ops::Context& context, const MicroBatch<T>& micro,
-                          const ops::HeadOptions& options, const Scored& scored, Vector<A> losses,
+                          const ops::HeadOptions& options, Vector<A> losses,
                           Vector<std::int32_t> best, std::size_t step) const {
   // Block outputs are sent with or before the losses; without losses, here.
-  if (scored.targets.extent(0) == 0) return settle(context);
-  const Matrix<const T> rows =
-      share().last() ? pick(context, micro, scored, step) : Matrix<const T>();
-  core_.head.loss(context, core_.common.links, options, rows, scored.targets, losses, best);
+  if (micro.scored.targets.extent(0) == 0) return settle(context);
+  const Matrix<const T> rows = share().last() ? pick(context, micro, step) : Matrix<const T>();
+  core_.head.loss(context, core_.common.links, options, rows, micro.scored.targets, losses, best);
 }
 
 template <class T>
@@ -144,32 +146,41 @@ void Transformer<T>::logits(const ops::Context& context, std::size_t first_row,
 
 template <class T>
 void Transformer<T>::loss_backward(const ops::Context& context, const MicroBatch<T>& micro,
-                                   const ops::HeadOptions& options, const Scored& scored,
-                                   Vector<const A> weights, Vector<A> losses,
-                                   std::size_t step) const {
+                                   const ops::HeadOptions& options, Vector<const A> weights,
+                                   Vector<A> losses, std::size_t step) const {
   TERN_REQUIRE(core_.options.training, "backward of a transformer made for evaluation");
   if (!share().last())
     return core_.common.links.from_next(context, core_.last_gradient(micro.slot));
+  const Scored& scored = micro.scored;
   const std::size_t M = scored.targets.extent(0), N = core_.sequences().rows();
-  const Matrix<T> dx = M == N ? dfinished(step) : narrow_rows(core_.dpicked, M);
+  const Subset<T> some = core_.subset(micro.slot, core_.places() - 1, scored);
+  const bool in_place = M == N || some.wanted();
+  const Matrix<T> dx = in_place ? narrow_rows(dfinished(step), M) : narrow_rows(core_.dpicked, M);
   if (M > 0)
-    core_.head.loss_backward(context, core_.common.links, options,
-                             pick(context, micro, scored, step), scored.targets, weights, losses,
-                             dx);
-  if (M < N) ops::scatter_rows<T>(context, scored.rows, dx, dfinished(step));
+    core_.head.loss_backward(context, core_.common.links, options, pick(context, micro, step),
+                             scored.targets, weights, losses, dx);
+  if (!in_place)
+    ops::scatter_rows<T>(context, scored.rows, dx, dfinished(step));
+  else if (some.padded() > M)
+    Kokkos::deep_copy(context.space, tern::rows_of(dfinished(step), {M, some.padded() - M}),
+                      T(0.0f));
 }
 
 /// Gradient of the stream, or of a recursive model's answer, from that of a result.
 template <class T>
 void Transformer<T>::norm_backward(const ops::Context& context, const MicroBatch<T>& micro,
                                    std::size_t step, std::size_t result) const {
-  const auto final = core_.final_of(core_.slot_of(micro.slot, step), result, core_.sequences());
+  const auto final =
+      core_.final_of(core_.slot_of(micro.slot, step), result, core_.sequences(), micro.scored);
   const bool by_block = core_.recursion.by_block();
   const bool added = by_block && core_.recursion.carried(step);
+  const std::size_t place = (result + 1) * core_.layers() - 1;
+  const ops::DropoutKey next = by_block ? ops::DropoutKey() : keys(micro, step, place).feed_forward;
   const Matrix<T> dx =
-      by_block ? core_.recursion.answer_gradient() : core_.last_gradient(micro.slot);
-  core_.norm.backward(context, core_.final_norm, final.saved, final.input, dfinished(step),
-                      added ? dx : Matrix<T>(), dx);
+      by_block ? core_.recursion.answer_gradient() : core_.last_gradient(micro.slot, micro.scored);
+  core_.norm.backward(context, core_.final_norm, final.saved, final.input,
+                      narrow_rows(dfinished(step), final.input.extent(0)), added ? dx : Matrix<T>(),
+                      dx, next);
 }
 
 template <class T>
@@ -181,7 +192,7 @@ void Transformer<T>::recompute(const ops::Context& context, const MicroBatch<T>&
   core_.block.forward(context, core_.parameters_of(place),
                       core_.saved(core_.slot_of(micro.slot, step), place, core_.sequences()),
                       attend(context, micro, place), keys(micro, step, place), {},
-                      core_.sequences());
+                      core_.sequences(), core_.subset(micro.slot, place, micro.scored));
 }
 
 template <class T>
@@ -190,8 +201,8 @@ void Transformer<T>::block_backward(const ops::Context& context, const MicroBatc
   const bool received = !share().last() && (place + 1) % core_.layers() == 0;
   core_.need(context, place);
   if (core_.options.recompute) recompute(context, micro, step, place);
-  core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), place, micro.rows,
-                 mask_of(micro), keys(micro, step, place), micro.balanced, !received);
+  core_.backward(scaled(context, micro, step), place, micro, core_.slot_of(micro.slot, step),
+                 mask_of(micro), keys(micro, step, place), !received);
   if (place == 0) core_.common.links.to_previous(context, core_.dstream);
 }
 

@@ -1,7 +1,7 @@
 /// Training's and evaluation's view of the transformer: hand-written forward and backward, layer by
 /// layer. With rmsnorm, swiglu and rope it is Transformers' LlamaForCausalLM (with qk_norm
 /// Qwen3ForCausalLM, with experts as well Qwen3MoeForCausalLM), operation for operation; with
-/// layernorm, gelu, learned positions and biases GPT2LMHeadModel. Blocks are in model/block/,
+/// layernorm, gelu, learned positions and biases GPT2LMHeadModel. Blocks are in block/,
 /// decoding in decoder.hpp. Dropout is GPT-2's residual and embedding dropout: on the sum of
 /// embeddings and on each branch before it is added. Attention probabilities are not dropped.
 ///
@@ -40,7 +40,8 @@ class Transformer {
 
   // Forward, in this order. A recursive model (detail/recursion.hpp) takes steps, counted from 0.
   void embed(const ops::Context&, const MicroBatch<T>&) const;
-  /// The next step; its result (N, D), the head's input, is valid until the step after.
+  /// The next step; its result, the head's input, is valid until the step after: all rows (N, D),
+  /// or in training at least those scored.
   Matrix<const T> advance(const ops::Context&, const MicroBatch<T>&, std::size_t step = 0) const;
   /// Both, for one step.
   Matrix<const T> forward(const ops::Context& context, const MicroBatch<T>& micro) const {
@@ -50,9 +51,8 @@ class Transformer {
 
   /// losses (M) of the finished forward and, unless empty, the argmax tokens best (M). On all ranks
   /// of the replica.
-  void loss(const ops::Context&, const MicroBatch<T>&, const ops::HeadOptions&,
-            const Scored& scored, Vector<A> losses, Vector<std::int32_t> best = {},
-            std::size_t step = 0) const;
+  void loss(const ops::Context&, const MicroBatch<T>&, const ops::HeadOptions&, Vector<A> losses,
+            Vector<std::int32_t> best = {}, std::size_t step = 0) const;
 
   /// Load-balance loss (1) of experts over all layers (ops/experts.hpp), between forward and
   /// backward. The result, passed as MicroBatch::balanced, makes backward add the gradient of
@@ -65,8 +65,7 @@ class Transformer {
   /// losses (M) and the gradient through the head. weights (M): d total / d loss_i. In a pipeline
   /// only the last stage gets losses.
   void loss_backward(const ops::Context&, const MicroBatch<T>&, const ops::HeadOptions&,
-                     const Scored& scored, Vector<const A> weights, Vector<A> losses,
-                     std::size_t step = 0) const;
+                     Vector<const A> weights, Vector<A> losses, std::size_t step = 0) const;
   /// Final norm and all blocks. Deferred for connected steps: the last one's call runs them all.
   void backward(const ops::Context&, const MicroBatch<T>&, std::size_t step = 0) const;
   /// With TransformerOptions::weights_later: gradients of the blocks' weights, which backward()
@@ -86,7 +85,8 @@ class Transformer {
   /// Logits (rows, V) of consecutive rows of the finished forward, for tests. On all ranks of the
   /// replica.
   void logits(const ops::Context&, std::size_t first_row, Matrix<T> result) const;
-  /// Latest result (N, D) of a pass; in evaluation all passes before the last share one.
+  /// Latest result (N, D) of a pass whose rows are all computed; in evaluation all passes before
+  /// the last share one.
   Matrix<const T> finished(std::size_t pass, std::size_t step = 0) const {
     return core_.final_of(core_.slot_of(0, step), pass, core_.sequences()).output;
   }
@@ -101,8 +101,7 @@ class Transformer {
   typename Block<T>::Attend attend(const ops::Context&, const MicroBatch<T>&,
                                    std::size_t place) const;
   Matrix<T> dfinished(std::size_t step) const { return core_.dfinished[core_.slot_of(0, step)]; }
-  Matrix<const T> pick(const ops::Context&, const MicroBatch<T>&, const Scored& scored,
-                       std::size_t step) const;
+  Matrix<const T> pick(const ops::Context&, const MicroBatch<T>&, std::size_t step) const;
   void norm_backward(const ops::Context&, const MicroBatch<T>&, std::size_t step,
                      std::size_t result) const;
   void recompute(const ops::Context&, const MicroBatch<T>&, std::size_t step,

@@ -4,6 +4,7 @@
 
 #include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
+#include "objective/objective.hpp"
 #include "objective/refinement.hpp"
 #include "optimizer/update.hpp"
 #include "parameters/share.hpp"
@@ -55,7 +56,8 @@ class Stage {
   StepTime micro_batch() const {
     const double steps = number(deck::scored_steps(deck_));
     const double inner = number(model::passes_of(m_));
-    StepTime pass = layers_ * block();
+    StepTime pass = (layers_ - 1) * block(rows_);
+    pass += block(last_rows());
     pass.passes +=
         op_.pass((inner > 1 ? 18 : 6) * stream(), 9);  // final norm; states and their sums
     StepTime time = steps * inner * pass;
@@ -90,7 +92,8 @@ class Stage {
   /// Two stages, each rank with its counterpart; between nodes if a replica takes more than one.
   Team stages() const { return {2, extents_.replica(), extents_.replica()}; }
   double values_width() const { return kv_heads_ * number(m_.head_dim); }
-  double stream() const { return rows_ * width() * op_.bytes(); }  // bytes of the residual stream
+  double stream() const { return stream(rows_); }  // bytes of the residual stream
+  double stream(double rows) const { return rows * width() * op_.bytes(); }
 
   std::vector<Map> attention_maps() const {
     const double E = number(m_.head_dim);
@@ -115,11 +118,21 @@ class Stage {
     return layers_ * of_matrices() + (end ? of_ends() : 0);
   }
 
-  StepTime block() const {
-    StepTime time = forward();
-    time += backward();
+  /// Rows that the last block computes after its attention: model::detail::Core::narrows().
+  double last_rows() const {
+    const bool some = objective::scored_positions(deck_) < objective::row_positions(deck_);
+    const bool connected = m_.input_shortcut || m_.skip_connections;
+    const bool halves = !share_.first() && workload::weights_later(deck_);
+    const bool narrow = some && share_.last() && model::passes_of(m_) == 1 && m_.experts == 0;
+    return narrow && !connected && !halves ? std::min(scored_, rows_) : rows_;
+  }
+
+  /// `rows`: of its feed-forward half and the map before it.
+  StepTime block(double rows) const {
+    StepTime time = forward(rows);
+    time += backward(rows);
     if (deck::recomputes(deck_.precision)) {
-      time += again();
+      time += again(rows);
       time.passes += 2 * first();
     }
     const bool whole = deck_.precision.compute == "fp8" || m_.experts > 0 || m_.dropout > 0;
@@ -129,33 +142,38 @@ class Stage {
     return time;
   }
 
-  StepTime forward() const {
+  StepTime forward(double rows) const {
     StepTime time;
-    for (const Map& map : attention_maps()) time.products += op_.forward(map, rows_);
-    time.products += ffn([&](const Map& map) { return op_.forward(map, rows_); }, 1);
+    time.products =
+        op_.forward(attention_maps()[0], rows_) + op_.forward(attention_maps()[1], rows);
+    time.products += ffn([&](const Map& map) { return op_.forward(map, rows); }, 1);
     time.attention = op_.forward(attention_);
     // Two norms; the residual stream is copied, and read by the product that adds a branch to it.
-    time.passes =
-        op_.pass(10 * stream(), 4) + heads(2, 3) + op_.pass(gate(3, 2), 1) + connections(3, 2);
-    time.passes += 2 * dropout(3);
+    time.passes = op_.pass(5 * stream() + 5 * stream(rows), 4) + heads(2, 3) +
+                  op_.pass(gate(rows, 3, applied_by_products() ? 1.5 : 2), 1) + connections(3, 2);
+    time.passes += 2 * dropout(rows, in_norms() ? 1 : 3);
+    if (rows < rows_) time.passes += op_.pass(4 * stream(rows), 2);
     return time;
   }
 
   /// Recomputed forward: backward needs the input of a block's last product, not its output.
-  StepTime again() const {
-    StepTime time = forward();
-    if (m_.experts == 0) time.products -= op_.forward(ffn_maps().back(), rows_);
+  StepTime again(double rows) const {
+    StepTime time = forward(rows);
+    if (m_.experts == 0) time.products -= op_.forward(ffn_maps().back(), rows);
     return time;
   }
 
-  StepTime backward() const {
+  StepTime backward(double rows) const {
     StepTime time;
-    for (const Map& map : attention_maps()) time.products += op_.backward(map, rows_);
-    time.products += ffn([&](const Map& map) { return op_.backward(map, rows_); }, 2);
+    time.products =
+        op_.backward(attention_maps()[0], rows_) + op_.backward(attention_maps()[1], rows);
+    time.products += ffn([&](const Map& map) { return op_.backward(map, rows); }, 2);
     time.attention = op_.backward(attention_);
-    time.passes =
-        op_.pass(8 * stream(), 6) + heads(2, 3) + op_.pass(gate(5, 3), 1) + connections(6, 6);
-    time.passes += 2 * dropout(2);
+    time.passes = op_.pass(4 * stream() + 4 * stream(rows), 6) +
+                  heads(undone_by_attention() ? 0 : 2, 3) +
+                  op_.pass(gate(rows, 5, applied_by_products() ? 1.9 : 3), 1) + connections(6, 6);
+    time.passes += 2 * dropout(rows, in_norms() && !deck::recomputes(deck_.precision) ? 1 : 2);
+    if (rows < rows_) time.passes += op_.pass(6 * stream(rows) + 2 * stream(), 5);
     return time;
   }
 
@@ -184,8 +202,22 @@ class Stage {
     return streams > 0 ? op_.pass(streams * stream(), 2) : 0;
   }
   /// Of the stream, if the deck drops any: `streams` read and written.
-  double dropout(double streams) const {
-    return deck_.model.dropout > 0 ? op_.dropout(rows_ * width(), streams) : 0;
+  double dropout(double rows, double streams) const {
+    return deck_.model.dropout > 0 ? op_.dropout(rows * width(), streams) : 0;
+  }
+  bool in_half() const {
+    return deck_.precision.compute == "bf16" || deck_.precision.compute == "fp16";
+  }
+  /// GELU, by the products before and after it (ops::linear_activation_forward).
+  bool applied_by_products() const {
+    return in_half() && deck::activation_of(m_) == Activation::gelu;
+  }
+  /// Dropout, by the norms (model::Common::drops_ahead).
+  bool in_norms() const { return op_.bytes() == 2 && extents_.tensor == 1; }
+  /// A rotation, by attention's backward (ops/cuda/attention.cpp).
+  bool undone_by_attention() const {
+    const bool narrow = m_.head_dim == 64, wide = m_.head_dim == 128 && !attention_.spans;
+    return in_half() && !m_.qk_norm && (narrow || wide);
   }
   /// RoPE and norms of heads: `rotated` and `normed` passes over queries and keys.
   double heads(double rotated, double normed) const {
@@ -194,8 +226,8 @@ class Stage {
            (m_.qk_norm ? op_.pass(normed * bytes, 3) : 0);
   }
   /// Bytes of the activation; gated ones read or write twice as much on one side.
-  double gate(double with_gate, double plain) const {
-    return (gated(deck::activation_of(m_)) ? with_gate : plain) * rows_ * ffn_ * op_.bytes();
+  double gate(double rows, double with_gate, double plain) const {
+    return (gated(deck::activation_of(m_)) ? with_gate : plain) * rows * ffn_ * op_.bytes();
   }
 
   /// Logits are computed in chunks, read for the loss, and replaced with gradients in place. In fp8,
@@ -211,7 +243,8 @@ class Stage {
 
   double embedding() const {
     const double values = 2 * number(m_.value_embeddings) * rows_ * values_width() * op_.bytes();
-    return op_.pass(6 * stream(), 6) + 2 * dropout(2) + (values > 0 ? op_.pass(8 * values, 6) : 0);
+    return op_.pass(6 * stream(), 6) + 2 * dropout(rows_, 2) +
+           (values > 0 ? op_.pass(8 * values, 6) : 0);
   }
 
   /// Per pass, two all-gathers of each layer and a reduce-scatter of its gradients, overlapped;

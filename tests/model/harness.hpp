@@ -144,7 +144,7 @@ class Harness {
 
   double loss() {
     transformer->forward(context, micro());
-    transformer->loss(context, micro(), head, {{}, targets}, losses);
+    transformer->loss(context, micro(), head, losses);
     weigh_experts();
     return mean_loss() + balance_term();
   }
@@ -155,7 +155,7 @@ class Harness {
     Kokkos::deep_copy(parameters->gradient, A(0));
     model::MicroBatch<T> given = micro(dropout);
     transformer->forward(context, given);
-    transformer->loss_backward(context, given, head, {{}, targets}, weights, losses);
+    transformer->loss_backward(context, given, head, weights, losses);
     given.balanced = weigh_experts();
     transformer->backward(context, given);
     transformer->embed_backward(context, given);
@@ -166,7 +166,11 @@ class Harness {
 
   /// The micro-batch that was set.
   model::MicroBatch<T> micro(const ops::DropoutKey& dropout = {}) const {
-    return {{tokens, order}, pattern, dropout, 0, first};
+    return {.rows = {tokens, order},
+            .pattern = pattern,
+            .scored = {{}, targets},
+            .dropout = dropout,
+            .first = first};
   }
 
   /// Load-balancing term of the loss; in training.

@@ -191,7 +191,7 @@ TEST(Shares, LossesBestTokensAndLogitsOfAnEvaluationAreOnAllRanks) {
         h.set_batch(random_tokens(18, 37, 3), random_tokens(18, 37, 4));
         const Vector<std::int32_t> tokens = h.order;  // unused in evaluation: receives the argmax
         h.transformer->forward(h.context, h.micro());
-        h.transformer->loss(h.context, h.micro(), h.head, {{}, h.targets}, h.losses, tokens);
+        h.transformer->loss(h.context, h.micro(), h.head, h.losses, tokens);
         for (const double token : download(tokens))
           best[i].push_back(static_cast<std::int32_t>(token));
         losses[i] = download(h.losses);
@@ -213,7 +213,7 @@ TEST(Shares, ATargetBeyondTheVocabularyIsNoLoss) {
     part.parameters->initialize(part.context, part.tree, 11);
     part.set_batch({1, 2, 3, 4}, {5, 38, -1, 36});
     part.transformer->forward(part.context, part.micro());
-    part.transformer->loss(part.context, part.micro(), part.head, {{}, part.targets}, part.losses);
+    part.transformer->loss(part.context, part.micro(), part.head, part.losses);
     const auto losses = download(part.losses);
     EXPECT_GT(losses[0], 0);
     EXPECT_TRUE(std::isnan(losses[1]));

@@ -124,8 +124,8 @@ std::vector<double> gradients_of_three(const deck::Model& description, bool weig
   for (std::uint32_t number = 0; number < 3; ++number) {
     transformer.forward(model.context, micro(number));
     if (number > 0) transformer.backward_weights(model.context, micro(number - 1));
-    transformer.loss_backward(model.context, micro(number), model.head, {{}, model.targets},
-                              model.weights, model.losses);
+    transformer.loss_backward(model.context, micro(number), model.head, model.weights,
+                              model.losses);
     transformer.backward(model.context, micro(number));
     transformer.embed_backward(model.context, micro(number));
   }
@@ -209,8 +209,8 @@ TEST(Accumulation, GradientsAddUpOverMicroSteps) {
   model.step();
   const std::vector<double> once = test::download(model.parameters->gradient);
   model.transformer->forward(model.context, model.micro());
-  model.transformer->loss_backward(model.context, model.micro(), model.head, {{}, model.targets},
-                                   model.weights, model.losses);
+  model.transformer->loss_backward(model.context, model.micro(), model.head, model.weights,
+                                   model.losses);
   model.transformer->backward(model.context, model.micro());
   model.transformer->embed_backward(model.context, model.micro());
   std::vector<double> half = test::download(model.parameters->gradient);
@@ -218,66 +218,100 @@ TEST(Accumulation, GradientsAddUpOverMicroSteps) {
   EXPECT_LT(test::relative_error(half, once), 1e-14);
 }
 
-/// A pass that scores some rows only, compared with one that scores all, where the others have no
+/// A pass that scores rows `rows` only, compared with one that scores all, where the others have no
 /// target.
+void expect_others_ignored(const deck::Model& description, model::TransformerOptions options,
+                           const std::vector<std::int32_t>& rows) {
+  const std::size_t M = rows.size(), N = options.batch * options.tokens;
+  options.head_rows = 3;
+  test::Harness<double> all(description, options);
+  options.scored = std::max<std::size_t>(M, 8);
+  test::Harness<double> some(description, options);
+  randomize(all, 71);
+  randomize(some, 71);
+  const std::vector<std::int32_t> inputs = test::random_tokens(N, 37, 72),
+                                  wanted = test::random_tokens(M, 37, 73);
+  std::vector<std::int32_t> targets(N, -1);
+  std::vector<double> weights(N, 0), of_scored;
+  for (std::size_t m = 0; m < M; ++m) {
+    const auto row = static_cast<std::size_t>(rows[m]);
+    targets[row] = wanted[m];
+    of_scored.push_back(weights[row] = 0.5 + static_cast<double>(m % 5));
+  }
+  const Kokkos::View<std::int32_t*, DeviceMemory> which("rows", M), best("best", M),
+      of_all("best", N);
+  all.set_batch(inputs, targets);
+  some.set_batch(inputs, targets);
+  test::upload(rows, Vector<std::int32_t>(which.data(), M));
+  test::upload(wanted, Vector<std::int32_t>(some.targets.data(), M));
+  test::upload(weights, all.weights);
+  test::upload(of_scored, Vector<double>(some.weights.data(), M));
+  model::MicroBatch<double> of_some = some.micro();
+  of_some.scored = {which, Vector<std::int32_t>(some.targets.data(), M)};
+  const auto backward = [&](test::Harness<double>& model, const model::MicroBatch<double>& given) {
+    const std::size_t scored = given.scored.targets.extent(0);
+    const Vector<double> losses(model.losses.data(), scored), of_rows(model.weights.data(), scored);
+    Kokkos::deep_copy(model.parameters->gradient, 0);
+    model.transformer->forward(model.context, given);
+    model.transformer->loss_backward(model.context, given, model.head, of_rows, losses);
+    model.transformer->backward(model.context, given);
+    model.transformer->embed_backward(model.context, given);
+    model.transformer->backward_weights(model.context, given);
+    model.context.fence("step");
+    return test::download(losses);
+  };
+  const std::vector<double> full = backward(all, all.micro()), few = backward(some, of_some);
+  EXPECT_LT(test::distance(test::download(some.parameters->gradient),
+                           test::download(all.parameters->gradient)),
+            1e-12);
+  EXPECT_EQ(test::norm(test::download(some.parameters->gradient)) > 0, M > 0);
+  all.transformer->forward(all.context, all.micro());
+  some.transformer->forward(some.context, of_some);
+  all.transformer->loss(all.context, all.micro(), all.head, all.losses, of_all);
+  some.transformer->loss(some.context, of_some, some.head, Vector<double>(some.losses.data(), M),
+                         best);
+  some.context.fence("loss");
+  for (std::size_t m = 0; m < M; ++m) {
+    const auto row = static_cast<std::size_t>(rows[m]);
+    EXPECT_NEAR(few[m], full[row], 1e-13);
+    EXPECT_NEAR(test::download(some.losses)[m], full[row], 1e-13);
+    EXPECT_EQ(test::download(best)[m], test::download(of_all)[row]);
+  }
+}
+
 TEST(Scored, SomeRowsAreAllRowsWithTheOthersIgnored) {
   for (const std::vector<std::int32_t>& rows :
-       {std::vector<std::int32_t>{0, 3, 4, 9, 13}, {6}, {}, {0, 1, 2, 3, 4, 5, 6, 7}}) {
-    model::TransformerOptions options{2, 7};
-    options.head_rows = 3;
-    test::Harness<double> all(test::tiny_model(), options);
-    options.scored = 8;
-    test::Harness<double> some(test::tiny_model(), options);
-    randomize(all, 71);
-    randomize(some, 71);
-    const std::size_t M = rows.size();
-    const std::vector<std::int32_t> inputs = test::random_tokens(14, 37, 72),
-                                    wanted = test::random_tokens(M, 37, 73);
-    std::vector<std::int32_t> targets(14, -1);
-    std::vector<double> weights(14, 0), of_scored;
-    for (std::size_t m = 0; m < M; ++m) {
-      const auto row = static_cast<std::size_t>(rows[m]);
-      targets[row] = wanted[m];
-      of_scored.push_back(weights[row] = 0.5 + static_cast<double>(m));
-    }
-    const auto backward = [&](test::Harness<double>& model, const model::Scored& scored) {
-      const Vector<double> losses(model.losses.data(), scored.targets.extent(0));
-      const Vector<double> of_rows(model.weights.data(), scored.targets.extent(0));
-      Kokkos::deep_copy(model.parameters->gradient, 0);
-      const model::MicroBatch<double> given = model.micro();
-      model.transformer->forward(model.context, given);
-      model.transformer->loss_backward(model.context, given, model.head, scored, of_rows, losses);
-      model.transformer->backward(model.context, given);
-      model.transformer->embed_backward(model.context, given);
-      model.context.fence("step");
-      return test::download(losses);
-    };
-    const Kokkos::View<std::int32_t*, DeviceMemory> which("rows", M), best("best", M),
-        of_all("best", 14);
-    all.set_batch(inputs, targets);
-    some.set_batch(inputs, targets);
-    test::upload(rows, Vector<std::int32_t>(which.data(), M));
-    test::upload(wanted, Vector<std::int32_t>(some.targets.data(), M));
-    test::upload(weights, all.weights);
-    test::upload(of_scored, Vector<double>(some.weights.data(), M));
-    const model::Scored scored{which, Vector<std::int32_t>(some.targets.data(), M)};
-    const std::vector<double> full = backward(all, {{}, all.targets}), few = backward(some, scored);
-    EXPECT_LT(test::distance(test::download(some.parameters->gradient),
-                             test::download(all.parameters->gradient)),
-              1e-13);
-    all.transformer->loss(all.context, all.micro(), all.head, {{}, all.targets}, all.losses,
-                          of_all);
-    some.transformer->loss(some.context, some.micro(), some.head, scored,
-                           Vector<double>(some.losses.data(), M), best);
-    some.context.fence("loss");
-    for (std::size_t m = 0; m < M; ++m) {
-      const auto row = static_cast<std::size_t>(rows[m]);
-      EXPECT_NEAR(few[m], full[row], 1e-13);
-      EXPECT_NEAR(test::download(some.losses)[m], full[row], 1e-13);
-      EXPECT_EQ(test::download(best)[m], test::download(of_all)[row]);
-    }
-    EXPECT_EQ(test::norm(test::download(some.parameters->gradient)) > 0, M > 0);
+       {std::vector<std::int32_t>{0, 3, 4, 9, 13}, {6}, {}, {0, 1, 2, 3, 4, 5, 6, 7}})
+    expect_others_ignored(test::tiny_model(), {2, 7}, rows);
+}
+
+/// The last block computes whole tiles of 128 rows, here 128 and 256 of 450.
+TEST(Scored, TheLastBlockComputesSomeRowsOnly) {
+  for (const std::size_t every : {23, 3}) {
+    std::vector<std::int32_t> rows;
+    for (std::size_t row = 1; row < 450; row += every)
+      rows.push_back(static_cast<std::int32_t>(row));
+    expect_others_ignored(test::tiny_model(), {3, 150}, rows);
+    expect_others_ignored(test::gpt2_like(), {3, 150}, rows);
   }
+}
+
+/// Recomputed before backward, with another micro-batch's forward between them; and where all rows
+/// are computed: with experts, connections, and the halves of backward apart.
+TEST(Scored, SomeRowsInEveryKindOfModel) {
+  const std::vector<std::int32_t> rows{0, 3, 4, 9, 13};
+  model::TransformerOptions options{2, 7};
+  options.recompute = true;
+  expect_others_ignored(test::tiny_model(), options, rows);
+  options.in_flight = 2;
+  expect_others_ignored(test::tiny_model(), options, rows);
+  expect_others_ignored(test::moe_like(), {2, 7}, rows);
+  deck::Model connected = test::tiny_model();
+  connected.input_shortcut = connected.skip_connections = true;
+  expect_others_ignored(connected, {2, 7}, rows);
+  options = {2, 7};
+  options.weights_later = true;
+  expect_others_ignored(test::tiny_model(), options, rows);
 }
 
 TEST(Memory, RecomputationTakesLessMemory) {

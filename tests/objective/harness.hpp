@@ -81,7 +81,7 @@ class Pass {
 
   static model::MicroBatch<T> micro(const objective::Prepared<T>& prepared,
                                     const ops::DropoutKey& dropout = {}) {
-    return {prepared.rows, prepared.pattern, dropout};
+    return {prepared.rows, prepared.pattern, prepared.scored, dropout};
   }
 
   /// Score of batches as an evaluation makes it.
@@ -95,8 +95,7 @@ class Pass {
       transformer->embed(context, given);
       for (std::size_t s = 0; s < objective->evaluated_steps(false); ++s) {
         transformer->advance(context, given, s);
-        transformer->loss(context, given, objective->head(), prepared.scored, losses(prepared),
-                          best, s);
+        transformer->loss(context, given, objective->head(), losses(prepared), best, s);
         std::vector<std::int32_t> likeliest;
         for (const double token : download(best))
           likeliest.push_back(static_cast<std::int32_t>(token));
@@ -173,11 +172,10 @@ class Pass {
       transformer->advance(context, given, s);
       if (s > 0) weights = objective->weights_of(context, s, prepared, of_rows);
       if (with_backward) {
-        transformer->loss_backward(context, given, objective->head(), prepared.scored, weights,
-                                   of_rows, s);
+        transformer->loss_backward(context, given, objective->head(), weights, of_rows, s);
         transformer->backward(context, given, s);
       } else {
-        transformer->loss(context, given, objective->head(), prepared.scored, of_rows, {}, s);
+        transformer->loss(context, given, objective->head(), of_rows, {}, s);
       }
       total += dot(of_rows, weights);
       for (std::size_t part = 0; part < parts.size(); ++part)

@@ -117,9 +117,10 @@ std::vector<std::vector<double>> losses_of_masks(unsigned seed) {
   const Kokkos::View<double*, DeviceMemory> losses("losses", scored.size());
   model::Rows of_pass{inputs};
   of_pass.positions = places;
-  const model::MicroBatch<double> given{of_pass, rows.table().pattern(spans.data(), hulls.data())};
+  const model::MicroBatch<double> given{
+      of_pass, rows.table().pattern(spans.data(), hulls.data()), {which, wanted}};
   pass.transformer->forward(pass.context, given);
-  pass.transformer->loss(pass.context, given, pass.objective->head(), {which, wanted}, losses);
+  pass.transformer->loss(pass.context, given, pass.objective->head(), losses);
   pass.context.fence("losses");
   const std::vector<double> host = test::download(losses);
   std::vector<std::vector<double>> result(2, std::vector<double>(sets, 0));

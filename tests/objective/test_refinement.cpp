@@ -45,7 +45,7 @@ class HeldLoss {
         latents_.push_back(test::download(pass_.transformer->finished(last - 1)));
       }
       pass_.transformer->loss(pass_.context, Pass<double>::micro(prepared), pass_.objective->head(),
-                              prepared.scored, losses, {}, step);
+                              losses, {}, step);
       const std::vector<double> of_rows = test::download(losses);
       for (std::size_t row = 0; row < rows; ++row) total += weights_[step][row] * of_rows[row];
     }

@@ -30,12 +30,29 @@ Matrix<T> Core<T>::output_of(std::size_t slot, std::size_t place, const Sequence
   return inputs_[at(slot, next)];
 }
 
+/// Few different numbers of rows, in whole tiles, have few products to find algorithms for.
+template <class T>
+Subset<T> Core<T>::subset(std::size_t slot, std::size_t place, const Scored& scored) const {
+  const std::size_t M = scored.rows.extent(0), N = sequences().rows();
+  if (!narrows_ || place + 1 < places() || M == 0) return {};
+  constexpr std::size_t tile = 128, sizes = 64;
+  const std::size_t unit = std::max(tile, N / sizes / tile * tile);
+  const std::size_t padded = std::min(N, (M + unit - 1) / unit * unit);
+  return {scored.rows, narrow_rows(finals_[slot].input, padded)};
+}
+
 /// In evaluation passes share the blocks' buffers, except the states of several passes, which
 /// outlive a pass.
 template <class T>
-typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result,
-                                          const Sequences& of) const {
-  if (!finals_.empty()) return finals_[slot * results() + result];
+typename Core<T>::Final Core<T>::final_of(std::size_t slot, std::size_t result, const Sequences& of,
+                                          const Scored& scored) const {
+  if (!finals_.empty()) {
+    Final final = finals_[slot * results() + result];
+    const Subset<T> some = subset(slot, places() - 1, scored);
+    if (!some.wanted()) return final;
+    return {some.stream, narrow_rows(final.output, some.padded()),
+            norm.part(final.saved, {0, some.padded()})};
+  }
   const std::size_t N = of.rows();
   const Matrix<T> state = results() == 1           ? shared_.normed_feed_forward
                           : result + 1 < results() ? latent_
@@ -70,15 +87,16 @@ void Core<T>::need(const ops::Context& context, std::size_t place) const {
 template <class T>
 void Core<T>::forward(const ops::Context& context, std::size_t slot, std::size_t place,
                       const Sequences& of, const typename Block<T>::Attend& attend,
-                      const BlockDropout& dropout) const {
+                      const BlockDropout& dropout, const Scored& scored) const {
   const typename Block<T>::Saved kept = saved(slot, place, of);
-  const Matrix<T> output = output_of(slot, place, of);
+  const Subset<T> some = subset(slot, place, scored);
+  const Matrix<T> output = some.wanted() ? some.stream : output_of(slot, place, of);
   need(context, place);
   if (place == 0) common.links.from_previous(context, kept.input);
   if (recursion.by_block())
     recursion.enter_block(context, place % layers(), place / layers(), at(slot, place), kept.input);
   connections.before(context, place, inputs_, kept.input);
-  block.forward(context, parameters_of(place), kept, attend, dropout, output, of);
+  block.forward(context, parameters_of(place), kept, attend, dropout, output, of, some);
   // The next block ends them itself if it directly follows.
   if ((place + 1) % layers() == 0 || recursion.by_block() || connections.any())
     common.sums.end(context);
@@ -113,9 +131,9 @@ void Core<T>::backward_weights(const ops::Context& context, std::size_t slot,
 }
 
 template <class T>
-void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_t place,
-                       const Rows& rows, const Mask& mask, const BlockDropout& dropout,
-                       Vector<const A> balanced, bool known) const {
+void Core<T>::backward(const ops::Context& context, std::size_t place, const MicroBatch<T>& micro,
+                       std::size_t slot, const Mask& mask, const BlockDropout& dropout,
+                       bool known) const {
   const std::size_t pass = place / layers(), layer = place % layers();
   if (full_sharding) full_sharding->begin_gradients(context, layer);
   if (recursion.by_block())
@@ -123,9 +141,9 @@ void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_
   connections.add_gradient(context, place, inputs_, dstream);
   const bool unchanged = !recursion.by_block() && !connections.change_gradient(place);
   const typename Block<T>::Saved kept = saved(slot, place, sequences());
-  block.backward(context, parameters_of(place), kept, mask, dropout, balanced, dstream,
-                 known && unchanged);
-  values.backward(context, layer, rows, options.tokens, block.attention.dqkv(),
+  block.backward(context, parameters_of(place), kept, mask, dropout, micro.balanced, dstream,
+                 known && unchanged, subset(slot, place, micro.scored));
+  values.backward(context, layer, micro.rows, options.tokens, block.attention.dqkv(),
                   kept.attention.result);
   connections.backward(context, place, inputs_, dstream);
   if (recursion.by_block())
@@ -135,8 +153,8 @@ void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_
 
 template <class T>
 Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, std::size_t result,
-                                const Sequences& of) const {
-  const Final final = final_of(slot, result, of);
+                                const Sequences& of, const Scored& scored) const {
+  const Final final = final_of(slot, result, of, scored);
   if (recursion.by_block())
     Kokkos::deep_copy(context.space, final.input, recursion.answer(of.rows()));
   if (share().last()) norm.forward(context, final_norm, final.saved, final.input, {final.output});
@@ -145,13 +163,13 @@ Matrix<const T> Core<T>::finish(const ops::Context& context, std::size_t slot, s
 
 template <class T>
 Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, std::size_t step,
-                                 const Sequences& of,
-                                 const std::function<void(std::size_t)>& run) const {
+                                 const Sequences& of, const std::function<void(std::size_t)>& run,
+                                 const Scored& scored) const {
   const std::size_t now = slot_of(slot, step), before = slot_of(slot, step > 0 ? step - 1 : 0);
   if (recursion.by_block()) {
     for (std::size_t layer = 0; layer < layers(); ++layer)
       for (std::size_t pass = 0; pass < passes(); ++pass) run(pass * layers() + layer);
-    return finish(context, now, 0, of);
+    return finish(context, now, 0, of, scored);
   }
   const std::size_t last = passes() - 1;
   const auto finished = [&](std::size_t of_slot, std::size_t pass) {
@@ -165,7 +183,7 @@ Matrix<const T> Core<T>::advance(const ops::Context& context, std::size_t slot, 
                       pass > 0 ? finished(now, pass - 1) : finished(before, last - 1),
                       saved(now, pass * layers(), of).input);
     for (std::size_t layer = 0; layer < layers(); ++layer) run(pass * layers() + layer);
-    result = finish(context, now, pass, of);
+    result = finish(context, now, pass, of, scored);
   }
   return result;
 }

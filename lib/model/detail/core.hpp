@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "model/block/block.hpp"
+#include "block/block.hpp"
 #include "model/detail/connections.hpp"
 #include "model/detail/embedding.hpp"
 #include "model/detail/head.hpp"
@@ -26,7 +26,7 @@ class Core {
   using A = Accumulate<T>;
 
  public:
-  /// Buffers of the final norm in one pass.
+  /// Buffers of the final norm in one pass, with the rows of a subset if there is one.
   struct Final {
     Matrix<T> input, output;  // (N, D)
     typename Norm<T>::Saved saved;
@@ -51,10 +51,18 @@ class Core {
     return slot + std::min(step, options.connected - 1);
   }
   Sequences sequences() const { return {options.batch, options.tokens}; }
+  /// Whether the last block computes no rows after its attention but those that are scored. The
+  /// final norm's input is then its output, in backward the gradient of it.
+  bool narrows() const { return narrows_; }
+  /// Of the micro-batch in `slot`; none unless the place is the last.
+  Subset<T> subset(std::size_t slot, std::size_t place, const Scored&) const;
   /// With weights_later: those of a block's output and its projection.
   typename Block<T>::Gradients gradients(std::size_t slot, std::size_t place) const;
-  // Gradients of the last block's output and of the first one's input.
-  Matrix<T> last_gradient(std::size_t slot) const {
+  // Gradients of the last block's output, for the rows of a subset if there is one, and of the
+  // first one's input.
+  Matrix<T> last_gradient(std::size_t slot, const Scored& scored = {}) const {
+    if (const Subset<T> some = subset(slot, places() - 1, scored); some.wanted())
+      return some.stream;
     return options.weights_later ? gradients(slot, places() - 1).stream : dstream;
   }
   Matrix<T> first_gradient(std::size_t slot) const {
@@ -65,7 +73,8 @@ class Core {
   typename Block<T>::Saved saved(std::size_t slot, std::size_t place, const Sequences&) const;
   Matrix<T> output_of(std::size_t slot, std::size_t place, const Sequences&) const;
   /// `result` counts the final norms of a step.
-  Final final_of(std::size_t slot, std::size_t result, const Sequences&) const;
+  Final final_of(std::size_t slot, std::size_t result, const Sequences&,
+                 const Scored& scored = {}) const;
   const typename Block<T>::Parameters& parameters_of(std::size_t place) const {
     return layers_[place % layers_.size()];
   }
@@ -77,22 +86,25 @@ class Core {
   void need(const ops::Context&, std::size_t place) const;
   /// A block's forward, from the previous block's output.
   void forward(const ops::Context&, std::size_t slot, std::size_t place, const Sequences&,
-               const typename Block<T>::Attend&, const BlockDropout&) const;
-  /// A final norm; the result (N, D).
+               const typename Block<T>::Attend&, const BlockDropout&,
+               const Scored& scored = {}) const;
+  /// A final norm; the result (N, D), or of the rows of a subset.
   Matrix<const T> finish(const ops::Context&, std::size_t slot, std::size_t result,
-                         const Sequences&) const;
+                         const Sequences&, const Scored& scored) const;
   /// A step over the embedded rows of the micro-batch in `slot`, with run(place) for each block;
-  /// the result (N, D). A recursive model takes several, counted from 0.
+  /// the result as from finish(). A recursive model takes several, counted from 0.
   Matrix<const T> advance(const ops::Context&, std::size_t slot, std::size_t step, const Sequences&,
-                          const std::function<void(std::size_t place)>& run) const;
+                          const std::function<void(std::size_t place)>& run,
+                          const Scored& scored = {}) const;
   // The two halves of all blocks' backward, with weights_later; the first from last_gradient(). It
   // sends the gradient of the first block's input to the stage before.
   using DropoutOf = std::function<BlockDropout(std::size_t place)>;
   void backward_inputs(const ops::Context&, std::size_t slot, const Mask&, const DropoutOf&) const;
   void backward_weights(const ops::Context&, std::size_t slot, const DropoutOf&) const;
-  /// A block's backward, of the gradient in dstream. `known`: see Block::backward.
-  void backward(const ops::Context&, std::size_t slot, std::size_t place, const Rows&, const Mask&,
-                const BlockDropout&, Vector<const A> balanced, bool known) const;
+  /// A block's backward, of the gradient in dstream or last_gradient(). `known`: see
+  /// Block::backward.
+  void backward(const ops::Context&, std::size_t place, const MicroBatch<T>&, std::size_t slot,
+                const Mask&, const BlockDropout&, bool known) const;
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.
   void logits_of(const ops::Context& context, Matrix<const T> rows, Matrix<T> result) const {
@@ -116,7 +128,7 @@ class Core {
   // Workspace of training and losses.
   Matrix<T> dstream;                 // (N, D) gradient of the residual stream
   std::vector<Matrix<T>> dfinished;  // (N, D) per connected step
-  Matrix<T> picked, dpicked;         // (M, D), only where not all rows are scored
+  Matrix<T> picked, dpicked;         // (M, D), where not all rows are scored, unless narrows()
 
  private:
   void allocate_training(Arena& arena);
@@ -129,6 +141,7 @@ class Core {
   std::size_t head_rows() const;
   std::size_t at(std::size_t slot, std::size_t place) const { return slot * places() + place; }
 
+  bool narrows_;
   std::vector<typename Block<T>::Parameters> layers_;
   Vector<T> compute_;  // all weights, which layers_ have views of
   // In training, per slot: saved_, without recomputation, and inputs_ per place; finals_ per

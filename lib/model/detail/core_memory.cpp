@@ -21,6 +21,8 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       recursion(model, tree, parameters, asked, common, arena),
       connections(model, tree, parameters, asked, arena),
       values(model, tree, parameters, asked, arena),
+      narrows_(asked.training && asked.scored > 0 && passes() == 1 && share().last() &&
+               !asked.weights_later && !block.has_experts() && !connections.any()),
       compute_(parameters.compute) {
   TERN_REQUIRE(passes() == 1 || (asked.in_flight == 1 && share().stages == 1),
                "{} passes over a pipeline of {} stages", passes(), share().stages);
@@ -103,11 +105,11 @@ void Core<T>::carve_workspace(Arena& arena) {
     Carver<T> of_head{memory}, of_block{memory};
     if (share().last()) {
       head.logits = of_head.matrix(head_rows(), size.W);
-      if (options.scored > 0) picked = of_head.matrix(options.scored, size.D);
+      if (options.scored > 0 && !narrows_) picked = of_head.matrix(options.scored, size.D);
     }
     if (options.training && share().last()) {
       if (options.connected == 1) dfinished = {of_head.matrix(N, size.D)};
-      if (options.scored > 0) dpicked = of_head.matrix(options.scored, size.D);
+      if (options.scored > 0 && !narrows_) dpicked = of_head.matrix(options.scored, size.D);
     }
     if (options.training)
       block.attention.carve_workspace(of_block, sequences(), !options.weights_later);
@@ -164,6 +166,8 @@ void Core<T>::allocate_workspace(Arena& arena, const deck::Model& model) {
   if (training) common.dstream = common.request_scale(arena, "stream gradient");
   if (share().tensors > 1 && share().last())
     head.request_exchange(arena, head_rows(), share().tensors, size.V, training);
+  common.drops_ahead =
+      dropout && share().tensors == 1 && !options.recompute && !options.weights_later;
   if (dropout || share().tensors > 1)
     common.branch = arena.matrix<T>("branch", Term::workspace, N, size.D);
   if (!training) return;

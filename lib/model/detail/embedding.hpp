@@ -1,7 +1,7 @@
 /// Embeddings of tokens and, as the deck says, of learned positions and levels. On the first stage;
 /// tensor ranks hold rows of the token table, and their parts are summed.
 #pragma once
-#include "model/detail/links.hpp"
+#include "block/links.hpp"
 #include "model/pass.hpp"
 #include "parameters/binder.hpp"
 #include "parameters/declaration.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "model/block/norm.hpp"
+#include "block/norm.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::model::detail {

@@ -2,7 +2,7 @@
 /// divide the vocabulary, each has its columns of the logits, and ranks exchange four numbers per
 /// row (ops/vocabulary.hpp). In a pipeline only the last stage computes.
 #pragma once
-#include "model/detail/links.hpp"
+#include "block/links.hpp"
 #include "ops/ops.hpp"
 #include "parameters/binder.hpp"
 #include "parameters/declaration.hpp"

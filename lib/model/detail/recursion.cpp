@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "model/block/block.hpp"
+#include "block/block.hpp"
 
 namespace tern::model {
 

@@ -17,8 +17,8 @@
 /// directly follows its forward, with the memory of one step. With n = 0 there is one step, the
 /// plain transformer y = f(x).
 #pragma once
+#include "block/norm.hpp"
 #include "memory/narrow.hpp"
-#include "model/block/norm.hpp"
 #include "model/pass.hpp"
 
 namespace tern::model {

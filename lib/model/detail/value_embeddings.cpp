@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "model/block/block.hpp"
+#include "block/block.hpp"
 
 namespace tern::model::detail {
 namespace {

@@ -7,7 +7,7 @@
 /// with a learned scalar s per layer, initially 1/2. Tensor ranks hold the tables' columns of their
 /// key-value heads.
 #pragma once
-#include "model/block/attention.hpp"
+#include "block/attention.hpp"
 #include "model/pass.hpp"
 
 namespace tern::model::detail {

@@ -42,8 +42,8 @@ constexpr double own_backward = 0.335, own_backward_wide = 0.38;
 // In fp32 a team loops over the key tiles of a row, and there are few teams: seconds per key with
 // heads of 64, half of it for the scores.
 constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
-// Numbers dropped per second: one Philox draw per four. In fp32 by the portable kernel.
-constexpr double dropped = 700e9, dropped_fp32 = 120e9;
+// Numbers dropped per second: one Philox draw per eight. In fp32 by the portable kernel.
+constexpr double dropped = 1400e9, dropped_fp32 = 120e9;
 // Fractions of NVLink's rate with two ranks, and with more.
 constexpr double of_two = 0.60, of_more = 0.80, collective = 20e-6;  // s per collective
 // Fraction of a sum's time by which exchanges of parts delay the work that they overlap (350M GPT in

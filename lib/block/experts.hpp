@@ -6,8 +6,8 @@
 ///
 /// Tensor ranks divide each expert; every rank routes all tokens.
 #pragma once
-#include "model/block/common.hpp"
-#include "model/dimensions.hpp"
+#include "block/common.hpp"
+#include "block/dimensions.hpp"
 #include "ops/ops.hpp"
 #include "parameters/declaration.hpp"
 

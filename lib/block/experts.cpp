@@ -1,4 +1,4 @@
-#include "model/block/experts.hpp"
+#include "block/experts.hpp"
 
 #include "base/error.hpp"
 #include "memory/narrow.hpp"

@@ -1,8 +1,8 @@
-#include "model/detail/links.hpp"
+#include "block/links.hpp"
 
 #include "base/error.hpp"
 
-namespace tern::model::detail {
+namespace tern::model {
 template <class T>
 const comm::Mesh& Links<T>::mesh() const {
   TERN_REQUIRE(share_.mesh, "a divided model without the ranks that hold the rest");
@@ -83,4 +83,4 @@ template void Links<fp16>::sum(const ops::Context&, Matrix<fp16>) const;
 template void Links<bf16>::sum(const ops::Context&, Matrix<float>) const;
 template void Links<fp16>::sum(const ops::Context&, Matrix<float>) const;
 
-}  // namespace tern::model::detail
+}  // namespace tern::model

@@ -5,9 +5,9 @@
 #pragma once
 #include <functional>
 
+#include "block/common.hpp"
+#include "block/dimensions.hpp"
 #include "memory/narrow.hpp"
-#include "model/block/common.hpp"
-#include "model/dimensions.hpp"
 #include "parameters/declaration.hpp"
 
 namespace tern::model {
@@ -64,17 +64,20 @@ class Attention {
   /// `positions`: rows of the rotary table.
   void request_table(Arena& arena, std::size_t positions);
 
-  /// From x (N, D), the rows of `sequences`; the input of the last map, `output`.
+  /// From x (N, D), the rows of `sequences`; the input of the last map, `output`, for all rows or a
+  /// subset.
   Operand<T> forward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-                     const Attend& attend, Range sequences) const;
+                     const Attend& attend, Range sequences, const Subset<T>& subset = {}) const;
   /// Head norms, rotation and attention within the pass.
   void attend(const ops::Context&, const Parameters&, const Saved&, const Mask&) const;
   /// Only head norms and rotation to the rows' positions; in evaluation in place.
   void place_heads(const ops::Context&, const Parameters&, const Saved&, const Sequences&,
                    const ops::Positions&) const;
-  /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D).
+  /// dx (N, D), of Common::gradient_buffer(), from the branch's gradient (N, D), or (M', D) of a
+  /// subset.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Operand<T>& x,
-                const Mask&, const Operand<T>& dbranch, Matrix<T> dx) const;
+                const Mask&, const Operand<T>& dbranch, Matrix<T> dx,
+                const Subset<T>& subset = {}) const;
   // The two halves of it, on one tensor rank, which leave x and `result` as they are. dqkv (N,
   // (H + 2K) E): gradient of the projection's output, not `qkv`.
   void backward_inputs(const ops::Context&, const Parameters&, const Saved&, const Mask&,
@@ -98,12 +101,21 @@ class Attention {
   }
   /// Queries and keys as attention takes them.
   static Matrix<T> placed(const Saved& s) { return s.placed.size() > 0 ? s.placed : s.qkv; }
-  void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&,
-              ops::Direction) const;
-  /// The gradient of the projection's output, written to dqkv.
+  void rotate(const ops::Context&, Matrix<T> qkv, const Sequences&, const ops::Positions&) const;
+  /// Rows of `result` that the last map takes.
+  Matrix<T> taken(const ops::Context&, const Saved&, const Subset<T>&) const;
+  /// Workspace (M', H E) of a subset, where the gradient of the projection comes later.
+  Matrix<T> of_subset(const Subset<T>& subset) const {
+    return as_matrix(dqkv_.data(), subset.padded(), size_.H * size_.E);
+  }
+  /// The gradient of `result`.
+  void result_gradient(const ops::Context&, const Parameters&, const Operand<T>& dbranch,
+                       const Subset<T>&) const;
+  /// The gradient of the projection's output, from that of `result`, written to dqkv.
   Operand<T> qkv_gradient(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                          const Operand<T>& dbranch, Matrix<T> dqkv) const;
-  /// From the gradient of the rotated heads in dqkv to that of the projection.
+                          Matrix<T> dqkv) const;
+  /// From the gradient of the heads in dqkv, rotated only in fp8 without q/k norm, to that of the
+  /// projection.
   void backward_heads(const ops::Context&, const Parameters&, const Saved&, const Mask&,
                       const Operand<T>& dqkv) const;
 

@@ -1,13 +1,13 @@
-/// Sums over tensor ranks that overlap with the kernels given to the context between begin and end.
-/// Two tensor ranks exchange their parts (comm/part_exchange.hpp); others, and two that cannot, sum
-/// at the beginning.
+/// Sums that the next norm makes: over tensor ranks, overlapped with the kernels given to the
+/// context between begin and end, and with dropout. Two tensor ranks exchange their parts
+/// (comm/part_exchange.hpp); others, and two that cannot, sum them at the beginning.
 #pragma once
 #include <array>
 #include <memory>
 #include <vector>
 
 #include "base/range.hpp"
-#include "model/detail/links.hpp"
+#include "block/links.hpp"
 #include "ops/elementwise.hpp"
 
 namespace tern::model::detail {
@@ -25,6 +25,7 @@ class OverlappedSums {
   struct Sum {
     Matrix<const T> added;
     Matrix<T> part, to;
+    ops::DropoutKey dropout = {};  // of the part, on one tensor rank
   };
 
   explicit OverlappedSums(const Links<T>& links) : links_(links) {}

@@ -5,10 +5,10 @@
 /// One Block serves all layers: it holds settings and workspace; parameters and saved activations
 /// are passed in.
 #pragma once
-#include "model/block/attention.hpp"
-#include "model/block/experts.hpp"
-#include "model/block/mlp.hpp"
-#include "model/block/norm.hpp"
+#include "block/attention.hpp"
+#include "block/experts.hpp"
+#include "block/mlp.hpp"
+#include "block/norm.hpp"
 
 namespace tern::model {
 
@@ -18,9 +18,10 @@ std::string block_name(std::int64_t layer);
 void declare_block(const deck::Model& model, const std::string& at, Declaration& d);
 std::vector<Divided> divided_of_block(const deck::Model& model);
 
-/// Dropout keys of the two branches.
+/// Dropout keys of the two branches, and of the block before's last one; that one's probability is
+/// 0 if no block is before.
 struct BlockDropout {
-  ops::DropoutKey attention, feed_forward;
+  ops::DropoutKey attention, feed_forward, before;
 };
 
 template <class T>
@@ -68,14 +69,18 @@ class Block {
     return std::array{&p.attention.qkv, &p.attention.output, &p.mlp.up, &p.mlp.down};
   }
 
-  /// From `input` of Saved to `output`; if that is empty, only as far as backward needs. With
-  /// several tensor ranks, open Common::sums make the input at first, and the output at the end.
+  /// From `input` of Saved to `output`, of all rows or a subset; if that is empty, only as far as
+  /// backward needs. With several tensor ranks, open Common::sums make the input at first, and the
+  /// output at the end.
   void forward(const ops::Context&, const Parameters&, const Saved&, const Attend&,
-               const BlockDropout&, Matrix<T> output, const Sequences&) const;
-  /// dstream (N, D): in, gradient of the block's output; out, of its input. `known`: a norm's
-  /// backward wrote it last, so Common::dstream has its magnitude. balanced: see Experts::backward.
+               const BlockDropout&, Matrix<T> output, const Sequences&,
+               const Subset<T>& subset = {}) const;
+  /// dstream (N, D): in, gradient of the block's output, unless a subset's stream is; out, of its
+  /// input. `known`: a norm's backward wrote it last, so Common::dstream has its magnitude.
+  /// balanced: see Experts::backward.
   void backward(const ops::Context&, const Parameters&, const Saved&, const Mask&,
-                const BlockDropout&, Vector<const A> balanced, Matrix<T> dstream, bool known) const;
+                const BlockDropout&, Vector<const A> balanced, Matrix<T> dstream, bool known,
+                const Subset<T>& subset = {}) const;
   /// What backward_inputs() leaves for backward_weights(): the gradient of the block's output (N, D)
   /// and, as a place for it, that of the projection to q, k and v.
   struct Gradients {
@@ -100,15 +105,21 @@ class Block {
     Operand<T> attention, feed_forward;
   };
   Operands normed(const Parameters&, const Saved&) const;
+  /// The same buffers, those of the feed-forward half for the rows of a subset.
+  Saved with_rows(const Saved& whole, const Subset<T>&) const;
   // forward() in pieces, so that the sums over tensor ranks of one overlap with the other.
   void forward_in_pieces(const ops::Context&, const Parameters&, const Saved&, const Attend&,
                          const Residual<T>& of_attention, const Residual<T>& of_mlp,
                          const Sequences&) const;
   Operand<T> attended(const ops::Context&, const Parameters&, const Saved&, const Attend&,
                       Range sequences, std::size_t tokens, std::size_t slot) const;
+  /// Norm::forward of x, which an open one of Common::sums may make.
+  void norm_forward(const ops::Context&, const Gain<T>&, const typename Norm<T>::Saved&,
+                    Matrix<const T> x, const Operand<T>& y) const;
   /// Norm::backward of dy, which open Common::sums make, added to dstream.
   void norm_backward(const ops::Context&, const Gain<T>&, const typename Norm<T>::Saved&,
-                     Matrix<const T> x, Matrix<const T> dy, Matrix<T> dstream) const;
+                     Matrix<const T> x, Matrix<const T> dy, Matrix<T> dstream,
+                     const ops::DropoutKey& next) const;
 
   const Common<T>& common_;
   bool has_experts_;

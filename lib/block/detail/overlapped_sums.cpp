@@ -1,4 +1,4 @@
-#include "model/detail/overlapped_sums.hpp"
+#include "block/detail/overlapped_sums.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -39,11 +39,11 @@ void OverlappedSums<T>::begin(const ops::Context& context, const Sum& sum,
 
 template <class T>
 ops::PendingSum<T> OverlappedSums<T>::arrived(const ops::Context& context, std::size_t slot) const {
-  const auto [added, part, to] = std::exchange(open_[slot], {});
+  const auto [added, part, to, dropout] = std::exchange(open_[slot], {});
   if (!to.data()) return {};
   if (!exchange_) {
     if (added.extent(0) == 0 && to.data() == part.data()) return {};
-    return {added, part, {}, to};
+    return {added, part, {}, to, dropout};
   }
   exchange_->await(slot, context);
   Matrix<const T> first = part;
@@ -56,7 +56,7 @@ template <class T>
 void OverlappedSums<T>::end(const ops::Context& context) const {
   for (std::size_t slot = 0; slot < slots; ++slot)
     end(context, slot, [&](const ops::PendingSum<T>& sum) {
-      if (sum.wanted()) ops::sum<T>(context, sum.a, sum.b, sum.c, sum.to);
+      if (sum.wanted()) ops::make<T>(context, sum);
     });
 }
 

@@ -3,8 +3,8 @@
 ///
 /// Tensor ranks hold rows of gate and up and columns of down (share.hpp).
 #pragma once
-#include "model/block/common.hpp"
-#include "model/dimensions.hpp"
+#include "block/common.hpp"
+#include "block/dimensions.hpp"
 #include "parameters/declaration.hpp"
 
 namespace tern::model {
@@ -46,9 +46,9 @@ class Mlp {
   std::size_t width() const { return F_; }  // of `activated`
 
  private:
-  /// The gradient of `up`, in its place.
+  /// The gradient of `up`: in fp8 in its place, else in `to`, as ops::linear_activation_backward.
   Operand<T> up_gradient(const ops::Context&, const Parameters&, const Saved&,
-                         const Operand<T>& dbranch, Matrix<T> dactivated) const;
+                         const Operand<T>& dbranch, Matrix<T> dactivated, Matrix<T> to) const;
 
   const Common<T>& common_;
   Activation activation_;

@@ -1,4 +1,4 @@
-#include "model/block/common.hpp"
+#include "block/common.hpp"
 
 namespace tern::model {
 
@@ -69,11 +69,12 @@ template <class T>
 Operand<T> branch_gradient(const ops::Context& context, const Common<T>& common,
                            const Linear<T>& map, Matrix<T> dstream, bool known,
                            const ops::DropoutKey& dropout) {
-  const bool changed = dropout.probability > 0;
-  if (changed) ops::dropout<T>(context, dropout, dstream, {}, common.branch);
-  const Operand<T> result = common.gradient(map, changed ? common.branch : dstream, common.dstream);
+  const bool drops = dropout.probability > 0, made = known && common.drops_ahead;
+  const Matrix<T> branch = drops ? common.branch_rows({0, dstream.extent(0)}) : dstream;
+  if (drops && !made) ops::dropout<T>(context, dropout, dstream, {}, branch);
+  const Operand<T> result = common.gradient(map, branch, common.dstream);
   ops::round_operand<T>(context, result,
-                        known && !changed ? ops::Scaling::known : ops::Scaling::current);
+                        known && (!drops || made) ? ops::Scaling::known : ops::Scaling::current);
   return result;
 }
 

@@ -1,4 +1,4 @@
-#include "model/block/norm.hpp"
+#include "block/norm.hpp"
 
 #include "deck/choices.hpp"
 #include "memory/narrow.hpp"
@@ -56,20 +56,24 @@ void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved
 template <class T>
 void Norm<T>::backward(const ops::Context& context, const Gain<T>& p, const Saved& saved,
                        Matrix<const T> x, Matrix<const T> dy, Matrix<const T> residual,
-                       Matrix<T> dx, Matrix<const T> dy_added) const {
-  ops::norm_backward<T>(context, {.kind = kind_,
-                                  .dy = dy,
-                                  .x = x,
-                                  .gain = p.gain,
-                                  .mean = saved.mean,
-                                  .rstd = saved.rstd,
-                                  .dx = dx,
-                                  .residual = residual,
-                                  .dgain = p.dgain,
-                                  .dbias = p.dbias,
-                                  .partial = common_.partial,
-                                  .magnitude = common_.dstream.magnitude,
-                                  .dy_added = dy_added});
+                       Matrix<T> dx, const ops::DropoutKey& next, Matrix<const T> dy_added) const {
+  const bool drops = common_.drops_ahead && next.probability > 0;
+  ops::norm_backward<T>(context,
+                        {.kind = kind_,
+                         .dy = dy,
+                         .x = x,
+                         .gain = p.gain,
+                         .mean = saved.mean,
+                         .rstd = saved.rstd,
+                         .dx = dx,
+                         .residual = residual,
+                         .dgain = p.dgain,
+                         .dbias = p.dbias,
+                         .partial = common_.partial,
+                         .magnitude = common_.dstream.magnitude,
+                         .dy_added = dy_added,
+                         .dropped = drops ? common_.branch_rows({0, dx.extent(0)}) : Matrix<T>(),
+                         .dropout = next});
 }
 
 template class Norm<float>;

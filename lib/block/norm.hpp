@@ -1,7 +1,7 @@
 /// Row norm, RMSNorm or LayerNorm as the deck says, before each half of a block and before the
 /// head.
 #pragma once
-#include "model/block/common.hpp"
+#include "block/common.hpp"
 #include "parameters/declaration.hpp"
 
 namespace tern::model {
@@ -28,10 +28,11 @@ class Norm {
                const Operand<T>& y, const ops::PendingSum<T>& made = {}) const;
   /// dx (N, D), the stream's gradient, which may be x, from dy (N, D) and the gradient that passes
   /// by, `residual`, (N, D), which may be dx, or empty; accumulates the gradients of gain and bias,
-  /// and finds the magnitude of Common::dstream. dy_added (N, D) or empty: the rest of dy.
+  /// and finds the magnitude of Common::dstream. `next`: of the branch whose gradient is made from
+  /// dx, see Common::drops_ahead. dy_added (N, D) or empty: the rest of dy.
   void backward(const ops::Context&, const Gain<T>&, const Saved&, Matrix<const T> x,
                 Matrix<const T> dy, Matrix<const T> residual, Matrix<T> dx,
-                Matrix<const T> dy_added = {}) const;
+                const ops::DropoutKey& next = {}, Matrix<const T> dy_added = {}) const;
 
  private:
   const Common<T>& common_;

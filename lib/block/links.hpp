@@ -6,7 +6,7 @@
 #include "ops/context.hpp"
 #include "parameters/share.hpp"
 
-namespace tern::model::detail {
+namespace tern::model {
 
 template <class T>
 class Links {
@@ -51,4 +51,4 @@ class Links {
   mutable Message waiting_;  // deferred; not logical state
 };
 
-}  // namespace tern::model::detail
+}  // namespace tern::model

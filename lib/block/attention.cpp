@@ -1,4 +1,4 @@
-#include "model/block/attention.hpp"
+#include "block/attention.hpp"
 
 #include <cmath>
 
@@ -111,12 +111,21 @@ void Attention<T>::prepare(const ops::Context& context) const {
 
 template <class T>
 Operand<T> Attention<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
-                                 const Operand<T>& x, const Attend& attend, Range sequences) const {
+                                 const Operand<T>& x, const Attend& attend, Range sequences,
+                                 const Subset<T>& subset) const {
   common_.multiply(context, p.qkv, x, s.qkv);
   attend(p, s, sequences);
-  const Operand<T> result = common_.input(p.output, s.result, s.scale, false);
+  const Operand<T> result = common_.input(p.output, taken(context, s, subset), s.scale, false);
   ops::round_operand<T>(context, result, context.scaling);
   return result;
+}
+
+template <class T>
+Matrix<T> Attention<T>::taken(const ops::Context& context, const Saved& s,
+                              const Subset<T>& subset) const {
+  if (!subset.wanted()) return s.result;
+  ops::gather_rows<T>(context, subset.rows, s.result, of_subset(subset));
+  return of_subset(subset);
 }
 
 template <class T>
@@ -139,7 +148,7 @@ void Attention<T>::attend(const ops::Context& context, const Parameters& p, cons
 template <class T>
 void Attention<T>::place_heads(const ops::Context& context, const Parameters& p, const Saved& s,
                                const Sequences& sequences, const ops::Positions& at) const {
-  if (!qk_norm_) return rotate(context, s.qkv, sequences, at, ops::Direction::forward);
+  if (!qk_norm_) return rotate(context, s.qkv, sequences, at);
   const auto norm = [&](std::size_t first, std::size_t heads, const Gain<T>& gain, Vector<A> rstd) {
     ops::head_norm_forward<T>(context, {.x = part(s.qkv, first, heads, sequences),
                                         .gain = gain.gain,
@@ -155,9 +164,10 @@ void Attention<T>::place_heads(const ops::Context& context, const Parameters& p,
 
 template <class T>
 void Attention<T>::rotate(const ops::Context& context, Matrix<T> qkv, const Sequences& sequences,
-                          const ops::Positions& at, ops::Direction direction) const {
+                          const ops::Positions& at) const {
   if (rope_)
-    ops::rotary<T>(context, part(qkv, 0, size_.H + size_.K, sequences), rotary_, at, direction);
+    ops::rotary<T>(context, part(qkv, 0, size_.H + size_.K, sequences), rotary_, at,
+                   ops::Direction::forward);
 }
 
 // ---- backward ----
@@ -165,29 +175,40 @@ void Attention<T>::rotate(const ops::Context& context, Matrix<T> qkv, const Sequ
 template <class T>
 void Attention<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                             const Operand<T>& x, const Mask& mask, const Operand<T>& dbranch,
-                            Matrix<T> dx) const {
-  const Operand<T> result = common_.input(p.output, s.result, s.scale, true);
+                            Matrix<T> dx, const Subset<T>& subset) const {
+  const Operand<T> result = common_.input(p.output, taken(context, s, subset), s.scale, true);
   ops::round_operand<T>(context, result, ops::again(context.scaling));
   // The gradient of the output's weight waits for the exchange, unless its buffers serve again.
   const bool waits = common_.links.share().tensors > 1 && !dbranch.rounded.wanted() &&
-                     dbranch.values.data() != common_.branch.data();
+                     dbranch.values.data() != common_.branch.data() && !subset.wanted();
   const auto output_weight = [&] { common_.weight_gradient(context, p.output, dbranch, result); };
   if (!waits) output_weight();
-  const Operand<T> dqkv = qkv_gradient(context, p, s, mask, dbranch, dqkv_);
+  result_gradient(context, p, dbranch, subset);
+  const Operand<T> dqkv = qkv_gradient(context, p, s, mask, dqkv_);
   common_.multiply_backward_summed(context, p.qkv, dqkv, x, dx, [&] {
     if (waits) output_weight();
   });
 }
 
 template <class T>
+void Attention<T>::result_gradient(const ops::Context& context, const Parameters& p,
+                                   const Operand<T>& dbranch, const Subset<T>& subset) const {
+  if (!subset.wanted()) return common_.input_gradient(context, p.output, dbranch, dresult_);
+  const Matrix<T> some = of_subset(subset);
+  common_.input_gradient(context, p.output, dbranch, some);
+  ops::scatter_rows<T>(context, subset.rows, narrow_rows(some, subset.rows.extent(0)), dresult_);
+}
+
+template <class T>
 Operand<T> Attention<T>::qkv_gradient(const ops::Context& context, const Parameters& p,
-                                      const Saved& s, const Mask& mask, const Operand<T>& dbranch,
-                                      Matrix<T> dqkv) const {
+                                      const Saved& s, const Mask& mask, Matrix<T> dqkv) const {
   const std::size_t H = size_.H, K = size_.K;
   const auto part_of = [&](const Matrix<T>& fused, std::size_t first, std::size_t heads) {
     return part(fused, first, heads, mask.sequences);
   };
-  common_.input_gradient(context, p.output, dbranch, dresult_);
+  const Operand<T> gradient = common_.gradient(p.qkv, dqkv, s.dqkv_scale);
+  ops::HeadRotation<A> rotation;  // norms' backward and rounding to fp8 do it themselves
+  if (rope_ && !qk_norm_ && !gradient.rounded.wanted()) rotation = {rotary_, {0, mask.positions}};
   ops::attention_backward<T>(context, {.pattern = mask.pattern,
                                        .scale = scale_,
                                        .q = part_of(placed(s), 0, H),
@@ -199,8 +220,8 @@ Operand<T> Attention<T>::qkv_gradient(const ops::Context& context, const Paramet
                                        .delta = delta_,
                                        .dq = part_of(dqkv, 0, H),
                                        .dk = part_of(dqkv, H, K),
-                                       .dv = part_of(dqkv, H + K, K)});
-  const Operand<T> gradient = common_.gradient(p.qkv, dqkv, s.dqkv_scale);
+                                       .dv = part_of(dqkv, H + K, K),
+                                       .rotation = rotation});
   backward_heads(context, p, s, mask, gradient);
   return gradient;
 }
@@ -209,7 +230,8 @@ template <class T>
 void Attention<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
                                    const Mask& mask, const Operand<T>& dbranch, Matrix<T> dqkv,
                                    Matrix<T> dx) const {
-  common_.input_gradient(context, p.qkv, qkv_gradient(context, p, s, mask, dbranch, dqkv), dx);
+  result_gradient(context, p, dbranch, {});
+  common_.input_gradient(context, p.qkv, qkv_gradient(context, p, s, mask, dqkv), dx);
 }
 
 template <class T>
@@ -238,10 +260,7 @@ void Attention<T>::backward_heads(const ops::Context& context, const Parameters&
                                          .dgain = gain.dgain,
                                          .partial = common_.partial});
   };
-  if (qk_norm_)
-    norm(0, H, p.norm_q, s.rstd_q), norm(H, K, p.norm_k, s.rstd_k);
-  else
-    rotate(context, dqkv.values, mask.sequences, at, ops::Direction::backward);
+  if (qk_norm_) norm(0, H, p.norm_q, s.rstd_q), norm(H, K, p.norm_k, s.rstd_k);
   ops::round_operand<T>(context, dqkv, context.scaling);
 }
 

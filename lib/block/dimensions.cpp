@@ -1,4 +1,4 @@
-#include "model/dimensions.hpp"
+#include "block/dimensions.hpp"
 
 #include <algorithm>
 

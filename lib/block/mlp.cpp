@@ -1,4 +1,4 @@
-#include "model/block/mlp.hpp"
+#include "block/mlp.hpp"
 
 #include "deck/choices.hpp"
 #include "memory/narrow.hpp"
@@ -56,8 +56,13 @@ typename Mlp<T>::Saved Mlp<T>::part(const Saved& whole, Range rows) {
 template <class T>
 Operand<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
                            const Operand<T>& x) const {
-  common_.multiply(context, p.up, x, s.up);
   const Operand<T> activated = common_.kept(p.down, s.activated, s.scale);
+  if (!x.rounded.wanted() && !p.up.coded.wanted() && !activated.rounded.wanted()) {
+    ops::linear_activation_forward<T>(context, activation_, x.values, p.up.weight, p.up.bias, s.up,
+                                      activated.values);
+    return activated;
+  }
+  common_.multiply(context, p.up, x, s.up);
   ops::activation_forward<T>(context, activation_, s.up, activated.values, activated.rounded);
   return activated;
 }
@@ -66,15 +71,22 @@ template <class T>
 void Mlp<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
                       const Operand<T>& x, const Operand<T>& dbranch, Matrix<T> dx) const {
   common_.weight_gradient(context, p.down, dbranch, common_.kept(p.down, s.activated, s.scale));
-  const Operand<T> dup = up_gradient(context, p, s, dbranch, s.activated);
+  const Operand<T> dup =
+      up_gradient(context, p, s, dbranch, s.activated, gated(activation_) ? s.up : s.activated);
   common_.multiply_backward_summed(context, p.up, dup, x, dx);
 }
 
 template <class T>
 Operand<T> Mlp<T>::up_gradient(const ops::Context& context, const Parameters& p, const Saved& s,
-                               const Operand<T>& dbranch, Matrix<T> dactivated) const {
-  common_.input_gradient(context, p.down, dbranch, dactivated);
+                               const Operand<T>& dbranch, Matrix<T> dactivated,
+                               Matrix<T> to) const {
   const Operand<T> dup = common_.gradient(p.up, s.up, s.dup_scale);
+  if (!dbranch.rounded.wanted() && !dup.rounded.wanted()) {
+    ops::linear_activation_backward<T>(context, activation_, dbranch.values, p.down.weight, s.up,
+                                       dactivated, to);
+    return {to};
+  }
+  common_.input_gradient(context, p.down, dbranch, dactivated);
   ops::activation_backward<T>(context, activation_, s.up, dactivated, dup.values, dup.rounded);
   return dup;
 }
@@ -82,7 +94,7 @@ Operand<T> Mlp<T>::up_gradient(const ops::Context& context, const Parameters& p,
 template <class T>
 void Mlp<T>::backward_inputs(const ops::Context& context, const Parameters& p, const Saved& s,
                              const Operand<T>& dbranch, Matrix<T> dactivated, Matrix<T> dx) const {
-  const Operand<T> dup = up_gradient(context, p, s, dbranch, dactivated);
+  const Operand<T> dup = up_gradient(context, p, s, dbranch, dactivated, s.up);
   common_.input_gradient(context, p.up, dup, dx);
 }
 

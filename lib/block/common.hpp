@@ -2,8 +2,8 @@
 #pragma once
 #include <functional>
 
+#include "block/detail/overlapped_sums.hpp"
 #include "memory/narrow.hpp"
-#include "model/detail/overlapped_sums.hpp"
 #include "ops/ops.hpp"
 #include "parameters/binder.hpp"
 
@@ -18,15 +18,32 @@ struct MapShape {
 template <class T>
 using Operand = ops::MapOperand<T>;
 
+/// In training: rows of a pass that the last block computes after its attention, since no others
+/// are scored.
+template <class T>
+struct Subset {
+  Vector<const std::int32_t> rows = {};  // (M) ascending
+  /// (M' >= M, D) the block's output, in backward its gradient; the rows after M are zeros before
+  /// the block's feed-forward half, and so are their gradients.
+  Matrix<T> stream = {};
+
+  bool wanted() const { return rows.extent(0) > 0; }
+  std::size_t padded() const { return stream.extent(0); }
+};
+
 template <class T>
 struct Common {
   using A = Accumulate<T>;
 
-  detail::Links<T> links;
+  Links<T> links;
   detail::OverlappedSums<T> sums;
-  bool in_fp8;                      // linear maps
-  ops::Fp8Workspace<T> fp8;         // if so
-  ops::Fp8Scale dstream;            // in fp8, of the gradient of the residual stream
+  bool in_fp8;               // linear maps
+  ops::Fp8Workspace<T> fp8;  // if so
+  /// In fp8, of the gradient of the residual stream, or of its dropout if a norm's backward drops
+  /// it.
+  ops::Fp8Scale dstream;
+  /// Whether norms' backward leaves the dropout of their result in `branch` for the next branch.
+  bool drops_ahead = false;
   Vector<std::uint32_t> saturated;  // (1) in fp8 and training: count of numbers beyond their scale
   Matrix<T> branch;                 // (N, D), only with dropout or several tensor ranks
   Vector<A> partial;                // partial sums of norms' backward, in training
@@ -94,7 +111,8 @@ struct Residual {
   ops::DropoutKey dropout;
 
   /// branch(added, to) computes to = added + this rank's part of the branch; `added` may be `to`,
-  /// or empty. Parts are summed over tensor ranks.
+  /// or empty. Parts are summed over tensor ranks. With dropout, on one, leaves a sum of
+  /// Common::sums open, which the next norm makes.
   template <class Branch>
   void add(const ops::Context& context, const Common<T>& common, const Branch& branch) const;
   /// The branch is map(x).
@@ -106,7 +124,7 @@ struct Residual {
 };
 
 /// Gradient of a branch (N, D), which `map` ends, from that of the stream it was added to. `known`:
-/// Common::dstream holds the magnitude of dstream.
+/// a norm's backward wrote it last, so Common::dstream holds its magnitude.
 template <class T>
 Operand<T> branch_gradient(const ops::Context&, const Common<T>&, const Linear<T>& map,
                            Matrix<T> dstream, bool known, const ops::DropoutKey& dropout);
@@ -123,11 +141,10 @@ void Residual<T>::add(const ops::Context& context, const Common<T>& common,
   if (dropout.probability == 0 && common.links.share().tensors == 1) return branch(from, to);
   const Matrix<T> result(common.branch.data(), to.extent(0), to.extent(1));
   branch(Matrix<const T>(), result);
+  if (common.links.share().tensors == 1)
+    return common.sums.begin(context, {from, result, to, dropout}, {{0, to.extent(0)}, 0});
   common.links.sum(context, result);
-  if (dropout.probability > 0)
-    ops::dropout<T>(context, dropout, result, from, to);
-  else
-    ops::sum<T>(context, from, result, {}, to);
+  ops::make<T>(context, {from, result, {}, to, dropout});
 }
 
 }  // namespace tern::model

@@ -1,4 +1,4 @@
-#include "model/block/block.hpp"
+#include "block/block.hpp"
 
 #include <fmt/format.h>
 
@@ -88,6 +88,17 @@ typename Block<T>::Saved Block<T>::narrow(const Saved& whole, const Sequences& s
 }
 
 template <class T>
+typename Block<T>::Saved Block<T>::with_rows(const Saved& whole, const Subset<T>& subset) const {
+  if (!subset.wanted()) return whole;
+  const Range rows{0, subset.padded()};
+  Saved s = whole;
+  for (Matrix<T>* m : {&s.middle, &s.normed_feed_forward}) *m = tern::rows_of(*m, rows);
+  s.norm_feed_forward = norm_.part(whole.norm_feed_forward, rows);
+  s.mlp = mlp_.part(whole.mlp, rows);
+  return s;
+}
+
+template <class T>
 void Block<T>::request_workspace(Arena& arena, const Sequences& sequences, std::size_t places,
                                  bool training) {
   if (has_experts_) experts.request_workspace(arena, sequences.rows(), places, training);
@@ -112,21 +123,24 @@ typename Block<T>::Operands Block<T>::normed(const Parameters& p, const Saved& s
 }
 
 template <class T>
-void Block<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
+void Block<T>::forward(const ops::Context& context, const Parameters& p, const Saved& saved,
                        const Attend& attend, const BlockDropout& dropout, Matrix<T> output,
-                       const Sequences& sequences) const {
-  const Residual<T> first{s.input, s.middle, dropout.attention};
+                       const Sequences& sequences, const Subset<T>& subset) const {
+  const Saved s = with_rows(saved, subset);
+  const Residual<T> first{subset.wanted() ? s.middle : s.input, s.middle, dropout.attention};
   const Residual<T> second{s.middle, output, dropout.feed_forward};
   // In fp8 all rows of an operand share a scale.
   const bool whole = common_.in_fp8 || has_experts_ || dropout.attention.probability > 0;
-  if (common_.links.share().tensors > 1 && !whole && output.extent(0) > 0)
+  if (common_.links.share().tensors > 1 && !whole && !subset.wanted() && output.extent(0) > 0)
     return forward_in_pieces(context, p, s, attend, first, second, sequences);
+  if (common_.links.share().tensors > 1) common_.sums.end(context);
   const auto [x, middle] = normed(p, s);
-  norm_.forward(context, p.norm_attention, s.norm_attention, s.input, x);
+  norm_forward(context, p.norm_attention, s.norm_attention, s.input, x);
   const Operand<T> attended =
-      attention.forward(context, p.attention, s.attention, x, attend, {0, sequences.batch});
+      attention.forward(context, p.attention, s.attention, x, attend, {0, sequences.batch}, subset);
+  if (subset.wanted()) ops::gather_rows<T>(context, subset.rows, s.input, s.middle);
   first.add_map(context, common_, p.attention.output, attended);
-  norm_.forward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, middle);
+  norm_forward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, middle);
   if (has_experts_) return experts.forward(context, p.experts, s.experts, middle.values, second);
   second.add_map(context, common_, p.mlp.down, mlp_.forward(context, p.mlp, s.mlp, middle));
 }
@@ -177,25 +191,31 @@ void Block<T>::forward_in_pieces(const ops::Context& context, const Parameters& 
 }
 
 template <class T>
-void Block<T>::backward(const ops::Context& context, const Parameters& p, const Saved& s,
+void Block<T>::backward(const ops::Context& context, const Parameters& p, const Saved& saved,
                         const Mask& mask, const BlockDropout& dropout, Vector<const A> balanced,
-                        Matrix<T> dstream, bool known) const {
+                        Matrix<T> dstream, bool known, const Subset<T>& subset) const {
   // Gradients overwrite activations that are no longer needed.
+  const Saved s = with_rows(saved, subset);
+  const Matrix<T> doutput = subset.wanted() ? subset.stream : dstream;
   const auto [x, middle] = normed(p, s);
   const Operand<T> dmlp =
-      branch_gradient<T>(context, common_, p.mlp.down, dstream, known, dropout.feed_forward);
+      branch_gradient<T>(context, common_, p.mlp.down, doutput, known, dropout.feed_forward);
   const Matrix<T> dmiddle =
       has_experts_ ? s.normed_feed_forward : common_.gradient_buffer(s.normed_feed_forward);
   if (has_experts_)
     experts.backward(context, p.experts, s.experts, middle.values, dmlp.values, balanced, dmiddle);
   else
     mlp_.backward(context, p.mlp, s.mlp, middle, dmlp, dmiddle);
-  norm_backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dmiddle, dstream);
+  norm_backward(context, p.norm_feed_forward, s.norm_feed_forward, s.middle, dmiddle, doutput,
+                dropout.attention);
   const Operand<T> dattention =
-      branch_gradient<T>(context, common_, p.attention.output, dstream, true, dropout.attention);
+      branch_gradient<T>(context, common_, p.attention.output, doutput, true, dropout.attention);
   const Matrix<T> dx = common_.gradient_buffer(s.normed_attention);
-  attention.backward(context, p.attention, s.attention, x, mask, dattention, dx);
-  norm_backward(context, p.norm_attention, s.norm_attention, s.input, dx, dstream);
+  attention.backward(context, p.attention, s.attention, x, mask, dattention, dx, subset);
+  if (subset.wanted())
+    ops::scatter_rows<T>(context, subset.rows, narrow_rows(doutput, subset.rows.extent(0)),
+                         dstream);
+  norm_backward(context, p.norm_attention, s.norm_attention, s.input, dx, dstream, dropout.before);
 }
 
 template <class T>
@@ -226,9 +246,19 @@ void Block<T>::backward_weights(const ops::Context& context, const Parameters& p
 }
 
 template <class T>
+void Block<T>::norm_forward(const ops::Context& context, const Gain<T>& gain,
+                            const typename Norm<T>::Saved& saved, Matrix<const T> x,
+                            const Operand<T>& y) const {
+  common_.sums.end(context, 0, [&](const ops::PendingSum<T>& made) {
+    norm_.forward(context, gain, saved, x, y, made);
+  });
+}
+
+template <class T>
 void Block<T>::norm_backward(const ops::Context& context, const Gain<T>& gain,
                              const typename Norm<T>::Saved& saved, Matrix<const T> x,
-                             Matrix<const T> dy, Matrix<T> dstream) const {
+                             Matrix<const T> dy, Matrix<T> dstream,
+                             const ops::DropoutKey& next) const {
   // In fp8 the magnitude of all rows of dstream is found.
   if (common_.in_fp8) common_.sums.end(context);
   const std::size_t N = x.extent(0);
@@ -237,7 +267,7 @@ void Block<T>::norm_backward(const ops::Context& context, const Gain<T>& gain,
     common_.sums.end(context, slot, [&, rows = rows](const ops::PendingSum<T>& sum) {
       const Matrix<T> stream = tern::rows_of(dstream, rows);
       norm_.backward(context, gain, norm_.part(saved, rows), tern::rows_of(x, rows),
-                     sum.wanted() ? sum.b : tern::rows_of(dy, rows), stream, stream, sum.c);
+                     sum.wanted() ? sum.b : tern::rows_of(dy, rows), stream, stream, next, sum.c);
     });
 }
 
