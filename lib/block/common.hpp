@@ -144,7 +144,7 @@ void Residual<T>::add(const ops::Context& context, const Common<T>& common,
   if (common.links.share().tensors == 1)
     return common.sums.begin(context, {from, result, to, dropout}, {{0, to.extent(0)}, 0});
   common.links.sum(context, result);
-  ops::make<T>(context, {from, result, {}, to, dropout});
+  ops::make_sum<T>(context, {from, result, {}, to, dropout});
 }
 
 }  // namespace tern::model

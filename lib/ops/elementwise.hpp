@@ -19,8 +19,9 @@ struct PendingSum {
   DropoutKey dropout = {};  // of b, if its probability is not 0; there is no c then
   bool wanted() const { return to.extent(0) > 0; }
 };
+/// Computes it.
 template <class T>
-void make(const Context&, const PendingSum<T>&);
+void make_sum(const Context&, const PendingSum<T>&);
 /// to = from, with rounding.
 template <class From, class To>
 void convert(const Context&, Vector<const From> from, Vector<To> to);

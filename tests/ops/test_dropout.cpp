@@ -64,9 +64,10 @@ TEST(PendingSum, IsMadeWithOrWithoutDropout) {
   const Numbers a = normal_numbers(rows * columns, 1), b = normal_numbers(a.size(), 2);
   const Numbers dropped_b = dropped<double>(key, rows, columns, b);
   const Array<double> first(rows, columns, a), second(rows, columns, b), to(rows, columns);
-  ops::make<double>(portable_context(), {first.matrix(), second.matrix(), {}, to.matrix()});
+  ops::make_sum<double>(portable_context(), {first.matrix(), second.matrix(), {}, to.matrix()});
   const Numbers plain = to.get();
-  ops::make<double>(portable_context(), {first.matrix(), second.matrix(), {}, to.matrix(), key});
+  ops::make_sum<double>(portable_context(),
+                        {first.matrix(), second.matrix(), {}, to.matrix(), key});
   const Numbers with = to.get();
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_NEAR(plain[i], a[i] + b[i], 1e-15);

@@ -56,7 +56,7 @@ template <class T>
 void OverlappedSums<T>::end(const ops::Context& context) const {
   for (std::size_t slot = 0; slot < slots; ++slot)
     end(context, slot, [&](const ops::PendingSum<T>& sum) {
-      if (sum.wanted()) ops::make<T>(context, sum);
+      if (sum.wanted()) ops::make_sum<T>(context, sum);
     });
 }
 

@@ -10,7 +10,7 @@ namespace {
 /// Where norm_backward writes dx: anywhere; onto the residual's gradient; instead of x.
 enum class Place { anywhere, residual, input };
 
-/// What the norms take besides: nothing; sums as x and dy; a sum with dropout as x, of which
+/// What the norms also take: nothing; sums as x and dy; a sum with dropout as x, of which
 /// backward then drops dx.
 enum class With { nothing, parts, dropout };
 

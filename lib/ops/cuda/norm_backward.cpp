@@ -24,7 +24,7 @@ struct Backward {
   Dropout dropout;
 };
 
-/// What the kernel does besides: adds to dy, or drops from dx.
+/// What the kernel also does: add to dy, or drop dx.
 enum class With { nothing, added, dropped };
 
 /// Writes the block's sums over its groups of threads to one row of `partial`.

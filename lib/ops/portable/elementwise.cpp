@@ -73,7 +73,7 @@ void sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<co
 }
 
 template <class T>
-void make(const Context& context, const PendingSum<T>& s) {
+void make_sum(const Context& context, const PendingSum<T>& s) {
   if (s.dropout.probability == 0) return sum<T>(context, s.a, s.b, s.c, s.to);
   TERN_REQUIRE(s.c.extent(0) == 0, "a third term of {} rows next to dropout", s.c.extent(0));
   dropout<T>(context, s.dropout, s.b, s.a, s.to);
@@ -94,7 +94,7 @@ void convert(const Context& context, Vector<const From> from, Vector<To> to) {
 #define INSTANTIATE(T)                                      \
   template decltype(add<T>) add<T>;                         \
   template decltype(sum<T>) sum<T>;                         \
-  template decltype(make<T>) make<T>;                       \
+  template decltype(make_sum<T>) make_sum<T>;               \
   template decltype(convert<T, float>) convert<T, float>;   \
   template decltype(convert<T, double>) convert<T, double>; \
   template decltype(convert<T, bf16>) convert<T, bf16>;     \

@@ -33,7 +33,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
   const Vector<Accumulate<T>> mean = call.mean, rstd = call.rstd;
   require_rows(x, y, gain, rstd);
   if (native<&norm_forward<T>>(context, call)) return;
-  if (call.made.wanted()) make<T>(context, call.made);
+  if (call.made.wanted()) make_sum<T>(context, call.made);
   using A = Accumulate<T>;
   const int width = static_cast<int>(x.extent(1));
   const bool centred = call.kind == Norm::layernorm;
