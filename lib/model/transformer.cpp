@@ -201,7 +201,7 @@ void Transformer<T>::block_backward(const ops::Context& context, const MicroBatc
   const bool received = !share().last() && (place + 1) % core_.layers() == 0;
   core_.need(context, place);
   if (core_.options.recompute) recompute(context, micro, step, place);
-  core_.backward(scaled(context, micro, step), place, micro, core_.slot_of(micro.slot, step),
+  core_.backward(scaled(context, micro, step), core_.slot_of(micro.slot, step), place, micro,
                  mask_of(micro), keys(micro, step, place), !received);
   if (place == 0) core_.common.links.to_previous(context, core_.dstream);
 }

@@ -1,5 +1,7 @@
 /// Rotary position embedding and attention. Conventions: ops.hpp.
 #pragma once
+#include <array>
+
 #include "ops/fp8_matrix.hpp"
 #include "ops/pattern.hpp"
 
@@ -67,6 +69,13 @@ struct AttentionBackward {
 };
 template <class T>
 void attention_backward(const Context&, const AttentionBackward<T>&);
+/// The rotation's part of it, after a kernel that leaves it out.
+template <class T>
+void undo_rotation(const Context& context, const AttentionBackward<T>& call) {
+  if (!call.rotation.wanted()) return;
+  for (const auto& gradient : std::array{call.dq, call.dk})
+    rotary<T>(context, gradient, call.rotation.table, call.rotation.positions, Direction::backward);
+}
 /// Of one product over the allowed pairs of q (B, T, H, E); 0 for spans, which the device knows.
 template <class T>
 double attention_product_flops(const Pattern& pattern, const Heads<T>& q) {

@@ -131,8 +131,8 @@ void Core<T>::backward_weights(const ops::Context& context, std::size_t slot,
 }
 
 template <class T>
-void Core<T>::backward(const ops::Context& context, std::size_t place, const MicroBatch<T>& micro,
-                       std::size_t slot, const Mask& mask, const BlockDropout& dropout,
+void Core<T>::backward(const ops::Context& context, std::size_t slot, std::size_t place,
+                       const MicroBatch<T>& micro, const Mask& mask, const BlockDropout& dropout,
                        bool known) const {
   const std::size_t pass = place / layers(), layer = place % layers();
   if (full_sharding) full_sharding->begin_gradients(context, layer);

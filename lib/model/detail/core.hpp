@@ -103,7 +103,7 @@ class Core {
   void backward_weights(const ops::Context&, std::size_t slot, const DropoutOf&) const;
   /// A block's backward, of the gradient in dstream or last_gradient(). `known`: see
   /// Block::backward.
-  void backward(const ops::Context&, std::size_t place, const MicroBatch<T>&, std::size_t slot,
+  void backward(const ops::Context&, std::size_t slot, std::size_t place, const MicroBatch<T>&,
                 const Mask&, const BlockDropout&, bool known) const;
   /// Logits (M, V) of finished rows (M, D), the same on all ranks of the replica, so that all
   /// sample the same tokens.

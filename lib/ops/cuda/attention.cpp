@@ -6,9 +6,6 @@
 ///   the portable definition.
 /// 'cudnn': without the first and the third, and an error where cuDNN refuses. 'portable': the last.
 #include "ops/attention.hpp"
-
-#include <array>
-
 #include "ops/cuda/detail/causal_attention.hpp"
 #include "ops/cuda/detail/cudnn_attention.hpp"
 #include "ops/cuda/detail/kernels.hpp"
@@ -90,14 +87,7 @@ bool special_forward(const Context& context, const AttentionForward<T>& call) {
   return spans && spans->forward(context, call);
 }
 
-/// The kernels of causal_attention.hpp and span_attention.hpp do it before they store.
-template <class T>
-void turn_back(const Context& context, const AttentionBackward<T>& call) {
-  if (!call.rotation.wanted()) return;
-  for (const auto& heads : std::array{call.dq, call.dk})
-    rotary<T>(context, heads, call.rotation.table, call.rotation.positions, Direction::backward);
-}
-
+/// The kernels of causal_attention.hpp and span_attention.hpp undo the rotation before they store.
 template <class T>
 bool special_backward(const Context& context, const AttentionBackward<T>& call) {
   const bool whole = whole_sequences(call.pattern, call.q, call.k);
@@ -110,7 +100,7 @@ bool special_backward(const Context& context, const AttentionBackward<T>& call) 
             work_of(context), shape,
             {tensor(call.q), tensor(call.k), tensor(call.v), tensor(call.out), tensor(call.dout),
              tensor(call.dq), tensor(call.dk), tensor(call.dv), call.lse.data()})) {
-      turn_back(context, call);
+      undo_rotation(context, call);
       return true;
     }
     refused(*context.library, shape);
@@ -148,7 +138,7 @@ bool native_attention_backward(const Context& context, const AttentionBackward<T
     if (special_backward(context, call)) return true;
   if (!pattern_kernels_serve(context, call.pattern, call.scale, call.q)) return false;
   pattern_attention_backward(context, call);
-  turn_back(context, call);
+  undo_rotation(context, call);
   return true;
 }
 

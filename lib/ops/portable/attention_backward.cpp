@@ -5,9 +5,6 @@
 ///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
 ///   dk = scale ds^T q.
 #include "ops/attention.hpp"
-
-#include <array>
-
 #include "ops/portable/detail/attention_tiles.hpp"
 
 namespace tern::ops {
@@ -312,9 +309,7 @@ void attention_backward(const Context& context, const AttentionBackward<T>& call
                                queries, heads, true, call.dq);
   run_pass<T, BackwardKey>(context, Pass::backward_key, "tern::attention_backward_key", in, keys,
                            kv_heads, !together, call.dk, call.dv, together ? call.dq : Heads<T>());
-  if (!call.rotation.wanted()) return;
-  for (const auto& gradient : std::array{call.dq, call.dk})
-    rotary<T>(context, gradient, call.rotation.table, call.rotation.positions, Direction::backward);
+  undo_rotation(context, call);
 }
 
 template decltype(attention_backward<float>) attention_backward<float>;
