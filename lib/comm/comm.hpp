@@ -87,7 +87,8 @@ class Group {
                         const DeviceStream& stream) = 0;
 
   /// Exchange into `slots`, PartExchange::slots x `bytes` of an Arena, which outlives it. Null on all
-  /// ranks unless the group has two ranks, whose devices reach each other's memory. Collective.
+  /// ranks unless the group has 2 to PartExchange::most_ranks, whose devices reach each other's
+  /// memory. Collective.
   virtual std::unique_ptr<PartExchange> part_exchange(void* slots, std::size_t bytes) = 0;
 
   /// Group of the ranks with the same `color`, in the order of this group. `name`: for messages.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "comm/detail/copy_exchange.hpp"
 #include "comm/detail/mpi_check.hpp"
 
 namespace tern::comm {
@@ -54,28 +55,37 @@ std::vector<int> world_ranks(MPI_Comm comm, int size) {
   return among_all;
 }
 
-/// On the host: a part goes when it is awaited.
+/// On the host: parts go when they are awaited.
 class MessageExchange : public PartExchange {
  public:
   MessageExchange(Group& group, void* memory, std::size_t bytes)
       : group_(group), memory_(static_cast<char*>(memory)), bytes_(bytes) {}
 
-  void send(std::size_t slot, const void* data, std::size_t bytes, const DeviceStream&,
-            const PartPlaces& places) override {
-    const int other = 1 - group_.rank();
-    sent_[slot] = {const_cast<void*>(data), bytes, other};
-    awaited_[slot] = {memory_ + slot * bytes_ + places.received, bytes, other};
+  void send(std::size_t slot, const std::vector<Part>& parts, const DeviceStream&) override {
+    parts_[slot] = parts;
   }
   void await(std::size_t slot, const DeviceStream& stream) override {
-    group_.exchange(sent_[slot], awaited_[slot], stream);
+    char* const here = memory_ + slot * bytes_;
+    const int ranks = group_.size(), own = group_.rank();
+    for (int distance = 1; distance < ranks; ++distance) {
+      const Part& to = part(slot, (own + distance) % ranks);
+      const Part& from = part(slot, (own + ranks - distance) % ranks);
+      group_.exchange({const_cast<void*>(to.data), to.bytes, to.rank},
+                      {here + from.received_at, from.bytes, from.rank}, stream);
+    }
   }
   void release(std::size_t, const DeviceStream&) override {}
 
  private:
+  const Part& part(std::size_t slot, int rank) const {
+    return *std::find_if(parts_[slot].begin(), parts_[slot].end(),
+                         [&](const Part& p) { return p.rank == rank; });
+  }
+
   Group& group_;
   char* memory_;
   std::size_t bytes_;  // of a slot
-  Group::Message sent_[slots], awaited_[slots];
+  std::vector<Part> parts_[slots];
 };
 
 int world_size() {
@@ -205,7 +215,7 @@ void MpiGroup::exchange(const Message& sent, const Message& received, const Devi
 }
 
 std::unique_ptr<PartExchange> MpiGroup::part_exchange(void* slots, std::size_t bytes) {
-  if (size_ != 2) return nullptr;
+  if (any(!exchange_serves(*this))) return nullptr;
   return std::make_unique<MessageExchange>(*this, slots, bytes);
 }
 

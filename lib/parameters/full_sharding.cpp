@@ -39,14 +39,15 @@ FullSharding<T>::FullSharding(const ParameterTree& tree, Vector<T> compute, Vect
     const std::string name = fmt::format("unit at {}", resident.unit.first);
     add_window(name, arena.vector<T>("gathered " + name, Term::parameters, resident.unit.count));
   }
-  if (trains && parts == 2)
-    arrived_ =
-        arena.matrix<A>("other rank's gradients", Term::gradients, layer_windows, longest / parts);
+  if (trains && parts > 1 && parts <= comm::PartExchange::most_ranks)
+    arrived_ = arena.tensor3<A>("other ranks' gradients", Term::gradients, layer_windows, parts - 1,
+                                longest / parts);
   if (arena.measuring()) return;
   side_.emplace();
   values_exchange_ = group.part_exchange(layer_values_.data(), longest * sizeof(T));
   if (trains)
-    gradients_exchange_ = group.part_exchange(arrived_.data(), arrived_.extent(1) * sizeof(A));
+    gradients_exchange_ =
+        group.part_exchange(arrived_.data(), arrived_.size() / layer_windows * sizeof(A));
 }
 
 template <class T>
@@ -71,6 +72,17 @@ typename FullSharding<T>::A* FullSharding<T>::gradient_of(const Parameter& p) co
   return data ? data + (p.offset - resident.unit.first) : nullptr;
 }
 
+/// part(rank) for each other rank, from the next one on: no rank is sent to by two at a time.
+template <class T>
+template <class PartFor>
+std::vector<comm::Part> FullSharding<T>::parts_for_others(const PartFor& part) const {
+  std::vector<comm::Part> parts;
+  const int ranks = group_.size();
+  for (int distance = 1; distance < ranks; ++distance)
+    parts.push_back(part((group_.rank() + distance) % ranks));
+  return parts;
+}
+
 /// Copies this rank's part into the unit's window, in the side stream.
 template <class T>
 void FullSharding<T>::copy_own(const Resident& resident) {
@@ -89,16 +101,19 @@ void FullSharding<T>::gather(const Resident& resident) {
                     side_->context());
 }
 
-/// The same for a layer, the other rank's part by a copy that need() awaits.
+/// The same for a layer, other ranks' parts by copies that need() awaits.
 template <class T>
 void FullSharding<T>::exchange_values(const Resident& layer) {
   const ops::Context& side = side_->context();
   Window& window = windows_[layer.window];
   if (window.exchanged) values_exchange_->release(layer.window, side);
   const std::size_t bytes = part_of(layer) * sizeof(T);
-  const auto rank = static_cast<std::size_t>(group_.rank());
-  values_exchange_->send(layer.window, compute_.data() + layer.local, bytes, side,
-                         {rank * bytes, (1 - rank) * bytes});
+  const auto place_of = [&](int rank) { return static_cast<std::size_t>(rank) * bytes; };
+  const auto part = [&](int rank) {
+    return comm::Part{rank, compute_.data() + layer.local, bytes, place_of(group_.rank()),
+                      place_of(rank)};
+  };
+  values_exchange_->send(layer.window, parts_for_others(part), side);
   window.exchanged = true, window.awaited = false;
   copy_own(layer);
 }
@@ -118,16 +133,36 @@ void FullSharding<T>::sum(const Resident& resident) {
 /// The same for a layer whose gradients the context's stream has computed.
 template <class T>
 void FullSharding<T>::exchange_gradients(const ops::Context& context, const Resident& layer) {
+  const std::size_t count = part_of(layer), bytes = count * sizeof(A);
+  const A* const computed = windows_[layer.window].gradients.data();
+  // Senders in the order of ranks, without the receiver.
+  const auto place_of = [&](int sender, int receiver) {
+    return static_cast<std::size_t>(sender > receiver ? sender - 1 : sender) * bytes;
+  };
+  const auto part = [&](int rank) {
+    return comm::Part{rank, computed + static_cast<std::size_t>(rank) * count, bytes,
+                      place_of(group_.rank(), rank), place_of(rank, group_.rank())};
+  };
+  gradients_exchange_->send(layer.window, parts_for_others(part), context);
+  gradients_exchange_->await(layer.window, side_->context());
+  add_parts(layer);
+  gradients_exchange_->release(layer.window, side_->context());
+}
+
+/// Adds all ranks' gradients for this rank's part to it, two at a time.
+template <class T>
+void FullSharding<T>::add_parts(const Resident& layer) {
   const ops::Context& side = side_->context();
-  const std::size_t count = part_of(layer), slot = layer.window;
-  const auto rank = static_cast<std::size_t>(group_.rank());
-  A* const computed = windows_[slot].gradients.data();
-  gradients_exchange_->send(slot, computed + (1 - rank) * count, count * sizeof(A), context);
-  gradients_exchange_->await(slot, side);
+  const std::size_t count = part_of(layer);
   const auto row = [&](A* data) { return as_matrix(data, 1, count); };
-  const Matrix<A> own = row(computed + rank * count), sums = row(gradient_.data() + layer.local);
-  ops::sum<A>(side, own, row(arrived_.data() + slot * arrived_.extent(1)), sums, sums);
-  gradients_exchange_->release(slot, side);
+  const Matrix<A> sums = row(gradient_.data() + layer.local);
+  std::vector<Matrix<A>> addends{row(windows_[layer.window].gradients.data() +
+                                     static_cast<std::size_t>(group_.rank()) * count)};
+  A* const arrived = arrived_.data() + layer.window * (arrived_.size() / layer_windows);
+  for (std::size_t i = 0; i < arrived_.extent(1); ++i) addends.push_back(row(arrived + i * count));
+  for (std::size_t i = 0; i + 1 < addends.size(); i += 2)
+    ops::sum<A>(side, addends[i], addends[i + 1], sums, sums);
+  if (addends.size() % 2 == 1) ops::add<A>(side, addends.back(), sums);
 }
 
 template <class T>

@@ -5,8 +5,8 @@
 /// are computed. Needed by all passes (embedding, head, vectors) is gathered once per update, and
 /// its gradients are reduce-scattered once per step.
 ///
-/// On a GPU the collectives have their own stream. Two ranks that reach each other's memory exchange
-/// the parts of layers by copies instead, which leave the multiprocessors to other kernels
+/// On a GPU the collectives have their own stream. Ranks of one host that reach each other's memory
+/// exchange the parts of layers by copies instead, which leave the multiprocessors to other kernels
 /// (comm/part_exchange.hpp). All ranks run the same layers in the same order.
 #pragma once
 #include <array>
@@ -54,7 +54,7 @@ class FullSharding {
     Vector<T> values;     // (unit)
     Vector<A> gradients;  // (unit)
     std::int64_t layer = -1;
-    bool exchanged = false, awaited = false;  // the other rank's part, since it was last released
+    bool exchanged = false, awaited = false;  // other ranks' parts, since they were last released
     ops::Mark gathered, summed;
   };
   struct Resident {
@@ -73,8 +73,11 @@ class FullSharding {
   void gather(const Resident& resident);
   void sum(const Resident& resident);
   void gather_layer(const ops::Context&, std::size_t layer);
+  template <class PartFor>
+  std::vector<comm::Part> parts_for_others(const PartFor& part) const;
   void exchange_values(const Resident& layer);
   void exchange_gradients(const ops::Context&, const Resident& layer);
+  void add_parts(const Resident& layer);
 
   comm::Group& group_;
   Vector<T> compute_;
@@ -82,7 +85,7 @@ class FullSharding {
   std::vector<Resident> layers_, kept_;  // kept_: what all passes need
   std::vector<Window> windows_;          // two for layers, then one per unit in kept_
   Matrix<T> layer_values_;               // (layer_windows, largest layer): of their windows
-  Matrix<A> arrived_;                    // (layer_windows, half of it): the other rank's gradients
+  Tensor3<A> arrived_;  // (layer_windows, other ranks, largest part): their gradients
   std::unique_ptr<comm::PartExchange> values_exchange_, gradients_exchange_;  // null: collectives
   std::optional<ops::SideStream> side_;
   ops::Mark used_, finished_;

@@ -2,7 +2,7 @@
 
     sharding.py TRAINER MPIRUN [unittest arguments]
 """
-import signal
+import os, signal
 
 from tiny import Campaign, main
 
@@ -23,6 +23,12 @@ class Full(Campaign):
 
     def test_one_two_and_four_ranks_agree(self):
         self.check((1, 2, 4))
+
+    def test_collectives_agree_too(self):
+        """Ranks that cannot reach each other's memory gather and sum layers by collectives."""
+        os.environ["NCCL_P2P_DISABLE"] = "1"
+        self.addCleanup(os.environ.pop, "NCCL_P2P_DISABLE")
+        self.check((2, 4))
 
     def test_untied_learned_positions_and_biases(self):
         self.check((2,), "--set", "model.tie_embeddings=.false.", "--set", "model.position='learned'", "--set",

@@ -150,35 +150,50 @@ TEST_P(Collectives, SixteenBitsAreRoundedOnceOnTheHost) {
   expect_rounded_once<fp16>(*group, 2048, 2);
 }
 
-/// Element i of what a rank sends in a round.
-float sent_by(int rank, int round, std::size_t i) {
-  return static_cast<float>(100 * rank + round) + static_cast<float>(i) / 65536;
+/// Element i of what a rank sends to another in a round.
+float sent_by(int rank, int to, int round, std::size_t i) {
+  return static_cast<float>(1000 * rank + 100 * to + round) + static_cast<float>(i) / 65536;
 }
 
-/// Both slots in turn and, every third time, only the first.
-TEST(PartsOfTwoRanks, ComeInOrder) {
+/// Both slots in turn and, every third time, only the first. A slot has a place for each rank.
+TEST(PartsOfRanks, ComeInOrder) {
   const auto group = world();
-  const std::size_t n = 33333, slots = PartExchange::slots;
-  const DeviceData<float> received(std::vector<float>(slots * n, -1));
-  const auto exchange = group->part_exchange(received.data(), n * sizeof(float));
-  if (group->size() != 2) {
+  const int ranks = group->size(), own = group->rank();
+  const auto many = static_cast<std::size_t>(ranks);
+  const std::size_t n = 33333, slots = PartExchange::slots, bytes = n * sizeof(float);
+  const DeviceData<float> received(std::vector<float>(slots * many * n, -1));
+  const auto exchange = group->part_exchange(received.data(), many * bytes);
+  if (ranks == 1) {
     EXPECT_EQ(exchange, nullptr);
     return;
   }
-  ASSERT_NE(exchange, nullptr) << "the two GPUs do not reach each other's memory";
+  ASSERT_NE(exchange, nullptr) << "the GPUs do not reach each other's memory";
   const test::DefaultStream stream;
   for (int round = 0; round < 20; ++round) {
-    std::vector<float> values(slots * n);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = sent_by(group->rank(), round, i);
-    const DeviceData<float> own(values);
+    std::vector<float> values(slots * many * n);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = sent_by(own, static_cast<int>(i / n % many), round, i);
+    const DeviceData<float> sent(values);
     const std::size_t used = round % 3 == 0 ? 1 : slots;
-    for (std::size_t slot = 0; slot < used; ++slot)
-      exchange->send(slot, own.data() + slot * n, n * sizeof(float), stream);
+    for (std::size_t slot = 0; slot < used; ++slot) {
+      std::vector<Part> parts;
+      for (int other = 0; other < ranks; ++other) {
+        const auto place = static_cast<std::size_t>(other);
+        if (other != own)
+          parts.push_back({other, sent.data() + (slot * many + place) * n, bytes,
+                           static_cast<std::size_t>(own) * bytes, place * bytes});
+      }
+      exchange->send(slot, parts, stream);
+    }
     for (std::size_t slot = 0; slot < used; ++slot) exchange->await(slot, stream);
     const std::vector<float> all = received.read();
     for (std::size_t slot = 0; slot < used; ++slot) exchange->release(slot, stream);
-    for (std::size_t i = 0; i < used * n; ++i)
-      ASSERT_EQ(all[i], sent_by(1 - group->rank(), round, i)) << "round " << round;
+    for (std::size_t i = 0; i < used * many * n; ++i) {
+      const std::size_t slot = i / (many * n), from = i / n % many;
+      if (static_cast<int>(from) == own) continue;
+      const std::size_t there = (slot * many + static_cast<std::size_t>(own)) * n + i % n;
+      ASSERT_EQ(all[i], sent_by(static_cast<int>(from), own, round, there)) << "round " << round;
+    }
   }
 }
 

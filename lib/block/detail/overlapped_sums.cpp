@@ -32,7 +32,9 @@ void OverlappedSums<T>::begin(const ops::Context& context, const Sum& sum,
   TERN_REQUIRE(!open_[piece.slot].to.data(), "slot {} has an open sum", piece.slot);
   open_[piece.slot] = sum;
   if (exchange_)
-    exchange_->send(piece.slot, sum.part.data(), sum.part.size() * sizeof(T), context);
+    exchange_->send(piece.slot,
+                    {{1 - links_.tensor().rank(), sum.part.data(), sum.part.size() * sizeof(T)}},
+                    context);
   else
     links_.sum(context, sum.part);
 }
