@@ -37,6 +37,7 @@ struct Common {
 
   Links<T> links;
   detail::OverlappedSums<T> sums;
+  bool trains = true;        // a backward pass follows
   bool in_fp8;               // linear maps
   ops::Fp8Workspace<T> fp8;  // if so
   /// In fp8, of the gradient of the residual stream, or of its dropout if a norm's backward drops

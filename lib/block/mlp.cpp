@@ -57,13 +57,16 @@ template <class T>
 Operand<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, const Saved& s,
                            const Operand<T>& x) const {
   const Operand<T> activated = common_.kept(p.down, s.activated, s.scale);
-  if (!x.rounded.wanted() && !p.up.coded.wanted() && !activated.rounded.wanted()) {
+  if (x.rounded.wanted() || activated.rounded.wanted()) {
+    common_.multiply(context, p.up, x, s.up);
+    ops::activation_forward<T>(context, activation_, s.up, activated.values, activated.rounded);
+  } else if (common_.trains) {
     ops::linear_activation_forward<T>(context, activation_, x.values, p.up.weight, p.up.bias, s.up,
                                       activated.values);
-    return activated;
+  } else {
+    ops::linear_activation_inference<T>(context, activation_, x.values, p.up.weight, p.up.coded,
+                                        p.up.bias, s.up, activated.values);
   }
-  common_.multiply(context, p.up, x, s.up);
-  ops::activation_forward<T>(context, activation_, s.up, activated.values, activated.rounded);
   return activated;
 }
 

@@ -21,6 +21,7 @@
 #include "ops/fp8_weight.hpp"
 #include "ops/head_norm.hpp"
 #include "ops/linear.hpp"
+#include "ops/linear_inference.hpp"
 #include "ops/loss.hpp"
 #include "ops/norm.hpp"
 #include "ops/optimizer.hpp"

@@ -135,6 +135,44 @@ void check_fp8_weight(Checker& checker, std::size_t N, std::size_t I, std::size_
                   });
 }
 
+/// Entry of an MLP in decoding: constant weights, in fp8 or not, may be read while x is still being
+/// written.
+void check_activation_inference(Checker& checker, Activation activation, bool coded, std::size_t N,
+                                std::size_t I, std::size_t F) {
+  const std::size_t O = gated(activation) ? 2 * F : F;
+  const std::string shape = fmt::format("{} N {} I {} F {}", static_cast<int>(activation), N, I, F);
+  checker.check(coded ? "linear_activation_inference, fp8 weights" : "linear_activation_inference",
+                shape, [=]<class T>(Run<T>& r) {
+                  Context context = r.context;
+                  context.constant_weights = true;
+                  auto w = r.inout(O, I, 1 / std::sqrt(static_cast<double>(I)));
+                  Fp8Weight codes;
+                  if (coded) {
+                    const std::size_t width = (I + code_group - 1) / code_group * code_group;
+                    codes.codes =
+                        as_matrix(r.template workspace<std::uint8_t>(O * width).data(), O, width);
+                    codes.undo = r.template output<float>(O);
+                    fp8_round_weight<T>(context, w, codes);
+                    context.fence("weights");  // constant from here on
+                  }
+                  const Matrix<T> up = as_matrix(r.template workspace<T>(N * O).data(), N, O);
+                  linear_activation_inference<T>(context, activation, normed(r, context, N, I), w,
+                                                 codes, {}, up, r.output(N, F));
+                });
+}
+
+void check_activation_inference(Checker& checker) {
+  for (const Activation activation : {Activation::swiglu, Activation::gelu, Activation::relu2})
+    for (const bool coded : {false, true}) {
+      for (const std::size_t N : {1, 64, 65, 128, 129})
+        check_activation_inference(checker, activation, coded, N, 1288, 328);
+      check_activation_inference(checker, activation, coded, 7, 40, 2056);
+      check_activation_inference(checker, activation, coded, 100, 200, 20008);
+      check_activation_inference(checker, activation, coded, 37, 2560, 9728);
+      check_activation_inference(checker, activation, coded, 5, 33, 49);
+    }
+}
+
 /// Products of M matrices, as in Muon: x x^T, a polynomial's and its application.
 void check_batched(Checker& checker, std::size_t M, std::size_t R, std::size_t K) {
   const std::string shape = fmt::format("M {} R {} K {}", M, R, K);
@@ -184,6 +222,7 @@ void check_linear(Checker& checker) {
   check_fp8_weight(checker, 64, 9728, 328);  // more steps than stages
   check_fp8_weight(checker, 64, 72, 17000);
   check_fp8_weight(checker, 100, 72, 33000);  // in two launches
+  check_activation_inference(checker);
   check_column_sums(checker, 1000, 5000);
   check_column_sums(checker, 131, 37);
   check_batched(checker, 1, 64, 256);

@@ -33,6 +33,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
                                !block.has_experts() && tree.share().tensors == 1),
       "weights_later with several passes or tensor ranks, recomputation, fp8 or experts");
   TERN_REQUIRE(!asked.training || parameters.gradient.extent(0) > 0, "training without gradients");
+  common.trains = asked.training;
   if (asked.fp8 && asked.training)
     common.saturated = arena.vector<std::uint32_t>("fp8 saturated", Term::workspace, 1);
   const Binder<T> binder(tree, parameters);

@@ -1,4 +1,5 @@
 #include "ops/activation.hpp"
+#include "ops/cuda/activation_functions.hpp"
 #include "ops/cuda/rounding.hpp"
 
 namespace tern::ops {
@@ -8,22 +9,6 @@ namespace {
 using namespace detail;
 
 constexpr int block_threads = 256;
-
-__device__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
-
-/// gelu(x) = x sigmoid(2 u) with u = sqrt(2/pi) (x + 0.044715 x^3): the tanh form, rewritten.
-struct Gelu {
-  static constexpr float scale = 2 * 0.79788456080286536f, cubic = 0.044715f;
-  __device__ static float forward(float x) { return x * sigmoid(scale * (x + cubic * x * x * x)); }
-  __device__ static float derivative(float x) {
-    const float s = sigmoid(scale * (x + cubic * x * x * x));
-    return s + x * s * (1 - s) * scale * (1 + 3 * cubic * x * x);
-  }
-};
-struct Relu2 {
-  __device__ static float forward(float x) { return x > 0 ? x * x : 0.0f; }
-  __device__ static float derivative(float x) { return x > 0 ? 2 * x : 0.0f; }
-};
 
 // One thread per pack. All threads of a warp live to find its largest magnitude.
 template <class F, class T>

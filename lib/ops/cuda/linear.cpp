@@ -86,8 +86,8 @@ bool native_linear_forward(const Context& context, Matrix<const T> x, Matrix<con
   if (y.size() == 0) return true;
   const bool adds = added.size() > 0, in_place = !adds || added.data() == y.data();
   if (bias.size() == 0 && in_place &&
-      context.library->skinny_gemm().multiply<T>(stream_of(context), x, w, y, adds,
-                                                 context.constant_weights))
+      context.library->skinny_gemm().multiply<T>(stream_of(context),
+                                                 {x, w, {}, y, adds, context.constant_weights}))
     return true;
   return context.library->products().multiply(work_of(context), operand<T>(x), operand<T>(w, true),
                                               y.data(), adds ? added.data() : nullptr,

@@ -67,9 +67,9 @@ struct Division {
 
 /// The least time of a block, in numbers of w of two bytes, of which a step reads `width`; the rows
 /// of x count as half their number, since they come from L2. The same for any number of rows, as
-/// are then a row's bits. W: type of w.
+/// are then a row's bits. W: type of w; `unit` divides the columns of a block.
 template <class T, class W, int... groups>
-Division divide(int columns, int steps, std::integer_sequence<int, groups...>) {
+Division divide(int columns, int steps, int unit, std::integer_sequence<int, groups...>) {
   constexpr int bytes = sizeof(W), x_columns = 64 / bytes, exchange = 600 / bytes;
   Division best;
   int least = std::numeric_limits<int>::max();
@@ -78,7 +78,7 @@ Division divide(int columns, int steps, std::integer_sequence<int, groups...>) {
     for (int parts = 1; parts <= std::min(max_parts, steps); ++parts) {
       const int tiles = clusters[static_cast<std::size_t>(parts - 1)];
       if (tiles == 0) continue;
-      const int width = 8 * detail::divide_up(detail::divide_up(columns, tiles), 8);
+      const int width = unit * detail::divide_up(detail::divide_up(columns, tiles), unit);
       if (detail::divide_up(width, hopper::product_rows) != count) continue;
       const int time =
           detail::divide_up(steps, parts) * (width + x_columns) + (parts > 1 ? exchange : 0);
@@ -89,6 +89,13 @@ Division divide(int columns, int steps, std::integer_sequence<int, groups...>) {
             resident_clusters<T, Shape<max_squares<W>(groups + 1), groups + 1, bytes>>()),
    ...);
   return best;
+}
+
+After after(const std::optional<Activation>& activation) {
+  if (!activation) return After::nothing;
+  return *activation == Activation::swiglu ? After::swiglu
+         : *activation == Activation::gelu ? After::gelu
+                                           : After::relu2;
 }
 
 /// Copies do not interpret the numbers: it serves any type of 16 or 8 bits.
@@ -120,31 +127,32 @@ const CUtensorMap& SkinnyGemm::map_of(Matrix<const T> m, int tile_rows) {
 }
 
 template <class T, class W>
-bool SkinnyGemm::launch(cudaStream_t stream, Matrix<const T> x, Matrix<const W> w,
-                        const float* undo, Matrix<T> y, bool added, bool early) {
-  const std::size_t N = x.extent(0), I = x.extent(1), O = w.extent(0);
-  if (!detail::runs_sm_90a() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
-      !detail::all_aligned(x.data(), w.data(), undo, y.data()))
-    return false;
+bool SkinnyGemm::launch(cudaStream_t stream, const SkinnyProduct<T>& product, Matrix<const W> w) {
+  const std::size_t N = product.x.extent(0), I = product.x.extent(1), O = product.y.extent(1);
   const int steps = static_cast<int>(detail::divide_up<std::size_t>(I, hopper::tile_width));
+  const bool paired = product.activation && gated(*product.activation);
   using Groups = std::make_integer_sequence<int, max_groups>;
-  const Division by = divide<T, W>(static_cast<int>(O), steps, Groups());
+  const Division by = divide<T, W>(static_cast<int>(w.extent(0)), steps, paired ? 16 : 8, Groups());
   const std::size_t most = hopper::product_rows * max_squares<W>(by.groups);
   if (N > most) {
     const auto part = [&](std::size_t first, std::size_t rows) {
-      return launch<T, W>(stream, as_matrix(x.data() + first * I, rows, I), w, undo,
-                          as_matrix(y.data() + first * O, rows, O), added, early);
+      SkinnyProduct<T> some = product;
+      some.x = as_matrix(product.x.data() + first * I, rows, I);
+      some.y = as_matrix(product.y.data() + first * O, rows, O);
+      return launch<T, W>(stream, some, w);
     };
     return part(0, most) && part(most, N - most);
   }
-  const Result<T> result{y.data(), static_cast<int>(N), static_cast<int>(O), by.width, steps, added,
-                         undo};
+  const Result<T> result{
+      product.y.data(), static_cast<int>(N),       static_cast<int>(O),      by.width, steps,
+      product.added,    product.coded.undo.data(), after(product.activation)};
+  const int columns = paired ? by.width / 2 : by.width;
   const auto started = [&]<class S>() {
     resident_clusters<T, S>();  // allows its shared memory
-    const CUtensorMap &of_w = map_of<W>(w, by.width), &of_x = map_of<T>(x, S::rows);
-    const Launch launch(detail::divide_up(static_cast<int>(O), by.width), by.parts, S::threads,
-                        S::shared_bytes, stream, early);
-    cudaLaunchKernelEx(&launch.config, &product<T, S>, of_w, of_x, result);
+    const CUtensorMap &of_w = map_of<W>(w, columns), &of_x = map_of<T>(product.x, S::rows);
+    const Launch launch(detail::divide_up(static_cast<int>(O), columns), by.parts, S::threads,
+                        S::shared_bytes, stream, product.early);
+    cudaLaunchKernelEx(&launch.config, &skinny::product<T, S>, of_w, of_x, result);
     detail::check_launch("product of few rows");
     return true;
   };
@@ -159,22 +167,16 @@ bool SkinnyGemm::launch(cudaStream_t stream, Matrix<const T> x, Matrix<const W> 
 }
 
 template <class T>
-bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const T> x, Matrix<const T> w, Matrix<T> y,
-                          bool added, bool early) {
-  return launch<T, T>(stream, x, w, nullptr, y, added, early);
-}
-template <class T>
-bool SkinnyGemm::multiply(cudaStream_t stream, Matrix<const T> x, const Fp8Weight& w, Matrix<T> y,
-                          bool added, bool early) {
-  return launch<T, std::uint8_t>(stream, x, w.codes, w.undo.data(), y, added, early);
+bool SkinnyGemm::multiply(cudaStream_t stream, const SkinnyProduct<T>& p) {
+  const std::size_t N = p.x.extent(0), I = p.x.extent(1), O = p.y.extent(1);
+  if (!detail::runs_sm_90a() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
+      !detail::all_aligned(p.x.data(), p.w.data(), p.coded.undo.data(), p.y.data()))
+    return false;
+  return p.coded.wanted() ? launch<T, std::uint8_t>(stream, p, p.coded.codes)
+                          : launch<T, T>(stream, p, p.w);
 }
 
-#define INSTANTIATE(T)                                                                           \
-  template bool SkinnyGemm::multiply(cudaStream_t, Matrix<const T>, Matrix<const T>, Matrix<T>,  \
-                                     bool, bool);                                                \
-  template bool SkinnyGemm::multiply(cudaStream_t, Matrix<const T>, const Fp8Weight&, Matrix<T>, \
-                                     bool, bool);
-INSTANTIATE(bf16)
-INSTANTIATE(fp16)
+template bool SkinnyGemm::multiply(cudaStream_t, const SkinnyProduct<bf16>&);
+template bool SkinnyGemm::multiply(cudaStream_t, const SkinnyProduct<fp16>&);
 
 }  // namespace tern::ops::cuda

@@ -4,32 +4,38 @@
 #include <cuda_runtime.h>
 
 #include <map>
+#include <optional>
 
 #include "ops/fp8_weight.hpp"
 
 namespace tern::ops::cuda {
+
+/// y (N, O) = x (N, I) w (O, I)^T in float, rounded once, T being bf16 or fp16.
+template <class T>
+struct SkinnyProduct {
+  Matrix<const T> x, w;
+  Fp8Weight coded = {};  // w's numbers in E4M3, or none
+  Matrix<T> y;
+  bool added = false;  // to y
+  /// No work in flight on the stream writes w, so it may be read before that work ends.
+  bool early = false;
+  /// y is the activation of the sums, with swiglu (N, O / 2).
+  std::optional<Activation> activation = {};
+};
 
 class SkinnyGemm {
  public:
   static constexpr std::size_t max_rows = 128;
   static_assert(fp8_weight_rows == max_rows);
 
-  /// y (N, O) = x (N, I) w (O, I)^T in float, rounded once, T being bf16 or fp16; with `added`, + y. `early`: no work in
-  /// flight on the stream writes w, so it may be read before that work ends. False if the shape,
-  /// the addresses or the device are not served; then nothing was done.
+  /// False if the shape, the addresses or the device are not served; then nothing was done. Where
+  /// weights in T and in E4M3 divide the work alike, both give the same bits.
   template <class T>
-  bool multiply(cudaStream_t stream, Matrix<const T> x, Matrix<const T> w, Matrix<T> y, bool added,
-                bool early);
-  /// The same with weights in E4M3. Where both divide the work alike, bit for bit as their numbers
-  /// in T.
-  template <class T>
-  bool multiply(cudaStream_t stream, Matrix<const T> x, const Fp8Weight& w, Matrix<T> y, bool added,
-                bool early);
+  bool multiply(cudaStream_t stream, const SkinnyProduct<T>& product);
 
  private:
   template <class T, class W>
-  bool launch(cudaStream_t stream, Matrix<const T> x, Matrix<const W> w, const float* undo,
-              Matrix<T> y, bool added, bool early);
+  bool launch(cudaStream_t stream, const SkinnyProduct<T>& product, Matrix<const W> w);
   struct Key {
     const void* data;
     std::size_t rows, columns;

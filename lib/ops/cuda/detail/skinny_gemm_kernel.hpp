@@ -6,12 +6,16 @@
 /// flight to shared memory as fit, the first of them before earlier kernels have ended; the other
 /// warps multiply.
 ///
+/// The result may be an activation of the sums, whose kernel would take longer to begin and to end
+/// than to run.
+///
 /// w is in T, or in E4M3 with a scale per column of y (ops/fp8_weight.hpp): then a warpgroup
 /// converts its tile of a step to T in registers, while the products of the step before run. The
 /// numbers are exact in T, so the same division gives the same bits as w in T.
 #pragma once
 #include <algorithm>
 
+#include "ops/cuda/activation_functions.hpp"
 #include "ops/cuda/detail/hopper.hpp"
 #include "ops/cuda/detail/kernels.hpp"
 #include "ops/cuda/detail/tensor_core.hpp"
@@ -44,14 +48,21 @@ struct Shape {
   static_assert(sums_bytes <= stages * stage_bytes);
 };
 
+/// What follows the sums.
+enum class After { nothing, swiglu, gelu, relu2 };
+
 template <class T>
 struct Result {
   T* y;
-  int rows, columns;  // N, O
-  int width;          // columns per block, a multiple of 8; the last block has the rest
+  int rows, columns;  // of y: N, O, of swiglu O / 2
+  int width;          // rows of w per block, of swiglu half of them gates; both are multiples of 8
   int steps;          // of I, 64 numbers each
   bool added;         // to y
-  const float* undo;  // (O) factors of the columns, w being in E4M3
+  const float* undo;  // (O) factors of w's rows, being in E4M3
+  After after;
+
+  __device__ bool paired() const { return after == After::swiglu; }
+  __device__ int block_columns() const { return paired() ? width / 2 : width; }  // of y
 };
 
 /// 64 x 64 numbers of w, as left operands of four products.
@@ -66,7 +77,7 @@ struct Block {
   int part = static_cast<int>(blockIdx.y), parts = static_cast<int>(gridDim.y);
   int first = result.steps * part / parts;
   int steps = result.steps * (part + 1) / parts - first;
-  int column0 = static_cast<int>(blockIdx.x) * result.width;
+  int column0 = static_cast<int>(blockIdx.x) * result.block_columns();
 
   __device__ std::uint32_t stage(int step) const {
     return shared + step % S::stages * S::stage_bytes;
@@ -75,8 +86,11 @@ struct Block {
 
   __device__ void copy_w(int step) const {
     hopper::arrive_expecting(full + at(step), result.width * S::w_row_bytes + S::x_bytes);
-    hopper::copy_tile(stage(step), w, column0, (first + step) * hopper::tile_width, full + at(step),
-                      hopper::Keep::little);
+    const int column = (first + step) * hopper::tile_width, rows = result.block_columns();
+    hopper::copy_tile(stage(step), w, column0, column, full + at(step), hopper::Keep::little);
+    if (result.paired())
+      hopper::copy_tile(stage(step) + rows * S::w_row_bytes, w, result.columns + column0, column,
+                        full + at(step), hopper::Keep::little);
   }
   __device__ void copy_x(int step) const {
     hopper::copy_tile(stage(step) + S::w_bytes, x, 0, (first + step) * hopper::tile_width,
@@ -174,33 +188,59 @@ struct Block {
       }
   }
 
-  /// Adds the parts of this block's rows of the cluster and writes them.
+  /// Sums of all parts for four rows of w, from `column` of this block on; `of_w`: the first of them.
+  __device__ float4 total(int row, int column, int of_w) const {
+    const std::uint32_t from = shared + (row * S::pitch + column) * 4;
+    // All that is read is in flight at once.
+    float4 undo;
+    if constexpr (S::coded) undo = *reinterpret_cast<const float4*>(result.undo + of_w);
+    float4 of_part[max_parts];
+#pragma unroll
+    for (int p = 0; p < max_parts; ++p)
+      if (p < parts) of_part[p] = hopper::load_from(p, from);
+    float4 sum = {};
+#pragma unroll
+    for (int p = 0; p < max_parts; ++p) {
+      if (p == parts) break;
+      const float4& v = of_part[p];
+      sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+    }
+    if constexpr (S::coded) sum.x *= undo.x, sum.y *= undo.y, sum.z *= undo.z, sum.w *= undo.w;
+    return sum;
+  }
+  /// The activation of four sums; `up`: of swiglu, whose gates they are.
+  __device__ static float4 activated(After after, const float4& x, const float4& up) {
+    const auto each = [&](const auto& f) {
+      return float4{f(x.x, up.x), f(x.y, up.y), f(x.z, up.z), f(x.w, up.w)};
+    };
+    switch (after) {
+      case After::swiglu:
+        return each([](float g, float u) { return g * sigmoid(g) * u; });
+      case After::gelu:
+        return each([](float v, float) { return Gelu::forward(v); });
+      case After::relu2:
+        return each([](float v, float) { return Relu2::forward(v); });
+      default:
+        return x;
+    }
+  }
+
+  /// Adds the parts of this block's rows of the cluster and writes what follows.
   __device__ void write() const {
-    const int units = result.width / 4;
+    const int columns = result.block_columns(), units = columns / 4;
     const int begin = result.rows * part / parts, end = result.rows * (part + 1) / parts;
     for (int i = static_cast<int>(threadIdx.x); i < (end - begin) * units; i += S::threads) {
-      const int row = begin + i / units, column = i % units * 4;
-      if (column0 + column >= result.columns) continue;
-      const std::uint32_t from = shared + (row * S::pitch + column) * 4;
-      auto* to = reinterpret_cast<uint2*>(
-          result.y + static_cast<std::int64_t>(row) * result.columns + column0 + column);
-      // All that is read is in flight at once.
+      const int row = begin + i / units, column = i % units * 4, at = column0 + column;
+      if (at >= result.columns) continue;
+      auto* to =
+          reinterpret_cast<uint2*>(result.y + static_cast<std::int64_t>(row) * result.columns + at);
       const uint2 old = result.added ? *to : uint2{};
-      float4 undo;
-      if constexpr (S::coded)
-        undo = *reinterpret_cast<const float4*>(result.undo + column0 + column);
-      float4 of_part[max_parts];
-#pragma unroll
-      for (int p = 0; p < max_parts; ++p)
-        if (p < parts) of_part[p] = hopper::load_from(p, from);
-      float4 sum = {};
-#pragma unroll
-      for (int p = 0; p < max_parts; ++p) {
-        if (p == parts) break;
-        const float4& v = of_part[p];
-        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+      float4 sum = total(row, column, at);
+      if (result.after != After::nothing) {
+        float4 up = {};
+        if (result.paired()) up = total(row, columns + column, result.columns + at);
+        sum = activated(result.after, sum, up);
       }
-      if constexpr (S::coded) sum.x *= undo.x, sum.y *= undo.y, sum.z *= undo.z, sum.w *= undo.w;
       if (result.added) {
         const float2 low = expand_pair<T>(old.x), high = expand_pair<T>(old.y);
         sum.x += low.x, sum.y += low.y, sum.z += high.x, sum.w += high.y;

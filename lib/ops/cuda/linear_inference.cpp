@@ -1,0 +1,27 @@
+/// Skinny GEMM with the activation of its sums.
+#include "ops/linear_inference.hpp"
+
+#include "ops/cuda/detail/kernels.hpp"
+#include "ops/cuda/detail/skinny_gemm.hpp"
+#include "ops/cuda/library.hpp"
+
+namespace tern::ops {
+using namespace cuda;
+
+template <class T>
+bool native_linear_activation_inference(const Context& context, Activation activation,
+                                        Matrix<const T> x, Matrix<const T> w,
+                                        const Fp8Weight& coded, Vector<const T> bias, Matrix<T>,
+                                        Matrix<T> y) {
+  if (y.size() == 0) return true;
+  return bias.size() == 0 && context.library->skinny_gemm().multiply<T>(
+                                 detail::stream_of(context),
+                                 {x, w, coded, y, false, context.constant_weights, activation});
+}
+
+template decltype(native_linear_activation_inference<bf16>)
+    native_linear_activation_inference<bf16>;
+template decltype(native_linear_activation_inference<fp16>)
+    native_linear_activation_inference<fp16>;
+
+}  // namespace tern::ops

@@ -1,0 +1,47 @@
+/// A linear map with its activation in passes that no backward pass follows. Conventions: ops.hpp.
+#pragma once
+#include "ops/activation.hpp"
+#include "ops/fp8_weight.hpp"
+
+namespace tern::ops {
+
+/// y (N, F) = activation(x w^T + bias): as linear_activation_forward, but `up` is a workspace. `coded`:
+/// w's numbers in E4M3, or none. The CUDA twin is one kernel for up to fp8_weight_rows rows without
+/// bias, on sm_90a, which applies the activation to the sums before they are rounded; it is
+/// batch-invariant.
+template <class T>
+void linear_activation_inference(const Context&, Activation, Matrix<const T> x, Matrix<const T> w,
+                                 const Fp8Weight& coded, Vector<const T> bias, Matrix<T> up,
+                                 Matrix<T> y);
+
+template <class T>
+bool native_linear_activation_inference(const Context& context, Activation activation,
+                                        Matrix<const T> x, Matrix<const T> w,
+                                        const Fp8Weight& coded, Vector<const T> bias, Matrix<T> up,
+                                        Matrix<T> y);
+template <>
+inline constexpr auto twin<&linear_activation_inference<bf16>> =
+    native_twin("tern::linear_activation_inference", native_linear_activation_inference<bf16>);
+template <>
+inline constexpr auto twin<&linear_activation_inference<fp16>> =
+    native_twin("tern::linear_activation_inference", native_linear_activation_inference<fp16>);
+template <>
+struct Flops<&linear_activation_inference<bf16>> {
+  double operator()(Activation, const auto& x, const auto&, const auto&, const auto&,
+                    const auto& up, const auto&) const {
+    return product_flops(up.size(), x.extent(1));
+  }
+};
+template <>
+struct Flops<&linear_activation_inference<fp16>> : Flops<&linear_activation_inference<bf16>> {};
+template <>
+struct Traffic<&linear_activation_inference<bf16>> {
+  double operator()(Activation, const auto& x, const auto& w, const Fp8Weight& coded, const auto&,
+                    const auto&, const auto& y) const {
+    return bytes_of(x) + (coded.wanted() ? bytes_of(coded.codes) : bytes_of(w)) + bytes_of(y);
+  }
+};
+template <>
+struct Traffic<&linear_activation_inference<fp16>> : Traffic<&linear_activation_inference<bf16>> {};
+
+}  // namespace tern::ops
