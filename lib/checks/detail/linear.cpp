@@ -112,6 +112,19 @@ void check_skinny(Checker& checker, std::size_t N, std::size_t I, std::size_t O)
                   });
 }
 
+/// Rounds w to fp8, and in place; constant from here on.
+template <class T>
+Fp8Weight rounded_weight(Run<T>& r, const Context& context, const Matrix<T>& w) {
+  const std::size_t O = w.extent(0);
+  const std::size_t width = (w.extent(1) + code_group - 1) / code_group * code_group;
+  Fp8Weight rounded;
+  rounded.codes = as_matrix(r.template workspace<std::uint8_t>(O * width).data(), O, width);
+  rounded.undo = r.template output<float>(O);
+  fp8_round_weight<T>(context, w, rounded);
+  context.fence("weights");
+  return rounded;
+}
+
 /// The same with weights in fp8. The reference rounds the same weights to the same numbers.
 void check_fp8_weight(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
@@ -121,14 +134,8 @@ void check_fp8_weight(Checker& checker, std::size_t N, std::size_t I, std::size_
                   [=]<class T>(Run<T>& r) {
                     Context context = r.context;
                     context.constant_weights = true;
-                    const std::size_t coded = (I + code_group - 1) / code_group * code_group;
                     auto w = r.inout(O, I, scale);
-                    Fp8Weight rounded;
-                    rounded.codes =
-                        as_matrix(r.template workspace<std::uint8_t>(O * coded).data(), O, coded);
-                    rounded.undo = r.template output<float>(O);
-                    fp8_round_weight<T>(context, w, rounded);
-                    context.fence("weights");  // constant from here on
+                    const Fp8Weight rounded = rounded_weight(r, context, w);
                     auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
                     fp8_weight_forward<T>(context, normed(r, context, N, I), w, rounded, {}, y,
                                           write == Write::add ? y : Matrix<T>());
@@ -146,18 +153,10 @@ void check_activation_inference(Checker& checker, Activation activation, bool co
                   Context context = r.context;
                   context.constant_weights = true;
                   auto w = r.inout(O, I, 1 / std::sqrt(static_cast<double>(I)));
-                  Fp8Weight codes;
-                  if (coded) {
-                    const std::size_t width = (I + code_group - 1) / code_group * code_group;
-                    codes.codes =
-                        as_matrix(r.template workspace<std::uint8_t>(O * width).data(), O, width);
-                    codes.undo = r.template output<float>(O);
-                    fp8_round_weight<T>(context, w, codes);
-                    context.fence("weights");  // constant from here on
-                  }
+                  const Fp8Weight rounded = coded ? rounded_weight(r, context, w) : Fp8Weight();
                   const Matrix<T> up = as_matrix(r.template workspace<T>(N * O).data(), N, O);
                   linear_activation_inference<T>(context, activation, normed(r, context, N, I), w,
-                                                 codes, {}, up, r.output(N, F));
+                                                 rounded, {}, up, r.output(N, F));
                 });
 }
 
