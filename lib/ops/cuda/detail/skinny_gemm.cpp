@@ -169,8 +169,10 @@ bool SkinnyGemm::launch(cudaStream_t stream, const SkinnyProduct<T>& product, Ma
 template <class T>
 bool SkinnyGemm::multiply(cudaStream_t stream, const SkinnyProduct<T>& p) {
   const std::size_t N = p.x.extent(0), I = p.x.extent(1), O = p.y.extent(1);
+  const void* const w = p.coded.wanted() ? static_cast<const void*>(p.coded.codes.data())
+                                         : static_cast<const void*>(p.w.data());
   if (!detail::runs_sm_90a() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
-      !detail::all_aligned(p.x.data(), p.w.data(), p.coded.undo.data(), p.y.data()))
+      !detail::all_aligned(p.x.data(), w, p.coded.undo.data(), p.y.data()))
     return false;
   return p.coded.wanted() ? launch<T, std::uint8_t>(stream, p, p.coded.codes)
                           : launch<T, T>(stream, p, p.w);
