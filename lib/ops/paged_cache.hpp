@@ -58,9 +58,15 @@ struct Segment {
   std::int32_t position;   // first row's position in its sequence
   std::int32_t table;      // start of its pages in the tables
 };
-/// Part of a segment: of its keys in PagedRows::splits, of its rows in PagedRows::tiles.
+/// Part of a segment's rows.
 struct Piece {
   std::int32_t segment, part;
+};
+/// Part of a single row's keys: split_keys of them from `first` on, or as many as there are.
+struct Split {
+  std::int32_t row, position;  // of the row, in the pass and in its sequence
+  std::int32_t first;
+  std::int32_t table;  // start of its pages in the tables
 };
 
 /// The N rows of a pass: first segments of one row (decoding), then the others (prefill chunks). A
@@ -72,8 +78,11 @@ struct PagedRows {
   Vector<const std::int32_t> positions;  // (N)
   Vector<const std::int32_t> table_of;   // (N) start of the row's pages in the tables
   Vector<const std::int32_t> places;     // (N) where the row is stored: page * P + token within it
-  /// Single rows: part p has keys [split_keys p, ...); in order of segment and part.
-  Vector<const Piece> splits;
+  /// Of single rows, in order of row and first key, which is a multiple of split_keys.
+  Vector<const Split> splits;
+  /// (singles + 1) Where those of each single row begin, then their number. Kernels read it here, so
+  /// that passes of as many rows differ in nothing that the host gives them.
+  Vector<const std::int32_t> first_splits;
   /// Other segments: part p has positions [tile_rows p, ...).
   Vector<const Piece> tiles;
   /// Keys and values before its own that a single row attends to were stored by earlier passes,

@@ -13,8 +13,9 @@ namespace tern::checks {
 /// Rows of several sequences with scattered pages.
 struct CheckedRows {
   std::vector<ops::Segment> segments;
-  std::vector<ops::Piece> splits, tiles;
-  std::vector<std::int32_t> tables, positions, table_of, places;
+  std::vector<ops::Split> splits;
+  std::vector<ops::Piece> tiles;
+  std::vector<std::int32_t> tables, positions, table_of, places, first_splits;
   std::size_t singles = 0, pages = 0;
 };
 
@@ -41,11 +42,14 @@ inline CheckedRows checked_rows(const std::vector<std::pair<int, int>>& first_an
     }
     all.singles += rows == 1;
     constexpr int keys = ops::PagedRows::split_keys, tile = ops::PagedRows::tile_rows;
+    if (rows == 1) all.first_splits.push_back(static_cast<std::int32_t>(all.splits.size()));
     if (rows == 1)
-      for (int s = 0; s * keys < end; ++s) all.splits.push_back({segment, s});
+      for (int s = 0; s < end; s += keys)
+        all.splits.push_back({all.segments.back().row, first, s, table});
     else
       for (int t = first / tile; t * tile < end; ++t) all.tiles.push_back({segment, t});
   }
+  all.first_splits.push_back(static_cast<std::int32_t>(all.splits.size()));
   return all;
 }
 
@@ -65,6 +69,7 @@ ops::PagedRows device_rows(Run<T>& r, const CheckedRows& rows) {
           device_copy(r, rows.table_of),
           device_copy(r, rows.places),
           device_copy(r, rows.splits),
+          device_copy(r, rows.first_splits),
           device_copy(r, rows.tiles),
           true};
 }

@@ -13,9 +13,9 @@ constexpr std::size_t line = 64;  // elements: every section begins aligned
 
 PassBuffers::PassBuffers(const Scheduler::Limits& limits, Arena& arena) {
   const std::array<std::size_t, parts> sizes{
-      limits.rows,       limits.rows,      limits.rows,  limits.rows,
-      limits.drawn,      2 * limits.drawn, limits.drawn, 4 * limits.segments,
-      2 * limits.splits, 2 * limits.tiles, limits.tables};
+      limits.rows,       limits.rows,         limits.rows,      limits.rows,
+      limits.drawn,      2 * limits.drawn,    limits.drawn,     4 * limits.segments,
+      4 * limits.splits, limits.segments + 1, 2 * limits.tiles, limits.tables};
   for (std::size_t p = 0; p < parts; ++p)
     first_[p + 1] = first_[p] + (sizes[p] + line - 1) / line * line;
   device_ = arena.vector<std::int32_t>("rows of a pass", Term::data, first_[parts]);
@@ -42,6 +42,7 @@ void PassBuffers::upload(const ops::Context& context, const Pass& pass) {
   write(number_part, pass.numbers);
   write(segment_part, pass.segments);
   write(split_part, pass.splits);
+  write(first_split_part, pass.first_splits);
   write(tile_part, pass.tiles);
   write(table_part, pass.tables);
   rows_ = pass.rows(), drawn_ = pass.drawn.size(), singles_ = pass.singles;
@@ -54,20 +55,18 @@ void PassBuffers::upload(const ops::Context& context, const Pass& pass) {
 }
 
 ops::PagedRows PassBuffers::rows() const {
-  const auto pieces = [&](Part part, std::size_t n) {
-    return Vector<const ops::Piece>(reinterpret_cast<const ops::Piece*>(section(part, n).data()),
-                                    n);
+  const auto records = [&]<class V>(Part part, std::size_t n, V) {
+    return Vector<const V>(reinterpret_cast<const V*>(section(part, n).data()), n);
   };
-  const auto* segments =
-      reinterpret_cast<const ops::Segment*>(section(segment_part, segments_).data());
   return {singles_,
-          Vector<const ops::Segment>(segments, segments_),
+          records(segment_part, segments_, ops::Segment()),
           section(table_part, tables_),
           section(position_part, rows_),
           section(table_of_part, rows_),
           section(place_part, rows_),
-          pieces(split_part, splits_),
-          pieces(tile_part, tiles_),
+          records(split_part, splits_, ops::Split()),
+          section(first_split_part, singles_ + 1),
+          records(tile_part, tiles_, ops::Piece()),
           settled_};
 }
 

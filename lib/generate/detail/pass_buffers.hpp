@@ -43,6 +43,7 @@ class PassBuffers {
     number_part,
     segment_part,
     split_part,
+    first_split_part,
     tile_part,
     table_part,  // last, since only its used part is copied
     parts

@@ -35,7 +35,9 @@ struct Pass {
   std::vector<std::int32_t> tokens, positions, table_of, places;  // (N)
   std::vector<ops::Segment> segments;
   std::vector<std::int32_t> tables;
-  std::vector<ops::Piece> splits, tiles;
+  std::vector<ops::Split> splits;
+  std::vector<std::int32_t> first_splits;
+  std::vector<ops::Piece> tiles;
   std::size_t singles = 0;
   bool settled = false;  // as in ops::PagedRows
   // For rows whose next token is drawn: row, halves of the request's id, token number.

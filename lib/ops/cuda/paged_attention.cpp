@@ -46,50 +46,49 @@ unsigned resident_blocks(void (*kernel)(Arguments), int bytes) {
   return blocks = static_cast<unsigned>(std::max(1, per_processor)) * detail::multiprocessors();
 }
 
-/// As many stages as two blocks per multiprocessor have the shared memory for, at most three, of
-/// codes five.
-template <class T, int E, int tiles, bool coded>
+template <class T, int E, int rows, bool coded>
 void launch_decode(const Context& context, const Decode<T>& arguments) {
-  const paged::Problem<T>& problem = arguments.problem;
-  const int group = problem.heads / problem.kv_heads;
-  const auto start = [&](auto stages) {
-    const int bytes = decode_bytes<T, E, coded>(group, stages);
-    const auto kernel = &decode<T, E, stages(), tiles, coded>;
-    const unsigned splits = static_cast<unsigned>(arguments.count * problem.kv_heads);
-    launch(context, "paged_attention of single rows", kernel,
-           dim3(std::min(splits, resident_blocks(kernel, bytes))), bytes, arguments);
-  };
-  constexpr int half = 112 << 10;
-  constexpr int most = coded ? 5 : 3;
-  if (decode_bytes<T, E, coded>(group, most) <= half)
-    start(std::integral_constant<int, most>());
-  else
-    start(std::integral_constant<int, 2>());
+  constexpr int bytes = DecodeShape<T, E, rows, coded>::bytes;
+  const auto kernel = &decode<T, E, rows, coded>;
+  launch(context, "paged_attention of single rows", kernel, dim3(resident_blocks(kernel, bytes)),
+         bytes, arguments);
 }
 
 template <bool coded, class T>
 void attend_singles(const Context& context, const paged::Problem<T>& problem, const PagedRows& rows,
                     std::size_t E, Vector<float> partial, T* out) {
-  const std::size_t count = rows.splits.extent(0);
-  const auto heads = static_cast<unsigned>(problem.heads);
-  TERN_REQUIRE(partial.extent(0) >= paged_partials(count, heads, E), "{} numbers for {} splits",
-               partial.extent(0), count);
-  const Decode<T> arguments{problem, rows.splits.data(), size_of(count), partial.data(),
-                            out,     rows.settled,       size_of(E)};
+  const auto heads = static_cast<std::size_t>(problem.heads);
+  const std::size_t most = partial.extent(0) / paged_partials(1, heads, E);
+  TERN_REQUIRE(rows.splits.extent(0) <= most, "{} numbers for {} splits", partial.extent(0),
+               rows.splits.extent(0));
+  const Decode<T> arguments{problem,
+                            rows.splits.data(),
+                            rows.first_splits.data(),
+                            size_of(rows.singles),
+                            size_of(most),
+                            partial.data(),
+                            out,
+                            rows.settled,
+                            size_of(E)};
   with_head_size(E, [&](auto size) {
-    if (problem.heads / problem.kv_heads <= tile_queries)
-      launch_decode<T, size(), 1, coded>(context, arguments);
+    const int group = problem.heads / problem.kv_heads;
+    if (group <= 4)
+      launch_decode<T, size(), 4, coded>(context, arguments);
+    else if (group <= 8)
+      launch_decode<T, size(), 8, coded>(context, arguments);
     else
-      launch_decode<T, size(), 2, coded>(context, arguments);
+      launch_decode<T, size(), 16, coded>(context, arguments);
     launch(context, "paged_attention of single rows, combined", &combine<T, size()>,
-           dim3(static_cast<unsigned>(count), (heads + warps - 1) / warps), 0, arguments);
+           dim3(static_cast<unsigned>(rows.singles),
+                static_cast<unsigned>((heads + warps - 1) / warps)),
+           0, arguments);
   });
 }
 
 template <bool coded, class T>
 void attend(const Context& context, const paged::Problem<T>& problem, const PagedRows& rows,
             std::size_t E, Vector<float> partial, T* out) {
-  if (rows.splits.extent(0) > 0) attend_singles<coded>(context, problem, rows, E, partial, out);
+  if (rows.singles > 0) attend_singles<coded>(context, problem, rows, E, partial, out);
   const auto tiles = static_cast<unsigned>(rows.tiles.extent(0));
   if (tiles == 0) return;
   const Prefill<T> arguments{problem, rows.tiles.data(), out};

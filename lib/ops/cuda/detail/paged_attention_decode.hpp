@@ -1,109 +1,169 @@
 /// Paged attention of single rows, split over the keys (as in Flash-Decoding, Dao et al. 2023). A
 /// split of a key head, with the up to 16 query heads that share it and split_keys keys, is the work
-/// of a block, whose warps take 16 keys of each tile. Products are transposed, keys or numbers of a
+/// of a block, whose warps take chunks of 16 keys. Products are transposed, keys or numbers of a
 /// value by queries, since tensor cores take 8 queries at a time, but 16 rows. A second kernel adds
-/// the parts. Blocks stay for several splits, so that the copies of the next one
-/// begin before this one ends, and those of the first before the kernels that rotate and store the
-/// pass's own rows. Parts begin at fixed positions, so results are batch-invariant.
+/// the parts. Blocks stay for several splits, so that the copies of the next one begin before this
+/// one ends, and those of the first before the kernels that rotate and store the pass's own rows.
+/// Parts begin at fixed positions, so results are batch-invariant.
 #pragma once
 #include "ops/cuda/detail/paged_attention_parts.hpp"
 
 namespace tern::ops::cuda::paged {
 
 constexpr int group_rows = 16;  // most queries of a key head
+constexpr int tile_queries = 8;
 
+/// Products with codes lack the power of two of spread_codes(). In fp16 scores and weights have it
+/// from the scales; in bf16, whose products would be too small for float, the queries have half of
+/// it and the results the other half.
 template <class T>
-struct Decode {
-  Problem<T> problem;
-  const Piece* splits;
-  int count;       // number of splits
-  float* partial;  // (splits, H, E) sums, then (splits, H, 2) largest score and total
-  T* out;          // (N, H E)
-  bool settled;    // PagedRows
+constexpr bool halved = !std::is_same_v<T, fp16>;
+template <class T>
+constexpr float code_factor = halved<T> ? 0x1p60f : 0x1p8f;
 
-  __device__ float* sums(int split, int head) const {
-    return partial + (static_cast<std::int64_t>(split) * problem.heads + head) * size;
-  }
-  __device__ float* state(int split, int head) const {
-    return partial + static_cast<std::int64_t>(count) * problem.heads * size +
-           (static_cast<std::int64_t>(split) * problem.heads + head) * 2;
-  }
-  int size;  // E
-};
-
-/// Queries of a stage. As an operand they have 8 or 16 rows; what the others hold does not matter.
-TERN_FUNCTION constexpr int query_bytes(int head_size, int group) { return group * head_size * 2; }
 /// Numbers of a query in the warps' results; the pad avoids bank conflicts.
 TERN_FUNCTION constexpr int result_size(int head_size) { return head_size + 4; }
-/// Shared memory of a block: queries of all stages, tiles, then the warps' results.
-template <class T, int E, bool coded>
-TERN_FUNCTION constexpr int decode_bytes(int group, int stages) {
-  return stages * (query_bytes(E, group) + Stages<T, E, coded>::bytes) +
-         warps * group * (result_size(E) + 2) * 4;
+/// Shared memory for the warps' results for up to `rows` queries.
+TERN_FUNCTION constexpr int result_bytes(int head_size, int rows) {
+  return warps * rows * (result_size(head_size) + 2) * 4;
 }
-
-/// Work between two merges: keys [begin, end) of the sequence of a row, for a key head.
-struct Split {
-  int number, kv, row, position, begin, end;
-  const std::int32_t* pages;
+/// For up to `rows` queries of a key head. Three blocks per multiprocessor hide more of each other's
+/// waits than two; more than 8 queries need the registers. Each warp has at least two slots, better
+/// three, of as many chunks as then fit in shared memory.
+template <class T, int E, int rows, bool coded>
+struct DecodeShape {
+  static constexpr int resident = rows > tile_queries ? 2 : 3;
+  static constexpr int tiles = rows > tile_queries ? 2 : 1;  // of queries
+  static constexpr int room = ((228 << 10) / resident - (1 << 10) - result_bytes(E, rows)) / warps;
+  template <int batch>
+  static constexpr int fit = room / ChunkRing<T, E, batch, 1, coded>::slot_bytes;
+  static constexpr int batch = fit<4> >= 3 ? 4 : fit<2> >= 3 ? 2 : 1;
+  static constexpr int slots = fit<batch> < 6 ? fit<batch> : 6;
+  using Ring = ChunkRing<T, E, batch, slots, coded>;
+  static constexpr int bytes = warps * Ring::bytes + result_bytes(E, rows);
 };
 
-/// Over the tiles of the splits [next, last), of one key head after the other, so that the short
-/// splits at the ends of sequences are spread evenly.
-template <class T>
-class SplitWalk {
+/// 16 keys, or 16 numbers of the values of 16 keys, as left operands: from a chunk of numbers of 16
+/// bits, or of codes, whose operands are those of spread_codes().
+template <class T, int E, bool coded>
+class Operands {
+  static constexpr int row = width<coded> * E;
+  using Rows = Parts<row>;
+
  public:
-  __device__ SplitWalk(const Decode<T>& args, int first, int last)
-      : args_(args), index_(first), last_(last) {
-    enter();
-  }
-  __device__ bool ended() const { return index_ >= last_; }
-  __device__ const Split& split() const { return split_; }
-  __device__ int key() const { return key_; }  // first of the tile
-  __device__ bool begins() const { return key_ == split_.begin; }
-  __device__ bool ends() const { return key_ + tile_rows >= split_.end; }
-  __device__ int places() const {
-    return places_of(args_.problem, split_.pages, split_.kv, key_, split_.end);
-  }
-  __device__ void advance() {
-    if (!ends()) {
-      key_ += tile_rows;
-    } else {
-      ++index_;
-      enter();
+  enum class Of { keys, values };
+
+  /// multiply(i, a) with the numbers 16 i to 16 i + 15 of the keys, or, transposed, of their values.
+  template <Of of, class Multiply>
+  __device__ void for_each(std::uint32_t chunk, const Multiply& multiply) const {
+    const auto give = [&](int i, const Left& a) {
+      if constexpr (of == Of::keys)
+        multiply(i, a);
+      else {
+        const Left turned{a[0], a[2], a[1], a[3]};
+        multiply(i, turned);
+      }
+    };
+#pragma unroll
+    for (int i = 0; i < part_count<row>; ++i) {
+      Left words;
+      if constexpr (of == Of::keys)
+        load_matrices(words, rows_.at(chunk, 0, i));
+      else
+        load_transposed(words, rows_.at(chunk, 0, i));
+      if constexpr (coded) {
+        // Words of keys 0 to 7 and 8 to 15 for 16 numbers, then for the next 16. The order of codes
+        // makes a word's pairs neighbours, transposed those of two keys.
+        Left a[2];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) spread_codes<T>(words[j], a[j / 2][j % 2], a[j / 2][j % 2 + 2]);
+        give(2 * i, a[0]), give(2 * i + 1, a[1]);
+      } else {
+        give(i, words);
+      }
     }
   }
 
  private:
-  __device__ void enter() {
-    if (ended()) return;
-    const Problem<T>& p = args_.problem;
-    const int number = index_ % args_.count;
-    const Piece piece = args_.splits[number];
-    const Segment segment = p.segments[piece.segment];
-    key_ = piece.part * PagedRows::split_keys;
-    split_ = {number,
-              index_ / args_.count,
-              segment.row,
-              segment.position,
-              key_,
-              min(key_ + PagedRows::split_keys, segment.position + 1),
-              p.tables + segment.table};
-  }
-
-  const Decode<T>& args_;
-  int index_, last_, key_ = 0;
-  Split split_ = {};
+  Rows rows_ = Rows::rows_first(static_cast<int>(threadIdx.x) % 32);
 };
 
-/// Sums the warps' results, rescaled to their common maximum, times `by`. `shared`: decode_bytes()
-/// without the stages, free again after the next barrier.
+/// Up to 8 queries of a split, and what a warp has of their results: a lane has numbers g and g + 8
+/// of each 16 of a value, for queries 2t and 2t + 1, and of a chunk's weights those of keys g and
+/// g + 8.
+template <class T, int E>
+struct Queries {
+  std::uint32_t q[E / 16][2];  // as a right operand
+  Result sum[E / 16];
+  Result scores[split_chunks];  // then weights
+  float largest[2], total[2];   // total: of the lane's keys
+
+  /// Starts to read the queries of a key head from `first` on.
+  __device__ void load(const Lane& lane, const Problem<T>& p, const Work& work, int first) {
+    const int group = p.heads / p.kv_heads, row = first + lane.row;
+    const T* from = p.qkv + static_cast<std::int64_t>(work.split.row) * p.width +
+                    (work.kv * group + min(row, group - 1)) * E;
+    const auto* pairs = reinterpret_cast<const std::uint32_t*>(from) + lane.pair;
+#pragma unroll
+    for (int i = 0; i < E / 16; ++i)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) q[i][j] = pairs[8 * i + 4 * j];
+  }
+  /// Times `factor`, a pair, unless 0.
+  __device__ void begin(std::uint32_t factor) {
+#pragma unroll
+    for (int i = 0; i < E / 16; ++i) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+        if (factor != 0) q[i][j] = times<T>(q[i][j], factor);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum[i][j] = 0;
+    }
+#pragma unroll
+    for (Result& of_chunk : scores)
+#pragma unroll
+      for (float& score : of_chunk) score = minus_infinity();
+  }
+
+  /// Scores become weights.
+  __device__ void weigh(float scale) {
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      float now = minus_infinity();
+#pragma unroll
+      for (const Result& of_chunk : scores) now = fmaxf(now, fmaxf(of_chunk[j], of_chunk[j + 2]));
+#pragma unroll
+      for (int offset = 4; offset < 32; offset *= 2)
+        now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, offset));
+      const float shift = now == minus_infinity() ? 0 : now * scale;  // -inf - -inf would be NaN
+      largest[j] = now, total[j] = 0;
+#pragma unroll
+      for (Result& of_chunk : scores)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float& score = of_chunk[2 * half + j];
+          score = exp2_fast(fmaf(score, scale, -shift));
+          total[j] += score;
+        }
+    }
+  }
+  /// The weights of a chunk as the right operand, times `by` of keys g and g + 8.
+  __device__ void round(int chunk, const float (&by)[2], std::uint32_t (&weights)[2]) const {
+    const Result& w = scores[chunk];
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      weights[half] = transposed(round_pair<T>(by[half] * w[2 * half], by[half] * w[2 * half + 1]));
+  }
+};
+
+/// Sums the warps' results, rescaled to their common maximum, times `by`. `shared`: result_bytes().
 template <int E, int tiles, class T>
-__device__ void merge_warps(const Decode<T>& args, const Split& split, int group,
+__device__ void merge_warps(const Decode<T>& args, const Work& work, int group,
                             const Queries<T, E> (&queries)[tiles], float by, float* shared) {
   const Lane lane;
   float* sums = shared;                                  // (warps, group, result_size(E))
   float* state = sums + warps * group * result_size(E);  // (warps, group, 2)
+  __syncthreads();                                       // the split before this one is merged
 #pragma unroll
   for (int n = 0; n < tiles; ++n)
 #pragma unroll
@@ -126,145 +186,147 @@ __device__ void merge_warps(const Decode<T>& args, const Split& split, int group
   const float scale = args.problem.scale * log2_of_e;
   for (int row = lane.warp; row < group; row += warps) {
     float largest = minus_infinity(), total = 0, factor[warps];
+#pragma unroll
     for (int w = 0; w < warps; ++w) largest = fmaxf(largest, state[2 * (w * group + row)]);
+#pragma unroll
     for (int w = 0; w < warps; ++w) {
       const int at = 2 * (w * group + row);
       factor[w] = exp2_fast((state[at] - largest) * scale);
       total = fmaf(factor[w], state[at + 1], total);
     }
-    const int head = split.kv * group + row;
+    const int head = work.kv * group + row;
     for (int e = lane.lane; e < E; e += 32) {
       float all = 0;
+#pragma unroll
       for (int w = 0; w < warps; ++w)
         all = fmaf(factor[w], sums[(w * group + row) * result_size(E) + e], all);
-      args.sums(split.number, head)[e] = by * all;
+      args.sums(work.number, head)[e] = by * all;
     }
     if (lane.lane == 0) {
-      float* to = args.state(split.number, head);
+      float* to = args.state(work.number, head);
       to[0] = largest, to[1] = total;
     }
   }
 }
 
-/// Starts the copy of the queries of a split.
-template <int E, class T>
-__device__ void copy_queries(std::uint32_t to, const Problem<T>& p, const Split& split, int group) {
-  constexpr int pieces = E / piece_size;
-  const T* from = p.qkv + static_cast<std::int64_t>(split.row) * p.width + split.kv * group * E;
-  for (int i = static_cast<int>(threadIdx.x); i < group * pieces; i += threads)
-    copy_16(to + piece_offset(i / pieces, i % pieces, row_bytes<E>), from + i * piece_size, true);
-}
-
-/// tiles: of 8 queries.
-template <class T, int E, int in_flight, int tiles, bool coded>
-__global__ void __launch_bounds__(threads, 2) decode(const Decode<T> args) {
+template <class T, int E, int rows, bool coded>
+__global__ void __launch_bounds__(threads, (DecodeShape<T, E, rows, coded>::resident))
+    decode(const Decode<T> args) {
   extern __shared__ __align__(128) char shared[];
   detail::release_next();
   const Problem<T>& p = args.problem;
   const Lane lane;
   const int group = p.heads / p.kv_heads;
-  using Tiles = Stages<T, E, coded>;
-  const std::uint32_t rows = shared_address(shared);
-  const Tiles staged(rows + in_flight * query_bytes(E, group));
-  auto* results =
-      reinterpret_cast<float*>(shared + in_flight * (query_bytes(E, group) + Tiles::bytes));
+  using Shape = DecodeShape<T, E, rows, coded>;
+  using Ring = typename Shape::Ring;
+  constexpr int tiles = Shape::tiles, batch = Shape::batch;
+  auto* results = reinterpret_cast<float*>(shared + warps * Ring::bytes);
 
-  const std::int64_t all = static_cast<std::int64_t>(args.count) * p.kv_heads;
+  const int count = args.count();
+  const std::int64_t all = static_cast<std::int64_t>(count) * p.kv_heads;
   const int begin = static_cast<int>(all * blockIdx.x / gridDim.x);
   const int end = static_cast<int>(all * (blockIdx.x + 1) / gridDim.x);
-  SplitWalk<T> first_tiles(args, begin, end), ahead(args, begin, end), now(args, begin, end);
-  // No kernel in flight writes the tiles before a row's own key.
-  bool begun[in_flight - 1] = {};
-  if (args.settled)
-    for (int stage = 0; stage < in_flight - 1 && !first_tiles.ended(); ++stage) {
-      const Split& split = first_tiles.split();
-      begun[stage] = first_tiles.key() + tile_rows <= split.position;
-      if (begun[stage]) staged.copy(stage, p, first_tiles.places(), first_tiles.key(), split.end);
-      first_tiles.advance();
+  if (begin == end) return;
+  SplitWalk<T> walk(args, count, begin, end);
+  Ring ring(p, walk, shared_address(shared) + lane.warp * Ring::bytes);
+  bool early = true;
+#pragma unroll 1
+  for (int i = 0; i < Shape::slots; ++i) {
+    // No kernel in flight writes the chunks before a row's own key.
+    if (early && (ring.ended() || !args.settled || !ring.settled())) {
+      detail::await_previous();
+      early = false;
     }
-  detail::await_previous();
-  int places = ahead.ended() ? 0 : ahead.places();
-  const auto copy_next = [&](int stage, bool has_tile) {
-    if (!ahead.ended()) {
-      const Split& split = ahead.split();
-      if (!has_tile) staged.copy(stage, p, places, ahead.key(), split.end);
-      if (ahead.begins()) copy_queries<E>(rows + stage * query_bytes(E, group), p, split, group);
-      ahead.advance();
-      if (!ahead.ended()) places = ahead.places();
-    }
-    end_copies();
-  };
-#pragma unroll
-  for (int stage = 0; stage < in_flight - 1; ++stage) copy_next(stage, begun[stage]);
+    ring.start();
+  }
+  if (early) detail::await_previous();
 
   const Operands<T, E, coded> operands;
-  using Operand = typename Operands<T, E, coded>::Of;
+  using Of = typename Operands<T, E, coded>::Of;
   constexpr bool shift = coded && halved<T>;
   const std::uint32_t factor = shift ? round_pair<T>(code_factor<T>, code_factor<T>) : 0;
   Queries<T, E> queries[tiles];
-  for (int stage = 0; !now.ended(); stage = (stage + 1) % in_flight, now.advance()) {
-    wait_for_copies_but<in_flight - 2>();
-    __syncthreads();  // this stage has arrived, and the one before it is free
-    copy_next((stage + in_flight - 1) % in_flight, false);
-    const Split& split = now.split();
-    if (now.begins())
+  const auto load_queries = [&](const Work& work) {
 #pragma unroll
-      for (int n = 0; n < tiles; ++n)
-        queries[n].begin(lane, rows + stage * query_bytes(E, group), n * tile_queries, factor);
-    const int key = now.key() + lane.warp * chunk_rows;
-    if (key < split.end) {  // the same for the whole warp
-      Result scores[tiles] = {};
-      operands.template for_each<Operand::keys>(staged.keys(stage), [&](int i, const Left& a) {
+    for (int n = 0; n < tiles; ++n) queries[n].load(lane, p, work, n * tile_queries);
+  };
+  load_queries(walk.now());
+  for (; !walk.ended(); walk.advance()) {
+    const Work& work = walk.now();
+    const int chunks = work.chunks(lane.warp);
 #pragma unroll
-        for (int n = 0; n < tiles; ++n)
-          multiply<T>(scores[n], a, queries[n].q[i][0], queries[n].q[i][1]);
-      });
-      float by[2] = {1, 1};  // of the values of keys g and g + 8
+    for (int n = 0; n < tiles; ++n) queries[n].begin(factor);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int row = lane.row + 8 * half, at = 4 * (lane.warp * chunk_rows + row);
-        if (coded)
-          by[half] = code_factor<T> * __uint_as_float(load_word(staged.undo(stage, 1) + at));
-        const float undo =
-            coded ? code_factor<T> * __uint_as_float(load_word(staged.undo(stage, 0) + at)) : 1;
+    for (int first = 0; first < split_chunks; first += batch) {
+      if (first >= chunks) break;
+      ring.await();
 #pragma unroll
-        for (int n = 0; n < tiles; ++n)
+      for (int i = 0; i < batch; ++i) {
+        const int c = first + i;
+        if (c >= chunks) break;
+        Result scores[tiles][2] = {};  // two sums, against waiting for each other
+        operands.template for_each<Of::keys>(ring.chunk(i), [&](int at, const Left& a) {
 #pragma unroll
-          for (int j = 0; j < 2; ++j) {
-            float& score = scores[n][2 * half + j];
-            score = key + row < split.end ? undo * score : minus_infinity();
-          }
+          for (int n = 0; n < tiles; ++n)
+            multiply<T>(scores[n][at % 2], a, queries[n].q[at][0], queries[n].q[at][1]);
+        });
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int row = lane.row + 8 * half;
+          const bool holds = work.key(lane.warp, c) + row < work.end();
+          const float undo = coded ? code_factor<T> * ring.scale(i, row) : 1;
+#pragma unroll
+          for (int n = 0; n < tiles; ++n)
+#pragma unroll
+            for (int j = 2 * half; j < 2 * half + 2; ++j)
+              if (holds) queries[n].scores[c][j] = undo * (scores[n][0][j] + scores[n][1][j]);
+        }
       }
-      std::uint32_t weights[tiles][2];
-#pragma unroll
-      for (int n = 0; n < tiles; ++n)
-        queries[n].weigh(scores[n], p.scale * log2_of_e, by, weights[n]);
-      operands.template for_each<Operand::values>(staged.values(stage), [&](int i, const Left& a) {
-#pragma unroll
-        for (int n = 0; n < tiles; ++n)
-          multiply<T>(queries[n].sum[i], a, weights[n][0], weights[n][1]);
-      });
+      ring.replace();
     }
-    if (now.ends())
-      merge_warps<E, tiles>(args, split, group, queries, shift ? code_factor<T> : 1, results);
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) queries[n].weigh(p.scale * log2_of_e);
+    load_queries(walk.next());
+#pragma unroll
+    for (int first = 0; first < split_chunks; first += batch) {
+      if (first >= chunks) break;
+      ring.await();
+#pragma unroll
+      for (int i = 0; i < batch; ++i) {
+        const int c = first + i;
+        if (c >= chunks) break;
+        std::uint32_t weights[tiles][2];
+        float by[2] = {1, 1};
+        if constexpr (coded)
+          for (int half = 0; half < 2; ++half)
+            by[half] = code_factor<T> * ring.scale(i, lane.row + 8 * half);
+#pragma unroll
+        for (int n = 0; n < tiles; ++n) queries[n].round(c, by, weights[n]);
+        operands.template for_each<Of::values>(ring.chunk(i), [&](int at, const Left& a) {
+#pragma unroll
+          for (int n = 0; n < tiles; ++n)
+            multiply<T>(queries[n].sum[at], a, weights[n][0], weights[n][1]);
+        });
+      }
+      ring.replace();
+    }
+    merge_warps<E, tiles>(args, work, group, queries, shift ? code_factor<T> : 1, results);
   }
 }
 
-/// Adds the parts of a row in order: one warp per head, in the block of the row's first part. Sums
-/// of several parts are in flight at once, with the largest scores.
+/// Adds the parts of a row, blockIdx.x, in order: one warp per head. Sums of several parts are in
+/// flight at once, with the largest scores.
 template <class T, int E>
 __global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
   constexpr int at_once = 4;
   detail::release_next();
-  detail::await_previous();
   const Problem<T>& p = args.problem;
   const Lane lane;
-  const int split = static_cast<int>(blockIdx.x);
   const int head = static_cast<int>(blockIdx.y) * warps + lane.warp;
-  const Piece piece = args.splits[split];
-  if (piece.part != 0 || head >= p.heads) return;
-  const Segment segment = p.segments[piece.segment];
-  const int parts = segment.position / PagedRows::split_keys + 1;
+  const int split = args.first_splits[blockIdx.x];
+  const int parts = args.first_splits[blockIdx.x + 1] - split;
+  detail::await_previous();
+  if (head >= p.heads) return;
   const float scale = p.scale * log2_of_e;
   float sums[at_once][E / 32];
   const auto load = [&](int first) {
@@ -295,7 +357,7 @@ __global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
       for (int e = 0; e < E / 32; ++e) sum[e] = fmaf(factor, sums[i][e], sum[e]);
     }
   }
-  T* to = args.out + (static_cast<std::int64_t>(segment.row) * p.heads + head) * E;
+  T* to = args.out + (static_cast<std::int64_t>(blockIdx.x) * p.heads + head) * E;
 #pragma unroll
   for (int e = 0; e < E / 32; ++e) to[e * 32 + lane.lane] = T(sum[e] / total);
 }
