@@ -127,7 +127,8 @@ struct Block {
       }
     }
   }
-  /// Multiplies a step and meanwhile converts the next one.
+  /// Starts the products of a step and, once those of the step before it have ended, converts the
+  /// next one meanwhile.
   __device__ void multiply_codes(int group, int step, Tile& now, Tile& next,
                                  hopper::Square (&sum)[S::squares]) const {
     const std::uint32_t x_tile = stage(step) + S::w_bytes;
@@ -141,21 +142,22 @@ struct Block {
         hopper::multiply<T, hopper::Rows::along_sum, true>(
             sum[n], now[k], hopper::operand(x_tile + n * hopper::operand_bytes + k * 32));
     hopper::commit_products();
+    hopper::await_products<1>();
+#pragma unroll
+    for (hopper::Strip& strip : next) hopper::pin(strip);  // its registers were in use until here
+    if (step > 0 && threadIdx.x % 32 == 0) hopper::arrive(empty + at(step - 1));
     if (step + 1 < steps) load_codes(group, step + 1, next);
-    hopper::await_products<0>();
-#pragma unroll
-    for (hopper::Strip& strip : now) hopper::pin(strip);  // its registers were in use until here
-#pragma unroll
-    for (hopper::Square& square : sum) hopper::pin(square);
-    if (threadIdx.x % 32 == 0) hopper::arrive(empty + at(step));
   }
   __device__ void multiply_codes(int group, hopper::Square (&sum)[S::squares]) const {
-    Tile even, odd;
+    Tile even = {}, odd = {};
     load_codes(group, 0, even);
     for (int i = 0; i < steps; i += 2) {
       multiply_codes(group, i, even, odd, sum);
       if (i + 1 < steps) multiply_codes(group, i + 1, odd, even, sum);
     }
+    hopper::await_products<0>();
+#pragma unroll
+    for (hopper::Square& square : sum) hopper::pin(square);
   }
 
   __device__ void multiply(int group, hopper::Square (&sum)[S::squares]) const {
