@@ -169,6 +169,34 @@ void copy(void* to, const void* from, std::size_t bytes, void* stream) {
 void synchronize(void* stream) {
   check(TERN_RUNTIME(StreamSynchronize)(static_cast<Stream>(stream)), "StreamSynchronize");
 }
+
+void begin_recording(void* stream) {
+  check(TERN_RUNTIME(StreamBeginCapture)(static_cast<Stream>(stream),
+                                         TERN_RUNTIME(StreamCaptureModeRelaxed)),
+        "StreamBeginCapture");
+}
+
+std::shared_ptr<void> end_recording(void* stream) {
+  TERN_RUNTIME(Graph_t) graph = nullptr;
+  TERN_RUNTIME(GraphExec_t) executable = nullptr;
+  Error error = TERN_RUNTIME(StreamEndCapture)(static_cast<Stream>(stream), &graph);
+  if (error == success) error = TERN_RUNTIME(GraphInstantiateWithFlags)(&executable, graph, 0);
+  if (graph) TERN_RUNTIME(GraphDestroy)(graph);
+  if (error != success) {
+    static_cast<void>(TERN_RUNTIME(GetLastError)());
+    return nullptr;
+  }
+  return {executable, [](void* p) {
+            static_cast<void>(TERN_RUNTIME(GraphExecDestroy)(TERN_RUNTIME(GraphExec_t)(p)));
+          }};
+}
+
+void replay(void* recorded, void* stream) {
+  check(TERN_RUNTIME(GraphLaunch)(static_cast<TERN_RUNTIME(GraphExec_t)>(recorded),
+                                  static_cast<Stream>(stream)),
+        "GraphLaunch");
+}
+
 #else
 int count(std::string&) { return 0; }
 std::string identity(int) { return {}; }
@@ -189,6 +217,9 @@ void await(void*, void*) {}
 bool pending(void*) { return false; }
 void copy(void* to, const void* from, std::size_t bytes, void*) { std::memcpy(to, from, bytes); }
 void synchronize(void*) {}
+void begin_recording(void*) {}
+std::shared_ptr<void> end_recording(void*) { return nullptr; }
+void replay(void*, void*) {}
 #endif
 
 }  // namespace tern::comm::gpu

@@ -61,6 +61,15 @@ void copy(void* to, const void* from, std::size_t bytes, void* stream);
 /// Waits for all work on the stream.
 void synchronize(void* stream);
 
+// Work that is recorded and given to a stream as a whole (a graph).
+
+/// From now on this thread's work for the stream, and for streams that await it, is recorded instead
+/// of being run. Nothing may wait for it.
+void begin_recording(void* stream);
+/// The recorded work; null where the runtime cannot record something of it.
+std::shared_ptr<void> end_recording(void* stream);
+void replay(void* recorded, void* stream);
+
 /// Handle of the stream of a Kokkos execution space; null on the host.
 template <class Space>
 void* stream_of(const Space& space) {

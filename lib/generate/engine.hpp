@@ -29,6 +29,7 @@
 
 #include "model/decoder.hpp"
 #include "ops/ops.hpp"
+#include "ops/replay.hpp"
 
 namespace tern::generate {
 
@@ -142,6 +143,7 @@ class Engine {
  private:
   ops::PagedCache<T> request_cache(Arena& arena, const std::string& place) const;
   void run(const ops::Context&, const detail::Pass&);
+  void compute(const ops::Context&, const detail::Pass&);
   std::vector<typename model::Decoder<T>::Run> runs(const detail::Pass&) const;
   void draw(const ops::Context&, Matrix<const T> finished, std::size_t rows);
   void share_drawn(const ops::Context&) const;
@@ -159,6 +161,7 @@ class Engine {
   Matrix<T> picked_;  // (requests, D) finished rows to draw from
   Matrix<T> logits_;  // (requests, V)
   std::unique_ptr<detail::PassBuffers> buffers_;
+  ops::Replay replay_;  // of passes that only decode
 };
 
 }  // namespace tern::generate
