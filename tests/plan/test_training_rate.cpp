@@ -72,7 +72,7 @@ const std::vector<Measured>& measured() {
       {qwen, shard("optimizer", global(16)), "h200", one, 21964, &chats},
       {qwen, shard("full", global(32)), "h200", two, 39704, &chats},
       {qwen, shard("optimizer", global(32)), "h200", two, 40903, &chats},
-      {qwen, shard("full", global(64)), "h200", four, 81300, &chats},
+      {qwen, shard("full", global(64)), "h200", four, 88500, &chats},  // 2026-11-28
       {qwen, shard("optimizer", global(64)), "h200", four, 82600, &chats},
       {quickstart, {}, "h200", one, 219011, &quickstart_rows},
       {quickstart, {}, "h200", two, 406034, &quickstart_rows},
@@ -113,6 +113,10 @@ const std::vector<Measured>& measured() {
       {bd3lm, untied_rows, "h100", one, 413300},
       {bd3lm, fp8(untied_rows), "h100", one, 460300},
       {gpt, global(256), "h100", one, 217700},
+      {gpt, shard("optimizer", global(1024)), "h200", four, 897600},
+      {gpt, shard("full", global(1024)), "h200", four, 865300},
+      {qwen, {"model.layers=24"}, "h200", one, 32300, &chats},
+      {qwen, shard("full", {"model.layers=24", "batch.global=64"}), "h200", four, 125400, &chats},
       // 2026-11-25
       {fast,
        tf32({"objective.detach_from=0", "batch.per_rank=8", "batch.global=16",
