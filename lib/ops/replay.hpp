@@ -24,7 +24,7 @@ class Replay {
   std::size_t recorded() const;  // how many are kept
 
   static constexpr std::size_t runs_before = 16;  // recording takes the time that about 30 save
-  static constexpr std::size_t most = 64;         // recordings, each a few MB of device memory
+  static constexpr std::size_t most = 32;         // recordings, each a few MB of device memory
 
  private:
   struct Known {

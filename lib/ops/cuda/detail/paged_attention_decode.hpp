@@ -209,26 +209,85 @@ __device__ void merge_warps(const Decode<T>& args, const Work& work, int group,
   }
 }
 
+/// A warp's share of a split: scores of its keys, then the sum of their values.
+template <class T, int E, int rows, bool coded>
+struct Share {
+  using Shape = DecodeShape<T, E, rows, coded>;
+  using Ring = typename Shape::Ring;
+  using Of = typename Operands<T, E, coded>::Of;
+  static constexpr int tiles = Shape::tiles;
+  static constexpr bool shift = coded && halved<T>;
+
+  const Problem<T>& p;
+  const Lane lane = {};
+  const Operands<T, E, coded> operands = {};
+  Queries<T, E> queries[tiles];
+
+  __device__ void load(const Work& work) {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) queries[n].load(lane, p, work, n * tile_queries);
+  }
+  __device__ void begin() {
+    const std::uint32_t factor = shift ? round_pair<T>(code_factor<T>, code_factor<T>) : 0;
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) queries[n].begin(factor);
+  }
+  /// Scores of chunk c, which is chunk i of the ring's slot.
+  __device__ void score(const Ring& ring, const Work& work, int c, int i) {
+    Result scores[tiles][2] = {};  // two sums, against waiting for each other
+    operands.template for_each<Of::keys>(ring.chunk(i), [&](int at, const Left& a) {
+#pragma unroll
+      for (int n = 0; n < tiles; ++n)
+        multiply<T>(scores[n][at % 2], a, queries[n].q[at][0], queries[n].q[at][1]);
+    });
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = lane.row + 8 * half;
+      const bool holds = work.key(lane.warp, c) + row < work.end();
+      const float undo = coded ? code_factor<T> * ring.scale(i, row) : 1;
+#pragma unroll
+      for (int n = 0; n < tiles; ++n)
+#pragma unroll
+        for (int j = 2 * half; j < 2 * half + 2; ++j)
+          if (holds) queries[n].scores[c][j] = undo * (scores[n][0][j] + scores[n][1][j]);
+    }
+  }
+  __device__ void weigh() {
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) queries[n].weigh(p.scale * log2_of_e);
+  }
+  __device__ void add_values(const Ring& ring, int c, int i) {
+    std::uint32_t weights[tiles][2];
+    float by[2] = {1, 1};
+    if constexpr (coded) {
+      for (int half = 0; half < 2; ++half)
+        by[half] = code_factor<T> * ring.scale(i, lane.row + 8 * half);
+    }
+#pragma unroll
+    for (int n = 0; n < tiles; ++n) queries[n].round(c, by, weights[n]);
+    operands.template for_each<Of::values>(ring.chunk(i), [&](int at, const Left& a) {
+#pragma unroll
+      for (int n = 0; n < tiles; ++n)
+        multiply<T>(queries[n].sum[at], a, weights[n][0], weights[n][1]);
+    });
+  }
+};
+
 template <class T, int E, int rows, bool coded>
 __global__ void __launch_bounds__(threads, (DecodeShape<T, E, rows, coded>::resident))
     decode(const Decode<T> args) {
   extern __shared__ __align__(128) char shared[];
   detail::release_next();
-  const Problem<T>& p = args.problem;
-  const Lane lane;
-  const int group = p.heads / p.kv_heads;
   using Shape = DecodeShape<T, E, rows, coded>;
   using Ring = typename Shape::Ring;
-  constexpr int tiles = Shape::tiles, batch = Shape::batch;
-  auto* results = reinterpret_cast<float*>(shared + warps * Ring::bytes);
-
-  const int count = args.count();
+  const Problem<T>& p = args.problem;
+  const int count = args.count(), warp = static_cast<int>(threadIdx.x) / 32;
   const std::int64_t all = static_cast<std::int64_t>(count) * p.kv_heads;
   const int begin = static_cast<int>(all * blockIdx.x / gridDim.x);
   const int end = static_cast<int>(all * (blockIdx.x + 1) / gridDim.x);
   if (begin == end) return;
   SplitWalk<T> walk(args, count, begin, end);
-  Ring ring(p, walk, shared_address(shared) + lane.warp * Ring::bytes);
+  Ring ring(p, walk, shared_address(shared) + warp * Ring::bytes);
   bool early = true;
 #pragma unroll 1
   for (int i = 0; i < Shape::slots; ++i) {
@@ -241,76 +300,19 @@ __global__ void __launch_bounds__(threads, (DecodeShape<T, E, rows, coded>::resi
   }
   if (early) detail::await_previous();
 
-  const Operands<T, E, coded> operands;
-  using Of = typename Operands<T, E, coded>::Of;
-  constexpr bool shift = coded && halved<T>;
-  const std::uint32_t factor = shift ? round_pair<T>(code_factor<T>, code_factor<T>) : 0;
-  Queries<T, E> queries[tiles];
-  const auto load_queries = [&](const Work& work) {
-#pragma unroll
-    for (int n = 0; n < tiles; ++n) queries[n].load(lane, p, work, n * tile_queries);
-  };
-  load_queries(walk.now());
+  Share<T, E, rows, coded> share{p};
+  share.load(walk.now());
   for (; !walk.ended(); walk.advance()) {
     const Work& work = walk.now();
-    const int chunks = work.chunks(lane.warp);
-#pragma unroll
-    for (int n = 0; n < tiles; ++n) queries[n].begin(factor);
-#pragma unroll
-    for (int first = 0; first < split_chunks; first += batch) {
-      if (first >= chunks) break;
-      ring.await();
-#pragma unroll
-      for (int i = 0; i < batch; ++i) {
-        const int c = first + i;
-        if (c >= chunks) break;
-        Result scores[tiles][2] = {};  // two sums, against waiting for each other
-        operands.template for_each<Of::keys>(ring.chunk(i), [&](int at, const Left& a) {
-#pragma unroll
-          for (int n = 0; n < tiles; ++n)
-            multiply<T>(scores[n][at % 2], a, queries[n].q[at][0], queries[n].q[at][1]);
-        });
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int row = lane.row + 8 * half;
-          const bool holds = work.key(lane.warp, c) + row < work.end();
-          const float undo = coded ? code_factor<T> * ring.scale(i, row) : 1;
-#pragma unroll
-          for (int n = 0; n < tiles; ++n)
-#pragma unroll
-            for (int j = 2 * half; j < 2 * half + 2; ++j)
-              if (holds) queries[n].scores[c][j] = undo * (scores[n][0][j] + scores[n][1][j]);
-        }
-      }
-      ring.replace();
-    }
-#pragma unroll
-    for (int n = 0; n < tiles; ++n) queries[n].weigh(p.scale * log2_of_e);
-    load_queries(walk.next());
-#pragma unroll
-    for (int first = 0; first < split_chunks; first += batch) {
-      if (first >= chunks) break;
-      ring.await();
-#pragma unroll
-      for (int i = 0; i < batch; ++i) {
-        const int c = first + i;
-        if (c >= chunks) break;
-        std::uint32_t weights[tiles][2];
-        float by[2] = {1, 1};
-        if constexpr (coded)
-          for (int half = 0; half < 2; ++half)
-            by[half] = code_factor<T> * ring.scale(i, lane.row + 8 * half);
-#pragma unroll
-        for (int n = 0; n < tiles; ++n) queries[n].round(c, by, weights[n]);
-        operands.template for_each<Of::values>(ring.chunk(i), [&](int at, const Left& a) {
-#pragma unroll
-          for (int n = 0; n < tiles; ++n)
-            multiply<T>(queries[n].sum[at], a, weights[n][0], weights[n][1]);
-        });
-      }
-      ring.replace();
-    }
-    merge_warps<E, tiles>(args, work, group, queries, shift ? code_factor<T> : 1, results);
+    const int chunks = work.chunks(warp);
+    share.begin();
+    ring.for_each(chunks, [&](int c, int i) { share.score(ring, work, c, i); });
+    share.weigh();
+    share.load(walk.next());
+    ring.for_each(chunks, [&](int c, int i) { share.add_values(ring, c, i); });
+    merge_warps<E>(args, work, p.heads / p.kv_heads, share.queries,
+                   share.shift ? code_factor<T> : 1,
+                   reinterpret_cast<float*>(shared + warps * Ring::bytes));
   }
 }
 

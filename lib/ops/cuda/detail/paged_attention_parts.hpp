@@ -131,22 +131,29 @@ class ChunkRing {
     enter();
   }
 
-  /// Waits for the oldest slot.
-  __device__ void await() const {
-    wait_for_copies_but<slots - 1>();
-    __syncwarp();
-  }
-  /// Chunk i of that slot, and the scale of one of its keys or values.
+  /// Chunk i of the oldest slot, and the scale of one of its keys or values.
   __device__ std::uint32_t chunk(int i) const { return slot_ + i * numbers; }
   __device__ float scale(int i, int key) const {
     return __uint_as_float(load_word(slot_ + batch * numbers + (i * chunk_rows + key) * 4));
   }
-  /// The oldest slot is not needed any more: starts the next copy to its place.
-  __device__ void replace() {
-    __syncwarp();
-    start();
+  /// body(c, i) for chunks c of a split's keys, or of its values, of which there are `count`: chunk i
+  /// of the oldest slot, whose place the next copy then takes.
+  template <class Body>
+  __device__ void for_each(int count, const Body& body) {
+#pragma unroll
+    for (int first = 0; first < split_chunks; first += batch) {
+      if (first >= count) break;
+      wait_for_copies_but<slots - 1>();
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < batch; ++i) {
+        if (first + i >= count) break;
+        body(first + i, i);
+      }
+      __syncwarp();
+      start();
+    }
   }
-
   /// Whether all keys of the next copy are before the row's own.
   __device__ bool settled() const {
     const Work& work = walk_.now();
