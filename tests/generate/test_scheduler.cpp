@@ -88,6 +88,21 @@ void expect_within(const Pass& pass, const Scheduler::Limits& limits,
     row += pass.segments[s].rows;
   }
   EXPECT_EQ(static_cast<std::size_t>(row), pass.rows());
+  ASSERT_EQ(pass.first_splits.size(), pass.singles + 1);
+  EXPECT_EQ(static_cast<std::size_t>(pass.first_splits.back()), pass.splits.size());
+  for (std::size_t s = 0; s < pass.singles; ++s) {
+    std::int32_t key = 0;
+    for (std::int32_t i = pass.first_splits[s]; i < pass.first_splits[s + 1]; ++i) {
+      const ops::Split& split = pass.splits[static_cast<std::size_t>(i)];
+      EXPECT_EQ(split.row, pass.segments[s].row);
+      EXPECT_EQ(split.position, pass.segments[s].position);
+      EXPECT_EQ(split.table, pass.segments[s].table);
+      EXPECT_EQ(split.first, key);
+      key += ops::PagedRows::split_keys;
+    }
+    EXPECT_GT(key, pass.segments[s].position);
+    EXPECT_LE(key - ops::PagedRows::split_keys, pass.segments[s].position);
+  }
   for (const ops::Piece& t : pass.tiles) {
     const ops::Segment& s = pass.segments[static_cast<std::size_t>(t.segment)];
     for (int p = t.part * ops::PagedRows::tile_rows; p < (t.part + 1) * ops::PagedRows::tile_rows;

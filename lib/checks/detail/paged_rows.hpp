@@ -15,7 +15,7 @@ struct CheckedRows {
   std::vector<ops::Segment> segments;
   std::vector<ops::Split> splits;
   std::vector<ops::Piece> tiles;
-  std::vector<std::int32_t> tables, positions, table_of, places, first_splits;
+  std::vector<std::int32_t> tables, positions, table_of, places, first_splits{0};
   std::size_t singles = 0, pages = 0;
 };
 
@@ -42,14 +42,14 @@ inline CheckedRows checked_rows(const std::vector<std::pair<int, int>>& first_an
     }
     all.singles += rows == 1;
     constexpr int keys = ops::PagedRows::split_keys, tile = ops::PagedRows::tile_rows;
-    if (rows == 1) all.first_splits.push_back(static_cast<std::int32_t>(all.splits.size()));
-    if (rows == 1)
+    if (rows == 1) {
       for (int s = 0; s < end; s += keys)
         all.splits.push_back({all.segments.back().row, first, s, table});
-    else
+      all.first_splits.push_back(static_cast<std::int32_t>(all.splits.size()));
+    } else {
       for (int t = first / tile; t * tile < end; ++t) all.tiles.push_back({segment, t});
+    }
   }
-  all.first_splits.push_back(static_cast<std::int32_t>(all.splits.size()));
   return all;
 }
 

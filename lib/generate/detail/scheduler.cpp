@@ -14,9 +14,9 @@ std::size_t parts(std::size_t whole, std::size_t part) { return (whole + part - 
 }  // namespace
 
 void Pass::clear() {
-  for (auto* list :
-       {&tokens, &positions, &table_of, &places, &tables, &first_splits, &drawn, &ids, &numbers})
+  for (auto* list : {&tokens, &positions, &table_of, &places, &tables, &drawn, &ids, &numbers})
     list->clear();
+  first_splits = {0};
   segments.clear();
   splits.clear();
   tiles.clear();
@@ -215,7 +215,6 @@ void Scheduler::lay_out() {
   for (const bool single : {true, false})
     for (const auto& [sequence, rows] : scheduled_)
       if ((rows == 1) == single) add_segment(*sequence, rows);
-  current().pass.first_splits.push_back(number(current().pass.splits.size()));
   if (!scheduled_.empty()) ++figures_.passes;
 }
 
@@ -235,9 +234,9 @@ void Scheduler::add_segment(Sequence& sequence, std::size_t rows) {
   constexpr std::size_t keys = ops::PagedRows::split_keys, tile = ops::PagedRows::tile_rows;
   if (rows == 1) {
     ++pass.singles;
-    pass.first_splits.push_back(number(pass.splits.size()));
     for (std::size_t s = 0; s < end; s += keys)
       pass.splits.push_back({number(pass.rows() - 1), number(first), number(s), table});
+    pass.first_splits.push_back(number(pass.splits.size()));
   } else {
     for (std::size_t t = first / tile; t < parts(end, tile); ++t)
       pass.tiles.push_back({segment, number(t)});

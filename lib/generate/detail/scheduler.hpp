@@ -36,7 +36,7 @@ struct Pass {
   std::vector<ops::Segment> segments;
   std::vector<std::int32_t> tables;
   std::vector<ops::Split> splits;
-  std::vector<std::int32_t> first_splits;
+  std::vector<std::int32_t> first_splits{0};
   std::vector<ops::Piece> tiles;
   std::size_t singles = 0;
   bool settled = false;  // as in ops::PagedRows

@@ -13,6 +13,28 @@ namespace tern::ops::cuda::paged {
 constexpr int group_rows = 16;  // most queries of a key head
 constexpr int tile_queries = 8;
 
+template <class T>
+struct Decode {
+  Problem<T> problem;
+  const Split* splits;
+  const std::int32_t* first_splits;  // (rows + 1)
+  int rows;
+  int most;        // splits in `partial`
+  float* partial;  // (splits, H, E) sums, then (splits, H, 2) largest score and total
+  T* out;          // (N, H E)
+  bool settled;    // PagedRows
+  int size;        // E
+
+  __device__ int count() const { return first_splits[rows]; }  // of splits
+  __device__ float* sums(int split, int head) const {
+    return partial + (static_cast<std::int64_t>(split) * problem.heads + head) * size;
+  }
+  __device__ float* state(int split, int head) const {
+    return partial + static_cast<std::int64_t>(most) * problem.heads * size +
+           (static_cast<std::int64_t>(split) * problem.heads + head) * 2;
+  }
+};
+
 /// Products with codes lack the power of two of spread_codes(). In fp16 scores and weights have it
 /// from the scales; in bf16, whose products would be too small for float, the queries have half of
 /// it and the results the other half.
@@ -286,7 +308,7 @@ __global__ void __launch_bounds__(threads, (DecodeShape<T, E, rows, coded>::resi
   const int begin = static_cast<int>(all * blockIdx.x / gridDim.x);
   const int end = static_cast<int>(all * (blockIdx.x + 1) / gridDim.x);
   if (begin == end) return;
-  SplitWalk<T> walk(args, count, begin, end);
+  SplitWalk walk(args.splits, count, begin, end);
   Ring ring(p, walk, shared_address(shared) + warp * Ring::bytes);
   bool early = true;
 #pragma unroll 1

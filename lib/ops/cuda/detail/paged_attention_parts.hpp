@@ -41,28 +41,6 @@ constexpr int width = coded ? 1 : 2;
 
 constexpr int split_chunks = PagedRows::split_keys / tile_rows;  // most per warp
 
-template <class T>
-struct Decode {
-  Problem<T> problem;
-  const Split* splits;
-  const std::int32_t* first_splits;  // (rows + 1)
-  int rows;
-  int most;        // splits in `partial`
-  float* partial;  // (splits, H, E) sums, then (splits, H, 2) largest score and total
-  T* out;          // (N, H E)
-  bool settled;    // PagedRows
-  int size;        // E
-
-  __device__ int count() const { return first_splits[rows]; }  // of splits
-  __device__ float* sums(int split, int head) const {
-    return partial + (static_cast<std::int64_t>(split) * problem.heads + head) * size;
-  }
-  __device__ float* state(int split, int head) const {
-    return partial + static_cast<std::int64_t>(most) * problem.heads * size +
-           (static_cast<std::int64_t>(split) * problem.heads + head) * 2;
-  }
-};
-
 /// A split of a key head.
 struct Work {
   Split split;
@@ -81,11 +59,10 @@ struct Work {
 
 /// Work [next, last): the splits of one key head after the other, so that the short ones at the ends
 /// of sequences are spread evenly. Each is read while the one before it is in work.
-template <class T>
 class SplitWalk {
  public:
-  __device__ SplitWalk(const Decode<T>& args, int count, int first, int last)
-      : args_(args),
+  __device__ SplitWalk(const Split* splits, int count, int first, int last)
+      : splits_(splits),
         count_(count),
         left_(last - first),
         number_(first % count),
@@ -105,11 +82,11 @@ class SplitWalk {
   __device__ Work read() {
     if (left_ <= 0) return {{0, -1, 0, 0}, 0, 0};
     --left_;
-    const Work work{args_.splits[number_], number_, kv_};
+    const Work work{splits_[number_], number_, kv_};
     if (++number_ == count_) number_ = 0, ++kv_;
     return work;
   }
-  const Decode<T>& args_;
+  const Split* splits_;
   int count_, left_, number_, kv_;  // the last three: not read yet
   Work now_, next_;
 };
@@ -125,7 +102,7 @@ class ChunkRing {
   static constexpr int slot_bytes = batch * (numbers + (coded ? chunk_rows * 4 : 0));
   static constexpr int bytes = slots * slot_bytes;
 
-  __device__ ChunkRing(const Problem<T>& problem, const SplitWalk<T>& walk, std::uint32_t shared)
+  __device__ ChunkRing(const Problem<T>& problem, const SplitWalk& walk, std::uint32_t shared)
       : p_(problem), walk_(walk), begin_(shared), slot_(shared) {
     places_ = places_of(walk_.now());
     enter();
@@ -233,7 +210,7 @@ class ChunkRing {
 
   const Problem<T>& p_;
   const Lane lane_;
-  SplitWalk<T> walk_;
+  SplitWalk walk_;
   std::uint32_t begin_, slot_;
   int chunk_ = 0, chunks_ = 0, places_ = 0, next_places_ = 0;
   bool values_ = false;
