@@ -97,7 +97,7 @@ std::string Profile::table(std::int64_t step, const Ceilings& ceilings) const {
   std::string out = fmt::format(
       "step {}: {:.1f} ms, of which {:.1f} ms outside of the operations below; {} kernels\n\n",
       step, 1e3 * r.seconds, 1e3 * (r.seconds - busy_seconds(r)), r.events.size());
-  constexpr const char* line = "{:<34}{:>8}{:>9}{:>11}{:>10}{:>10}{:>8}{:>12}\n";
+  constexpr const char* line = "{:<34} {:>7} {:>8} {:>10} {:>9} {:>9} {:>8} {:>11}\n";
   out += fmt::format(line, "operation", "calls", "kernels", "ms", "fraction", "TFLOP/s", "TB/s",
                      "of ceiling");
   for (const Row& row : rows_of(r))

@@ -229,7 +229,8 @@ class Tasks(Campaign):
         self.assertIn("profile in run/profile: step 3: ", text)
         self.assertEqual(self.steps("plain"), self.steps("run"))
         for rank in range(2):
-            table = open(self.file(f"run/profile/rank_{rank:04}.txt")).read()
+            with open(self.file(f"run/profile/rank_{rank:04}.txt")) as f:
+                table = f.read()
             rows = dict((line.split()[0], line.split()) for line in table.splitlines()[3:])
             for operation in ("gemm", "attention_forward", "attention_backward_key", "norm_backward", "adamw"):
                 self.assertIn(operation, rows, table)

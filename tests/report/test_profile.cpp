@@ -64,6 +64,22 @@ TEST(Profile, SumsTheCallsOfAnOperationAndTheKernelsInThem) {
     EXPECT_EQ(table.find(outside), std::string::npos) << table;
 }
 
+TEST(Profile, ColumnsStayApartWhereRatesAreSmall) {
+  Profile profile(fence);
+  if (!profile.trouble().empty()) GTEST_SKIP() << profile.trouble();
+  {
+    const ops::Region region("tern::product", [] { return ops::Work{30, 50}; });
+    fill("tern::part", 1000);
+  }
+  profile.finish();
+  std::istringstream figures(lines_of(profile.table(1, {}), "product").at(0).substr(7));
+  double calls = 0, kernels = 0, milliseconds = 0, tflops = 0, terabytes = 0;
+  std::string fraction;
+  figures >> calls >> kernels >> milliseconds >> fraction >> tflops >> terabytes;
+  ASSERT_LT(terabytes, 1e-4);  // as many digits as a rate can have: 1.23e-09
+  EXPECT_NEAR(terabytes / tflops, 5.0 / 3, 0.02);
+}
+
 TEST(Profile, FractionOfTheCeilingIsThatOfTheSlowerOfProductsAndMemory) {
   Profile profile(fence);
   if (!profile.trouble().empty()) GTEST_SKIP() << profile.trouble();
