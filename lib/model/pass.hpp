@@ -26,6 +26,9 @@ struct TransformerOptions {
   bool overlapped = false;  // evaluation in a pipeline: as in DecoderOptions
 };
 
+/// Whether the last block computes no rows after its attention but those that are scored.
+bool narrows(const deck::Model& model, const Share& share, const TransformerOptions& options);
+
 /// The rows of a pass, N = B*T of them.
 struct Rows {
   Vector<const std::int32_t> tokens;            // (N)

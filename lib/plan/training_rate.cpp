@@ -118,13 +118,13 @@ class Stage {
     return layers_ * of_matrices() + (end ? of_ends() : 0);
   }
 
-  /// Rows that the last block computes after its attention: model::detail::Core::narrows().
+  /// Rows that the last block computes after its attention.
   double last_rows() const {
-    const bool some = objective::scored_positions(deck_) < objective::row_positions(deck_);
-    const bool connected = m_.input_shortcut || m_.skip_connections;
-    const bool halves = !share_.first() && workload::weights_later(deck_);
-    const bool narrow = some && share_.last() && model::passes_of(m_) == 1 && m_.experts == 0;
-    return narrow && !connected && !halves ? std::min(scored_, rows_) : rows_;
+    model::TransformerOptions options{};
+    const std::size_t scored = objective::scored_positions(deck_);
+    if (scored < objective::row_positions(deck_)) options.scored = scored;
+    options.weights_later = !share_.first() && workload::weights_later(deck_);
+    return model::narrows(m_, share_, options) ? std::min(scored_, rows_) : rows_;
   }
 
   /// `rows`: of its feed-forward half and the map before it.

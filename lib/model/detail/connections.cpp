@@ -19,6 +19,8 @@ bool skips_to(const deck::Model& m, std::size_t layer) {
 
 }  // namespace
 
+bool connects_blocks(const deck::Model& m) { return m.input_shortcut || pairs_of(m) > 0; }
+
 void declare_connections(const deck::Model& m, std::int64_t layer, const std::string& at,
                          Declaration& d) {
   if (m.input_shortcut && layer > 0) {
@@ -33,7 +35,7 @@ Connections<T>::Connections(const deck::Model& m, const ParameterTree& tree,
                             const Parameters<T>& parameters, const TransformerOptions& options,
                             Arena& arena)
     : shortcut_(m.input_shortcut), pairs_(pairs_of(m)) {
-  if (!shortcut_ && pairs_ == 0) return;
+  if (!connects_blocks(m)) return;
   TERN_REQUIRE(tree.share().stages == 1 && options.in_flight == 1 && m.inner_steps == 0,
                "connections of blocks over {} stages, {} micro-batches, {} inner steps",
                tree.share().stages, options.in_flight, m.inner_steps);

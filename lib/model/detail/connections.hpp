@@ -16,6 +16,8 @@
 
 namespace tern::model::detail {
 
+/// Whether the model has any.
+bool connects_blocks(const deck::Model& model);
 /// Scalars of block `layer`; `at`: block_name().
 void declare_connections(const deck::Model& model, std::int64_t layer, const std::string& at,
                          Declaration& d);

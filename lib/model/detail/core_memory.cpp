@@ -21,8 +21,7 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
       recursion(model, tree, parameters, asked, common, arena),
       connections(model, tree, parameters, asked, arena),
       values(model, tree, parameters, asked, arena),
-      narrows_(asked.training && asked.scored > 0 && passes() == 1 && share().last() &&
-               !asked.weights_later && !block.has_experts() && !connections.any()),
+      narrows_(model::narrows(model, tree.share(), asked)),
       compute_(parameters.compute) {
   TERN_REQUIRE(passes() == 1 || (asked.in_flight == 1 && share().stages == 1),
                "{} passes over a pipeline of {} stages", passes(), share().stages);
