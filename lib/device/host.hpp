@@ -20,8 +20,9 @@ Processor processor(const std::filesystem::path& cpuinfo = "/proc/cpuinfo");
 
 /// Memory and time of this process.
 struct ProcessUsage {
-  std::size_t resident_bytes = 0, peak_bytes = 0;
-  double cpu_seconds = 0;  // all threads, user and system
+  std::size_t resident_bytes = 0;
+  std::size_t peak_bytes = 0;  // never falls
+  double cpu_seconds = 0;      // all threads, user and system
 };
 ProcessUsage process_usage();
 

@@ -69,6 +69,10 @@ TEST(Process, UsesMemoryAndTime) {
   EXPECT_GT(sum, 0);
   EXPECT_GE(after.resident_bytes, before.resident_bytes + (std::size_t(60) << 20));
   EXPECT_GE(after.peak_bytes, after.resident_bytes);
+  std::vector<char>().swap(block);
+  const ProcessUsage freed = process_usage();
+  EXPECT_LT(freed.resident_bytes, after.resident_bytes);
+  EXPECT_GE(freed.peak_bytes, after.peak_bytes);
   EXPECT_GT(allowed_processor_count(), 0);
   EXPECT_FALSE(allowed_processors().empty());
 }
