@@ -36,7 +36,7 @@ std::string rate_cells(const deck::Deck& deck, const Throughput& throughput,
   if (!rate) return fmt::format("{:>12}", "-");
   const double seconds = throughput.requests.count / *rate;
   const double cost = seconds / 3600 * there.ranks() * deck.cost.dollars_per_gpu_hour;
-  return fmt::format("{:>12.1f}{:>10}{:>10}{:>10}", *rate, detail::duration(seconds),
+  return fmt::format("{:>12.1f} {:>9} {:>9} {:>9}", *rate, detail::duration(seconds),
                      dollars(cost, 2), dollars(1000 * cost / throughput.requests.count, 4));
 }
 
@@ -110,10 +110,10 @@ class TrainingLayouts {
         plan_.rate->first * (here_ ? *estimated / *here_ : double(there.ranks()) / own_.ranks());
     std::string text = fmt::format("{:>12.0f}", rate);
     if (plan_.steps == 0 && !deck::timed(deck_.campaign))
-      return text + fmt::format("{:>10}{:>12}{:>10}", "-", "-", "-");
+      return text + fmt::format(" {:>9} {:>11} {:>9}", "-", "-", "-");
     const int writers = deck_.parallel.shard == "none" ? there.replica() : there.ranks();
     const Course c = course(plan_, rate, writers);
-    return text + fmt::format("{:>10}{:>12}{:>10}", c.steps, detail::duration(c.seconds()),
+    return text + fmt::format(" {:>9} {:>11} {:>9}", c.steps, detail::duration(c.seconds()),
                               dollars(c.dollars(deck_, there.ranks()), 2));
   }
 
@@ -167,7 +167,7 @@ std::string layouts(const deck::Deck& deck, const generate::EngineOptions& optio
       own.tensor, own.pipeline, rate_columns);
   for (const int data : counts) {
     const comm::Extents there{data, own.tensor, own.pipeline};
-    text += fmt::format("  {:>6}{:>9}", data, there.ranks()) +
+    text += fmt::format("  {:>6} {:>8}", data, there.ranks()) +
             rate_cells(deck, throughput, throughput.own_options, there) + "\n";
   }
   return text + fmt::format("  ({})\n", throughput.kind(deck));
