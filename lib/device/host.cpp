@@ -44,6 +44,16 @@ cpu_set_t allowed() {
   return set;
 }
 
+/// The largest of all calls. Linux counts resident pages per processor and adds the counts up
+/// roughly, so that its own maximum can fall.
+std::size_t largest_so_far(std::size_t bytes) {
+  static std::atomic<std::size_t> largest = 0;
+  std::size_t known = largest;
+  while (known < bytes && !largest.compare_exchange_weak(known, bytes)) {
+  }
+  return std::max(known, bytes);
+}
+
 }  // namespace
 
 Processor processor(const std::filesystem::path& cpuinfo) {
@@ -65,20 +75,6 @@ Processor processor(const std::filesystem::path& cpuinfo) {
   p.cores = cores.empty() ? logical : static_cast<int>(cores.size());
   return p;
 }
-
-namespace {
-
-/// The largest of all calls. Linux counts resident pages per processor and adds the counts up
-/// roughly, so that its own maximum can fall.
-std::size_t largest_so_far(std::size_t bytes) {
-  static std::atomic<std::size_t> largest = 0;
-  std::size_t known = largest;
-  while (known < bytes && !largest.compare_exchange_weak(known, bytes)) {
-  }
-  return std::max(known, bytes);
-}
-
-}  // namespace
 
 ProcessUsage process_usage() {
   ProcessUsage usage;

@@ -33,6 +33,19 @@ std::vector<std::string> lines_of(const std::string& table, const std::string& o
   return result;
 }
 
+/// Columns of an operation's only line, which has both rates.
+struct Figures {
+  double calls = 0, kernels = 0, milliseconds = 0, tflops = 0, terabytes = 0;
+  std::string fraction;
+
+  Figures(const std::string& table, const std::string& operation) {
+    const auto lines = lines_of(table, operation);
+    EXPECT_EQ(lines.size(), 1u) << table;
+    std::istringstream figures(lines.at(0).substr(operation.size()));
+    figures >> calls >> kernels >> milliseconds >> fraction >> tflops >> terabytes;
+  }
+};
+
 TEST(Profile, SumsTheCallsOfAnOperationAndTheKernelsInThem) {
   fill("tern::before", 10);
   Profile profile(fence);
@@ -47,18 +60,13 @@ TEST(Profile, SumsTheCallsOfAnOperationAndTheKernelsInThem) {
   fill("tern::after", 10);
   const std::string table = profile.table(7, {});
   EXPECT_TRUE(table.starts_with("step 7: ")) << table;
-  const auto product = lines_of(table, "product");
-  ASSERT_EQ(product.size(), 1u) << table;
-  std::istringstream figures(product[0].substr(7));
-  int calls = 0, kernels = 0;
-  double milliseconds = 0, tflops = 0, terabytes = 0;
-  std::string fraction;
-  figures >> calls >> kernels >> milliseconds >> fraction >> tflops >> terabytes;
-  EXPECT_EQ(calls, 2);
-  EXPECT_EQ(kernels, on_host ? 2 : 4) << table;
-  const double rounding = 0.5e-3 / milliseconds;  // the table's times have three decimals
-  EXPECT_NEAR(tflops, 6e9 / (milliseconds * 1e-3) * 1e-12, (0.01 + rounding) * tflops + 1);
-  EXPECT_NEAR(terabytes / tflops, 5.0 / 3, 0.02);
+  const Figures product(table, "product");
+  EXPECT_EQ(product.calls, 2);
+  EXPECT_EQ(product.kernels, on_host ? 2 : 4) << table;
+  const double rounding = 0.5e-3 / product.milliseconds;  // the table's times have three decimals
+  EXPECT_NEAR(product.tflops, 6e9 / (product.milliseconds * 1e-3) * 1e-12,
+              (0.01 + rounding) * product.tflops + 1);
+  EXPECT_NEAR(product.terabytes / product.tflops, 5.0 / 3, 0.02);
   EXPECT_EQ(lines_of(table, "part").size(), 0u) << table;
   for (const char* outside : {"before", "after"})
     EXPECT_EQ(table.find(outside), std::string::npos) << table;
@@ -72,12 +80,9 @@ TEST(Profile, ColumnsStayApartWhereRatesAreSmall) {
     fill("tern::part", 1000);
   }
   profile.finish();
-  std::istringstream figures(lines_of(profile.table(1, {}), "product").at(0).substr(7));
-  double calls = 0, kernels = 0, milliseconds = 0, tflops = 0, terabytes = 0;
-  std::string fraction;
-  figures >> calls >> kernels >> milliseconds >> fraction >> tflops >> terabytes;
-  ASSERT_LT(terabytes, 1e-4);  // as many digits as a rate can have: 1.23e-09
-  EXPECT_NEAR(terabytes / tflops, 5.0 / 3, 0.02);
+  const Figures product(profile.table(1, {}), "product");
+  ASSERT_LT(product.terabytes, 1e-4);  // as many digits as a rate can have: 1.23e-09
+  EXPECT_NEAR(product.terabytes / product.tflops, 5.0 / 3, 0.02);
 }
 
 TEST(Profile, FractionOfTheCeilingIsThatOfTheSlowerOfProductsAndMemory) {
@@ -93,10 +98,7 @@ TEST(Profile, FractionOfTheCeilingIsThatOfTheSlowerOfProductsAndMemory) {
     const std::size_t last = line.find_last_of(' ');
     return std::stod(line.substr(last));
   };
-  std::istringstream figures(lines_of(profile.table(1, {}), "product").at(0).substr(7));
-  double calls, kernels, milliseconds;
-  figures >> calls >> kernels >> milliseconds;
-  const double seconds = 1e-3 * milliseconds;
+  const double seconds = 1e-3 * Figures(profile.table(1, {}), "product").milliseconds;
   EXPECT_NEAR(fraction({100 / (0.5 * seconds), 0, 1 / (0.1 * seconds)}), 50, 5);
   EXPECT_NEAR(fraction({100 / (0.1 * seconds), 0, 1 / (0.5 * seconds)}), 50, 5);
 }
