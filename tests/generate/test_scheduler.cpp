@@ -201,6 +201,42 @@ TEST(Scheduler, APassIsNotSettledWhoseSingleRowReadsAPageThatItFills) {
   EXPECT_TRUE(pass.settled);
 }
 
+/// Rows (of prompts, that decode) of each pass until all requests have ended, for prompts of 6
+/// tokens, 3 new ones each and 4 rows of prompts per pass.
+std::vector<std::pair<std::size_t, std::size_t>> rows_of_passes(std::size_t requests,
+                                                                EngineOptions options) {
+  options.prefill_tokens = 4, options.max_model_len = 8;
+  Scheduler scheduler(options, 4, 10);
+  for (std::uint64_t id = 0; id < requests; ++id)
+    scheduler.submit({id, Tokens(6, static_cast<std::int32_t>(id)), 2});
+  std::vector<std::pair<std::size_t, std::size_t>> rows;
+  while (scheduler.busy() && rows.size() < 100) {
+    const Pass& pass = scheduler.plan();
+    rows.emplace_back(pass.rows() - pass.singles, pass.singles);
+    scheduler.finish(Tokens(pass.drawn.size(), 9).data());
+  }
+  return rows;
+}
+
+TEST(Scheduler, RequestsDecodeTogetherAfterThePromptsIfNoneWaitsForAPlace) {
+  EngineOptions options;
+  options.batch = 4, options.pages = 16;
+  using Rows = std::vector<std::pair<std::size_t, std::size_t>>;
+  EXPECT_EQ(rows_of_passes(4, options),
+            (Rows{{4, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 0}, {4, 0}, {0, 4}}));
+  options.batch = 2;  // the others need the places of those that end
+  const Rows waiting = rows_of_passes(4, options);
+  EXPECT_EQ(waiting[2], (std::pair<std::size_t, std::size_t>{4, 1}));
+}
+
+TEST(Scheduler, RequestsDecodeWhileTheCacheHasNoRoomForPrompts) {
+  EngineOptions options;
+  options.batch = 4, options.pages = 4;
+  const auto rows = rows_of_passes(4, options);
+  EXPECT_LT(rows.size(), 100u);
+  EXPECT_GT(rows.back().second, 0u);
+}
+
 TEST(Scheduler, MicroBatchesTakeTurns) {
   EngineOptions options;
   options.batch = 3, options.pages = 8, options.micro_batches = 2;

@@ -120,6 +120,11 @@ bool Scheduler::extend(std::size_t index, std::size_t rows) {
   return true;
 }
 
+/// Whether the cache has a place for one more token without preemption.
+bool Scheduler::has_page(const Sequence& sequence) const {
+  return pages_for(sequence.stored + 1) <= sequence.pages.size() || pool_.available() > 0;
+}
+
 /// Preempts the request admitted last, which waits before all others. Its tokens stay; its pages may
 /// be found again.
 void Scheduler::preempt() {
@@ -175,6 +180,18 @@ void Scheduler::schedule(Sequence& sequence, std::size_t rows) {
                                      sequence.tokens, sequence.published * P);
 }
 
+/// Whether prompts fill this pass and no request waits for another one to end. Requests that decode
+/// then leave it to the prompts: later they decode together, in fewer passes.
+bool Scheduler::prompts_first() {
+  const MicroBatch& batch = current();
+  if (waiting_.size() > batch.most - batch.running.size()) return false;
+  std::size_t open = 0;
+  for (const Owned& one : batch.running)
+    if (!one->decodes()) open += one->open();
+  for (const Owned& one : waiting_) open += one->tokens.size();
+  return open >= options_.prefill_tokens;
+}
+
 const Pass& Scheduler::plan() {
   ++plans_;
   const std::vector<Owned>& running = current().running;
@@ -184,17 +201,22 @@ const Pass& Scheduler::plan() {
   bool admitted = false;
   const auto next = [&](std::size_t index) {
     const Sequence& sequence = *running[index];
-    const std::size_t open = sequence.tokens.size() - sequence.stored;
-    const std::size_t rows = open == 1 ? 1 : std::min(open, left);
+    const bool decodes = sequence.decodes();
+    const std::size_t rows = decodes ? 1 : std::min(sequence.open(), left);
     if (rows == 0 || !extend(index, rows)) return;
-    if (open > 1) left -= rows;
+    if (!decodes) left -= rows;
     schedule(*running[index], rows);
   };
-  for (std::size_t index = 0; index < running.size(); ++index) next(index);
+  const bool prompts = prompts_first();
+  for (std::size_t index = 0; index < running.size(); ++index)
+    if (!prompts || !running[index]->decodes()) next(index);
   while (left > 0 && figures_.preemptions == preemptions_before && admit()) {
     admitted = true;
     next(running.size() - 1);
   }
+  // The cache had no room for more prompts. No request of this pass is preempted for these.
+  for (std::size_t index = 0; prompts && left > 0 && index < running.size(); ++index)
+    if (running[index]->decodes() && (scheduled_.empty() || has_page(*running[index]))) next(index);
   figures_.pages_in_use = pool_.pages() - pool_.available();
   figures_.peak_pages = std::max(figures_.peak_pages, figures_.pages_in_use);
   lay_out();

@@ -27,6 +27,8 @@ struct Sequence {
   bool begun = false;       // it has been admitted before
   bool catching_up = true;  // its prompt, or its tokens at preemption, are being computed
 
+  std::size_t open() const { return tokens.size() - stored; }
+  bool decodes() const { return open() == 1; }
   std::size_t drawn() const { return tokens.size() - request.prompt.size(); }
 };
 
@@ -94,8 +96,10 @@ class Scheduler {
   std::size_t running() const;
   std::string refusal(const Request& request) const;
   bool extend(std::size_t index, std::size_t rows);
+  bool has_page(const Sequence& sequence) const;
   void preempt();
   bool admit();
+  bool prompts_first();
   void schedule(Sequence& sequence, std::size_t rows);
   void lay_out();
   void add_segment(Sequence& sequence, std::size_t rows);
