@@ -7,8 +7,8 @@
 // x (new - 1) tokens over the time that they take beyond that. requests = 0: as many as streams,
 // which are served at once. Prompts are random, all different, and redrawn for each repeat, so the
 // prefix cache finds only the first `shared` tokens, which all have in common. fp8_weights = 1: those
-// of linear maps are in fp8; fp8_cache = 1: keys and values. profile = 1 prints the operations of
-// one pass that decodes.
+// of linear maps are in fp8; fp8_inputs = 1: their inputs as well; fp8_cache = 1: keys and values.
+// profile = 1 prints the operations of one pass that decodes.
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -58,6 +58,7 @@ struct Settings {
                                      {"prefix_cache", 1},
                                      {"pipeline", 1},
                                      {"fp8_weights", 0},
+                                     {"fp8_inputs", 0},
                                      {"fp8_cache", 0},
                                      {"temperature_percent", 0},
                                      {"top_k", 0},
@@ -100,6 +101,7 @@ generate::EngineOptions options_of(const Settings& s) {
   options.prefill_tokens = s("prefill_tokens");
   options.prefix_cache = s("prefix_cache") != 0;
   options.fp8_weights = s("fp8_weights") != 0;
+  options.fp8_inputs = s("fp8_inputs") != 0;
   options.fp8_cache = s("fp8_cache") != 0;
   options.sampling.temperature = static_cast<double>(s("temperature_percent")) / 100;
   options.sampling.top_k = static_cast<int>(s("top_k"));

@@ -114,7 +114,12 @@ Operand<T> Attention<T>::forward(const ops::Context& context, const Parameters& 
                                  const Operand<T>& x, const Attend& attend, Range sequences,
                                  const Subset<T>& subset) const {
   common_.multiply(context, p.qkv, x, s.qkv);
-  attend(p, s, sequences);
+  if (const Operand<T> whole = common_.coded(p.output, s.result);
+      whole.coded.wanted() && !subset.wanted()) {
+    attend(p, s, whole.coded, sequences);
+    return whole;
+  }
+  attend(p, s, {}, sequences);
   const Operand<T> result = common_.input(p.output, taken(context, s, subset), s.scale, false);
   ops::round_operand<T>(context, result, context.scaling);
   return result;

@@ -46,9 +46,10 @@ class Attention {
     ops::Fp8Scale scale, dqkv_scale;  // of `result` and of the gradient of `qkv`, in fp8
     Matrix<A> lse;                    // (B H, T)
   };
-  /// Computes `result` of some sequences of the pass from their `qkv`: attend(), or a generator's
-  /// attention over its cache.
-  using Attend = std::function<void(const Parameters&, const Saved&, Range sequences)>;
+  /// Computes `result` of some sequences of the pass from their `qkv`, rounded to `coded` if wanted:
+  /// attend(), or a generator's attention over its cache.
+  using Attend = std::function<void(const Parameters&, const Saved&, const ops::Fp8Rows& coded,
+                                    Range sequences)>;
 
   Attention(const deck::Model& model, const Share& share, const Common<T>& common);
   static Parameters bind(const Binder<T>& binder, const std::string& at);

@@ -150,7 +150,7 @@ Operand<T> Block<T>::attended(const ops::Context& context, const Parameters& p, 
                               const Attend& attend, Range sequences, std::size_t tokens,
                               std::size_t slot) const {
   const Range rows = tokens * sequences;
-  const Operand<T> normed{tern::rows_of(s.normed_attention, rows)};
+  const Operand<T> normed = common_.coded(p.attention.qkv, tern::rows_of(s.normed_attention, rows));
   common_.sums.end(context, slot, [&](const ops::PendingSum<T>& input) {
     norm_.forward(context, p.norm_attention, norm_.part(s.norm_attention, rows),
                   tern::rows_of(s.input, rows), normed, input);
@@ -180,7 +180,7 @@ void Block<T>::forward_in_pieces(const ops::Context& context, const Parameters& 
   }
   for (const auto& piece : pieces) {
     const Range rows = piece.rows;
-    const Operand<T> normed{tern::rows_of(s.normed_feed_forward, rows)};
+    const Operand<T> normed = common_.coded(p.mlp.up, tern::rows_of(s.normed_feed_forward, rows));
     sums.end(context, piece.slot, [&](const ops::PendingSum<T>& middle) {
       norm_.forward(context, p.norm_feed_forward, norm_.part(s.norm_feed_forward, rows),
                     tern::rows_of(s.middle, rows), normed, middle);

@@ -4,7 +4,7 @@ namespace tern::model {
 
 template <class T>
 Operand<T> rows_of(const Operand<T>& all, Range rows) {
-  Operand<T> some{tern::rows_of(all.values, rows), all.rounded};
+  Operand<T> some{tern::rows_of(all.values, rows), all.rounded, all.coded.rows(rows)};
   some.rounded.straight = tern::rows_of(all.rounded.straight, rows);
   some.rounded.transposed = {};
   return some;
@@ -14,7 +14,8 @@ template <class T>
 void Common<T>::multiply(const ops::Context& context, const Linear<T>& map, const Operand<T>& x,
                          Matrix<T> y, Matrix<const T> added) const {
   if (map.coded.wanted())
-    return ops::fp8_weight_forward<T>(context, x.values, map.weight, map.coded, map.bias, y, added);
+    return ops::fp8_weight_forward<T>(context, x.values, map.weight, map.coded, map.bias, y, added,
+                                      x.coded);
   if (!x.rounded.wanted())
     return ops::linear_forward<T>(context, x.values, map.weight, map.bias, y, added);
   const ops::Fp8Matrix weight =

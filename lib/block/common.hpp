@@ -45,6 +45,8 @@ struct Common {
   ops::Fp8Scale dstream;
   /// Whether norms' backward leaves the dropout of their result in `branch` for the next branch.
   bool drops_ahead = false;
+  /// In decoding: memory for the input of a map, if inputs are rounded for maps in fp8.
+  ops::Fp8Rows coded_input;
   Vector<std::uint32_t> saturated;  // (1) in fp8 and training: count of numbers beyond their scale
   Matrix<T> branch;                 // (N, D), only with dropout or several tensor ranks
   Vector<A> partial;                // partial sums of norms' backward, in training
@@ -67,11 +69,16 @@ struct Common {
   }
   // Operands of a map, in fp8 if it is: Fp8Workspace.
   Operand<T> kept(const Linear<T>& map, Matrix<T> kept, const ops::Fp8Scale& scale) const {
-    return takes(kept.extent(0), map) ? fp8.kept(kept, scale) : Operand<T>{kept};
+    return takes(kept.extent(0), map) ? fp8.kept(kept, scale) : coded(map, kept);
   }
   Operand<T> input(const Linear<T>& map, Matrix<T> x, const ops::Fp8Scale& scale,
                    bool transposed) const {
-    return takes(x.extent(0), map) ? fp8.input(x, scale, transposed) : Operand<T>{x};
+    return takes(x.extent(0), map) ? fp8.input(x, scale, transposed) : coded(map, x);
+  }
+  /// In decoding, with codes if the map takes any; they live until the next map's.
+  Operand<T> coded(const Linear<T>& map, Matrix<T> x) const {
+    if (!map.coded.wanted() || !coded_input.wanted()) return {x};
+    return {x, {}, coded_input.shaped(x.extent(0), x.extent(1))};
   }
   Operand<T> gradient(const Linear<T>& map, Matrix<T> dy, const ops::Fp8Scale& scale) const {
     return takes(dy.extent(0), map) ? fp8.gradient(dy, scale, map.dbias.size() > 0)

@@ -65,7 +65,8 @@ Operand<T> Mlp<T>::forward(const ops::Context& context, const Parameters& p, con
                                       activated.values);
   } else {
     ops::linear_activation_inference<T>(context, activation_, x.values, p.up.weight, p.up.coded,
-                                        p.up.bias, s.up, activated.values);
+                                        p.up.bias, s.up, activated.values, x.coded);
+    ops::round_operand<T>(context, activated, context.scaling);
   }
   return activated;
 }

@@ -50,6 +50,7 @@ void Norm<T>::forward(const ops::Context& context, const Gain<T>& p, const Saved
                                  .mean = saved.mean,
                                  .rstd = saved.rstd,
                                  .rounded = y.rounded,
+                                 .coded = y.coded,
                                  .made = made});
 }
 

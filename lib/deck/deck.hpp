@@ -191,7 +191,7 @@ struct Generation {
   std::int64_t max_model_len = 32768;
   std::int64_t prefill_tokens = 2048;
   bool prefix_cache = true;
-  std::string quantization = "none";        // of weights: none | fp8
+  std::string quantization = "none";        // of linear maps: none | fp8 | fp8_dynamic
   std::string cache_quantization = "none";  // of keys and values: none | fp8
 
   bool operator==(const Generation&) const = default;

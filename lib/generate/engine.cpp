@@ -17,6 +17,7 @@ model::DecoderOptions decoder_options(const EngineOptions& options, const model:
           .positions = options.max_model_len,
           .head_rows = share.tensors > 1 ? limits.drawn : 1,
           .fp8_weights = options.fp8_weights,
+          .fp8_inputs = options.fp8_inputs,
           .overlapped = true};
 }
 
@@ -200,10 +201,12 @@ void Engine<T>::run(const ops::Context& context, const detail::Pass& pass) {
 template <class T>
 void Engine<T>::compute(const ops::Context& context, const detail::Pass& pass) {
   const ops::PagedRows rows = buffers_->rows();
-  const auto attend = [&](std::size_t place, const auto& parameters, const auto& of) {
+  const auto attend = [&](std::size_t place, const auto& parameters, const auto& of,
+                          const ops::Fp8Rows& coded) {
     ops::paged_store<T>(context, rows, of.qkv, size_.H, decoder_.attention().head_stage(parameters),
                         cache_[place]);
-    ops::paged_attention<T>(context, rows, scale_, of.qkv, cache_[place], partial_, of.result);
+    ops::paged_attention<T>(context, rows, scale_, of.qkv, cache_[place], partial_, of.result,
+                            coded);
   };
   const Matrix<const T> finished =
       decoder_.forward(context, {pass.rows(), 1}, runs(pass), attend, options_.steps);

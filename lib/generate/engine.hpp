@@ -73,6 +73,7 @@ struct EngineOptions : SamplingOptions {
   bool constant_weights = true;       // weights are constant between steps, no layers gathered
   std::size_t steps = 0;              // per token, of a recursive model
   bool fp8_weights = false;           // of the blocks' linear maps: DecoderOptions
+  bool fp8_inputs = false;            // of the same maps, with fp8_weights
   bool fp8_cache = false;             // keys and values in E4M3: ops/paged_cache.hpp
 };
 

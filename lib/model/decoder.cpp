@@ -11,6 +11,7 @@ TransformerOptions evaluation(const DecoderOptions& asked) {
   options.positions = asked.positions;
   options.head_rows = asked.head_rows;
   options.fp8_weights = asked.fp8_weights;
+  options.fp8_inputs = asked.fp8_inputs;
   options.overlapped = asked.overlapped;
   return options;
 }
@@ -45,9 +46,10 @@ Matrix<const T> Decoder<T>::forward(const ops::Context& context, const Sequences
   Matrix<const T> result;
   for (std::size_t step = 0; step < steps; ++step)
     result = core_.advance(context, 0, step, sequences, [&](std::size_t place) {
-      const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows, Range) {
+      const auto attended = [&](const AttentionParameters& p, const AttentionRows& rows,
+                                const ops::Fp8Rows& coded, Range) {
         add_value_embeddings(context, runs, place, rows.qkv);
-        attend(step * core_.places() + place, p, rows);
+        attend(step * core_.places() + place, p, rows, coded);
       };
       core_.forward(context, 0, place, sequences, attended, {});
     });

@@ -13,6 +13,7 @@ struct DecoderOptions {
   /// Weights of the blocks' linear maps in fp8 (ops/fp8_weight.hpp), except those of experts and
   /// their router.
   bool fp8_weights = false;
+  bool fp8_inputs = false;  // with fp8_weights: inputs of these maps, too, each row with its scale
   /// In a pipeline: the output of a pass is sent when the next one begins, or by settle(), so that
   /// stages can work on consecutive passes at the same time. False: at once, and each pass waits
   /// for the stage before.
@@ -26,12 +27,12 @@ class Decoder {
  public:
   using AttentionParameters = typename Attention<T>::Parameters;
   /// `qkv` (N, (H + 2K) E): output of the projection, neither normed nor rotated; attention writes
-  /// `result` (N, H E); lse (B H, T) is scratch.
+  /// `result` (N, H E), rounded to `coded` if wanted; lse (B H, T) is scratch.
   using AttentionRows = typename Attention<T>::Saved;
   /// One block's attention. Each place, counted over steps, passes and layers, has its own keys and
   /// values.
-  using Attend =
-      std::function<void(std::size_t place, const AttentionParameters&, const AttentionRows&)>;
+  using Attend = std::function<void(std::size_t place, const AttentionParameters&,
+                                    const AttentionRows&, const ops::Fp8Rows& coded)>;
   /// Consecutive rows of a pass: sequences of `period` rows each, at positions `first`, `first` +
   /// 1, ...
   struct Run {

@@ -20,6 +20,7 @@ struct TransformerOptions {
   bool fp8 = false;  // linear maps of the blocks, and gradients of the head, in fp8: ops/fp8.hpp
   /// Evaluation, without fp8: weights of these maps in fp8: ops/fp8_weight.hpp.
   bool fp8_weights = false;
+  bool fp8_inputs = false;  // with fp8_weights: the maps' inputs as well
   /// In a pipeline: Transformer::backward() leaves the gradients of the blocks' weights to
   /// backward_weights(). On one tensor rank, without recompute, fp8 and experts.
   bool weights_later = false;

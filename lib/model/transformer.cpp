@@ -50,13 +50,14 @@ template <class T>
 typename Block<T>::Attend Transformer<T>::attend(const ops::Context& context,
                                                  const MicroBatch<T>& micro,
                                                  std::size_t place) const {
-  return
-      [this, &context, &micro, place](const auto& parameters, const auto& saved, Range sequences) {
-        const Mask whole = mask_of(micro);
-        const Range rows = whole.sequences.tokens * sequences;
-        core_.values.forward(context, place, rows_of(micro.rows.tokens, rows), saved.qkv);
-        core_.block.attention.attend(context, parameters, saved, part_of(whole, sequences));
-      };
+  return [this, &context, &micro, place](const auto& parameters, const auto& saved,
+                                         const ops::Fp8Rows& coded, Range sequences) {
+    const Mask whole = mask_of(micro);
+    const Range rows = whole.sequences.tokens * sequences;
+    core_.values.forward(context, place, rows_of(micro.rows.tokens, rows), saved.qkv);
+    core_.block.attention.attend(context, parameters, saved, part_of(whole, sequences));
+    if (coded.wanted()) ops::fp8_round_rows<T>(context, saved.result, coded);
+  };
 }
 
 /// Recomputed blocks share their scales, and so do all blocks in evaluation.

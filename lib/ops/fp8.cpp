@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "ops/fp8_weight.hpp"
 #if defined(TERN_NATIVE_OPERATIONS)
 #include "ops/cuda/detail/fp8_product.hpp"
 #endif
@@ -28,11 +27,6 @@ Fp8Scale::Fp8Scale(Arena& arena, const std::string& label, Term term) {
   undo = Vector<float>(reinterpret_cast<float*>(words.data()), first);
   magnitude = Magnitude(words.data() ? words.data() + first : nullptr, 1);
 }
-
-Fp8Weight::Fp8Weight(Arena& arena, const std::string& label, std::size_t O, std::size_t I)
-    : codes(arena.matrix<std::uint8_t>(label, Term::parameters, O,
-                                       (I + code_group - 1) / code_group * code_group)),
-      undo(arena.vector<float>(label + "/scales", Term::parameters, O)) {}
 
 template <class T>
 void Fp8Workspace<T>::Sizes::raise(std::size_t N, std::size_t I, std::size_t O, bool training) {

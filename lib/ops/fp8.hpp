@@ -6,6 +6,7 @@
 /// loses nothing: bf16 holds them. The CUDA twin is cuBLASLt's fp8 product.
 #pragma once
 #include "ops/fp8_matrix.hpp"
+#include "ops/fp8_rows.hpp"
 #include "ops/linear.hpp"
 
 namespace tern::ops {
@@ -18,17 +19,19 @@ constexpr bool fp8_takes(std::size_t N, std::size_t I, std::size_t O) {
 }
 
 /// Operand of a map: `rounded` where it is multiplied in fp8; `values` are then workspace, unless
-/// rounded.values_too.
+/// rounded.values_too. In decoding `coded`: the same numbers as `values`.
 template <class T>
 struct MapOperand {
   Matrix<T> values;
   Fp8Matrix rounded = {};
+  Fp8Rows coded = {};
 };
 
 /// Rounds an operand's values, which are written, if its map is in fp8.
 template <class T>
 void round_operand(const Context& context, const MapOperand<T>& operand, Scaling scaling) {
   if (operand.rounded.wanted()) fp8_round<T>(context, operand.values, operand.rounded, scaling);
+  if (operand.coded.wanted()) fp8_round_rows<T>(context, operand.values, operand.coded);
 }
 
 /// Workspace shared by all maps of a model.

@@ -2,6 +2,7 @@
 #pragma once
 #include "ops/elementwise.hpp"
 #include "ops/fp8_matrix.hpp"
+#include "ops/fp8_rows.hpp"
 
 namespace tern::ops {
 
@@ -17,6 +18,7 @@ struct NormForward {
   Vector<Accumulate<T>> mean = {};  // (N), kept for backward; empty for rmsnorm
   Vector<Accumulate<T>> rstd;       // (N), kept for backward
   Fp8Matrix rounded = {};           // y in fp8, or none
+  Fp8Rows coded = {};               // y, which is rounded to it, or none
   PendingSum<T> made = {};          // x, if it is yet to be made
 };
 /// y = normalised x * gain + bias.

@@ -6,7 +6,7 @@
 #pragma once
 #include <limits>
 
-#include "ops/fp8_weight.hpp"
+#include "ops/fp8_rows.hpp"
 #include "ops/native.hpp"
 
 namespace tern::ops {
@@ -110,10 +110,12 @@ void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t he
                  const HeadStage<T>&, const PagedCache<T>& cache);
 
 /// out (N, H E) = attention of q, the first H E columns of qkv, over the stored keys and values,
-/// H a multiple of K (grouped queries). partial: workspace, paged_partials() elements.
+/// H a multiple of K (grouped queries). partial: workspace, paged_partials() elements. With `coded`,
+/// out is rounded as by fp8_round_rows.
 template <class T>
 void paged_attention(const Context&, const PagedRows&, double scale, Matrix<const T> qkv,
-                     const PagedCache<T>& cache, Vector<Accumulate<T>> partial, Matrix<T> out);
+                     const PagedCache<T>& cache, Vector<Accumulate<T>> partial, Matrix<T> out,
+                     const Fp8Rows& coded = {});
 /// Numbers of coded pages, to (pages K P, E). For checks: portable.
 template <class T>
 void paged_numbers(const Context&, const CodedPages& pages, Matrix<T> to);
@@ -132,7 +134,7 @@ inline constexpr auto twin<&paged_store<fp16>> = native_twin("tern::paged_store"
 template <class T>
 bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
                             Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
-                            Matrix<T> out);
+                            Matrix<T> out, const Fp8Rows& coded);
 template <>
 inline constexpr auto twin<&paged_attention<bf16>> = native_twin("tern::paged_attention",
                                                                  native_paged_attention<bf16>);

@@ -16,6 +16,7 @@ namespace {
 // Fractions of the data sheet's rates, from bench_engine on H200s with Qwen3's shapes in bf16,
 // random weights, 2026-11-22.
 constexpr double of_products = 0.55;  // 4B, prompts of 512: 73,800 tokens/s
+constexpr double of_fp8 = 0.37;       // the same with maps and their inputs in fp8: 99,300
 constexpr double of_experts = 0.24;   // 30B-A3B, prompts of 940, no prefix cache: 50.7 requests/s
 constexpr double of_weights = 0.70;   // the same with it, 900 in common: 537 requests/s
 constexpr double of_cache = 0.30;     // 4B, decoding 64 requests of 544 tokens: 10,370 tokens/s
@@ -94,7 +95,8 @@ std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDev
   const std::string compute = deck::stores_fp32(deck.precision) ? asked : "bf16";
   const double given = deck.cost.peak_tflops;
   return DeviceRates{1e12 * (given > 0 ? given : known->tflops(compute)), 1e12 * known->terabytes,
-                     device.placed(), known->tflops_fp8 > known->tflops_bf16};
+                     device.placed(),
+                     known->tflops_fp8 > known->tflops_bf16 ? 1e12 * known->tflops_fp8 : 0};
 }
 
 AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& options,
@@ -107,17 +109,19 @@ AnswerTime answer_time(const deck::Deck& deck, const generate::EngineOptions& op
 
   // Compute: a prompt token attends to the mean length before it; a sampled one needs the head.
   const double products = 2 / (of_products * rates.flops), experts = 2 / (of_experts * rates.flops);
-  const double row = (s.blocks * products + s.active_experts * experts) / tensor;
+  const bool codes = options.fp8_weights && rates.flops_fp8 > 0 && s.bytes == sizeof(bf16);
+  const double maps = codes && options.fp8_inputs ? 2 / (of_fp8 * rates.flops_fp8) : products;
+  const double row = (s.blocks * maps + s.active_experts * experts) / tensor;
   const double before = found + own / 2;
   const double attention = s.attention * before / (of_products * rates.flops) / tensor;
   const double drawn = row + s.head * products / tensor;
 
   // Weight traffic of a pass with `rows` rows. In fp8 at the same fraction: not measured.
-  const bool codes = options.fp8_weights && rates.fp8_weights && s.bytes == sizeof(bf16);
   const auto weights = [&](double rows) {
-    const bool few = codes && rows <= static_cast<double>(ops::fp8_weight_rows);
+    const bool read =
+        codes && (options.fp8_inputs || rows <= static_cast<double>(ops::fp8_weight_rows));
     const double idle = s.experts > 0 ? std::pow(1 - s.active_experts / s.experts, rows) : 0;
-    const double blocks = s.blocks * (few ? sizeof(std::uint8_t) : s.bytes);
+    const double blocks = s.blocks * (read ? sizeof(std::uint8_t) : s.bytes);
     return (blocks + (s.head + s.experts * (1 - idle)) * s.bytes) / tensor /
            (of_weights * rates.bytes);
   };

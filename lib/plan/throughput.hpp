@@ -25,7 +25,7 @@ namespace tern::plan {
 struct DeviceRates {
   double flops, bytes;
   Nodes nodes = {};
-  bool fp8_weights = false;  // whether passes of few rows read weights in fp8
+  double flops_fp8 = 0;  // 0: weights in fp8 are not read as such
 };
 /// From the data sheet, FLOP/s from &cost peak_tflops if given; nothing on the host and on unknown
 /// devices.

@@ -27,7 +27,8 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
     options.max_model_len = std::min(options.max_model_len, size_of(deck.model.context));
   options.prefill_tokens = size_of(g.prefill_tokens);
   options.prefix_cache = g.prefix_cache;
-  options.fp8_weights = g.quantization == "fp8";
+  options.fp8_weights = g.quantization != "none";
+  options.fp8_inputs = g.quantization == "fp8_dynamic";
   options.fp8_cache = g.cache_quantization == "fp8";
   options.sampling = sampling_of(deck);
   return options;

@@ -135,6 +135,11 @@ class Bulk(Campaign):
             self.run_trainer(*self.options(name, *fp8, ("generation.batch", str(batch))), ranks=ranks)
             self.assertEqual(self.answers(name), rounded, name)
         self.run_trainer(*self.options("tensor", *fp8, ("parallel.tensor", "2")), ranks=2)
+        dynamic = (fp8[0], ("generation.quantization", "'fp8_dynamic'"))
+        self.run_trainer(*self.options("dynamic", *dynamic))
+        self.assertNotEqual(self.answers("dynamic"), rounded)
+        self.run_trainer(*self.options("dynamic2", *dynamic, ("generation.batch", "1"), ("parallel.pipeline", "2")), ranks=2)
+        self.assertEqual(self.answers("dynamic2"), self.answers("dynamic"))
         text = self.run_trainer(*self.options("rounded", fp8[0]), "--resume", code=1)
         self.assertRegex(text, "the weights was .* in fp8")
 

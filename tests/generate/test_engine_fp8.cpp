@@ -1,5 +1,6 @@
 // The engine with weights in fp8: the texts of a model whose weights were rounded beforehand; with
-// keys and values in fp8: texts of their own; both whatever else is in the batch.
+// inputs of linear maps, or keys and values, in fp8: texts of their own; all whatever else is in the
+// batch.
 #include "base/error.hpp"
 #include "deck/choices.hpp"
 #include "generate/engine_run.hpp"
@@ -58,6 +59,29 @@ TYPED_TEST(WeightsInFp8, WriteAsWeightsRoundedBeforehand) {
         EXPECT_EQ(texts_of(coded, m), wanted) << "batch " << batch << ", pieces of " << piece;
         EXPECT_EQ(test::download(coded.parameters->compute),
                   test::download(rounded.parameters->compute));
+      }
+  }
+}
+
+/// A token is rounded with a scale of its own.
+TYPED_TEST(WeightsInFp8, MultiplyRoundedInputsWhateverTheBatch) {
+  for (deck::Model m : {test::qwen3_like(), test::gpt2_like(), test::moe_like()}) {
+    m.context = 64, m.init_std = 0.3;
+    EngineOptions options = options_of(3, 16);
+    options.fp8_weights = true;
+    EngineRun<TypeParam> of_weights(m, options);
+    options.fp8_inputs = true;
+    EngineRun<TypeParam> of_both(m, options);
+    const auto wanted = texts_of(of_both, m);
+    EXPECT_NE(wanted, texts_of(of_weights, m));
+    EXPECT_EQ(test::download(of_both.parameters->compute),
+              test::download(of_weights.parameters->compute));
+    for (const std::size_t batch : {1, 12})
+      for (const std::size_t piece : {1, 100}) {
+        options = options_of(batch, piece);
+        options.fp8_weights = options.fp8_inputs = true;
+        EngineRun<TypeParam> again(m, options);
+        EXPECT_EQ(texts_of(again, m), wanted) << "batch " << batch << ", pieces of " << piece;
       }
   }
 }

@@ -72,6 +72,20 @@ TEST(EngineOnRanks, WeightsInFp8AreRoundedByPart) {
   }
 }
 
+/// The inputs of a map that ranks divide by columns have a scale per rank.
+TEST(EngineOnRanks, PipelinesRoundInputsAsOneRank) {
+  const deck::Model m = divisible();
+  const int ranks = comm::world()->size();
+  generate::EngineOptions o = options(0.9);
+  o.fp8_weights = o.fp8_inputs = true;
+  EngineRun<float> alone(m, o);
+  const auto wanted = alone.answer(requests());
+  const comm::Mesh mesh(comm::world(), {1, 1, ranks});
+  EngineRun<float> run(m, o, 3, model::share_of(mesh));
+  const auto answers = run.answer(requests());
+  for (const auto& [id, answer] : wanted) EXPECT_EQ(answers.at(id).tokens, answer.tokens) << id;
+}
+
 TEST(EngineOnRanks, APageTakesWhatTheShareKeeps) {
   const deck::Model m = divisible();  // 2 key-value heads
   using Engine = generate::Engine<float>;

@@ -20,7 +20,8 @@ class Rows {
   std::vector<float> logits(const std::vector<std::int32_t>& tokens) {
     const std::size_t N = tokens.size();
     test::upload(tokens, Vector<std::int32_t>(tokens_.data(), N));
-    const auto copy_queries = [&](std::size_t, const auto& parameters, const auto& of) {
+    const auto copy_queries = [&](std::size_t, const auto& parameters, const auto& of,
+                                  const ops::Fp8Rows&) {
       decoder_->attention().place_heads(context_, parameters, of, {N, 1}, {});
       context_.fence("test");
       const std::size_t width = size_.H * size_.E;

@@ -18,14 +18,18 @@ struct Rounded {
   std::size_t O, I;
   Array<T> w;
   Arena arena;
-  ops::Fp8Weight to;
+  ops::Fp8Rows to;
 
   Rounded(std::size_t o, std::size_t i, const Numbers& numbers)
-      : O(o), I(i), w(O, I, numbers), arena(O * (I + 16) + 4 * O + 1024), to(arena, "w", O, I) {
+      : O(o),
+        I(i),
+        w(O, I, numbers),
+        arena(O * (I + 16) + 4 * O + 1024),
+        to(arena, "w", Term::parameters, O, I) {
     Kokkos::deep_copy(Vector<std::uint8_t>(to.codes.data(), to.codes.size()), std::uint8_t{255});
     round();
   }
-  void round() { ops::fp8_round_weight<T>(portable_context(), w.matrix(), to); }
+  void round() { ops::fp8_round_rows<T>(portable_context(), w.matrix(), to); }
   std::vector<float> undo() const { return host(to.undo); }
   std::vector<std::uint8_t> codes() const {
     const std::size_t width = to.codes.extent(1);
@@ -45,7 +49,7 @@ struct Rounded {
   }
 };
 
-TEST(Fp8Weight, OrdersAGroupAsLanesReadIt) {
+TEST(Fp8Rows, OrdersAGroupAsLanesReadIt) {
   for (std::size_t lane = 0; lane < 4; ++lane)
     for (const std::size_t group : {0, 48}) {
       std::size_t place = group + 4 * lane;
@@ -55,7 +59,7 @@ TEST(Fp8Weight, OrdersAGroupAsLanesReadIt) {
 }
 
 /// Each row holds numbers of all magnitudes up to the format's largest, times a power of two.
-TEST(Fp8Weight, RoundsAsTorch) {
+TEST(Fp8Rows, RoundsAsTorch) {
   const Golden file(std::string(TERN_SOURCE_DIR) + "/tests/golden/fp8.h5");
   const std::vector<double> values = file.numbers("e4m3/values"),
                             rounded = file.numbers("e4m3/rounded");
@@ -149,6 +153,37 @@ TYPED_TEST(Fp8Weights, MultiplyAsTheirNumbers) {
     ops::fp8_weight_forward<T>(context, x.matrix(), weight.w.matrix(), weight.to, b, y.matrix(), a);
     EXPECT_EQ(y.get(), wanted.get());
   }
+}
+
+TYPED_TEST(Fp8Weights, MultiplyRoundedInputsAsTheirNumbers) {
+  using T = TypeParam;
+  constexpr std::size_t N = 5, I = 40, O = 24;
+  const Rounded<T> weight(O, I, normal_numbers(O * I, 1, 0.1)), x(N, I, normal_numbers(N * I, 2));
+  const Array<T> y(N, O), wanted(N, O);
+  ops::linear_forward<T>(portable_context(), x.w.matrix(), weight.w.matrix(), {}, wanted.matrix());
+  ops::fp8_weight_forward<T>(portable_context(), x.w.matrix(), weight.w.matrix(), weight.to, {},
+                             y.matrix(), {}, x.to);
+  EXPECT_EQ(y.get(), wanted.get());
+}
+
+TYPED_TEST(Fp8Weights, OfANormAreItsRoundedResult) {
+  using T = TypeParam;
+  constexpr std::size_t N = 5, D = 40;
+  const Array<T> x(N, D, normal_numbers(N * D, 1, 3)), gain(1, D, normal_numbers(D, 2)), y(N, D);
+  const Array<Accumulate<T>> rstd(1, N);
+  ops::NormForward<T> call{.kind = ops::Norm::rmsnorm,
+                           .x = x.matrix(),
+                           .gain = gain.vector(),
+                           .eps = 1e-6,
+                           .y = y.matrix(),
+                           .rstd = rstd.vector()};
+  ops::norm_forward<T>(portable_context(), call);
+  const Rounded<T> wanted(N, D, y.get()), found(N, D, Numbers(N * D));
+  call.coded = found.to;
+  ops::norm_forward<T>(portable_context(), call);
+  EXPECT_EQ(y.get(), wanted.w.get());
+  EXPECT_EQ(found.codes(), wanted.codes());
+  EXPECT_EQ(found.undo(), wanted.undo());
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ using test::native_context;
 using test::normal_numbers;
 using test::Numbers;
 
-constexpr std::size_t H = 4, K = 2, P = 16, N = 69;
-constexpr std::size_t width_of(std::size_t E) { return (H + 2 * K) * E; }
+constexpr std::size_t few_heads = 4, P = 16, N = 69;
+constexpr std::size_t width_of(std::size_t E, std::size_t H = few_heads) { return 2 * H * E; }
 
 /// The nearest of E4M3's numbers times 1 / scale, the even code of two at the same distance.
 long double nearest(long double x, long double scale) {
@@ -38,15 +38,21 @@ void round_head(long double* numbers, std::size_t E) {
   for (std::size_t e = 0; e < E; ++e) numbers[e] = nearest(numbers[e], scale);
 }
 
-/// N rows of sequences, in a cache of T and in one of codes.
-template <class T>
+/// First positions and rows of sequences, N rows together.
+using Pieces = std::vector<std::pair<int, int>>;
+const Pieces mixed{{0, 1}, {300, 1}, {0, 60}, {0, 7}};
+
+/// N rows of sequences, in a cache of T and in one of codes; two query heads per key head.
+template <class T, std::size_t H = few_heads>
 struct Caches {
-  Caches(const ops::Context& context, std::size_t head_size, const Numbers& rows)
+  static constexpr std::size_t K = H / 2;
+  Caches(const ops::Context& context, std::size_t head_size, const Numbers& rows,
+         const Pieces& pieces = mixed)
       : E(head_size),
-        host(checks::checked_rows({{0, 1}, {300, 1}, {0, 60}, {0, 7}}, P)),
+        host(checks::checked_rows(pieces, P)),
         run(context, 1),
         on_device(checks::device_rows(run, host)),
-        qkv(N, width_of(E), rows),
+        qkv(N, width_of(E, H), rows),
         keys(host.pages * K, P * E, Numbers(host.pages * K * P * E, 0)),
         values(host.pages * K, P * E, Numbers(host.pages * K * P * E, 0)) {
     const auto pages = [&](const Array<T>& a) {
@@ -72,13 +78,15 @@ struct Caches {
     run.context.fence("test");
     return to.get();
   }
-  Numbers attend(const ops::PagedCache<T>& cache) {
-    const Array<T> out(N, H * E);
+  void attend(const ops::PagedCache<T>& cache, Matrix<T> out, const ops::Fp8Rows& to) {
     const auto partial =
         run.template workspace<Accumulate<T>>(ops::paged_partials(host.splits.size(), H, E));
-    ops::paged_attention<T>(run.context, on_device, 0.3, qkv.matrix(), cache, partial,
-                            out.matrix());
+    ops::paged_attention<T>(run.context, on_device, 0.3, qkv.matrix(), cache, partial, out, to);
     run.context.fence("test");
+  }
+  Numbers attend(const ops::PagedCache<T>& cache) {
+    const Array<T> out(N, H * E);
+    attend(cache, out.matrix(), {});
     return out.get();
   }
 
@@ -140,12 +148,13 @@ template <class T>
 void expect_not_hidden(const ops::Context& context, std::size_t E) {
   Numbers rows = normal_numbers(N * width_of(E), 7);
   const std::size_t first = 2, bad = first + 50, end = first + 60;  // of the sequence of 60
-  rows[bad * width_of(E) + (H + K) * E + 3] = std::numeric_limits<long double>::infinity();
+  rows[bad * width_of(E) + (few_heads + few_heads / 2) * E + 3] =
+      std::numeric_limits<long double>::infinity();
   Caches<T> caches(context, E, rows);
   const Numbers found = caches.attend(caches.coded);
   for (std::size_t row = 0; row < N; ++row) {
     if (context.library && row >= first && row < bad) continue;  // may be in its tile
-    EXPECT_EQ(std::isfinite(found[row * H * E]), row < bad || row >= end) << row;
+    EXPECT_EQ(std::isfinite(found[row * few_heads * E]), row < bad || row >= end) << row;
   }
 }
 
@@ -153,6 +162,47 @@ void expect_not_hidden(const ops::Context& context, std::size_t E) {
 TYPED_TEST(CacheOfCodes, KeepsWhatIsNotFinite) {
   expect_not_hidden<TypeParam>(test::portable_context(), 64);
   for (const std::size_t E : {32, 64, 128}) expect_not_hidden<TypeParam>(native_context(), E);
+}
+
+template <class V>
+auto on_host(const V& view) {
+  const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
+  return std::vector(copy.data(), copy.data() + copy.size());
+}
+
+/// The result and its codes, as when it is rounded by an operation of its own.
+template <class T, std::size_t H>
+void expect_rounded(const ops::Context& context, std::size_t E, const Pieces& pieces) {
+  Caches<T, H> caches(context, E, normal_numbers(N * width_of(E, H), 7), pieces);
+  const auto codes = [&] {
+    ops::Fp8Rows to;
+    const std::size_t width = ops::code_width(H * E);
+    to.codes = Matrix<std::uint8_t>(caches.run.template workspace<std::uint8_t>(N * width).data(),
+                                    N, width);
+    to.undo = caches.run.template workspace<float>(N);
+    return to;
+  };
+  const ops::Fp8Rows at_once = codes(), apart = codes();
+  const Array<T> found(N, H * E), expected(N, H * E);
+  caches.attend(caches.coded, found.matrix(), at_once);
+  caches.attend(caches.coded, expected.matrix(), {});
+  ops::fp8_round_rows<T>(caches.run.context, expected.matrix(), apart);
+  context.fence("test");
+  EXPECT_EQ(found.get(), expected.get());
+  EXPECT_EQ(on_host(at_once.codes), on_host(apart.codes));
+  EXPECT_EQ(on_host(at_once.undo), on_host(apart.undo));
+}
+
+TYPED_TEST(CacheOfCodes, ResultIsRoundedToCodes) {
+  Pieces singles;
+  for (int n = 0; n < static_cast<int>(N); ++n) singles.emplace_back(13 * n, 1);
+  for (const Pieces& pieces : {singles, mixed}) {
+    expect_rounded<TypeParam, few_heads>(test::portable_context(), 20, pieces);
+    for (const std::size_t E : {32, 64, 128})
+      expect_rounded<TypeParam, few_heads>(native_context(), E, pieces);
+    expect_rounded<TypeParam, 68>(native_context(), 64, pieces);   // more heads than warps
+    expect_rounded<TypeParam, 68>(native_context(), 128, pieces);  // more than a block rounds
+  }
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(Throughput, OfAFileIsNearTheMeasured) {
   }
 }
 
-/// Few rows read one byte per weight of a block, many rows two.
+/// Few rows read one byte per weight of a block, many rows two, unless inputs are in fp8, too.
 TEST(Throughput, CountsTheBytesOfWeightsInFp8) {
   plan::DeviceRates rates = h200;
   generate::EngineOptions options;
@@ -86,14 +86,21 @@ TEST(Throughput, CountsTheBytesOfWeightsInFp8) {
   const plan::AnswerTime whole = time();
   options.fp8_weights = true;
   EXPECT_EQ(time().new_tokens, whole.new_tokens);  // a GPU that does not read them
-  rates.fp8_weights = true;
+  rates.flops_fp8 = 2 * rates.flops;
   EXPECT_EQ(time().prompt, whole.prompt);
   EXPECT_LT(time().new_tokens, 0.65 * whole.new_tokens);
   EXPECT_GT(time().new_tokens, 0.5 * whole.new_tokens);
   options.batch = 129;
-  const double many = plan::answer_time(student(), options, {129, 64, 0, 64}, {}, rates).new_tokens;
-  options.fp8_weights = false;
-  EXPECT_EQ(plan::answer_time(student(), options, {129, 64, 0, 64}, {}, rates).new_tokens, many);
+  const auto of_many = [&] {
+    return plan::answer_time(student(), options, {129, 64, 0, 64}, {}, rates);
+  };
+  const plan::AnswerTime many = of_many();
+  options.fp8_inputs = true;
+  EXPECT_LT(of_many().prompt, many.prompt);
+  EXPECT_LT(of_many().new_tokens, many.new_tokens);
+  options.fp8_inputs = options.fp8_weights = false;
+  EXPECT_EQ(of_many().prompt, many.prompt);
+  EXPECT_EQ(of_many().new_tokens, many.new_tokens);
 }
 
 /// Quantities without measurements have the right trend.

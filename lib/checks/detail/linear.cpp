@@ -84,7 +84,7 @@ void check_activated(Checker& checker, Activation activation, std::size_t N, std
 
 /// Rows (N, I) from an operation that may still run when the next one is launched.
 template <class T>
-Matrix<const T> normed(Run<T>& r, const Context& context, std::size_t N, std::size_t I) {
+Matrix<T> normed(Run<T>& r, const Context& context, std::size_t N, std::size_t I) {
   auto x = r.input(N, I), gain = r.input(1, I);
   auto y = r.output(N, I);
   norm_forward<T>(context, {.kind = Norm::rmsnorm,
@@ -112,64 +112,99 @@ void check_skinny(Checker& checker, std::size_t N, std::size_t I, std::size_t O)
                   });
 }
 
+template <class T>
+Fp8Rows codes_of(Run<T>& r, const Matrix<T>& x) {
+  const std::size_t N = x.extent(0), width = code_width(x.extent(1));
+  Fp8Rows codes;
+  codes.codes = as_matrix(r.template workspace<std::uint8_t>(N * width).data(), N, width);
+  codes.undo = r.template output<float>(N);
+  return codes;
+}
 /// Rounds w to fp8, and in place; constant from here on.
 template <class T>
-Fp8Weight rounded_weight(Run<T>& r, const Context& context, const Matrix<T>& w) {
-  const std::size_t O = w.extent(0);
-  const std::size_t width = (w.extent(1) + code_group - 1) / code_group * code_group;
-  Fp8Weight rounded;
-  rounded.codes = as_matrix(r.template workspace<std::uint8_t>(O * width).data(), O, width);
-  rounded.undo = r.template output<float>(O);
-  fp8_round_weight<T>(context, w, rounded);
+Fp8Rows rounded_weight(Run<T>& r, const Context& context, const Matrix<T>& w) {
+  const Fp8Rows rounded = codes_of(r, w);
+  fp8_round_rows<T>(context, w, rounded);
   context.fence("weights");
   return rounded;
 }
+/// x and its codes, from an operation that may still run when the next one is launched.
+template <class T>
+MapOperand<T> rounded_input(Run<T>& r, const Context& context, std::size_t N, std::size_t I) {
+  const Matrix<T> x = r.inout(N, I);
+  const MapOperand<T> result{x, {}, codes_of(r, x)};
+  round_operand<T>(context, result, Scaling::current);
+  return result;
+}
 
-/// The same with weights in fp8. The reference rounds the same weights to the same numbers.
-void check_fp8_weight(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
+/// Operands in fp8. The reference rounds the same numbers to the same ones.
+enum class InFp8 { none, weights, both };
+std::string in_fp8(const std::string& name, InFp8 which) {
+  return name + (which == InFp8::both ? ", fp8" : which == InFp8::weights ? ", fp8 weights" : "");
+}
+template <class T>
+MapOperand<T> input_of(Run<T>& r, const Context& context, InFp8 which, std::size_t N,
+                       std::size_t I) {
+  if (which == InFp8::both) return rounded_input(r, context, N, I);
+  return {normed(r, context, N, I)};
+}
+
+/// The skinny GEMM with operands in fp8.
+void check_fp8_weight(Checker& checker, InFp8 which, std::size_t N, std::size_t I, std::size_t O) {
   const std::string shape = fmt::format("N {} I {} O {}", N, I, O);
   const double scale = 1 / std::sqrt(static_cast<double>(I));
   for (const Write write : {Write::overwrite, Write::add})
-    checker.check(write == Write::add ? "fp8_weight_forward, added" : "fp8_weight_forward", shape,
-                  [=]<class T>(Run<T>& r) {
-                    Context context = r.context;
-                    context.constant_weights = true;
-                    auto w = r.inout(O, I, scale);
-                    const Fp8Weight rounded = rounded_weight(r, context, w);
-                    auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
-                    fp8_weight_forward<T>(context, normed(r, context, N, I), w, rounded, {}, y,
-                                          write == Write::add ? y : Matrix<T>());
-                  });
+    checker.check(
+        in_fp8(write == Write::add ? "fp8_weight_forward, added" : "fp8_weight_forward", which)
+            .c_str(),
+        shape, [=]<class T>(Run<T>& r) {
+          Context context = r.context;
+          context.constant_weights = true;
+          auto w = r.inout(O, I, scale);
+          const Fp8Rows rounded = rounded_weight(r, context, w);
+          auto y = write == Write::add ? r.inout(N, O) : r.output(N, O);
+          const auto x = input_of(r, context, which, N, I);
+          fp8_weight_forward<T>(context, x.values, w, rounded, {}, y,
+                                write == Write::add ? y : Matrix<T>(), x.coded);
+        });
 }
 
 /// Entry of an MLP in decoding: constant weights, in fp8 or not, may be read while x is still being
 /// written.
-void check_activation_inference(Checker& checker, Activation activation, bool coded, std::size_t N,
+void check_activation_inference(Checker& checker, Activation activation, InFp8 which, std::size_t N,
                                 std::size_t I, std::size_t F) {
   const std::size_t O = gated(activation) ? 2 * F : F;
   const std::string shape = fmt::format("{} N {} I {} F {}", static_cast<int>(activation), N, I, F);
-  checker.check(coded ? "linear_activation_inference, fp8 weights" : "linear_activation_inference",
-                shape, [=]<class T>(Run<T>& r) {
-                  Context context = r.context;
-                  context.constant_weights = true;
-                  auto w = r.inout(O, I, 1 / std::sqrt(static_cast<double>(I)));
-                  const Fp8Weight rounded = coded ? rounded_weight(r, context, w) : Fp8Weight();
-                  const Matrix<T> up = as_matrix(r.template workspace<T>(N * O).data(), N, O);
-                  linear_activation_inference<T>(context, activation, normed(r, context, N, I), w,
-                                                 rounded, {}, up, r.output(N, F));
-                });
+  checker.check(
+      in_fp8("linear_activation_inference", which).c_str(), shape, [=]<class T>(Run<T>& r) {
+        Context context = r.context;
+        context.constant_weights = true;
+        auto w = r.inout(O, I, 1 / std::sqrt(static_cast<double>(I)));
+        const Fp8Rows rounded = which == InFp8::none ? Fp8Rows() : rounded_weight(r, context, w);
+        const Matrix<T> up = as_matrix(r.template workspace<T>(N * O).data(), N, O);
+        const auto x = input_of(r, context, which, N, I);
+        linear_activation_inference<T>(context, activation, x.values, w, rounded, {}, up,
+                                       r.output(N, F), x.coded);
+      });
 }
 
 void check_activation_inference(Checker& checker) {
   for (const Activation activation : {Activation::swiglu, Activation::gelu, Activation::relu2})
-    for (const bool coded : {false, true}) {
+    for (const InFp8 which : {InFp8::none, InFp8::weights, InFp8::both}) {
       for (const std::size_t N : {1, 64, 65, 128, 129})
-        check_activation_inference(checker, activation, coded, N, 1288, 328);
-      check_activation_inference(checker, activation, coded, 7, 40, 2056);
-      check_activation_inference(checker, activation, coded, 100, 200, 20008);
-      check_activation_inference(checker, activation, coded, 37, 2560, 9728);
-      check_activation_inference(checker, activation, coded, 5, 33, 49);
+        check_activation_inference(checker, activation, which, N, 1288, 328);
+      check_activation_inference(checker, activation, which, 7, 40, 2056);
+      check_activation_inference(checker, activation, which, 100, 200, 20008);
+      check_activation_inference(checker, activation, which, 37, 2560, 9728);
+      check_activation_inference(checker, activation, which, 5, 33, 49);
     }
+}
+
+void check_rounding_of_rows(Checker& checker, std::size_t N, std::size_t I) {
+  checker.check("fp8_round_rows", fmt::format("N {} I {}", N, I), [=]<class T>(Run<T>& r) {
+    const Matrix<T> x = r.inout(N, I);
+    fp8_round_rows<T>(r.context, x, codes_of(r, x));
+  });
 }
 
 /// Products of M matrices, as in Muon: x x^T, a polynomial's and its application.
@@ -215,12 +250,17 @@ void check_linear(Checker& checker) {
   check_skinny(checker, 64, 72, 17000);  // more columns than one block per multiprocessor takes
   check_skinny(checker, 100, 200, 20008);
   check_skinny(checker, 3, 72, 30000);
-  for (const std::size_t N : {1, 16, 64, 65, 128, 129}) check_fp8_weight(checker, N, 1288, 328);
-  check_fp8_weight(checker, 7, 40, 2056);
-  check_fp8_weight(checker, 5, 33, 49);
-  check_fp8_weight(checker, 64, 9728, 328);  // more steps than stages
-  check_fp8_weight(checker, 64, 72, 17000);
-  check_fp8_weight(checker, 100, 72, 33000);  // in two launches
+  for (const InFp8 which : {InFp8::weights, InFp8::both}) {
+    for (const std::size_t N : {1, 16, 64, 65, 128, 129})
+      check_fp8_weight(checker, which, N, 1288, 328);
+    check_fp8_weight(checker, which, 7, 40, 2056);
+    check_fp8_weight(checker, which, 5, 33, 49);
+    check_fp8_weight(checker, which, 64, 9728, 328);  // more steps than stages
+    check_fp8_weight(checker, which, 64, 72, 17000);
+    check_fp8_weight(checker, which, 100, 72, 33000);  // in two launches
+  }
+  for (const std::size_t I : {8, 33, 40, 1288, 2056, 9728, 17000})
+    check_rounding_of_rows(checker, 37, I);
   check_activation_inference(checker);
   check_column_sums(checker, 1000, 5000);
   check_column_sums(checker, 131, 37);

@@ -124,9 +124,8 @@ void describe(Group& group, Generation& g) {
             "input: common beginnings of prompts are computed once");
   group
       .add("quantization", g.quantization,
-           "input: fp8: E4M3 for weights of linear maps but experts', "
-           "read on Hopper for up to 128 rows")
-      .one_of({"none", "fp8"});
+           "input: E4M3 for weights of linear maps but experts'; fp8_dynamic: for inputs, too")
+      .one_of({"none", "fp8", "fp8_dynamic"});
   group
       .add("cache_quantization", g.cache_quantization,
            "input: fp8: E4M3 for keys and values, with a scale per token and head")

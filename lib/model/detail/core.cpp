@@ -70,7 +70,7 @@ void Core<T>::round_weights(const ops::Context& context) const {
       if (map->rounded.wanted())
         ops::fp8_round<T>(context, map->weight, map->rounded, ops::Scaling::current);
       else if (map->coded.wanted())
-        ops::fp8_round_weight<T>(context, writable(map->weight), map->coded);
+        ops::fp8_round_rows<T>(context, writable(map->weight), map->coded);
 }
 
 template <class T>

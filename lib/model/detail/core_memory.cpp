@@ -139,11 +139,17 @@ template <class T>
 void Core<T>::allocate_coded_weights(Arena& arena) {
   TERN_REQUIRE(!options.training && !options.fp8 && !full_sharding,
                "weights in fp8 of a model that trains, multiplies in fp8 or is fully sharded");
+  std::size_t widest = 0;
   for (std::size_t l = 0; l < layers(); ++l)
-    for (Linear<T>* map : block.maps_of(layers_[l]))
-      if (map->weight.size() > 0)
-        map->coded = {arena, fmt::format("layer {}/fp8 weights", first_layer + l),
-                      map->weight.extent(0), map->weight.extent(1)};
+    for (Linear<T>* map : block.maps_of(layers_[l])) {
+      if (map->weight.size() == 0) continue;
+      const std::size_t O = map->weight.extent(0), I = map->weight.extent(1);
+      map->coded = {arena, fmt::format("layer {}/fp8 weights", first_layer + l), Term::parameters,
+                    O, I};
+      widest = std::max(widest, I);
+    }
+  if (options.fp8_inputs && widest > 0)
+    common.coded_input = {arena, "fp8 input", Term::workspace, sequences().rows(), widest};
 }
 
 template <class T>

@@ -14,7 +14,6 @@ namespace {
 using namespace detail;
 using Sums = Fp8Product::Sums;
 
-constexpr std::size_t product_workspace = std::size_t{64} << 20;
 constexpr int block_threads = 256;
 
 /// magnitude = max(magnitude, largest |x|) as float's bits, which order as the numbers do, NaN
@@ -58,7 +57,7 @@ void find_magnitude(const Context& context, const bf16* x, std::size_t packs,
 }
 
 Fp8Product::Work work_of(const Context& context) {
-  return {stream_of(context), context.library->workspace(), product_workspace};
+  return {stream_of(context), context.library->workspace(), NativeLibrary::product_bytes};
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ class NativeLibrary {
 
   /// Largest scratch of any operation.
   static constexpr std::size_t workspace_bytes = std::size_t{256} << 20;
+  static constexpr std::size_t product_bytes = std::size_t{64} << 20;  // of a cuBLASLt product
   /// Aligned to 256 bytes, as cuBLASLt demands; null while measuring.
   void* workspace() const;
   /// `n` floats at the start of the workspace, valid until the next operation is launched.

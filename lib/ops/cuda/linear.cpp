@@ -12,11 +12,10 @@ namespace {
 
 using namespace detail;
 
-constexpr std::size_t product_workspace = std::size_t{64} << 20;
 constexpr int column_threads = 256;
 
 MatrixProduct::Work work_of(const Context& context) {
-  return {stream_of(context), context.library->workspace(), product_workspace};
+  return {stream_of(context), context.library->workspace(), NativeLibrary::product_bytes};
 }
 template <class T>
 constexpr cudaDataType data_type = std::is_same_v<T, fp16> ? CUDA_R_16F : CUDA_R_16BF;
@@ -86,8 +85,9 @@ bool native_linear_forward(const Context& context, Matrix<const T> x, Matrix<con
   if (y.size() == 0) return true;
   const bool adds = added.size() > 0, in_place = !adds || added.data() == y.data();
   if (bias.size() == 0 && in_place &&
-      context.library->skinny_gemm().multiply<T>(stream_of(context),
-                                                 {x, w, {}, y, adds, context.constant_weights}))
+      context.library->skinny_gemm().multiply<T>(
+          stream_of(context),
+          {.x = x, .w = w, .y = y, .added = adds, .early = context.constant_weights}))
     return true;
   return context.library->products().multiply(work_of(context), operand<T>(x), operand<T>(w, true),
                                               y.data(), adds ? added.data() : nullptr,

@@ -11,12 +11,17 @@ using namespace cuda;
 template <class T>
 bool native_linear_activation_inference(const Context& context, Activation activation,
                                         Matrix<const T> x, Matrix<const T> w,
-                                        const Fp8Weight& coded, Vector<const T> bias, Matrix<T>,
-                                        Matrix<T> y) {
+                                        const Fp8Rows& weights, Vector<const T> bias, Matrix<T>,
+                                        Matrix<T> y, const Fp8Rows& inputs) {
   if (y.size() == 0) return true;
   return bias.size() == 0 && context.library->skinny_gemm().multiply<T>(
-                                 detail::stream_of(context),
-                                 {x, w, coded, y, false, context.constant_weights, activation});
+                                 detail::stream_of(context), {.x = x,
+                                                              .w = w,
+                                                              .coded_x = inputs,
+                                                              .coded_w = weights,
+                                                              .y = y,
+                                                              .early = context.constant_weights,
+                                                              .activation = activation});
 }
 
 template decltype(native_linear_activation_inference<bf16>)

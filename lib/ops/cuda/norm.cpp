@@ -1,6 +1,7 @@
 /// RMSNorm and LayerNorm, forward. A row belongs to a warp, or to a block where it is long, and
 /// stays in registers between its passes: every number crosses the memory bus once.
 #include "ops/norm.hpp"
+#include "ops/cuda/code_rows.hpp"
 #include "ops/cuda/norm_rows.hpp"
 #include "ops/cuda/rounding.hpp"
 
@@ -21,6 +22,7 @@ struct Forward {
   const T* terms[3];         // of the sum that x is yet to be; each may be null
   T* made;                   // it, in x's place; null: x is there
   Dropout dropout;           // of the second of two terms, with Entry::dropping
+  RowCodes coded;            // y, with Exit::coded
 };
 
 /// x, or the sum that it is yet to be, not rounded.
@@ -40,6 +42,9 @@ __device__ Pack input(const Forward<T>& a, std::size_t at) {
 /// What x is: there, or a sum; or the sum of a term and the dropout of another.
 enum class Entry { any, dropping };
 
+/// What y is: as computed, or rounded to codes.
+enum class Exit { plain, coded };
+
 /// Of Entry::dropping: all loads of a row are in flight before the first draw.
 template <class T>
 struct Dropping {
@@ -52,7 +57,7 @@ struct Dropping {
   }
 };
 
-template <Norm norm, Entry entry, int threads, int packs, class T>
+template <Norm norm, Entry entry, Exit exit, int threads, int packs, class T>
 __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_rows(Forward<T> a) {
   __shared__ float shared[threads / warp_size];
   const int row = blockIdx.x * rows_per_block<threads, packs> + threadIdx.y;
@@ -102,6 +107,7 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
     a.rstd[row] = rstd;
   }
   float most = 0;
+  RawPack<T> results[exit == Exit::coded ? packs : 1] = {};
 #pragma unroll
   for (int p = 0; p < packs; ++p) {
     const int column = (p * threads + threadIdx.x) * pack_size;
@@ -112,8 +118,21 @@ __global__ void __launch_bounds__(threads* rows_per_block<threads, packs>) norm_
     Pack y;
     for (int i = 0; i < pack_size; ++i)
       y.value[i] = (x[p].value[i] - mean) * rstd * gain.value[i] + bias.value[i];
-    y.store(a.y + start + column);
-    most = larger(most, y);
+    if constexpr (exit == Exit::coded) {
+      results[p] = RawPack<T>::round(y);
+    } else {
+      y.store(a.y + start + column);
+      most = larger(most, y);
+    }
+  }
+  if constexpr (exit == Exit::coded) {
+    round_row<threads>(results, row, a.coded, shared);
+#pragma unroll
+    for (int p = 0; p < packs; ++p) {
+      const int column = (p * threads + threadIdx.x) * pack_size;
+      if (column < a.width) results[p].store(a.y + start + column);
+    }
+    return;
   }
   if (a.magnitude) raise_magnitude(a.magnitude, most);
 }
@@ -236,13 +255,13 @@ bool launch_rounded(const Context& context, const Forward<T>& a, const Fp8Matrix
   return false;
 }
 
-template <Norm norm, Entry entry, class T>
+template <Norm norm, Entry entry, Exit exit, class T>
 bool launch_forward(const Context& context, const Forward<T>& a) {
   return with_shape(a.width, [&](auto shape) {
     constexpr int threads = shape.threads_per_row, packs = shape.packs_per_thread;
     constexpr int rows = rows_per_block<threads, packs>;
     const dim3 blocks(static_cast<unsigned>(divide_up(a.rows, rows))), block(threads, rows);
-    const auto kernel = &norm_rows<norm, entry, threads, packs, T>;
+    const auto kernel = &norm_rows<norm, entry, exit, threads, packs, T>;
     if (!a.made)
       return launch_early("norm_forward", kernel, blocks, block, 0, stream_of(context), a);
     kernel<<<blocks, block, 0, stream_of(context)>>>(a);  // it may follow no kernel, but a copy
@@ -252,8 +271,12 @@ bool launch_forward(const Context& context, const Forward<T>& a) {
 
 template <Norm norm, Entry entry, class T>
 bool launch(const Context& context, const Forward<T>& a, const NormForward<T>& call) {
+  if (a.coded.codes) {
+    if constexpr (entry == Entry::any) return launch_forward<norm, entry, Exit::coded>(context, a);
+    return false;
+  }
   if (launch_rounded<norm, entry>(context, a, call.rounded)) return true;
-  if (!launch_forward<norm, entry>(context, a)) return false;
+  if (!launch_forward<norm, entry, Exit::plain>(context, a)) return false;
   round_stored(stream_of(context), call.y, call.rounded, context.scaling);
   return true;
 }
@@ -277,10 +300,12 @@ bool native_norm_forward(const Context& context, const NormForward<T>& call) {
                      raised_magnitude(call.rounded, context.scaling, stream_of(context)),
                      {data_of(call.made.a), data_of(call.made.b), data_of(call.made.c)},
                      call.made.wanted() ? call.made.to.data() : nullptr,
-                     Dropout(call.made.dropout)};
+                     Dropout(call.made.dropout),
+                     RowCodes(call.coded)};
   const bool dropping = call.made.wanted() && call.made.dropout.probability > 0;
   if (dropping && (!a.terms[0] || !a.terms[1] || a.terms[2])) return false;
-  if (!all_aligned(a.x, a.gain, a.bias, a.y, a.terms[0], a.terms[1], a.terms[2])) return false;
+  if (!all_aligned(a.x, a.gain, a.bias, a.y, a.terms[0], a.terms[1], a.terms[2], a.coded.codes))
+    return false;
   const bool centred = call.kind == Norm::layernorm;
   if (dropping)
     return centred ? launch<Norm::layernorm, Entry::dropping>(context, a, call)

@@ -46,6 +46,18 @@ unsigned resident_blocks(void (*kernel)(Arguments), int bytes) {
   return blocks = static_cast<unsigned>(std::max(1, per_processor)) * detail::multiprocessors();
 }
 
+template <class T, int E>
+void launch_combine(const Context& context, const Decode<T>& arguments, const Fp8Rows& codes) {
+  constexpr const char* name = "paged_attention of single rows, combined";
+  const auto rows = static_cast<unsigned>(arguments.rows);
+  const auto heads = static_cast<unsigned>(arguments.problem.heads);
+  if (codes.wanted())
+    detail::launch_early(name, &combine_coded<T, E>, dim3(rows), dim3(coding_threads), 0,
+                         stream_of(context), arguments, detail::RowCodes(codes));
+  else
+    launch(context, name, &combine<T, E>, dim3(rows, (heads + warps - 1) / warps), 0, arguments);
+}
+
 template <class T, int E, int rows, bool coded>
 void launch_decode(const Context& context, const Decode<T>& arguments) {
   constexpr int bytes = DecodeShape<T, E, rows, coded>::bytes;
@@ -56,7 +68,7 @@ void launch_decode(const Context& context, const Decode<T>& arguments) {
 
 template <bool coded, class T>
 void attend_singles(const Context& context, const paged::Problem<T>& problem, const PagedRows& rows,
-                    std::size_t E, Vector<float> partial, T* out) {
+                    std::size_t E, Vector<float> partial, T* out, const Fp8Rows& codes) {
   const auto heads = static_cast<std::size_t>(problem.heads);
   const std::size_t most = partial.extent(0) / paged_partials(1, heads, E);
   TERN_REQUIRE(rows.splits.extent(0) <= most, "{} numbers for {} splits", partial.extent(0),
@@ -78,25 +90,27 @@ void attend_singles(const Context& context, const paged::Problem<T>& problem, co
       launch_decode<T, size(), 8, coded>(context, arguments);
     else
       launch_decode<T, size(), 16, coded>(context, arguments);
-    launch(context, "paged_attention of single rows, combined", &combine<T, size()>,
-           dim3(static_cast<unsigned>(rows.singles),
-                static_cast<unsigned>((heads + warps - 1) / warps)),
-           0, arguments);
+    launch_combine<T, size()>(context, arguments, codes);
   });
 }
 
 template <bool coded, class T>
 void attend(const Context& context, const paged::Problem<T>& problem, const PagedRows& rows,
-            std::size_t E, Vector<float> partial, T* out) {
-  if (rows.singles > 0) attend_singles<coded>(context, problem, rows, E, partial, out);
-  const auto tiles = static_cast<unsigned>(rows.tiles.extent(0));
-  if (tiles == 0) return;
-  const Prefill<T> arguments{problem, rows.tiles.data(), out};
-  with_head_size(E, [&](auto size) {
-    launch(context, "paged_attention of several rows", &prefill<T, size(), coded>,
-           dim3(tiles, static_cast<unsigned>(problem.heads)), prefill_bytes<T, size(), coded>(),
-           arguments);
-  });
+            std::size_t E, Vector<float> partial, Matrix<T> out, const Fp8Rows& codes) {
+  const bool fused = rows.tiles.extent(0) == 0 && out.extent(1) <= std::size_t{most_coded} &&
+                     detail::all_aligned(codes.codes.data());
+  if (rows.singles > 0)
+    attend_singles<coded>(context, problem, rows, E, partial, out.data(),
+                          fused ? codes : Fp8Rows());
+  if (const auto tiles = static_cast<unsigned>(rows.tiles.extent(0)); tiles > 0) {
+    const Prefill<T> arguments{problem, rows.tiles.data(), out.data()};
+    with_head_size(E, [&](auto size) {
+      launch(context, "paged_attention of several rows", &prefill<T, size(), coded>,
+             dim3(tiles, static_cast<unsigned>(problem.heads)), prefill_bytes<T, size(), coded>(),
+             arguments);
+    });
+  }
+  if (codes.wanted() && !fused) fp8_round_rows<T>(context, out, codes);
 }
 
 }  // namespace
@@ -104,7 +118,7 @@ void attend(const Context& context, const paged::Problem<T>& problem, const Page
 template <class T>
 bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
                             Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
-                            Matrix<T> out) {
+                            Matrix<T> out, const Fp8Rows& coded) {
   if (out.size() == 0) return true;
   const std::size_t K = cache.heads(), P = cache.page_tokens;
   const std::size_t E = cache.head_size(), H = out.extent(1) / E;
@@ -126,9 +140,9 @@ bool native_paged_attention(const Context& context, const PagedRows& rows, doubl
                                   rows.segments.data(),
                                   rows.tables.data()};
   if (cache.coded())
-    attend<true>(context, problem, rows, E, partial, out.data());
+    attend<true>(context, problem, rows, E, partial, out, coded);
   else
-    attend<false>(context, problem, rows, E, partial, out.data());
+    attend<false>(context, problem, rows, E, partial, out, coded);
   return true;
 }
 

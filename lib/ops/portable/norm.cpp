@@ -63,6 +63,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
         if (centred) mean(row) = mu;
       });
   if (call.rounded.wanted()) fp8_round<T>(context, y, call.rounded, context.scaling);
+  if (call.coded.wanted()) fp8_round_rows<T>(context, y, call.coded);
 }
 
 namespace {

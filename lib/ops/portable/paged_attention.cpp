@@ -205,12 +205,12 @@ void paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv, s
 template <class T>
 void paged_attention(const Context& context, const PagedRows& rows, double scale,
                      Matrix<const T> qkv, const PagedCache<T>& cache, Vector<Accumulate<T>> partial,
-                     Matrix<T> out) {
+                     Matrix<T> out, const Fp8Rows& coded) {
   const std::size_t E = cache.head_size();
   require_shapes(rows, out.extent(0), qkv.extent(1), out.extent(1) / E, cache);
   TERN_REQUIRE(qkv.extent(0) == out.extent(0), "{} rows of q, {} of results", qkv.extent(0),
                out.extent(0));
-  if (native<&paged_attention<T>>(context, rows, scale, qkv, cache, partial, out)) return;
+  if (native<&paged_attention<T>>(context, rows, scale, qkv, cache, partial, out, coded)) return;
   if (out.extent(0) == 0) return;
   if (cache.coded())
     attend<T>(context, rows, scale, qkv, cache, out,
@@ -219,6 +219,7 @@ void paged_attention(const Context& context, const PagedRows& rows, double scale
   else
     attend<T>(context, rows, scale, qkv, cache, out, Plain<T>{cache.keys.data()},
               Plain<T>{cache.values.data()});
+  if (coded.wanted()) fp8_round_rows<T>(context, out, coded);
 }
 
 template <class T>

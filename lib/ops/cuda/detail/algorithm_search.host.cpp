@@ -97,16 +97,18 @@ AlgorithmSearch::Algorithms AlgorithmSearch::proposals(const Product& p, int mos
 /// Index of the fastest; empty without memory to try them in.
 std::optional<std::size_t> AlgorithmSearch::fastest(const Product& p,
                                                     const Algorithms& algorithms) const {
-  const Scratch a(p.bytes_a), b(p.bytes_b), c(p.bytes_c), scale(16);
+  const Scratch a(p.bytes_a), b(p.bytes_b), c(p.bytes_c),
+      scale(sizeof(float) * std::max<std::size_t>(4, p.scales));
   if (!a.data() || !b.data() || !c.data() || !scale.data()) return std::nullopt;
-  const std::uint16_t keep = p.narrow ? 0x8383 : 0x807f, set = p.narrow ? 0x3838 : 0x3f00;
+  const bool narrow = p.scales > 0;
+  const std::uint16_t keep = narrow ? 0x8383 : 0x807f, set = narrow ? 0x3838 : 0x3f00;
   for (const auto& [data, bytes] : {std::pair(a.data(), p.bytes_a), std::pair(b.data(), p.bytes_b)})
     fill(data, bytes, keep, set);
   cudaMemset(c.data(), 0, p.bytes_c);
-  cudaMemset(scale.data(), 0, 16);
+  cudaMemset(scale.data(), 0, sizeof(float) * std::max<std::size_t>(4, p.scales));
   cudaDeviceSynchronize();
   const void* undo = scale.data();
-  if (p.narrow)
+  if (narrow)
     for (const auto which :
          {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER})
       cublasLtMatmulDescSetAttribute(p.operation, which, &undo, sizeof undo);

@@ -27,8 +27,8 @@ class AlgorithmSearch {
     cublasLtMatmulPreference_t preference;
     std::size_t bytes_a, bytes_b, bytes_c;
     float beta;
-    bool narrow;    // operands of one byte, with scales
-    bool searched;  // else the first proposal is taken: worth_timing.hpp
+    std::size_t scales = 0;  // of operands of one byte: floats per operand
+    bool searched;           // else the first proposal is taken: worth_timing.hpp
     void* workspace;
     std::size_t workspace_bytes;
     cudaStream_t stream;

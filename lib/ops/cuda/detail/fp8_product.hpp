@@ -3,18 +3,21 @@
 #include <cublasLt.h>
 
 #include <map>
+#include <optional>
 
 #include "base/types.hpp"
 #include "ops/cuda/detail/algorithm_search.hpp"
 
 namespace tern::ops::cuda {
 
-/// Row-major matrix of E4M3 or E5M2 numbers (CUDA_R_8F_*), scaled by the device scalar `undo`.
+/// Row-major matrix of E4M3 or E5M2 numbers (CUDA_R_8F_*), scaled by the device scalar `undo`, or
+/// each row by its element.
 struct Fp8Operand {
   const std::uint8_t* data;
   std::size_t rows, columns;
   cudaDataType type;
   const float* undo;
+  bool per_row = false;
 };
 
 class Fp8Product {
@@ -42,21 +45,26 @@ class Fp8Product {
                 const bf16* added, const bf16* bias = nullptr);
   void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, float* c,
                 float beta);  // + beta c
+  /// The first one for operands with a scale per row, a.rows being any. False if the device has no
+  /// such product; then nothing was done.
+  bool multiply_rows(const Work&, const Fp8Operand& a, const Fp8Operand& b, bf16* c,
+                     const bf16* added);
 
  private:
   struct Key {
     std::size_t m, n, k;
-    int a, b, c, fast, beta, bias;
+    int a, b, c, fast, beta, bias, per_row;
     auto operator<=>(const Key&) const = default;
   };
+  /// Not served: without an algorithm.
   struct Plan {
     cublasLtMatmulDesc_t operation = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-    cublasLtMatmulAlgo_t algorithm;
+    std::optional<cublasLtMatmulAlgo_t> algorithm;
   };
-  void run(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, void* c, cudaDataType type,
+  bool run(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, void* c, cudaDataType type,
            float beta, const void* added, const bf16* bias);
-  Plan make_plan(const Work&, const Key&, float beta);
+  Plan make_plan(const Work&, const Key&, float beta, const Fp8Operand& a, const Fp8Operand& b);
 
   AlgorithmSearch& search_;
   cublasLtHandle_t handle_ = nullptr;

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "base/types.hpp"
+#include "base/fp8.hpp"
 
 namespace tern::ops::cuda::hopper {
 
@@ -125,28 +125,30 @@ __device__ inline std::uint32_t uniform(std::uint32_t x) { return __shfl_sync(0x
 /// below it as 4 q + 2, 4 q + 3.
 using Square = float[32];
 
-/// c += a b^T over 16 numbers of each row, or c = a b^T unless onto. Between begin_products() and
-/// end_products(). T: bf16 or fp16.
+/// c += a b^T over 32 bytes of each row, or c = a b^T unless onto. Between begin_products() and
+/// end_products(). T: bf16, fp16, or E4M3 (base/fp8.hpp).
 template <class T, bool onto = true>
 __device__ void multiply(Square& c, std::uint64_t a, std::uint64_t b) {
-#define MULTIPLY(type)                                                                             \
+#define MULTIPLY(numbers, type, layouts)                                                           \
   asm volatile(                                                                                    \
       "{\n.reg .pred sum;\nsetp.ne.b32 sum, %34, 0;\n"                                             \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                  \
+      "wgmma.mma_async.sync.aligned.m64n64k" numbers ".f32." type "." type                         \
       " "                                                                                          \
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                    \
       "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "          \
-      "%32, %33, sum, 1, 1, 0, 0;\n}\n"                                                            \
+      "%32, %33, sum, 1, 1" layouts ";\n}\n"                                                       \
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]),        \
         "+f"(c[7]), "+f"(c[8]), "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]),    \
         "+f"(c[14]), "+f"(c[15]), "+f"(c[16]), "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), \
         "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]), "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), \
         "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])                                         \
       : "l"(a), "l"(b), "n"(onto ? 1 : 0))
-  if constexpr (std::is_same_v<T, fp16>)
-    MULTIPLY("f16");
+  if constexpr (std::is_same_v<T, E4M3>)
+    MULTIPLY("32", "e4m3", "");
+  else if constexpr (std::is_same_v<T, fp16>)
+    MULTIPLY("16", "f16", ", 0, 0");
   else
-    MULTIPLY("bf16");
+    MULTIPLY("16", "bf16", ", 0, 0");
 #undef MULTIPLY
 }
 __device__ inline void begin_products() {

@@ -74,6 +74,15 @@ __device__ inline float warp_sum(float value) {
   return value;
 }
 
+/// The larger magnitude of the two; a NaN is larger than any number.
+__device__ inline float larger(float magnitude, float value) {
+  return __uint_as_float(max(__float_as_uint(magnitude), __float_as_uint(value) & 0x7fffffffu));
+}
+__device__ inline float larger(float magnitude, const Pack& pack) {
+  for (const float value : pack.value) magnitude = larger(magnitude, value);
+  return magnitude;
+}
+
 /// Sum over a group of `threads` neighbouring threads, on all of them: a warp, or else the whole
 /// block (then `shared` has one float per warp, and the call is a barrier).
 template <int threads>
@@ -89,6 +98,20 @@ __device__ float group_sum(float value, float* shared) {
   return value;
 }
 
+/// The largest magnitude of a group, likewise; a NaN is larger than any number.
+template <int threads>
+__device__ float group_max(float magnitude, float* shared) {
+  const std::uint32_t bits = __float_as_uint(magnitude) & 0x7fffffffu;
+  float most = __uint_as_float(__reduce_max_sync(0xffffffffu, bits));
+  if constexpr (threads > warp_size) {
+    __syncthreads();
+    if (threadIdx.x % warp_size == 0) shared[threadIdx.x / warp_size] = most;
+    __syncthreads();
+    for (int w = 0; w < threads / warp_size; ++w) most = larger(most, shared[w]);
+  }
+  return most;
+}
+
 /// Raises *magnitude, as float's bits, to the largest of the warp's `most` rounded to bf16. All
 /// threads of the warp take part. A maximum does not depend on the order of atomics, and few are
 /// needed: most warps find a larger one there.
@@ -97,14 +120,6 @@ __device__ inline void raise_magnitude(std::uint32_t* magnitude, float most) {
   if (threadIdx.x % warp_size != 0) return;
   const std::uint32_t rounded = std::uint32_t(bf16(__uint_as_float(bits)).bits) << 16;
   if (rounded > *static_cast<volatile std::uint32_t*>(magnitude)) atomicMax(magnitude, rounded);
-}
-/// The larger magnitude of the two; a NaN is larger than any number.
-__device__ inline float larger(float magnitude, float value) {
-  return __uint_as_float(max(__float_as_uint(magnitude), __float_as_uint(value) & 0x7fffffffu));
-}
-__device__ inline float larger(float magnitude, const Pack& pack) {
-  for (const float value : pack.value) magnitude = larger(magnitude, value);
-  return magnitude;
 }
 /// The address that raise_magnitude takes, set to zero; null for an empty one.
 inline std::uint32_t* start_magnitude(const Vector<std::uint32_t>& magnitude, cudaStream_t stream) {

@@ -143,7 +143,6 @@ MatrixProduct::Plan MatrixProduct::make_plan(const Work& work, const Key& key, c
        .bytes_b = a.rows * a.columns * key.count * sizeof(bf16),
        .bytes_c = key.m * key.n * key.count * c_bytes,
        .beta = task.beta,
-       .narrow = false,
        .searched = !task.epilogue.bias && worth_timing(key.m, key.n, key.k, key.count),
        .workspace = work.workspace,
        .workspace_bytes = work.workspace_bytes,

@@ -6,6 +6,7 @@
 /// one ends, and those of the first before the kernels that rotate and store the pass's own rows.
 /// Parts begin at fixed positions, so results are batch-invariant.
 #pragma once
+#include "ops/cuda/code_rows.hpp"
 #include "ops/cuda/detail/paged_attention_parts.hpp"
 
 namespace tern::ops::cuda::paged {
@@ -338,20 +339,14 @@ __global__ void __launch_bounds__(threads, (DecodeShape<T, E, rows, coded>::resi
   }
 }
 
-/// Adds the parts of a row, blockIdx.x, in order: one warp per head. Sums of several parts are in
-/// flight at once, with the largest scores.
-template <class T, int E>
-__global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
+/// A head of a row: the sum of its parts in order, by a warp, whose lanes have every 32nd number.
+/// Sums of several parts are in flight at once, with the largest scores.
+template <int E, class T>
+__device__ void combine_head(const Decode<T>& args, int row, int head, float (&sum)[E / 32]) {
   constexpr int at_once = 4;
-  detail::release_next();
-  const Problem<T>& p = args.problem;
   const Lane lane;
-  const int head = static_cast<int>(blockIdx.y) * warps + lane.warp;
-  const int split = args.first_splits[blockIdx.x];
-  const int parts = args.first_splits[blockIdx.x + 1] - split;
-  detail::await_previous();
-  if (head >= p.heads) return;
-  const float scale = p.scale * log2_of_e;
+  const int split = args.first_splits[row], parts = args.first_splits[row + 1] - split;
+  const float scale = args.problem.scale * log2_of_e;
   float sums[at_once][E / 32];
   const auto load = [&](int first) {
 #pragma unroll
@@ -368,7 +363,8 @@ __global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2)
     largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, offset));
-  float total = 0, sum[E / 32] = {};
+  float total = 0;
+  for (float& value : sum) value = 0;
   for (int first = 0; first < parts; first += at_once) {
     if (first > 0) load(first);
 #pragma unroll
@@ -381,9 +377,50 @@ __global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
       for (int e = 0; e < E / 32; ++e) sum[e] = fmaf(factor, sums[i][e], sum[e]);
     }
   }
-  T* to = args.out + (static_cast<std::int64_t>(blockIdx.x) * p.heads + head) * E;
+  for (float& value : sum) value /= total;
+}
+
+/// Rows blockIdx.x: a warp per head.
+template <class T, int E>
+__global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
+  detail::release_next();
+  const Lane lane;
+  const int row = static_cast<int>(blockIdx.x), heads = args.problem.heads;
+  const int head = static_cast<int>(blockIdx.y) * warps + lane.warp;
+  detail::await_previous();
+  if (head >= heads) return;
+  float sum[E / 32];
+  combine_head<E>(args, row, head, sum);
+  T* to = args.out + (static_cast<std::int64_t>(row) * heads + head) * E;
 #pragma unroll
-  for (int e = 0; e < E / 32; ++e) to[e * 32 + lane.lane] = T(sum[e] / total);
+  for (int e = 0; e < E / 32; ++e) to[e * 32 + lane.lane] = T(sum[e]);
+}
+
+/// The same, rounded to codes: a block has all heads of a row, together at most most_coded numbers.
+constexpr int coding_threads = 1024, most_coded = coding_threads * detail::pack_size;
+template <class T, int E>
+__global__ void __launch_bounds__(coding_threads)
+    combine_coded(const Decode<T> args, const detail::RowCodes to) {
+  __shared__ uint4 memory[coding_threads];
+  __shared__ float shared[coding_threads / 32];
+  detail::release_next();
+  const Lane lane;
+  const int row = static_cast<int>(blockIdx.x), heads = args.problem.heads;
+  T* const numbers = reinterpret_cast<T*>(memory);
+  detail::await_previous();
+  for (int head = lane.warp; head < heads; head += coding_threads / 32) {
+    float sum[E / 32];
+    combine_head<E>(args, row, head, sum);
+#pragma unroll
+    for (int e = 0; e < E / 32; ++e) numbers[head * E + e * 32 + lane.lane] = T(sum[e]);
+  }
+  __syncthreads();
+  const int column = static_cast<int>(threadIdx.x) * detail::pack_size;
+  detail::RawPack<T> pack[1] = {};
+  if (column < heads * E) pack[0] = detail::RawPack<T>::load(numbers + column);
+  detail::round_row<coding_threads>(pack, row, to, shared);
+  if (column < heads * E)
+    pack[0].store(args.out + static_cast<std::int64_t>(row) * heads * E + column);
 }
 
 }  // namespace tern::ops::cuda::paged

@@ -9,9 +9,11 @@
 /// The result may be an activation of the sums, whose kernel would take longer to begin and to end
 /// than to run.
 ///
-/// w is in T, or in E4M3 with a scale per column of y (ops/fp8_weight.hpp): then a warpgroup
-/// converts its tile of a step to T in registers, while the products of the step before run. The
-/// numbers are exact in T, so the same division gives the same bits as w in T.
+/// w is in T, or in E4M3 with a scale per column of y (ops/fp8_weight.hpp). If x is in T, a
+/// warpgroup converts its tile of a step of w to T in registers, while the products of the step
+/// before run; the numbers are exact in T, so the same division gives the same bits as w in T. If x
+/// is in E4M3, too, with a scale per row, the codes are multiplied. Tensor cores keep about 14 bits of
+/// a sum of such products, so the sum of each step is added to the others in float.
 #pragma once
 #include <algorithm>
 
@@ -25,22 +27,35 @@ namespace tern::ops::cuda::skinny {
 constexpr int group_threads = 128;
 constexpr int max_parts = 8;  // blocks of a cluster, as many as every device supports
 
-/// At most Squares x 64 rows; Groups warpgroups of up to 64 columns each; Bytes per number of w: 2,
-/// or 1 in E4M3. As many steps of 64 numbers as fit in shared memory, up to 8, or 16 of E4M3; one
-/// block per multiprocessor.
-template <int Squares, int Groups, int Bytes>
+/// Which operands are in E4M3.
+enum class Codes { none, of_w, of_both };
+
+/// Numbers of I that a step takes, and their bytes in a row of w; x has 128 per row.
+template <Codes codes>
+struct Step {
+  static constexpr int numbers =
+      codes == Codes::of_both ? 2 * hopper::tile_width : hopper::tile_width;
+  static constexpr int w_row_bytes = codes == Codes::none ? 2 * numbers : numbers;
+};
+
+/// At most Squares x 64 rows; Groups warpgroups of up to 64 columns each. As many steps as fit in
+/// shared memory, up to 8, or 16 with codes; one block per multiprocessor.
+template <int Squares, int Groups, Codes Of>
 struct Shape {
   static constexpr int squares = Squares, groups = Groups;
-  static constexpr bool coded = Bytes == 1;
+  static constexpr Codes codes = Of;
+  static constexpr bool converts = codes == Codes::of_w;
   static constexpr int threads = groups * group_threads + 32;
-  static constexpr int releases = groups * (coded ? 4 : 1);  // of a stage: warps read codes apart
+  static constexpr int releases =
+      groups * (converts ? 4 : 1);  // of a stage: warps read codes apart
   static constexpr int columns = groups * hopper::product_rows;
   static constexpr int rows = squares * hopper::product_rows;
-  static constexpr int w_row_bytes = Bytes * hopper::tile_width;
+  static constexpr int step_numbers = Step<codes>::numbers;
+  static constexpr int w_row_bytes = Step<codes>::w_row_bytes;
   static constexpr int group_bytes = hopper::product_rows * w_row_bytes;  // of w
   static constexpr int w_bytes = groups * group_bytes, x_bytes = rows * hopper::row_bytes;
   static constexpr int stage_bytes = w_bytes + x_bytes;
-  static constexpr int stages = std::min(16 / Bytes, (216 << 10) / stage_bytes);
+  static constexpr int stages = std::min(codes == Codes::none ? 8 : 16, (216 << 10) / stage_bytes);
   static constexpr int pitch = columns + 4;  // floats per row of sums, against bank conflicts
   static constexpr int sums_bytes = rows * pitch * 4;
   static constexpr int alignment = 1024;
@@ -55,10 +70,11 @@ template <class T>
 struct Result {
   T* y;
   int rows, columns;  // of y: N, O, of swiglu O / 2
+  int x_rows;         // copied, a multiple of 8: the products of a tile's other rows are not used
   int width;          // rows of w per block, of swiglu half of them gates; both are multiples of 8
-  int steps;          // of I, 64 numbers each
+  int steps;          // of I
   bool added;         // to y
-  const float* undo;  // (O) factors of w's rows, being in E4M3
+  const float *undo_w, *undo_x;  // (O), (N) factors of the rows of operands in E4M3
   After after;
 
   __device__ bool paired() const { return after == After::swiglu; }
@@ -85,15 +101,16 @@ struct Block {
   __device__ static int at(int step) { return step % S::stages * 8; }
 
   __device__ void copy_w(int step) const {
-    hopper::arrive_expecting(full + at(step), result.width * S::w_row_bytes + S::x_bytes);
-    const int column = (first + step) * hopper::tile_width, rows = result.block_columns();
+    hopper::arrive_expecting(full + at(step),
+                             result.width * S::w_row_bytes + result.x_rows * hopper::row_bytes);
+    const int column = (first + step) * S::step_numbers, rows = result.block_columns();
     hopper::copy_tile(stage(step), w, column0, column, full + at(step), hopper::Keep::little);
     if (result.paired())
       hopper::copy_tile(stage(step) + rows * S::w_row_bytes, w, result.columns + column0, column,
                         full + at(step), hopper::Keep::little);
   }
   __device__ void copy_x(int step) const {
-    hopper::copy_tile(stage(step) + S::w_bytes, x, 0, (first + step) * hopper::tile_width,
+    hopper::copy_tile(stage(step) + S::w_bytes, x, 0, (first + step) * S::step_numbers,
                       full + at(step), hopper::Keep::long_);
   }
   __device__ void copy() const {
@@ -129,8 +146,8 @@ struct Block {
   }
   /// Starts the products of a step and, once those of the step before it have ended, converts the
   /// next one meanwhile.
-  __device__ void multiply_codes(int group, int step, Tile& now, Tile& next,
-                                 hopper::Square (&sum)[S::squares]) const {
+  __device__ void multiply_converted(int group, int step, Tile& now, Tile& next,
+                                     hopper::Square (&sum)[S::squares]) const {
     const std::uint32_t x_tile = stage(step) + S::w_bytes;
 #pragma unroll
     for (hopper::Strip& strip : now) hopper::pin(strip);
@@ -148,32 +165,53 @@ struct Block {
     if (step > 0 && threadIdx.x % 32 == 0) hopper::arrive(empty + at(step - 1));
     if (step + 1 < steps) load_codes(group, step + 1, next);
   }
-  __device__ void multiply_codes(int group, hopper::Square (&sum)[S::squares]) const {
+  __device__ void multiply_converted(int group, hopper::Square (&sum)[S::squares]) const {
     Tile even = {}, odd = {};
     load_codes(group, 0, even);
     for (int i = 0; i < steps; i += 2) {
-      multiply_codes(group, i, even, odd, sum);
-      if (i + 1 < steps) multiply_codes(group, i + 1, odd, even, sum);
+      multiply_converted(group, i, even, odd, sum);
+      if (i + 1 < steps) multiply_converted(group, i + 1, odd, even, sum);
     }
     hopper::await_products<0>();
 #pragma unroll
     for (hopper::Square& square : sum) hopper::pin(square);
   }
 
+  /// The products of a step once it is there, onto `sum` or in its place; their operands are free
+  /// afterwards.
+  template <class Number, bool onto>
+  __device__ void multiply_step(int group, int step, hopper::Square (&sum)[S::squares]) const {
+    hopper::await(full + at(step), step / S::stages & 1);
+    const std::uint32_t w_tile = stage(step) + group * S::group_bytes;
+    const std::uint32_t x_tile = stage(step) + S::w_bytes;
+    hopper::begin_products();
+#pragma unroll
+    for (int n = 0; n < S::squares; ++n)
+      hopper::multiply<Number, onto>(sum[n], hopper::operand(w_tile),
+                                     hopper::operand(x_tile + n * hopper::operand_bytes));
+#pragma unroll
+    for (int k = 32; k < hopper::row_bytes; k += 32)
+#pragma unroll
+      for (int n = 0; n < S::squares; ++n)
+        hopper::multiply<Number>(sum[n], hopper::operand(w_tile + k),
+                                 hopper::operand(x_tile + n * hopper::operand_bytes + k));
+    hopper::end_products();
+    if (threadIdx.x % group_threads == 0) hopper::arrive(empty + at(step));
+  }
   __device__ void multiply(int group, hopper::Square (&sum)[S::squares]) const {
+    for (int i = 0; i < steps; ++i) multiply_step<T, true>(group, i, sum);
+  }
+  /// The products of codes of each step by themselves, then added in float.
+  __device__ void multiply_codes(int group, hopper::Square (&sum)[S::squares]) const {
     for (int i = 0; i < steps; ++i) {
-      hopper::await(full + at(i), i / S::stages & 1);
-      const std::uint32_t w_tile = stage(i) + group * S::group_bytes;
-      const std::uint32_t x_tile = stage(i) + S::w_bytes;
-      hopper::begin_products();
+      hopper::Square of_step[S::squares] = {};
+      multiply_step<E4M3, false>(group, i, of_step);
 #pragma unroll
-      for (int k = 0; k < hopper::row_bytes; k += 32)
+      for (int n = 0; n < S::squares; ++n) {
+        hopper::pin(of_step[n]);
 #pragma unroll
-        for (int n = 0; n < S::squares; ++n)
-          hopper::multiply<T>(sum[n], hopper::operand(w_tile + k),
-                              hopper::operand(x_tile + n * hopper::operand_bytes + k));
-      hopper::end_products();
-      if (threadIdx.x % group_threads == 0) hopper::arrive(empty + at(i));
+        for (int j = 0; j < 32; ++j) sum[n][j] += of_step[n][j];
+      }
     }
   }
 
@@ -195,7 +233,10 @@ struct Block {
     const std::uint32_t from = shared + (row * S::pitch + column) * 4;
     // All that is read is in flight at once.
     float4 undo;
-    if constexpr (S::coded) undo = *reinterpret_cast<const float4*>(result.undo + of_w);
+    float undo_row = 1;
+    if constexpr (S::codes != Codes::none)
+      undo = *reinterpret_cast<const float4*>(result.undo_w + of_w);
+    if constexpr (S::codes == Codes::of_both) undo_row = result.undo_x[row];
     float4 of_part[max_parts];
 #pragma unroll
     for (int p = 0; p < max_parts; ++p)
@@ -207,7 +248,10 @@ struct Block {
       const float4& v = of_part[p];
       sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
     }
-    if constexpr (S::coded) sum.x *= undo.x, sum.y *= undo.y, sum.z *= undo.z, sum.w *= undo.w;
+    if constexpr (S::codes != Codes::none) {
+      sum.x *= undo.x * undo_row, sum.y *= undo.y * undo_row;
+      sum.z *= undo.z * undo_row, sum.w *= undo.w * undo_row;
+    }
     return sum;
   }
   /// The activation of four sums; `up`: of swiglu, whose gates they are.
@@ -278,8 +322,10 @@ __global__ void __launch_bounds__(S::threads, 1)
     __syncwarp();
   } else {
     hopper::Square sum[S::squares] = {};
-    if constexpr (S::coded)
+    if constexpr (S::codes == Codes::of_both)
       block.multiply_codes(group, sum);
+    else if constexpr (S::converts)
+      block.multiply_converted(group, sum);
     else
       block.multiply(group, sum);
     // All groups have finished their last step, so the stages are free.
