@@ -5,10 +5,10 @@
 
 namespace tern::ops {
 
-/// y (N, F) = activation(x w^T + bias): as linear_activation_forward, but `up` is a workspace. `weights`
-/// and `inputs`: w's and x's numbers in E4M3, or none, as in fp8_weight_forward. The CUDA twin is one kernel for up to fp8_weight_rows rows without
-/// bias, on sm_90a, which applies the activation to the sums before they are rounded; it is
-/// batch-invariant.
+/// y (N, F) = activation(x w^T + bias): as linear_activation_forward, but `up` is a workspace.
+/// `weights` and `inputs`: the numbers of w and x in E4M3, or none, as in fp8_weight_forward. The
+/// CUDA twin is one kernel for up to fp8_weight_rows rows without bias, on sm_90a, which applies the
+/// activation to the sums before they are rounded; it is batch-invariant.
 template <class T>
 void linear_activation_inference(const Context&, Activation, Matrix<const T> x, Matrix<const T> w,
                                  const Fp8Rows& weights, Vector<const T> bias, Matrix<T> up,

@@ -45,8 +45,8 @@ class Fp8Product {
                 const bf16* added, const bf16* bias = nullptr);
   void multiply(const Work&, const Fp8Operand& a, const Fp8Operand& b, Sums, float* c,
                 float beta);  // + beta c
-  /// The first one for operands with a scale per row, a.rows being any. False if the device has no
-  /// such product; then nothing was done.
+  /// The first multiply(), for operands with a scale per row and any number of a's rows. False if
+  /// cuBLASLt has no such product: then nothing is done.
   bool multiply_rows(const Work&, const Fp8Operand& a, const Fp8Operand& b, bf16* c,
                      const bf16* added);
 
