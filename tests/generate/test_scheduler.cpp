@@ -202,7 +202,7 @@ TEST(Scheduler, APassIsNotSettledWhoseSingleRowReadsAPageThatItFills) {
 }
 
 /// Rows (of prompts, that decode) of each pass until all requests have ended, for prompts of 6
-/// tokens, 3 new ones each and 4 rows of prompts per pass.
+/// tokens, 2 new ones each and 4 rows of prompts per pass.
 std::vector<std::pair<std::size_t, std::size_t>> rows_of_passes(std::size_t requests,
                                                                 EngineOptions options) {
   options.prefill_tokens = 4, options.max_model_len = 8;

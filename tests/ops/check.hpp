@@ -74,6 +74,13 @@ class Array {
   Kokkos::View<T*, DeviceMemory> data_;
 };
 
+/// The numbers of a view, as they are.
+template <class V>
+auto on_host(const V& view) {
+  const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
+  return std::vector(copy.data(), copy.data() + copy.size());
+}
+
 /// A context, and the memory behind it.
 template <bool accelerated>
 struct HeldContext {

@@ -146,10 +146,7 @@ TYPED_TEST(SkinnyGemm, KernelsRoundRowsAsDefined) {
         fp8_round_rows<T>(context, y.matrix(), to);
       }
       context.fence("rows");
-      const auto codes = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), to.codes);
-      const auto undo = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), to.undo);
-      return std::tuple(y.get(), std::vector(codes.data(), codes.data() + codes.size()),
-                        std::vector(undo.data(), undo.data() + undo.size()));
+      return std::tuple(y.get(), test::on_host(to.codes), test::on_host(to.undo));
     };
     const auto [values, codes, undo] = round(map.context, false);
     const auto [wanted, wanted_codes, wanted_undo] = round(test::portable_context(), false);

@@ -30,22 +30,15 @@ struct Rounded {
     round();
   }
   void round() { ops::fp8_round_rows<T>(portable_context(), w.matrix(), to); }
-  std::vector<float> undo() const { return host(to.undo); }
+  std::vector<float> undo() const { return on_host(to.undo); }
   std::vector<std::uint8_t> codes() const {
     const std::size_t width = to.codes.extent(1);
-    const auto stored = host(Vector<const std::uint8_t>(to.codes.data(), to.codes.size()));
+    const std::vector<std::uint8_t> stored = on_host(to.codes);
     std::vector<std::uint8_t> result(stored.size());
     for (std::size_t row = 0; row < O; ++row)
       for (std::size_t i = 0; i < width; ++i)
         result[row * width + i] = stored[row * width + ops::code_place(i)];
     return result;
-  }
-
- private:
-  template <class V>
-  static std::vector<typename V::non_const_value_type> host(const V& view) {
-    const auto mirror = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
-    return {mirror.data(), mirror.data() + mirror.size()};
   }
 };
 

@@ -13,6 +13,7 @@ using test::Array;
 using test::native_context;
 using test::normal_numbers;
 using test::Numbers;
+using test::on_host;
 
 constexpr std::size_t few_heads = 4, P = 16, N = 69;
 constexpr std::size_t width_of(std::size_t E, std::size_t H = few_heads) { return 2 * H * E; }
@@ -162,12 +163,6 @@ void expect_not_hidden(const ops::Context& context, std::size_t E) {
 TYPED_TEST(CacheOfCodes, KeepsWhatIsNotFinite) {
   expect_not_hidden<TypeParam>(test::portable_context(), 64);
   for (const std::size_t E : {32, 64, 128}) expect_not_hidden<TypeParam>(native_context(), E);
-}
-
-template <class V>
-auto on_host(const V& view) {
-  const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), view);
-  return std::vector(copy.data(), copy.data() + copy.size());
 }
 
 /// The result and its codes, as when it is rounded by an operation of its own.
