@@ -222,6 +222,8 @@ void expect_portable_draws() {
       values[V + 7] = std::nan("");                           // counts as -infinity
       std::fill_n(values.begin() + 2 * V + 100, 2000, 3.0L);  // equals
       values[3 * V + 50000] = values[3 * V + 40000] = -none;
+      std::fill_n(values.begin() + 4 * V, V, -3.0L);
+      values[4 * V + 100] = -0.0L, values[4 * V + 108] = values[4 * V + 8292] = 0;  // equals
       const test::Array<T> logits(B, V, values);
       std::vector<std::int32_t> ids, numbers;
       for (std::int32_t b = 0; b < static_cast<std::int32_t>(B); ++b)

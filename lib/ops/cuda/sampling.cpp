@@ -62,18 +62,61 @@ struct Row {
     if (logit == largest) return Weight{1} << 40;  // also infinity, where the difference is NaN
     return static_cast<Weight>(exp2f((logit - largest) * factor) * 0x1p40f + 0.5f);
   }
+  /// f(pack, its first token) for this thread's packs, in order; several loads are in flight.
+  template <class F>
+  __device__ void each_pack(const F& f) const {
+    constexpr int at_once = 5, step = block_threads * pack_size;
+    for (int first = threadIdx.x * pack_size; first < vocabulary; first += at_once * step) {
+      uint4 packs[at_once];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k)
+        if (first + k * step < vocabulary)
+          packs[k] = *reinterpret_cast<const uint4*>(logits + first + k * step);
+#pragma unroll
+      for (int k = 0; k < at_once; ++k) {
+        if (first + k * step < vocabulary) f(packs[k], first + k * step);
+      }
+    }
+  }
+  /// f(key, token) for the tokens of a pack.
+  template <class F>
+  __device__ void each_of(const uint4& pack, int first, const F& f) const {
+    const unsigned pairs[4] = {pack.x, pack.y, pack.z, pack.w};
+#pragma unroll
+    for (int i = 0; i < pack_size; ++i)
+      if (first + i < vocabulary) f(key_of<T>(pairs[i / 2] >> (16 * (i % 2)) & 0xffffu), first + i);
+  }
   /// f(key, token) for this thread's tokens.
   template <class F>
   __device__ void each(const F& f) const {
-    for (int first = threadIdx.x * pack_size; first < vocabulary;
-         first += block_threads * pack_size) {
-      const uint4 words = *reinterpret_cast<const uint4*>(logits + first);
-      const unsigned pairs[4] = {words.x, words.y, words.z, words.w};
+    each_pack([&](const uint4& pack, int first) { each_of(pack, first, f); });
+  }
+  __device__ float largest_of(const uint4& pack, int first) const {
+    const unsigned pairs[4] = {pack.x, pack.y, pack.z, pack.w};
+    float found = -INFINITY;
 #pragma unroll
-      for (int i = 0; i < pack_size; ++i)
-        if (first + i < vocabulary)
-          f(key_of<T>(pairs[i / 2] >> (16 * (i % 2)) & 0xffffu), first + i);
+    for (int i = 0; i < 4; ++i) {
+      const float2 two = expand_pair<T>(pairs[i]);
+      if (first + 2 * i < vocabulary) found = fmaxf(found, two.x);  // not NaN
+      if (first + 2 * i + 1 < vocabulary) found = fmaxf(found, two.y);
     }
+    return found;
+  }
+  /// The largest key of this thread's tokens, shifted by 32 bits, and the lowest of the tokens that
+  /// have it, as what it lacks of 2^32 - 1; 0 if none is above -infinity.
+  __device__ Weight top() const {
+    float most = -INFINITY;
+    int at = -1;
+    each_pack([&](const uint4& pack, int first) {
+      const float here = largest_of(pack, first);
+      if (here > most) most = here, at = first;
+    });
+    Weight found = 0;
+    if (at >= 0)
+      each_of(*reinterpret_cast<const uint4*>(logits + at), at, [&](unsigned key, int token) {
+        found = max(found, Weight{key} << 32 | (0xffffffffu - static_cast<unsigned>(token)));
+      });
+    return found;
   }
 };
 
@@ -226,11 +269,7 @@ __global__ void __launch_bounds__(block_threads) sample_row_draws(const Rows<T> 
   __shared__ Segments all;
   const int b = blockIdx.x;
   Row<T> row{args.logits + b * args.columns, args.vocabulary, args.factor, 0};
-  Weight top = 0;  // key, then the lowest index on ties
-  row.each([&](unsigned key, int token) {
-    top = max(top, Weight{key} << 32 | (0xffffffffu - static_cast<unsigned>(token)));
-  });
-  top = block_reduce(top, [](Weight a, Weight c) { return max(a, c); });
+  const Weight top = block_reduce(row.top(), [](Weight a, Weight c) { return max(a, c); });
   const auto key = static_cast<unsigned>(top >> 32);
   if (key <= key_of_minus_infinity<T> || args.options.temperature == 0) {
     if (threadIdx.x == 0)

@@ -339,13 +339,22 @@ __global__ void __launch_bounds__(threads, (DecodeShape<T, E, rows, coded>::resi
   }
 }
 
+/// A row's parts: `parts` splits from `split` on. Known before they are computed.
+struct RowParts {
+  int split, parts;
+  template <class T>
+  __device__ RowParts(const Decode<T>& args, int row)
+      : split(args.first_splits[row]), parts(args.first_splits[row + 1] - split) {}
+};
+
 /// A head of a row: the sum of its parts in order, by a warp, whose lanes have every 32nd number.
 /// Sums of several parts are in flight at once, with the largest scores.
 template <int E, class T>
-__device__ void combine_head(const Decode<T>& args, int row, int head, float (&sum)[E / 32]) {
+__device__ void combine_head(const Decode<T>& args, const RowParts& of_row, int head,
+                             float (&sum)[E / 32]) {
   constexpr int at_once = 4;
   const Lane lane;
-  const int split = args.first_splits[row], parts = args.first_splits[row + 1] - split;
+  const int split = of_row.split, parts = of_row.parts;
   const float scale = args.problem.scale * log2_of_e;
   float sums[at_once][E / 32];
   const auto load = [&](int first) {
@@ -387,10 +396,11 @@ __global__ void __launch_bounds__(threads) combine(const Decode<T> args) {
   const Lane lane;
   const int row = static_cast<int>(blockIdx.x), heads = args.problem.heads;
   const int head = static_cast<int>(blockIdx.y) * warps + lane.warp;
+  const RowParts parts(args, row);
   detail::await_previous();
   if (head >= heads) return;
   float sum[E / 32];
-  combine_head<E>(args, row, head, sum);
+  combine_head<E>(args, parts, head, sum);
   T* to = args.out + (static_cast<std::int64_t>(row) * heads + head) * E;
 #pragma unroll
   for (int e = 0; e < E / 32; ++e) to[e * 32 + lane.lane] = T(sum[e]);
@@ -407,10 +417,11 @@ __global__ void __launch_bounds__(coding_threads)
   const Lane lane;
   const int row = static_cast<int>(blockIdx.x), heads = args.problem.heads;
   T* const numbers = reinterpret_cast<T*>(memory);
+  const RowParts parts(args, row);
   detail::await_previous();
   for (int head = lane.warp; head < heads; head += coding_threads / 32) {
     float sum[E / 32];
-    combine_head<E>(args, row, head, sum);
+    combine_head<E>(args, parts, head, sum);
 #pragma unroll
     for (int e = 0; e < E / 32; ++e) numbers[head * E + e * 32 + lane.lane] = T(sum[e]);
   }
