@@ -96,6 +96,11 @@ class Block {
                         const Gradients&) const;
 
   bool has_experts() const { return has_experts_; }
+  /// Elements of the weights whose gradients backward() gives by Common::weight_gradient, once each.
+  static std::size_t weights_of_maps(const Parameters& p) {
+    return p.attention.qkv.weight.size() + p.attention.output.weight.size() +
+           p.mlp.up.weight.size() + p.mlp.down.weight.size();
+  }
   Attention<T> attention;
   Experts<T> experts;
 

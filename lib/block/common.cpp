@@ -27,8 +27,10 @@ template <class T>
 void Common<T>::weight_gradient(const ops::Context& context, const Linear<T>& map,
                                 const Operand<T>& dy, const Operand<T>& x) const {
   if (!dy.rounded.wanted())
-    return ops::linear_backward_weight<T>(context, dy.values, x.values, map.dweight, map.dbias);
-  ops::fp8_linear_backward_weight<T>(context, fp8, dy.rounded, x.rounded, map.dweight);
+    return ops::linear_backward_weight<T>(context, dy.values, x.values, map.dweight, map.dbias,
+                                          weight_gradients);
+  ops::fp8_linear_backward_weight<T>(context, fp8, dy.rounded, x.rounded, map.dweight,
+                                     weight_gradients);
   if (map.dbias.size() > 0) ops::column_sums<T>(context, dy.values, map.dbias);
 }
 

@@ -50,6 +50,8 @@ struct Common {
   Vector<std::uint32_t> saturated;  // (1) in fp8 and training: count of numbers beyond their scale
   Matrix<T> branch;                 // (N, D), only with dropout or several tensor ranks
   Vector<A> partial;                // partial sums of norms' backward, in training
+  /// Of the gradients of maps: `overwrite` if each pass's are summed over ranks apart.
+  ops::Write weight_gradients = ops::Write::add;
 
   Common(const Share& share, bool sends_later, bool in_fp8_)
       : links(share, sends_later), sums(links), in_fp8(in_fp8_) {}
@@ -88,7 +90,8 @@ struct Common {
   /// y = added + map(x); `added` may be y, or empty.
   void multiply(const ops::Context&, const Linear<T>&, const Operand<T>& x, Matrix<T> y,
                 Matrix<const T> added = {}) const;
-  /// dx, which may be x, from dy; accumulates the gradients of weight and bias.
+  /// dx, which may be x, from dy; adds to the gradient of the bias and, unless `weight_gradients` is
+  /// `overwrite`, of the weight.
   void multiply_backward(const ops::Context&, const Linear<T>&, const Operand<T>& dy,
                          const Operand<T>& x, Matrix<T> dx) const;
   // The two halves of it.

@@ -73,10 +73,10 @@ template <class T>
 void fp8_linear_forward(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& x,
                         const Fp8Matrix& w, Vector<const T> bias, Matrix<T> y,
                         Matrix<const T> added = {});
-/// As linear_backward_weight: dw (O, I) += dy (N, O)^T x (N, I). Reads both transposed.
+/// As linear_backward_weight: dw (O, I) = or += dy (N, O)^T x (N, I). Reads both transposed.
 template <class T>
 void fp8_linear_backward_weight(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& dy,
-                                const Fp8Matrix& x, Matrix<Accumulate<T>> dw);
+                                const Fp8Matrix& x, Matrix<Accumulate<T>> dw, Write = Write::add);
 /// As linear_backward_input: dx (N, I) = dy (N, O) w (O, I). Reads dy straight and w transposed.
 template <class T>
 void fp8_linear_backward_input(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& dy,
@@ -99,7 +99,7 @@ inline constexpr auto twin<&fp8_linear_backward_weight<bf16>> =
     native_twin("tern::fp8_linear_backward_weight", native_fp8_linear_backward_weight);
 template <>
 struct Flops<&fp8_linear_backward_weight<bf16>> {
-  double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dw) const {
+  double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dw, Write) const {
     return product_flops(dw.size(), dy.transposed.extent(1));
   }
 };

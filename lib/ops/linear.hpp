@@ -14,10 +14,11 @@ void linear_forward(const Context&, Matrix<const T> x, Matrix<const T> w, Vector
 template <class T>
 void linear_backward_input(const Context&, Matrix<const T> dy, Matrix<const T> w, Matrix<T> dx,
                            Write = Write::overwrite);
-/// dw (O, I) += dy^T x; dbias (O) += column sums of dy, unless empty.
+/// dw (O, I) = or += dy^T x; dbias (O) += column sums of dy, unless empty.
 template <class T>
 void linear_backward_weight(const Context&, Matrix<const T> dy, Matrix<const T> x,
-                            Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias);
+                            Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias,
+                            Write = Write::add);
 /// up (N, F), or (N, 2F) for swiglu, = x w^T + bias, and y (N, F) = activation(up). On a GPU the
 /// activation may take the sums before they are rounded to `up`.
 template <class T>
@@ -85,7 +86,7 @@ template <>
 struct Flops<&linear_backward_input<fp16>> : Flops<&linear_backward_input<bf16>> {};
 template <class T>
 bool native_linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
-                                   Matrix<float> dw, Vector<float> dbias);
+                                   Matrix<float> dw, Vector<float> dbias, Write write);
 template <>
 inline constexpr auto twin<&linear_backward_weight<bf16>> =
     native_twin("tern::linear_backward_weight", native_linear_backward_weight<bf16>);
@@ -94,7 +95,7 @@ inline constexpr auto twin<&linear_backward_weight<fp16>> =
     native_twin("tern::linear_backward_weight", native_linear_backward_weight<fp16>);
 template <>
 struct Flops<&linear_backward_weight<bf16>> {
-  double operator()(const auto& dy, const auto&, const auto& dw, const auto&) const {
+  double operator()(const auto& dy, const auto&, const auto& dw, const auto&, Write) const {
     return product_flops(dw.size(), dy.extent(0));
   }
 };

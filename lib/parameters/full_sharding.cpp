@@ -223,7 +223,7 @@ void FullSharding<T>::end_gradients(const ops::Context& context, std::size_t lay
   else
     sum(layers_[layer]);
   Window& window = window_of(layer);
-  Kokkos::deep_copy(side_->context().space, window.gradients, A(0));  // for the next layer there
+  if (zeroes_) Kokkos::deep_copy(side_->context().space, window.gradients, A(0));
   window.summed.set(side_->context());
 }
 

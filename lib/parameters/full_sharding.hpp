@@ -40,6 +40,8 @@ class FullSharding {
   void need(const ops::Context&, std::size_t layer);
   /// Call before the first backward of a step.
   void zero_gradients(const ops::Context&) const;
+  /// From now on a layer's backward overwrites all its gradients: they need not start from zero.
+  void expect_overwritten_gradients() { zeroes_ = false; }
   /// Bracket a layer's backward: its gradients start from zero; at the end their sum over ranks is
   /// added to the parts.
   void begin_gradients(const ops::Context&, std::size_t layer);
@@ -90,6 +92,7 @@ class FullSharding {
   std::optional<ops::SideStream> side_;
   ops::Mark used_, finished_;
   std::int64_t last_ = -1;  // the last one passed to need()
+  bool zeroes_ = true;      // gradients of a layer, once they are summed
 };
 
 }  // namespace tern::model

@@ -4,7 +4,7 @@
 """
 import os, signal
 
-from tiny import Campaign, main
+from tiny import EXPERTS, Campaign, main
 
 FULL = ("--set", "parallel.shard='full'")
 RECURSIVE = ("--set", "objective.kind='refinement'", "--set", "model.inner_steps=1", "--set", "objective.supervision_steps=2")
@@ -42,6 +42,9 @@ class Full(Campaign):
 
     def test_recursion_in_each_block(self):
         self.check((2,), *RECURSIVE, "--set", "model.recursion='block'", "--set", "objective.detach_from=1", code=77)
+
+    def test_experts(self):
+        self.check((2,), *EXPERTS, "--set", "model.router_loss=0")
 
     def test_samples_are_written_while_training(self):
         self.deck(40)

@@ -76,15 +76,19 @@ void check_products(Checker& checker, std::size_t N, std::size_t I, std::size_t 
                                 added);
         },
         sums);
-  checker.check(
-      "fp8_linear_backward_weight", shape,
-      [=]<class T>(Run<T>& r) {
-        const Fp8Matrix dy = rounded<T>(r, Fp8Format::e5m2, r.input(N, O));
-        const Fp8Matrix x = rounded<T>(r, Fp8Format::e4m3, r.input(N, I));
-        fp8_linear_backward_weight<T>(r.context, workspace(r, N, I, O), dy, x,
-                                      r.template inout<Accumulate<T>>(O, I));
-      },
-      sums);
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(
+        write == Write::add ? "fp8_linear_backward_weight"
+                            : "fp8_linear_backward_weight, overwritten",
+        shape,
+        [=]<class T>(Run<T>& r) {
+          using A = Accumulate<T>;
+          const Fp8Matrix dy = rounded<T>(r, Fp8Format::e5m2, r.input(N, O));
+          const Fp8Matrix x = rounded<T>(r, Fp8Format::e4m3, r.input(N, I));
+          auto dw = write == Write::add ? r.template inout<A>(O, I) : r.template output<A>(O, I);
+          fp8_linear_backward_weight<T>(r.context, workspace(r, N, I, O), dy, x, dw, write);
+        },
+        sums);
   checker.check(
       "fp8_linear_backward_input", shape,
       [=]<class T>(Run<T>& r) {

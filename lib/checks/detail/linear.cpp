@@ -39,12 +39,15 @@ void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
                     auto dx = write == Write::add ? r.inout(N, I) : r.output(N, I);
                     linear_backward_input<T>(r.context, dy, w, dx, write);
                   });
-  checker.check("linear_backward_weight", shape, [=]<class T>(Run<T>& r) {
-    using A = Accumulate<T>;
-    auto dy = r.input(N, O), x = r.input(N, I);
-    auto dw = r.template inout<A>(O, I);
-    linear_backward_weight<T>(r.context, dy, x, dw, r.template inout<A>(O));
-  });
+  for (const Write write : {Write::overwrite, Write::add})
+    checker.check(
+        write == Write::add ? "linear_backward_weight" : "linear_backward_weight, overwritten",
+        shape, [=]<class T>(Run<T>& r) {
+          using A = Accumulate<T>;
+          auto dy = r.input(N, O), x = r.input(N, I);
+          auto dw = write == Write::add ? r.template inout<A>(O, I) : r.template output<A>(O, I);
+          linear_backward_weight<T>(r.context, dy, x, dw, r.template inout<A>(O), write);
+        });
 }
 
 /// Entry of an MLP with its activation, and what its backward computes together.

@@ -112,6 +112,9 @@ class Core {
     common.links.from_last(context, result.data(), result.size() * sizeof(T));
   }
 
+  /// Whether layers have no other matrices than those of Block::weights_of_maps().
+  bool all_matrices_are_maps(const ParameterTree& tree) const;
+
   const TransformerOptions options;
   const Dimensions size;
   const std::size_t first_layer;                         // index of this stage's first

@@ -40,6 +40,10 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
   const Range held = layers_of(model, share());
   for (std::size_t l = held.first; l < held.end(); ++l)
     layers_.push_back(block.bind(binder, block_name(static_cast<std::int64_t>(l))));
+  if (full_sharding && asked.training && all_matrices_are_maps(tree)) {
+    common.weight_gradients = ops::Write::overwrite;
+    full_sharding->expect_overwritten_gradients();
+  }
   final_norm = binder.gain("model/norm");
   if (share().last()) head.map = Head<T>::bind(model, binder);
   head.first = share().tensor * size.W;
@@ -50,6 +54,15 @@ Core<T>::Core(const deck::Model& model, const ParameterTree& tree, const Paramet
     allocate_evaluation(arena);
   carve_workspace(arena);
   allocate_workspace(arena, model);
+}
+
+template <class T>
+bool Core<T>::all_matrices_are_maps(const ParameterTree& tree) const {
+  std::size_t declared = 0, of_maps = 0;
+  for (const Parameter& p : tree.parameters())
+    if (p.layer >= 0 && p.matrix()) declared += p.count;
+  for (const auto& layer : layers_) of_maps += Block<T>::weights_of_maps(layer);
+  return of_maps == declared;
 }
 
 template <class T>

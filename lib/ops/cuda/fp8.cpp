@@ -94,12 +94,13 @@ bool native_fp8_linear_forward(const Context& context, const Fp8Workspace<bf16>&
 }
 
 bool native_fp8_linear_backward_weight(const Context& context, const Fp8Workspace<bf16>&,
-                                       const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<float> dw) {
+                                       const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<float> dw,
+                                       Write write) {
   if (dy.transposed.size() == 0) return true;
   if (!all_aligned_of(dy) || !all_aligned_of(x) || !all_aligned(dw.data())) return false;
   context.library->fp8_products().multiply(work_of(context), operand(dy.transposed, dy),
                                            operand(x.transposed, x), Sums::promoted, dw.data(),
-                                           1.0f);
+                                           write == Write::add ? 1.0f : 0.0f);
   return true;
 }
 

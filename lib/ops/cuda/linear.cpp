@@ -127,10 +127,10 @@ bool native_linear_backward_input(const Context& context, Matrix<const T> dy, Ma
 
 template <class T>
 bool native_linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
-                                   Matrix<float> dw, Vector<float> dbias) {
+                                   Matrix<float> dw, Vector<float> dbias, Write write) {
   if (dy.extent(0) == 0 || dw.size() == 0) return true;
   if (!context.library->products().multiply(work_of(context), operand<T>(dy, true), operand<T>(x),
-                                            dw.data(), 1.0f))
+                                            dw.data(), write == Write::add ? 1.0f : 0.0f))
     return false;
   if (dbias.size()) column_sums<T>(context, dy, dbias);
   return true;

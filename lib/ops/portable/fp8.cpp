@@ -152,12 +152,15 @@ void fp8_linear_forward(const Context& context, const Fp8Workspace<T>& work, con
 
 template <class T>
 void fp8_linear_backward_weight(const Context& context, const Fp8Workspace<T>& work,
-                                const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<Accumulate<T>> dw) {
+                                const Fp8Matrix& dy, const Fp8Matrix& x, Matrix<Accumulate<T>> dw,
+                                Write write) {
   require_shapes(dy.transposed, x.transposed, dw);
-  if (native<&fp8_linear_backward_weight<T>>(context, work, dy, x, dw)) return;
+  if (dy.transposed.extent(1) == 0 && write == Write::overwrite)
+    return Kokkos::deep_copy(context.space, dw, Accumulate<T>(0));
+  if (native<&fp8_linear_backward_weight<T>>(context, work, dy, x, dw, write)) return;
   const auto a = numbers<T>(context, dy, true, work.values());
   const auto b = numbers<T>(context, x, true, work.values(), a.size());
-  linear_backward_weight<T>(context.portable(), a, b, dw, {});
+  linear_backward_weight<T>(context.portable(), a, b, dw, {}, write);
 }
 
 template <class T>

@@ -135,10 +135,12 @@ void linear_activation_backward(const Context& context, Activation activation, M
 
 template <class T>
 void linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
-                            Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias) {
+                            Matrix<Accumulate<T>> dw, Vector<Accumulate<T>> dbias, Write write) {
   require_map(x, dw, dy);
-  if (native<&linear_backward_weight<T>>(context, dy, x, dw, dbias)) return;
-  gemm<T, Accumulate<T>>(context, transposed, dy, normal, x, dw, Write::add);
+  if (dy.extent(0) == 0 && write == Write::overwrite)
+    return Kokkos::deep_copy(context.space, dw, Accumulate<T>(0));
+  if (native<&linear_backward_weight<T>>(context, dy, x, dw, dbias, write)) return;
+  gemm<T, Accumulate<T>>(context, transposed, dy, normal, x, dw, write);
   if (dbias.extent(0) > 0) detail::column_sums<T>(context, dy, dbias);
 }
 
