@@ -87,6 +87,26 @@ TEST(Report, PlotsAreChosenFromWhatWasLogged) {
   EXPECT_EQ(plots[1].names, (std::vector<std::string>{"train/loss_step_0", "train/loss_step_1"}));
 }
 
+TEST(Report, MemoryOfTheProcessIsDrawnOnceWhereItIsTheDevices) {
+  for (const double of_device : {1.0, 2.0}) {
+    Scratch run;
+    {
+      Metrics metrics(run.path(), 0);
+      for (int step = 1; step <= 3; ++step)
+        metrics.write(step, {{"system/gpu_memory_allocated", of_device * step},
+                             {"system/gpu_memory_peak", of_device * step},
+                             {"system/process_memory", step},
+                             {"system/process_memory_peak", step}});
+    }
+    const auto plots = detail::choose_plots(detail::read_history(run / "metrics.jsonl"));
+    ASSERT_EQ(plots.size(), 1u);
+    std::vector<std::string> drawn{"system/process_memory", "system/process_memory_peak"};
+    if (of_device > 1)
+      drawn.insert(drawn.begin(), {"system/gpu_memory_allocated", "system/gpu_memory_peak"});
+    EXPECT_EQ(plots[0].names, drawn);
+  }
+}
+
 TEST(Report, AProfileIsDrawnOverItsNumbers) {
   Scratch run;
   {

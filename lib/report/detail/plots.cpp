@@ -105,6 +105,19 @@ bool worth_a_plot(const std::string& name, const Curve& curve) {
   return *low < *high && name != "train/tokens" && (name != "data/wait_share" || *high > 0.01);
 }
 
+// Without GPUs the memory of the device is that of the process.
+bool repeats_process(const History& history, const std::string& name) {
+  for (const auto& [of_device, of_process] :
+       {std::pair{"system/gpu_memory_allocated", "system/process_memory"},
+        std::pair{"system/gpu_memory_peak", "system/process_memory_peak"}}) {
+    if (name != of_device) continue;
+    const auto process = history.curves.find(of_process);
+    return process != history.curves.end() &&
+           process->second.value == history.curves.at(name).value;
+  }
+  return false;
+}
+
 std::string file_name(std::string name) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
@@ -222,7 +235,8 @@ std::vector<Plot> choose_plots(const History& history) {
     Plot plot = rule.plot;
     for (const auto& [name, curve] : plot.profile ? history.profiles : history.curves) {
       if (weighted && plot.file == "loss" && name == "train/loss") continue;
-      if (rule.takes(name) && taken.insert(&curve).second) plot.names.push_back(name);
+      if (rule.takes(name) && taken.insert(&curve).second && !repeats_process(history, name))
+        plot.names.push_back(name);
     }
     if (!plot.names.empty()) plots.push_back(plot);
   }
