@@ -42,8 +42,8 @@ class FullSharding {
   void zero_gradients(const ops::Context&) const;
   /// From now on a layer's backward overwrites all its gradients: they need not start from zero.
   void expect_overwritten_gradients() { zeroes_ = false; }
-  /// Bracket a layer's backward: its gradients start from zero; at the end their sum over ranks is
-  /// added to the parts.
+  /// Bracket a layer's backward: its gradients start from zero, unless they are overwritten; at the
+  /// end their sum over ranks is added to the parts.
   void begin_gradients(const ops::Context&, std::size_t layer);
   void end_gradients(const ops::Context&, std::size_t layer);
   /// Call after the last backward of a step: later work in the context's stream sees the sums of

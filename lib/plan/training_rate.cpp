@@ -248,12 +248,13 @@ class Stage {
   }
 
   /// Per pass, two all-gathers of each layer and a reduce-scatter of its gradients, overlapped;
-  /// the gradients are added to the rank's part.
+  /// the gradients are added to the rank's part. With experts, their windows are zeroed.
   double gather_and_sum(double passes) const {
     const double part = of_matrices() * (ranks() - 1) / ranks();
     const double collectives =
         2 * op_.exchange(part * op_.bytes(), data()) + op_.exchange(part * 4, data());
-    const double kernels = op_.pass(12 * of_matrices() / ranks());
+    const double zeroed = m_.experts > 0 ? op_.pass(4 * of_matrices()) : 0;
+    const double kernels = zeroed + op_.pass(12 * of_matrices() / ranks());
     return passes * layers_ * (exposed * collectives + kernels);
   }
 
