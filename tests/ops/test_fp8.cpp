@@ -138,10 +138,10 @@ struct Map {
                                biased ? bias.vector() : Vector<T>(), y.matrix(),
                                write == ops::Write::add ? y.matrix() : Matrix<T>());
   }
-  void backward() {
+  void backward(ops::Write write = ops::Write::add) {
     qx.round(x.matrix()), qw.round(w.matrix()), qdy.round(dy.matrix());
-    ops::fp8_linear_backward_weight<T>(portable_context(), work, qdy.matrix, qx.matrix,
-                                       dw.matrix());
+    ops::fp8_linear_backward_weight<T>(portable_context(), work, qdy.matrix, qx.matrix, dw.matrix(),
+                                       write);
     ops::fp8_linear_backward_input<T>(portable_context(), work, qdy.matrix, qw.matrix, dx.matrix());
   }
 };
@@ -241,6 +241,24 @@ TEST(Fp8Linear, ZerosGiveZeros) {
   EXPECT_EQ(map.y.get(), Numbers(16 * 48));
   EXPECT_EQ(map.dx.get(), Numbers(16 * 32));
   EXPECT_EQ(map.dw.get(), Numbers(48 * 32));
+}
+
+TEST(Fp8Linear, GradientOfTheWeightIsAddedOrOverwritten) {
+  for (const std::size_t N : {std::size_t{0}, std::size_t{16}}) {
+    Map<double> map(N, 32, 48);
+    const Numbers before = normal_numbers(48 * 32, 5);
+    map.dw.set(before);
+    map.backward(ops::Write::add);
+    const Numbers added = map.dw.get();
+    map.backward(ops::Write::overwrite);
+    const Numbers alone = map.dw.get();
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      EXPECT_NEAR(added[i], before[i] + alone[i], 1e-14) << "N " << N << ", " << i;
+      if (N == 0) {
+        EXPECT_EQ(alone[i], 0) << i;
+      }
+    }
+  }
 }
 
 bool all_nan(const Numbers& values) {

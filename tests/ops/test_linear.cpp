@@ -125,11 +125,14 @@ TEST(Linear, PrecisionAndRepetition) {
 
 TEST(Linear, Gradients) {
   for (LinearCase c : {LinearCase{7, 5, 3, true, ops::Write::overwrite},
-                       LinearCase{7, 5, 3, false, ops::Write::overwrite}}) {
+                       LinearCase{7, 5, 3, false, ops::Write::overwrite},
+                       LinearCase{7, 5, 3, true, ops::Write::add}}) {
     const Named in = c.inputs();
     std::vector<std::pair<std::string, std::string>> pairs{{"x", "dx"}, {"w", "dw"}};
     if (c.bias) pairs.push_back({"bias", "dbias"});
-    check_gradients(c, in, "y", "dy", pairs, {{"dbias", in.at("dbias0")}});
+    Named already{{"dbias", in.at("dbias0")}};
+    if (c.write == ops::Write::add) already["dx"] = in.at("dx0"), already["dw"] = in.at("dw0");
+    check_gradients(c, in, "y", "dy", pairs, already);
   }
 }
 
