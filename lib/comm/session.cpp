@@ -87,6 +87,9 @@ Session::Session(int* argc, char*** argv) {
 Session::~Session() {
   {
     const detail::Wait wait({"the end of MPI"});
+    // Waits here, not in MPI_Finalize: a rank that ends while others are in MPI_Finalize may make
+    // OpenMPI's launcher hang or crash (4.1 with PMIx 4.2, whose server then uses a freed object).
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Comm_free(&host_comm);
     MPI_Comm_free(&failure_comm);
     MPI_Finalize();
