@@ -61,26 +61,44 @@ bool has_nan(const Outputs& outputs) {
 }
 
 template <class S>
-Outputs run_in(const Context& context, std::uint64_t seed,
+Outputs run_in(const Context& context, const std::shared_ptr<Draws>& draws,
                const std::function<void(Run<S>&)>& body) {
-  Run<S> one(context, seed);
+  Run<S> one(context, draws);
   body(one);
   return one.results();
 }
 
 }  // namespace
 
-std::uint32_t RunMemory::word(std::size_t i) const {
-  return philox(seed_, Stream::test, draws_, 0, static_cast<std::uint32_t>(i)).word[0];
+const std::vector<double>& Draws::normal(std::uint64_t draw, std::size_t n, double scale) {
+  Normal& kept = normal_[draw];
+  if (kept.values.size() == n && kept.scale == scale) return kept.values;
+  kept = {scale, std::vector<double>(n)};
+  double* const values = kept.values.data();
+  Kokkos::parallel_for(
+      "tern::draw", Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace>(0, (n + 1) / 2),
+      [=, seed = seed_](const std::size_t pair) {
+        const std::size_t i = 2 * pair;
+        const auto r = philox(seed, Stream::test, draw, 1, static_cast<std::uint32_t>(i));
+        const Normal2 two = normal2(r.word[0], r.word[1]);
+        values[i] = float(bf16(static_cast<float>(scale) * two.first));
+        if (i + 1 < n) values[i + 1] = float(bf16(static_cast<float>(scale) * two.second));
+      });
+  return kept.values;
+}
+
+std::uint32_t Draws::word(std::uint64_t draw, std::size_t i) const {
+  return philox(seed_, Stream::test, draw, 0, static_cast<std::uint32_t>(i)).word[0];
 }
 
 std::vector<std::int32_t> RunMemory::draw_integers(std::size_t n, std::uint32_t limit,
                                                    std::size_t ignored) {
   std::vector<std::int32_t> values(n);
   for (std::size_t i = 0; i < n; ++i)
-    values[i] =
-        ignored && i % ignored == 0 ? -1 : static_cast<std::int32_t>(word(i) % (i % 3 ? limit : 2));
-  ++draws_;
+    values[i] = ignored && i % ignored == 0
+                    ? -1
+                    : static_cast<std::int32_t>(draws_->word(drawn_, i) % (i % 3 ? limit : 2));
+  ++drawn_;
   return values;
 }
 
@@ -100,16 +118,8 @@ Pattern RunMemory::pattern(const SpanTable& table) {
   return table.pattern(copy(table.spans()), copy(table.hulls()));
 }
 
-std::vector<double> RunMemory::draw(std::size_t n, double scale) {
-  std::vector<double> values(n);
-  for (std::size_t i = 0; i < n; i += 2) {
-    const auto r = philox(seed_, Stream::test, draws_, 1, static_cast<std::uint32_t>(i));
-    const Normal2 pair = normal2(r.word[0], r.word[1]);
-    values[i] = float(bf16(static_cast<float>(scale) * pair.first));
-    if (i + 1 < n) values[i + 1] = float(bf16(static_cast<float>(scale) * pair.second));
-  }
-  ++draws_;
-  return values;
+const std::vector<double>& RunMemory::draw(std::size_t n, double scale) {
+  return draws_->normal(drawn_++, n, scale);
 }
 
 void* RunMemory::block(std::size_t bytes) {
@@ -153,17 +163,18 @@ INSTANTIATE(bf16)
 INSTANTIATE(fp16)
 INSTANTIATE(std::int32_t)
 
-Outputs Checker::run(const Context& context, const Bodies& bodies, std::uint64_t seed) const {
-  if (storage_ == Storage::bf16) return run_in(context, seed, bodies.brain);
-  if (storage_ == Storage::fp16) return run_in(context, seed, bodies.half);
-  return run_in(context, seed, bodies.single);
+Outputs Checker::run(const Context& context, const Bodies& bodies,
+                     const std::shared_ptr<Draws>& draws) const {
+  if (storage_ == Storage::bf16) return run_in(context, draws, bodies.brain);
+  if (storage_ == Storage::fp16) return run_in(context, draws, bodies.half);
+  return run_in(context, draws, bodies.single);
 }
 
 void Checker::judge(const char* operation, std::string shape, const Bodies& bodies, double sums,
                     Results results) {
-  const std::uint64_t seed = seed_ + Fnv().add(operation).add(shape).value();
-  const Outputs exact = run_in(plain_, seed, bodies.exact), plain = run(plain_, bodies, seed);
-  const Outputs fast = run(fast_, bodies, seed), again = run(fast_, bodies, seed);
+  const auto draws = std::make_shared<Draws>(seed_ + Fnv().add(operation).add(shape).value());
+  const Outputs exact = run_in(plain_, draws, bodies.exact), plain = run(plain_, bodies, draws);
+  const Outputs fast = run(fast_, bodies, draws), again = run(fast_, bodies, draws);
   CheckResult result{
       operation,      std::move(shape), worst_error(fast, exact), worst_error(plain, exact), 0,
       !has_nan(fast), fast == again};

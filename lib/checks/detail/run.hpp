@@ -3,6 +3,8 @@
 #pragma once
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +14,29 @@
 
 namespace tern::checks {
 
+/// Numbers that runs draw in the same order, computed once for all of them.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : seed_(seed) {}
+  /// The draw-th array: n normal numbers times `scale`, representable in bf16.
+  const std::vector<double>& normal(std::uint64_t draw, std::size_t n, double scale);
+  /// The i-th word of the draw-th array of integers.
+  std::uint32_t word(std::uint64_t draw, std::size_t i) const;
+
+ private:
+  struct Normal {
+    double scale = 0;
+    std::vector<double> values;
+  };
+  std::uint64_t seed_;
+  std::map<std::uint64_t, Normal> normal_;
+};
+
 /// Memory of a Run of any storage type. S: float, double, bf16, fp16 or
 /// std::int32_t.
 class RunMemory {
  public:
-  explicit RunMemory(std::uint64_t seed) : seed_(seed) {}
+  explicit RunMemory(std::shared_ptr<Draws> draws) : draws_(std::move(draws)) {}
   /// Uniform in [0, limit), every `ignored`-th -1 (0: none).
   std::vector<std::int32_t> draw_integers(std::size_t n, std::uint32_t limit, std::size_t ignored);
   Vector<const std::int32_t> integers(const std::vector<std::int32_t>& values);
@@ -25,7 +45,7 @@ class RunMemory {
 
  protected:
   /// Normal numbers times `scale`.
-  std::vector<double> draw(std::size_t n, double scale);
+  const std::vector<double>& draw(std::size_t n, double scale);
   template <class S>
   Matrix<S> upload(const std::vector<double>& values, std::size_t rows, std::size_t columns);
   /// Registers m as a result.
@@ -36,9 +56,8 @@ class RunMemory {
   std::vector<std::vector<double>> read_results() const;
 
  private:
-  std::uint32_t word(std::size_t i) const;
-
-  std::uint64_t seed_, draws_ = 0;
+  std::shared_ptr<Draws> draws_;
+  std::uint64_t drawn_ = 0;  // arrays
   std::vector<Kokkos::View<char*, DeviceMemory>> blocks_;
   std::vector<std::function<std::vector<double>()>> outputs_;
 };
@@ -48,8 +67,10 @@ class RunMemory {
 template <class T>
 class Run : public RunMemory {
  public:
+  Run(const ops::Context& run_context, std::shared_ptr<Draws> draws)
+      : RunMemory(std::move(draws)), context(run_context) {}
   Run(const ops::Context& run_context, std::uint64_t seed)
-      : RunMemory(seed), context(run_context) {}
+      : Run(run_context, std::make_shared<Draws>(seed)) {}
   const ops::Context& context;
 
   /// Normal numbers times `scale`.
@@ -134,7 +155,8 @@ class Checker {
   };
   void judge(const char* operation, std::string shape, const Bodies& bodies, double sums,
              Results results);
-  Outputs run(const ops::Context& context, const Bodies& bodies, std::uint64_t seed) const;
+  Outputs run(const ops::Context& context, const Bodies& bodies,
+              const std::shared_ptr<Draws>& draws) const;
 
   const ops::Context& fast_;
   ops::Context plain_;
