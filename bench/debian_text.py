@@ -1,6 +1,6 @@
 """A text corpus from the documentation in Debian packages, as JSON lines {"text"} for ./prepare text.
 
-    apt-get download linux-doc-6.1 rust-doc sagemath-doc ...        # names: docs/measurements.md
+    apt-get download linux-doc-6.1 rust-doc sagemath-doc ...        # names: docs/measurements/pretraining.md
     python3 bench/debian_text.py *.deb > debian.jsonl
 
 Reads HTML and plain text files. A document keeps the paragraphs of English prose, and the listings between them, that

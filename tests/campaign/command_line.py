@@ -2,7 +2,7 @@
 
     command_line.py TRAINER MPIRUN PREPARE SOURCE [unittest arguments]        SOURCE: the folder of the project
 """
-import itertools, json, os, re, shlex, shutil, subprocess, sys
+import glob, itertools, json, os, re, shlex, shutil, subprocess, sys
 
 PREPARE, SOURCE = os.path.abspath(sys.argv.pop(3)), os.path.abspath(sys.argv.pop(3))
 
@@ -275,7 +275,8 @@ class Exports(Campaign):
 class Readme(Campaign):
     """README.md and docs/: commands run, links resolve, messages are the program's."""
 
-    DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(f"docs/{n}" for n in os.listdir(os.path.join(SOURCE, "docs")) if n.endswith(".md"))
+    DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(
+        os.path.relpath(path, SOURCE) for path in glob.glob(os.path.join(SOURCE, "docs/**/*.md"), recursive=True))
 
     def setUp(self):
         super().setUp()
