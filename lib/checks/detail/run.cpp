@@ -74,17 +74,14 @@ const std::vector<double>& Draws::normal(std::uint64_t draw, std::size_t n, doub
   Normal& kept = normal_[draw];
   if (kept.values.size() == n && kept.scale == scale) return kept.values;
   kept = {scale, std::vector<double>(n)};
-  double* const values = kept.values.data();
-  Kokkos::parallel_for(
-      "tern::draw", Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace>(0, (n + 1) / 2),
-      [=, seed = seed_](const std::size_t pair) {
-        const std::size_t i = 2 * pair;
-        const auto r = philox(seed, Stream::test, draw, 1, static_cast<std::uint32_t>(i));
-        const Normal2 two = normal2(r.word[0], r.word[1]);
-        values[i] = float(bf16(static_cast<float>(scale) * two.first));
-        if (i + 1 < n) values[i + 1] = float(bf16(static_cast<float>(scale) * two.second));
-      });
-  return kept.values;
+  std::vector<double>& values = kept.values;
+  for (std::size_t i = 0; i < n; i += 2) {
+    const auto r = philox(seed_, Stream::test, draw, 1, static_cast<std::uint32_t>(i));
+    const Normal2 pair = normal2(r.word[0], r.word[1]);
+    values[i] = float(bf16(static_cast<float>(scale) * pair.first));
+    if (i + 1 < n) values[i + 1] = float(bf16(static_cast<float>(scale) * pair.second));
+  }
+  return values;
 }
 
 std::uint32_t Draws::word(std::uint64_t draw, std::size_t i) const {
