@@ -275,8 +275,7 @@ class Exports(Campaign):
 class Readme(Campaign):
     """README.md and docs/: commands run, links resolve, messages are the program's."""
 
-    DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(
-        os.path.relpath(path, SOURCE) for path in glob.glob(os.path.join(SOURCE, "docs/**/*.md"), recursive=True))
+    DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(glob.glob("docs/**/*.md", root_dir=SOURCE, recursive=True))
 
     def setUp(self):
         super().setUp()
