@@ -28,6 +28,14 @@ if(TERN_WERROR)
   target_compile_options(tern_flags INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-Werror;-Wno-error=array-bounds;-Wno-error=invalid-pch>")
 endif()
+# Stack protector and checked library calls: files that users did not write are read. -U: some systems predefine it.
+if(NOT TERN_SANITIZE)
+  target_compile_options(tern_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fstack-protector-strong>)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")  # they need optimization
+    target_compile_options(tern_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+  endif()
+endif()
 # Test programs compute little themselves; the libraries they test keep full optimization.
 set(TERN_TESTS_OPTIONS "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
 if(TERN_SANITIZE)
