@@ -1,6 +1,7 @@
 /// Activations of MLPs, one line each: the deck's choices, parameter shapes and operations follow.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace tern {
@@ -18,10 +19,17 @@ inline constexpr std::array activation_kinds = {
     ActivationKind{Activation::relu2, "relu2", false},
 };
 
-constexpr bool gated(Activation activation) {
-  for (const ActivationKind& one : activation_kinds)
-    if (one.kind == activation) return one.gated;
-  return false;
+constexpr const ActivationKind& kind_of(Activation activation) {
+  return activation_kinds[static_cast<std::size_t>(activation)];
 }
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < activation_kinds.size(); ++i)
+        if (activation_kinds[i].kind != static_cast<Activation>(i)) return false;
+      return true;
+    }(),
+    "a row per activation, in the order of the enumeration");
+
+constexpr bool gated(Activation activation) { return kind_of(activation).gated; }
 
 }  // namespace tern

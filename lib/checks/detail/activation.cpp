@@ -8,11 +8,8 @@ using namespace ops;
 namespace {
 
 void check_kind(Checker& checker, Activation kind, std::size_t N, std::size_t F) {
-  const char* name = kind == Activation::swiglu ? "swiglu"
-                     : kind == Activation::gelu ? "gelu"
-                                                : "relu2";
-  checker.check(name, fmt::format("N {} F {}", N, F), [=]<class T>(Run<T>& r) {
-    const std::size_t width = kind == Activation::swiglu ? 2 * F : F;
+  checker.check(kind_of(kind).name, fmt::format("N {} F {}", N, F), [=]<class T>(Run<T>& r) {
+    const std::size_t width = gated(kind) ? 2 * F : F;
     auto x = r.input(N, width, 2), dy = r.input(N, F);
     activation_forward<T>(r.context, kind, x, r.output(N, F));
     activation_backward<T>(r.context, kind, x, dy, r.output(N, width));

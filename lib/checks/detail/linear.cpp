@@ -53,8 +53,8 @@ void check_map(Checker& checker, std::size_t N, std::size_t I, std::size_t O) {
 /// Entry of an MLP with its activation, and what its backward computes together.
 void check_activated(Checker& checker, Activation activation, std::size_t N, std::size_t D,
                      std::size_t F) {
-  const std::size_t up_width = activation == Activation::swiglu ? 2 * F : F;
-  const std::string shape = fmt::format("{} N {} D {} F {}", static_cast<int>(activation), N, D, F);
+  const std::size_t up_width = gated(activation) ? 2 * F : F;
+  const std::string shape = fmt::format("{} N {} D {} F {}", kind_of(activation).name, N, D, F);
   const double scale = 1 / std::sqrt(static_cast<double>(D));
   for (const bool with_bias : {false, true})
     checker.check(with_bias ? "linear_activation_forward, bias" : "linear_activation_forward",
@@ -68,7 +68,7 @@ void check_activated(Checker& checker, Activation activation, std::size_t N, std
   enum class To { another, up, dactivated };
   const std::array names{"", ", onto up", ", onto dactivated"};
   for (const To to : {To::another, To::up, To::dactivated}) {
-    if (to == To::dactivated && activation == Activation::swiglu) continue;
+    if (to == To::dactivated && gated(activation)) continue;
     checker.check(
         fmt::format("linear_activation_backward{}", names[static_cast<std::size_t>(to)]).c_str(),
         shape, [=]<class T>(Run<T>& r) {
@@ -177,7 +177,7 @@ void check_fp8_weight(Checker& checker, InFp8 which, std::size_t N, std::size_t 
 void check_activation_inference(Checker& checker, Activation activation, InFp8 which, std::size_t N,
                                 std::size_t I, std::size_t F) {
   const std::size_t O = gated(activation) ? 2 * F : F;
-  const std::string shape = fmt::format("{} N {} I {} F {}", static_cast<int>(activation), N, I, F);
+  const std::string shape = fmt::format("{} N {} I {} F {}", kind_of(activation).name, N, I, F);
   checker.check(
       in_fp8("linear_activation_inference", which).c_str(), shape, [=]<class T>(Run<T>& r) {
         Context context = r.context;
@@ -192,7 +192,7 @@ void check_activation_inference(Checker& checker, Activation activation, InFp8 w
 }
 
 void check_activation_inference(Checker& checker) {
-  for (const Activation activation : {Activation::swiglu, Activation::gelu, Activation::relu2})
+  for (const auto& [activation, name, with_gate] : activation_kinds)
     for (const InFp8 which : {InFp8::none, InFp8::weights, InFp8::both}) {
       for (const std::size_t N : {1, 64, 65, 128, 129})
         check_activation_inference(checker, activation, which, N, 1288, 328);
@@ -241,7 +241,7 @@ void check_linear(Checker& checker) {
   check_map(checker, 37, 24, 40);
   check_map(checker, 129, 65, 33);
   check_map(checker, 512, 1024, 688);
-  for (const Activation activation : {Activation::gelu, Activation::swiglu, Activation::relu2}) {
+  for (const auto& [activation, name, with_gate] : activation_kinds) {
     check_activated(checker, activation, 35, 24, 40);
     check_activated(checker, activation, 1027, 72, 136);
   }

@@ -134,10 +134,17 @@ struct SwigluBackward : SideBySide {
   }
 };
 
-/// Calls f with gelu's or relu2's function.
-template <class F>
-void with_unary(Activation kind, const F& f) {
-  kind == Activation::gelu ? f(Gelu{}) : f(Relu2{});
+/// Calls of_swiglu, or of_unary with the activation's function.
+template <class S, class U>
+void by_kind(Activation kind, const S& of_swiglu, const U& of_unary) {
+  switch (kind) {
+    case Activation::swiglu:
+      return of_swiglu();
+    case Activation::gelu:
+      return of_unary(Gelu{});
+    case Activation::relu2:
+      return of_unary(Relu2{});
+  }
 }
 
 /// Rounded on the way; false if it cannot be.
@@ -146,15 +153,19 @@ bool forward_to_fp8(const Context& context, Activation kind, Matrix<const T> x,
                     const Fp8Matrix& rounded) {
   if constexpr (rounds_to_fp8<T>) {
     if (!rounds_on_the_way(rounded, context.scaling)) return false;
-    const std::size_t width = x.extent(1) / (kind == Activation::swiglu ? 2 : 1);
+    const std::size_t width = x.extent(1) / (gated(kind) ? 2 : 1);
     const auto launch = [&](const auto& source) {
       launch_rounding("activation_forward", stream_of(context), source, x.extent(0), width, rounded,
                       context.scaling);
     };
-    if (kind == Activation::swiglu)
-      launch(Swiglu{{}, x.data(), width});
-    else
-      with_unary(kind, [&](auto f) { launch(Activated<decltype(f)>{{}, x.data(), width}); });
+    by_kind(
+        kind,
+        [&] {
+          launch(Swiglu{{}, x.data(), width});
+        },
+        [&](auto f) {
+          launch(Activated<decltype(f)>{{}, x.data(), width});
+        });
     return true;
   }
   return false;
@@ -169,12 +180,14 @@ bool backward_to_fp8(const Context& context, Activation kind, Matrix<const T> x,
       launch_rounding("activation_backward", stream_of(context), source, dy.extent(0), width,
                       rounded, context.scaling);
     };
-    if (kind == Activation::swiglu)
-      launch(SwigluBackward{{}, x.data(), dy.data(), width});
-    else
-      with_unary(kind, [&](auto f) {
-        launch(ActivatedBackward<decltype(f)>{{}, x.data(), dy.data(), width});
-      });
+    by_kind(
+        kind,
+        [&] {
+          launch(SwigluBackward{{}, x.data(), dy.data(), width});
+        },
+        [&](auto f) {
+          launch(ActivatedBackward<decltype(f)>{{}, x.data(), dy.data(), width});
+        });
     return true;
   }
   return false;
@@ -204,14 +217,16 @@ bool native_activation_forward(const Context& context, Activation kind, Matrix<c
   if (forward_to_fp8(context, kind, x, rounded)) return true;
   const unsigned flat = blocks_for(packs, block_threads);
   std::uint32_t* most = raised_magnitude(rounded, context.scaling, stream);
-  if (kind == Activation::swiglu)
-    launch_early("activation_forward", &swiglu_forward<T>, grid, block_threads, 0, stream, x.data(),
-                 y.data(), width, most);
-  else
-    with_unary(kind, [&](auto f) {
-      activation_packs<decltype(f)>
-          <<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs, most);
-    });
+  by_kind(
+      kind,
+      [&] {
+        launch_early("activation_forward", &swiglu_forward<T>, grid, block_threads, 0, stream,
+                     x.data(), y.data(), width, most);
+      },
+      [&](auto f) {
+        activation_packs<decltype(f)>
+            <<<flat, block_threads, 0, stream>>>(x.data(), y.data(), packs, most);
+      });
   check_launch("activation_forward");
   round_stored(stream, y, rounded, context.scaling);
   return true;
@@ -231,14 +246,16 @@ bool native_activation_backward(const Context& context, Activation kind, Matrix<
   if (backward_to_fp8(context, kind, x, dy, rounded)) return true;
   const unsigned flat = blocks_for(packs, block_threads);
   std::uint32_t* most = raised_magnitude(rounded, context.scaling, stream);
-  if (kind == Activation::swiglu)
-    swiglu_backward<<<grid, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), width,
-                                                        most);
-  else
-    with_unary(kind, [&](auto f) {
-      activation_packs_backward<decltype(f)>
-          <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs, most);
-    });
+  by_kind(
+      kind,
+      [&] {
+        swiglu_backward<<<grid, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), width,
+                                                            most);
+      },
+      [&](auto f) {
+        activation_packs_backward<decltype(f)>
+            <<<flat, block_threads, 0, stream>>>(x.data(), dy.data(), dx.data(), packs, most);
+      });
   check_launch("activation_backward");
   round_stored(stream, dx, rounded, context.scaling);
   return true;

@@ -95,7 +95,7 @@ void swiglu_backward(const Context& context, Matrix<const T> x, Matrix<const T> 
 
 template <class X, class Y>
 void require_widths(Activation kind, const X& x, const Y& y) {
-  const std::size_t inputs = kind == Activation::swiglu ? 2 : 1;
+  const std::size_t inputs = gated(kind) ? 2 : 1;
   TERN_REQUIRE(x.extent(0) == y.extent(0) && x.extent(1) == inputs * y.extent(1),
                "({}, {}) to ({}, {})", x.extent(0), x.extent(1), y.extent(0), y.extent(1));
 }

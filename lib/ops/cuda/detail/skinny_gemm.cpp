@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -103,11 +104,18 @@ Division divide(int columns, int steps, int unit, std::integer_sequence<int, gro
   return best;
 }
 
-After after(const std::optional<Activation>& activation) {
+/// Empty for an activation that the kernel does not compute.
+std::optional<After> after(const std::optional<Activation>& activation) {
   if (!activation) return After::nothing;
-  return *activation == Activation::swiglu ? After::swiglu
-         : *activation == Activation::gelu ? After::gelu
-                                           : After::relu2;
+  switch (*activation) {
+    case Activation::swiglu:
+      return After::swiglu;
+    case Activation::gelu:
+      return After::gelu;
+    case Activation::relu2:
+      return After::relu2;
+  }
+  return std::nullopt;
 }
 
 /// Copies do not interpret the numbers: it serves any type of 16 or 8 bits.
@@ -168,7 +176,8 @@ bool SkinnyGemm::launch(cudaStream_t stream, const SkinnyProduct<T>& product, Ma
                          product.added,
                          product.coded_w.undo.data(),
                          product.coded_x.undo.data(),
-                         after(product.activation)};
+                         *after(product.activation),
+                         paired};
   const int columns = paired ? by.width / 2 : by.width;
   const auto started = [&]<class S>() {
     resident_clusters<T, S>();  // allows its shared memory
@@ -197,7 +206,8 @@ bool SkinnyGemm::multiply(cudaStream_t stream, const SkinnyProduct<T>& p) {
   const Bytes x = p.coded_x.codes, w = p.coded_w.codes;
   if (!detail::runs_sm_90a() || N > max_rows || I == 0 || I % 8 != 0 || O % 8 != 0 ||
       !detail::all_aligned(p.x.data(), p.w.data(), x.data(), w.data(), p.coded_w.undo.data(),
-                           p.y.data()))
+                           p.y.data()) ||
+      !after(p.activation))
     return false;
   if (p.coded_x.wanted()) return launch<Codes::of_both, T>(stream, p, x, w);
   return p.coded_w.wanted() ? launch<Codes::of_w, T>(stream, p, p.x, w)

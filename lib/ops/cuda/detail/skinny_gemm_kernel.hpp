@@ -69,16 +69,16 @@ enum class After { nothing, swiglu, gelu, relu2 };
 template <class T>
 struct Result {
   T* y;
-  int rows, columns;  // of y: N, O, of swiglu O / 2
+  int rows, columns;  // of y: N, O, if paired O / 2
   int x_rows;         // copied, a multiple of 8: the products of a tile's other rows are not used
-  int width;          // rows of w per block, of swiglu half of them gates; both are multiples of 8
+  int width;          // rows of w per block, if paired half of them gates; both are multiples of 8
   int steps;          // of I
   bool added;         // to y
   const float *undo_w, *undo_x;  // (O), (N) factors of the rows of operands in E4M3
   After after;
+  bool paired;  // rows of w are gates, then the rows that they multiply
 
-  __device__ bool paired() const { return after == After::swiglu; }
-  __device__ int block_columns() const { return paired() ? width / 2 : width; }  // of y
+  __device__ int block_columns() const { return paired ? width / 2 : width; }  // of y
 };
 
 /// 64 x 64 numbers of w, as left operands of four products.
@@ -105,7 +105,7 @@ struct Block {
                              result.width * S::w_row_bytes + result.x_rows * hopper::row_bytes);
     const int column = (first + step) * S::step_numbers, rows = result.block_columns();
     hopper::copy_tile(stage(step), w, column0, column, full + at(step), hopper::Keep::little);
-    if (result.paired())
+    if (result.paired)
       hopper::copy_tile(stage(step) + rows * S::w_row_bytes, w, result.columns + column0, column,
                         full + at(step), hopper::Keep::little);
   }
@@ -266,9 +266,10 @@ struct Block {
         return each([](float v, float) { return Gelu::forward(v); });
       case After::relu2:
         return each([](float v, float) { return Relu2::forward(v); });
-      default:
-        return x;
+      case After::nothing:
+        break;
     }
+    return x;
   }
 
   /// Adds the parts of this block's rows of the cluster and writes what follows.
@@ -284,7 +285,7 @@ struct Block {
       float4 sum = total(row, column, at);
       if (result.after != After::nothing) {
         float4 up = {};
-        if (result.paired()) up = total(row, columns + column, result.columns + at);
+        if (result.paired) up = total(row, columns + column, result.columns + at);
         sum = activated(result.after, sum, up);
       }
       if (result.added) {
