@@ -138,14 +138,25 @@ std::optional<std::size_t> AlgorithmSearch::fastest(const Product& p,
   return best[least] < margin * best[0] ? least : 0;
 }
 
-/// Reads the choices for this device and library. The first line of a product counts.
+std::optional<cublasLtMatmulAlgo_t> AlgorithmSearch::kept(const std::string& key,
+                                                          const Algorithms& proposed) const {
+  const auto lines = kept_.find(key);
+  if (lines == kept_.end()) return std::nullopt;
+  for (const cublasLtMatmulAlgo_t& one : lines->second)
+    for (const cublasLtMatmulAlgo_t& proposal : proposed)
+      if (std::memcmp(one.data, proposal.data, sizeof one.data) == 0) return proposal;
+  return std::nullopt;
+}
+
+/// Reads the choices for this device and library, in the order of the file.
 void AlgorithmSearch::read() {
+  kept_.clear();
   std::istringstream in(read_text_or_empty(file_));
   for (std::string line; std::getline(in, line);) {
     const std::size_t at = line.rfind(" =");
     if (at == std::string::npos || line.compare(0, device_.size(), device_) != 0) continue;
     if (const auto algorithm = algorithm_of(line.substr(at + 2)))
-      kept_.emplace(line.substr(0, at), *algorithm);
+      kept_[line.substr(0, at)].push_back(*algorithm);
   }
 }
 
@@ -157,12 +168,11 @@ std::optional<cublasLtMatmulAlgo_t> AlgorithmSearch::choose(const std::string& k
     file_ = cache_folder() / "products.txt";
     read();
   }
-  const std::string line = device_ + ": " + key;
-  if (searched)
-    if (const auto found = kept_.find(line); found != kept_.end()) return found->second;
   const Algorithms algorithms = proposals(p, searched ? most_proposals : 1);
   if (algorithms.empty()) return std::nullopt;
   if (!searched || algorithms.size() == 1) return algorithms.front();
+  const std::string line = device_ + ": " + key;
+  if (const auto found = kept(line, algorithms)) return found;
   const auto best = fastest(p, algorithms);
   if (!best) return algorithms.front();
   try {
@@ -172,8 +182,7 @@ std::optional<cublasLtMatmulAlgo_t> AlgorithmSearch::choose(const std::string& k
     return algorithms.front();
   }
   read();
-  const auto kept = kept_.find(line);
-  return kept == kept_.end() ? algorithms.front() : kept->second;
+  return kept(line, algorithms).value_or(algorithms.front());
 }
 
 }  // namespace tern::ops::cuda

@@ -2,7 +2,8 @@
 ///
 /// Choices are kept in products.txt of the cache folder (TERN_CACHE, ~/.cache/tern), one line per
 /// product, so that all later runs compute the same bits. Of several lines for a product, written
-/// by ranks that searched together, all take the first.
+/// by ranks that searched together, all take the first. A line chooses among the proposals that
+/// cuBLASLt makes for this product and workspace: one that names anything else is not used.
 #pragma once
 #include <cublasLt.h>
 
@@ -41,12 +42,14 @@ class AlgorithmSearch {
   using Algorithms = std::vector<cublasLtMatmulAlgo_t>;
   static Algorithms proposals(const Product&, int most);
   std::optional<std::size_t> fastest(const Product&, const Algorithms&) const;
+  /// The first of the lines of `key` that is one of the proposals.
+  std::optional<cublasLtMatmulAlgo_t> kept(const std::string& key, const Algorithms&) const;
   void read();
 
   bool searches_;
-  std::filesystem::path file_;                        // empty until the first search
-  std::string device_;                                // and library: first part of each line
-  std::map<std::string, cublasLtMatmulAlgo_t> kept_;  // by line without the choice
+  std::filesystem::path file_;              // empty until the first search
+  std::string device_;                      // and library: first part of each line
+  std::map<std::string, Algorithms> kept_;  // by line without the choice
 };
 
 }  // namespace tern::ops::cuda
