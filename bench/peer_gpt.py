@@ -37,6 +37,7 @@ def parse():
     p.add_argument("--region", choices=["whole", "stack", "none"], default="whole",
                    help="what torch.compile takes at once: the forward of a supervision step, or one pass of the blocks, "
                         "which is ready in a third of the time")
+    p.add_argument("--compute", choices=["fp32", "bf16", "fp8"], help="in place of the deck's precision")
     return p.parse_args()
 
 
@@ -45,6 +46,7 @@ def main():
     if a.threads: torch.set_num_threads(a.threads)
     torch.set_float32_matmul_precision("high")
     deck, cuda = read_deck(a.deck), a.device == "cuda"
+    if a.compute: deck.precision.compute = a.compute
     dtype = torch.bfloat16 if cuda and deck.precision.compute in ("bf16", "fp8") else torch.float32
     supervised = deck.objective.kind == "supervised"
     model = (Qwen3(deck.model, a.device, "flex_attention" if a.attention == "flex" else "sdpa") if supervised
