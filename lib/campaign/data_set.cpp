@@ -1,5 +1,7 @@
 #include "campaign/data_set.hpp"
 
+#include <fmt/ranges.h>
+
 #include "base/error.hpp"
 #include "campaign/writer.hpp"
 #include "comm/waits.hpp"

@@ -1,7 +1,9 @@
 #include <fmt/chrono.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -45,7 +47,10 @@ std::string text(const Operation& operation) {
 std::string time_text(Clock::time_point at) {
   using System = std::chrono::system_clock;
   const auto then = System::now() - std::chrono::duration_cast<System::duration>(Clock::now() - at);
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(System::to_time_t(then)));
+  const std::time_t seconds = System::to_time_t(then);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", local);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "text/bpe_training.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <atomic>
 #include <set>

@@ -1,5 +1,7 @@
 #include "transformers/directory.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>

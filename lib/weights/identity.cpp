@@ -1,6 +1,6 @@
 #include "weights/identity.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>

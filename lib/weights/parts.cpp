@@ -1,5 +1,7 @@
 #include "weights/parts.hpp"
 
+#include <fmt/ranges.h>
+
 #include <set>
 #include <sstream>
 

@@ -1,5 +1,7 @@
 #include "weights/snapshot.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"

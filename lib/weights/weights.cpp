@@ -1,5 +1,7 @@
 #include "weights/weights.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <thread>
 

@@ -1,5 +1,7 @@
 #include "workload/division.hpp"
 
+#include <fmt/ranges.h>
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "workload/workload.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,10 +1,11 @@
-"""The small invariants of the house. usage: house.py rooms|size|format|vendors
+"""The small invariants of the house. usage: house.py rooms|size|format|vendors|libraries
 
 rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, all of these, and no other room's detail/;
         CONTRIBUTING.md lists the rooms in CMake's order; no room over 4,000 lines but ops, no folder over 40 files
 size    no source file over 450 lines
 vendors the runtimes and compilers of GPUs are named in lib/comm and lib/ROOM/cuda only; elsewhere a build for GPUs is told
         by on_host (memory/views.hpp) and native_build (ops/native.hpp)
+libraries what other versions of a library lack: fmt::join is in <fmt/ranges.h> since fmt 11, fmt::localtime left fmt 12
 format  every source is as clang-format (the version of tests/requirements.txt) leaves it
 """
 import pathlib
@@ -110,6 +111,16 @@ def check_vendors():
                 yield f"{name}:{number}: {found.group()}; lib/comm/gpu.hpp stands between Tern and the vendors"
 
 
+def check_libraries():
+    for path in tracked("lib/*.hpp", "lib/*.cpp", "app/*.cpp", "bench/*.cpp", "tests/*.cpp"):
+        text = path.read_text()
+        for number, line in enumerate(text.splitlines(), 1):
+            if "fmt::join(" in line and "#include <fmt/ranges.h>" not in text:
+                yield f"{path.relative_to(ROOT)}:{number}: fmt::join without <fmt/ranges.h> (needed since fmt 11)"
+            if "fmt::localtime(" in line:
+                yield f"{path.relative_to(ROOT)}:{number}: fmt::localtime, which fmt 12 removed; take localtime_r"
+
+
 def check_format():
     clang_format = pathlib.Path(sys.executable).parent / "clang-format"
     if not clang_format.exists():
@@ -123,7 +134,8 @@ def check_format():
 
 
 def main():
-    checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors}
+    checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors,
+              "libraries": check_libraries}
     if sys.argv[1:] not in [[name] for name in checks]:
         sys.exit(f"usage: house.py {' | '.join(checks)}")
     faults = list(checks[sys.argv[1]]())

@@ -1,5 +1,7 @@
 #include "ops/cuda/detail/fp8_product.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 

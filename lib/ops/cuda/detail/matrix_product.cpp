@@ -1,5 +1,7 @@
 #include "ops/cuda/detail/matrix_product.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
