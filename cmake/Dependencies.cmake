@@ -3,6 +3,9 @@
 find_package(Threads REQUIRED)
 find_package(MPI REQUIRED COMPONENTS CXX)
 find_package(fmt REQUIRED)
+if(POLICY CMP0167)  # CMake 3.30 and newer take the file that Boost installs
+  cmake_policy(SET CMP0167 NEW)
+endif()
 find_package(Boost REQUIRED COMPONENTS program_options)
 find_package(nlohmann_json REQUIRED)
 find_package(HDF5 REQUIRED COMPONENTS C)
@@ -53,13 +56,8 @@ if(ours AND NOT same)
   unset(KokkosKernels_DIR CACHE)
   unset(Kokkos_DIR CACHE)
 endif()
-find_package(KokkosKernels 4.5 QUIET)
-if(KokkosKernels_FOUND AND NOT (TERN_BACKEND STREQUAL "serial" OR Kokkos_DEVICES MATCHES "(^|;| )${TERN_BACKEND}"
-   OR "${TERN_BACKEND}" STREQUAL "openmp" AND Kokkos_DEVICES MATCHES "OPENMP" OR "${TERN_BACKEND}" STREQUAL "cuda" AND Kokkos_DEVICES MATCHES "CUDA"
-   OR "${TERN_BACKEND}" STREQUAL "hip" AND Kokkos_DEVICES MATCHES "HIP"))
-  message(FATAL_ERROR "The installed Kokkos (${Kokkos_DIR}) has devices '${Kokkos_DEVICES}', not ${TERN_BACKEND}. "
-    "Point CMAKE_PREFIX_PATH at one that has, or hide it with -DCMAKE_DISABLE_FIND_PACKAGE_KokkosKernels=ON.")
-endif()
+include(KokkosInstalled)
+tern_find_kokkos(QUIET)
 if(NOT KokkosKernels_FOUND)
   if(TERN_BACKEND STREQUAL "hip")
     set(ENV{CXX} ${CMAKE_CXX_COMPILER})
@@ -69,13 +67,17 @@ if(NOT KokkosKernels_FOUND)
   endif()
   execute_process(COMMAND ${CMAKE_SOURCE_DIR}/cmake/install_kokkos.sh ${TERN_BACKEND} ${prefix} ${TERN_ARCH} ${gpu}
                   COMMAND_ERROR_IS_FATAL ANY)
-  find_package(KokkosKernels 4.5 REQUIRED PATHS ${prefix} NO_DEFAULT_PATH)
+  tern_find_kokkos(REQUIRED PATHS ${prefix} NO_DEFAULT_PATH)
 endif()
 if(NOT TERN_ARCH STREQUAL "none")
   target_compile_options(Kokkos::kokkoscore INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-march=${TERN_ARCH}>"
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=${TERN_ARCH}>")
 endif()
-set(TERN_KERNEL_LIBRARIES Kokkos::kokkoskernels ${OPENBLAS_LIBRARY})
+if(TARGET Kokkos::kokkoskernels)
+  set(TERN_KERNEL_LIBRARIES Kokkos::kokkoskernels ${OPENBLAS_LIBRARY})
+else()  # installed by Trilinos
+  set(TERN_KERNEL_LIBRARIES KokkosKernels::all_libs ${OPENBLAS_LIBRARY})
+endif()
 
 set(TERN_GPU "")  # runtime of the GPU and collectives of its memory: lib/comm
 if(TERN_BACKEND STREQUAL "cuda")
