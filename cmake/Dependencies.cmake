@@ -1,14 +1,14 @@
 # Libraries of Tern, found where installed. Kokkos and Kokkos Kernels are otherwise built once, outside the source
-# tree, in ${TERN_CACHE}.
+# tree, in ${TERN_CACHE}. The versions are the oldest that were tested; docs/clusters.md lists what was.
 find_package(Threads REQUIRED)
 find_package(MPI REQUIRED COMPONENTS CXX)
-find_package(fmt REQUIRED)
+find_package(fmt 9 REQUIRED)
 if(POLICY CMP0167)  # CMake 3.30 and newer take the file that Boost installs
   cmake_policy(SET CMP0167 NEW)
 endif()
-find_package(Boost REQUIRED COMPONENTS program_options)
+find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
 find_package(nlohmann_json REQUIRED)
-find_package(HDF5 REQUIRED COMPONENTS C)
+find_package(HDF5 1.10 REQUIRED COMPONENTS C)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 if(NOT TARGET PCRE2::PCRE2)

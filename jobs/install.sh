@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Tern's missing dependencies on Debian 12 and Ubuntu 24.04 (or newer).
+# Installs Tern's missing dependencies on Debian 12 and 13 and on Ubuntu 24.04 (or newer).
 #
 #   jobs/install.sh            to build and run
 #   jobs/install.sh --tests    to test as well: a Slurm of one or two nodes, Python environments
