@@ -10,19 +10,16 @@ foreach(name prepare diagnose)
   install(CODE "file(CREATE_LINK trainer \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/bash-completion/completions/${name}\" SYMBOLIC)")
 endforeach()
 
-# Man pages are the programs' own help, which needs no MPI start.
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
-function(tern_man_page name summary others)
-  install(CODE "
-    set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/man/man1\")
-    file(MAKE_DIRECTORY \"\${folder}\")
-    message(STATUS \"Installing: \${folder}/${name}.1\")
-    execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/packaging/man_page.py $<TARGET_FILE:${name}> ${PROJECT_VERSION} \"${summary}\" ${others}
-                    OUTPUT_FILE \"\${folder}/${name}.1\" COMMAND_ERROR_IS_FATAL ANY)")
-endfunction()
-tern_man_page(trainer "trains, evaluates and samples language models on MPI ranks" prepare,diagnose)
-tern_man_page(prepare "makes the data that trainer reads" trainer,diagnose)
-tern_man_page(diagnose "checks operations and measures rates of a device" trainer,prepare)
+# Man pages are the programs' --help, kept as text: a build for a GPU or another processor may not run here.
+foreach(name trainer prepare diagnose)
+  configure_file(packaging/man/${name}.1.in ${CMAKE_BINARY_DIR}/man/${name}.1 @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/man/${name}.1 DESTINATION share/man/man1)
+endforeach()
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_custom_target(man_pages COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/packaging/man_page.py ${CMAKE_BINARY_DIR}
+                    DEPENDS trainer prepare diagnose COMMENT "Writing packaging/man")
+endif()
 
 install(CODE "
   set(TERN_VERSION ${PROJECT_VERSION})

@@ -1,12 +1,20 @@
 #!/usr/bin/env python3
-"""A man page from a program's --help.
+"""Man pages from the programs' --help: packaging/man/NAME.1.in, which CMake installs with its version filled in.
 
-    man_page.py PROGRAM VERSION SUMMARY OTHERS > NAME.1        OTHERS: names for SEE ALSO, separated by commas
+    man_page.py BUILD            writes them, of the programs in the folder BUILD (cmake --build BUILD --target man_pages)
+    man_page.py BUILD --check    exit code 1 if the programs have other ones
 """
-import os
+import pathlib
 import re
 import subprocess
 import sys
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "man"
+SUMMARIES = {
+    "trainer": "trains, evaluates and samples language models on MPI ranks",
+    "prepare": "makes the data that trainer reads",
+    "diagnose": "checks operations and measures rates of a device",
+}
 
 
 def roff(line):
@@ -15,29 +23,44 @@ def roff(line):
     return "\\&" + line if line.startswith(".") else line
 
 
-def main(program, version, summary, others):
-    name = os.path.basename(program)
-    told = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
-    print(f'.TH {name.upper()} 1 "" "Tern {version}" "Tern"')
-    print(f".SH NAME\n{name} \\- {roff(summary)}")
+def page(name, told):
+    """The man page of the program whose --help is `told`."""
+    lines_out = [f'.TH {name.upper()} 1 "" "Tern @PROJECT_VERSION@" "Tern"',
+                 f".SH NAME\n{name} \\- {roff(SUMMARIES[name])}"]
     title = "DESCRIPTION"
     for paragraph in re.split(r"\n\s*\n", told.strip("\n")):
         lines = paragraph.split("\n")
         if lines[0].startswith("usage: "):
-            print(".SH SYNOPSIS\n.nf")
-            print("\n".join(roff(re.sub(r"^(usage: |       )", "", line)) for line in lines))
-            print(".fi\n.SH DESCRIPTION")
+            lines_out += [".SH SYNOPSIS\n.nf", *(roff(re.sub(r"^(usage: |       )", "", line)) for line in lines),
+                          ".fi\n.SH DESCRIPTION"]
             title = ""
             continue
         if re.fullmatch(r"(options|examples|exit codes)", lines[0].rstrip(":"), re.I):
             title = lines.pop(0).rstrip(":").upper()
         elif lines[0].lower().startswith("exit codes: "):
             lines[0], title = lines[0][len("exit codes: "):], "EXIT STATUS"
-        print(f".SH {title}" if title else ".PP")
+        lines_out += [f".SH {title}" if title else ".PP", ".nf", *map(roff, lines), ".fi"]
         title = ""
-        print(".nf\n" + "\n".join(map(roff, lines)) + "\n.fi")
-    print(".SH SEE ALSO\n" + ", ".join(f"{other}(1)" for other in others.split(",")))
+    lines_out.append(".SH SEE ALSO\n" + ", ".join(f"{other}(1)" for other in SUMMARIES if other != name))
+    return "\n".join(lines_out) + "\n"
+
+
+def main(build, check=False):
+    stale = []
+    for name in SUMMARIES:
+        told = subprocess.run([pathlib.Path(build) / name, "--help"], check=True, capture_output=True, text=True).stdout
+        file = FOLDER / f"{name}.1.in"
+        if check and (not file.exists() or file.read_text() != page(name, told)):
+            stale.append(file)
+        elif not check:
+            FOLDER.mkdir(exist_ok=True)
+            file.write_text(page(name, told))
+    for file in stale:
+        print(f"{file} is not the program's --help; remake it: cmake --build {build} --target man_pages", file=sys.stderr)
+    return bool(stale)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ["--check"]):
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1], check=len(sys.argv) == 3))

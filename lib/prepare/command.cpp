@@ -160,7 +160,7 @@ options::options_description describe(Words& line) {
     ("copies", whole("copies", line.made.gsm8k.copies), "gsm8k: how often a problem that gets no variants is written")
     ("answers", options::value(&line.made.plans.answers), "plans: answers.jsonl of the model that wrote them; without it: make the requests")
     ("seed", whole("seed", a.seed, 0), "arithmetic, languages, gsm8k, sentences: other seeds give other problems and sentences")
-    ("threads", whole("threads", p.threads), "threads")
+    ("threads", whole("threads", p.threads)->default_value(Whole{p.threads}, "all"), "threads; all: one per processor")
     ("force", options::bool_switch(&p.force), "replace the output folder if ./prepare made it before");
   // clang-format on
   return all;
