@@ -28,8 +28,8 @@ if ! command -v apt-get >/dev/null; then
   cat >&2 <<TEXT
 This is neither Debian nor Ubuntu. Install what provides these packages of Debian:
   ${packages[*]}
-or build in the Spack environment of this folder:
-  spack env activate . && spack install && cmake --preset cpu && cmake --build build/cpu
+or build in an environment of Spack made from spack.yaml:
+  spack env create -d ../tern-env spack.yaml && spack env activate ../tern-env && spack install && cmake --preset cpu && cmake --build build/cpu
 TEXT
   exit 1
 fi

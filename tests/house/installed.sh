@@ -21,9 +21,12 @@ prepare --help | has quickstart
 diagnose --help | has diagnose
 for name in prepare diagnose; do [ "$(readlink "tern/share/bash-completion/completions/$name")" = trainer ]; done
 
+# Man pages are kept as text: the programs' --help, as it is.
+python=${TERN_PYTHON:-python3}
+"$python" "$source/../../packaging/man_page.py" "$build" --check
 for name in trainer prepare diagnose; do
   page=tern/share/man/man1/$name.1
-  grep -q "^.TH ${name^^} 1" "$page"
+  grep -qF ".TH ${name^^} 1 \"\" \"Tern $(trainer --version | cut -d' ' -f2)\"" "$page"
   grep -q "^.SH SYNOPSIS\|^.SH DESCRIPTION" "$page"
   for option in $($name --help | grep -oE -- '--[a-z][a-z-]+' | sort -u); do
     grep -qF -- "${option//-/\\-}" "$page" || { echo "$page lacks $option"; exit 1; }
@@ -32,7 +35,6 @@ for name in trainer prepare diagnose; do
 done
 
 # What the container's definition runs to test itself.
-python=${TERN_PYTHON:-python3}
 TERN_SHARE=$work/tern/share/tern sh -c "$("$python" "$source/container.py" test)" >"$work/container.txt" 2>&1 ||
   { cat "$work/container.txt"; exit 1; }
 has "finished at step" <"$work/container.txt"

@@ -9,7 +9,7 @@ mkdir "$work/bin" "$work/empty"
 for program in bash sed cat; do ln -s "$(command -v $program)" "$work/bin"; done
 run() { PATH=$work/bin bash "$@" >"$work/out" 2>"$work/err"; }
 passing='distill_languages|h100_gpt350m|h200_bd3lm|h200_hdp|run'   # options are the trainer's, or ctest's
-for script in jobs/*.sh tests/run.sh; do
+for script in jobs/*.sh tests/run.sh packaging/*.sh; do
   name=${script##*/} name=${name%.sh}
   cat "$script" >"$work/empty/$name.sh"
   cd "$work/empty"

@@ -34,7 +34,9 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
 
     version("main", branch="main")
 
-    variant("cudnn", default=False, when="+cuda", description="Attention by cuDNN where it is fastest")
+    variant(
+        "cudnn", default=False, when="+cuda", description="Attention by cuDNN where it is fastest"
+    )
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -94,9 +96,7 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
         )
     for target in AMDGPU_TARGETS:
         with when(f"+rocm amdgpu_target={target}"):
-            depends_on(
-                f"kokkos@{KOKKOS_HIP} +rocm amdgpu_target={target} +serial +pic cxxstd=20"
-            )
+            depends_on(f"kokkos@{KOKKOS_HIP} +rocm amdgpu_target={target} +serial +pic cxxstd=20")
             depends_on(f"rccl amdgpu_target={target}")
 
     build_targets = ["trainer", "prepare", "diagnose"]
