@@ -84,7 +84,10 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
         depends_on("cudnn-frontend", type="build")
 
     with when("+rocm"):
-        depends_on(f"kokkos-kernels@{KOKKOS_HIP} +serial +blas scalars=float,double layouts=right")
+        # Without a variant for HIP: ~openmp keeps one of processors out.
+        depends_on(
+            f"kokkos-kernels@{KOKKOS_HIP} +serial ~openmp +blas scalars=float,double layouts=right"
+        )
         depends_on("hip")
         for target in ROCmPackage.amdgpu_targets:
             if target not in AMDGPU_TARGETS:
