@@ -121,7 +121,7 @@ for step in "${steps[@]}"; do
         try man -w trainer
         try test -d "$TERN_SHARE/jobs"
         try spack "${scopes[@]}" test run --alias tern_check tern
-        try spack "${scopes[@]}" test results tern_check -- -l
+        try spack "${scopes[@]}" test results tern_check
       else
         echo "FAILED: spack load tern"; failures=$((failures + 1))
       fi
