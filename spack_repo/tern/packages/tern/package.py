@@ -14,6 +14,7 @@ KOKKOS = "4.5.01:4.6.01"
 KOKKOS_HIP = "4.5.01"
 
 CUDA_ARCH = "90"  # kernels with wgmma and TMA, compiled for 90a
+CUDA_ONLY = "Tern's CUDA kernels are for H100 and H200: cuda_arch=90"
 AMDGPU_TARGETS = ("gfx90a", "gfx942")
 
 # Tests that need a compiler and MPI only; the others also need Python's packages or Slurm.
@@ -25,7 +26,8 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
     """Language-model training as an HPC code: MPI ranks that own GPUs, a Fortran namelist per
     campaign, HDF5 checkpoints."""
 
-    # The checkout that this recipe is a part of: Tern's sources are where the recipe is.
+    # The checkout that this recipe is a part of. A copy in another repository of packages needs an
+    # address, and maintainers' names, in its place.
     _checkout = Path(__file__).resolve().parents[4]
     homepage = f"{_checkout.as_uri()}/README.md"
     git = _checkout.as_uri()
@@ -65,10 +67,10 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
         )
 
     with when("+cuda"):
-        requires(f"cuda_arch={CUDA_ARCH}", msg="Tern's CUDA kernels are for H100 and H200")
+        requires(f"cuda_arch={CUDA_ARCH}", msg=CUDA_ONLY)
         for arch in CudaPackage.cuda_arch_values:
             if arch != CUDA_ARCH:
-                conflicts(f"cuda_arch={arch}", msg="Tern's CUDA kernels are for H100 and H200")
+                conflicts(f"cuda_arch={arch}", msg=CUDA_ONLY)
         depends_on(
             f"kokkos@{KOKKOS} +cuda cuda_arch={CUDA_ARCH} +cmake_lang +serial +pic cxxstd=20"
         )
