@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
 #include "prepare/command.hpp"
@@ -47,7 +48,7 @@ int main(int count, char** words) {
     std::cout << made.help;
     return output_written() ? 0 : 1;
   } catch (const std::exception& error) {
-    std::cerr << "prepare: " << error.what() << '\n';
+    std::cerr << "prepare: " << printable(error.what()) << '\n';
     return 1;
   }
 }

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
+#include "base/files.hpp"
 
 namespace tern::comm {
 
@@ -28,12 +30,16 @@ Prologue::Prologue(const std::function<bool()>& body) {
       kept_ = std::current_exception();
       return;
     }
-    std::fprintf(stderr, "error: %s\n", text);
+    std::fprintf(stderr, "error: %s\n", printable(text).c_str());
     exit_code_ = code;
   };
   try {
     if (body()) exit_code_ = 0;
   } catch (const UserError& e) {
+    failed(1, e.what());
+  } catch (const FileError& e) {
+    failed(1, e.what());
+  } catch (const std::filesystem::filesystem_error& e) {
     failed(1, e.what());
   } catch (const std::exception& e) {
     failed(70, e.what());

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
+#include "base/files.hpp"
 #include "comm/comm.hpp"
 #include "comm/detail/abort.hpp"
 #include "comm/detail/mpi_check.hpp"
@@ -51,7 +53,8 @@ bool all_failed() {
   return false;
 }
 
-int end_all(int code, const std::string& text) {
+int end_all(int code, const std::string& what) {
+  const std::string text = printable(what);
   const int rank = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD);
   const std::string message =
       size > 1 ? fmt::format("error: rank {}: {}\n", rank, text) : fmt::format("error: {}\n", text);
@@ -124,6 +127,10 @@ int run_ranks(const std::function<int()>& body) {
   try {
     return body();
   } catch (const UserError& e) {
+    return end_all(1, e.what());
+  } catch (const FileError& e) {
+    return end_all(1, e.what());
+  } catch (const std::filesystem::filesystem_error& e) {
     return end_all(1, e.what());
   } catch (const std::exception& e) {
     return end_all(70, e.what());
