@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/lines.hpp"
 #include "base/mapped_file.hpp"
 #include "text/unicode.hpp"
@@ -22,7 +23,7 @@ ordered_json field(const ordered_json& object, const char* name, const std::stri
   if (found == object.end() || found->is_null()) return nullptr;
   if (!found->is_string() && !found->is_number() && !found->is_boolean())
     user_error("{}: \"{}\" is {}; write a string or a number", place, name,
-               found->dump().substr(0, 40));
+               excerpt(json_text(*found), 40));
   return *found;
 }
 

@@ -7,9 +7,16 @@
 
 namespace tern {
 
-/// Members sorted by name, or (ordered) in the order written. Throw nlohmann::json::parse_error.
+/// Levels of arrays and objects: copying, comparing and writing a value take stack for each. Text
+/// nested deeper is refused by all parsers below.
+inline constexpr int deepest_json = 100;
+
+/// Members sorted by name, or (ordered) in the order written. Throw nlohmann::json::exception, whose
+/// reason() is for the message.
 nlohmann::json parse_json(std::string_view text);
 nlohmann::ordered_json parse_ordered_json(std::string_view text);
+/// The same; an object with a key twice is refused as well.
+nlohmann::json parse_json_of_distinct_keys(std::string_view text);
 
 /// The same, but the result is_discarded() if `text` is not JSON.
 nlohmann::json try_json(std::string_view text);

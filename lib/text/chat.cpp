@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/json.hpp"
 #include "base/lines.hpp"
 #include "base/mapped_file.hpp"
@@ -19,8 +20,8 @@ constexpr std::array role_names{"system", "user", "assistant"};
 std::string names_in(const json& object) {
   std::string names;
   for (const auto& [name, value] : object.items())
-    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name);
-  return names.empty() ? "nothing" : names;
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", excerpt(name));
+  return names.empty() ? "nothing" : excerpt(names, 400);
 }
 
 const std::string& string_field(const json& message, const char* name, const std::string& place) {
@@ -29,7 +30,7 @@ const std::string& string_field(const json& message, const char* name, const std
     user_error("{}: has no \"{}\" but {}; a message is {{\"role\", \"content\"}}", place, name,
                names_in(message));
   if (!found->is_string())
-    user_error("{}.{}: is {}; write it as a string", place, name, found->dump().substr(0, 40));
+    user_error("{}.{}: is {}; write it as a string", place, name, excerpt(json_text(*found), 40));
   return found->get_ref<const std::string&>();
 }
 
@@ -37,7 +38,7 @@ Role role_of(const std::string& name, const std::string& place) {
   for (std::size_t i = 0; i < role_names.size(); ++i)
     if (name == role_names[i]) return static_cast<Role>(i);
   user_error("{}.role: '{}' is not system, user or assistant; leave such messages out", place,
-             name);
+             excerpt(name));
 }
 
 Message message_of(const json& object, const std::string& place) {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/makers.hpp"
@@ -65,14 +66,27 @@ std::unique_ptr<Tokenizer> make(detail::BpeDescription description) {
 /// vocab.json and merges.txt do not name a pre-tokenizer. Assumes GPT-2's, unless the
 /// tokenizer_config.json next to them names another class: then UserError.
 void require_gpt2_class(const fs::path& folder) {
-  const auto config = try_json(read_text_or_empty(folder / "tokenizer_config.json"));
-  if (!config.is_object()) return;
-  const std::string name = config.value("tokenizer_class", std::string("GPT2Tokenizer"));
+  const fs::path file = folder / "tokenizer_config.json";
+  nlohmann::json config;
+  try {
+    const std::string text = read_text_if_there(file);
+    if (text.empty()) return;
+    config = parse_json(text);
+  } catch (const FileError& error) {
+    user_error("{}", error.what());
+  } catch (const nlohmann::json::exception& error) {
+    user_error("{}: is not JSON: {}", file.string(), reason(error));
+  }
+  const auto found = config.find("tokenizer_class");
+  if (found == config.end() || found->is_null()) return;
+  if (!found->is_string())
+    user_error("{}: tokenizer_class is {}, not a name", file.string(), excerpt(json_text(*found)));
+  const std::string name = *found;
   if (!name.starts_with("GPT2"))
     user_error(
         "{}: its tokenizer_class is {}, whose splitting of text only a tokenizer.json defines; "
         "place that file in the folder as well",
-        folder.string(), name);
+        folder.string(), excerpt(name));
 }
 
 std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {

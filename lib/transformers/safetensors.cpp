@@ -71,7 +71,14 @@ void read_columns(const File& file, std::size_t offset, std::size_t width, const
 }
 
 nlohmann::json read_index(const fs::path& path) {
-  const auto index = try_json(read_text(path));
+  nlohmann::json index;
+  try {
+    index = parse_json(read_text(path));
+  } catch (const FileError& error) {
+    user_error("{}", error.what());
+  } catch (const nlohmann::json::exception& error) {
+    user_error("{}: is not JSON: {}", path.string(), reason(error));
+  }
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     user_error("{}: is no JSON object with a weight_map", path.string());
   return index["weight_map"];

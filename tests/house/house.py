@@ -1,4 +1,4 @@
-"""The small invariants of the house. usage: house.py rooms|size|format|vendors|libraries
+"""The small invariants of the house. usage: house.py rooms|size|format|vendors|libraries|json
 
 rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, all of these, and no other room's detail/;
         CONTRIBUTING.md lists the rooms in CMake's order; no room over 4,000 lines but ops, no folder over 40 files
@@ -6,6 +6,7 @@ size    no source file over 450 lines
 vendors the runtimes and compilers of GPUs are named in lib/comm and lib/ROOM/cuda only; elsewhere a build for GPUs is told
         by on_host (memory/views.hpp) and native_build (ops/native.hpp)
 libraries what other versions of a library lack: fmt::join is in <fmt/ranges.h> since fmt 11, fmt::localtime left fmt 12
+json    JSON is parsed in lib/base/json.cpp only, which limits how deep it is nested
 format  every source is as clang-format (the version of tests/requirements.txt) leaves it
 """
 import pathlib
@@ -121,6 +122,20 @@ def check_libraries():
                 yield f"{path.relative_to(ROOT)}:{number}: fmt::localtime, which fmt 12 removed; take localtime_r"
 
 
+PARSERS = re.compile(r"\bjson\s*::\s*(parse|accept|sax_parse|from_\w+)\s*\(|\boperator>>.*json")
+
+
+def check_json():
+    for path in tracked("lib/*.hpp", "lib/*.cpp", "app/*.cpp"):
+        name = str(path.relative_to(ROOT))
+        if name == "lib/base/json.cpp":
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = PARSERS.search(re.sub(r"//.*", "", line))
+            if found:
+                yield f"{name}:{number}: {found.group()}; base/json.hpp refuses what is nested too deeply"
+
+
 def check_format():
     clang_format = pathlib.Path(sys.executable).parent / "clang-format"
     if not clang_format.exists():
@@ -136,6 +151,7 @@ def check_format():
 def main():
     checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors,
               "libraries": check_libraries}
+    checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors, "json": check_json}
     if sys.argv[1:] not in [[name] for name in checks]:
         sys.exit(f"usage: house.py {' | '.join(checks)}")
     faults = list(checks[sys.argv[1]]())

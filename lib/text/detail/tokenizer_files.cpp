@@ -23,7 +23,7 @@ json read_json(const std::filesystem::path& file) {
   const MappedFile mapped(file);
   try {
     return parse_json(mapped.text());
-  } catch (const json::parse_error& error) {
+  } catch (const json::exception& error) {
     user_error("{}: is not JSON: {}", file.string(), reason(error));
   }
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 
@@ -57,8 +58,9 @@ class Settings {
   }
   void complain(const std::string& name, const std::string& what) {
     const auto found = values_.find(name);
-    complaints_ += fmt::format("\n  {} = {} {}", name,
-                               found == values_.end() ? "(missing)" : found->dump(), what);
+    complaints_ +=
+        fmt::format("\n  {} = {} {}", excerpt(name),
+                    found == values_.end() ? "(missing)" : excerpt(json_text(*found), 200), what);
   }
   void finish() const {
     if (!complaints_.empty())
@@ -202,12 +204,13 @@ std::string architecture_in(const Json& config, const std::filesystem::path& fil
     user_error(
         "{}: a model of architectures = {} and model_type = {} is not one that Tern has: "
         "LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM, GPT2LMHeadModel",
-        file.string(), listed.dump(), type.dump());
+        file.string(), excerpt(json_text(listed)), excerpt(json_text(type)));
   if (!type.is_null() && type != found->second)
     user_error(
         "{}: architectures = {} contradicts model_type = {}, by which Transformers takes it for "
         "another model; that of {} is \"{}\"",
-        file.string(), listed.dump(), type.dump(), found->first, found->second);
+        file.string(), excerpt(json_text(listed)), excerpt(json_text(type)), found->first,
+        found->second);
   return std::string(found->first);
 }
 
@@ -219,9 +222,13 @@ Json parse_file(const std::filesystem::path& file) {
     user_error("{}: a Transformers model is a folder with config.json and *.safetensors",
                error.what());
   }
-  Json config = try_ordered_json(text);
-  if (!config.is_object()) user_error("{} is not a JSON object", file.string());
-  return config;
+  try {
+    Json config = parse_ordered_json(text);
+    if (!config.is_object()) user_error("{} is not a JSON object", file.string());
+    return config;
+  } catch (const Json::exception& error) {
+    user_error("{} is not a JSON object: {}", file.string(), reason(error));
+  }
 }
 
 Json token_or_null(std::int64_t token) { return token < 0 ? Json() : Json(token); }

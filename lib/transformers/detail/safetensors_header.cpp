@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -26,20 +25,12 @@ std::size_t bits_of(const std::string& dtype) {
   return found == bits.end() ? 0 : found->second;
 }
 
-/// Parses JSON; duplicate keys in an object are an error.
-json parse_json(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      user_error("its header names '{}' twice", parsed.get<std::string>());
-    return true;
-  };
+/// An object with a key twice is an error.
+json header_in(std::string_view text) {
   try {
-    return json::parse(text, watch);
+    return parse_json_of_distinct_keys(text);
   } catch (const json::exception& error) {
-    user_error("its header is no valid JSON: {}", error.what());
+    user_error("its header cannot be read: {}", reason(error));
   }
 }
 
@@ -114,7 +105,7 @@ std::map<std::string, StoredArray> parse_safetensors(const File& file) {
   const std::size_t data = length_bytes + length;
   std::string text(length, '\0');
   text.resize(file.read(text.data(), text.size(), length_bytes));
-  const json header = parse_json(text);
+  const json header = header_in(text);
   if (!header.is_object()) user_error("its header is no JSON object");
   std::map<std::string, StoredArray> arrays;
   for (const auto& [name, entry] : header.items())
