@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   });
   if (const auto code = prologue.exit_code()) return output_written() ? *code : 1;
   // 2. MPI starts; from here on all ranks end together.
+  job::hold_signals();
   const comm::Session session(&argc, &argv);
   job::release_signals();
   const int code = comm::run_ranks([&]() -> int {

@@ -30,6 +30,7 @@ job::RunLock open_directory(const deck::Deck& deck, const detail::BulkFiles& fil
   try {
     fs::create_directories(files.directory);
     job::RunLock lock(files.directory);
+    remove_leftovers(files.directory);
     if (options.fresh)
       for (const fs::path& path : {files.parts(), files.answers, files.rejects(), files.summary()})
         job::move_aside(path);
@@ -129,7 +130,7 @@ void Bulk::load_earlier_parts() {
   if (parts.damaged.size() > max_named)
     log_.warning("{} more lines are damaged", parts.damaged.size() - max_named);
   session_ = parts.sessions + 1;
-  fs::create_directories(files_.parts());
+  make_own_folder(files_.parts());
   if (parts.sessions > 0)
     log_.line(
         "resumed: {} of {} requests are answered{}", parts.records.size(), requests_.size(),

@@ -36,7 +36,7 @@ std::unordered_map<std::string, ReferenceAnswer> read_reference(const fs::path& 
     user_error("{}: no such file: &evaluation reference is the file of answers of another run",
                path.string());
   std::unordered_map<std::string, ReferenceAnswer> answers;
-  const std::string text = read_text_or_empty(path);
+  const std::string text = read_text(path);
   std::size_t number = 1;
   for (std::size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
     end = std::min(text.find('\n', at), text.size());

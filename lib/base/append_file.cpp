@@ -4,16 +4,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 
 namespace tern {
 
-AppendFile::AppendFile(const std::filesystem::path& path)
-    : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-  if (descriptor_ < 0)
-    user_error("cannot write {}: {}; check &output directory", path.string(), std::strerror(errno));
+AppendFile::AppendFile(const std::filesystem::path& path) {
+  try {
+    descriptor_ = open_file(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+  } catch (const FileError& error) {
+    user_error("{}; check &output directory", error.what());
+  }
 }
 
 AppendFile::~AppendFile() { ::close(descriptor_); }

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
+#include "base/files.hpp"
 #include "base/version.hpp"
 #include "deck/loaded_model.hpp"
 #include "deck/rules.hpp"
@@ -89,13 +91,15 @@ std::string quoted(const std::string& text) {
 std::string prompt_text(const std::string& given) {
   if (!given.starts_with('@')) return given;
   const fs::path file = given.substr(1);
-  std::ifstream stream(file, std::ios::binary);
-  if (!fs::is_regular_file(file) || !stream)
+  std::string text;
+  try {
+    text = read_text(file);
+  } catch (const FileError&) {
     user_error(
         "--prompt {}: no file {} can be read; for a text that begins with '@' write "
         "--set campaign.task=generate --set generation.prompt=TEXT",
         given, file.string());
-  std::string text(std::istreambuf_iterator<char>(stream), {});
+  }
   std::string plain;  // \r\n becomes \n
   for (std::size_t i = 0; i < text.size(); ++i)
     if (text.compare(i, 2, "\r\n") != 0) plain += text[i];
@@ -134,12 +138,14 @@ void require_sense(const CommandLine& line, const po::variables_map& map) {
 
 /// First line of a deck, if a comment.
 std::string headline(const fs::path& deck) {
+  if (!fs::is_regular_file(deck)) return "";
   std::ifstream stream(deck);
   std::string line;
   std::getline(stream, line);
   const std::size_t first = line.find_first_not_of("! \t");
   if (first == std::string::npos || line[0] != '!') return "";
-  return line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+  return on_one_line(
+      std::string_view(line).substr(first, line.find_last_not_of(" \t\r") + 1 - first));
 }
 
 /// input/ of the current folder, or of one above the program: the root of the project (build/PRESET/

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/writer.hpp"
 #include "deck/objective_kind.hpp"
@@ -26,6 +27,18 @@ transformers::TransformersTokens tokens_of(const deck::Deck& deck,
   return {end_of_text, text::answer_ends(rules, tokenizer).front()};
 }
 
+/// Removes the folder unless it has been renamed.
+class Draft {
+ public:
+  explicit Draft(const fs::path& folder) : folder_(folder) {}
+  ~Draft() { remove_quietly(folder_); }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+ private:
+  const fs::path& folder_;
+};
+
 /// Writes weights and tokenizer to a folder that is renamed into place when complete.
 void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   if (fs::exists(directory) && !(fs::is_directory(directory) && fs::is_empty(directory)))
@@ -41,8 +54,9 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   }
   fs::path draft = fs::absolute(directory).lexically_normal();
   if (!draft.has_filename()) draft = draft.parent_path();  // trailing slash
-  draft += ".partial";
-  fs::remove_all(draft);
+  // A name of its own: a folder that is there is another's.
+  draft += ".partial-" + unique_token();
+  const Draft unless_published(draft);
   weights::export_weights(
       deck, source, draft,
       tokenizer ? tokens_of(deck, *tokenizer) : transformers::TransformersTokens{}, log);

@@ -277,7 +277,7 @@ void Trainer<T>::write(report::Profile& profile) {
       ceilings.fp8_flops = 1e12 * plan::peak_tflops(deck_).value_or(0);
   }
   const std::filesystem::path folder = directory_.profile();
-  std::filesystem::create_directories(folder);
+  make_own_folder(folder);
   const std::string table = profile.table(deck_.output.profile, ceilings);
   replace_file(folder / fmt::format("rank_{:04}.txt", rank), table);
   replace_file(folder / fmt::format("rank_{:04}.json", rank), profile.trace(rank));

@@ -1,5 +1,6 @@
 #include "data/shard_writer.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "data/detail/shard_format.hpp"
 
 namespace tern::data {
@@ -44,7 +46,13 @@ void ShardWriter::write(const void* bytes, std::size_t size) {
 
 void ShardWriter::open() {
   const std::filesystem::path file = path(shards_, true);
-  file_ = std::fopen(file.c_str(), "wb");
+  try {
+    const int descriptor = open_file(file, O_WRONLY | O_CREAT | O_TRUNC);
+    file_ = ::fdopen(descriptor, "wb");
+    if (file_ == nullptr) ::close(descriptor);
+  } catch (const FileError& error) {
+    user_error("{}", error.what());
+  }
   if (file_ == nullptr) user_error("{}: cannot be made: {}", file.string(), std::strerror(errno));
   ++shards_;
   in_shard_ = 0;

@@ -39,10 +39,10 @@ void on_signal(int number) {
   if (answer == ends) end_now();
 }
 
-void set(int number, void (*handler)(int)) {
+void set(int number, void (*handler)(int), int flags = SA_RESTART) {
   struct sigaction action {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = flags;
   sigaction(number, &action, nullptr);
 }
 
@@ -51,14 +51,24 @@ bool ignored(int number) {
   return sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
 }
 
+void watch(int flags) {
+  for (const int number : signals)
+    if (number != SIGHUP || !ignored(SIGHUP)) set(number, on_signal, flags);
+}
+
 }  // namespace
 
 void watch_signals() {
   prints = comm::launched_rank().value_or(0) == 0;
+  answer = comm::launched_rank() ? held : ends;
   set(SIGPIPE, SIG_IGN);
   set(SIGXFSZ, SIG_IGN);  // write() fails instead
-  for (const int number : signals)
-    if (number != SIGHUP || !ignored(SIGHUP)) set(number, on_signal);
+  watch(0);
+}
+
+void hold_signals() {
+  answer = held;
+  watch(SA_RESTART);
 }
 
 void release_signals() {

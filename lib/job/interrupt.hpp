@@ -10,8 +10,11 @@
 
 namespace tern::job {
 
-/// Installs the handlers; first call in main(). Stop signals are deferred while MPI starts.
+/// Installs the handlers; first call in main(). A stop signal ends the process at once or, in a rank
+/// that a launcher started, makes the call that waits for a file fail.
 void watch_signals();
+/// Call before MPI starts: stop signals are deferred, and interrupt no call.
+void hold_signals();
 /// Call once MPI has started: from here on a stop signal ends the process at once, as a deferred
 /// one does now. (A rank that exits inside MPI_Init can hang OpenMPI's launcher.)
 void release_signals();

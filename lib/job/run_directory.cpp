@@ -40,8 +40,11 @@ RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck,
       const RunLock nobody_there(run.path);
       move_aside(run.path);
     }
-    fs::create_directories(run.checkpoints());
+    fs::create_directories(run.path);
+    make_own_folder(run.checkpoints());
+    if (fs::is_symlink(run.profile())) make_own_folder(run.profile());  // refused now, not later
     RunLock lock(run.path);
+    remove_leftovers(run.path);
     if (run.holds_a_run() && !options.resume)
       user_error(
           "{} holds an earlier run: resume it with --resume, move it aside with --fresh, or set "
@@ -50,6 +53,8 @@ RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck,
     if (!replace_file(run.deck(), deck::print(deck, false)))
       user_error("cannot write {}: check &output directory and its disk", run.deck().string());
     return lock;
+  } catch (const FileError& e) {
+    user_error("{}; check &output directory", e.what());
   } catch (const fs::filesystem_error& e) {
     user_error("cannot use {}: {}; check &output directory", run.path.string(), e.code().message());
   }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/host.hpp"
 #include "base/json.hpp"
 #include "base/timer.hpp"
@@ -73,8 +74,12 @@ Owner read_owner(int descriptor) {
   const auto object = try_json({text, static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
   if (!object.is_object()) return {};
   const auto member = [&](const char* name) { return object.value(name, std::string()); };
-  return {member("host"), object.value("process", 0L), member("started"), member("slurm_job"),
-          member("slurm_restart")};
+  try {
+    return {member("host"), object.value("process", 0L), member("started"), member("slurm_job"),
+            member("slurm_restart")};
+  } catch (const nlohmann::json::exception&) {  // not written by a run: nobody's
+    return {};
+  }
 }
 
 /// Judged by the recorded owner only; an empty file has none.
@@ -110,9 +115,11 @@ Held take(int descriptor) {
 
 RunLock::RunLock(const fs::path& directory) {
   const fs::path file = directory / ".lock";
-  descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0)
-    user_error("cannot write {}: {}; check &output directory", file.string(), std::strerror(errno));
+  try {
+    descriptor_ = open_file(file, O_RDWR | O_CREAT);
+  } catch (const FileError& error) {
+    user_error("{}; check &output directory", error.what());
+  }
   Held held = take(descriptor_);
   Owner owner = read_owner(descriptor_);
   for (const Timer timer;

@@ -165,15 +165,17 @@ void write_conversations(const fs::path& folder, const LanguagesOptions& options
                          std::vector<LabelledSentence> sentences) {
   Draw draw(options.seed, sentence_series, 0xffffffffu);
   shuffle(sentences, draw);
-  std::ofstream train(folder / "teacher_train.jsonl"), valid(folder / "teacher_valid.jsonl");
-  for (std::size_t i = 0; i < options.conversations; ++i)
-    (i % valid_share == 0 ? valid : train)
-        << json_text(conversation(sentences.data() + i * options.questions, options,
-                                  table_of(i, options)))
-        << '\n';
-  train.close();
-  valid.close();
-  if (!train || !valid) user_error("{}: cannot be written", folder.string());
+  const auto write = [&](const char* name, bool valid) {
+    write_file(folder / name, [&](std::ostream& out) {
+      for (std::size_t i = 0; i < options.conversations; ++i)
+        if ((i % valid_share == 0) == valid)
+          out << json_text(conversation(sentences.data() + i * options.questions, options,
+                                        table_of(i, options)))
+              << '\n';
+    });
+  };
+  write("teacher_train.jsonl", false);
+  write("teacher_valid.jsonl", true);
 }
 
 /// Codes are repeated so often that each becomes a token, both at the start of an answer and after

@@ -1,7 +1,7 @@
 #include "prepare/plans.hpp"
 
-#include <fstream>
 #include <ostream>
+#include <sstream>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -41,10 +41,13 @@ void write_requests(const fs::path& folder, const std::vector<data::Sample>& sam
 using Plans = std::unordered_map<std::size_t, std::string>;
 
 Plans read_plans(const fs::path& file, const std::vector<data::Sample>& samples) {
-  std::ifstream in(file);
-  if (!in)
-    user_error("{}: cannot be read; --answers is answers.jsonl of the run that wrote the plans",
-               file.string());
+  std::string text;
+  try {
+    text = read_text(file);
+  } catch (const FileError& error) {
+    user_error("{}; --answers is answers.jsonl of the run that wrote the plans", error.what());
+  }
+  std::istringstream in(std::move(text));
   Plans plans;
   std::string line;
   for (std::size_t number = 1; std::getline(in, line); ++number) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <ostream>
 #include <set>
+#include <sstream>
 #include <unordered_map>
 
 #include "base/draw.hpp"
@@ -44,15 +44,24 @@ std::string bare(const std::string& text) {
 
 /// The records of a file, each text once.
 std::vector<Record> read(const fs::path& file, std::size_t& repeated) {
-  std::ifstream in(file);
-  if (!in) user_error("{}: cannot be read; name a file of sentences with --input", file.string());
+  std::string text;
+  try {
+    text = read_text(file);
+  } catch (const FileError& error) {
+    user_error("{}; name a file of sentences with --input", error.what());
+  }
+  std::istringstream in(std::move(text));
   std::vector<Record> records;
   std::unordered_map<std::string, std::size_t> known;  // index in records
   std::string line;
   for (std::size_t number = 1; std::getline(in, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     nlohmann::ordered_json fields = {{"text", line}};
-    if (line.front() == '{') fields = try_ordered_json(line);
+    try {
+      if (line.front() == '{') fields = parse_ordered_json(line);
+    } catch (const nlohmann::json::exception& error) {
+      user_error("{}:{}: the line is not JSON: {}", file.string(), number, reason(error));
+    }
     if (!fields.is_object() || !fields.contains("text") || !fields["text"].is_string())
       user_error("{}:{}: neither a text nor an object with \"text\"", file.string(), number);
     Record record{std::move(fields), number};

@@ -41,7 +41,9 @@ void Report::make() {
   std::error_code ignored;
   std::string problem;
   try {
-    std::filesystem::create_directories(folder);
+    // Of an interrupted report, or a link: gnuplot writes into a folder just made.
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directory(folder);
     const detail::History history = detail::read_history(directory_ / "metrics.jsonl");
     const auto plots = detail::choose_plots(history);
     detail::Page page;

@@ -48,7 +48,8 @@ std::filesystem::path next_file(const std::filesystem::path& directory, std::int
   long long seconds = static_cast<long long>(unix_now());
   for (const auto& file : event_files(directory)) {
     const std::string number = file.filename().string().substr(prefix.size());
-    seconds = std::max(seconds, std::atoll(number.c_str()) + 1);
+    constexpr long long last = 9'999'999'999;  // ten digits, so that names sort by time
+    seconds = std::max(seconds, std::min(std::atoll(number.c_str()), last) + 1);
     if (resume_step >= 0)
       drop_events_beyond(file, resume_step, evaluated);
     else

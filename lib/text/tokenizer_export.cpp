@@ -64,6 +64,9 @@ void write(const fs::path& file, const std::string& text) {
 
 bool copy_if_there(const fs::path& from, const fs::path& to) {
   if (!fs::is_regular_file(from)) return false;
+  if (leads_out(from.parent_path(), from.filename()))
+    user_error("{} is a link out of its folder and is not exported; copy the file in its place",
+               from.string());
   fs::copy_file(from, to, fs::copy_options::overwrite_existing);
   return true;
 }
@@ -87,8 +90,12 @@ void write_gpt2(const fs::path& folder, const fs::path& file) {
 
 /// Name of an added token in a tokenizer.json; empty if there is none with this id.
 std::string name_of(const nlohmann::json& tokenizer, std::int32_t id) {
-  for (const auto& token : tokenizer.value("added_tokens", nlohmann::json::array()))
-    if (token.value("id", -1) == id) return token.value("content", "");
+  const auto added = tokenizer.find("added_tokens");
+  if (added == tokenizer.end()) return "";
+  for (const auto& token : *added)
+    if (token.is_object() && token.contains("id") && token["id"] == id &&
+        token.contains("content") && token["content"].is_string())
+      return token["content"];
   return "";
 }
 

@@ -88,9 +88,13 @@ constexpr const char* auxiliary_files[] = {"generation_config.json",
                                            "LICENSE"};
 
 void copy_auxiliary_files(const fs::path& from, const fs::path& to) {
-  for (const char* name : auxiliary_files)
-    if (fs::exists(from / name))
-      fs::copy_file(from / name, to / name, fs::copy_options::overwrite_existing);
+  for (const char* name : auxiliary_files) {
+    if (!fs::exists(from / name)) continue;
+    if (leads_out(from, name))  // it may be any file of the user's, which an export publishes
+      user_error("{} is a link out of its folder and is not exported; copy the file in its place",
+                 (from / name).string());
+    fs::copy_file(from / name, to / name, fs::copy_options::overwrite_existing);
+  }
 }
 
 void write_files(const fs::path& directory, const deck::Model& model,

@@ -54,6 +54,28 @@ TEST(RunLock, RefusesASecondProcessAndOutlivesNoKill) {
   const RunLock next(scratch.path());
 }
 
+TEST(RunLock, ALockOfOtherTypesIsNobodys) {
+  const Scratch scratch;
+  for (const char* text : {R"({"host": 5})", R"({"process": "a"})", R"({"process": 1e300})",
+                           R"({"host": [], "process": {}})", "[]", "null", "\x1b"}) {
+    scratch.write(".lock", text);
+    EXPECT_NO_THROW(RunLock(scratch.path())) << text;
+  }
+}
+
+TEST(RunLock, IsNotWrittenThroughALink) {
+  const Scratch scratch;
+  scratch.write("outside", "the user's");
+  std::filesystem::create_directory(scratch / "run");
+  for (const char* target : {"outside", "absent"}) {
+    std::filesystem::create_symlink(scratch / target, scratch / "run/.lock");
+    test::expect_user_error([&] { RunLock(scratch / "run"); }, {"run/.lock", "symbolic link"});
+    std::filesystem::remove(scratch / "run/.lock");
+  }
+  EXPECT_EQ(scratch.read("outside"), "the user's");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "absent"));
+}
+
 TEST(RunLock, IsReleasedAtItsEnd) {
   const Scratch scratch;
   { const RunLock first(scratch.path()); }

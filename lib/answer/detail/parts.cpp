@@ -1,7 +1,10 @@
 #include "answer/detail/parts.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
 #include <map>
 
 #include "base/crc32c.hpp"
@@ -135,12 +138,12 @@ fs::path BulkFiles::part(int replica) const {
 }
 
 std::string hash_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) user_error("{}: cannot be read", path.string());
+  const File file(path, O_RDONLY);
   Fnv hash;
   std::vector<char> block(1 << 20);
-  while (in.read(block.data(), static_cast<std::streamsize>(block.size())), in.gcount() > 0)
-    hash.add({block.data(), static_cast<std::size_t>(in.gcount())});
+  std::size_t done = 0;
+  for (std::size_t n; (n = file.read(block.data(), block.size(), done)) > 0; done += n)
+    hash.add({block.data(), n});
   return fmt::format("{:016x}", hash.value());
 }
 
@@ -177,6 +180,22 @@ void require_same(const Provenance& before, const Provenance& now, const std::st
           json_text(value));
 }
 
+namespace {
+
+/// A part that cannot be read is not an empty one, whose requests are answered again.
+std::string text_of(const fs::path& path) {
+  try {
+    return read_text(path);
+  } catch (const FileError& error) {
+    user_error(
+        "{}; it holds answers of this run: make it readable and resume, or start from scratch with "
+        "--fresh",
+        error.what());
+  }
+}
+
+}  // namespace
+
 Parts read_parts(const BulkFiles& files, const Provenance& now, std::size_t requests) {
   Parts parts;
   std::map<std::size_t, BulkRecord> found;
@@ -187,7 +206,7 @@ Parts read_parts(const BulkFiles& files, const Provenance& now, std::size_t requ
   std::sort(paths.begin(), paths.end());
   for (const fs::path& path : paths) {
     PartReader reader{parts, found, seconds, now, requests};
-    const std::string text = read_text_or_empty(path);
+    const std::string text = text_of(path);
     std::size_t number = 1;
     for (std::size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
       end = text.find('\n', at);
@@ -213,9 +232,11 @@ namespace {
 
 void drop_cut_line(const fs::path& path) {
   if (!fs::exists(path)) return;
-  const std::string text = read_text_or_empty(path);
+  const std::string text = text_of(path);
   const std::size_t whole = text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1;
-  if (whole != text.size()) fs::resize_file(path, whole);
+  if (whole != text.size() &&
+      ::ftruncate(File(path, O_WRONLY).descriptor(), static_cast<off_t>(whole)) != 0)
+    user_error("{}", FileError("shorten", path, errno).what());
 }
 
 }  // namespace

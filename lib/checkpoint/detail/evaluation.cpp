@@ -1,5 +1,7 @@
 #include "checkpoint/detail/evaluation.hpp"
 
+#include <cerrno>
+
 #include "base/files.hpp"
 #include "base/json.hpp"
 
@@ -9,6 +11,8 @@ void write_evaluation(const std::filesystem::path& folder, std::int64_t step,
                       const std::map<std::string, double>& numbers) {
   nlohmann::ordered_json object = {{"step", step}};
   for (const auto& [name, value] : numbers) object[name] = value;
+  if (std::filesystem::is_symlink(folder))
+    throw FileError("write to", folder, "it is a symbolic link", ELOOP);
   write_durably(folder / evaluation_file, json_text(object, 2) + "\n");
 }
 

@@ -63,7 +63,7 @@ Board::Board(const fs::path& directory, int ranks)
     : folder_(session_folder(directory)),
       token_(unique_token()),
       nonces_(static_cast<std::size_t>(ranks), "-") {
-  fs::create_directories(folder_);
+  make_own_folder(folder_);
   post();
 }
 
@@ -107,7 +107,7 @@ void Board::finish(std::uint64_t save, bool good) {
 
 Member::Member(const fs::path& directory, int rank)
     : folder_(session_folder(directory)), rank_(rank), nonce_(unique_token()) {
-  fs::create_directories(folder_);
+  make_own_folder(folder_);
   write_durably(rank_path(folder_, rank_), line_of(notice_text(nonce_, "", {}), notice_size));
 }
 

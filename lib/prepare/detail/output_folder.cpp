@@ -48,9 +48,11 @@ OutputFolder::OutputFolder(fs::path final_path, bool replace, const std::vector<
   }
   partial_ = final_.parent_path() / fmt::format(".{}.partial", final_.filename().string());
   try {
-    fs::create_directories(partial_);
+    make_own_folder(partial_);
     lock();
     for (const auto& left : fs::directory_iterator(partial_)) fs::remove_all(left.path());
+  } catch (const FileError& error) {
+    user_error("{}", error.what());
   } catch (const fs::filesystem_error& error) {
     user_error("{} cannot be made: {}", partial_.string(), error.code().message());
   }
@@ -59,7 +61,7 @@ OutputFolder::OutputFolder(fs::path final_path, bool replace, const std::vector<
 /// Throws UserError in the second of two processes that make the same folder. No effect on file
 /// systems without directory locks (some NFS).
 void OutputFolder::lock() {
-  lock_ = ::open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  lock_ = ::open(partial_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   struct stat opened = {}, named = {};
   const bool other = lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   // The other process may have renamed the folder between open() and flock().
@@ -81,9 +83,10 @@ void OutputFolder::publish(nlohmann::ordered_json meta) {
   meta["made_by"] = fmt::format("tern {} ({})", version(), commit());
   write_file(partial_ / "meta.json",
              [&](std::ostream& out) { out << json_text(meta, 2, InvalidUtf8::replaced) << '\n'; });
-  const fs::path old = final_.parent_path() / fmt::format(".{}.old", final_.filename().string());
+  // A name of its own: another folder of that name is not ours to remove.
+  const fs::path old =
+      final_.parent_path() / fmt::format(".{}.old-{}", final_.filename().string(), unique_token());
   try {
-    fs::remove_all(old);
     if (fs::exists(final_)) fs::rename(final_, old);
     fs::rename(partial_, final_);
     published_ = true;

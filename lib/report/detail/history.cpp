@@ -1,10 +1,11 @@
 #include "report/detail/history.hpp"
 
+#include "base/files.hpp"
 #include "base/json.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 
 namespace tern::report::detail {
 namespace {
@@ -57,7 +58,7 @@ std::optional<std::pair<std::string, double>> profile_point(const std::string& m
 
 History read_history(const std::filesystem::path& metrics_file) {
   History history;
-  std::ifstream in(metrics_file);
+  std::istringstream in(read_text_or_empty(metrics_file));
   for (std::string line; std::getline(in, line);) {
     const auto entry = try_json(line);
     if (entry.is_object() && entry.contains("step") && entry["step"].is_number_integer())

@@ -124,9 +124,14 @@ std::string file_name(std::string name) {
   return name;
 }
 
-std::string quoted(std::string text) {
-  std::erase_if(text, [](char c) { return c == '\'' || c == '\n'; });
-  return "'" + text + "'";
+/// A string of gnuplot, on one line.
+std::string quoted(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    if (c == '\'') out += c;
+  }
+  return "'" + out + "'";
 }
 
 std::string data_block(const std::string& name, const Curve& curve, double scale) {
@@ -258,12 +263,19 @@ std::string gnuplot_program(const History& history, const std::vector<Plot>& plo
 
 Ending draw(const History& history, const std::vector<Plot>& plots,
             const std::filesystem::path& folder, std::chrono::seconds limit) {
-  const auto program = folder / "plots.gp";
-  if (!replace_file(program,
-                    fmt::format("cd {}\n{}", quoted(std::filesystem::absolute(folder).string()),
-                                gnuplot_program(history, plots))))
-    return Ending::failed;
-  return run_program({"gnuplot", program.string()}, folder / "gnuplot.txt", limit);
+  const auto end = std::chrono::steady_clock::now() + limit;
+  const auto run = [&](const std::vector<Plot>& drawn) {
+    if (!replace_file(folder / "plots.gp", gnuplot_program(history, drawn))) return Ending::failed;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    return run_program({"gnuplot", "plots.gp"}, folder / "gnuplot.txt", left, folder);
+  };
+  const Ending all = run(plots);
+  if (all != Ending::failed) return all;
+  // gnuplot ends at the first value that it cannot draw: the other plots are made without it.
+  for (const Plot& plot : plots)
+    if (run({plot}) == Ending::timed_out) return Ending::timed_out;
+  return Ending::failed;
 }
 
 }  // namespace tern::report::detail

@@ -16,13 +16,15 @@ namespace {
 
 // posix_spawn, not fork: a process that holds a GPU and MPI must not be copied. The child starts
 // with default signal handling, whatever the training loop has set.
-int spawn(pid_t& child, const std::vector<std::string>& command, const std::string& output_file) {
+int spawn(pid_t& child, const std::vector<std::string>& command, const std::string& folder,
+          const std::string& output_file) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, output_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                   0666);
+  posix_spawn_file_actions_addopen(&files, 1, output_file.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
   posix_spawn_file_actions_adddup2(&files, 1, 2);
+  if (!folder.empty()) posix_spawn_file_actions_addchdir_np(&files, folder.c_str());
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, all;
@@ -44,9 +46,10 @@ int spawn(pid_t& child, const std::vector<std::string>& command, const std::stri
 }  // namespace
 
 Ending run_program(const std::vector<std::string>& command,
-                   const std::filesystem::path& output_file, std::chrono::seconds limit) {
+                   const std::filesystem::path& output_file, std::chrono::milliseconds limit,
+                   const std::filesystem::path& folder) {
   pid_t child = 0;
-  const int error = spawn(child, command, output_file.string());
+  const int error = spawn(child, command, folder.string(), output_file.string());
   if (error != 0) return error == ENOENT ? Ending::not_found : Ending::failed;
   const auto deadline = std::chrono::steady_clock::now() + limit;
   int status = 0;
