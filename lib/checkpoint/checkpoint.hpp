@@ -74,8 +74,9 @@ class Store {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A checkpoint on disk, opened and verified: XXH64 of each file, or, for a file without its
-/// checkpoint.sum, Fletcher32 of each chunk.
+/// A checkpoint on disk, opened and verified by the XXH64 of each file. In a file without its
+/// checkpoint.sum HDF5 compares the Fletcher32 of what is read. Files may be a stranger's: no other
+/// file is reached through them.
 class Reader {
  public:
   /// `path`: a checkpoint.h5 or its step_ folder. Throws UserError naming the file and the fault.
@@ -86,6 +87,9 @@ class Reader {
   const Header& header() const;
   const std::vector<Tensor>& tensors() const;
   bool has(const std::string& path) const;
+  /// Throws UserError if `path`, or a group above it, is a link or external storage: such are not
+  /// among the tensors.
+  void require_own(const std::string& path) const;
   /// Reads the flat range [first, first + count) of a dataset.
   void read(const std::string& path, std::size_t first, std::size_t count, float* to) const;
   const std::filesystem::path& path() const;

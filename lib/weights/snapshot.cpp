@@ -15,6 +15,7 @@ void require_same_model(const checkpoint::Reader& reader,
     const auto& stored = reader.tensors();
     const auto found = std::find_if(stored.begin(), stored.end(),
                                     [&](const auto& tensor) { return tensor.path == wanted.path; });
+    if (found == stored.end()) reader.require_own(wanted.path);
     if (found == stored.end() && wanted.path.starts_with("/optimizer/"))
       user_error(
           "{} holds the states of another &optimizer: {} is missing; use that of the deck stored "

@@ -175,6 +175,7 @@ struct StoredWeights {
   Order matching(const model::ParameterTree& tree, const deck::Model& model, Log& log) const {
     if (const std::string other = other_meaning(reader, model); !other.empty())
       log.line("weights of another &model:\n{}", other);
+    for (const checkpoint::Tensor& wanted : tensors_of(tree)) reader.require_own(wanted.path);
     return matching_of(tree, tensors, reader.path().string(), log);
   }
 

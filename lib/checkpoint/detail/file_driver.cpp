@@ -44,7 +44,11 @@ int open_flags(unsigned flags) {
   return result;
 }
 
-H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
+const char* asked_for = nullptr;  // the file that open_to_read() opens; under the lock
+
+H5FD_t* open_named(const char* name, unsigned flags, hid_t access, haddr_t) {
+  const bool writes = flags & H5F_ACC_RDWR;
+  if (!writes && (!asked_for || std::strcmp(name, asked_for) != 0)) return nullptr;
   const auto* info = static_cast<const Info*>(H5Pget_driver_info(access));
   auto result = std::make_unique<OpenFile>();
   result->status = info ? info->status : nullptr;
@@ -135,7 +139,7 @@ H5FD_class_t driver_class() {
   driver.maxaddr = static_cast<haddr_t>(std::numeric_limits<off_t>::max());
   driver.fc_degree = H5F_CLOSE_WEAK;
   driver.fapl_size = sizeof(Info);
-  driver.open = open_file;
+  driver.open = open_named;
   driver.close = close_file;
   driver.cmp = compare;
   driver.query = query;
@@ -167,6 +171,19 @@ Handle file_access(WriteStatus* status) {
   // Chunk cache of 8 MiB, so that ranges in the same chunk read it once.
   hdf5_check(H5Pset_cache(access, 0, 521, std::size_t{8} << 20, 1.0), "set the chunk cache");
   return access;
+}
+
+Handle open_to_read(const std::filesystem::path& file, hid_t access) {
+  const Hdf5Lock lock;
+  try {
+    const File regular(file, O_RDONLY);  // for the reason, which HDF5 does not pass on
+  } catch (const FileError& error) {
+    throw Hdf5Error(error.what());
+  }
+  asked_for = file.c_str();
+  const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, access);
+  asked_for = nullptr;
+  return Handle(id, H5Fclose, "open " + file.string());
 }
 
 }  // namespace tern::checkpoint::detail

@@ -64,8 +64,19 @@ void write_attribute(hid_t object, const std::string& name, std::int64_t value);
 void write_attribute(hid_t object, const std::string& name, double value);
 /// Variable-length UTF-8, which h5py reads as str.
 void write_attribute(hid_t object, const std::string& name, const std::string& value);
+/// Each reads an attribute of one value, of the type class that the name says (a number: integer or
+/// float). Throws Hdf5Error for all others: HDF5 would write them beyond the variable.
 std::int64_t read_integer(hid_t attribute);
 double read_number(hid_t attribute);
 std::string read_string(hid_t attribute);
+
+/// Shape of a dataspace; throws Hdf5Error if it has none, or one with more elements than memory.
+Shape shape_of(hid_t space);
+/// Opens a dataset and looks at where its values are: external storage, which HDF5 reads from any
+/// file, is refused, and so are chunks far larger than the dataset.
+Handle open_dataset(hid_t parent, const std::string& name);
+bool is_virtual(hid_t dataset);
+/// Whether the values are floats, of a size that processors have.
+bool holds_floats(hid_t dataset);
 
 }  // namespace tern::checkpoint::detail

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/files.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/detail/evaluation.hpp"
@@ -24,7 +25,7 @@ struct Reader::Impl {
 
   const Tensor& tensor(const std::string& path) const;
   void read(const Tensor& tensor, std::size_t first, std::size_t count, float* to);
-  void verify_data();
+  void require_own(const std::string& path) const;
 
   std::filesystem::path file;
   Handle access, input;
@@ -32,12 +33,19 @@ struct Reader::Impl {
   Header header;
   std::vector<Tensor> tensors;
   std::map<std::string, std::size_t> places;
+  std::map<std::string, std::string> refused;  // paths, or groups of them, and why
 };
 
 namespace {
 
+/// No exception may pass through HDF5's C code: iterations keep it.
+struct Attributes {
+  Header header;
+  std::string error = {};
+};
+
 herr_t collect_attribute(hid_t file, const char* name, const H5A_info_t*, void* to) {
-  auto& header = *static_cast<Header*>(to);
+  auto& [header, error] = *static_cast<Attributes*>(to);
   try {
     const Handle attribute(H5Aopen(file, name, H5P_DEFAULT), H5Aclose, "open attribute");
     const Handle type(H5Aget_type(attribute), H5Tclose, "attribute type");
@@ -55,16 +63,8 @@ herr_t collect_attribute(hid_t file, const char* name, const H5A_info_t*, void* 
     else
       header.numbers[key] = read_number(attribute);
     return 0;
-  } catch (...) {  // no exception may pass through HDF5's C code
-    return -1;
-  }
-}
-
-herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* to) {
-  try {
-    static_cast<std::vector<std::string>*>(to)->emplace_back(name);
-    return 0;
-  } catch (...) {
+  } catch (const std::exception& failed) {
+    error = failed.what();
     return -1;
   }
 }
@@ -80,33 +80,72 @@ Header read_header(hid_t file) {
   if (read_integer(version) != format_version)
     throw Hdf5Error(fmt::format("format version {} is not the one this program reads ({})",
                                 read_integer(version), format_version));
-  Header header;
-  hdf5_check(H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_attribute, &header),
-             "read the root attributes");
-  return header;
+  Attributes all;
+  const herr_t read =
+      H5Aiterate2(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_attribute, &all);
+  if (!all.error.empty()) throw Hdf5Error(all.error);
+  hdf5_check(read, "read the root attributes");
+  if (all.header.step < 0 || all.header.tokens < 0)
+    throw Hdf5Error(fmt::format("step {}, tokens {}", all.header.step, all.header.tokens));
+  return all.header;
 }
 
-/// The tensor stored in a dataset of floats; empty for groups and other objects.
-std::optional<Tensor> describe(hid_t file, const std::string& name) {
-  const Handle object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose, "open " + name);
-  if (H5Iget_type(object) != H5I_DATASET) return std::nullopt;
-  const Handle type(H5Dget_type(object), H5Tclose, "type of " + name);
-  if (H5Tget_class(type) != H5T_FLOAT) return std::nullopt;
-  const Handle space(H5Dget_space(object), H5Sclose, "space of " + name);
-  const int rank = hdf5_check(H5Sget_simple_extent_ndims(space), "shape of " + name);
-  std::vector<hsize_t> dims(static_cast<std::size_t>(rank));
-  hdf5_check(H5Sget_simple_extent_dims(space, dims.data(), nullptr), "shape of " + name);
-  return Tensor{"/" + name, {dims.begin(), dims.end()}};
-}
+/// The datasets of floats below a group. Only what hangs in this file is looked at: links may lead
+/// to any other, and what a link hides is refused once a model needs it.
+class Listing {
+ public:
+  Listing(std::vector<Tensor>& tensors, std::map<std::string, std::string>& refused)
+      : tensors_(tensors), refused_(refused) {}
 
-std::vector<Tensor> list_tensors(hid_t file) {
-  std::vector<std::string> names;
-  hdf5_check(H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, collect_name, &names), "list datasets");
-  std::vector<Tensor> tensors;
-  for (const std::string& name : names)
-    if (auto tensor = describe(file, name)) tensors.push_back(std::move(*tensor));
-  return tensors;
-}
+  void add_group(hid_t group, const std::string& path, int depth) {
+    constexpr int deepest = 32;  // a parameter of an optimizer is 10 levels deep
+    if (depth > deepest)
+      throw Hdf5Error(fmt::format("its groups are nested more than {} levels deep", deepest));
+    Links links;
+    const herr_t listed = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &links);
+    hdf5_check(listed, "list the group " + path);
+    for (const auto& [name, type] : links)
+      add_link(group, path + "/" + on_one_line(name), name, type, depth);
+  }
+
+ private:
+  using Links = std::vector<std::pair<std::string, H5L_type_t>>;
+
+  static herr_t collect(hid_t, const char* name, const H5L_info_t* info, void* to) {
+    try {
+      static_cast<Links*>(to)->emplace_back(name, info->type);
+      return 0;
+    } catch (...) {
+      return -1;
+    }
+  }
+
+  void add_link(hid_t group, const std::string& path, const std::string& name, H5L_type_t type,
+                int depth) {
+    constexpr std::size_t most = 1'000'000;
+    if (++seen_ > most) throw Hdf5Error(fmt::format("it has more than {} objects", most));
+    if (type != H5L_TYPE_HARD) {
+      refused_[path] = type == H5L_TYPE_SOFT ? "is a soft link" : "is a link to another file";
+      return;
+    }
+    const Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose, "open " + path);
+    const H5I_type_t kind = H5Iget_type(object);
+    if (kind == H5I_GROUP) add_group(object, path, depth + 1);
+    if (kind != H5I_DATASET) return;
+    try {
+      const Handle dataset = open_dataset(group, name);
+      if (!holds_floats(dataset)) return;
+      const Handle space(H5Dget_space(dataset), H5Sclose, "space of " + path);
+      tensors_.push_back({path, shape_of(space)});
+    } catch (const Hdf5Error& error) {
+      refused_[path] = fmt::format("cannot be read: {}", error.what());
+    }
+  }
+
+  std::vector<Tensor>& tensors_;
+  std::map<std::string, std::string>& refused_;
+  std::size_t seen_ = 0;
+};
 
 }  // namespace
 
@@ -121,21 +160,31 @@ Reader::Impl::Impl(const std::filesystem::path& path)
   try {
     const Hdf5Lock lock;
     access = file_access(nullptr);
-    input = Handle(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), H5Fclose, "open");
-    shards.emplace(file.parent_path(), access);
+    input = open_to_read(file, access);
+    shards.emplace(file.parent_path().empty() ? "." : file.parent_path(), access);
     header = read_header(input);
-    tensors = list_tensors(input);
+    Listing(tensors, refused).add_group(input, "", 0);
   } catch (const std::runtime_error& error) {
     user_error("{}: cannot be read as a checkpoint: {}", file.string(), error.what());
   }
   for (const auto& [name, value] : read_evaluation(file.parent_path(), header.step))
     header.numbers[name] = value;
   for (std::size_t i = 0; i < tensors.size(); ++i) places[tensors[i].path] = i;
-  if (!summed) verify_data();
+}
+
+/// The path itself, or a group above it, may have been refused.
+void Reader::Impl::require_own(const std::string& path) const {
+  for (std::size_t end = path.size(); end > 0; end = path.rfind('/', end - 1)) {
+    const auto found = refused.find(path.substr(0, end));
+    if (found != refused.end())
+      user_error("{}: {} {}; a checkpoint holds its values itself", file.string(), found->first,
+                 found->second);
+  }
 }
 
 const Tensor& Reader::Impl::tensor(const std::string& path) const {
   const auto found = places.find(path);
+  if (found == places.end()) require_own(path);
   if (found == places.end())
     user_error("{}: has no dataset {}; was it written for another model?", file.string(), path);
   return tensors[found->second];
@@ -143,28 +192,11 @@ const Tensor& Reader::Impl::tensor(const std::string& path) const {
 
 void Reader::Impl::read(const Tensor& tensor, std::size_t first, std::size_t count, float* to) {
   const Hdf5Lock lock;
-  const Handle dataset(H5Dopen2(input, tensor.path.c_str(), H5P_DEFAULT), H5Dclose, "open dataset");
-  const auto ranges = mapped_ranges(dataset, tensor.shape);
-  if (ranges.empty())
-    read_range(dataset, tensor.shape, first, count, to);
+  const Handle dataset = open_dataset(input, tensor.path);
+  if (is_virtual(dataset))
+    shards->read(mapped_ranges(dataset, tensor.shape), first, count, to);
   else
-    shards->read(ranges, first, count, to);
-}
-
-/// For a file without checkpoint.sum: reads everything once, so that HDF5 checks Fletcher32.
-void Reader::Impl::verify_data() {
-  constexpr std::size_t step = std::size_t{1} << 22;
-  std::vector<float> buffer;
-  for (const Tensor& tensor : tensors) {
-    const std::size_t total = element_count(tensor.shape);
-    buffer.resize(std::min(total, step));
-    try {
-      for (std::size_t first = 0; first < total; first += step)
-        read(tensor, first, std::min(step, total - first), buffer.data());
-    } catch (const Hdf5Error& error) {
-      user_error("{}: {} is damaged: {}", file.string(), tensor.path, error.what());
-    }
-  }
+    read_range(dataset, tensor.shape, first, count, to);
 }
 
 Reader::Reader(const std::filesystem::path& path) : impl_(std::make_unique<Impl>(path)) {}
@@ -174,6 +206,7 @@ Reader::Reader(Reader&&) noexcept = default;
 const Header& Reader::header() const { return impl_->header; }
 const std::vector<Tensor>& Reader::tensors() const { return impl_->tensors; }
 bool Reader::has(const std::string& path) const { return impl_->places.contains(path); }
+void Reader::require_own(const std::string& path) const { impl_->require_own(path); }
 const std::filesystem::path& Reader::path() const { return impl_->file; }
 
 void Reader::read(const std::string& path, std::size_t first, std::size_t count, float* to) const {

@@ -1,6 +1,13 @@
 #include "checkpoint/detail/shards.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "base/excerpt.hpp"
+#include "base/files.hpp"
+#include "checkpoint/detail/file_driver.hpp"
+#include "checkpoint/detail/writer.hpp"
 
 namespace tern::checkpoint::detail {
 namespace {
@@ -13,19 +20,40 @@ struct Region {
 
 Region region(hid_t space, const Shape& shape) {
   Region r;
+  const int rank = hdf5_check(H5Sget_simple_extent_ndims(space), "rank of a mapping");
+  if (static_cast<std::size_t>(rank) != shape.size())
+    throw Hdf5Error(fmt::format("it is mapped in {} dimensions instead of {}", rank, shape.size()));
   if (shape.empty()) return r;
+  // Both HDF5's function and its result suit only bounded selections.
+  const hssize_t points = H5Sget_select_npoints(space);
+  if (points <= 0) throw Hdf5Error("a mapping selects nothing, or without bounds");
   std::vector<hsize_t> low(shape.size()), high(shape.size());
   hdf5_check(H5Sget_select_bounds(space, low.data(), high.data()), "bounds of a mapping");
   for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (high[i] < low[i] || high[i] >= shape[i])
+      throw Hdf5Error(fmt::format("a mapping ends at {} of {}", high[i], shape[i]));
     r.first = r.first * shape[i] + low[i];
     r.count *= high[i] - low[i] + 1;
   }
+  if (r.count != static_cast<std::size_t>(points)) throw Hdf5Error("a mapping has gaps");
   if (shape.size() == 2 && high[1] - low[1] + 1 < shape[1]) {
     r.rows = high[0] - low[0] + 1;
     r.count /= r.rows;
     r.stride = shape[1];
   }
   return r;
+}
+
+/// Where `count` mapped values begin in a shard.
+std::size_t offset_of(hid_t source, std::size_t count) {
+  if (H5Sget_select_type(source) == H5S_SEL_ALL) return 0;  // stored without an extent
+  const Shape extent = shape_of(source);
+  if (extent.size() != 1)
+    throw Hdf5Error(fmt::format("it is mapped to {} dimensions of a shard", extent.size()));
+  const Region from = region(source, extent);
+  if (from.count != count)
+    throw Hdf5Error(fmt::format("{} values are mapped to {}", count, from.count));
+  return from.first;
 }
 
 std::string source_file(hid_t create, std::size_t index) {
@@ -42,16 +70,21 @@ std::string source_file(hid_t create, std::size_t index) {
 std::vector<MappedRange> mapped_ranges(hid_t dataset, const Shape& shape) {
   const Hdf5Lock lock;
   const Handle create(H5Dget_create_plist(dataset), H5Pclose, "dataset properties");
-  std::size_t mappings = 0;
-  if (hdf5_check(H5Pget_layout(create), "layout") == H5D_VIRTUAL)
-    hdf5_check(H5Pget_virtual_count(create, &mappings), "number of mappings");
+  std::size_t mappings = 0, mapped = 0;
+  hdf5_check(H5Pget_virtual_count(create, &mappings), "number of mappings");
   std::vector<MappedRange> ranges;
   for (std::size_t i = 0; i < mappings; ++i) {
     const Handle target(H5Pget_virtual_vspace(create, i), H5Sclose, "target of a mapping");
     const Handle source(H5Pget_virtual_srcspace(create, i), H5Sclose, "source of a mapping");
     const Region r = region(target, shape);
-    const std::size_t offset = region(source, {0}).first;
+    mapped += r.count * r.rows;
+    if (mapped > element_count(shape)) throw Hdf5Error("some values are mapped twice");
+    const std::size_t offset = offset_of(source, r.count * r.rows);
     const std::string file = source_file(create, i);
+    if (!is_shard_file(file))
+      throw Hdf5Error(
+          fmt::format("it is mapped to the file '{}', and only shard_NNNN.h5 next to it is read",
+                      excerpt(file)));
     for (std::size_t row = 0; row < r.rows; ++row)
       ranges.push_back({r.first + row * r.stride, r.count, offset + row * r.count, file});
   }
@@ -100,6 +133,11 @@ void Shards::read(std::vector<Piece>& pieces) {
   if (pieces.empty()) return;
   const Piece first = pieces.front(), last = pieces.back();
   const Shard& shard = open(*first.file);
+  for (const Piece& piece : pieces)
+    if (piece.offset > shard.size || piece.count > shard.size - piece.offset)
+      throw Hdf5Error(fmt::format("{} has {} values, and those from {} to {} are mapped",
+                                  *piece.file, shard.size, piece.offset,
+                                  piece.offset + piece.count));
   if (pieces.size() == 1) {
     read_range(shard.data, {shard.size}, first.offset, first.count, first.to);
   } else {
@@ -114,14 +152,15 @@ void Shards::read(std::vector<Piece>& pieces) {
 Shards::Shard& Shards::open(const std::string& name) {
   const auto known = shards_.find(name);
   if (known != shards_.end()) return known->second;
-  const std::string path = (folder_ / name).string();
-  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access_), H5Fclose, "open " + path);
-  Handle data(H5Dopen2(file, "data", H5P_DEFAULT), H5Dclose, "open data of " + path);
-  const Handle space(H5Dget_space(data), H5Sclose, "size of " + path);
-  const auto size = hdf5_check(H5Sget_simple_extent_npoints(space), "size of " + path);
-  return shards_
-      .emplace(name, Shard{std::move(file), std::move(data), static_cast<std::size_t>(size)})
-      .first->second;
+  const std::filesystem::path path = folder_ / name;
+  if (leads_out(folder_, name))
+    throw Hdf5Error(path.string() + " is a link out of its folder; copy the file in its place");
+  Handle file = open_to_read(path, access_);
+  Handle data = open_dataset(file, "data");
+  const Shape shape = shape_of(Handle(H5Dget_space(data), H5Sclose, "size of " + path.string()));
+  if (shape.size() != 1 || !holds_floats(data) || is_virtual(data))
+    throw Hdf5Error(path.string() + " holds no row of floats");
+  return shards_.emplace(name, Shard{std::move(file), std::move(data), shape[0]}).first->second;
 }
 
 }  // namespace tern::checkpoint::detail

@@ -16,7 +16,8 @@ struct MappedRange {
   std::string file;
 };
 
-/// Ranges of a virtual dataset as mapped by write_virtual; empty if the dataset is not virtual.
+/// Ranges of a virtual dataset as mapped by write_virtual; throws Hdf5Error if another program has
+/// mapped other files, or in another way.
 std::vector<MappedRange> mapped_ranges(hid_t dataset, const Shape& shape);
 
 /// Reads the flat range [first, first + count) of a non-virtual dataset, box by box.

@@ -7,7 +7,9 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/excerpt.hpp"
 #include "base/files.hpp"
+#include "checkpoint/detail/writer.hpp"
 #include "checkpoint/detail/xxh64.hpp"
 
 namespace tern::checkpoint::detail {
@@ -48,8 +50,16 @@ std::vector<Sum> parse_sums(const std::string& text) {
     throw UserError("it is truncated or altered");
   std::vector<Sum> sums;
   std::istringstream lines(text.substr(0, last + 1));
-  for (Sum sum; lines >> std::hex >> sum.hash >> std::dec >> sum.size >> sum.file;)
+  for (Sum sum; lines >> std::hex >> sum.hash >> std::dec >> sum.size >> sum.file;) {
+    if (sum.file != checkpoint_file && !is_shard_file(sum.file))
+      throw UserError(
+          fmt::format("it lists '{}', which is not a file of a checkpoint", on_one_line(sum.file)));
     sums.push_back(sum);
+  }
+  if (!lines.eof()) throw UserError("a line is not a hash, a size and a name");
+  if (std::none_of(sums.begin(), sums.end(),
+                   [](const Sum& sum) { return sum.file == checkpoint_file; }))
+    throw UserError(fmt::format("it does not list {}", checkpoint_file));
   return sums;
 }
 

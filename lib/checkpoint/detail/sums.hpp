@@ -17,7 +17,8 @@ struct Sum {
 /// Reads the file once, in chunks. Throws FileError.
 Sum sum_of(const std::filesystem::path& file);
 std::string to_text(const std::vector<Sum>& sums);
-/// Throws UserError if the text is truncated or altered.
+/// Throws UserError if the text is truncated or altered, or lists other files than a checkpoint has,
+/// or not its checkpoint.h5.
 std::vector<Sum> parse_sums(const std::string& text);
 
 constexpr const char* sum_file = "checkpoint.sum";

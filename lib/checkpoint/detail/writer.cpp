@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "base/files.hpp"
 #include "base/version.hpp"
@@ -107,6 +109,14 @@ void write_dataset(const Output& output, const std::string& path, const Shape& s
 
 std::string shard_file(int rank) { return fmt::format("shard_{:04d}.h5", rank); }
 
+bool is_shard_file(const std::string& name) {
+  int rank = 0;
+  const std::size_t digits = std::string_view("shard_").size();
+  if (name.size() <= digits) return false;
+  std::from_chars(name.data() + digits, name.data() + name.size(), rank);
+  return rank >= 0 && name == shard_file(rank);
+}
+
 void write_plain(const std::filesystem::path& file, const Header& header,
                  const std::vector<Tensor>& tensors, const float* data) {
   Output output(file);
@@ -142,19 +152,22 @@ std::vector<Extent> read_extents(const std::filesystem::path& file, int rank,
                                  const std::vector<Tensor>& tensors) {
   const Hdf5Lock lock;
   const Handle access = file_access(nullptr);
-  const Handle input(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), H5Fclose,
-                     "open " + file.string());
-  const Handle dataset(H5Dopen2(input, "extents", H5P_DEFAULT), H5Dclose, "open extents");
-  const Handle space(H5Dget_space(dataset), H5Sclose, "extents' space");
-  const hssize_t values = hdf5_check(H5Sget_simple_extent_npoints(space), "extents' size");
-  std::vector<std::uint64_t> table(static_cast<std::size_t>(values));
-  if (values > 0)
+  const Handle input = open_to_read(file, access);
+  const Handle dataset = open_dataset(input, "extents");
+  const Handle type(H5Dget_type(dataset), H5Tclose, "extents' type");
+  const Shape shape = shape_of(Handle(H5Dget_space(dataset), H5Sclose, "extents' space"));
+  if (H5Tget_class(type) != H5T_INTEGER || shape.size() != 2 || shape[1] != 4 ||
+      shape[0] > std::filesystem::file_size(file))
+    throw Hdf5Error(fmt::format("{}: extents are not a table", file.string()));
+  std::vector<std::uint64_t> table(element_count(shape));
+  if (!table.empty())
     hdf5_check(H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, table.data()),
                "read extents");
   std::vector<Extent> extents;
   for (std::size_t i = 0; i + 3 < table.size(); i += 4) {
     const Extent e{table[i], table[i + 1], table[i + 2], table[i + 3], rank};
-    if (e.tensor >= tensors.size() || e.first + e.count > element_count(tensors[e.tensor].shape))
+    const std::size_t size = e.tensor < tensors.size() ? element_count(tensors[e.tensor].shape) : 0;
+    if (e.tensor >= tensors.size() || e.first > size || e.count > size - e.first)
       throw std::runtime_error(fmt::format("{} was written for other tensors", file.string()));
     extents.push_back(e);
   }

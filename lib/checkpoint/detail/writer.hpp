@@ -17,6 +17,8 @@ constexpr std::int64_t format_version = 1;
 
 /// "shard_0003.h5"
 std::string shard_file(int rank);
+/// Whether `name` is one that shard_file() gives: a name in the folder, and no other path.
+bool is_shard_file(const std::string& name);
 
 /// `data`: all tensors, contiguous.
 void write_plain(const std::filesystem::path& file, const Header& header,
