@@ -150,8 +150,7 @@ def check_format():
 
 def main():
     checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors,
-              "libraries": check_libraries}
-    checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors, "json": check_json}
+              "libraries": check_libraries, "json": check_json}
     if sys.argv[1:] not in [[name] for name in checks]:
         sys.exit(f"usage: house.py {' | '.join(checks)}")
     faults = list(checks[sys.argv[1]]())
