@@ -1,11 +1,10 @@
 #include "memory/arena.hpp"
 
-#include <unistd.h>
-
 #include <cstdint>
 
 #include "base/error.hpp"
 #include "comm/gpu.hpp"
+#include "memory/host_memory.hpp"
 
 namespace tern {
 
@@ -69,9 +68,8 @@ void* Arena::take(std::string name, Term term, std::size_t bytes) {
 
 DeviceCapacity device_capacity() {
   if (const auto found = comm::gpu::capacity()) return {found->free_bytes, found->total_bytes};
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return {page * static_cast<std::size_t>(sysconf(_SC_AVPHYS_PAGES)),
-          page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES))};
+  const HostMemory host = host_memory();
+  return {host.available, host.total};
 }
 
 }  // namespace tern
