@@ -120,6 +120,8 @@ def check_trained_there(tool, folder, texts):
             [pre_tokenizers.Split(Regex(GPT4), behavior="removed", invert=True), byte_level]),
         "lines form": pre_tokenizers.Sequence([split(r"^\w{,2}|\s\w+$|'$|[^\n']"), byte_level]),
         "hexadecimal form": pre_tokenizers.Sequence([split(r"\h++|\H\v?|(?m:a.)|[\h\u4f60]"), byte_level]),
+        "properties form": pre_tokenizers.Sequence(
+            [split(r"\p{Han}+|\x{6e}+|[\p{Lu}\x{e9}]+|[^\P{Ll}]+|\p{P}{1,2}|[\P{S}\S]+|\P{L}"), byte_level]),
         "digits form": pre_tokenizers.Sequence(
             [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]),
     }

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
 #include "scratch.hpp"
 #include "text/detail/pretokenizer.hpp"
 #include "text/texts.hpp"
@@ -182,6 +186,62 @@ TEST(RegexPretokenizer, WhatOnigurumaMeansIsMeant) {
   EXPECT_EQ(split(*detail::regex_pretokenizer("{x}"), "a{x}"), (Pieces{"a", "{x}"}));
 }
 
+nlohmann::json golden() {
+  std::ifstream file(std::string(TERN_SOURCE_DIR) + "/tests/golden/patterns.json");
+  return nlohmann::json::parse(file);
+}
+
+TEST(RegexPretokenizer, SplitsAsOnigurumaDoes) {
+  const auto all = golden();
+  std::size_t pieces = 0;
+  for (const auto& split_of : all.at("splits")) {
+    const std::string pattern = split_of.at(0);
+    const auto pretokenizer = detail::regex_pretokenizer(pattern);
+    for (std::size_t i = 0; i < all.at("texts").size(); ++i) {
+      const std::string text = all.at("texts").at(i);
+      std::vector<std::size_t> lengths;
+      for (const std::string_view piece : split(*pretokenizer, text))
+        lengths.push_back(piece.size());
+      EXPECT_EQ(lengths, split_of.at(1).at(i).get<std::vector<std::size_t>>())
+          << pattern << " in " << text;
+      pieces += lengths.size();
+    }
+  }
+  EXPECT_GT(pieces, 15000u);
+}
+
+/// All characters of Unicode 16, with any PCRE2; complements in brackets, too.
+TEST(RegexPretokenizer, PropertiesAreOnigurumas) {
+  const auto all = golden();
+  std::string text;
+  for (const auto& run : all.at("assigned"))
+    for (std::uint32_t c = run.at(0); c <= run.at(1); ++c) append_utf8(c, text);
+  std::size_t characters = 0;
+  for (const char c : text) characters += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
+  const std::set<std::string> in_brackets{"L", "Nd", "Po", "Han", "C"};
+  for (const auto& [name, expected] : all.at("properties").items())
+    for (const auto& [form, complement] : std::initializer_list<std::pair<const char*, bool>>{
+             {"\\p{{{}}}+", false}, {"[\\P{{{}}}]+", true}, {"[^\\P{{{}}}]+", false}}) {
+      if (form[0] == '[' && !in_brackets.contains(name)) continue;
+      const auto set =
+          detail::regex_pretokenizer(fmt::format(fmt::runtime(form), name), detail::Gaps::remove);
+      std::uint64_t count = 0, sum = 0, squares = 0;
+      for (const std::string_view piece : split(*set, text))
+        for (const char* p = piece.data(); p < piece.data() + piece.size();) {
+          const std::uint64_t c = next_code_point(p);
+          if (c == 0x1171e) continue;  // Mn until Unicode 15.1, then Mc
+          ++count, sum += c, squares += c * c;
+        }
+      if (complement) {
+        EXPECT_EQ(count + expected.at(0).get<std::uint64_t>() + 1, characters) << name;
+        continue;
+      }
+      EXPECT_EQ(count, expected.at(0)) << form << name;
+      EXPECT_EQ(sum, expected.at(1)) << form << name;
+      EXPECT_EQ(squares, expected.at(2)) << form << name;
+    }
+}
+
 TEST(RegexPretokenizer, WhatHasNoTranslationIsNamed) {
   for (const auto& [pattern, named] : std::initializer_list<std::pair<const char*, const char*>>{
            {"[a-z&&[^c]]", "&& at character 5"},
@@ -189,8 +249,26 @@ TEST(RegexPretokenizer, WhatHasNoTranslationIsNamed) {
            {"[[:punct:]]", "[ at character 2"},
            {"[]a]", "] at character 2"},
            {"x\\b", "\\b at character 2"},
+           {"\\pL", "\\p at character 1"},
+           {"a\\p{Foo}", "\\p{Foo} at character 2"},
+           {"\\p{L&}", "\\p{L&}"},
+           {"\\p{Lu", "\\p at"},
+           {"\\x{6e 6f}", "\\x at"},
+           {"\\x{110000}", "\\x at"},
+           {"\\x{zz}", "\\x at"},
+           {"a\\x", "\\x at character 2"},
+           {"\\xC3\\xA9", "\\x at"},
+           {"\\u{6e}", "\\u at"},
+           {"\\u00e", "\\u at"},
+           {"\\o{156}", "\\o"},
+           {"\\N{U+6e}", "\\N"},
+           {"(a)\\g{1}", "\\g at character 4"},
+           {"(?<n>a)\\k{n}", "\\k"},
+           {"[\\k<n>]", "\\k"},
+           {"[\\R]", "\\R"},
+           {"\\303\\251", "\\3"},
+           {"\\c[", "\\c"},
            {"a\\Kb", "\\K"},
-           {"\\W", "\\W"},
            {"[\\H]", "\\H"},
            {"a{1,2}+", "{1,2}+"},
            {"a{2}?", "{2}?"},

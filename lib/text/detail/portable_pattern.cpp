@@ -1,41 +1,19 @@
 #include "text/detail/portable_pattern.hpp"
 
 #include <cctype>
+#include <cstdint>
 
 #include "base/error.hpp"
+#include "text/detail/property.hpp"
 
 namespace tern::text::detail {
 namespace {
 
-// Contents of bracket expressions.
-constexpr std::string_view white_space =
-    "\\t-\\r "
-    "\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}";
-// With additions of Unicode 15 to 16.
-constexpr std::string_view letters =
-    "\\p{L}"
-    "\\x{1C89}-\\x{1C8A}\\x{A7CB}-\\x{A7CD}\\x{A7DA}-\\x{A7DC}\\x{105C0}-\\x{105F3}"
-    "\\x{10D4A}-\\x{10D65}\\x{10D6F}-\\x{10D85}\\x{10EC2}-\\x{10EC4}\\x{1123F}-\\x{11240}"
-    "\\x{11380}-\\x{11389}\\x{1138B}\\x{1138E}\\x{11390}-\\x{113B5}\\x{113B7}\\x{113D1}"
-    "\\x{113D3}\\x{11BC0}-\\x{11BE0}\\x{11F02}\\x{11F04}-\\x{11F10}\\x{11F12}-\\x{11F33}"
-    "\\x{1342F}\\x{13441}-\\x{13446}\\x{13460}-\\x{143FA}\\x{16100}-\\x{1611D}"
-    "\\x{16D40}-\\x{16D6C}\\x{18CFF}\\x{1B132}\\x{1B155}\\x{1DF25}-\\x{1DF2A}"
-    "\\x{1E030}-\\x{1E06D}\\x{1E4D0}-\\x{1E4EB}\\x{1E5D0}-\\x{1E5ED}\\x{1E5F0}\\x{2B739}"
-    "\\x{2EBF0}-\\x{2EE5D}\\x{31350}-\\x{323AF}";
-constexpr std::string_view numbers =
-    "\\p{N}"
-    "\\x{10D40}-\\x{10D49}\\x{116D0}-\\x{116E3}\\x{11BF0}-\\x{11BF9}\\x{11F50}-\\x{11F59}"
-    "\\x{16130}-\\x{16139}\\x{16D70}-\\x{16D79}\\x{1CCF0}-\\x{1CCF9}\\x{1D2C0}-\\x{1D2D3}"
-    "\\x{1E4F0}-\\x{1E4F9}\\x{1E5F1}-\\x{1E5FA}";
-// Oniguruma's word characters other than letters, including superscripts and fractions of Latin-1.
-constexpr std::string_view word =
-    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
-constexpr std::string_view hex_digits = "0-9A-Fa-f";
-
-/// Alphanumeric escapes with the same meaning in both, inside brackets and outside.
-constexpr std::string_view shared_escapes = "dDnrtfaexpPAzZkgRX0123456789c";
+constexpr std::uint32_t largest_code_point = 0x10FFFF;
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_octal(char c) { return c >= '0' && c <= '7'; }
+bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
 
 /// Translates a pattern in one pass.
 class Translation {
@@ -64,28 +42,150 @@ class Translation {
     result_ += replacement;
   }
   void keep(std::size_t length) { put(length, pattern_.substr(at_, length)); }
-  /// A character class, given as contents of brackets.
-  void put_class(std::size_t length, std::string_view inside) {
-    put(length, bracket_ ? std::string(inside) : fmt::format("[{}]", inside));
+  void put_code_point(std::size_t length, std::uint32_t c) {
+    put(length, fmt::format("\\x{{{:X}}}", c));
+  }
+  /// A set of characters. PCRE2 before 10.45 has no complement of a set in brackets.
+  void put_set(std::size_t length, const CharacterSet& set, bool complement = false) {
+    complement = complement != set.complement;
+    if (bracket_) return put(length, complement ? complement_of(set.inside) : set.inside);
+    put(length, fmt::format("[{}{}]", complement ? "^" : "", set.inside));
   }
   [[noreturn]] void refuse(std::string_view what, const char* why) const {
     user_error("pattern '{}': {} at character {} {}", pattern_, what, at_ + 1, why);
   }
+  [[noreturn]] void refuse_escape() const {
+    refuse(pattern_.substr(at_, 2), "is not supported: PCRE2 and Oniguruma differ in it");
+  }
 
   void escape() {
     const char letter = next(1);
-    if (starts("\\p{L}")) return put_class(5, letters);
-    if (starts("\\p{N}")) return put_class(5, numbers);
-    if (letter == 's') return put_class(2, white_space);
-    if (letter == 'h') return put_class(2, hex_digits);
-    if (letter == 'w') return put_class(2, fmt::format("{}{}", letters, word));
-    if (letter == 'v') return put(2, "\\x{0B}");
-    if (letter == 'S') return bracket_ ? keep(2) : put(2, fmt::format("[^{}]", white_space));
-    if (letter == 'H' && !bracket_) return put(2, fmt::format("[^{}]", hex_digits));
-    if (letter == 'u') return put(6, fmt::format("\\x{{{}}}", pattern_.substr(at_ + 2, 4)));
-    if (is_word(letter) && shared_escapes.find(letter) == shared_escapes.npos)
-      refuse(pattern_.substr(at_, 2), "is not supported: PCRE2 and Oniguruma differ in it");
+    switch (letter) {
+      case 'p':
+      case 'P':
+        return named_set(letter == 'P');
+      case 's':
+      case 'S':
+        return put_set(2, white_space(), letter == 'S');
+      case 'h':
+      case 'H':
+        return put_set(2, hex_digits(), letter == 'H');
+      case 'w':
+      case 'W':
+        return put_set(2, word_characters(bracket_), letter == 'W');
+      case 'd':
+      case 'D':
+        return put_set(2, *property("Nd"), letter == 'D');
+      case 'x':
+        return hexadecimal();
+      case 'u':
+        return four_digits();
+      case 'c':
+        return control();
+      case 'v':
+        return put_code_point(2, 0x0B);
+      case 'k':
+      case 'g':
+        return group_by_name();
+      default:
+        break;
+    }
+    if (std::isdigit(static_cast<unsigned char>(letter)) != 0) return number();
+    // The same in both, in brackets and outside; and what is not a character, outside.
+    const bool shared =
+        std::string_view("nrtfae").find(letter) != std::string_view::npos ||
+        (!bracket_ && std::string_view("AzZRX").find(letter) != std::string_view::npos);
+    if (is_word(letter) && !shared) refuse_escape();
     keep(std::min<std::size_t>(2, pattern_.size() - at_));
+  }
+
+  /// What stands between the opening character at `ahead` and `close`; empty if it is not closed.
+  std::string_view enclosed(std::size_t ahead, char close) const {
+    const std::size_t first = at_ + ahead + 1, end = pattern_.find(close, first);
+    return end == pattern_.npos ? std::string_view() : pattern_.substr(first, end - first);
+  }
+
+  /// \p{NAME}, \P{NAME} and \p{^NAME}. Without braces Oniguruma reads the letter.
+  void named_set(bool complement) {
+    const std::string_view whole = next(2) == '{' ? enclosed(2, '}') : std::string_view();
+    if (whole.empty()) refuse_escape();
+    std::string_view name = whole;
+    if (name.front() == '^') {
+      complement = !complement;
+      name.remove_prefix(1);
+    }
+    const auto set = property(name);
+    if (!set)
+      refuse(pattern_.substr(at_, whole.size() + 4),
+             "is not supported: general categories and scripts are");
+    put_set(whole.size() + 4, *set, complement);
+  }
+
+  /// \xH, \xHH and \x{H...}. Oniguruma reads bytes where one is 0x80 or more and has no braces.
+  void hexadecimal() {
+    const bool braces = next(2) == '{';
+    std::string_view digits = braces ? enclosed(2, '}') : pattern_.substr(at_ + 2, 2);
+    if (!braces)
+      while (!digits.empty() && !is_hex(digits.back())) digits.remove_suffix(1);
+    std::uint32_t c = 0;
+    bool valid = !digits.empty() && digits.size() <= 8;
+    for (const char digit : digits) {
+      valid = valid && is_hex(digit) && c <= largest_code_point;
+      if (valid) c = 16 * c + static_cast<std::uint32_t>(hex_value(digit));
+    }
+    if (!valid || c > (braces ? largest_code_point : 0x7F))
+      refuse(pattern_.substr(at_, 2),
+             "is not followed by one code point as {HEX}, or by two digits below 80");
+    put_code_point(digits.size() + (braces ? 4 : 2), c);
+  }
+
+  static int hex_value(char digit) {
+    if (digit <= '9') return digit - '0';
+    return std::tolower(static_cast<unsigned char>(digit)) - 'a' + 10;
+  }
+
+  /// \uHHHH
+  void four_digits() {
+    const std::string_view digits = pattern_.substr(std::min(at_ + 2, pattern_.size()), 4);
+    std::uint32_t c = 0;
+    for (const char digit : digits) {
+      if (!is_hex(digit))
+        refuse(pattern_.substr(at_, 2), "is not followed by four hexadecimal digits");
+      c = 16 * c + static_cast<std::uint32_t>(hex_value(digit));
+    }
+    if (digits.size() < 4)
+      refuse(pattern_.substr(at_, 2), "is not followed by four hexadecimal digits");
+    put_code_point(6, c);
+  }
+
+  /// \cX, X a letter
+  void control() {
+    if (std::isalpha(static_cast<unsigned char>(next(2))) == 0) refuse_escape();
+    put_code_point(3, static_cast<std::uint32_t>(next(2)) & 0x1F);
+  }
+
+  /// \k<NAME>, \k'NAME' and the same with g. PCRE2 also reads braces and numbers, Oniguruma letters.
+  void group_by_name() {
+    const char close = next(2) == '<' ? '>' : next(2) == '\'' ? '\'' : '\0';
+    const std::string_view name = close ? enclosed(2, close) : std::string_view();
+    if (bracket_ || name.empty()) refuse_escape();
+    for (const char c : name)
+      if (!is_word(c) && c != '_') refuse_escape();
+    keep(name.size() + 4);
+  }
+
+  /// \1 to \9: what a group matched. Other digits are octal; Oniguruma reads bytes of 0200 or more.
+  void number() {
+    const auto digit = [&](std::size_t i) {
+      return std::isdigit(static_cast<unsigned char>(next(i))) != 0;
+    };
+    if (!bracket_ && next(1) != '0' && !digit(2)) return keep(2);
+    std::size_t length = 1;
+    std::uint32_t c = 0;
+    for (; length <= 3 && is_octal(next(length)); ++length)
+      c = 8 * c + static_cast<std::uint32_t>(next(length) - '0');
+    if (length == 1 || c > 0x7F || digit(length)) refuse_escape();
+    put_code_point(length, c);
   }
 
   void in_brackets() {
