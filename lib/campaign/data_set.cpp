@@ -45,12 +45,16 @@ void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::s
   set.source = std::move(source);
 }
 
-std::string describe(const data::ChatSource& source) {
+std::string describe(const data::ChatSource& source, const deck::Data& d) {
   const data::ChatTruncation& t = source.truncation();
+  const data::ChatAnswers& answers = source.answers();
   std::string text = fmt::format(
-      "{} conversations in {} rows of {} positions, {:.1f}% filled; {:.1f}% of the tokens learned",
-      t.conversations, source.rows(), source.positions(), 100 * source.fill(),
-      100 * source.learned());
+      "{} conversations in {} rows of {} positions, {:.1f}% filled; {} of {} answers learned, "
+      "{:.1f}% of the tokens",
+      t.conversations, source.rows(), source.positions(), 100 * source.fill(), answers.learned,
+      answers.all, 100 * source.learned());
+  if (answers.learned < answers.all && d.chat_template == "qwen3")
+    text += " ('qwen3' learns the last answer of a conversation, 'chatml' all)";
   if (t.too_long > 0)
     text += fmt::format("; {} too long (the longest has {} tokens), {} of them cut, {} left out",
                         t.too_long, t.longest, t.cut, t.too_long - t.cut);
@@ -72,7 +76,7 @@ void open_conversations(DataSet& set, const deck::Deck& deck,
                             text::chat_rules(d.chat_template, d.thinking), tokenizer,
                             size(d.threads)),
       rules);
-  set.summary = describe(*source);
+  set.summary = describe(*source, d);
   set.fill = source->fill();
   const data::ChatTruncation& truncation = source->truncation();
   set.size = {source->rows(), truncation.conversations - truncation.left_out()};

@@ -55,7 +55,10 @@ std::vector<text::ChatTokens> training_tokens(const std::vector<text::Conversati
   parallel_for(all.size(), threads, [&](std::size_t i) {
     const text::Conversation& conversation = conversations[i];
     all[i] = text::tokens_of(text::training_pieces(conversation, rules), tokenizer);
-    if (i >= compared) return;
+    all[i].answers = static_cast<std::size_t>(
+        std::count_if(conversation.messages.begin(), conversation.messages.end(),
+                      [](const auto& m) { return m.role == text::Role::assistant; }));
+    if (i >= compared || !conversation.messages.back().learned) return;
     const std::vector<text::Message>& messages = conversation.messages;
     const auto prompt = text::generation_prompt({messages.begin(), messages.end() - 1}, rules);
     require_prefix(all[i], text::tokens_of(prompt, tokenizer).tokens, conversation.place,
@@ -86,6 +89,7 @@ void ChatSource::fit() {
     TERN_REQUIRE(chat.learned.size() == length && chat.roles.size() == length,
                  "{} tokens, {} marks, {} roles", length, chat.learned.size(), chat.roles.size());
     ++truncation_.conversations;
+    answers_.all += chat.answers;
     truncation_.longest = std::max(truncation_.longest, length);
     const bool long_one = length > rules_.positions;
     if (long_one) {
@@ -104,6 +108,7 @@ void ChatSource::make_rows() {
   std::vector<std::uint32_t> sizes;
   for (const text::ChatTokens& chat : conversations_) {
     sizes.push_back(static_cast<std::uint32_t>(chat.tokens.size()));
+    for (const std::size_t end : chat.ends) answers_.learned += end < chat.tokens.size() ? 1 : 0;
     tokens_ += chat.tokens.size();
     learned_ += learned_tokens(chat);
   }

@@ -37,6 +37,11 @@ struct ChatTruncation {
   std::size_t left_out() const { return too_long - cut + silent; }
 };
 
+/// Answers in all conversations, and those that the rows hold to their end and learn.
+struct ChatAnswers {
+  std::size_t all = 0, learned = 0;
+};
+
 /// A row holds whole conversations (Batch::documents), then padding. The target of a position is
 /// the next token of the same conversation if that is to be learned, otherwise none (-1). The first
 /// token of a conversation is never learned.
@@ -59,6 +64,7 @@ class ChatSource : public Source {
   /// Fraction of the conversations' tokens that is learned.
   double learned() const;
   const ChatTruncation& truncation() const { return truncation_; }
+  const ChatAnswers& answers() const { return answers_; }
   /// In the order of the constructor's list, truncated as in the rows; empty if left out.
   const std::vector<text::ChatTokens>& conversations() const { return conversations_; }
   /// Numbers of a row's conversations, in their order in the row.
@@ -72,6 +78,7 @@ class ChatSource : public Source {
   std::vector<text::ChatTokens> conversations_;  // without tokens if left out
   std::vector<std::vector<std::size_t>> rows_;
   ChatTruncation truncation_;
+  ChatAnswers answers_;
   std::size_t tokens_ = 0, learned_ = 0;  // over all rows
 };
 

@@ -41,18 +41,56 @@ Role role_of(const std::string& name, const std::string& place) {
              excerpt(name));
 }
 
+/// Whether a field says nothing: null, false, or an empty text, list or object.
+bool is_void(const json& value) {
+  return value.empty() || value == false || (value.is_string() && value == "");
+}
+
+/// Fields that are not read could change what the conversation means.
+void require_known(const json& message, const std::string& place) {
+  for (const auto& [name, value] : message.items()) {
+    bool known = is_void(value);
+    for (const char* field : {"role", "content", "reasoning_content", "weight", "name", "id"})
+      known = known || name == field;
+    if (!known)
+      user_error(
+          "{}.{}: is not supported: a message has \"role\" and \"content\", and may have "
+          "\"reasoning_content\" and \"weight\"; remove this field, or leave such conversations "
+          "out",
+          place, name);
+  }
+}
+
+/// OpenAI's weight of an answer.
+bool learned(const json& message, Role role, const std::string& place) {
+  const auto weight = message.find("weight");
+  if (weight == message.end() || weight->is_null()) return true;
+  if (*weight != 0 && *weight != 1)
+    user_error("{}.weight: is {}; write 1 to learn the answer, or 0", place,
+               weight->dump().substr(0, 40));
+  if (role != Role::assistant && *weight == 1)
+    user_error("{}.weight: is 1, but only the assistant's messages are learned; remove it", place);
+  return *weight == 1;
+}
+
 Message message_of(const json& object, const std::string& place) {
   if (!object.is_object()) user_error("{}: is not a JSON object", place);
-  for (const char* unsupported : {"tool_calls", "images"})
-    if (object.contains(unsupported) && !object[unsupported].empty())
-      user_error("{}.{}: is not supported; leave such conversations out", place, unsupported);
   Message message{role_of(string_field(object, "role", place), place),
-                  string_field(object, "content", place),
-                  {}};
+                  string_field(object, "content", place)};
+  require_known(object, place);
   const auto reasoning = object.find("reasoning_content");
   if (reasoning != object.end() && !reasoning->is_null())
     message.reasoning = string_field(object, "reasoning_content", place);
+  message.learned = learned(object, message.role, place);
   return message;
+}
+
+/// Why a file of answers holds none, if the file of those that were rejected is next to it.
+std::string rejects_beside(const std::filesystem::path& path) {
+  std::filesystem::path rejects = path;
+  rejects.replace_filename(path.stem().string() + "_rejects" + path.extension().string());
+  if (!std::filesystem::exists(rejects)) return "";
+  return fmt::format(": no answer was good, and {} holds each with the reason", rejects.string());
 }
 
 }  // namespace
@@ -73,6 +111,10 @@ Conversation parse_conversation(std::string_view line, std::string place) {
         "{}: the object has no \"messages\" but {}; a conversation is {{\"messages\": "
         "[{{\"role\": \"user\", \"content\": ...}}, ...]}}",
         place, names_in(object));
+  for (const char* unsupported : {"tools", "functions"})
+    if (object.contains(unsupported) && !is_void(object[unsupported]))
+      user_error("{}: \"{}\" is not supported: no template writes it; leave such conversations out",
+                 place, unsupported);
   if (!messages->is_array() || messages->empty())
     user_error("{}: \"messages\" is not a list of one message or more", place);
   Conversation conversation{{}, std::move(place)};
@@ -99,7 +141,7 @@ std::vector<Conversation> read_conversations(const std::vector<std::string>& pat
             parse_conversation(line, fmt::format("{}:{}", path.string(), number)));
     }
     if (conversations.size() == before)
-      user_error("{}: the file holds no conversations", path.string());
+      user_error("{}: the file holds no conversations{}", path.string(), rejects_beside(path));
   }
   return conversations;
 }

@@ -71,9 +71,9 @@ void add_text(std::vector<Piece>& pieces, Role role, std::string text, bool lear
 }
 
 void add_plain(std::vector<Piece>& pieces, const Message& message) {
-  const bool learned = message.role == Role::assistant;
-  add_text(pieces, message.role, message.content + (learned ? "" : "\n"), learned);
-  if (learned) pieces.push_back({message.role, std::string(end_of_text), true, true});
+  const bool answer = message.role == Role::assistant, learned = answer && message.learned;
+  add_text(pieces, message.role, message.content + (answer ? "" : "\n"), learned);
+  if (answer) pieces.push_back({message.role, std::string(end_of_text), true, learned});
 }
 
 /// A turn between markers. `learns`: learned if it also starts with beginning().
@@ -100,7 +100,8 @@ std::vector<Piece> pieces_of(const std::vector<Message>& messages, const ChatRul
       add_plain(pieces, message);
     else if (answer)
       add_turn(pieces, message.role, turn_of(message, i > question, last, rules.form),
-               rules.form == ChatTemplate::chatml || (last && i > question), rules);
+               message.learned && (rules.form == ChatTemplate::chatml || (last && i > question)),
+               rules);
     else
       add_turn(pieces, message.role, message.content, false, rules);
   }
@@ -112,7 +113,8 @@ std::int32_t marker_id(const std::string& name, const Tokenizer& tokenizer) {
   if (id < 0)
     user_error(
         "the tokenizer has no token {}, which the chat template writes: take the tokenizer of a "
-        "chat model or one that ./prepare languages made, or write &data chat_template = 'plain'",
+        "chat model in this format or one that ./prepare languages made, or write &data "
+        "chat_template = 'plain', which trains without markers and is also what --export writes",
         name);
   return id;
 }
@@ -153,6 +155,7 @@ std::vector<Piece> training_pieces(const Conversation& conversation, const ChatR
         "before it, or write &data chat_template = 'chatml'",
         place);
   std::vector<Piece> pieces = written(conversation, rules);
+  if (!all.back().learned) return pieces;
   if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& p) { return p.learned; }))
     user_error(
         "{}: holds thoughts, but &data thinking = .false. asks for answers without; write "
@@ -180,6 +183,7 @@ ChatTokens tokens_of(const std::vector<Piece>& pieces, const Tokenizer& tokenize
       all.tokens.push_back(marker_id(piece.text, tokenizer));
     else
       tokenizer.encode(piece.text, all.tokens);
+    if (piece.marker && piece.learned) all.ends.push_back(all.tokens.size() - 1);
     all.roles.resize(all.tokens.size(), piece.role);
     all.learned.resize(all.tokens.size(), piece.learned ? 1 : 0);
   }

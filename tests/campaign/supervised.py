@@ -212,13 +212,45 @@ class Supervised(Campaign):
         self.write("train", ["up?", "down" + "?" * 20, LONGEST, "in", LONGEST + "y"])
         few = SUPERVISED + sets("data.packing=F")
         text = self.run_trainer(*few)
-        self.assertRegex(text, r"train: 5 conversations in 3 rows of 48 positions, \d+\.\d% filled; \d+\.\d% of the tokens learned; "
+        self.assertRegex(text, r"train: 5 conversations in 3 rows of 48 positions, \d+\.\d% filled; 3 of 5 answers learned, \d+\.\d% of the tokens; "
                                r"2 too long \(the longest has 97 tokens\), 0 of them cut, 2 left out\n")
         text = self.run_trainer(*few, *sets("data.too_long='cut'", "output.directory=cut"))
         self.assertRegex(text, r"in 3 rows .* 2 of them cut, 0 left out; 2 left out with nothing to learn\n")
         text = self.run_trainer(*SUPERVISED, *sets("output.directory=packed"))
         self.assertIn("train: 5 conversations in 1 rows", text)
         self.assertIn("train/learned_tokens", {key for line in self.metrics("packed") for key in line})
+
+    def test_how_many_answers_are_learned_is_told(self):
+        """Of the tokenizer that ./prepare languages makes there is none here: markers are added tokens of a BPE of bytes."""
+        rest = iter(range(256, 512))
+        vocabulary = {}
+        printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        for b in range(256):
+            vocabulary[chr(b) if b in printable else chr(next(rest))] = b
+        added = [{"id": 256 + i, "content": name, "special": True} for i, name in enumerate(("<|im_start|>", "<|im_end|>", "<|endoftext|>"))]
+        with open(self.file("data/tokenizer.json"), "w") as f:
+            json.dump({"added_tokens": added, "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+                       "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}}, f)
+        turns = [{"role": "user", "content": "up"}, {"role": "assistant", "content": "down"}, {"role": "user", "content": "in"},
+                 {"role": "assistant", "content": "out"}]
+        def conversations(weight):
+            with open(self.file("data/two.jsonl"), "w") as f:
+                for _ in range(20):
+                    turns[1]["weight"] = weight
+                    f.write(json.dumps({"messages": turns}) + "\n")
+        options = (*SUPERVISED, *sets("model.context=192", "data.tokenizer='data/tokenizer.json'", "data.train='data/two.jsonl'",
+                                      "data.valid='data/two.jsonl'"), "--show-batch")
+        for weight, template, learned, words in ((1, "chatml", 40, ["down", "out"]), (0, "chatml", 20, ["out"]), (1, "plain", 40, ["down", "out"]),
+                                                 (0, "plain", 20, ["out"]), (1, "qwen3", 20, ["out"])):
+            conversations(weight)
+            text = self.run_trainer(*options, *sets(f"data.chat_template='{template}'"))
+            self.assertRegex(text, rf"filled; {learned} of 40 answers learned, \d+\.\d% of the tokens")
+            self.assertEqual("learns the last answer" in text, template == "qwen3")
+            first = [line for line in text.splitlines() if re.match(r" +\d+ +(\d+) ", line) and ' learned  "' in line]
+            shown = "".join(json.loads(line[line.index('"'):]) for line in first)
+            ends = "<|endoftext|>" if template == "plain" else "<|im_end|>"
+            self.assertTrue(shown.startswith("".join(word + ends for word in words)), shown)
+            self.assertEqual(shown.count("down"), shown.count("out") if "down" in words else 0)
 
     def test_refusals(self):
         for name, line, words in (("a", '{"messages": [{"role": "user", "content": "up"}]}', "data/a.jsonl:1"),

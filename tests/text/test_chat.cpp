@@ -97,6 +97,26 @@ TEST(Chat, MarksTheAnswerAndItsEnd) {
   EXPECT_EQ(text_of(generation_prompt({{Role::user, "c", {}}}, plain)), "c\n");
 }
 
+TEST(Chat, AnswersOfWeight0AreWrittenAndNotLearned) {
+  Conversation two = chat({{Role::user, "a", {}},
+                           {Role::assistant, "wrong", {}, false},
+                           {Role::user, "c", {}},
+                           {Role::assistant, "d", {}}});
+  const auto learned = [&](const ChatRules& rules) {
+    return learned_of(training_pieces(two, rules));
+  };
+  Conversation both = two;
+  both.messages[1].learned = true;
+  for (const ChatRules& rules : {plain, chatml, qwen3, thinking})
+    EXPECT_EQ(text_of(training_pieces(two, rules)), text_of(training_pieces(both, rules)));
+  EXPECT_EQ(learned(plain), "d<|endoftext|>");
+  EXPECT_EQ(learned(chatml), "d<|im_end|>");
+  two.messages[1].learned = true, two.messages[3].learned = false;
+  EXPECT_EQ(learned(plain), "wrong<|endoftext|>");
+  EXPECT_EQ(learned(chatml), "wrong<|im_end|>");
+  EXPECT_EQ(learned(qwen3), "");
+}
+
 TEST(Chat, RefusesWhatCannotBeLearned) {
   const Message question{Role::user, "q", {}}, answer{Role::assistant, "a", {}},
       thoughtful{Role::assistant, "<think>\nhm\n</think>\n\na", {}};
@@ -194,6 +214,29 @@ TEST(ChatFiles, AreReadInOrder) {
   EXPECT_TRUE(all[1].place.ends_with("b.jsonl:2"));
 }
 
+TEST(ChatFiles, WeightsAreReadAndEmptyFieldsIgnored) {
+  const Conversation read = parse_conversation(
+      R"({"messages": [{"role": "user", "content": "q", "name": "Ann", "weight": 0},
+          {"role": "assistant", "content": "a", "weight": 0, "refusal": null, "tool_calls": []},
+          {"role": "assistant", "content": "b", "weight": 1.0, "audio": "", "id": 7},
+          {"role": "assistant", "content": "c", "weight": null}], "tools": [], "source": "x"})",
+      "here");
+  ASSERT_EQ(read.messages.size(), 4u);
+  EXPECT_FALSE(read.messages[1].learned);
+  EXPECT_TRUE(read.messages[2].learned);
+  EXPECT_TRUE(read.messages[3].learned);
+}
+
+/// A student's data made by a teacher without a good answer.
+TEST(ChatFiles, RejectsBesideAnEmptyFileAreNamed) {
+  const Scratch folder;
+  const auto answers = write_file(folder / "answers.jsonl", "");
+  write_file(folder / "answers_rejects.jsonl", "{}\n");
+  expect_user_error([&] { read_conversations({answers.string()}); },
+                    {"answers.jsonl: the file holds no conversations",
+                     (folder / "answers_rejects.jsonl").string()});
+}
+
 TEST(ChatFiles, MistakesNameFileLineAndField) {
   const Scratch folder;
   const auto refuses = [&](const std::string& line, std::initializer_list<std::string> parts) {
@@ -215,6 +258,15 @@ TEST(ChatFiles, MistakesNameFileLineAndField) {
           {"c.jsonl:2", "messages[0].content", "string"});
   refuses("{\"messages\": [{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [1]}]}",
           {"c.jsonl:2", "messages[0].tool_calls"});
+  const std::string assistant = "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", ";
+  refuses(assistant + "\"tool_call_id\": \"x\"}]}",
+          {"c.jsonl:2", "messages[0].tool_call_id", "remove this field"});
+  refuses(assistant + "\"loss\": 1}]}", {"c.jsonl:2", "messages[0].loss"});
+  refuses(assistant + "\"weight\": 0.5}]}", {"c.jsonl:2", "messages[0].weight: is 0.5"});
+  refuses(assistant + "\"weight\": true}]}", {"c.jsonl:2", "messages[0].weight: is true"});
+  refuses("{\"messages\": [{\"role\": \"user\", \"content\": \"u\", \"weight\": 1}]}",
+          {"c.jsonl:2", "messages[0].weight", "only the assistant's"});
+  refuses("{\"messages\": [" + good + "], \"tools\": [{}]}", {"c.jsonl:2", "\"tools\""});
   expect_user_error([&] { read_conversations({(folder / "none*").string()}); }, {"none*"});
   const auto empty = write_file(folder / "empty.jsonl", "\n\n");
   expect_user_error([&] { read_conversations({empty.string()}); }, {"empty.jsonl", "no convers"});
