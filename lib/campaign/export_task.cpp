@@ -2,10 +2,10 @@
 #include <filesystem>
 #include <optional>
 
+#include "answer/prompt.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "campaign/tasks.hpp"
-#include "campaign/writer.hpp"
 #include "deck/objective_kind.hpp"
 #include "job/exit_code.hpp"
 #include "text/deck_tokenizer.hpp"
@@ -18,13 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Tokens that begin and end the model's texts; for a chat model, that end an answer.
-transformers::TransformersTokens tokens_of(const deck::Deck& deck,
-                                           const text::Tokenizer& tokenizer) {
-  const std::int64_t end_of_text = tokenizer.end_of_text();
-  if (!deck::kind_of(deck).answers) return {end_of_text, end_of_text};
-  const auto rules = text::chat_rules(deck.data.chat_template, deck.data.thinking);
-  return {end_of_text, text::answer_ends(rules, tokenizer).front()};
+/// Tokens that begin and end the model's texts; if it `learned` conversations, that end an answer.
+transformers::TransformersTokens tokens_of(const deck::Deck& deck, const text::Tokenizer& tokenizer,
+                                           bool learned) {
+  transformers::TransformersTokens tokens{tokenizer.end_of_text(), tokenizer.end_of_text()};
+  if (!learned) return tokens;
+  const auto ends = answer::end_tokens(deck, answer::prompt_rules(deck), tokenizer);
+  tokens.end = ends.front();
+  tokens.ends.assign(ends.begin(), ends.end());
+  tokens.trained = true;
+  return tokens;
 }
 
 /// Removes the folder unless it has been renamed.
@@ -52,6 +55,15 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   } catch (const UserError& e) {
     missing = e.what();
   }
+  // Conversations that a run learned are written as it wrote them; weights of a Transformers directory
+  // keep the format that they came with, and so does a model that went on to learn texts.
+  const bool learned = deck::kind_of(deck).answers && !transformers::is_transformers(source);
+  if (learned && !tokenizer)
+    user_error("--export names the end tokens and the chat template of training: {}", missing);
+  text::TextFormat format;
+  if (learned) format.chat = text::chat_rules(deck.data.chat_template, deck.data.thinking);
+  format.tokenizers_own =
+      transformers::is_transformers(source) || transformers::is_transformers(deck.model.load);
   fs::path draft = fs::absolute(directory).lexically_normal();
   if (!draft.has_filename()) draft = draft.parent_path();  // trailing slash
   // A name of its own: a folder that is there is another's.
@@ -59,18 +71,18 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   const Draft unless_published(draft);
   weights::export_weights(
       deck, source, draft,
-      tokenizer ? tokens_of(deck, *tokenizer) : transformers::TransformersTokens{}, log);
-  const bool answers = deck::kind_of(deck).answers;
+      tokenizer ? tokens_of(deck, *tokenizer, learned) : transformers::TransformersTokens{}, log);
   // A Transformers directory has its tokenizer next to the weights; it has been copied.
   const fs::path like = transformers::is_transformers(source) ? source : deck.model.load;
   const bool theirs = transformers::is_transformers(like) && fs::exists(like / "tokenizer.json") &&
                       (!tokenizer || deck.data.tokenizer == like);
   if (tokenizer && !theirs)
-    text::export_tokenizer(
-        deck.data.tokenizer, text::tokenizer_search(deck),
-        answers ? std::optional(text::chat_rules(deck.data.chat_template, deck.data.thinking))
-                : std::nullopt,
-        deck.model.context, draft);
+    text::export_tokenizer(deck.data.tokenizer, text::tokenizer_search(deck), format,
+                           deck.model.context, draft);
+  if (theirs && learned) text::write_format(*tokenizer, format, draft);
+  if (learned)
+    log.line("chat template and end token are those of training, chat_template = '{}'{}",
+             deck.data.chat_template, theirs ? fmt::format(", not of {}", like.string()) : "");
   if (!tokenizer && !theirs) log.warning("exported without a tokenizer: {}", missing);
   if (fs::exists(directory)) fs::remove(directory);  // empty
   fs::rename(draft, directory);

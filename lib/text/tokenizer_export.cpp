@@ -88,63 +88,87 @@ void write_gpt2(const fs::path& folder, const fs::path& file) {
   detail::write_tokenizer_json(file, bpe.tokens, bpe.merges, PiecePattern::gpt2, bpe.added);
 }
 
-/// Name of an added token in a tokenizer.json; empty if there is none with this id.
-std::string name_of(const nlohmann::json& tokenizer, std::int32_t id) {
-  const auto added = tokenizer.find("added_tokens");
-  if (added == tokenizer.end()) return "";
-  for (const auto& token : *added)
-    if (token.is_object() && token.contains("id") && token["id"] == id &&
-        token.contains("content") && token["content"].is_string())
-      return token["content"];
-  return "";
+/// Name of the token that ends a text of the model; empty if there is none.
+std::string end_name(const Tokenizer& tokenizer, const TextFormat& format) {
+  if (format.chat && format.chat->form != ChatTemplate::plain) return "<|im_end|>";
+  return tokenizer.end_of_text() < 0 ? "" : tokenizer.decode({tokenizer.end_of_text()});
 }
 
-void write_config(const Tokenizer& tokenizer, const std::optional<ChatRules>& chat,
-                  std::int64_t longest, const fs::path& directory) {
-  const auto json = try_json(read_text_or_empty(directory / "tokenizer.json"));
+void write_config(const Tokenizer& tokenizer, std::int64_t longest, const fs::path& directory) {
   nlohmann::ordered_json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                                    {"model_max_length", longest},
                                    {"clean_up_tokenization_spaces", false},
                                    {"add_prefix_space", false}};
-  const std::string end = name_of(json, tokenizer.end_of_text());
+  const std::string end = end_name(tokenizer, {});
   if (!end.empty()) config["bos_token"] = config["eos_token"] = config["pad_token"] = end;
-  if (chat && chat->form != ChatTemplate::plain) config["eos_token"] = "<|im_end|>";
   write(directory / "tokenizer_config.json", json_text(config, 2) + '\n');
+}
+
+/// Sets the end token of a JSON file that may be there, and removes a template in it.
+void correct(const fs::path& file, const std::string& end) {
+  auto config = try_ordered_json(read_text_or_empty(file));
+  if (!config.is_object()) return;
+  const auto before = config;
+  config.erase("chat_template");
+  if (!end.empty()) config["eos_token"] = end;
+  if (config != before) write(file, json_text(config, 2) + '\n');
+}
+
+/// A string of Jinja's.
+std::string quoted(const std::string& text) {
+  std::string all = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') all += '\\';
+    all += c;
+  }
+  return all + "'";
 }
 
 }  // namespace
 
-std::string jinja_of(const ChatRules& rules) {
-  if (rules.form == ChatTemplate::plain) return plain_template;
+std::string jinja_of(const ChatRules& rules, const std::string& prefix) {
+  if (rules.form == ChatTemplate::plain)
+    return (prefix.empty() ? "" : fmt::format("{{{{- {} }}}}\n", quoted(prefix))) + plain_template;
   if (rules.form == ChatTemplate::chatml) return chatml_template;
   std::string text = qwen3_template;
   const std::string_view place = "THINKING";
   return text.replace(text.find(place), place.size(), rules.thinking ? "true" : "false");
 }
 
+void write_format(const Tokenizer& tokenizer, const TextFormat& format, const fs::path& directory) {
+  if (!format.chat && format.tokenizers_own) return;
+  const std::string end = end_name(tokenizer, format);
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"})
+    correct(directory / name, end);
+  for (const char* name : {"chat_template.jinja", "chat_template.json"})
+    fs::remove(directory / name);
+  if (format.chat)
+    write(directory / "chat_template.jinja",
+          jinja_of(*format.chat, tokenizer.decode(tokenizer.affixes().before)));
+}
+
 void export_tokenizer(const std::string& where, const std::vector<fs::path>& search,
-                      const std::optional<ChatRules>& chat, std::int64_t longest,
-                      const fs::path& directory) {
+                      const TextFormat& format, std::int64_t longest, const fs::path& directory) {
   const auto tokenizer = open_tokenizer(where, search);
   const fs::path from = find_tokenizer(where, search);
   const fs::path folder = fs::is_directory(from) ? from : from.parent_path();
   const fs::path file = fs::is_directory(from) ? from / "tokenizer.json" : from;
   try {
     // Transformers would read leftover files of another tokenizer instead.
-    for (const char* name : {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe",
-                             "added_tokens.json", "special_tokens_map.json", "tokenizer.model"})
+    for (const char* name :
+         {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "added_tokens.json",
+          "special_tokens_map.json", "tokenizer.model", "chat_template.jinja"})
       fs::remove(directory / name);
     if (from.empty())
       write_bytes(directory / "tokenizer.json");
     else if (!copy_if_there(file, directory / "tokenizer.json"))
       write_gpt2(folder, directory / "tokenizer.json");
-    const bool theirs = !from.empty() && copy_if_there(folder / "tokenizer_config.json",
-                                                       directory / "tokenizer_config.json");
-    if (!theirs) write_config(*tokenizer, chat, longest, directory);
-    fs::remove(directory / "chat_template.jinja");
-    const bool given = !from.empty() && copy_if_there(folder / "chat_template.jinja",
-                                                      directory / "chat_template.jinja");
-    if (chat && !given && !theirs) write(directory / "chat_template.jinja", jinja_of(*chat));
+    const auto copied = [&](const char* name) {
+      return !from.empty() && copy_if_there(folder / name, directory / name);
+    };
+    if (!copied("tokenizer_config.json")) write_config(*tokenizer, longest, directory);
+    copied("chat_template.jinja");
+    write_format(*tokenizer, format, directory);
   } catch (const fs::filesystem_error& error) {
     user_error("cannot export the tokenizer to {}: {}", directory.string(), error.what());
   }

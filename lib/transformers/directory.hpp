@@ -85,6 +85,10 @@ std::string transformers_architecture(const deck::Model& model);
 
 struct TransformersTokens {
   std::int64_t beginning = -1, end = -1;  // BOS, EOS; -1: none
+  /// All tokens that end a text, for generation_config.json; empty: `end` only.
+  std::vector<std::int64_t> ends = {};
+  /// Whether they were trained: then they replace the EOS of files copied from ExportOptions::like.
+  bool trained = false;
 };
 
 /// A whole parameter to export. `read` fills flat ranges and is called in increasing order, or once
@@ -98,10 +102,10 @@ struct ExportedParameter {
 struct ExportOptions {
   /// A Transformers directory of the same model: tensors keep their types (F16 and F64 become F32,
   /// also in config.json); config.json, generation_config.json, tokenizer files and chat template
-  /// are copied. Empty: none.
+  /// are copied, except for an EOS that was trained. Empty: none.
   std::filesystem::path like;
   Dtype dtype = Dtype::f32;   // without `like`
-  TransformersTokens tokens;  // without `like`
+  TransformersTokens tokens;  // without `like`, or if they were trained
   std::size_t shard_bytes = 5'000'000'000;
 };
 

@@ -116,7 +116,12 @@ void write_files(const fs::path& directory, const deck::Model& model,
     });
     write_durably(directory / "config.json",
                   detail::config_like(read_text(options.like / "config.json"), like->has_own_head(),
-                                      float32));
+                                      float32, options.tokens));
+    if (options.tokens.trained)
+      write_durably(
+          directory / "generation_config.json",
+          detail::generation_config_like(
+              read_text_or_empty(options.like / "generation_config.json"), options.tokens));
     return;
   }
   write_durably(directory / "generation_config.json",

@@ -12,6 +12,7 @@
 #include "job/run_directory.hpp"
 #include "model/declare.hpp"
 #include "transformers/directory.hpp"
+#include "transformers/end_tokens.hpp"
 #include "weights/matching.hpp"
 #include "weights/parts.hpp"
 #include "weights/snapshot.hpp"
@@ -219,6 +220,20 @@ std::string speed(const Transfer& transfer) {
                      transfer.seconds, transfer.rate());
 }
 
+/// Throws UserError if the checkpoint's run wrote conversations in another way than the deck says.
+void require_same_format(const checkpoint::Reader& reader, const deck::Deck& deck) {
+  auto changes = deck::changes_of(reader.header().deck, deck).others;
+  std::erase_if(changes, [](const deck::Difference& d) {
+    return d.group != "data" || (d.name != "chat_template" && d.name != "thinking");
+  });
+  if (!changes.empty())
+    user_error(
+        "{}: its run wrote conversations in another way than this deck: {}; an export describes "
+        "the "
+        "way that was learned: take the run's deck",
+        reader.path().string(), deck::text_of(changes));
+}
+
 /// All parameters, read as float with `read(parameter, part, to)`.
 template <class Read>
 std::vector<transformers::ExportedParameter> exported(const model::ParameterTree& tree,
@@ -281,6 +296,15 @@ std::string weights_source(const deck::Deck& deck) {
   return deck.model.load;
 }
 
+std::vector<std::int64_t> end_tokens(const deck::Deck& deck) {
+  const std::string& named = deck.generation.checkpoint;
+  if (named != "best" && named != "newest" && transformers::is_transformers(named))
+    return transformers::end_tokens(named);
+  const bool whole = deck.model.load_rule != "matching";
+  if (!whole || !transformers::is_transformers(deck.model.load)) return {};
+  return transformers::end_tokens(deck.model.load);
+}
+
 void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path& directory,
                     const transformers::TransformersTokens& tokens, Log& log) {
   const model::ParameterTree tree(model::declare(deck.model));
@@ -306,6 +330,7 @@ void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path
   } else {
     const StoredWeights stored(from, log);
     stored.require(tree, deck.model);
+    if (tokens.trained) require_same_format(stored.reader, deck);
     write([&](const model::Parameter& p, const transformers::Part& part, float* to) {
       stored.read(p.name, p.whole.back(), part, to);
     });

@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "base/log.hpp"
 #include "deck/loaded_model.hpp"
@@ -19,6 +20,11 @@ std::optional<deck::LoadedModel> model_at(const std::string& load);
 /// own checkpoints, else &model load. Throws UserError if there is none.
 std::string weights_source(const deck::Deck& deck);
 
+/// End tokens (transformers/end_tokens.hpp) of the Transformers directory that &generation checkpoint
+/// names, or else of the one that the run started from; empty if it started from none, or only with
+/// what matched.
+std::vector<std::int64_t> end_tokens(const deck::Deck& deck);
+
 /// What load_weights() requires and takes.
 enum class Tensors { all, matching };
 
@@ -35,7 +41,9 @@ void load_weights(const ops::Context& context, const model::ParameterTree& tree,
 
 /// Copies the weights at `from` (as in load_weights) to a Transformers directory, on the host,
 /// through a few MiB of memory. If `from` or &model load is such a directory, its tensor types and
-/// other files are kept; otherwise weights are float32 and config.json names `tokens`.
+/// other files are kept, except for end tokens (TransformersTokens::trained); otherwise weights are
+/// float32 and config.json names `tokens`. Throws UserError also for a checkpoint whose deck has
+/// another chat template, if `tokens` are trained.
 void export_weights(const deck::Deck& deck, const std::filesystem::path& from,
                     const std::filesystem::path& directory,
                     const transformers::TransformersTokens& tokens, Log& log);

@@ -158,6 +158,73 @@ class Directories(Campaign):
         os.remove(self.file("model/tokenizer.json"))
         self.assertIn("tokenizer 'gpt2'", self.run_trainer(code=1))
 
+    def config(self, name, **values):
+        path = self.file(f"model/{name}")
+        with open(path) as f:
+            config = json.load(f)
+        with open(path, "w") as f:
+            json.dump(dict(config, **values), f)
+
+    def test_texts_end_at_the_end_tokens_of_the_directory(self):
+        greedy = ("--set", "generation.samples=1", "--set", "generation.temperature=0", "--set", "generation.max_tokens=8", "--prompt", "ab c")
+        def continuation():
+            return self.run_trainer(*greedy).split("---\nab c")[1].split("\n---\n1 samples")[0]
+        def ids(text):  # in the tokenizer's vocabulary
+            with open(self.file("model/tokenizer.json")) as f:
+                root = json.load(f)
+            return dict(root["model"]["vocab"], **{t["content"]: t["id"] for t in root["added_tokens"]})[text]
+        for name in ("config.json", "generation_config.json"):
+            self.config(name, eos_token_id=None)
+        whole = continuation()
+        for end in (c for c in dict.fromkeys(whole) if "!" <= c <= "~"):  # until one is a token of its own there
+            self.config("generation_config.json", eos_token_id=ids(end))
+            cut, other = continuation(), ids("<think>")
+            if cut != whole:
+                break
+        self.assertNotIn(end, cut)
+        self.assertTrue(whole.startswith(cut + end), (whole, cut, end))
+        for generation, plain, expected in ((ids(end), None, cut), ([other, ids(end)], None, cut), (None, ids(end), whole), (other, ids(end), whole),
+                                            ("gone", ids(end), cut), ("gone", [other, ids(end)], cut), ("gone", None, whole)):
+            self.take("qwen3_bf16")
+            self.config("config.json", eos_token_id=plain)
+            if generation == "gone":
+                os.remove(self.file("model/generation_config.json"))
+            else:
+                self.config("generation_config.json", eos_token_id=generation)
+            self.assertEqual(continuation(), expected, (generation, plain))
+        self.config("config.json", eos_token_id="272")
+        self.assertIn('config.json: eos_token_id = "272" is not the number of a token', self.run_trainer(*greedy, code=1))
+
+    def test_conversations_are_exported_as_they_were_learned(self):
+        with open(self.file("data/chats.jsonl"), "w") as f:
+            for _ in range(60):
+                f.write(json.dumps({"messages": [{"role": "user", "content": "ab"}, {"role": "assistant", "content": "c"}]}) + "\n")
+        self.config("tokenizer_config.json", chat_template="theirs, too", eos_token={"content": "<|im_start|>"})
+        self.config("generation_config.json", eos_token_id=[273, 274])
+        self.config("config.json", eos_token_id=273)
+        chats = ("--set", "objective.kind=supervised", "--set", "model.context=32", "--set", "data.train=data/chats.jsonl", "--set", "data.valid=data/chats.jsonl", "--set")
+        for template, end, ends, words in (("plain", 272, [272, 273, 274], "eos_token if message.role == 'assistant'"),
+                                           ("chatml", 274, [274, 272, 273], "<|im_start|>")):
+            shutil.rmtree(self.file("out"), ignore_errors=True)
+            self.run_trainer(*chats, f"data.chat_template={template}", "--fresh")
+            if template == "plain":
+                text = self.run_trainer(*chats, "data.chat_template=chatml", "--export", "out", code=1)
+                self.assertIn("data.chat_template = 'chatml', not 'plain'", text)
+            text = self.run_trainer(*chats, f"data.chat_template={template}", "--export", "out")
+            self.assertIn(f"chat template and end token are those of training, chat_template = '{template}', not of model\n", text)
+            with open(self.file("out/config.json")) as f:
+                self.assertEqual(json.load(f)["eos_token_id"], end)
+            with open(self.file("out/generation_config.json")) as f:
+                generation = json.load(f)
+            self.assertEqual((generation["eos_token_id"], generation["top_k"]), (ends, 20))
+            with open(self.file("out/tokenizer_config.json")) as f:
+                config = json.load(f)
+            self.assertEqual(config["eos_token"], {272: "<|endoftext|>", 274: "<|im_end|>"}[end])
+            self.assertNotIn("chat_template", config)
+            with open(self.file("out/chat_template.jinja")) as f:
+                self.assertIn(words, f.read())
+            self.same_files("tokenizer.json")
+
     def test_mistakes(self):
         text = self.run_trainer("--set", "model.hidden=64", code=1)
         self.assertIn("model.hidden: 64, but model/config.json has 32", text)

@@ -47,6 +47,36 @@ def two_files(source, folder):
     (folder / "vocab.bpe").write_text("#version: 0.2\n" + "\n".join(merges) + "\n")
 
 
+def check_own_template(environment, folder):
+    """A tokenizer in the form of Llama 3 with a template and an end token of its own, which training may not have used."""
+    names = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"]
+    theirs = tokenizers.Tokenizer.from_file(str(folder / "bytes/tokenizer.json"))
+    theirs.add_special_tokens([tokenizers.AddedToken(name, special=True, normalized=False) for name in names])
+    begin = theirs.token_to_id(names[0])
+    theirs.post_processor = tokenizers.processors.TemplateProcessing(single="<|begin_of_text|> $A", special_tokens=[(names[0], begin)])
+    own = folder / "llama"
+    own.mkdir()
+    text = theirs.to_str().replace(END, "<|not_it|>")  # else the end of documents
+    (own / "tokenizer.json").write_text(text)
+    given = {"eos_token": {"content": "<|eot_id|>"}, "chat_template": "inline", "model_max_length": 77, "bos_token": names[0]}
+    (own / "tokenizer_config.json").write_text(json.dumps(given))
+    (own / "chat_template.jinja").write_text("theirs")
+    _, config = export(own, "own", folder / "own")
+    assert config == given and (folder / "own/chat_template.jinja").read_text() == "theirs", config
+    _, config = export(own, "none", folder / "base")
+    assert config == {"eos_token": "<|end_of_text|>", "model_max_length": 77, "bos_token": names[0]}, config
+    assert not (folder / "base/chat_template.jinja").exists()
+    _, config = export(own, "plain", folder / "llama_plain")
+    assert config == {"eos_token": "<|end_of_text|>", "model_max_length": 77, "bos_token": names[0]}, config
+    template = environment.from_string((folder / "llama_plain/chat_template.jinja").read_text())
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    whole = template.render(messages=messages, eos_token=config["eos_token"])
+    assert whole == "<|begin_of_text|>q\na<|end_of_text|>", whole
+    prompt = template.render(messages=messages[:1], add_generation_prompt=True, eos_token=config["eos_token"])
+    assert prompt == "<|begin_of_text|>q\n", prompt
+    print("plain, of a tokenizer with a template of its own: as trained")
+
+
 def check_templates(folder):
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     lines = [json.loads(line) for line in open(f"{GOLDEN}/chat.jsonl")]
@@ -67,6 +97,7 @@ def check_templates(folder):
         for thinking in (False, True):
             text = template.render(messages=messages, add_generation_prompt=True, enable_thinking=thinking)
             assert text.endswith("<|im_start|>assistant\n" if thinking else "</think>\n\n"), text
+    check_own_template(environment, folder)
     _, config = export("bytes", "plain", folder / "plain")
     template = environment.from_string((folder / "plain/chat_template.jinja").read_text())
     messages = [{"role": r, "content": c} for r, c in (("system", "s"), ("user", "q"), ("assistant", "a"), ("user", "r"))]

@@ -233,6 +233,12 @@ Json parse_file(const std::filesystem::path& file) {
 
 Json token_or_null(std::int64_t token) { return token < 0 ? Json() : Json(token); }
 
+/// One number, or a list.
+Json ends_of(const TransformersTokens& tokens) {
+  if (tokens.ends.size() > 1) return Json(tokens.ends);
+  return token_or_null(tokens.ends.empty() ? tokens.end : tokens.ends.front());
+}
+
 Json gpt2_config(const deck::Model& m) {
   return {{"model_type", "gpt2"},
           {"activation_function", "gelu_new"},
@@ -317,7 +323,8 @@ std::string config_text(const std::string& architecture, const deck::Model& mode
   return json_text(config, 2) + "\n";
 }
 
-std::string config_like(const std::string& original, bool own_head, bool float32) {
+std::string config_like(const std::string& original, bool own_head, bool float32,
+                        const TransformersTokens& tokens) {
   Json config = try_ordered_json(original);
   TERN_REQUIRE(config.is_object(), "a config that has been read is none");
   const auto set = [&](const char* name, const Json& value) {
@@ -325,14 +332,22 @@ std::string config_like(const std::string& original, bool own_head, bool float32
   };
   if (float32) set("dtype", "float32"), set("torch_dtype", "float32");
   if (own_head) config["tie_word_embeddings"] = false;
+  if (tokens.trained) config["eos_token_id"] = token_or_null(tokens.end);
   const bool same = config == try_ordered_json(original);
   return same ? original : json_text(config, 2) + "\n";
 }
 
 std::string generation_config_text(const TransformersTokens& tokens) {
   const Json config = {{"bos_token_id", token_or_null(tokens.beginning)},
-                       {"eos_token_id", token_or_null(tokens.end)},
+                       {"eos_token_id", ends_of(tokens)},
                        {"use_cache", true}};
+  return json_text(config, 2) + "\n";
+}
+
+std::string generation_config_like(const std::string& original, const TransformersTokens& tokens) {
+  Json config = try_ordered_json(original);
+  if (!config.is_object()) return generation_config_text(tokens);
+  config["eos_token_id"] = ends_of(tokens);
   return json_text(config, 2) + "\n";
 }
 
