@@ -15,6 +15,14 @@ namespace {
 
 constexpr std::string_view thoughts_end = "</think>";
 
+/// Bytes of a character that the end of a text cuts off: at most 3.
+std::size_t incomplete_bytes(std::string_view text) {
+  const std::size_t valid = text::valid_utf8_prefix(text), rest = text.size() - valid;
+  const auto lead = rest > 0 ? static_cast<unsigned char>(text[valid]) : 0u;
+  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 0;
+  return rest < length ? rest : 0;
+}
+
 std::string message(int code) {
   PCRE2_UCHAR text[256] = {};
   pcre2_get_error_message(code, text, sizeof text);
@@ -79,12 +87,19 @@ ReadAnswer AnswerReader::read(std::string_view written, bool cut) const {
   const auto reject = [&](const char* kind, std::string reason) {
     return ReadAnswer{std::string(written), kind, std::move(reason)};
   };
+  const bool whole = rules_.continues && !pattern_;
+  const bool may_be_cut = whole && rules_.stop.empty();
+  if (cut && may_be_cut) text.remove_suffix(incomplete_bytes(text));
   if (text::valid_utf8_prefix(text) != text.size())
     return reject("not UTF-8", "the answer is not valid UTF-8");
   if (rules_.chat.thinking) {
     const std::size_t thoughts = text.rfind(thoughts_end);
     if (thoughts == text.npos) return reject("thoughts", "its thoughts have no end");
     text.remove_prefix(thoughts + thoughts_end.size());
+  }
+  if (whole) {
+    if (cut && !may_be_cut) return reject("cut", "no stop text within &generation max_tokens");
+    return {std::string(text), "", ""};
   }
   text = trimmed(text);
   if (!pattern_ && cut) return reject("cut", "longer than &generation max_tokens allows");

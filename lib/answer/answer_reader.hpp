@@ -13,6 +13,7 @@ struct AnswerRules {
   text::ChatRules chat;
   std::string pattern;            // PCRE2; empty: any answer is good
   std::vector<std::string> stop;  // stop texts
+  bool continues = false;         // texts that are continued: see read()
 };
 
 /// An answer, or the reason why there is none.
@@ -36,7 +37,9 @@ class AnswerReader {
   /// Strips thoughts (with data.thinking: up to </think>), the first stop text and all after it,
   /// and surrounding blanks. If the rest matches the pattern, the answer is the pattern's first
   /// group, or the whole rest if the pattern has none. `cut`: generation reached max_tokens; such
-  /// an answer is good only if there is a pattern and it matches.
+  /// an answer is good only if there is a pattern and it matches. A continued text ends there as
+  /// well if the deck has neither pattern nor stop texts, without the bytes of an incomplete
+  /// character; without a pattern it keeps its blanks and may be empty.
   ReadAnswer read(std::string_view written, bool cut) const;
 
  private:

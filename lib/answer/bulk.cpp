@@ -60,10 +60,12 @@ std::string answer_line(const ChatRequest& request, const detail::BulkRecord& re
   const auto message = [](const char* role, const std::string& content) {
     return ordered_json{{"role", role}, {"content", content}};
   };
-  return detail::line_of(with_label(
+  ordered_json object = with_label(
       {{"messages",
         ordered_json::array({message("user", request.text), message("assistant", record.text)})}},
-      request));
+      request);
+  object["finish_reason"] = record.cut ? "length" : "stop";
+  return detail::line_of(object);
 }
 
 std::string reject_line(const ChatRequest& request, const detail::BulkRecord& record) {
@@ -81,13 +83,6 @@ bool is_batch_inference(const deck::Deck& deck) {
   return deck.campaign.task != "train" && !deck.generation.input.empty();
 }
 
-std::vector<std::int32_t> prompt_tokens(std::string_view text, const PromptTemplate& prompt,
-                                        const text::ChatRules& chat,
-                                        const text::Tokenizer& tokenizer) {
-  const text::Message question{text::Role::user, prompt.fill(text), {}};
-  return text::tokens_of(text::generation_prompt({question}, chat), tokenizer).tokens;
-}
-
 Replica replica_of(const comm::Mesh& mesh) {
   return {mesh.data().rank(), mesh.data().size(), mesh.replica().rank() == 0, &mesh.replica()};
 }
@@ -99,8 +94,8 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Option
       replica_(replica_of(mesh)),
       group_(mesh.world()),
       log_(log),
-      chat_(text::chat_rules(deck.data.chat_template, deck.data.thinking)),
-      reader_({chat_, deck.generation.pattern, deck.generation.stop}),
+      rules_(prompt_rules(deck)),
+      reader_({rules_.chat, deck.generation.pattern, deck.generation.stop, rules_.continues}),
       requests_(read_requests(deck.generation.input)),
       files_(deck),
       provenance_(detail::provenance(deck, weights)) {
@@ -139,7 +134,7 @@ void Bulk::load_earlier_parts() {
 
 void Bulk::complete(generate::EngineOptions& options) const {
   options.vocabulary = tokenizer_.vocabulary();
-  options.stop_tokens = text::answer_ends(chat_, tokenizer_);
+  options.stop_tokens = end_tokens(deck_, rules_, tokenizer_);
   if (reader_.longest_stop() == 0) return;
   // A stop text completed by the newest token spans at most as many tokens as it has bytes.
   options.stopped = [this](const std::vector<std::int32_t>& tokens) {
@@ -150,7 +145,7 @@ void Bulk::complete(generate::EngineOptions& options) const {
 }
 
 generate::Request Bulk::request(std::size_t number) const {
-  return {number, prompt_tokens(requests_[number].text, prompt_, chat_, tokenizer_),
+  return {number, prompt_tokens(prompt_.fill(requests_[number].text), rules_, tokenizer_),
           static_cast<std::size_t>(deck_.generation.max_tokens)};
 }
 
@@ -160,12 +155,13 @@ detail::BulkRecord Bulk::judged(const generate::Answer& answer, std::size_t prom
   record.number = answer.id;
   record.prompt_tokens = prompt_tokens;
   record.new_tokens = answer.tokens.size();
+  record.cut = answer.ending == Ending::length;
   const std::string written = tokenizer_.decode(answer.tokens);
   ReadAnswer read{written, "", ""};
   if (answer.ending == Ending::refused || answer.ending == Ending::not_finite)
     read = {written, answer.ending == Ending::refused ? "refused" : "not finite", answer.reason};
   else
-    read = reader_.read(written, answer.ending == Ending::length);
+    read = reader_.read(written, record.cut);
   record.text = read.text;
   record.reject = read.reject;
   record.reason = read.reason;

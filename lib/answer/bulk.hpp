@@ -4,7 +4,8 @@
 ///
 ///   answers.jsonl          training data for a student, in the order of the requests:
 ///                          {"messages": [{"role": "user", "content": the request's text without
-///                          the prompt}, {"role": "assistant", ...}], "id", "label"}
+///                          the prompt}, {"role": "assistant", ...}], "id", "label",
+///                          "finish_reason": "stop" or, of a text that max_tokens ended, "length"}
 ///   answers_rejects.jsonl  requests without a good answer: "id", "label", "text", "written",
 ///                          "reject" (the kind), "reason"
 ///   generation.json        counts, rates, cost, and the origin of the answers
@@ -20,6 +21,7 @@
 #include "answer/answer_reader.hpp"
 #include "answer/detail/parts.hpp"
 #include "answer/detail/summary.hpp"
+#include "answer/prompt.hpp"
 #include "answer/requests.hpp"
 #include "base/log.hpp"
 #include "comm/mesh.hpp"
@@ -31,11 +33,6 @@ namespace tern::answer {
 
 /// Whether the deck asks for answers to a file of requests.
 bool is_batch_inference(const deck::Deck& deck);
-
-/// Tokens of a request's text within prompt template and chat template.
-std::vector<std::int32_t> prompt_tokens(std::string_view text, const PromptTemplate& prompt,
-                                        const text::ChatRules& chat,
-                                        const text::Tokenizer& tokenizer);
 
 /// Ranks that hold one copy of the model. All get the same requests in the same order; the one that
 /// `prints` writes files and log.
@@ -93,7 +90,7 @@ class Bulk {
   Replica replica_;
   comm::Group& group_;
   Log& log_;
-  text::ChatRules chat_;
+  PromptRules rules_;
   AnswerReader reader_;
   PromptTemplate prompt_;
   std::vector<ChatRequest> requests_;

@@ -37,14 +37,14 @@ std::vector<std::string> some(const std::vector<ChatRequest>& requests) {
 /// Mean prompt length of some texts, and length of their common beginning.
 void count_tokens(plan::Requests& r, const std::vector<std::string>& texts, const deck::Deck& deck,
                   const text::Tokenizer& tokenizer) {
-  const auto chat = text::chat_rules(deck.data.chat_template, deck.data.thinking);
+  const PromptRules rules = prompt_rules(deck);
   PromptTemplate prompt;
   if (!deck.generation.prompt_template.empty())
     prompt = PromptTemplate(deck.generation.prompt_template);
   std::vector<std::int32_t> first;
   std::size_t common = 0, all = 0;
   for (const std::string& text : texts) {
-    const auto tokens = prompt_tokens(text, prompt, chat, tokenizer);
+    const auto tokens = prompt_tokens(prompt.fill(text), rules, tokenizer);
     if (all == 0) first = tokens, common = first.size();
     const auto end = first.begin() + static_cast<std::ptrdiff_t>(std::min(common, tokens.size()));
     common = static_cast<std::size_t>(std::mismatch(first.begin(), end, tokens.begin()).first -

@@ -47,6 +47,23 @@ class EngineResponder final : public Responder {
   workload::Serving<T> serving_;
 };
 
+/// Answers are made to be read or learned: none is a mistake, except in an evaluation, which
+/// measures that.
+void require_good(const deck::Deck& deck, const detail::BulkSummary& summary, Log& log) {
+  if (summary.good > 0) return;
+  const std::string text = fmt::format(
+      "none of the {} answers is good: {}; {} holds each with the reason", summary.requests,
+      detail::rejects_in_words(summary), detail::BulkFiles(deck).rejects().string());
+  if (deck.campaign.task == "evaluate")
+    log.warning("{}", text);
+  else
+    user_error(
+        "{}. Correct what they have in common, such as &generation pattern, stop, max_tokens or "
+        "the "
+        "chat template, and answer again with --fresh",
+        text);
+}
+
 void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Done& done, Log& log) {
   const Gap own = judge(bulk.requests(), done.records, done.summary, deck.evaluation.reference);
   write_evaluation(own, deck.output.directory);
@@ -95,6 +112,7 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
     }
   }
   const auto done = bulk.finish();
+  if (done) require_good(deck, done->summary, log);
   if (done && deck.campaign.task == "evaluate") judge_and_compare(deck, bulk, *done, log);
   group.barrier();
   return job::finished;

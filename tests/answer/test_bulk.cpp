@@ -180,11 +180,11 @@ TEST_F(BulkTest, FilesDoNotDependOnRanks) {
     EXPECT_EQ(answers.size() + rejects.size(), 60u);
     EXPECT_GT(answers.size(), 30u);
     EXPECT_GT(rejects.size(), 4u);
-    const std::string code = code_of("Say what request 0 is: request 0\n");
+    const std::string code = code_of("Say what request 0 is: request 0");
     EXPECT_EQ(answers.front(),
               json::parse(R"({"messages": [{"role": "user", "content": "request 0"},
                 {"role": "assistant", "content": ")" +
-                          code + R"("}], "id": "r0", "label": 0})"));
+                          code + R"("}], "id": "r0", "label": 0, "finish_reason": "stop"})"));
     const auto refused = std::find_if(rejects.begin(), rejects.end(),
                                       [](const json& r) { return r.at("reject") == "refused"; });
     ASSERT_NE(refused, rejects.end());

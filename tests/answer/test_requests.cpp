@@ -43,6 +43,32 @@ TEST(Answer, ThatIsCutNeedsAPattern) {
   EXPECT_EQ(good(reader("^(\\w\\w)$"), "en because", true), "reject: pattern");
 }
 
+/// A base model's text ends where max_tokens ends it, unless the deck says how it ends.
+TEST(Answer, ThatContinuesATextMayEndAnywhere) {
+  const auto continues = [](const std::string& pattern, std::vector<std::string> stop) {
+    return AnswerReader({{}, pattern, std::move(stop), true});
+  };
+  const auto any = continues("", {});
+  for (const bool cut : {false, true}) {
+    EXPECT_EQ(good(any, " and on\n", cut), " and on\n");
+    EXPECT_EQ(good(any, "", cut), "");
+    EXPECT_EQ(good(any,
+                   "a\xff"
+                   "b",
+                   cut),
+              "reject: not UTF-8");
+    EXPECT_EQ(good(any, "\xce\xbd\xb1", cut), "reject: not UTF-8");
+  }
+  for (const char* part : {"\xce", "\xe2\x82", "\xf0\x9f\x98"}) {
+    EXPECT_EQ(good(any, std::string(" \xce\xbd") + part, true), " \xce\xbd");
+    EXPECT_EQ(good(any, std::string(" \xce\xbd") + part, false), "reject: not UTF-8");
+  }
+  EXPECT_EQ(good(continues("", {"###"}), " one###two"), " one");
+  EXPECT_EQ(good(continues("", {"###"}), " one", true), "reject: cut");
+  EXPECT_EQ(good(continues("^\\w+$", {}), " one ", true), "one");
+  EXPECT_EQ(good(continues("^\\w+$", {}), " one two", true), "reject: pattern");
+}
+
 TEST(Answer, EndsAtTheFirstStop) {
   const auto stopping = reader("", {"###", "\n\n"});
   EXPECT_EQ(stopping.longest_stop(), 3u);

@@ -180,6 +180,40 @@ class Bulk(Campaign):
         self.assertEqual(row["sampling"], {"tokens": made["new_tokens"], "seconds": made["seconds"],
                                            "tokens_per_second": made["new_tokens_per_second"]})
 
+    CONTINUED = ("--set", "campaign.task=generate", "--set", "model.load=model", "--set", "generation.temperature=0", "--set", "generation.max_tokens=12")
+
+    def test_continued_texts_are_those_of_a_prompt(self):
+        prompts = ["abc", "a bad cab ", "  feed", "gab"]
+        with open(self.file("two.txt"), "w") as f:
+            f.write("\n".join(prompts) + "\n")
+        text = self.run_trainer(*self.CONTINUED, "--set", "generation.input=two.txt", "--set", "output.directory=file", "--set", "generation.max_model_len=32")
+        self.assertIn("requests      4, 4 good, 0 rejects", text)
+        with open(self.file("file/answers.jsonl")) as f:
+            answers = [json.loads(line) for line in f]
+        for prompt, answer in zip(prompts, answers, strict=True):
+            alone = self.run_trainer(*self.CONTINUED, "--set", "model.context=32", "--set", "generation.samples=1", "--set", "output.directory=alone",
+                                     "--prompt", prompt)
+            self.assertEqual([m["content"] for m in answer["messages"]][:1], [prompt])
+            self.assertIn(f"---\n{prompt}{answer['messages'][1]['content']}\n---\n1 samples", alone)
+            self.assertEqual(len(answer["messages"][1]["content"]), 12)
+            self.assertEqual(answer["finish_reason"], "length")
+        # With a stop text the end is known, and a text that does not reach it is no answer.
+        text = self.run_trainer(*self.CONTINUED, "--set", "generation.input=two.txt", "--set", "output.directory=stopped", "--set", "generation.max_model_len=32",
+                                "--set", "generation.stop='%%%'", code=1)
+        self.assertIn("4 rejects: 4 cut", text)
+
+    def test_no_good_answer_is_an_error(self):
+        never = self.options("none", ("generation.pattern", "'^%%%$'"))
+        for more in ((), ("--resume",)):
+            text = self.run_trainer(*never, *more, ranks=2, code=1)
+            self.assertRegex(text, rf"error: (rank 0: )?none of the {REQUESTS} answers is good: {REQUESTS} rejects: .*\d+ pattern; none/answers_rejects.jsonl holds each")
+            self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
+        self.assertEqual([len(file.splitlines()) for file in self.answers("none")], [0, REQUESTS])
+        text = self.run_trainer("--set", "objective.kind=supervised", "--set", "data.train=none/answers.jsonl", "--set", "data.valid=none/answers.jsonl", code=1)
+        self.assertIn("none/answers.jsonl: the file holds no conversations: no answer was good, and none/answers_rejects.jsonl holds each", text)
+        evaluated = self.options("measured", ("generation.pattern", "'^%%%$'"), task="evaluate")
+        self.assertIn("warning: none of the", self.run_trainer(*evaluated))
+
     def test_a_dry_run_answers_nothing(self):
         text = self.run_trainer(*self.options("run"), "--dry-run")
         self.assertIn("cache", text)
@@ -208,7 +242,7 @@ class Bulk(Campaign):
     def test_a_dry_run_says_what_it_assumed(self):
         text = self.run_trainer(*self.options("run", ("generation.input", "'later.jsonl'")), "--dry-run")
         self.assertRegex(text, r"assumed: 1000 requests, texts of 64 tokens: later.jsonl")
-        self.assertRegex(text, r"\n  prompt tokens +%d.0 each\n" % (len("one prompt before all of them: ") + 64 + len("\n")))  # how 'plain' ends a message
+        self.assertRegex(text, r"\n  prompt tokens +%d.0 each\n" % (len("one prompt before all of them: ") + 64))
         text = self.run_trainer(*self.options("run", ("data.tokenizer", "'nowhere'")), "--dry-run")
         self.assertRegex(text, r"assumed: prompts as long as max_model_len allows: .*nowhere")
         self.assertRegex(text, r"\n  prompt tokens +80.0 each\n")

@@ -21,6 +21,7 @@ using nlohmann::ordered_json;
 ordered_json to_json(const BulkRecord& r) {
   ordered_json object = {{"n", r.number}, {"text", r.text}};
   if (!r.good()) object.update({{"reject", r.reject}, {"reason", r.reason}});
+  if (r.cut) object["cut"] = true;
   object.update({{"prompt", r.prompt_tokens},
                  {"new", r.new_tokens},
                  {"seconds", r.seconds},
@@ -35,6 +36,7 @@ BulkRecord from_json(const ordered_json& object) {
   r.text = object.at("text");
   r.reject = object.value("reject", "");
   r.reason = object.value("reason", "");
+  r.cut = object.value("cut", false);
   r.prompt_tokens = object.at("prompt");
   r.new_tokens = object.at("new");
   r.seconds = object.at("seconds");
@@ -156,6 +158,7 @@ Provenance provenance(const deck::Deck& deck, const std::string& weights) {
           {"the contents of &generation prompt_template",
            g.prompt_template.empty() ? "" : hash_of(g.prompt_template)},
           {"the weights", model},
+          {"&objective kind", deck.objective.kind},
           {"&data tokenizer", deck.data.tokenizer},
           {"&data chat_template", deck.data.chat_template},
           {"&data thinking", deck.data.thinking},

@@ -36,6 +36,7 @@ struct BulkRecord {
   std::size_t number = 0;  // request number, from 0
   std::string text;        // the answer, or the whole output if rejected
   std::string reject, reason;
+  bool cut = false;  // ended by max_tokens
   std::size_t prompt_tokens = 0, new_tokens = 0;
   // Totals of the replica's session so far.
   double seconds = 0;

@@ -12,14 +12,14 @@ double share(std::size_t part, std::size_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+}  // namespace
+
 std::string rejects_in_words(const BulkSummary& s) {
   std::string words;
   for (const auto& [kind, count] : s.rejects)
     words += fmt::format("{}{} {}", words.empty() ? ": " : ", ", count, kind);
   return fmt::format("{} rejects{}", s.requests - s.good, words);
 }
-
-}  // namespace
 
 double BulkSummary::rate(std::size_t count) const {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;

@@ -32,6 +32,9 @@ BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices);
 /// Requests/s per device from generation.json of an earlier run on as many of the same devices.
 std::optional<double> measured_rate(const BulkFiles& files, const std::string& device, int devices);
 
+/// "3 rejects: 2 cut, 1 pattern"
+std::string rejects_in_words(const BulkSummary& summary);
+
 /// Lines for the log.
 std::string table(const BulkSummary& summary, const BulkFiles& files);
 

@@ -106,7 +106,9 @@ void describe(Group& group, Generation& g) {
   group.add(
       "pattern", g.pattern,
       "input: PCRE2 that a good answer matches; its first group, if any, is kept; empty: any");
-  group.add("stop", g.stop, "input: texts that end an answer, and are not part of it");
+  group.add("stop", g.stop,
+            "input: texts that end an answer, and are not part of it; where given, one that "
+            "max_tokens ends is rejected");
   group
       .add("memory_utilization", g.memory_utilization,
            "input: fraction of the device's memory for weights, workspace and cache together")

@@ -116,7 +116,8 @@ void describe(Group& group, Data& d) {
       .one_of({"leave out", "cut"});
   group
       .add("chat_template", d.chat_template,
-           "messages: how a conversation is written; plain: unchanged, with an end token")
+           "messages: how a conversation is written; plain: a newline after each message, an end "
+           "token after an answer")
       .one_of({"plain", "chatml", "qwen3"});
   group.add("thinking", d.thinking, "messages, qwen3: the assistant thinks before it answers");
 }
