@@ -23,16 +23,22 @@ esac
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}} OMP_PROC_BIND=false
 teacher=input/h100x8_distill_teacher.in student=input/h100x8_distill_student.in
 judge=(--set campaign.task=evaluate --set generation.input=data/distill/test.jsonl)
+run() { jobs/srun_deck.sh "$@"; }
+if ! command -v srun >/dev/null; then
+  echo "error: srun is missing: this runs in a Slurm job. Without Slurm, on N ranks, one per GPU, one after the other:" >&2
+  run() { { printf '  mpirun -n N ./trainer'; printf ' %q' "$@" --resume; echo; } >&2; }
+  trap 'exit 1' EXIT
+fi
 
 # 1. The teacher's answers to the sentences that the student learns.
-jobs/srun_deck.sh $teacher
+run $teacher
 
 # 2. Its answers to other sentences; those of the student before it learns. Engines need whole models: no sharding.
-jobs/srun_deck.sh $teacher "${judge[@]}" --set "campaign.name='teacher with prompt'" \
+run $teacher "${judge[@]}" --set "campaign.name='teacher with prompt'" \
   --set output.directory=runs/h100x8_distill_teacher_test
-jobs/srun_deck.sh $student "${judge[@]}" --set parallel.shard=none --set "campaign.name='student before training'" \
+run $student "${judge[@]}" --set parallel.shard=none --set "campaign.name='student before training'" \
   --set output.directory=runs/h100x8_distill_before --set evaluation.beside=runs/h100x8_distill_teacher_test
 
 # 3. The student, and the gap table.
-jobs/srun_deck.sh $student
-jobs/srun_deck.sh $student "${judge[@]}" --set parallel.shard=none --set "campaign.name='student without prompt'"
+run $student
+run $student "${judge[@]}" --set parallel.shard=none --set "campaign.name='student without prompt'"

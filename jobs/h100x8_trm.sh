@@ -39,7 +39,16 @@ trainer=./trainer
 plain=(--set objective.kind=causal --set objective.preset=none --set objective.detach_from=0 --set model.inner_steps=0
        --set model.recursion=stack --set model.initial_states=learned --set "evaluation.baseline=''")
 job=   # the last one submitted
+mpirun=   # yes: there is no Slurm, and commands are shown
+if ! command -v sbatch >/dev/null; then
+  echo "error: sbatch is missing. Without Slurm, on N ranks, one per GPU, each after the one before has ended with 0:" >&2
+  mpirun=yes
+fi
 submit() {  # after which jobs (by colons, or none), arguments of --phase
+  if [ -n "$mpirun" ]; then
+    { printf '  mpirun -n N %s' $trainer; printf ' %q' "${@:2}" --resume; echo; } >&2
+    return
+  fi
   local after=()
   [ -z "$1" ] || after=(--dependency=afterok:"$1" --kill-on-invalid-dep=yes)
   job=$(sbatch --parsable "${options[@]}" "${after[@]}" "$0" --phase "${@:2}")
@@ -55,10 +64,11 @@ for i in 0 1; do
   deck=${@:i+1:1} baseline=${baselines[i]} needs=$phase
   if [ -n "$baseline" ]; then
     submit "" "$deck" "${plain[@]}" --set output.directory="$baseline"
-    echo "job $job: baseline of $deck"
+    [ -n "$mpirun" ] || echo "job $job: baseline of $deck"
     needs=${phase:+$phase:}$job
   fi
   submit "$needs" "$deck"
-  echo "job $job: $deck${phase:+, if the verdict of job $phase is good}"
+  [ -n "$mpirun" ] || echo "job $job: $deck${phase:+, if the verdict of job $phase is good}"
   phase=$job
 done
+[ -z "$mpirun" ] || exit 1

@@ -14,6 +14,11 @@ case ${1:-} in
   -*) echo "error: DECK comes first, not '${1:-}'" >&2; usage >&2; exit 2 ;;
 esac
 cd "$(dirname "$0")/.."
+deck=${1:-input/quickstart.in}
+if [ "$deck" != distill ] && [ ! -f "$deck" ]; then
+  { echo "error: there is no deck '$deck' in $PWD; input/ has:"; printf '  %s\n' input/*.in; } >&2
+  exit 2
+fi
 
 # 1. Packages.
 jobs/install.sh

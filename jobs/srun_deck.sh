@@ -13,6 +13,11 @@ case ${1:-} in
 esac
 trainer=./trainer
 [ -x $trainer ] || trainer=trainer   # of an installation
+if ! command -v srun >/dev/null; then
+  { printf 'error: srun is missing: this runs in a Slurm job. Without Slurm, on N ranks, one per GPU:\n  mpirun -n N %s' $trainer
+    printf ' %q' "$@" --resume; echo; } >&2
+  exit 1
+fi
 srun --mpi="${SLURM_MPI_TYPE:-pmix}" $trainer "$@" --resume
 code=$?
 if [ $code = 75 ]; then
