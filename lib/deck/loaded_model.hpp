@@ -20,10 +20,12 @@ using ModelAt = std::function<std::optional<LoadedModel>(const std::string& load
 /// kv_heads, head_dim and ffn_hidden = 0), as does a tokenizer that &data does not name. A given
 /// value that contradicts it is a mistake, except for choices of training: context may be smaller
 /// (unless positions are learned); dropout, attention, initial values and router_loss are free. With
-/// load_rule = 'matching' all are.
+/// load_rule = 'matching' all are. `notes`: lines on values of the deck that a preset of the
+/// overrides replaces.
 Deck read(const std::string& path, const std::vector<std::string>& overrides,
-          const ModelAt& model_at);
+          const ModelAt& model_at, std::vector<std::string>* notes = nullptr);
 Deck parse(const std::string& text, const std::string& name,
-           const std::vector<std::string>& overrides, const ModelAt& model_at);
+           const std::vector<std::string>& overrides, const ModelAt& model_at,
+           std::vector<std::string>* notes = nullptr);
 
 }  // namespace tern::deck

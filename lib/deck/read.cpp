@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "deck/choices.hpp"
 #include "deck/detail/assign.hpp"
+#include "deck/detail/presets.hpp"
 #include "deck/loaded_model.hpp"
 #include "deck/rules.hpp"
 
@@ -132,7 +133,7 @@ using Check = void (*)(const Deck&, Table&, Errors&);
 
 Deck parse_and_check(const std::string& text, const std::string& name,
                      const std::vector<std::string>& overrides, const ModelAt& model_at,
-                     std::initializer_list<Check> checks) {
+                     std::initializer_list<Check> checks, std::vector<std::string>* notes) {
   if (text.size() > largest_deck)
     user_error("{}: more than {} bytes; no deck is that long, is this the right file?", name,
                largest_deck);
@@ -154,11 +155,13 @@ Deck parse_and_check(const std::string& text, const std::string& name,
   for (const Assignment& failed : parsed.failed)
     if (Field* field = table.find(failed.group, failed.name)) field->invalid = true;
   apply_overrides(overrides, table, errors);
+  const std::vector<Replaced> replaced = replace_by_presets(table);
   take_model(deck, table, model_at, errors);
   check_ranges(table, errors);
   for (const Check check : checks) check(deck, table, errors);
   errors.throw_if_any();
   resolve(deck);
+  if (notes) *notes = notes_of(replaced);
   return deck;
 }
 
@@ -178,8 +181,9 @@ Deck parse(const std::string& text, const std::string& name,
 }
 
 Deck parse(const std::string& text, const std::string& name,
-           const std::vector<std::string>& overrides, const ModelAt& model_at) {
-  return parse_and_check(text, name, overrides, model_at, {check_contradictions});
+           const std::vector<std::string>& overrides, const ModelAt& model_at,
+           std::vector<std::string>* notes) {
+  return parse_and_check(text, name, overrides, model_at, {check_contradictions}, notes);
 }
 
 Deck read(const std::string& path, const std::vector<std::string>& overrides) {
@@ -187,14 +191,15 @@ Deck read(const std::string& path, const std::vector<std::string>& overrides) {
 }
 
 Deck read(const std::string& path, const std::vector<std::string>& overrides,
-          const ModelAt& model_at) {
+          const ModelAt& model_at, std::vector<std::string>* notes) {
   std::ifstream file(path, std::ios::binary);
   std::string text(largest_deck + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad())
     user_error("{}: cannot read the deck; check that the file is there and is readable", path);
   text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse_and_check(text, path, overrides, model_at, {check_contradictions, check_files});
+  return parse_and_check(text, path, overrides, model_at, {check_contradictions, check_files},
+                         notes);
 }
 
 }  // namespace tern::deck

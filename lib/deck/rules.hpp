@@ -65,7 +65,7 @@ constexpr double largest_loss_scale = 1 << 24;
 /// Peak learning rate: from lr_rule, or as given; 0 if the rule has none.
 double lr_of(const Deck& deck);
 /// Learning rate of &optimizer lr_rule for a global batch: 'sqrt' scales 3e-4 at 128 with the
-/// square root (Malladi et al. 2022), 'table' has 128, 256, 512 and 1024; otherwise 0.
+/// square root (Malladi et al. 2022), 'table' has 128, 256, 512, 768 and 1024; otherwise 0.
 double ruled_lr(const std::string& rule, std::int64_t global);
 
 }  // namespace tern::deck

@@ -38,7 +38,7 @@ def derive(deck):
     if deck["optimizer"]["lr_rule"] == "sqrt":
         deck["optimizer"]["lr"] = 3e-4 * (deck["batch"]["global"] / 128) ** 0.5
     elif deck["optimizer"]["lr_rule"] == "table":
-        deck["optimizer"]["lr"] = {128: 3e-4, 256: 4e-4, 512: 5e-4, 1024: 7e-4}[deck["batch"]["global"]]
+        deck["optimizer"]["lr"] = {128: 3e-4, 256: 4e-4, 512: 5e-4, 768: 6e-4, 1024: 7e-4}[deck["batch"]["global"]]
     model["head_dim"] = model["head_dim"] or model["hidden"] // model["heads"]
     if not model["ffn_hidden"]:
         wide = 4 * model["hidden"]

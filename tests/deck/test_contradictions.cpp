@@ -408,14 +408,15 @@ TEST(DeckContradictions, Presets) {
 }
 
 TEST(DeckContradictions, LearningRateRules) {
-  for (const auto& [global, lr] :
-       {std::pair{128, 3e-4}, std::pair{256, 4e-4}, std::pair{512, 5e-4}, std::pair{1024, 7e-4}})
+  for (const auto& [global, lr] : {std::pair{128, 3e-4}, std::pair{256, 4e-4}, std::pair{512, 5e-4},
+                                   std::pair{768, 6e-4}, std::pair{1024, 7e-4}})
     EXPECT_EQ(parse(fmt::format("&batch global = {} / &optimizer lr_rule = 'table' /", global), "d")
                   .optimizer.lr,
               lr);
   one("&batch global = 64 / &optimizer lr_rule = 'table' /",
-      "d:1:33: optimizer.lr_rule: 'table' knows global = 128, 256, 512 and 1024, not 64; write one "
-      "of them, or 'sqrt'");
+      "d:1:33: optimizer.lr_rule: 'table' knows global = 128, 256, 512, 768 and 1024, not 64; "
+      "write "
+      "one of them, or 'sqrt'");
   one("&optimizer lr_rule = 'sqrt' /",
       "d:1:12: optimizer.lr_rule: the rate follows from batch.global, which is not given; give it, "
       "or a preset");

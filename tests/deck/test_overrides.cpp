@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "deck/loaded_model.hpp"
 #include "deck/mistakes.hpp"
 
 namespace tern::test {
@@ -94,6 +95,44 @@ TEST(DeckOverrides, ContradictionsBlameTheOneThatWasWritten) {
             Lines{"--set optimizer.warmup_steps=6: optimizer.warmup_steps: 6 is more than "
                   "campaign.max_steps = 5; "
                   "shorten the warmup"});
+}
+
+/// The deck's notes, one per line.
+Lines notes(const std::string& text, const Lines& overrides) {
+  Lines found;
+  deck::parse(text, "d", overrides, {}, &found);
+  return found;
+}
+
+TEST(DeckOverrides, APresetReplacesWhatTheDeckSaysOfItsValues) {
+  const std::string trm =
+      "&objective preset = 'none' weight_base = 12 reward = 0 refinement_range = 0.15, 0.3 "
+      "norm_range = 0.5, 1.5 /";
+  EXPECT_EQ(
+      notes(trm, {"objective.preset=aggressive"}),
+      Lines{"--set objective.preset=aggressive replaces the deck's weight_base = 12.0 with 5.0; "
+            "reward = 0.0 with 1.0; refinement_range = 0.15, 0.3 with 0.15, 0.25"});
+  const deck::Objective extreme = deck::parse(trm, "d", {"objective.preset=extreme"}).objective;
+  EXPECT_EQ(extreme.weight_base, 10);
+  EXPECT_EQ(extreme.refinement_range, (std::vector<double>{0.5, 0.97}));
+  EXPECT_EQ(notes("&batch per_rank = 8 global = 16 / &optimizer lr = 1e-3 /",
+                  {"batch.preset=aggressive", "optimizer.lr_rule=table"}),
+            (Lines{"--set batch.preset=aggressive replaces the deck's per_rank = 8 with 192; "
+                   "global = 16 with 768",
+                   "--set optimizer.lr_rule=table replaces the deck's lr = 0.001 with 6e-04"}));
+  // Nothing is said of values that stay, or that the deck leaves out.
+  EXPECT_EQ(notes("&batch per_rank = 64 /", {"batch.preset=conservative"}), Lines{});
+  EXPECT_EQ(notes(trm, {"objective.preset=none", "objective.reward=2"}), Lines{});
+  EXPECT_EQ(deck::parse(trm, "d", {"objective.preset=none"}).objective.weight_base, 12);
+}
+
+TEST(DeckOverrides, APresetContradictsOtherOverridesAsInADeck) {
+  EXPECT_EQ(mistakes("&objective weight_base = 12 /",
+                     {"objective.preset=extreme", "objective.weight_base=7"}),
+            Lines{"--set objective.weight_base=7: objective.weight_base: 7, but preset = 'extreme' "
+                  "means 10; remove one of the two, or write preset = 'none'"});
+  EXPECT_EQ(mistakes("&objective weight_base = 12 preset = 'extreme' /").size(), 1u);
+  EXPECT_EQ(mistakes("&objective preset = 'extreme' /", {"objective.weight_base=12"}).size(), 1u);
 }
 
 TEST(DeckOverrides, ComeAfterTheDeckInTheList) {

@@ -174,11 +174,11 @@ void check_lr_rule(const Deck& d, Contradictions& c) {
   const double lr = lr_of(d);
   c.check(global == 0, {"optimizer.lr_rule", "batch.global", "batch.preset"},
           "the rate follows from batch.global, which is not given; give it, or a preset");
-  c.check(
-      global > 0 && lr == 0, {"optimizer.lr_rule", "batch.global", "batch.preset"},
-      fmt::format("'table' knows global = 128, 256, 512 and 1024, not {}; write one of them, or "
-                  "'sqrt'",
-                  global));
+  c.check(global > 0 && lr == 0, {"optimizer.lr_rule", "batch.global", "batch.preset"},
+          fmt::format(
+              "'table' knows global = 128, 256, 512, 768 and 1024, not {}; write one of them, or "
+              "'sqrt'",
+              global));
   c.check(lr > 0 && c.given("optimizer.lr") && o.lr != lr, {"optimizer.lr", "optimizer.lr_rule"},
           fmt::format("{}, but lr_rule = '{}' gives {} at global = {}; remove one of the two",
                       text_of(o.lr), o.lr_rule, text_of(lr), global));

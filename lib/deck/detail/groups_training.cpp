@@ -163,8 +163,9 @@ void describe(Group& group, Optimizer& o) {
   group.add("lr", o.lr, "highest learning rate").above(0);
   group
       .add("lr_rule", o.lr_rule,
-           "sqrt: 3e-4 sqrt(global / 128); table: 3e-4, 4e-4, 5e-4, 7e-4 at 128, 256, 512, 1024; "
-           "none: lr")
+           "sqrt: 3e-4 sqrt(global / 128); table: 3e-4, 4e-4, 5e-4, 6e-4, 7e-4 at 128, 256, 512, "
+           "768, "
+           "1024; none: lr")
       .one_of({"none", "sqrt", "table"});
   group.add("betas", o.betas, "decay of the first and second moments").at_least(0).below(1);
   group.add("eps", o.eps, "added to the root of the second moment").above(0).below(1);
