@@ -25,8 +25,11 @@ int main(int argc, char** argv) {
     line = campaign::parse_command_line(argc, argv);
     bool done = campaign::shows_without_deck(line, shown);
     if (!done) {
-      deck = campaign::read_deck(line);
-      if ((done = line.print_deck)) shown << deck::print(deck, true);
+      deck = campaign::read_deck(line, &line.options.notes);
+      if ((done = line.print_deck)) {
+        for (const std::string& note : line.options.notes) shown << "! " << note << '\n';
+        shown << deck::print(deck, true);
+      }
     }
     if (comm::launched_rank().value_or(0) == 0) std::cout << shown.str();
     return done;

@@ -8,7 +8,7 @@
 # data/distill/sentences.jsonl and test.jsonl, which ./prepare sentences --input FILE --output data/distill makes of one
 # labelled file, and data/distill/prompt.txt (the prompt, with {text} for the sentence). A stopped job is requeued and
 # resumes; finished parts are not repeated: remove runs/h100x8_distill_* to restart. Plan of either deck, on any machine:
-# ./trainer DECK --dry-run --device h100. Each rank takes the GPU of its local rank: no --gpus-per-task.
+# ./trainer DECK --dry-run --without-data --device h100. Each rank takes the GPU of its local rank: no --gpus-per-task.
 #SBATCH --job-name=h100x8_distill
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=02:00:00

@@ -1,29 +1,21 @@
 #include "answer/dry_run.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "answer/bulk.hpp"
 #include "base/error.hpp"
+#include "job/dry_run.hpp"
 #include "plan/devices.hpp"
 #include "plan/layouts.hpp"
 #include "plan/serving.hpp"
 #include "text/deck_tokenizer.hpp"
+#include "weights/weights.hpp"
 
 namespace tern::answer {
 namespace {
 
 constexpr std::size_t sample = 256;  // requests that are tokenized
-// For a file that does not exist yet.
-constexpr std::size_t assumed_requests = 1000, assumed_tokens = 64;
-
-std::unique_ptr<text::Tokenizer> tokenizer_if_there(const deck::Deck& deck) {
-  try {
-    return text::open_tokenizer(deck);
-  } catch (const UserError&) {  // the run reports it with the remedy
-    return nullptr;
-  }
-}
+constexpr std::size_t assumed_requests = 1000;
 
 /// `sample` texts, evenly spaced over the file.
 std::vector<std::string> some(const std::vector<ChatRequest>& requests) {
@@ -57,48 +49,38 @@ void count_tokens(plan::Requests& r, const std::vector<std::string>& texts, cons
 
 }  // namespace
 
-RequestForecast forecast_requests(const deck::Deck& deck) {
+RequestForecast forecast_requests(const deck::Deck& deck, bool without_data) {
   const deck::Generation& g = deck.generation;
   RequestForecast seen;
   plan::Requests& r = seen.requests;
   r.new_tokens = static_cast<double>(g.max_tokens);
-  std::vector<std::string> texts{"0", "a"};  // show what the prompt adds to a text
-  double more = 0;                           // tokens to add to those of these texts
-  try {
-    const auto requests = read_requests(g.input);
-    r.count = static_cast<double>(requests.size());
-    texts = some(requests);
-  } catch (const UserError& e) {
+  if (without_data) {
     r.count = assumed_requests;
-    more = assumed_tokens - 1;
-    seen.assumed.push_back(
-        fmt::format("{} requests, texts of {} tokens: {}", r.count, assumed_tokens, e.what()));
-  }
-  try {
-    const auto tokenizer = tokenizer_if_there(deck);
-    if (!tokenizer) user_error("no tokenizer '{}'", deck.data.tokenizer);
-    count_tokens(r, texts, deck, *tokenizer);
-    r.prompt_tokens += more;
-  } catch (const UserError& e) {
     r.prompt_tokens = static_cast<double>(g.max_model_len - g.max_tokens);
-    r.common_tokens = 0;
-    seen.assumed.push_back(fmt::format("prompts as long as max_model_len allows: {}", e.what()));
+    seen.assumed.push_back(
+        fmt::format("{} requests, prompts as long as max_model_len allows", assumed_requests));
+    return seen;
   }
+  const auto requests = read_requests(g.input);
+  r.count = static_cast<double>(requests.size());
+  count_tokens(r, some(requests), deck, *text::open_tokenizer(deck));
   return seen;
 }
 
-std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& options,
-                      const comm::Mesh& mesh, const plan::PlannedDevice& device) {
+std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& engine,
+                      const comm::Mesh& mesh, const job::Options& options, Log& log) {
+  plan::PlannedDevice device(options.device, {options.ranks_per_node, options.network});
+  device.time_host(deck);
   plan::Throughput throughput;
   throughput.own = mesh.extents();
-  throughput.own_options = options;
+  throughput.own_options = engine;
   throughput.rates = plan::device_rates(deck, device);
   throughput.network_given = device.nodes().gigabits > 0;
   throughput.measured =
       detail::measured_rate(detail::BulkFiles(deck), device.name(), throughput.own.ranks());
   std::string text;
   try {
-    const plan::ServingPlan plan = plan::plan_serving(deck, options, mesh, device);
+    const plan::ServingPlan plan = plan::plan_serving(deck, engine, mesh, device);
     throughput.own_options = plan.options;
     text = plan::table(plan);
   } catch (const UserError& shortage) {
@@ -106,11 +88,15 @@ std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& opt
   }
   const std::size_t usable = plan::usable_for_serving(deck, device);
   if (mesh.world().rank() != 0) return "";
-  const RequestForecast seen = forecast_requests(deck);
+  const RequestForecast seen = job::opened(options, [&] {
+    if (!options.without_data)
+      weights::check_weights(deck.model, weights::weights_source(deck), log);
+    return forecast_requests(deck, options.without_data);
+  });
   throughput.requests = seen.requests;
   throughput.assumed = seen.assumed;
   if (throughput.own_options.pages > 0) text += plan::table(throughput, deck);
-  return text + "\n" + plan::layouts(deck, options, usable, throughput);
+  return text + "\n" + plan::layouts(deck, engine, usable, throughput);
 }
 
 }  // namespace tern::answer

@@ -82,8 +82,7 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
   comm::Group& group = mesh.world();
   const generate::EngineOptions wanted = workload::engine_options(deck);
   if (options.dry_run) {
-    const plan::PlannedDevice device(options.device, {options.ranks_per_node, options.network});
-    log.line("{}", bulk_plan(deck, wanted, mesh, device));
+    log.line("{}", bulk_plan(deck, wanted, mesh, options, log));
     return job::finished;
   }
   const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);

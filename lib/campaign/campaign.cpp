@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 
 #include "answer/bulk.hpp"
+#include "campaign/inputs.hpp"
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
@@ -58,6 +59,10 @@ constexpr std::int64_t few_steps = 50;
 /// Fraction of rows below which micro-batches are rather empty.
 constexpr double few_filled = 0.7;
 
+void say(const std::vector<std::string>& notes, Log& log) {
+  for (const std::string& note : notes) log.line("{}", note);
+}
+
 /// Warns of a run with few updates, whose deck gave `epochs`.
 void warn_of_few_steps(const plan::Plan& plan, std::int64_t epochs, Log& log) {
   if (plan.steps == 0 || plan.steps >= few_steps) return;
@@ -94,25 +99,6 @@ void add_to(plan::Plan& plan, TrainingData& data, const comm::Mesh& mesh, Log& l
   warn_of_empty_rows(plan, mesh.data().size(), log);
 }
 
-/// Opens the data of a deck whose plan depends on them: steps from epochs, the rows that samples
-/// make, or the fill of packed rows. In a dry run the data may be missing.
-std::optional<TrainingData> open_planned_data(const deck::Deck& deck, const job::Options& options,
-                                              const comm::Mesh& mesh, Log& log) {
-  const bool counts = deck.campaign.epochs > 0 || deck::counts_samples(deck.batch);
-  const bool filled = options.dry_run && deck::holds_samples(deck.data);
-  if (deck.campaign.task != "train" || !(counts || filled)) return std::nullopt;
-  try {
-    return open_training_data(deck, mesh, log);
-  } catch (const UserError& e) {
-    if (!options.dry_run) throw;
-    log.line(
-        "{}: {}",
-        deck.campaign.epochs > 0 ? "the number of steps is not known" : "the data are not here",
-        e.what());
-    return std::nullopt;
-  }
-}
-
 /// The plan of a deck, and the training data if they were opened for it: before, if the layout
 /// depends on them, else after, when the layout has been checked.
 std::pair<plan::Plan, std::optional<TrainingData>> make_plan(const deck::Deck& deck,
@@ -122,7 +108,8 @@ std::pair<plan::Plan, std::optional<TrainingData>> make_plan(const deck::Deck& d
   std::optional<TrainingData> data;
   const bool before = deck::counts_samples(deck.batch) && !options.show_batch;
   if (before) data = open_planned_data(deck, options, mesh, log);
-  const plan::PlannedDevice device(options.device, {options.ranks_per_node, options.network});
+  plan::PlannedDevice device(options.device, {options.ranks_per_node, options.network});
+  if (options.dry_run && deck.campaign.task == "train") device.time_host(deck);
   plan::Plan plan =
       plan::make_plan(deck, at_work, device, data ? data->train.size : data::SetSize());
   if (!before && !options.show_batch) data = open_planned_data(plan.deck, options, mesh, log);
@@ -147,6 +134,7 @@ int train(const job::Options& options, plan::Plan plan, std::optional<TrainingDa
   job::RunRecord record = job::RunRecord::of(deck, session);
   record.add(deck, plan.parameters, plan::step_text(plan), plan.steps);
   record_run(directory, record, {}, log);
+  say(options.notes, log);
   if (!data) {
     data = open_training_data(deck, mesh, log);
     add_to(plan, *data, mesh, log);
@@ -158,10 +146,18 @@ int train(const job::Options& options, plan::Plan plan, std::optional<TrainingDa
   return code;
 }
 
+/// Whether the deck's task is done, rather than something shown or exported.
+bool works(const job::Options& options) {
+  return options.export_to.empty() && !options.dry_run && !options.show_batch;
+}
+
+bool trains(const deck::Deck& deck, const job::Options& options) {
+  return deck.campaign.task == "train" && works(options);
+}
+
 /// Whether a signal stops the task so that --resume can continue it.
 bool resumable(const deck::Deck& deck, const job::Options& options) {
-  return (deck.campaign.task == "train" || answer::is_batch_inference(deck)) &&
-         options.export_to.empty() && !options.dry_run && !options.show_batch;
+  return trains(deck, options) || (answer::is_batch_inference(deck) && works(options));
 }
 
 template <class T>
@@ -169,6 +165,7 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
              const comm::Session& session) {
   Log log(session.rank() == 0);
   if (!resumable(deck, options)) job::leave_signals();
+  if (!trains(deck, options)) say(options.notes, log);
   if (!options.export_to.empty()) {
     const comm::LongWait files;
     return export_model(deck, options.export_to, mesh.world(), log);
@@ -211,6 +208,9 @@ bool leaves_files(const deck::Deck& deck, const job::Options& options) {
 namespace {
 
 void check_plan_options(const job::Options& options, const comm::Session& session) {
+  if (options.without_data && !options.dry_run)
+    user_error(
+        "--without-data: it says what a dry run plans without; add --dry-run, or leave it out");
   if (!options.device.empty() && !options.dry_run)
     user_error("--device {}: it says what a dry run plans for; add --dry-run, or leave it out",
                options.device);

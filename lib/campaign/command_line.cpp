@@ -54,7 +54,9 @@ po::options_description describe(CommandLine& line) {
                                         "print the whole deck, with defaults, units, ranges and "
                                         "help, and end")(
       "dry-run", po::bool_switch(&o.dry_run),
-      "print the plan (parameters, memory term by term, time, cost) and end")(
+      "print the plan (parameters, memory term by term, time, cost) and end; exit code 1 if data, "
+      "tokenizer or weights that the run reads are missing or malformed")(
+      "without-data", po::bool_switch(&o.without_data), "dry run: plan without them")(
       "device", po::value(&o.device)->value_name("GPU"),
       "dry run: plan for h200, h100 or a100 instead of this machine's device")(
       "ranks", po::value(&o.ranks)->value_name("N"),
@@ -223,14 +225,14 @@ std::vector<std::string> quick_overrides(const deck::Deck& deck, std::int64_t st
   return set;
 }
 
-deck::Deck read_deck(const CommandLine& line) {
-  if (line.quick == 0) return deck::read(line.deck, line.set, weights::model_at);
+deck::Deck read_deck(const CommandLine& line, std::vector<std::string>* notes) {
+  if (line.quick == 0) return deck::read(line.deck, line.set, weights::model_at, notes);
   std::vector<std::string> set =
       quick_overrides(deck::read(line.deck, line.set, weights::model_at), line.quick);
   set.insert(set.end(), line.set.begin(), line.set.end());  // explicit overrides are not scaled
   set.push_back("campaign.epochs=0");
   set.push_back(fmt::format("campaign.max_steps={}", line.quick));
-  return deck::read(line.deck, set, weights::model_at);
+  return deck::read(line.deck, set, weights::model_at, notes);
 }
 
 bool shows_without_deck(const CommandLine& line, std::ostream& out) {

@@ -21,8 +21,9 @@ struct CommandLine {
 /// Throws UserError for unknown and for contradictory options.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
-/// The deck of the command line with its overrides, resolved. Throws UserError.
-deck::Deck read_deck(const CommandLine& line);
+/// The deck of the command line with its overrides, resolved. `notes`: lines on what overrides
+/// replace beside what they name. Throws UserError.
+deck::Deck read_deck(const CommandLine& line, std::vector<std::string>* notes = nullptr);
 
 /// Prints what needs no deck (help, version, list): true if one of them was asked for.
 bool shows_without_deck(const CommandLine& line, std::ostream& out);

@@ -56,6 +56,10 @@ double Course::dollars(const deck::Deck& deck, int ranks) const {
   return seconds() / 3600 * ranks * deck.cost.dollars_per_gpu_hour;
 }
 
+bool may_be_shorter(const deck::Deck& deck, const Course& course) {
+  return course.earliest > 0 || deck.evaluation.target_loss > 0;
+}
+
 Course course(const Plan& plan, double rate, int writers) {
   const deck::Deck& deck = plan.deck;
   const double row = plan.contents.tokens() / rate;
@@ -75,6 +79,12 @@ Course course(const Plan& plan, double rate, int writers) {
   if (limit > 0 && !fit(too_many)) {
     reached = after(most(too_many, fit), deck, durations);
     reached.cut = plan.steps > 0;
+  }
+  // The first evaluation after a step is the best so far.
+  const std::int64_t earliest = (deck.evaluation.patience + 1) * deck.evaluation.every;
+  if (deck.evaluation.patience > 0 && earliest < reached.steps) {
+    reached.earliest = earliest;
+    reached.earliest_seconds = after(earliest, deck, durations).seconds();
   }
   reached.all = plan.steps > 0 ? whole.seconds() : reached.seconds();
   return reached;

@@ -1,7 +1,9 @@
 /// Device of a plan: this rank's, or an imagined one, and the nodes that ranks share.
 #pragma once
+#include <memory>
 #include <string>
 
+#include "deck/deck.hpp"
 #include "memory/arena.hpp"
 
 namespace tern::device {
@@ -39,6 +41,13 @@ class PlannedDevice {
   DeviceCapacity capacity() const;
   /// Data sheet; null on the host and for unknown GPUs.
   const device::DataSheet* data_sheet() const;
+  /// On a host: times a product of the deck's shape and a copy on this rank's processors, about a
+  /// quarter of a second, for rates(). No effect otherwise. Local.
+  void time_host(const deck::Deck& deck);
+  /// Whether rates() was timed.
+  bool timed() const { return timed_ != nullptr; }
+  /// The data sheet, or what time_host() found in its place; else null.
+  const device::DataSheet* rates() const { return timed_ ? timed_.get() : data_sheet(); }
 
   const Nodes& nodes() const { return nodes_; }
   /// Nodes whose network's rate, unless given, is that of a DGX node of these devices; 0 on the
@@ -47,6 +56,7 @@ class PlannedDevice {
 
  private:
   const device::DataSheet* elsewhere_ = nullptr;
+  std::shared_ptr<const device::DataSheet> timed_;
   Nodes nodes_;
 };
 

@@ -69,6 +69,10 @@ class TrainingLayouts {
       text += fmt::format("{:>6}", data) + memory(there, "none") + memory(there, "optimizer") +
               (divisible_ ? memory(there, "full") : open_cell) + rate(there) + "\n";
     }
+    if (plan_.rate && plan_.device.timed())
+      text += "  (each rank with processors of its own, as many as were timed)\n";
+    if (plan_.rate && may_be_shorter(deck_, course(plan_, plan_.rate->first, 1)))
+      text += "  (steps, time and cost at most: patience or target_loss may end a run earlier)\n";
     return text;
   }
 

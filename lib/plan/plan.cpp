@@ -119,17 +119,35 @@ void count_tokens(Plan& plan) {
       plan.layout.steps.rows_in(static_cast<std::uint64_t>(plan.steps)) * plan.contents.tokens();
 }
 
+/// What an estimate is typical of: the precision that the device computes in, and the device.
+std::string computed_on(const deck::Deck& deck, const PlannedDevice& device) {
+  const detail::KnownDevice* known = device.data_sheet();
+  if (deck.precision.compute == "fp8" && known && known->tflops_fp8 <= known->tflops_bf16)
+    return fmt::format("bf16 on {}, which has no units for fp8", known->name);
+  return fmt::format("{} on {}", deck.precision.compute, device.name());
+}
+
+std::string source_of_estimate(const Plan& plan, const comm::Extents& extents) {
+  const std::string assumed =
+      plan.contents.assumed ? "; samples of full length assumed" : std::string();
+  if (plan.device.timed())
+    return fmt::format(
+        "estimated for {} from {:.0f} GFLOP/s and {:.0f} GB/s, timed just now{}; within a factor "
+        "of "
+        "two or so{}",
+        computed_on(plan.deck, plan.device), 1e3 * plan.device.rates()->tflops_fp32,
+        1e3 * plan.device.rates()->terabytes, extents.ranks() > 1 ? ", per rank" : "", assumed);
+  return fmt::format(
+      "estimated, typical of {}{}; no bound{}", computed_on(plan.deck, plan.device),
+      plan.device.nodes().count(extents.ranks()) > 1 ? ", assumed between nodes" : "", assumed);
+}
+
 /// Rate from the plan's row contents, for decks that train.
 void estimate(Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
   if (deck.campaign.task != "train") return;
   if (const auto rate = estimated_rate(deck, plan.layout, extents, plan.contents, plan.device))
-    plan.rate = {
-        *rate,
-        fmt::format("estimated, typical of {} on {}{}; no bound{}", deck.precision.compute,
-                    plan.device.name(),
-                    plan.device.nodes().count(extents.ranks()) > 1 ? ", assumed between nodes" : "",
-                    plan.contents.assumed ? "; samples of full length assumed" : "")};
+    plan.rate = {*rate, source_of_estimate(plan, extents)};
   else if (deck.cost.peak_tflops > 0)
     plan.rate = {
         0.4e12 * deck.cost.peak_tflops * extents.ranks() / plan.flops_per_token,

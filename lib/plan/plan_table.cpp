@@ -80,6 +80,18 @@ std::string length_rows(const Plan& plan, const comm::Extents& extents) {
          row("tokens", many(tokens, 1));
 }
 
+/// What may end the run before the time of the plan.
+std::string shorter(const Course& c, const deck::Deck& deck) {
+  std::string text;
+  if (c.earliest > 0)
+    text += remark(fmt::format("patience = {} may end it from step {} on, after {}",
+                               deck.evaluation.patience, c.earliest, duration(c.earliest_seconds)));
+  if (deck.evaluation.target_loss > 0)
+    text += remark(
+        fmt::format("target_loss = {} ends it when it is reached", deck.evaluation.target_loss));
+  return text;
+}
+
 std::string time_rows(const Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
   if (!plan.rate) return row("time", "unknown: no rate yet");
@@ -88,11 +100,12 @@ std::string time_rows(const Plan& plan, const comm::Extents& extents) {
   if (plan.steps == 0 && !deck::timed(deck.campaign))
     return text + row("time", "unknown: no data yet");
   const Course c = course(plan, plan.rate->first, writers(deck, extents));
+  const std::string most = may_be_shorter(deck, c) ? "at most " : "";
   text += row("training", duration(c.training)) + row("evaluations", duration(c.evaluations)) +
-          row("checkpoints", duration(c.checkpoints)) + row("time", duration(c.seconds())) +
-          limit(c, plan);
+          row("checkpoints", duration(c.checkpoints)) + row("time", most + duration(c.seconds())) +
+          shorter(c, deck) + limit(c, plan);
   if (deck.cost.dollars_per_gpu_hour > 0)
-    text += row("cost", fmt::format("${:.2f}", c.dollars(deck, extents.ranks())));
+    text += row("cost", fmt::format("{}${:.2f}", most, c.dollars(deck, extents.ranks())));
   return text;
 }
 

@@ -88,8 +88,11 @@ std::optional<double> estimate(const Throughput& t, const deck::Deck& deck,
 }  // namespace
 
 std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDevice& device) {
-  const detail::KnownDevice* known = device.data_sheet();
+  const detail::KnownDevice* known = device.rates();
   if (!known) return std::nullopt;
+  if (device.timed())
+    return DeviceRates{1e12 * known->tflops_fp32 / of_products,
+                       1e12 * known->terabytes / of_weights, device.placed(), 0, true};
   // fp8 is for training only.
   const std::string& asked = deck.precision.compute;
   const std::string compute = deck::stores_fp32(deck.precision) ? asked : "bf16";
@@ -169,6 +172,11 @@ std::optional<double> Throughput::rate(const deck::Deck& deck,
 std::string Throughput::kind(const deck::Deck& deck) const {
   if (measured) return fmt::format("as the last run in {} measured", deck.output.directory);
   if (!rates) return "unknown: no rate yet";
+  if (rates->timed)
+    return fmt::format(
+        "estimated from {:.0f} GFLOP/s and {:.0f} GB/s, timed just now; within a factor of two or "
+        "so",
+        rates->flops * of_products / 1e9, rates->bytes * of_weights / 1e9);
   return fmt::format(
       "estimated, typical of such models on {:.0f} TFLOP/s and {:.2f} TB/s; no bound",
       rates->flops / 1e12, rates->bytes / 1e12);

@@ -26,9 +26,10 @@ struct DeviceRates {
   double flops, bytes;
   Nodes nodes = {};
   double flops_fp8 = 0;  // 0: weights in fp8 are not read as such
+  bool timed = false;    // a host's own, at which a product and a copy run (time_host)
 };
-/// From the data sheet, FLOP/s from &cost peak_tflops if given; nothing on the host and on unknown
-/// devices.
+/// From the data sheet, FLOP/s from &cost peak_tflops if given, or as timed on a host; nothing on
+/// unknown devices.
 std::optional<DeviceRates> device_rates(const deck::Deck& deck, const PlannedDevice& device = {});
 
 /// Number of requests, and means per request.

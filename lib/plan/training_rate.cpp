@@ -317,7 +317,7 @@ StepTime operator*(double factor, StepTime time) {
 std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout& layout,
                                   const comm::Extents& extents, const RowContents& contents,
                                   const PlannedDevice& device) {
-  if (!device.data_sheet()) return std::nullopt;
+  if (!device.rates()) return std::nullopt;
   const Operations operations(deck, device, extents.ranks());
   StepTime slowest, update;
   double through = 0;  // one micro-batch through all stages

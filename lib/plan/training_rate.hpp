@@ -29,7 +29,7 @@ struct StepTime {
 };
 StepTime operator*(double factor, StepTime time);
 
-/// Time on the planned device; nothing without a data sheet. `layout` belongs to `extents`. Local.
+/// Time on the planned device; nothing without its rates. `layout` belongs to `extents`. Local.
 std::optional<StepTime> step_time(const deck::Deck& deck, const workload::Layout& layout,
                                   const comm::Extents& extents, const RowContents& contents,
                                   const PlannedDevice& device = {});

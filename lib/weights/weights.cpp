@@ -99,12 +99,20 @@ void require_shapes(const model::ParameterTree& tree, const model::ParameterTree
   }
 }
 
+/// Parameters that the directory holds. Throws UserError if files lack some of them, or for another
+/// model than the tree's.
+model::ParameterTree checked(const TransformersReader& reader, const model::ParameterTree& tree,
+                             const fs::path& directory, Tensors which) {
+  model::ParameterTree stored(model::declare(reader.model()));
+  if (which == Tensors::all) require_shapes(tree, stored, directory);
+  reader.require(describe(stored));
+  return stored;
+}
+
 template <class T>
 Transfer load_transformers(Target<T>& w, const fs::path& directory, Tensors which, Log& log) {
   const TransformersReader reader(directory);
-  const model::ParameterTree stored(model::declare(reader.model()));
-  if (which == Tensors::all) require_shapes(w.tree, stored, directory);
-  reader.require(describe(stored));
+  const model::ParameterTree stored = checked(reader, w.tree, directory, which);
   if (reader.has_own_head())
     log.line("{}: its head is not that of its embeddings, which config.json ties: both are kept",
              directory.string());
@@ -281,6 +289,15 @@ void load_weights(const ops::Context& context, const model::ParameterTree& tree,
   context.fence("weights ready");
 }
 
+void check_weights(const deck::Model& model, const fs::path& from, Log& log, Tensors which) {
+  const model::ParameterTree tree(model::declare(model));
+  if (transformers::is_transformers(from)) {
+    checked(TransformersReader(from), tree, from, which);
+  } else if (const StoredWeights stored(from, log); which == Tensors::all) {
+    stored.require(tree, model);
+  }
+}
+
 std::string weights_source(const deck::Deck& deck) {
   const std::string& named = deck.generation.checkpoint;
   if (named != "best" && named != "newest") return named;
@@ -320,9 +337,7 @@ void export_weights(const deck::Deck& deck, const fs::path& from, const fs::path
   };
   if (transformers::is_transformers(from)) {
     const TransformersReader reader(from);
-    const model::ParameterTree stored(model::declare(reader.model()));
-    require_shapes(tree, stored, from);
-    reader.require(describe(stored));
+    checked(reader, tree, from, Tensors::all);
     write([&](const model::Parameter& p, const transformers::Part& part, float* to) {
       reader.read(p.name, p.whole, part, to);
     });

@@ -39,6 +39,11 @@ void load_weights(const ops::Context& context, const model::ParameterTree& tree,
                   const deck::Model& model, model::Parameters<T>& parameters,
                   const std::filesystem::path& from, Log& log, Tensors which = Tensors::all);
 
+/// Throws what load_weights() would for the files at `from`: headers are read, weights are not.
+/// Local.
+void check_weights(const deck::Model& model, const std::filesystem::path& from, Log& log,
+                   Tensors which = Tensors::all);
+
 /// Copies the weights at `from` (as in load_weights) to a Transformers directory, on the host,
 /// through a few MiB of memory. If `from` or &model load is such a directory, its tensor types and
 /// other files are kept, except for end tokens (TransformersTokens::trained); otherwise weights are

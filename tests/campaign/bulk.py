@@ -224,8 +224,7 @@ class Bulk(Campaign):
         before = self.run_trainer(*priced, "--dry-run")
         self.assertRegex(before, rf"\n  requests +{REQUESTS}\n")
         self.assertRegex(before, r"\n  in common +%d tokens\n" % len("one prompt before all of them: "))
-        self.assertRegex(before, r"\n  time +unknown: no rate yet\n")
-        self.assertNotIn("requests/s", before)  # no rates are known for a host
+        self.assertRegex(before, r"\n  rate +[\d.]+ requests/s\n +\(estimated from \d+ GFLOP/s and \d+ GB/s, timed just now; within a factor of two or so\)\n")
         self.run_trainer(*priced)
         with open(self.file("run/generation.json")) as f:
             made = json.load(f)
@@ -233,19 +232,25 @@ class Bulk(Campaign):
         self.assertRegex(after, rf"\n  prompt tokens +{made['prompt_tokens_each']:.1f} each\n")
         rate = made["requests_per_second"]
         self.assertRegex(after, rf"\n  rate +{rate:.1f} requests/s\n +\(as the last run in run measured\)")
-        for data in (1, 2, 4, 8):  # no forecast for tensor ranks without a device of known rates
-            self.assertRegex(after, rf"\n +{data} +{data} +{data * rate:.1f} .*\${made['dollars_per_1000']:.4f}\n")
+        rows = [re.search(rf"\n +{data} +{data} +([\d.]+) .*\$([\d.]+)\n", after).groups() for data in (1, 2, 4, 8)]
+        self.assertEqual(rows[0], (f"{rate:.1f}", f"{made['dollars_per_1000']:.4f}"))
+        self.assertEqual(sorted(rows, key=lambda row: float(row[0])), rows)
         # For another device or other ranks the rate is not quoted.
         self.assertIn("estimated, typical", self.run_trainer(*priced, "--dry-run", "--device", "h200"))
         self.assertNotIn("as the last run", self.run_trainer(*priced, "--dry-run", "--ranks", "2"))
 
     def test_a_dry_run_says_what_it_assumed(self):
-        text = self.run_trainer(*self.options("run", ("generation.input", "'later.jsonl'")), "--dry-run")
-        self.assertRegex(text, r"assumed: 1000 requests, texts of 64 tokens: later.jsonl")
-        self.assertRegex(text, r"\n  prompt tokens +%d.0 each\n" % (len("one prompt before all of them: ") + 64))
-        text = self.run_trainer(*self.options("run", ("data.tokenizer", "'nowhere'")), "--dry-run")
-        self.assertRegex(text, r"assumed: prompts as long as max_model_len allows: .*nowhere")
+        text = self.run_trainer(*self.options("run"), "--dry-run", "--without-data")
+        self.assertIn("(assumed: 1000 requests, prompts as long as max_model_len allows)\n", text)
         self.assertRegex(text, r"\n  prompt tokens +80.0 each\n")
+        with open(self.file("broken.jsonl"), "w") as f:
+            f.write('{"text": "one"}\n{"txt": "two"}\n')
+        for name, value, message in (("generation.input", "'later.jsonl'", "later.jsonl"), ("generation.input", "'broken.jsonl'", "broken.jsonl:2: "),
+                                     ("data.tokenizer", "'nowhere'", "nowhere"), ("model.load", "'elsewhere'", "elsewhere")):
+            text = self.run_trainer(*self.options("run", (name, value)), "--dry-run", code=1)
+            self.assertIn(message, text)
+            self.assertIn("--without-data plans without data, tokenizer and weights.", text)
+            self.assertIn("1000 requests", self.run_trainer(*self.options("run", (name, value)), "--dry-run", "--without-data"))
 
     def test_a_dry_run_plans_for_a_device_that_is_not_here(self):
         options = self.options("run", ("precision.compute", "'bf16'"))

@@ -13,11 +13,14 @@
 #include "plan/sizes.hpp"
 #include "plan/small_model.hpp"
 #include "plan/step_contents.hpp"
+#include "plan/training_rate.hpp"
 #include "refusal.hpp"
 #include "workload/workload.hpp"
 
 namespace tern {
 namespace {
+
+using Words = std::vector<std::string>;
 
 class PlanTable : public testing::Test {
  protected:
@@ -39,7 +42,7 @@ class PlanTable : public testing::Test {
 };
 
 TEST_F(PlanTable, SaysHowFarMaxHoursGets) {
-  const deck::Deck deck = deck_of("h100_gpt350m");
+  const deck::Deck deck = deck_of("h100_gpt350m", {"campaign.max_steps=7200"});
   const plan::Plan plan = planned(deck, {}, "h200");
   ASSERT_TRUE(plan.rate);
   const plan::Course course = plan::course(plan, plan.rate->first, 1);
@@ -54,8 +57,10 @@ TEST_F(PlanTable, SaysHowFarMaxHoursGets) {
   EXPECT_NE(table.find(fmt::format("max_hours = 1.5 ends it at step {} of 7200", course.steps)),
             std::string::npos)
       << table;
-  EXPECT_EQ(words(table, "  time")[1], "90.0");
-  EXPECT_EQ(words(table, "  cost")[1], "$4.50") << table;  // 1.5 h at $3/h
+  // 1.5 h at $3/h, unless target_loss is reached.
+  EXPECT_EQ(words(table, "  time"), (Words{"time", "at", "most", "90.0", "min"}));
+  EXPECT_EQ(words(table, "  cost"), (Words{"cost", "at", "most", "$4.50"})) << table;
+  EXPECT_NE(table.find("(target_loss = 3.0781 ends it when it is reached)"), std::string::npos);
   // The layouts agree for this number of ranks, and with more the run gets further.
   const std::string layouts = plan::layouts(deck, plan, {});
   const auto own = words(layouts, "     1 "), two = words(layouts, "     2 ");
@@ -63,12 +68,14 @@ TEST_F(PlanTable, SaysHowFarMaxHoursGets) {
   EXPECT_EQ(own[4], words(table, "  rate")[1]);
   EXPECT_EQ(own[5], std::to_string(course.steps));
   EXPECT_EQ(own[6] + own[7], "90.0min");
-  EXPECT_EQ(own[8], words(table, "  cost")[1]);
+  EXPECT_EQ(own[8], words(table, "  cost").back());
+  EXPECT_NE(layouts.find("at most: patience or target_loss"), std::string::npos) << layouts;
   EXPECT_GT(std::stoi(two[5]), 1.9 * static_cast<double>(course.steps)) << layouts;
 }
 
 TEST_F(PlanTable, WithoutALimitHasAllSteps) {
-  const deck::Deck deck = deck_of("h100_gpt350m", {"campaign.max_hours=0"});
+  const deck::Deck deck =
+      deck_of("h100_gpt350m", {"campaign.max_steps=7200", "campaign.max_hours=0"});
   const plan::Plan plan = planned(deck, {}, "h200");
   const plan::Course course = plan::course(plan, 204700, 1);
   EXPECT_FALSE(course.cut);
@@ -78,6 +85,74 @@ TEST_F(PlanTable, WithoutALimitHasAllSteps) {
   // 16 evaluations of 640 rows forward, and the 15 after the first each after a checkpoint.
   EXPECT_NEAR(course.evaluations, 15 * 640 * 1024 / 204700.0 / 3, 0.1 * course.evaluations);
   EXPECT_EQ(plan::table(plan, {}).find("max_hours"), std::string::npos);
+}
+
+/// The deck as it is: its schedule ends with its hours on any number of GPUs.
+TEST_F(PlanTable, ARunOverHoursHasAllOfThem) {
+  const deck::Deck deck = deck_of("h100_gpt350m");
+  std::int64_t before = 0;
+  for (const int ranks : {1, 4}) {
+    const plan::Plan plan = planned(deck, {ranks, 1, 1}, "h200");
+    const plan::Course course = plan::course(plan, plan.rate->first, ranks);
+    EXPECT_FALSE(course.cut);
+    EXPECT_GT(course.steps, 3 * before);
+    EXPECT_GT(course.steps, deck.optimizer.warmup_steps);
+    EXPECT_NEAR(course.seconds(), 3600 * 1.5, 60);
+    before = course.steps;
+  }
+}
+
+TEST_F(PlanTable, PatienceMakesTheTimeAnUpperBound) {
+  const auto table = [&](const std::vector<std::string>& set) {
+    const deck::Deck deck = deck_of("h200_hdp", set);
+    return plan::table(planned(deck, {}, "h200"), {});
+  };
+  const std::string bound = table({});
+  EXPECT_EQ(words(bound, "  time")[1], "at") << bound;
+  EXPECT_EQ(words(bound, "  cost")[1], "at") << bound;
+  // The best evaluation may be the first, of step 100; 20 more end the run.
+  EXPECT_NE(bound.find("(patience = 20 may end it from step 2100 on, after "), std::string::npos)
+      << bound;
+  for (const char* other : {"evaluation.patience=0", "campaign.max_steps=2100"}) {
+    const std::string whole = table({other, "optimizer.warmup_steps=100"});
+    EXPECT_EQ(words(whole, "  time").size(), 3u) << whole;
+    EXPECT_EQ(whole.find("patience"), std::string::npos) << whole;
+  }
+}
+
+TEST_F(PlanTable, SaysWhatADeviceWithoutFp8Computes) {
+  const deck::Deck deck = deck_of("h100_gpt350m", {"precision.compute=fp8"});
+  EXPECT_NE(planned(deck, {}, "h100").rate->second.find("typical of fp8 on H100;"),
+            std::string::npos);
+  const plan::Plan a100 = planned(deck, {}, "a100");
+  EXPECT_NE(a100.rate->second.find("typical of bf16 on A100, which has no units for fp8;"),
+            std::string::npos)
+      << a100.rate->second;
+  const plan::Plan bf16 = planned(deck_of("h100_gpt350m"), {}, "a100");
+  EXPECT_NEAR(a100.rate->first / bf16.rate->first, 1, 0.01);
+}
+
+/// A product and a copy on the machine at hand, whose speed no test can know.
+TEST_F(PlanTable, AHostThatIsTimedHasAnEstimate) {
+  plan::PlannedDevice host;
+  if (host.is_gpu()) return;
+  deck::Deck deck = deck_of("laptop_gpt");
+  EXPECT_FALSE(plan::estimated_rate(deck, {}, {}, {}, host));
+  host.time_host(deck);
+  ASSERT_TRUE(host.timed());
+  EXPECT_FALSE(host.data_sheet());  // no peak to hold a run against
+  const auto table = [&](const deck::Deck& d) {
+    const plan::Plan plan = plan::make_plan(d, *comm::Mesh::imagined({}), host);
+    EXPECT_TRUE(plan.rate);
+    return std::pair(plan.rate->first, plan::table(plan, {}));
+  };
+  const auto [rate, text] = table(deck);
+  EXPECT_NE(text.find("GB/s, timed just now; within a factor of two or so)"), std::string::npos)
+      << text;
+  EXPECT_EQ(words(text, "  time")[0], "time");
+  deck.model.layers *= 2;
+  EXPECT_LT(table(deck).first, rate);
+  EXPECT_FALSE(plan::peak_tflops(deck, host));
 }
 
 TEST_F(PlanTable, NamesNothingTwiceAndHasFittingUnits) {

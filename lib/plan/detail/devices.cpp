@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "comm/gpu.hpp"
 #include "device/this_device.hpp"
+#include "plan/detail/host_rates.hpp"
 #include "plan/devices.hpp"
 
 namespace tern::plan {
@@ -27,6 +28,15 @@ PlannedDevice::PlannedDevice(const std::string& name, const Nodes& nodes) : node
 
 const device::DataSheet* PlannedDevice::data_sheet() const {
   return elsewhere_ ? elsewhere_ : device::this_data_sheet();
+}
+
+void PlannedDevice::time_host(const deck::Deck& deck) {
+  if (is_gpu()) return;
+  const detail::HostRates found = detail::time_host(deck);
+  const double tflops = found.flops / 1e12, gigabytes = found.bytes / 1e9;
+  // Ranks of a host exchange through its memory.
+  timed_ = std::make_shared<device::DataSheet>(
+      device::DataSheet{"host", "", tflops, tflops, tflops, gigabytes / 1e3, 0, gigabytes, 0});
 }
 
 Nodes PlannedDevice::placed() const {

@@ -31,6 +31,8 @@ constexpr Operations::Efficiencies fp32_efficiencies{0.18, 0.10, 0.05,   0.10,
 // Qwen3-4B on an H100, 2026-11-25.
 constexpr Operations::Efficiencies tf32_efficiencies{0.42, 0.12, 0.12,   0.12,
                                                      0.12, 0.30, 0.0115, 13e-6};
+// Of a product and a copy timed on the processors themselves (time_host).
+constexpr Operations::Efficiencies host_efficiencies{1.0, 0.5, 0.4, 0.5, 0.4, 0.8, 0.5, 5e-6};
 constexpr double fp8_products = 0.55;
 constexpr double expert_products = 0.29;  // about 512 rows per expert, as in bench_engine
 constexpr double narrow = 48;  // bf16: loss of efficiency with the smallest size of a product
@@ -44,6 +46,7 @@ constexpr double own_backward = 0.335, own_backward_wide = 0.38;
 constexpr double key_forward = 0.8e-6, key_backward = 3.1e-6;
 // Numbers dropped per second: one Philox draw per eight. In fp32 by the portable kernel.
 constexpr double dropped = 1400e9, dropped_fp32 = 120e9;
+constexpr double dropped_per_flop = 0.002;  // on a host, relative to the rate of products
 // Fractions of NVLink's rate with two ranks, and with more.
 constexpr double of_two = 0.60, of_more = 0.80, collective = 20e-6;  // s per collective
 // Fraction of a sum's time by which exchanges of parts delay the work that they overlap (350M GPT in
@@ -54,7 +57,8 @@ constexpr double of_network = 0.80, collective_between = 100e-6;
 
 double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
 
-const Operations::Efficiencies& efficiencies_of(const deck::Precision& precision) {
+const Operations::Efficiencies& efficiencies_of(const deck::Precision& precision, bool timed) {
+  if (timed) return host_efficiencies;
   if (precision.compute == "tf32") return tf32_efficiencies;
   return deck::stores_fp32(precision) ? fp32_efficiencies : bf16_efficiencies;
 }
@@ -62,21 +66,26 @@ const Operations::Efficiencies& efficiencies_of(const deck::Precision& precision
 }  // namespace
 
 Operations::Operations(const deck::Deck& deck, const PlannedDevice& device, int ranks)
-    : device_(*device.data_sheet()),
+    : device_(*device.rates()),
       nodes_(device.nodes().count(ranks) > 1 ? device.placed() : Nodes()),
-      efficiencies_(efficiencies_of(deck.precision)),
+      efficiencies_(efficiencies_of(deck.precision, device.timed())),
+      timed_(device.timed()),
       fp8_(deck.precision.compute == "fp8" && device_.tflops_fp8 > device_.tflops_bf16),
-      fp32_(deck.precision.compute == "fp32"),
+      fp32_(deck.precision.compute == "fp32" && !timed_),
       bytes_(deck::stores_fp32(deck.precision) ? 4 : 2),
-      flops_(1e12 * (fp8_ ? device_.tflops_bf16 : device_.tflops(deck.precision.compute))) {}
+      flops_(1e12 * (timed_ ? device_.tflops_fp32
+                     : fp8_ ? device_.tflops_bf16
+                            : device_.tflops(deck.precision.compute))) {}
 
 double Operations::product(double flops, double least) const {
-  const double share = efficiencies_.products * (fp32_ ? 1 : std::max(0.1, 1 - narrow / least));
+  const bool any_width = fp32_ || timed_;
+  const double share = efficiencies_.products * (any_width ? 1 : std::max(0.1, 1 - narrow / least));
   return std::max(efficiencies_.kernel, flops / (share * flops_));
 }
 
 double Operations::expert_product(double flops) const {
-  return std::max(efficiencies_.kernel, flops / (expert_products * flops_));
+  const double share = timed_ ? efficiencies_.products : expert_products;
+  return std::max(efficiencies_.kernel, flops / (share * flops_));
 }
 
 // Five iterations of three products, and three passes.
@@ -119,12 +128,13 @@ double Operations::attention(const Attention& a, double products, double share,
 }
 
 double Operations::forward(const Attention& a) const {
-  const double causal = efficiencies_.causal_forward * width_gain(a.head_dim);
+  const double causal = efficiencies_.causal_forward * (timed_ ? 1 : width_gain(a.head_dim));
   return attention(a, 2, a.spans ? efficiencies_.spans_forward : causal, key_forward);
 }
 
 double Operations::backward(const Attention& a) const {
-  const double causal = !fp32_ && a.head_dim == 64 ? own_backward
+  const double causal = timed_                       ? efficiencies_.causal_backward
+                        : !fp32_ && a.head_dim == 64 ? own_backward
                         : bytes_ == 2 && a.head_dim == 128
                             ? own_backward_wide
                             : efficiencies_.causal_backward * width_gain(a.head_dim);
@@ -137,7 +147,8 @@ double Operations::pass(double bytes, double kernels) const {
 }
 
 double Operations::dropout(double numbers, double arrays) const {
-  return std::max(pass(arrays * numbers * bytes_), numbers / (fp32_ ? dropped_fp32 : dropped));
+  const double rate = timed_ ? dropped_per_flop * flops_ : fp32_ ? dropped_fp32 : dropped;
+  return std::max(pass(arrays * numbers * bytes_), numbers / rate);
 }
 
 // As NCCL's rings, in which each rank sends its bytes to the next one. Over several nodes there are as

@@ -29,7 +29,7 @@ class Operations {
  public:
   struct Efficiencies;
 
-  /// In the deck's precision, for `ranks` devices with a data sheet, of which a reference is kept.
+  /// In the deck's precision, for `ranks` devices with rates, to which a reference is kept.
   Operations(const deck::Deck& deck, const PlannedDevice& device, int ranks);
 
   /// Bytes per number of an activation.
@@ -68,7 +68,7 @@ class Operations {
   const KnownDevice& device_;
   Nodes nodes_;
   const Efficiencies& efficiencies_;
-  bool fp8_, fp32_;
+  bool timed_, fp8_, fp32_;  // fp32_: of a data sheet
   double bytes_, flops_;
 };
 
