@@ -1,4 +1,4 @@
-"""The small invariants of the house. usage: house.py rooms|size|format|vendors|libraries|json
+"""The small invariants of the house. usage: house.py rooms|size|format|vendors|libraries|json|listed
 
 rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, all of these, and no other room's detail/;
         CONTRIBUTING.md lists the rooms in CMake's order; no room over 4,000 lines but ops, no folder over 40 files
@@ -7,6 +7,7 @@ vendors the runtimes and compilers of GPUs are named in lib/comm and lib/ROOM/cu
         by on_host (memory/views.hpp) and native_build (ops/native.hpp)
 libraries what other versions of a library lack: fmt::join is in <fmt/ranges.h> since fmt 11, fmt::localtime left fmt 12
 json    JSON is parsed in lib/base/json.cpp only, which limits how deep it is nested
+listed  README.md or a page of docs/ links every deck of input/ and names every script of jobs/
 format  every source is as clang-format (the version of tests/requirements.txt) leaves it
 """
 import pathlib
@@ -136,6 +137,16 @@ def check_json():
                 yield f"{name}:{number}: {found.group()}; base/json.hpp refuses what is nested too deeply"
 
 
+def check_listed():
+    texts = [path.read_text() for path in tracked("README.md", "docs/*.md")]
+    for path in tracked("input/*.in"):
+        if not any(f"](input/{path.name})" in text or f"](../input/{path.name})" in text for text in texts):
+            yield f"no document links input/{path.name}"
+    for path in tracked("jobs/*.sh"):
+        if not any(f"jobs/{path.name}" in text for text in texts):
+            yield f"no document names jobs/{path.name}"
+
+
 def check_format():
     clang_format = pathlib.Path(sys.executable).parent / "clang-format"
     if not clang_format.exists():
@@ -150,7 +161,7 @@ def check_format():
 
 def main():
     checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors,
-              "libraries": check_libraries, "json": check_json}
+              "libraries": check_libraries, "json": check_json, "listed": check_listed}
     if sys.argv[1:] not in [[name] for name in checks]:
         sys.exit(f"usage: house.py {' | '.join(checks)}")
     faults = list(checks[sys.argv[1]]())
