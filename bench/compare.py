@@ -57,7 +57,7 @@ def losses(path):
     return {r["step"]: r for r in map(json.loads, open(path)) if "train/loss" in r}
 
 
-quiet = ["evaluation.every=0", "evaluation.target_loss=0", "evaluation.batches=1", "checkpoint.every=0", "output.log_every=1",
+quiet = ["evaluation.every=0", "evaluation.target_loss=0", "evaluation.rows=1", "checkpoint.every=0", "output.log_every=1",
          "generation.samples=0"]
 length = f"campaign.max_steps={a.steps}"
 with open(f"{out}/deck.in", "w") as f: f.write(run([a.trainer, a.deck, *sets(*a.set, length), "--print-deck"]))

@@ -21,7 +21,7 @@ Checkpoints are removed once no run needs them. Standard library only. On a CPU,
 
     python3 bench/gsm8k.py --gpus 0 --scale 0.02 --problems 8 --threads 1 --out runs/toy --set precision.compute=fp32 \\
         --set model.layers=2 --set model.hidden=64 --set model.heads=2 --set batch.per_rank=2 --set batch.global=2 \\
-        --set evaluation.batches=1 --set data.threads=1
+        --set evaluation.rows=2 --set data.threads=1
 """
 import argparse, json, math, os, pathlib, re, shutil, signal, statistics, sys, threading, time
 

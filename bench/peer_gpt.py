@@ -63,13 +63,13 @@ def main():
     sync = torch.cuda.synchronize if cuda else lambda: None
     kernel = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}.get(a.attention)
     valid = [part.split(per_rank) for part in map(torch.from_numpy, Batches(listed(deck.data.valid), deck.model.context, 0).first(
-        per_rank * deck.evaluation.batches))] if a.valid else []
+        deck.evaluation.rows))] if a.valid else []
     losses, seconds, rates, points, elapsed, warmup = [], [], [], [], 0, 0  # elapsed: seconds after the first step
 
     def evaluate(step):
         with torch.no_grad(), objective.autocast():
-            parts = [objective.model(tokens.to(a.device), targets.to(a.device)).item() for tokens, targets in zip(*valid)]
-        points.append({"step": step, "seconds": elapsed, "val/loss": statistics.mean(parts)})
+            sums = [len(tokens) * objective.model(tokens.to(a.device), targets.to(a.device)).item() for tokens, targets in zip(*valid)]
+        points.append({"step": step, "seconds": elapsed, "val/loss": sum(sums) / sum(map(len, valid[0]))})
         print(json.dumps(points[-1]), flush=True)
 
     with sdpa_kernel(kernel) if cuda and kernel else contextlib.nullcontext():

@@ -14,7 +14,7 @@ only. On a CPU, at toy size, with ./prepare cpp-headers:
     python3 bench/recipe.py --data data/cpp_headers --tokens 2e5 --seeds 1 --together 2 --threads 1 --out runs/toy \\
         --set precision.compute=fp32 --set model.vocabulary=1024 --set data.tokenizer=data/cpp_headers \\
         --set model.hidden=64 --set model.heads=4 --set model.ffn_hidden=256 --set model.context=64 --set batch.per_rank=4 \\
-        --set batch.global=8 --set evaluation.batches=8
+        --set batch.global=8 --set evaluation.rows=32
 """
 import argparse, functools, json, math, pathlib, re, statistics, sys, time
 

@@ -13,7 +13,7 @@ at toy size, with ./prepare cpp-headers:
 
     python3 bench/refinement.py --data data/cpp_headers --steps 20 --together 2 --threads 1 --out runs/toy \\
         --only 'stack 0 aggressive; plain' --set precision.compute=fp32 --set model.vocabulary=1024 --set model.hidden=64 \\
-        --set model.layers=1 --set model.context=64 --set batch.per_rank=4 --set batch.global=8 --set evaluation.batches=4
+        --set model.layers=1 --set model.context=64 --set batch.per_rank=4 --set batch.global=8 --set evaluation.rows=16
 """
 import argparse, functools, json, math, pathlib, re, statistics, time
 

@@ -27,8 +27,7 @@ std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::D
                                          comm::Group& group, bool training,
                                          const std::function<bool()>& stop) {
   using A = Accumulate<T>;
-  const std::size_t wanted = static_cast<std::size_t>(deck.evaluation.batches) * layout.per_rank;
-  const std::size_t rows = std::min(wanted, source.rows());
+  const std::size_t rows = std::min(static_cast<std::size_t>(deck.evaluation.rows), source.rows());
   const std::size_t together = layout.per_rank * static_cast<std::size_t>(group.size());
   data::ReaderOptions options{layout.per_rank, layout.tokens};
   options.shuffle = false;

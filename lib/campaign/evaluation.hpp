@@ -8,8 +8,8 @@
 
 namespace tern::campaign {
 
-/// Scores the first `evaluation.batches x per_rank` rows of the source (or all, if fewer),
-/// independently of the number of ranks. `training`: the objective may adapt to the result.
+/// Scores the first `evaluation.rows` rows of the source (or all, if fewer), whatever per_rank and
+/// the number of ranks are. `training`: the objective may adapt to the result.
 /// `group`: the data ranks. `stop`, if given, is called before each micro-batch and returns the
 /// same on all ranks; if true, nothing is returned and nothing has changed. Collective over all
 /// ranks.

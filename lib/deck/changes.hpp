@@ -9,11 +9,12 @@ namespace tern::deck {
 
 struct DeckChanges {
   bool readable = true;                  // false: this version cannot read the checkpoint's deck
+  Deck before;                           // that deck, if readable
   std::vector<deck::Difference> model;   // fields that define the meaning of weights
-  std::vector<deck::Difference> others;  // all others that should not change in a run
+  std::vector<deck::Difference> others;  // all others that change what training does
 };
 
-/// `stored`: deck text in the checkpoint.
+/// `stored`: deck text in the checkpoint, also of earlier versions.
 DeckChanges changes_of(const std::string& stored, const deck::Deck& deck);
 
 }  // namespace tern::deck

@@ -31,10 +31,16 @@ std::vector<std::string> names_of(const Table& table) {
   return names;
 }
 
+/// What has taken the place of a name of earlier versions; empty for other names.
+std::string successor(const std::string& group, const std::string& name) {
+  if (group != "evaluation" || name != "batches") return {};
+  return "; a validation counts rows now, whatever per_rank is: write rows = batches x per_rank";
+}
+
 void unknown_name(Table& table, const Group& group, const Assignment& assignment, Errors& errors) {
-  std::string remedy;
+  std::string remedy = successor(group.name, assignment.name);
   for (const Group& other : table.groups)
-    if (table.find(other.name, assignment.name)) {
+    if (remedy.empty() && table.find(other.name, assignment.name)) {
       remedy = fmt::format("; it belongs to &{}", other.name);
       break;
     }

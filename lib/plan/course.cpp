@@ -64,9 +64,8 @@ Course course(const Plan& plan, double rate, int writers) {
   const deck::Deck& deck = plan.deck;
   const double row = plan.contents.tokens() / rate;
   const double bytes = static_cast<double>(plan.checkpoint_bytes) / writers;
-  const Durations durations{
-      row, static_cast<double>(deck.evaluation.batches * deck.batch.per_rank) * row / 3,
-      bytes / copied, bytes / written, plan.layout.steps};
+  const Durations durations{row, static_cast<double>(deck.evaluation.rows) * row / 3,
+                            bytes / copied, bytes / written, plan.layout.steps};
   const double limit = 3600 * deck.campaign.max_hours;
   const auto fit = [&](std::int64_t steps) {
     return after(steps, deck, durations).seconds() <= limit;

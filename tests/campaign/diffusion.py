@@ -36,6 +36,16 @@ class Diffusion(Campaign):
                 parts = ("train/loss_plan", "train/loss_execution", "val/loss_plan") if kind == "hdp" else ()
                 self.compare(kind, name, 1e-4, ("train/loss", "val/loss") + parts)
 
+    def test_validation_does_not_depend_on_the_micro_batch(self):
+        """Nor does what is chosen by it: the clip interval, with which training continues."""
+        self.deck(45)
+        clip = [f"train/clip_{end}_{level}" for end in ("low", "high") for level in ("plan", "execution")]
+        for name, ranks, per_rank in (("two", 1, 2), ("one", 1, 1), ("eight", 1, 8), ("ranks", 2, 4)):
+            self.run_trainer(*self.HDP, "--set", f"output.directory={name}", "--set", f"batch.per_rank={per_rank}", ranks=ranks)
+            self.compare("two", name, 1e-4)
+            for key in clip:
+                self.assertEqual(self.steps("two", key), self.steps(name, key), key)
+
     def test_resumed_bit_for_bit(self):
         self.deck(300)
         for ranks, objective in ((1, self.HDP), (2, self.FLAT + ("--set", "parallel.shard='optimizer'"))):

@@ -14,7 +14,7 @@ DECK = """
 &data train = 'data/train_*.bin' valid = 'data/valid_*.bin' tokenizer = 'model' threads = 1 /
 &batch per_rank = 2 /
 &optimizer lr = 3e-3 /
-&evaluation every = 6 batches = 4 /
+&evaluation every = 6 rows = 8 /
 &generation samples = 0 /
 &output directory = 'run' log_every = 1 /
 """

@@ -50,7 +50,7 @@ class Stops(Campaign):
 
     def test_time_and_cost_count_the_whole_run(self):
         begin = time.monotonic()
-        text = self.run_trainer("--set", "cost.dollars_per_gpu_hour=3600", "--set", "evaluation.batches=100")
+        text = self.run_trainer("--set", "cost.dollars_per_gpu_hour=3600", "--set", "evaluation.rows=200")
         wall = time.monotonic() - begin
         self.assertGreater(float(re.search(r"tokens, \$([\d.]+)\n", text).group(1)), 0.5 * wall)  # steps only: a tenth
 
@@ -95,7 +95,7 @@ class Signals(Campaign):
 
     def test_other_tasks_leave_signals_to_the_system(self):
         self.run_trainer()
-        child = self.start("--set", "campaign.task='evaluate'", "--set", "evaluation.batches=100000", "--set", "batch.per_rank=1")
+        child = self.start("--set", "campaign.task='evaluate'", "--set", "evaluation.rows=100000", "--set", "batch.per_rank=1")
         with child.stdout:
             for line in child.stdout:
                 if line.startswith("valid:"): child.send_signal(signal.SIGTERM)

@@ -14,7 +14,7 @@ DECK = """
 &batch per_rank = 2 global = 8 /
 &optimizer lr = 3e-3 warmup_steps = 5 /
 &checkpoint every = {every} /
-&evaluation every = {evaluate} batches = 4 /
+&evaluation every = {evaluate} rows = 8 /
 &generation samples = 0 /
 &output directory = 'run' log_every = 1 /
 """

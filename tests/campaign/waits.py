@@ -21,7 +21,7 @@ class Waits(Campaign):
     def check_rowless_micro_batch(self, *options):
         """Of 7 rows, one per micro-batch, the second replica has none in its last micro-batch."""
         options = sets("data.train='data/train.jsonl'", "data.valid='data/valid.jsonl'", "data.packing=F", "model.context=48",
-                       "batch.per_rank=1", "evaluation.batches=8", "checkpoint.every=1000", "parallel.wait_minutes=2", *options)
+                       "batch.per_rank=1", "evaluation.rows=8", "checkpoint.every=1000", "parallel.wait_minutes=2", *options)
         self.run_trainer(*options, *sets("output.directory=one"))
         self.run_trainer(*options, *sets("output.directory=four", "parallel.pipeline=2"), ranks=4)
         self.assertEqual(sorted(self.steps("four", "val/loss")), [0, 20, 40])

@@ -21,6 +21,10 @@ TEST(DeckMistakes, Names) {
       Lines{"d:3:2: optimizer.learning_rate_multiplier: no such name in &optimizer; valid are "
             "kind, lr, lr_rule, betas, eps, weight_decay, grad_clip, schedule, warmup_steps, "
             "min_lr, decay_fraction, ema, matrix_lr, embed_lr, head_lr, momentum, muon_scale"});
+  EXPECT_EQ(
+      mistakes("&evaluation batches = 20 /"),
+      Lines{"d:1:13: evaluation.batches: no such name in &evaluation; a validation counts rows "
+            "now, whatever per_rank is: write rows = batches x per_rank"});
   EXPECT_EQ(mistakes("&model lr = 2 /"),
             Lines{"d:1:8: model.lr: no such name in &model; it belongs to &optimizer"});
 }

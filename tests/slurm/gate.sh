@@ -23,7 +23,7 @@ write_deck() {  # name, steps, expected refinement, weights to start from, basel
 &batch      per_rank = 8   global = 16 /
 &optimizer  lr = 3e-3   warmup_steps = 10 /
 &checkpoint every = 0 /
-&evaluation every = 100   batches = 4   baseline = '${5:-}' /
+&evaluation every = 100   rows = 32   baseline = '${5:-}' /
 &generation samples = 0 /
 &output     log_every = 1 /
 DECK

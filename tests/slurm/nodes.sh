@@ -35,7 +35,7 @@ DECK
 &data       train = 'data/sources/train_*.bin'   valid = 'data/sources/valid_*.bin'   tokenizer = 'bytes'
             threads = 1 /
 &parallel   tensor = 2   shard = 'optimizer'   wait_minutes = 1 /
-&evaluation every = 60   batches = 2 /
+&evaluation every = 60   rows = 8 /
 DECK
 } >gpt.in
 {
@@ -46,7 +46,7 @@ DECK
 &data       train = 'data/quickstart/train.jsonl'   valid = 'data/quickstart/test.jsonl'   tokenizer = 'data/quickstart'
             question_tokens = 40   plan_tokens = 16   execution_tokens = 32   plan = 'skeleton'   notes = .false.
             threads = 1 /
-&evaluation every = 60   batches = 2   problems = 8 /
+&evaluation every = 60   rows = 8   problems = 8 /
 DECK
 } >hdp.in
 python3 - <<'PY'

@@ -19,7 +19,7 @@ cat >deck.in <<'DECK'
 &batch      per_rank = 8   global = 16 /
 &optimizer  lr = 1e-3   warmup_steps = 20 /
 &checkpoint every = 50 /
-&evaluation every = 100   batches = 2 /
+&evaluation every = 100   rows = 16 /
 &output     log_every = 1 /
 DECK
 

@@ -31,7 +31,10 @@ void describe(Group& group, Checkpoint& c) {
 
 void describe(Group& group, Evaluation& e) {
   group.add("every", e.every, "between evaluations; 0: only at the end").unit("steps").at_least(0);
-  group.add("batches", e.batches, "batches of per_rank sequences, always the same ones")
+  group
+      .add("rows", e.rows,
+           "of the validation set that are scored: always its first ones, or "
+           "all if it has fewer")
       .at_least(1)
       .at_most(1e9);
   group.add("target_loss", e.target_loss, "validation loss at which the run stops; 0: none")
@@ -47,7 +50,8 @@ void describe(Group& group, Evaluation& e) {
   group.add("reference", e.reference,
             "answers of another run to the same requests, to agree with; empty: none");
   group.add("beside", e.beside,
-            "directories of other runs, whose validation losses are compared with this one's");
+            "directories of other runs, whose last validation losses stand next to this one's in "
+            "log and report; answers: whose evaluation.json are rows of the table of scores");
   group.add("baseline", e.baseline,
             "refinement: directory of a run whose validation loss a good verdict's last answer is "
             "below");

@@ -1,0 +1,54 @@
+// What a resumed deck changes of the checkpoint's.
+#include <gtest/gtest.h>
+
+#include "deck/changes.hpp"
+
+namespace tern::deck {
+namespace {
+
+std::string stored(const std::string& text) { return print(parse(text, "d"), false); }
+
+std::string listed(const std::string& before, const std::string& now) {
+  return text_of(changes_of(stored(before), parse(now, "d")).others);
+}
+
+TEST(DeckChanges, LengthOfTheRunIsListedLikeAnyOther) {
+  EXPECT_EQ(
+      listed("&campaign max_steps = 60 /", "&campaign max_steps = 120 / &optimizer lr = 5e-4 /"),
+      "campaign.max_steps = 120, not 60\noptimizer.lr = 0.0005, not 0.0003");
+  EXPECT_EQ(listed("&campaign max_hours = 1 /", "&campaign max_hours = 2 /"),
+            "campaign.max_hours = 2.0, not 1.0");
+  EXPECT_EQ(listed("&campaign seed = 1 /", "&campaign seed = 2 /"), "campaign.seed = 2, not 1");
+}
+
+TEST(DeckChanges, WhereARunIsAndWhatItWritesAreNot) {
+  EXPECT_EQ(listed("",
+                   "&campaign name = 'other' / &output log_every = 1 / &cost peak_tflops = 9 / "
+                   "&generation samples = 3 / &parallel data = 2 /"),
+            "");
+}
+
+TEST(DeckChanges, ModelsAreTakenApart) {
+  const DeckChanges changes =
+      changes_of(stored("&model layers = 3 dropout = 0.1 /"), parse("&model layers = 4 /", "d"));
+  EXPECT_TRUE(changes.readable);
+  EXPECT_EQ(changes.before.model.layers, 3);
+  EXPECT_EQ(text_of(changes.model), "model.layers = 4, not 3");
+  EXPECT_EQ(text_of(changes.others), "model.dropout = 0.0, not 0.1");
+  EXPECT_FALSE(changes_of("&nothing /", Deck()).readable);
+}
+
+TEST(DeckChanges, DecksOfEarlierVersionsCountBatches) {
+  std::string old = stored("&batch per_rank = 4 / &evaluation rows = 64 /");
+  const std::string rows = "\n  rows = 64\n";
+  old.replace(old.find(rows), rows.size(), "\n  batches = 16\n");
+  const DeckChanges same =
+      changes_of(old, parse("&batch per_rank = 4 / &evaluation rows = 64 /", "d"));
+  EXPECT_TRUE(same.readable);
+  EXPECT_EQ(text_of(same.others), "");
+  EXPECT_EQ(text_of(changes_of(old, parse("&batch per_rank = 4 /", "d")).others),
+            "evaluation.rows = 160, not 64");
+}
+
+}  // namespace
+}  // namespace tern::deck
