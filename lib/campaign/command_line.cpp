@@ -14,6 +14,7 @@
 #include "deck/loaded_model.hpp"
 #include "deck/rules.hpp"
 #include "job/options.hpp"
+#include "report/run_list.hpp"
 #include "weights/weights.hpp"
 
 namespace tern::campaign {
@@ -26,7 +27,7 @@ constexpr const char* usage =
     "usage: trainer DECK [options]\n"
     "       mpirun -n 4 trainer DECK          four ranks\n"
     "       srun trainer DECK --resume        in a Slurm job\n"
-    "       trainer --list                    list the decks found\n"
+    "       trainer --list [FOLDER]           list the decks found, or a folder's decks and runs\n"
     "\n"
     "Trains, evaluates or samples the language model that DECK, a Fortran namelist, describes.\n"
     "Results go to runs/NAME: log.txt, metrics.jsonl, report.html, checkpoints/.\n\n";
@@ -45,9 +46,10 @@ po::options_description describe(CommandLine& line) {
   job::Options& o = line.options;
   all.add_options()("help,h", po::bool_switch(&line.help), "show this text and end")(
       "version", po::bool_switch(&line.version), "show version and commit and end")(
-      "list", po::bool_switch(&line.list), "name the decks of input/ and end")(
-      "set,s", po::value(&line.set)->composing()->value_name("GROUP.NAME=VALUE"),
-      "override a value of the deck, as --set batch.per_rank=16; may be repeated")(
+      "list", po::bool_switch(&line.list),
+      "list the decks of input/, or decks and runs of the folder named in place of the deck, and "
+      "end")("set,s", po::value(&line.set)->composing()->value_name("GROUP.NAME=VALUE"),
+             "override a value of the deck, as --set batch.per_rank=16; may be repeated")(
       "quick", po::value(&line.quick)->value_name("N"),
       "a run of N steps: the schedule, the warmup and the intervals of evaluations, checkpoints "
       "and log lines shrink with them")("print-deck", po::bool_switch(&line.print_deck),
@@ -165,9 +167,8 @@ fs::path folder_of_decks() {
              fs::current_path().string(), program.string());
 }
 
-void list_decks(std::ostream& out) {
-  const fs::path folder = folder_of_decks();
-  const fs::path shown = folder == fs::current_path() / "input" ? "input" : folder;
+/// `shown`: how the folder is named. Whether there are any.
+bool list_decks(const fs::path& folder, const fs::path& shown, std::ostream& out) {
   std::vector<std::pair<std::string, std::string>> decks;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".in")
@@ -176,6 +177,27 @@ void list_decks(std::ostream& out) {
   std::size_t width = 0;
   for (const auto& [name, text] : decks) width = std::max(width, name.size());
   for (const auto& [name, text] : decks) out << fmt::format("{:<{}}  {}\n", name, width, text);
+  return !decks.empty();
+}
+
+/// The decks of input/, or the runs and decks of `folder`; a run's own deck.in is not listed.
+void list(const std::string& folder, std::ostream& out) {
+  if (folder.empty()) {
+    const fs::path input = folder_of_decks();
+    list_decks(input, input == fs::current_path() / "input" ? "input" : input, out);
+    return;
+  }
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    user_error("--list {}: no such folder; name one that holds runs or decks, as runs", folder);
+  const std::vector<report::ListedRun> runs = report::runs_in(folder);
+  const bool decks = !report::is_run(folder) && list_decks(folder, folder, out);
+  if (!runs.empty()) out << report::table(runs);
+  if (runs.empty() && !decks)
+    user_error(
+        "--list {}: it holds no run (a folder with run.json or metrics.jsonl) and no deck "
+        "(*.in); name another folder, as runs",
+        folder);
 }
 
 }  // namespace
@@ -241,7 +263,7 @@ bool shows_without_deck(const CommandLine& line, std::ostream& out) {
   else if (line.version)
     out << "tern " << version() << " (" << commit() << ")\n";
   else if (line.list)
-    list_decks(out);
+    list(line.deck, out);
   return line.help || line.version || line.list;
 }
 

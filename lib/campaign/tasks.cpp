@@ -21,6 +21,7 @@
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
 #include "job/run_directory.hpp"
+#include "report/compared_run.hpp"
 #include "text/deck_tokenizer.hpp"
 #include "weights/weights.hpp"
 
@@ -129,6 +130,8 @@ int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log) {
            std::exp(result.loss), result.tokens, timer.seconds());
   for (const auto& [name, value] : result.metrics)
     if (name.find('/') == name.rfind('/')) log.line("{} {:.4f}", name, value);
+  if (!deck.evaluation.beside.empty() && mesh.world().rank() == 0)
+    log.line("{}", report::compared_text(deck.evaluation.beside, result.loss));
   nlohmann::ordered_json record = record_of(deck, result, timer.seconds());
   if (!loaded.workload.sampler) {
     write_record(deck, record, "", mesh.world());

@@ -156,4 +156,17 @@ RunLock& RunLock::operator=(RunLock&& other) noexcept {
   return *this;
 }
 
+bool in_use(const fs::path& directory) {
+  const fs::path file = directory / ".lock";
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) return false;
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  const bool has_locks = ::fcntl(descriptor, F_OFD_GETLK, &whole) == 0;
+  const bool held = has_locks ? whole.l_type != F_UNLCK : !owner_ended(read_owner(descriptor));
+  ::close(descriptor);
+  return held;
+}
+
 }  // namespace tern::job

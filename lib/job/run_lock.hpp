@@ -24,4 +24,8 @@ class RunLock {
   int descriptor_ = -1;
 };
 
+/// Whether a process owns the lock of the directory; false if that cannot be found out. Changes
+/// nothing and does not wait.
+bool in_use(const std::filesystem::path& directory);
+
 }  // namespace tern::job

@@ -2,7 +2,10 @@
 
 #include <chrono>
 
+#include "base/error.hpp"
 #include "base/files.hpp"
+#include "deck/deck.hpp"
+#include "report/compared_run.hpp"
 #include "report/detail/history.hpp"
 #include "report/detail/page.hpp"
 #include "report/detail/plots.hpp"
@@ -32,6 +35,21 @@ std::string tail(std::string text, int lines) {
   return at == std::string::npos || at == 0 ? text : text.substr(at + 1);
 }
 
+/// A line for each run that the deck names to compare with.
+detail::Facts compared_runs(const std::string& deck, const detail::History& history) {
+  detail::Facts facts;
+  const auto loss = history.curves.find("val/loss");
+  const double own = loss == history.curves.end() ? unknown : loss->second.value.back();
+  try {
+    for (const std::string& directory : deck::parse(deck, "deck.in").evaluation.beside) {
+      const ComparedRun other = compare_run(directory, own);
+      facts.emplace_back("Compared with " + other.name, in_words(other, "this run's"));
+    }
+  } catch (const UserError&) {  // another version's deck
+  }
+  return facts;
+}
+
 }  // namespace
 
 Report::Report(path run_directory, Log& log) : directory_(std::move(run_directory)), log_(log) {}
@@ -55,6 +73,8 @@ void Report::make() {
     else if (std::filesystem::exists(directory_ / "verdict.json"))
       problem = "verdict.json is no verdict";
     page.deck = read_text_or_empty(directory_ / "deck.in");
+    if (page.verdict.empty())  // which states them
+      for (auto& fact : compared_runs(page.deck, history)) page.facts.push_back(std::move(fact));
     page.samples = read_text_or_empty(directory_ / "samples.txt");
     page.log = tail(read_text_or_empty(directory_ / "log.txt"), 40);
     const auto ending = detail::draw(history, plots, folder, std::chrono::seconds(30));

@@ -19,38 +19,12 @@ namespace fs = std::filesystem;
 constexpr const char* grade_names[] = {"good", "remark", "warning", "failure"};
 constexpr const char* file_name = "verdict.json";
 
-ComparedRun compare_run(const fs::path& directory, double own_loss) {
-  const fs::path clean = (directory / "").lexically_normal().parent_path();
-  ComparedRun other;
-  other.name = clean.filename().string();
-  other.directory = directory.string();
-  std::error_code ignored;
-  if (!fs::is_directory(directory, ignored)) {
-    other.trouble = "there is no such directory";
-    return other;
-  }
-  const detail::History history = detail::read_history(directory / "metrics.jsonl");
-  const auto curve = history.curves.find("val/loss");
-  const auto lost = history.not_finite.find("val/loss");
-  if (lost != history.not_finite.end() &&
-      (curve == history.curves.end() || lost->second.back() > curve->second.step.back())) {
-    other.trouble = "its last val/loss is not finite";
-  } else if (curve == history.curves.end()) {
-    other.trouble = "its metrics.jsonl has no val/loss";
-  } else {
-    other.step = std::int64_t(curve->second.step.back());
-    other.loss = curve->second.value.back();
-    other.difference = own_loss - other.loss;
-  }
-  return other;
-}
-
 /// Whether the last answer is better than the baseline's.
 Finding baseline_finding(const deck::Deck& deck, double own_loss) {
   const ComparedRun other = compare_run(deck.evaluation.baseline, own_loss);
   Finding finding;
   finding.name = "baseline";
-  finding.found = in_words(other);
+  finding.found = in_words(other, "this run's last answer");
   finding.expected = fmt::format("last answer below val/loss of {}", other.name);
   finding.figure = other.difference;
   if (other.difference < 0) return finding;
@@ -121,17 +95,6 @@ bool Verdict::succeeded() const {
                       [](const Finding& f) { return f.grade == Grade::failure; });
 }
 
-std::string in_words(const ComparedRun& other) {
-  if (!other.trouble.empty()) return other.trouble;
-  const std::string its = fmt::format("{:.4f} at step {}", other.loss, other.step);
-  if (std::isnan(other.difference)) return its + "; this run has no loss to compare";
-  const std::string own =
-      fmt::format("{}; this run's last answer, {:.4f}, is ", its, other.loss + other.difference);
-  if (other.difference == 0) return own + "the same";
-  return fmt::format("{}{} by {:.4f} ({:.1f}%)", own, other.difference < 0 ? "lower" : "higher",
-                     std::abs(other.difference), 100 * std::abs(other.difference) / other.loss);
-}
-
 Verdict judge(const fs::path& run_directory, const deck::Deck& deck) {
   Verdict verdict =
       detail::make_verdict(detail::read_history(run_directory / "metrics.jsonl"), deck);
@@ -156,7 +119,7 @@ std::string text(const Verdict& verdict) {
            "GPT's run with &evaluation beside";
   out += "  validation losses of the compared runs:";
   for (const ComparedRun& b : verdict.beside)
-    out += fmt::format("\n  {:<22} {}", b.name, in_words(b));
+    out += fmt::format("\n  {:<22} {}", b.name, in_words(b, "this run's last answer"));
   return out;
 }
 

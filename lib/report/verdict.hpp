@@ -29,12 +29,12 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "deck/deck.hpp"
+#include "report/compared_run.hpp"
 
 namespace tern::report {
 
@@ -50,8 +50,6 @@ constexpr double jitter_warning = 0.1, jitter_failure = 0.25;
 enum class Grade { good, remark, warning, failure };
 const char* grade_name(Grade grade);
 
-constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-
 struct Finding {
   std::string name;
   Grade grade = Grade::good;
@@ -60,25 +58,13 @@ struct Finding {
   std::string advice;           // deck value to change, and how; empty if good
 };
 
-/// Validation loss of a run listed in &evaluation beside. A bad first answer is enough for a high
-/// refinement, not for a low loss. Reported without a grade: whether the runs had equal data,
-/// compute or parameters is stated in their decks.
-struct ComparedRun {
-  std::string name, directory;  // name: the directory's last part
-  std::int64_t step = 0;        // its last evaluation
-  double loss = unknown;        // val/loss there
-  double difference = unknown;  // this run's last answer less that
-  std::string trouble;          // why there is no loss; empty if there is one
-};
-/// E.g. "1.2000 at step 400; this run's last answer, 1.1000, is lower by 0.1000 (8.3%)".
-std::string in_words(const ComparedRun& other);
-
 struct Verdict {
   std::string preset;
   std::int64_t step = 0;  // last evaluation
   double loss = unknown;  // val/loss of the last answer
   std::vector<Finding> findings;
-  std::vector<ComparedRun> beside;
+  /// Of &evaluation beside: a bad first answer is enough for a high refinement, not for a low loss.
+  std::vector<ComparedRun> beside;  // difference: of the last answer
 
   /// True if no finding is a failure.
   bool succeeded() const;

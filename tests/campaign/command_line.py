@@ -59,6 +59,22 @@ class Shown(Campaign):
             f.write("&campaign /\n")
         self.assertEqual(self.run_words("--list").split("\n")[1:], ["input/plain.in  ", ""])
 
+    def test_the_list_of_a_folder_has_its_runs(self):
+        for name, options in (("a", ()), ("b", ("--set", "campaign.max_steps=20"))):
+            self.run_trainer(*options, "--set", f"output.directory=runs/{name}")
+        titles, *rows = self.run_words("--list", "runs").splitlines()
+        self.assertRegex(titles, r"^run +state +step +validation loss +best +time +last line \(UTC\)$")
+        loss = r"\d\.\d{4}"
+        for name, steps, row in zip("ab", (40, 20), rows, strict=True):
+            self.assertRegex(row, rf"^runs/{name} +finished +{steps}/{steps} +{loss} +{loss} at {steps} +[\d.]+ (s|min) +20\d\d-\d\d-\d\d \d\d:\d\d$")
+            self.assertIn(f"{self.steps(f'runs/{name}', 'val/loss')[steps]:.4f}", row)
+        self.assertEqual(self.run_words("--list", "runs/b").splitlines()[1].split(), rows[1].split())
+        self.assertEqual(self.run_words("--list", "."), "./tiny.in  \n")
+        for folder, part in (("nowhere", "no such folder"), ("data", "it holds no run"), ("tiny.in", "no such folder")):
+            code, out, err = launch(TRAINER, "--list", folder, cwd=self.path, env=self.NO_MPI)
+            self.assertEqual((code, out), (1, ""), folder)
+            self.assertTrue(err.startswith(f"error: --list {folder}: {part}"), err)
+
     def test_output_that_cannot_be_written_is_an_error(self):
         shows = (("--help",), ("--version",), ("--list",), ("tiny.in", "--print-deck"), ("tiny.in", "--dry-run"))
         for words in shows:

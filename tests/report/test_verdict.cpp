@@ -305,13 +305,16 @@ TEST(Verdict, OtherRunsStandBesideAndFailNothing) {
   ASSERT_EQ(verdict.beside.size(), 5u);
   EXPECT_EQ(verdict.beside[0].name, "dense");
   EXPECT_NEAR(verdict.beside[0].difference, -0.3, 1e-12);
-  EXPECT_EQ(in_words(verdict.beside[0]),
+  const auto words = [&](std::size_t i) {
+    return in_words(verdict.beside[i], "this run's last answer");
+  };
+  EXPECT_EQ(words(0),
             "3.5000 at step 300; this run's last answer, 3.2000, is lower by 0.3000 (8.6%)");
-  EXPECT_EQ(in_words(verdict.beside[1]),
+  EXPECT_EQ(words(1),
             "3.0000 at step 300; this run's last answer, 3.2000, is higher by 0.2000 (6.7%)");
-  EXPECT_EQ(in_words(verdict.beside[2]), "there is no such directory");
-  EXPECT_EQ(in_words(verdict.beside[3]), "its last val/loss is not finite");
-  EXPECT_EQ(in_words(verdict.beside[4]), "its metrics.jsonl has no val/loss");
+  EXPECT_EQ(words(2), "there is no such directory");
+  EXPECT_EQ(words(3), "its last val/loss is not finite");
+  EXPECT_EQ(words(4), "its metrics.jsonl has no val/loss");
   EXPECT_EQ(verdict.beside[4].name, "young");
   EXPECT_TRUE(holds(text(verdict), "wide                   3.0000 at step 300")) << text(verdict);
 

@@ -101,7 +101,8 @@ std::string family(std::string name) {
 // Metrics without a rule: no constants, no straight line of a count, no fractions near zero.
 bool worth_a_plot(const std::string& name, const Curve& curve) {
   const auto [low, high] = std::minmax_element(curve.value.begin(), curve.value.end());
-  if (name == "system/slowest_rank" || name == "system/gpu_hottest_rank") return false;
+  for (const char* other : {"system/slowest_rank", "system/gpu_hottest_rank", "system/seconds"})
+    if (name == other) return false;
   return *low < *high && name != "train/tokens" && (name != "data/wait_share" || *high > 0.01);
 }
 

@@ -27,6 +27,7 @@ const Titles& known_titles() {
       {"system/process_cores", "Cores in use per rank"},
       {"system/process_memory", "Host memory of the largest rank, bytes"},
       {"system/process_memory_peak", "The same, at most, bytes"},
+      {"system/seconds", "Seconds of the run, all starts together"},
       {"system/slowest_rank", "Rank that computes longest"},
       {"system/slowest_rank_excess", "Its compute time beyond the other ranks' median, fraction"},
       {"train/grad_norm", "Gradient norm before clipping"},

@@ -29,7 +29,8 @@ std::string comparison_table(const Verdict& verdict) {
   std::string out = fmt::format(
       "<p>{}</p>\n<table class=\"verdict\">\n<tr><th>compared run<th>validation loss</tr>\n", why);
   for (const ComparedRun& b : verdict.beside)
-    out += fmt::format("<tr><td>{}<td>{}</tr>\n", escaped(b.name), escaped(in_words(b)));
+    out += fmt::format("<tr><td>{}<td>{}</tr>\n", escaped(b.name),
+                       escaped(in_words(b, "this run's last answer")));
   return out + "</table>\n";
 }
 
