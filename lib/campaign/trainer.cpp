@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "campaign/loss_scale.hpp"
+#include "campaign/resumption.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/changes.hpp"
@@ -54,6 +55,7 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
       phases_([this] { workload_.context.fence("phase"); }),
       timed_(deck::timed(deck_.campaign)),
       peak_tflops_(deck::kind_of(deck_).diffuses ? std::nullopt : plan::peak_tflops(deck_)),
+      left_(deck_),
       clock_(options.clock) {
   TERN_REQUIRE(arena_.bytes() == plan.total_bytes, "planned {} bytes, allocated {}",
                plan.total_bytes, arena_.bytes());
@@ -99,7 +101,7 @@ void Trainer<T>::start_parameters(bool resume) {
     workload_.objective->restore(newest->header().numbers);
     log_.line("resumed from {} (step {}, {:.1f} M tokens)", newest->path().string(), state_.step,
               static_cast<double>(state_.tokens) / 1e6);
-    saved_step_ = state_.step;
+    saved_step_ = started_at_ = state_.step;
     resumed_ = true;
   } else {
     if (resume)
@@ -134,6 +136,8 @@ void Trainer<T>::require_same_model(const checkpoint::Header& header) {
   if (!changes.others.empty())
     log_.line("resumed with another deck than the checkpoint's:\n{}",
               deck::text_of(changes.others));
+  const std::string jump = changes.readable ? rate_jump(changes.before, deck_, state_) : "";
+  if (!jump.empty()) log_.line("{}", jump);
 }
 
 /// Warns of a full disk before the first step rather than at the last.
@@ -211,27 +215,26 @@ void Trainer<T>::step() {
   const double seconds = timer.seconds();
   progressed_ = true;
   longest_step_ = std::max(longest_step_, seconds);
+  left_.step(seconds,
+             static_cast<double>(layout_.steps.of(static_cast<std::uint64_t>(number - 1))));
   interval_seconds_ += seconds;
   interval_wait_ += result.wait_seconds;
   interval_ += result.counts;
-  ++interval_steps_;
   watch(result);
   if (due(deck_.output.log_every) || number == deck_.campaign.max_steps || number == 1)
     log_step(result, rate);
+  else if (starting_up())
+    begin_interval();
 }
 
 /// Learning rate of a step. Clocks differ: that of rank 0 counts. Collective.
 template <class T>
 double Trainer<T>::rate_of(std::int64_t step) {
-  if (!timed_) return optimizer::learning_rate(deck_.optimizer, step, deck_.campaign.max_steps);
   double seconds = earlier_seconds_ + clock_.seconds();
-  world_.broadcast(&seconds, sizeof seconds, 0);
-  if (step > deck_.optimizer.warmup_steps && state_.warmup_seconds == 0)
+  if (timed_) world_.broadcast(&seconds, sizeof seconds, 0);
+  if (timed_ && step > deck_.optimizer.warmup_steps && state_.warmup_seconds == 0)
     state_.warmup_seconds = seconds;
-  const double whole = 3600 * deck_.campaign.max_hours;
-  return optimizer::learning_rate(
-      deck_.optimizer, step,
-      optimizer::Elapsed{seconds / whole, std::min(1.0, state_.warmup_seconds / whole)});
+  return optimizer::learning_rate(deck_, step, seconds, state_.warmup_seconds);
 }
 
 template <class T>
@@ -261,6 +264,7 @@ void Trainer<T>::watch(const StepResult& result) {
 template <class T>
 void Trainer<T>::evaluate() {
   if (state_.evaluated_step == state_.step) return;
+  const Timer whole;
   if (state_.step > 0) save();  // a kill from here on repeats only this evaluation
   const auto timed = phases_.scope(report::Phase::evaluation);
   const Timer timer;
@@ -281,7 +285,9 @@ void Trainer<T>::evaluate() {
   log_.line("step {:>6}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s){}",
             state_.step, result->loss, std::exp(result->loss), result->tokens, seconds,
             better ? "  best" : "");
-  report::Values values{{"val/loss", result->loss}, {"val/perplexity", std::exp(result->loss)}};
+  report::Values values{{"val/loss", result->loss},
+                        {"val/perplexity", std::exp(result->loss)},
+                        {"system/seconds", earlier_seconds_ + clock_.seconds()}};
   values.insert(values.end(), result->metrics.begin(), result->metrics.end());
   if (accuracy) show(*accuracy, values);
   if (metrics_) metrics_->write(state_.step, values);
@@ -296,6 +302,7 @@ void Trainer<T>::evaluate() {
   numbers.emplace("val/loss", result->loss);
   store_.evaluated(state_.step, numbers, better && deck_.checkpoint.keep_best);
   if (report_) report_->make();
+  left_.evaluated(whole.seconds());
 }
 
 /// Updates the state of the run with an evaluation; returns whether it is the best so far.
@@ -367,6 +374,7 @@ void Trainer<T>::save() {
   world_.barrier();
   saved_step_ = state_.step;
   longest_save_ = std::max(longest_save_, timer.seconds());
+  left_.saved(timer.seconds());
 }
 
 /// Updates wall time and energy. Collective.

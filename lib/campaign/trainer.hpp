@@ -10,6 +10,7 @@
 #include "campaign/problems.hpp"
 #include "campaign/state.hpp"
 #include "campaign/step.hpp"
+#include "campaign/time_left.hpp"
 #include "campaign/watch.hpp"
 #include "campaign/writer.hpp"
 #include "deck/objective_kind.hpp"
@@ -54,6 +55,10 @@ class Trainer {
   double rate_of(std::int64_t step);
   void watch(const StepResult& result);
   void log_step(const StepResult& result, double rate);
+  std::string left_text() const;
+  void begin_interval();
+  /// Whether the latest step is the first of this start: slow, and no part of a rate.
+  bool starting_up() const { return state_.step == started_at_ + 1; }
   report::RankUsage usage_of_ranks();
   std::string slowest_text(const report::RankUsage& ranks);
   void evaluate();
@@ -113,14 +118,15 @@ class Trainer {
   std::string stop_reason_;
   std::int64_t saved_step_ = -1;
   bool resumed_ = false;
-  bool progressed_ = false;  // a step or evaluation since the start: worth saving
-  Timer clock_;              // this start; earlier starts:
+  bool progressed_ = false;      // a step or evaluation since the start: worth saving
+  std::int64_t started_at_ = 0;  // step from which this start continues
+  TimeLeft left_;
+  Timer clock_;  // this start; earlier starts:
   double earlier_seconds_ = 0, earlier_joules_ = 0;
   double longest_step_ = 0, longest_save_ = 0;  // seconds
-  // Since the last logged step: seconds in steps, seconds waited for data, counts of data read.
+  // Since the last logged step, or the first of this start: seconds in steps, seconds waited for data, counts of data read.
   double interval_seconds_ = 0, interval_wait_ = 0;
   data::Counts interval_;
-  std::int64_t interval_steps_ = 0;
   double logged_at_ = 0, logged_cpu_seconds_ = 0;  // clock and processor time of the last log line
   std::vector<double> rates_;                      // tokens/s of the logged steps
 };

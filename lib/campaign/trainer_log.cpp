@@ -6,6 +6,7 @@
 #include "base/files.hpp"
 #include "base/host.hpp"
 #include "campaign/loss_scale.hpp"
+#include "campaign/resumption.hpp"
 #include "campaign/trainer.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
@@ -57,19 +58,18 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   const report::RankUsage ranks = usage_of_ranks();
   const double seconds = ranks.wall();
   const double throughput = static_cast<double>(interval_.data_tokens) / seconds;
-  const double left = timed_ ? 3600 * deck_.campaign.max_hours - earlier_seconds_ - clock_.seconds()
-                             : static_cast<double>(deck_.campaign.max_steps - state_.step) *
-                                   seconds / static_cast<double>(interval_steps_);
   report::Values values{{"train/loss", result.loss},
                         {"train/grad_norm", result.gradient_norm},
                         {"train/lr", rate},
-                        {"train/throughput", throughput},
                         {"train/tokens", static_cast<double>(state_.tokens)},
                         {"train/skipped", static_cast<double>(state_.skipped)},
-                        {"data/wait_share", ranks.waited() / seconds}};
+                        {"data/wait_share", ranks.waited() / seconds},
+                        {"system/seconds", earlier_seconds_ + clock_.seconds()}};
+  if (!starting_up()) values.emplace_back("train/throughput", throughput);
   if (deck::holds_samples(deck_.data)) {
-    values.emplace_back("train/samples_per_second",
-                        static_cast<double>(interval_.samples) / seconds);
+    if (!starting_up())
+      values.emplace_back("train/samples_per_second",
+                          static_cast<double>(interval_.samples) / seconds);
     values.emplace_back("data/fill", data_.train.fill);
     values.emplace_back("train/learned_tokens", static_cast<double>(interval_.predicted()) /
                                                     static_cast<double>(interval_.data_tokens));
@@ -92,7 +92,7 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   }
   if (result.saturated) values.emplace_back("train/fp8_saturated", *result.saturated);
   std::string mfu;
-  if (peak_tflops_) {
+  if (peak_tflops_ && !starting_up()) {
     const double share =
         throughput * plan_.flops_per_token / (*peak_tflops_ * 1e12 * world_.size());
     values.emplace_back("train/mfu", share);
@@ -104,14 +104,30 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     metrics_->write(state_.step, values,
                     {{"samples_hash", fmt::format("{:016x}", result.samples_hash)},
                      {"samples_hash_total", fmt::format("{:016x}", state_.samples_hash)}});
-  log_.line("step {:>6}{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {:.0f} tokens/s{}  left {}{}",
-            state_.step, timed_ ? "" : fmt::format("/{}", deck_.campaign.max_steps), result.loss,
-            parts, rate, result.gradient_norm, throughput, mfu, duration(std::max(0.0, left)),
-            slowest_text(ranks));
-  if (state_.step > 1) rates_.push_back(throughput);  // the first step is not typical
+  const std::string pace = starting_up() ? fmt::format("first step {:.3g} s", seconds)
+                                         : fmt::format("{:.0f} tokens/s{}", throughput, mfu);
+  log_.line("step {:>6}{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {}{}{}", state_.step,
+            timed_ ? "" : fmt::format("/{}", deck_.campaign.max_steps), result.loss, parts, rate,
+            result.gradient_norm, pace, left_text(), slowest_text(ranks));
+  if (!starting_up()) rates_.push_back(throughput);
+  begin_interval();
+}
+
+template <class T>
+void Trainer<T>::begin_interval() {
   interval_seconds_ = interval_wait_ = 0;
   interval_ = {};
-  interval_steps_ = 0;
+}
+
+/// "  left 12 min"; empty where it cannot be known.
+template <class T>
+std::string Trainer<T>::left_text() const {
+  const auto rows_in = [&](std::int64_t steps) {
+    return layout_.steps.rows_in(static_cast<std::uint64_t>(steps));
+  };
+  const double rows = timed_ ? 0 : rows_in(deck_.campaign.max_steps) - rows_in(state_.step);
+  const auto left = left_.seconds(state_.step, rows, earlier_seconds_ + clock_.seconds());
+  return left ? "  left " + duration(*left) : "";
 }
 
 template <class T>
@@ -172,6 +188,9 @@ bool Trainer<T>::finish(Stop stop) {
     return saved;
   }
   log_.line("{}", summary_of_end(stop, saved));
+  const std::vector<std::string>& beside = deck_.evaluation.beside;
+  if (stop != Stop::interrupted && !judged() && !beside.empty() && world_.rank() == 0)
+    log_.line("{}", report::compared_text(beside, state_.validation_loss));
   log_.line("{}", phases_.table(world_));
   if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);
   const report::DeviceUsage usage = meter_.read();
@@ -198,6 +217,8 @@ std::string Trainer<T>::summary_of_end(Stop stop, bool saved) const {
         "stopped at step {} by {}: checkpoint written, resume with --resume; exit "
         "code {}",
         state_.step, stop_reason_, static_cast<int>(job::interrupted));
+  const std::string nothing = resumed_ && !progressed_ ? nothing_left(deck_, state_) : "";
+  if (!nothing.empty()) return nothing;
   const std::string spent = fmt::format(
       "{}, {:.1f} M tokens{}", duration(state_.seconds), static_cast<double>(state_.tokens) / 1e6,
       deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "");
@@ -286,6 +307,7 @@ void Trainer<T>::write(report::Profile& profile) {
 
 #define INSTANTIATE(T)                                           \
   template void Trainer<T>::log_step(const StepResult&, double); \
+  template void Trainer<T>::begin_interval();                    \
   template void Trainer<T>::write(report::Profile&);             \
   template double Trainer<T>::cost(double) const;                \
   template bool Trainer<T>::finish(Stop);                        \

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "deck/rules.hpp"
 
 namespace tern::optimizer {
 namespace {
@@ -60,6 +61,15 @@ double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, const 
   const double rest = std::max(1e-9, 1 - elapsed.warmup);
   return rate_at(optimizer, step, std::max(0.0, elapsed.now - elapsed.warmup) / rest,
                  optimizer.decay_fraction / rest);
+}
+
+double learning_rate(const deck::Deck& deck, std::int64_t step, double seconds,
+                     double warmup_seconds) {
+  if (!deck::timed(deck.campaign))
+    return learning_rate(deck.optimizer, step, deck.campaign.max_steps);
+  const double whole = 3600 * deck.campaign.max_hours;
+  return learning_rate(deck.optimizer, step,
+                       Elapsed{seconds / whole, std::min(1.0, warmup_seconds / whole)});
 }
 
 }  // namespace tern::optimizer

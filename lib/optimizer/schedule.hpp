@@ -20,4 +20,9 @@ struct Elapsed {
 /// As above, with shares of wall time for shares of max_steps; the warmup is counted in steps.
 double learning_rate(const deck::Optimizer& optimizer, std::int64_t step, const Elapsed& elapsed);
 
+/// Rate of a step of the deck's run, by steps or (max_steps = 0) by wall time, of which `seconds` are
+/// over before the step and `warmup_seconds` were when the warmup ended; max_steps is resolved.
+double learning_rate(const deck::Deck& deck, std::int64_t step, double seconds,
+                     double warmup_seconds);
+
 }  // namespace tern::optimizer

@@ -119,6 +119,36 @@ class Resume(Campaign):
         self.assertIn("resumed from", text)
         self.assertEqual(self.steps("whole"), self.steps("run"))
 
+    def test_another_length_is_listed_and_a_jump_of_the_rate_announced(self):
+        self.run_trainer("--set", "campaign.max_steps=20")
+        text = self.run_trainer("--resume")
+        self.assertIn("resumed with another deck than the checkpoint's:\ncampaign.max_steps = 40, not 20\n", text)
+        jump = re.search(r"\nthe learning rate jumps up from 0\.00e\+00 at step 20 to (\S+) at step 21: schedule = 'cosine' runs over "
+                         r"max_steps = 40 now, not max_steps = 20\n", text)
+        self.assertIsNotNone(jump, text)
+        self.assertEqual(jump.group(1), f"{self.steps('run', 'train/lr')[21]:.2e}")
+
+    def test_a_run_that_is_long_enough_says_that_nothing_was_done(self):
+        self.run_trainer()
+        before = self.metrics()
+        for steps in (30, 40):
+            text = self.run_trainer("--resume", "--set", f"campaign.max_steps={steps}")
+            self.assertIn(f"nothing was done: the run is at step 40 already, and campaign.max_steps = {steps}; set campaign.max_steps "
+                          "above 40 to train on\n", text)
+            self.assertNotIn("finished at step", text)
+        self.assertEqual(self.metrics(), before)
+
+    def test_the_first_step_of_a_start_is_in_no_rate(self):
+        for options in (("--set", "campaign.max_steps=20"), ("--resume", "--set", "campaign.max_steps=30")):
+            text = self.run_trainer(*options)
+            first, second = re.findall(r"^step .*loss.*grad.*$", text, re.M)[:2]
+            self.assertRegex(first, r"  grad \S+  first step \S+ s$")
+            self.assertRegex(second, r"  grad \S+  \d+ tokens/s  left [\d.]+ (s|min|h)( |$)")
+        rates = self.steps("run", "train/throughput")
+        self.assertEqual(sorted(rates), [s for s in range(2, 31) if s != 21])
+        seconds = [line["system/seconds"] for line in self.metrics()]
+        self.assertEqual(seconds, sorted(seconds))
+
     def test_a_damaged_newest_checkpoint_is_reported_and_passed_over(self):
         self.run_trainer("--set", "output.directory=whole")
         self.run_trainer()
@@ -296,6 +326,19 @@ class Tasks(Campaign):
         for ranks in (1, 2):
             text = self.run_trainer("--set", "campaign.task='evaluate'", ranks=ranks)
             self.assertIn(f"validation loss {last:.4f}", text)
+
+    def test_runs_beside_are_stated_in_log_and_report(self):
+        self.run_trainer("--set", "output.directory=plain", "--set", "campaign.max_steps=20")
+        beside = ("--set", "evaluation.beside='plain', 'nowhere'")
+        other = self.steps("plain", "val/loss")[20]
+        for task in ("train", "evaluate"):
+            text = self.run_trainer(*beside, "--set", f"campaign.task={task}")
+            own = self.steps("run", "val/loss")[40]
+            stated = f"{other:.4f} at step 20; this run's, {own:.4f}, is {'lower' if own < other else 'higher'} by"
+            self.assertIn(f"\ncompared with plain: {stated}", text)
+            self.assertIn("\ncompared with nowhere: there is no such directory\n", text)
+        with open(self.file("run/report.html")) as f:
+            self.assertIn(f"<th>Compared with plain<td>{stated}", f.read())
 
     def test_generate_and_export(self):
         self.run_trainer()
