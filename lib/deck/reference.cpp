@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "deck/deck.hpp"
 #include "deck/detail/assign.hpp"
 
@@ -27,6 +29,66 @@ All mistakes are reported at once, as `file:line:column: group.name: what is wro
 
 This page is generated from the schema (`deck::reference()`).
 )";
+
+/// What a line of help cannot hold.
+struct Note {
+  std::string_view group, field, text;
+};
+constexpr Note notes[] = {
+    {"model", "inner_steps",
+     "with x the embedded tokens, y the answer, z the latent state and f the blocks with the final "
+     "norm, each answer is made by n times z <- f(x + y + z), then y <- f(y + z). Gradients pass "
+     "through all of these passes."},
+    {"model", "recursion",
+     "`'block'`: for each block b in turn n times z <- z + b(norm(x + y + z)), then y <- y + "
+     "b(norm(y + z)); the final norm of y at the end."},
+    {"model", "initial_states",
+     "y and z before the first answer: learned vectors, the same for all tokens, or y = x and z = "
+     "0."},
+    {"model", "skip_connections",
+     "for i from 0 to floor((L - 1) / 2) - 1 of L layers, with scalars that start at 1. The "
+     "innermost two of an even number are neighbors and are not connected; modded-nanogpt "
+     "connects them too (architecture.md)."},
+    {"model", "window",
+     "evaluations have this window at every step, also while it still grows in training."},
+    {"model", "window_start",
+     "step s < window_steps, from 0, has a window of window_start + 64 floor((w - window_start) s "
+     "/ (64 "
+     "window_steps)) tokens, w being window, or context if that is 0; later steps have window."},
+    {"model", "dropout",
+     "of the sum of embeddings and of what each half of a block adds to the stream; probabilities "
+     "of attention are not dropped. config.json's attention_dropout, embd_pdrop and resid_pdrop "
+     "are choices of another training: `load` leaves dropout as the deck has it."},
+    {"objective", "clip_search",
+     "of the intervals 0.5 to 0.9 wide, in steps of 0.05, that with the least variance of the "
+     "evaluated blocks' losses."},
+    {"objective", "supervision_steps",
+     "S answers, answer s from the y and z that answer s - 1 left. With L_s the mean loss of "
+     "answer s, the training loss is sum_s w_s L_s less reward x the mean (or the sum: "
+     "reward_over) over s >= 1 of (L_(s-1) - L_s) / L_(s-1), where w_s = weight_base^s / sum_k "
+     "weight_base^k and L_(s-1) is a constant for gradients. Improvements are those of each "
+     "sequence, averaged."},
+    {"objective", "detach_from",
+     "gradients pass through y and z between answers 0 to detach_from. Later answers take y and z "
+     "as constants, and the backward of each follows its forward. With 0 no gradient passes from "
+     "one answer to another. x gets gradients of all."},
+    {"batch", "global_start",
+     "step s < growth_steps, from 0, has global_start (1 + floor(s (global / global_start - 1) / "
+     "growth_steps)) rows; later steps have global."},
+    {"optimizer", "ema",
+     "after update n, from 1, average <- d average + (1 - d) weights with d = min(ema, (1 + n) / "
+     "(10 + n)), from the initial weights. A skipped step is no update. Evaluations, samples, "
+     "--prompt, --export and `load` take the average; a resumed run continues with both."},
+    {"precision", "compute",
+     "fp8: each operand of a product is scaled by the largest power of two, up to 2^60, that keeps "
+     "its largest magnitude within 448 (E4M3: inputs, weights) or 57344 (E5M2: gradients)."},
+    {"evaluation", "rows",
+     "whatever per_rank and the number of ranks are, and with it what evaluations decide: the best "
+     "checkpoint, patience, the clip interval."},
+    {"evaluation", "beside",
+     "in training at its end and in the report, and with task = 'evaluate'. For a file of answers: "
+     "directories whose evaluation.json are rows of the table of scores."},
+};
 
 /// Text escaped for a table cell.
 std::string cell(const std::string& text) {
@@ -58,6 +120,10 @@ std::string reference() {
     for (const Field& field : group.fields)
       text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", field.name, type_of(field),
                           code(text_of(field)), allowed(field), field.units, cell(field.help));
+    std::string more;
+    for (const Note& note : notes)
+      if (note.group == group.name) more += fmt::format("- `{}`: {}\n", note.field, note.text);
+    if (!more.empty()) text += "\n" + more;
   }
   return text;
 }

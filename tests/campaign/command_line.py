@@ -325,6 +325,7 @@ class Readme(Campaign):
         made = [c for c in commands if c.startswith("./prepare text")]
         self.assertGreater(len(shown), 4)
         self.assertEqual(len(made), 1)
+        self.run_trainer("--set", "output.directory=runs/tiny")  # one to list
         self.run_block("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "./prepare quickstart", "./prepare languages", *shown, *made)
 
     def test_every_run_of_the_documents_has_options_and_values_that_decks_take(self):

@@ -15,7 +15,7 @@ std::string listed(const std::string& before, const std::string& now) {
 TEST(DeckChanges, LengthOfTheRunIsListedLikeAnyOther) {
   EXPECT_EQ(
       listed("&campaign max_steps = 60 /", "&campaign max_steps = 120 / &optimizer lr = 5e-4 /"),
-      "campaign.max_steps = 120, not 60\noptimizer.lr = 0.0005, not 0.0003");
+      "campaign.max_steps = 120, not 60\noptimizer.lr = 5e-04, not 3e-04");
   EXPECT_EQ(listed("&campaign max_hours = 1 /", "&campaign max_hours = 2 /"),
             "campaign.max_hours = 2.0, not 1.0");
   EXPECT_EQ(listed("&campaign seed = 1 /", "&campaign seed = 2 /"), "campaign.seed = 2, not 1");
@@ -24,7 +24,7 @@ TEST(DeckChanges, LengthOfTheRunIsListedLikeAnyOther) {
 TEST(DeckChanges, WhereARunIsAndWhatItWritesAreNot) {
   EXPECT_EQ(listed("",
                    "&campaign name = 'other' / &output log_every = 1 / &cost peak_tflops = 9 / "
-                   "&generation samples = 3 / &parallel data = 2 /"),
+                   "&generation samples = 3 / &parallel wait_minutes = 5 /"),
             "");
 }
 

@@ -146,6 +146,23 @@ TEST(DeckReference, PageIsUpToDate) {
       << "remake it: deck_dump --reference > docs/deck.md";
 }
 
+/// Below a group's table, by the names of its fields.
+TEST(DeckReference, NotesNameFieldsOfTheirGroup) {
+  const std::string page = deck::reference();
+  Deck deck;
+  std::size_t notes = 0, named = 0;
+  for (std::size_t at = 0; (at = page.find("\n- `", at)) != std::string::npos; ++at)
+    if (at > page.find("\n## &")) ++notes;
+  for (const auto& group : deck::detail::describe(deck).groups) {
+    const std::size_t from = page.find("## &" + group.name + "\n");
+    const std::string section = page.substr(from, page.find("\n## &", from) - from);
+    for (const auto& field : group.fields)
+      named += section.find("\n- `" + field.name + "`: ") != std::string::npos;
+  }
+  EXPECT_GT(notes, 0u);
+  EXPECT_EQ(named, notes);
+}
+
 TEST(DeckReference, NamesEveryField) {
   const std::string page = deck::reference();
   Deck deck;

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Settings shared by all of them.
-constexpr const char* common = R"("attention_bias": false, "attention_dropout": 0.0,
+constexpr const char* common = R"("attention_bias": false, "attention_dropout": 0.1,
   "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
   "initializer_range": 0.02, "rms_norm_eps": 1e-06, "rope_scaling": null, "sliding_window": null,
   "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true,
@@ -83,6 +83,7 @@ TEST_F(PublishedConfigs, DenseModelsHaveTheirParameters) {
   for (const auto& m : models) {
     const deck::Model model = read(dense(m.hidden, m.ffn, m.layers, m.heads, m.tied, first));
     EXPECT_EQ(model::ParameterTree(model::declare(model)).count(), m.parameters) << m.hidden;
+    EXPECT_EQ(model.dropout, 0);  // training's choice, whatever attention_dropout is
     EXPECT_EQ(model.heads, m.heads);
     EXPECT_EQ(model.kv_heads, 8);
     EXPECT_EQ(model.head_dim, 128);

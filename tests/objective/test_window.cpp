@@ -19,6 +19,7 @@ TEST(Window, GrowsByMultiplesOf64UpToTheLast) {
   for (std::uint64_t step = 0; step < 100; ++step) {
     const std::int64_t now = objective::window_at(m, step);
     EXPECT_EQ(now % 64, 0);
+    EXPECT_EQ(now, 64 + 64 * static_cast<std::int64_t>((500 - 64) * step / (64 * 100)));
     EXPECT_LT(now, 500);
     EXPECT_GE(now, before);
     EXPECT_GT(now, static_cast<std::int64_t>(step) * 436 / 100);

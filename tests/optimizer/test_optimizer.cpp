@@ -25,8 +25,9 @@ deck::Deck small_deck(const std::string& shard) {
 
 /// Everything an optimizer step touches, on this rank.
 struct OptimizerStep {
-  explicit OptimizerStep(const std::string& shard)
-      : deck(small_deck(shard)),
+  explicit OptimizerStep(const std::string& shard) : OptimizerStep(small_deck(shard)) {}
+  explicit OptimizerStep(const deck::Deck& given)
+      : deck(given),
         group(comm::world()),
         tree(model::declare(deck.model), static_cast<std::size_t>(group->size())),
         arena(std::size_t{1} << 20),
@@ -125,6 +126,33 @@ TEST_P(Sharding, AGradientThatIsNotFiniteChangesNothing) {
   s.optimizer.gather_parameters(s.context);
   EXPECT_FALSE(outcome.applied);
   EXPECT_EQ(s.values(), before);
+}
+
+/// d = min(ema, (1 + n) / (10 + n)): 2/11, 3/12, 4/13, 5/14, then 0.4. The average starts as the
+/// initial weights.
+TEST_P(Sharding, TheAverageForgetsTheFirstWeightsFast) {
+  deck::Deck deck = small_deck(GetParam());
+  deck.optimizer.ema = 0.4;
+  OptimizerStep s(deck);
+  s.optimizer.start_average(s.context);
+  std::vector<double> average = s.values();
+  for (int step = 1; step <= 7; ++step) {
+    s.set_gradients(step);
+    s.optimizer.reduce_gradients(s.context);
+    s.optimizer.update(s.context, 0.1, step);
+    s.optimizer.gather_parameters(s.context);
+    const std::vector<double> weights = s.values();
+    const double d = step < 5 ? (1.0 + step) / (10 + step) : 0.4;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      average[i] = d * average[i] + (1 - d) * weights[i];
+    s.optimizer.exchange_average(s.context);
+    const std::vector<double> found = s.values();
+    for (const auto& p : s.tree.parameters())
+      for (std::size_t i = p.offset; i < p.offset + p.count; ++i)
+        ASSERT_NEAR(found[i], average[i], 1e-12) << p.name << " after update " << step;
+    s.optimizer.exchange_average(s.context);
+    ASSERT_EQ(s.values(), weights);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Sharding, testing::Values("none", "optimizer"));

@@ -48,20 +48,19 @@ void describe(Group& group, Model& m) {
            "experts: weight of the load-balancing loss (Switch Transformer, section 2.2); 0: off")
       .at_least(0);
   group
-      .add(
-          "inner_steps", m.inner_steps,
-          "passes of a recursive model over its latent state before it answers; 0: blocks run once")
+      .add("inner_steps", m.inner_steps,
+           "n, latent passes of a recursive model before each answer; 0: blocks run once")
       .at_least(0)
       .at_most(64);
   group
       .add("recursion", m.recursion,
-           "recursive: a pass runs the stack of blocks, or each block makes all of its passes in "
-           "turn")
+           "recursive: a pass runs the stack of blocks, or each block makes all of its passes "
+           "in turn")
       .one_of({"stack", "block"});
   group
       .add("initial_states", m.initial_states,
-           "recursive: learned vectors, or the answer from the embedded tokens and a latent state "
-           "of 0")
+           "recursive: learned vectors, or the answer from the embedded tokens and a latent "
+           "state of 0")
       .one_of({"learned", "input"});
   group.add("norm", m.norm, "normalization before attention, feed-forward layer and head")
       .one_of(norms);
@@ -91,7 +90,8 @@ void describe(Group& group, Model& m) {
       .at_most(1 << 24);
   group
       .add("window_start", m.window_start,
-           "the same of the first step, from which it grows by multiples of 64; 0: no growth")
+           "the same of training's first step, from which it grows by multiples of 64; 0: no "
+           "growth")
       .unit("tokens")
       .at_least(0)
       .at_most(1 << 24);
@@ -116,7 +116,9 @@ void describe(Group& group, Model& m) {
             "projections into the residual stream start at init_std / sqrt(2 layers)");
   group.add("init_zero_residual", m.init_zero_residual,
             "they start at 0, so that every block begins as the identity");
-  group.add("dropout", m.dropout, "fraction of activations dropped in training")
+  group
+      .add("dropout", m.dropout,
+           "fraction dropped in training, as in GPT-2; a loaded config.json's is not read")
       .at_least(0)
       .below(1);
   group.add("attention", m.attention, "implementation; auto: the fastest available")

@@ -50,8 +50,8 @@ void describe(Group& group, Evaluation& e) {
   group.add("reference", e.reference,
             "answers of another run to the same requests, to agree with; empty: none");
   group.add("beside", e.beside,
-            "directories of other runs, whose last validation losses stand next to this one's in "
-            "log and report; answers: whose evaluation.json are rows of the table of scores");
+            "directories of other runs, whose last validation losses are stated next to this "
+            "one's");
   group.add("baseline", e.baseline,
             "refinement: directory of a run whose validation loss a good verdict's last answer is "
             "below");

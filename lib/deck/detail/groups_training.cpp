@@ -48,9 +48,8 @@ void describe(Group& group, Objective& o) {
       .at_least(2)
       .at_most(64);
   group
-      .add(
-          "detach_from", o.detach_from,
-          "refinement: first step, from 0, whose states pass no gradients to it from the next step")
+      .add("detach_from", o.detach_from,
+           "refinement: answer, from 0, up to which gradients pass from each to the one before")
       .at_least(0)
       .at_most(64);
   group
@@ -68,7 +67,7 @@ void describe(Group& group, Objective& o) {
       .above(0);
   group
       .add("reward", o.reward,
-           "refinement: weight of the relative improvement from step to step; extreme: 2")
+           "refinement: weight of the relative improvement from answer to answer; extreme: 2")
       .at_least(0);
   group
       .add("refinement_range", o.refinement_range,
@@ -183,7 +182,8 @@ void describe(Group& group, Optimizer& o) {
       .at_most(1);
   group
       .add("ema", o.ema,
-           "decay of the average of the weights that is evaluated and sampled from; 0: none")
+           "decay of the average of the weights that is evaluated, sampled, exported and "
+           "loaded; 0: none")
       .at_least(0)
       .below(1);
   group
