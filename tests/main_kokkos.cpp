@@ -6,6 +6,7 @@
 
 #include <Kokkos_Core.hpp>
 #include <cstdio>
+#include <cstdlib>
 
 namespace {
 
@@ -26,6 +27,7 @@ class FailuresOfRank : public testing::EmptyTestEventListener {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);  // as comm::Session does
   MPI_Init(&argc, &argv);
   int failed = 0;
   {

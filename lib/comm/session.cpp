@@ -16,6 +16,7 @@
 #include "comm/detail/mpi_check.hpp"
 #include "comm/detail/wait.hpp"
 #include "comm/detail/watchdog.hpp"
+#include "comm/detail/yield.hpp"
 #include "comm/waits.hpp"
 
 namespace tern::comm {
@@ -78,6 +79,7 @@ Session::Session(int* argc, char*** argv) {
   // A rank that exits inside a call of PMIx's shared-memory store leaves its lock held, and the
   // launcher hangs on it (OpenMPI 4.1 with PMIx 4.2). The hash store takes no lock.
   ::setenv("PMIX_MCA_gds", "hash", 0);
+  detail::yield_while_waiting();
   int provided = 0;
   MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

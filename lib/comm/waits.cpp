@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "comm/detail/wait.hpp"
+#include "comm/detail/yield.hpp"
 #include "comm/waits.hpp"
 
 namespace tern::comm {
@@ -21,10 +22,7 @@ constexpr std::size_t members_shown = 16;
 std::mutex mutex;                            // guards being_waited
 std::map<const void*, Waited> being_waited;  // key: the Wait or Followed
 std::atomic<int> long_waits = 0;
-// The outermost Wait; only the thread that calls MPI.
-int depth = 0;
-Clock::time_point entered;
-double seconds_inside = 0;
+double seconds_inside = 0;  // of the thread that calls MPI
 
 void note(const void* by, const Operation& operation, bool on_device) {
   const std::lock_guard lock(mutex);
@@ -65,10 +63,10 @@ std::string members_text(const std::string& name, const std::vector<int>& world_
 
 Wait::Wait(const Operation& operation) {
   note(this, operation, false);
-  if (depth++ == 0) entered = Clock::now();
+  begin_wait();
 }
 Wait::~Wait() {
-  if (--depth == 0) seconds_inside += std::chrono::duration<double>(Clock::now() - entered).count();
+  seconds_inside += std::chrono::duration<double>(end_wait()).count();
   forget(this);
 }
 
