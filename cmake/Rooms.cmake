@@ -74,17 +74,21 @@ endfunction()
 # attribute leaks; and allocations that are too large must throw, not abort. Without sanitizers unused.
 set(TERN_MPI_SANITIZER "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
 
-# tern_test(NAME SOURCES s... ROOMS r... [KOKKOS] [LABEL unit] [RANKS 1 2 4] [TIMEOUT seconds]
+# Before the command of every test, with its limit in seconds: tests/limited.py, which counts them by what the test gets of
+# the machine. CTest's own limit, of the clock, is not used.
+set(TERN_LIMITED python3 ${CMAKE_SOURCE_DIR}/tests/limited.py)
+
+# tern_test(NAME SOURCES s... ROOMS r... [KOKKOS] [LABEL unit] [RANKS 1 2 4] [SECONDS limit]
 #           [LINKS target...] [ENVIRONMENT k=v...])
 # KOKKOS: main() also starts MPI and Kokkos (tests/main_kokkos.cpp). RANKS: the test runs under mpirun, once for
 # each count.
 function(tern_test name)
-  cmake_parse_arguments(T "KOKKOS" "LABEL;TIMEOUT" "SOURCES;ROOMS;RANKS;LINKS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "KOKKOS" "LABEL;SECONDS" "SOURCES;ROOMS;RANKS;LINKS;ENVIRONMENT" ${ARGN})
   if(NOT T_LABEL)
     set(T_LABEL unit)
   endif()
-  if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 600)
+  if(NOT T_SECONDS)
+    set(T_SECONDS 600)
   endif()
   list(TRANSFORM T_ROOMS PREPEND tern_)
   add_executable(${name} ${T_SOURCES})
@@ -112,13 +116,13 @@ function(tern_test name)
   set(environment "OMP_PROC_BIND=false" "OMP_WAIT_POLICY=passive" ${T_ENVIRONMENT})
   if(NOT T_RANKS)
     # Behind the tests of several ranks, each of which waits whenever one of them is not scheduled.
-    add_test(NAME ${name} COMMAND nice -n 10 $<TARGET_FILE:${name}>)
-    set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${environment}")
+    add_test(NAME ${name} COMMAND ${TERN_LIMITED} ${T_SECONDS} nice -n 10 $<TARGET_FILE:${name}>)
+    set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} ENVIRONMENT "${environment}")
   endif()
   foreach(ranks ${T_RANKS})
-    add_test(NAME ${name}_${ranks} COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe
-             -n ${ranks} $<TARGET_FILE:${name}>)
-    set_tests_properties(${name}_${ranks} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
+    add_test(NAME ${name}_${ranks} COMMAND ${TERN_LIMITED} ${T_SECONDS} ${MPIEXEC_EXECUTABLE} --allow-run-as-root
+             --oversubscribe -n ${ranks} $<TARGET_FILE:${name}>)
+    set_tests_properties(${name}_${ranks} PROPERTIES LABELS ${T_LABEL}
       ENVIRONMENT "OMP_NUM_THREADS=1;${environment}" PROCESSORS 2)
   endforeach()
 endfunction()

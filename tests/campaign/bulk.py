@@ -4,7 +4,7 @@
 """
 import json, os, random, re, signal, subprocess, time
 
-from tiny import Campaign, main
+from tiny import Campaign, limited, main
 
 REQUESTS, KILLS = 60, int(os.environ.get("TERN_KILLS", "10"))
 
@@ -57,18 +57,17 @@ class Bulk(Campaign):
     def kill_once(self, rng, directory, ranks):
         """Starts or resumes the run and ends it at a random moment; returns whether the run ended first."""
         env = dict(os.environ, OMP_NUM_THREADS="1")
-        child = subprocess.Popen(self.command(*self.options(directory), "--resume", ranks=ranks), cwd=self.path, env=env,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        child = limited.start(self.command(*self.options(directory), "--resume", ranks=ranks), cwd=self.path, env=env,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         wanted = self.parts(directory) + rng.randint(0, 20)
-        deadline = time.monotonic() + 60
-        while child.poll() is None and self.parts(directory) < wanted and time.monotonic() < deadline:
+        while child.poll() is None and self.parts(directory) < wanted:
             time.sleep(0.001)
         time.sleep(rng.uniform(0, 0.01))
         try:
             os.killpg(child.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        output = child.communicate(timeout=60)[0].decode(errors="replace")
+        output = child.communicate()[0].decode(errors="replace")
         self.assertIn(child.returncode, (0, -signal.SIGKILL), output)
         return child.returncode == 0
 
@@ -88,27 +87,27 @@ class Bulk(Campaign):
 
     def test_a_signal_stops_it_with_its_own_code(self):
         options = self.options("run", ("generation.stop", "'%%%'"), ("generation.batch", "1"))
-        child = subprocess.Popen(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        child = limited.start(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         while self.parts("run") < 2 and child.poll() is None:
             time.sleep(0.001)
         child.send_signal(signal.SIGUSR1)
-        text = child.communicate(timeout=60)[0]
+        text = child.communicate()[0]
         self.assertEqual(child.returncode, 75, text)
         self.assertIn("resume with --resume", text)
         self.assertIn("resumed: ", self.run_trainer(*options, "--resume"))
 
     def test_one_process_at_a_time(self):
         options = self.options("run", ("generation.stop", "'%%%'"), ("generation.batch", "1"))
-        child = subprocess.Popen(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        child = limited.start(self.command(*options), cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         while self.parts("run") < 2 and child.poll() is None:
             time.sleep(0.001)
         child.send_signal(signal.SIGSTOP)  # so that it cannot end meanwhile
         for option in ("--resume", "--fresh"):
             self.assertIn(f"run is in use by process {child.pid} on ", self.run_trainer(*options, option, code=1))
         child.send_signal(signal.SIGCONT)
-        child.communicate(timeout=60)
+        child.communicate()
         self.assertEqual(child.returncode, 0)
 
     def test_what_changed_is_named(self):

@@ -9,7 +9,7 @@ DOCUMENT = os.path.abspath(sys.argv.pop(3))
 import h5py
 import numpy as np
 
-from tiny import MUON, Campaign, main
+from tiny import MUON, Campaign, limited, main
 
 
 def sets(*items):
@@ -96,7 +96,7 @@ class Checkpoints(Campaign):
             self.assertIn(text, said)
 
     def say(self, *command):
-        done = subprocess.run(command, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = limited.run(command, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 

@@ -6,13 +6,13 @@ import glob, itertools, json, os, re, shlex, shutil, subprocess, sys
 
 PREPARE, SOURCE = os.path.abspath(sys.argv.pop(3)), os.path.abspath(sys.argv.pop(3))
 
-from tiny import TRAINER, Campaign, main, write_shard
+from tiny import TRAINER, Campaign, limited, main, write_shard
 
 
-def launch(*words, cwd=None, env=(), stdout=subprocess.PIPE, timeout=120):
+def launch(*words, cwd=None, env=(), stdout=subprocess.PIPE, seconds=limited.SECONDS):
     """Exit code, standard output and standard error."""
-    done = subprocess.run(words, cwd=cwd, env=dict(os.environ, OMP_NUM_THREADS="1", **dict(env)), text=True, timeout=timeout,
-                          stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    done = limited.run(words, cwd=cwd, env=dict(os.environ, OMP_NUM_THREADS="1", **dict(env)), text=True, seconds=seconds,
+                       stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -43,8 +43,8 @@ class Shown(Campaign):
         self.assertEqual(text.count("error:"), 1, text)
 
     def run_words(self, *words, ranks=1):
-        done = subprocess.run(self.command(ranks=ranks)[:-1] + list(words), cwd=self.path, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=120)
+        done = limited.run(self.command(ranks=ranks)[:-1] + list(words), cwd=self.path, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
@@ -309,15 +309,15 @@ class Readme(Campaign):
         lines = re.findall(r"^    (\S.*|  --.*)$", self.text(name), re.M)
         return [re.sub(r"(^| +)#.*", "", line) for line in "\n".join(lines).replace("\\\n", " ").split("\n")]
 
-    def run_block(self, *lines, timeout=300):
-        code, out, err = launch("bash", "-euc", "\n".join(lines), cwd=self.path, timeout=timeout)
+    def run_block(self, *lines):
+        code, out, err = launch("bash", "-euc", "\n".join(lines), cwd=self.path, seconds=600)
         self.assertEqual(code, 0, out[-3000:] + err)
         return out
 
     def test_the_shortened_example_runs_as_printed(self):
         block = re.search(r"Every deck runs smaller on a laptop.*?\n\n((?:    .*\n)+)", self.text("README.md")).group(1)
         self.assertIn("--set model.layers=", block)
-        self.assertIn("finished at step", self.run_block(block, timeout=500))
+        self.assertIn("finished at step", self.run_block(block))
 
     def test_decks_are_shown_and_data_are_made_as_printed(self):
         commands = self.commands("docs/usage.md")

@@ -14,7 +14,7 @@ import h5py
 from diffusion import Diffusion
 from refinement import GOOD
 from supervised import SUPERVISED, Supervised
-from tiny import Campaign, main
+from tiny import Campaign, limited, main
 
 KILLS = int(os.environ.get("TERN_KILLS", "8"))
 # Differs between any two runs: clocks and rates.
@@ -72,8 +72,8 @@ class Killer:
     def kill(self, command, cwd, folder):
         """Whether the run ended before it could be killed."""
         env = dict(os.environ, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
-        child = subprocess.Popen(command, cwd=cwd, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, start_new_session=True)
+        child = limited.start(command, cwd=cwd, env=env, text=True, errors="replace", stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, start_new_session=True)
         what, reader = self.aim(child, folder)
         number = self.rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1))
         if number == signal.SIGKILL:
@@ -81,12 +81,12 @@ class Killer:
         else:
             send(child.pid, number)  # of several ranks: to mpirun, which passes it on
             what = number.name
-        reader.join(timeout=60)
+        reader.join()
         child.stdout.close()
         # Negative: the signal came before main() began; mpirun then ends with 128 + its number. After a SIGTERM mpirun may
         # also end with 1, or crash (-11).
         launched = (128 + number, *((1, -signal.SIGSEGV) if number == signal.SIGTERM else ())) if "-n" in command else ()
-        if child.wait(timeout=60) not in (-number, 75, *launched):
+        if child.wait() not in (-number, 75, *launched):
             assert child.returncode in (0, 77), f"{number.name}: {child.returncode}: {''.join(self.output[-20:])}"
             self.quicker += 1
             return True

@@ -4,6 +4,9 @@ Their command line is PROGRAM TRAINER MPIRUN [unittest arguments]; each class is
 """
 import glob, json, os, random, re, signal, struct, subprocess, sys, tempfile, unittest
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import limited
+
 TRAINER, MPIRUN = os.path.abspath(sys.argv[1]), sys.argv[2]
 
 DECK = """
@@ -68,8 +71,8 @@ class Campaign(unittest.TestCase):
 
     def run_trainer(self, *options, ranks=1, code=0):
         env = dict(os.environ, OMP_NUM_THREADS="1")
-        done = subprocess.run(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True, errors="replace", timeout=300,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = limited.run(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True, errors="replace",
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 
@@ -89,8 +92,8 @@ class Campaign(unittest.TestCase):
     def interrupt_after(self, step, *options, ranks=1, number=signal.SIGTERM):
         """Sends the signal once the step is logged; the run must have hundreds of steps left at that point."""
         env = dict(os.environ, OMP_NUM_THREADS="1")
-        child = subprocess.Popen(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        child = limited.start(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in child.stdout:
                 if re.match(rf"step +{step}[/ ]", line):
@@ -98,7 +101,7 @@ class Campaign(unittest.TestCase):
                         os.kill(pid, number)
                     break
             rest = child.stdout.read()
-            code = child.wait(timeout=120)
+            code = child.wait()
         finally:
             child.kill() if child.poll() is None else None
             child.stdout.close()

@@ -4,7 +4,7 @@
 """
 import json, os, re, subprocess
 
-from tiny import Campaign, main
+from tiny import Campaign, limited, main
 
 CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
 
@@ -14,8 +14,8 @@ class Waiting(Campaign):
         """Output of the trainer, and of the OpenMP runtime before it, where only `chosen` is set in the environment."""
         env = {name: value for name, value in os.environ.items() if name not in CHOICES}
         env.update(OMP_NUM_THREADS=str(threads), OMP_DISPLAY_ENV="verbose", **chosen)
-        done = subprocess.run(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True, timeout=120,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = limited.run(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, code, done.stdout)
         return done.stdout
 
@@ -45,7 +45,7 @@ class Waiting(Campaign):
         self.assertEqual(len(self.spin_counts(text)), 4, text)
         self.assertIn("OpenMP waits: spin 3000 times, then sleep", text)
         self.assertTrue(os.path.exists(self.file("a  b/metrics.jsonl")))
-        self.assertIn("no deck given", subprocess.run([self.command()[0], ""], capture_output=True, text=True).stderr)
+        self.assertIn("no deck given", limited.run([self.command()[0], ""], capture_output=True, text=True).stderr)
 
     def test_the_head_of_the_log_says_who_ran_what_where(self):
         text = self.start("--set", "campaign.max_steps=5", ranks=2)

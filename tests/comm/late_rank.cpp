@@ -1,5 +1,5 @@
-// late_rank RANK|none OPERATION: the given rank sleeps while the others wait for it in an
-// operation, with a limit of five seconds.
+// late_rank RANK|none OPERATION SECONDS: the given rank sleeps while the others wait for it in an
+// operation, with a limit of so many seconds.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -36,7 +36,8 @@ int main(int argc, char** argv) {
   const Kokkos::ScopeGuard kokkos(argc, argv);
   return tern::comm::run_ranks([&] {
     const std::string who = argv[1], operation = argv[2];
-    tern::comm::limit_waits(5.0 / 60);
+    const int limit = std::stoi(argv[3]);
+    tern::comm::limit_waits(limit / 60.0);
     const int stages = operation == "exchange" ? 2 : 1;
     const tern::comm::Mesh mesh(tern::comm::world(), {session.size() / stages, 1, stages});
     take_part(operation, mesh);  // what is slow the first time
@@ -45,7 +46,8 @@ int main(int argc, char** argv) {
     const bool late = who == std::to_string(session.rank());
     if (operation == "end")
       return late ? std::this_thread::sleep_for(std::chrono::seconds(600)), 0 : 0;
-    if (late) std::this_thread::sleep_for(std::chrono::seconds(operation == "long" ? 15 : 600));
+    if (late)
+      std::this_thread::sleep_for(std::chrono::seconds(operation == "long" ? 3 * limit : 600));
     take_part(operation, mesh);
     return 0;
   });

@@ -2,9 +2,10 @@
 # One rank's failure ends all ranks, soon, with one message and the documented exit code.
 set -u
 mpirun=$1 program=$2 failures=0
+limited=$(cd "$(dirname "$0")/.." && pwd)/limited.py
 check() {  # ranks, who, what, expected code, expected message
   local output code count
-  output=$(timeout --kill-after=10 60 "$mpirun" --allow-run-as-root --oversubscribe -n "$1" "$program" "$2" "$3" 2>&1); code=$?
+  output=$(python3 "$limited" 60 "$mpirun" --allow-run-as-root --oversubscribe -n "$1" "$program" "$2" "$3" 2>&1); code=$?
   count=$(grep -c "$5" <<<"$output")
   if [ "$code" != "$4" ] || { [ -n "$5" ] && [ "$count" != 1 ]; }; then
     echo "FAILED: -n $1 $2 $3: exit code $code (expected $4), message seen $count times (expected once)"; echo "$output"

@@ -18,11 +18,22 @@ start_daemon() {  # command...: in the background; its process number is kept
   slurm_daemons+=($!)
 }
 
-wait_for() {  # seconds, what, command...
-  local deadline=$((SECONDS + $1)) what=$2
+# Adds to `counted` the microseconds since `last`, divided by the number of processes that want each processor.
+own_time() {  # sets last, counted
+  local now=${EPOCHREALTIME/[.,]/} running processors
+  read -r _ _ _ running _ </proc/loadavg
+  processors=$(nproc) running=${running%/*}
+  [ "$running" -ge "$processors" ] || running=$processors
+  counted=$((counted + (now - last) * processors / running)) last=$now
+}
+
+wait_for() {  # seconds of a machine of its own, what, command...
+  local limit=$1 what=$2 last=${EPOCHREALTIME/[.,]/} counted=0 begin=$SECONDS
   shift 2
   until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $deadline ] || slurm_fail "waited in vain for $what"
+    own_time
+    [ $counted -lt $((limit * 1000000)) ] ||
+      slurm_fail "waited in vain for $what: $((SECONDS - begin)) s, load $(cut -d ' ' -f 1-4 /proc/loadavg)"
     sleep 0.2
   done
 }
@@ -80,8 +91,11 @@ start_slurm() {
 stop_slurm() {
   [ -n "$slurm_folder" ] || return 0
   scancel --user="$(id -un)" 2>/dev/null || true
-  local deadline=$((SECONDS + 40))
-  while [ -n "$(squeue --noheader 2>/dev/null)" ] && [ $SECONDS -lt $deadline ]; do sleep 0.3; done
+  local last=${EPOCHREALTIME/[.,]/} counted=0
+  while [ -n "$(squeue --noheader 2>/dev/null)" ] && [ $counted -lt 40000000 ]; do
+    sleep 0.3
+    own_time
+  done
   stop_nodes
   local at
   for ((at = ${#slurm_daemons[@]} - 1; at >= 0; --at)); do
