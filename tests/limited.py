@@ -20,7 +20,7 @@ load, ends what gets no processor at all.
 """
 import ctypes, glob, os, re, shutil, signal, subprocess, sys, threading, time
 
-SECONDS, SILENT = 300, 90   # of a run of the trainer on a tiny model, which takes 10 at most
+SECONDS, SILENT = 300, 40   # of a run of the trainer on a tiny model, which takes 10 at most
 EXPIRED = 124               # exit code, as timeout's
 CEILING = 3                 # the clock's time, in multiples of the limit times the load of a processor
 INTERVAL = 2.0              # between two looks; a run that is shorter is not looked at

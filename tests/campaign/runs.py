@@ -300,10 +300,13 @@ class Tasks(Campaign):
         self.assertLess(max(saturated.values()), 100)
 
     def test_a_run_over_wall_time_ends_its_schedule_with_it(self):
-        timed = ("--set", "campaign.max_steps=0", "--set", "campaign.max_hours=0.002", "--set", "output.directory='timed'",
-                 "--set", "evaluation.every=0")
-        self.assertRegex(self.run_trainer(*timed, "--dry-run"), r"steps +(about \d+|unknown: no rate yet)\n")
-        self.interrupt_after(7, *timed)
+        for hours in (0.002, 0.01, 0.05):  # a busy machine may not do 7 steps in the first
+            timed = ("--set", "campaign.max_steps=0", "--set", f"campaign.max_hours={hours}", "--set", "output.directory='timed'",
+                     "--set", "evaluation.every=0")
+            self.assertRegex(self.run_trainer(*timed, "--dry-run"), r"steps +(about \d+|unknown: no rate yet)\n")
+            code, text = self.interrupt_after(7, *timed, "--fresh")
+            if code == 75: break
+        self.assertEqual(code, 75, text)
         first = self.steps("timed", "train/lr")
         text = self.run_trainer(*timed, "--resume")
         self.assertRegex(text, r"finished at step \d+")

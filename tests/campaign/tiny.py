@@ -92,7 +92,8 @@ class Campaign(unittest.TestCase):
     def interrupt_after(self, step, *options, ranks=1, number=signal.SIGTERM):
         """Sends the signal once the step is logged; the run must have hundreds of steps left at that point."""
         env = dict(os.environ, OMP_NUM_THREADS="1")
-        child = limited.start(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True,
+        # A small pipe: the run cannot be far ahead of what is read here.
+        child = limited.start(self.command(*options, ranks=ranks), cwd=self.path, env=env, text=True, pipesize=4096,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in child.stdout:
