@@ -85,6 +85,7 @@ class Tree:
             pid = left.pop()
             if pid in found: continue
             stat = fields(pid)
+            if self.adopts and stat[:2] == ["Z", str(os.getpid())] and pid != self.leader: os.waitpid(pid, os.WNOHANG)
             if len(stat) < 20 or stat[0] in "ZX" or self.begins.setdefault(pid, stat[19]) != stat[19]: continue
             found.append(pid)
             left += children(pid)
