@@ -40,16 +40,18 @@ int size_of(MPI_Comm comm) {
   return size;
 }
 
-/// True if every rank has failed: then all can exit normally. Waits at most two seconds.
+/// Limits are counted in naps: a busy machine, which makes ranks late, makes these longer too.
+constexpr std::chrono::milliseconds nap(5);
+
+/// True if every rank has failed: then all can exit normally. Waits two seconds on an idle machine.
 bool all_failed() {
   MPI_Request request;
   if (MPI_Ibarrier(failure_comm, &request) != MPI_SUCCESS) return false;
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  while (std::chrono::steady_clock::now() < limit) {
+  for (auto waited = nap; waited < std::chrono::seconds(2); waited += nap) {
     int done = 0;
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::this_thread::sleep_for(nap);
   }
   return false;
 }
@@ -66,7 +68,7 @@ int end_all(int code, const std::string& what) {
   }
   // Other ranks are still running, perhaps waiting for this one: the lowest failing rank reports
   // and aborts all.
-  std::this_thread::sleep_for(std::chrono::milliseconds(200 * std::min(rank, 10)));
+  for (int naps = 40 * std::min(rank, 10); naps > 0; --naps) std::this_thread::sleep_for(nap);
   std::fputs(message.c_str(), stderr);
   std::fflush(stderr);
   MPI_Abort(MPI_COMM_WORLD, code);

@@ -40,7 +40,7 @@ std::string read_by_tensorboard(const Scratch& run) {
   const auto ending =
       detail::run_program({python ? python : "python3",
                            TERN_SOURCE_DIR "/tests/campaign/read_events.py", run.path().string()},
-                          run / "read.txt", std::chrono::seconds(120));
+                          run / "read.txt", std::chrono::hours(1));
   const std::string output = run.read("read.txt");
   EXPECT_EQ(ending, detail::Ending::success)
       << "needs Python with the packages of tests/requirements.txt (TERN_PYTHON):\n"
