@@ -88,9 +88,14 @@ void OutputFolder::publish(nlohmann::ordered_json meta) {
       final_.parent_path() / fmt::format(".{}.old-{}", final_.filename().string(), unique_token());
   try {
     if (fs::exists(final_)) fs::rename(final_, old);
-    fs::rename(partial_, final_);
+    std::error_code refused, ignored;
+    fs::rename(partial_, final_, refused);
+    if (refused) {
+      fs::rename(old, final_, ignored);
+      throw fs::filesystem_error("rename", partial_, final_, refused);
+    }
     published_ = true;
-    fs::remove_all(old);
+    fs::remove_all(old, ignored);  // the next ./prepare removes it
   } catch (const fs::filesystem_error& error) {
     user_error("{} cannot be written: {}", final_.string(), error.code().message());
   }
