@@ -24,7 +24,7 @@ if [ $code = 75 ]; then
   echo "stopped with a checkpoint; job $SLURM_JOB_ID is queued again"
   scontrol requeue "$SLURM_JOB_ID"
 elif [ $code = 74 ]; then
-  echo "the last checkpoint could not be written: free space, then submit the job again"
+  echo "a checkpoint, an evaluation or metrics could not be written: free space, then submit the job again"
 elif [ $code != 0 ] && [ "${SLURM_JOB_NUM_NODES:-1}" -gt 1 ] && [[ ! $code =~ ^7[67]$ ]]; then
   # Ranks may notice that others are gone long before Slurm does, which then finds a job that failed, not a lost node.
   if ! timeout 60 srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" true; then

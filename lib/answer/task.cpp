@@ -30,7 +30,7 @@ class EngineResponder final : public Responder {
       : arena_(plan.total_bytes), serving_(deck, options, mesh, arena_) {
     const comm::LongWait files;
     weights::load_weights(serving_.context, serving_.tree, deck.model, serving_.parameters,
-                          weights::weights_source(deck), log);
+                          weights::weights_source(deck, &log), log);
     mesh.world().barrier();
     serving_.engine.prepare(serving_.context);
     serving_.engine.round_weights(serving_.context);

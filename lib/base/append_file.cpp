@@ -21,13 +21,14 @@ AppendFile::AppendFile(const std::filesystem::path& path) {
 AppendFile::~AppendFile() { ::close(descriptor_); }
 
 bool AppendFile::append(std::string_view piece) {
+  if (torn_ >= 0 && ::ftruncate(descriptor_, torn_) != 0) return false;
+  torn_ = -1;
   const off_t before = ::lseek(descriptor_, 0, SEEK_END);
   while (!piece.empty()) {
     const ssize_t n = ::write(descriptor_, piece.data(), piece.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      // If truncation fails as well, a partial piece remains, which readers skip.
-      [[maybe_unused]] const int truncated = ::ftruncate(descriptor_, before);
+      if (before >= 0 && ::ftruncate(descriptor_, before) != 0) torn_ = before;
       return false;
     }
     piece.remove_prefix(static_cast<std::size_t>(n));

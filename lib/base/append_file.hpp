@@ -1,12 +1,15 @@
 /// Append-only files, such as a run's metrics.
 #pragma once
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace tern {
 
-/// Appends are all or nothing: a piece that does not fit on the disk is truncated away.
+/// Appends are all or nothing: a piece that does not fit on the disk is truncated away, if need be
+/// before the next append. Until then, or after a kill, readers skip it: it has no end of line.
 class AppendFile {
  public:
   /// Opens or creates; throws UserError.
@@ -22,6 +25,7 @@ class AppendFile {
 
  private:
   int descriptor_;
+  off_t torn_ = -1;  // end of the last whole piece, if a part of another follows it
 };
 
 }  // namespace tern

@@ -35,7 +35,7 @@ constexpr const char* usage =
 constexpr const char* exit_codes =
     "\nexit codes: 0 done; 1 a mistake in deck, data or options, or output that could not be\n"
     "written; 70 an internal error, or a rank that waited too long for the others;\n"
-    "74 ended, but the last checkpoint could not be written;\n"
+    "74 ended, but a checkpoint, an evaluation or metrics could not be written;\n"
     "75 stopped by a signal or the job's time limit, checkpoint written: run again with --resume;\n"
     "76 diverged: no finite validation loss, or too many steps in a row without a finite loss or\n"
     "gradient;\n"

@@ -47,7 +47,7 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   if (fs::exists(directory) && !(fs::is_directory(directory) && fs::is_empty(directory)))
     user_error("--export {}: exists and is not overwritten; name a new directory",
                directory.string());
-  const std::string source = weights::weights_source(deck);
+  const std::string source = weights::weights_source(deck, &log);
   std::unique_ptr<text::Tokenizer> tokenizer;
   std::string missing;
   try {

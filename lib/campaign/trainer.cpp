@@ -25,6 +25,7 @@ namespace {
 // Reserve before Slurm ends the job, in addition to the time of steps and checkpoints.
 constexpr double min_margin_seconds = 10;
 constexpr double assumed_write_rate = 5e8;  // bytes/s, until the first checkpoint is written
+constexpr double files_patience = 600;      // seconds that ranks wait for each other's shards
 
 std::size_t threads_of(const deck::Deck& deck) {
   return static_cast<std::size_t>(deck.data.threads);
@@ -50,7 +51,8 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
                 workload_.optimizer->states(),
                 mesh.data().rank() == 0 || deck_.parallel.shard != "none"),
       store_(directory.checkpoints(), mesh.world().rank(), mesh.world().size(),
-             static_cast<int>(deck_.checkpoint.keep), log),
+             static_cast<int>(deck_.checkpoint.keep), log, files_patience,
+             deck_.checkpoint.keep_best),
       meter_(local_rank),
       phases_([this] { workload_.context.fence("phase"); }),
       timed_(deck::timed(deck_.campaign)),
@@ -65,7 +67,7 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
   open_reader();
   if (world_.rank() == 0) {
     metrics_.emplace(directory_.path, resumed_ ? state_.step : -1,
-                     state_.evaluated_step == state_.step);
+                     state_.evaluated_step == state_.step, unwritten_lines_);
     report_.emplace(directory_.path, log_);
     warn_of_space();
   }
@@ -103,6 +105,12 @@ void Trainer<T>::start_parameters(bool resume) {
               static_cast<double>(state_.tokens) / 1e6);
     saved_step_ = started_at_ = state_.step;
     resumed_ = true;
+    if (const auto lines = newest->header().texts.find(unwritten_metrics);
+        lines != newest->header().texts.end())
+      unwritten_lines_ = lines->second;
+    if (state_.evaluated_step == state_.step) evaluation_ = newest->header().numbers;
+    if (deck_.checkpoint.keep_best)
+      store_.check_best(state_.best_step, state_.evaluated_step == state_.step ? -1 : state_.step);
   } else {
     if (resume)
       log_.line("nothing to resume in {}: starting from scratch", directory_.path.string());
@@ -185,10 +193,11 @@ int Trainer<T>::run() {
     if (stop_ == Stop::none && due(deck_.checkpoint.every)) save();
     if (stop_ == Stop::none) stop_ = reason_to_stop();
   }
-  const bool saved = finish(stop_);
+  const Kept kept = finish(stop_);
   if (stop_ == Stop::diverged) return job::diverged;
-  if (!saved) return job::not_saved;
+  if (!kept.last || !kept.best) return job::not_saved;
   if (stop_ == Stop::interrupted) return job::interrupted;
+  if (!kept.records) return job::not_saved;
   return conclude() ? job::finished : job::verdict_failed;
 }
 
@@ -300,6 +309,7 @@ void Trainer<T>::evaluate() {
   std::map<std::string, double> numbers = to_numbers(state_);
   numbers.merge(workload_.objective->state());
   numbers.emplace("val/loss", result->loss);
+  evaluation_ = numbers;
   store_.evaluated(state_.step, numbers, better && deck_.checkpoint.keep_best);
   if (report_) report_->make();
   left_.evaluated(whole.seconds());
@@ -339,9 +349,8 @@ void Trainer<T>::show(const Accuracy& accuracy, report::Values& values) {
   values.emplace_back("val/well_formed", static_cast<double>(accuracy.well_formed) /
                                              static_cast<double>(accuracy.problems));
   log_.line("step {:>6}  {}", state_.step, summary(accuracy));
-  if (world_.rank() == 0)
-    replace_file(directory_.samples(), fmt::format("step {}: {}\n{}", state_.step,
-                                                   summary(accuracy), page(accuracy.shown)));
+  keep_samples(
+      fmt::format("step {}: {}\n{}", state_.step, summary(accuracy), page(accuracy.shown)));
   if (!at_end()) return;
   std::vector<Solution> solved;
   for (const Solution& solution : accuracy.shown)
@@ -356,25 +365,15 @@ void Trainer<T>::write_samples() {
   for (const Continuation& text :
        campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))
     page += fmt::format("---\n{}{}{}\n", deck_.generation.prompt, text.text, note(text, deck_));
-  if (world_.rank() == 0) replace_file(directory_.samples(), page);
+  keep_samples(page);
   if (at_end()) log_.line("sample at {}", page);
 }
 
+/// Writes samples.txt; a page that the disk refuses is tried again at the end.
 template <class T>
-void Trainer<T>::save() {
-  if (saved_step_ == state_.step) return;
-  const auto timed = phases_.scope(report::Phase::checkpoint);
-  const Timer timer;
-  account();
-  if (metrics_) metrics_->sync();  // the checkpoint implies that these steps are logged
-  checkpoint::Header header = to_header(state_, deck::print(deck_, false));
-  header.numbers.merge(workload_.objective->state());
-  snapshot_.save(workload_.context, store_, header);
-  const comm::LongWait files;  // the previous checkpoint may still be written to a slow disk
-  world_.barrier();
-  saved_step_ = state_.step;
-  longest_save_ = std::max(longest_save_, timer.seconds());
-  left_.saved(timer.seconds());
+void Trainer<T>::keep_samples(std::string page) {
+  if (world_.rank() != 0) return;
+  samples_ = replace_file(directory_.samples(), page) ? std::string() : std::move(page);
 }
 
 /// Updates wall time and energy. Collective.

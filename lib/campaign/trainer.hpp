@@ -28,6 +28,9 @@
 
 namespace tern::campaign {
 
+/// Attribute of a checkpoint: lines of metrics.jsonl that the disk has refused.
+constexpr const char* unwritten_metrics = "unwritten_metrics";
+
 template <class T>
 class Trainer {
  public:
@@ -41,6 +44,12 @@ class Trainer {
 
  private:
   enum class Stop { none, steps, hours, target, patience, interrupted, diverged };
+  /// What is on disk at the end.
+  struct Kept {
+    bool last = true;     // the last checkpoint, with what the records lack
+    bool best = true;     // the best checkpoint
+    bool records = true;  // metrics and evaluations
+  };
 
   // Before the loop.
   std::optional<checkpoint::Reader> open_agreed_checkpoint();
@@ -66,7 +75,10 @@ class Trainer {
   std::optional<Accuracy> solve_problems();
   void show(const Accuracy& accuracy, report::Values& values);
   void write_samples();
+  void keep_samples(std::string page);
   void save();
+  void retry_best();
+  void warn_of_unwritten();
   void account();
   Stop satisfied() const;
   Stop reason_to_stop();
@@ -74,9 +86,11 @@ class Trainer {
   double margin_seconds() const;
 
   // After it.
-  bool finish(Stop stop);
+  Kept finish(Stop stop);
+  Kept keep_all();
   bool save_at_last();
-  std::string summary_of_end(Stop stop, bool saved) const;
+  bool complete_records();
+  std::string summary_of_end(Stop stop, Kept kept) const;
   bool wait_for_checkpoint();
   bool conclude();
   report::Verdict judge_so_far();
@@ -117,6 +131,7 @@ class Trainer {
   bool ending_ = false;  // no step follows
   std::string stop_reason_;
   std::int64_t saved_step_ = -1;
+  std::int64_t lost_best_ = -1;  // step of a best checkpoint that the disk refused
   bool resumed_ = false;
   bool progressed_ = false;      // a step or evaluation since the start: worth saving
   std::int64_t started_at_ = 0;  // step from which this start continues
@@ -129,6 +144,10 @@ class Trainer {
   data::Counts interval_;
   double logged_at_ = 0, logged_cpu_seconds_ = 0;  // clock and processor time of the last log line
   std::vector<double> rates_;                      // tokens/s of the logged steps
+  std::string unwritten_lines_;  // of metrics.jsonl, stored in the checkpoint resumed from
+  std::map<std::string, double> evaluation_;  // stored with the checkpoint of the evaluated step
+  std::string samples_;                       // that the disk has refused
+  bool warned_of_unwritten_ = false;
 };
 
 }  // namespace tern::campaign

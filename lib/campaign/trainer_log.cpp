@@ -135,30 +135,9 @@ double Trainer<T>::cost(double seconds) const {
   return seconds / 3600 * world_.size() * deck_.cost.dollars_per_gpu_hour;
 }
 
-/// Waits for the last checkpoint; whether it is complete. Collective.
+/// Ends the run; returns what of it is on disk, the same on all ranks. Collective.
 template <class T>
-bool Trainer<T>::wait_for_checkpoint() {
-  const auto timed = phases_.scope(report::Phase::checkpoint);
-  const comm::LongWait files;
-  const bool whole = store_.wait();
-  world_.barrier();
-  return whole;
-}
-
-/// Saves the last checkpoint, with one retry; whether it is on disk, the same on all ranks.
-/// Collective.
-template <class T>
-bool Trainer<T>::save_at_last() {
-  save();
-  if (!world_.any(!wait_for_checkpoint())) return true;
-  saved_step_ = -1;
-  save();
-  return !world_.any(!wait_for_checkpoint());
-}
-
-/// Ends the run; returns whether its last state is saved. Collective.
-template <class T>
-bool Trainer<T>::finish(Stop stop) {
+typename Trainer<T>::Kept Trainer<T>::finish(Stop stop) {
   if (world_.rank() == 0)
     plan::store_rate(directory_.path, plan::rate_key(plan_, mesh_.extents()), rates_);
   if (stop == Stop::diverged) {
@@ -168,8 +147,9 @@ bool Trainer<T>::finish(Stop stop) {
         "checkpoint is in {}. Lower &optimizer lr{}, or lengthen warmup_steps",
         state_.step, state_.skipped_in_row, directory_.checkpoints().string(),
         judged() && deck_.objective.preset != "aggressive" ? ", write preset = 'aggressive'" : "");
+    complete_records();
     if (judged()) conclude();
-    return true;
+    return {};
   }
   if (stop != Stop::interrupted) {
     ending_ = true;
@@ -177,7 +157,7 @@ bool Trainer<T>::finish(Stop stop) {
     if (stop_ == Stop::interrupted) stop = stop_;
     stop_ = stop;
   }
-  const bool saved = save_at_last();
+  const Kept kept = keep_all();
   account();
   if (stop != Stop::interrupted && !std::isfinite(state_.validation_loss)) {
     stop_ = Stop::diverged;
@@ -185,9 +165,9 @@ bool Trainer<T>::finish(Stop stop) {
         "diverged at step {}: the validation loss is {}. Weights that are not finite come from "
         "&model load, or from too high a rate: lower &optimizer lr, or lengthen warmup_steps",
         state_.step, state_.validation_loss);
-    return saved;
+    return kept;
   }
-  log_.line("{}", summary_of_end(stop, saved));
+  log_.line("{}", summary_of_end(stop, kept));
   const std::vector<std::string>& beside = deck_.evaluation.beside;
   if (stop != Stop::interrupted && !judged() && !beside.empty() && world_.rank() == 0)
     log_.line("{}", report::compared_text(beside, state_.validation_loss));
@@ -199,19 +179,30 @@ bool Trainer<T>::finish(Stop stop) {
                 ? fmt::format(" and {} of the driver's", plan::size_text(plan_.driver_bytes))
                 : std::string(),
             plan::size_text(usage.memory_bytes), plan::size_text(usage.peak_bytes));
-  if (metrics_ && !metrics_->complete())
-    log_.warning("the disk refused some lines of {}/metrics.jsonl: they are missing",
+  if (metrics_ && !metrics_->events_complete())
+    log_.warning("{}: TensorBoard's file could not be written and lacks some events",
                  directory_.path.string());
-  return saved;
+  if (!samples_.empty() && !replace_file(directory_.samples(), samples_))
+    log_.warning("{} could not be written", directory_.samples().string());
+  return kept;
 }
 
 template <class T>
-std::string Trainer<T>::summary_of_end(Stop stop, bool saved) const {
-  if (!saved)
+std::string Trainer<T>::summary_of_end(Stop stop, Kept kept) const {
+  if (!kept.last)
     return fmt::format(
         "ended at step {}, but ITS CHECKPOINT COULD NOT BE WRITTEN to {}: free space there, then "
         "resume from the last one with --resume; exit code {}",
         state_.step, directory_.checkpoints().string(), static_cast<int>(job::not_saved));
+  if (!kept.best || (!kept.records && stop != Stop::interrupted))
+    return fmt::format(
+        "ended at step {} with its checkpoint, but {} COULD NOT BE WRITTEN to {}: free space "
+        "there, "
+        "then complete the run with --resume; exit code {}",
+        state_.step,
+        kept.best ? "METRICS OR EVALUATIONS"
+                  : fmt::format("THE BEST CHECKPOINT, of step {},", lost_best_),
+        directory_.path.string(), static_cast<int>(job::not_saved));
   if (stop == Stop::interrupted)
     return fmt::format(
         "stopped at step {} by {}: checkpoint written, resume with --resume; exit "
@@ -310,7 +301,7 @@ void Trainer<T>::write(report::Profile& profile) {
   template void Trainer<T>::begin_interval();                    \
   template void Trainer<T>::write(report::Profile&);             \
   template double Trainer<T>::cost(double) const;                \
-  template bool Trainer<T>::finish(Stop);                        \
+  template Trainer<T>::Kept Trainer<T>::finish(Stop);            \
   template void Trainer<T>::warn_of_verdict() const;             \
   template report::Verdict Trainer<T>::judge_so_far();           \
   template bool Trainer<T>::conclude();

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/timer.hpp"
+#include "checkpoint/detail/best.hpp"
 #include "checkpoint/detail/evaluation.hpp"
 #include "checkpoint/detail/folder.hpp"
 #include "checkpoint/detail/save.hpp"
@@ -41,22 +42,23 @@ std::string remedy(const std::exception& error, std::size_t elements) {
 
 struct Store::Impl {
   Impl(std::filesystem::path directory_, int rank_, int ranks_, int keep_, Log& log_,
-       double patience);
+       double patience, bool keep_best_);
 
-  /// Arguments of evaluated().
-  struct Evaluated {
-    std::int64_t step;
-    std::map<std::string, double> numbers;
-    bool best;
+  /// What is to be written about the checkpoint of a step.
+  struct Note {
+    std::map<std::string, double> numbers;  // for evaluation.json; without any: none
+    bool best;                              // for best.txt
   };
 
   void start();
   bool run() noexcept;
   void settle(bool visible) noexcept;
-  void note(const Evaluated& evaluated) noexcept;
+  bool there(std::int64_t step) const noexcept;
+  bool write_notes() noexcept;
 
   std::filesystem::path directory;
   int rank, ranks, keep;
+  bool keep_best;
   Log& log;
   std::unique_ptr<Saver> saver;
   Snapshot snapshot;
@@ -66,12 +68,20 @@ struct Store::Impl {
 
   std::mutex mutex;                     // guards the members below, best.txt and retention
   std::optional<std::int64_t> writing;  // step of the checkpoint not visible yet
-  std::optional<Evaluated> pending;     // evaluation of that step
+  std::optional<std::int64_t> saved;    // step of the last save, good or not
+  std::optional<std::int64_t> best;     // step of the best checkpoint by the attributes
+  /// Not written yet, by step: of the last save, of checkpoints that are there.
+  std::map<std::int64_t, Note> notes;
 };
 
 Store::Impl::Impl(std::filesystem::path directory_, int rank_, int ranks_, int keep_, Log& log_,
-                  double patience)
-    : directory(std::move(directory_)), rank(rank_), ranks(ranks_), keep(keep_), log(log_) {
+                  double patience, bool keep_best_)
+    : directory(std::move(directory_)),
+      rank(rank_),
+      ranks(ranks_),
+      keep(keep_),
+      keep_best(keep_best_),
+      log(log_) {
   TERN_REQUIRE(rank >= 0 && rank < ranks && keep >= 1, "rank {} of {}, keep {}", rank, ranks, keep);
   try {
     std::filesystem::create_directories(directory);
@@ -107,34 +117,55 @@ bool Store::Impl::run() noexcept {
   return visible;
 }
 
-/// Deferred work at the end of a write: evaluation and retention.
+/// Deferred work at the end of a write: evaluations and retention.
 void Store::Impl::settle(bool visible) noexcept {
   const std::lock_guard guard(mutex);
   writing.reset();
-  if (visible && pending) note(*pending);
-  pending.reset();
+  write_notes();
   if (!visible) return;
   try {
-    retain(directory, snapshot.header.step, keep);
+    retain(directory, snapshot.header.step, keep, keep_best ? best : std::nullopt);
   } catch (const std::exception& error) {
     log.warning("an old checkpoint was not removed: {}", error.what());
   }
 }
 
+/// Whether the checkpoint of the step is visible, and not about to be replaced.
+bool Store::Impl::there(std::int64_t step) const noexcept {
+  std::error_code error;
+  return writing != step && (std::filesystem::exists(directory / step_name(step), error) || error);
+}
+
+/// Writes the notes on checkpoints that are there; false if the disk refuses one, which is kept.
 /// best.txt first: a kill between the two writes leaves a checkpoint that is evaluated again.
-void Store::Impl::note(const Evaluated& e) noexcept {
+bool Store::Impl::write_notes() noexcept {
   try {
-    if (e.best) write_best(directory, e.step);
-    write_evaluation(directory / step_name(e.step), e.step, e.numbers);
+    std::optional<std::int64_t> newest;
+    for (const auto& [step, note] : notes)
+      if (note.best && there(step)) newest = step;
+    if (newest) {
+      write_best(directory, *newest);
+      for (auto& [step, note] : notes)
+        if (step <= *newest) note.best = false;
+    }
+    for (auto it = notes.begin(); it != notes.end();) {
+      const auto& [step, note] = *it;
+      const bool due = there(step);
+      if (due && !note.numbers.empty())
+        write_evaluation(directory / step_name(step), step, note.numbers);
+      it = due ? notes.erase(it) : std::next(it);
+    }
+    return true;
   } catch (const std::exception& error) {
-    log.warning("the evaluation of step {} was not stored with its checkpoint: {}", e.step,
-                error.what());
+    log.warning("an evaluation is not stored with its checkpoint yet: {}", error.what());
+    return false;
   }
 }
 
 Store::Store(std::filesystem::path directory, int rank, int ranks, int keep, Log& log,
-             double patience)
-    : impl_(std::make_unique<Impl>(std::move(directory), rank, ranks, keep, log, patience)) {}
+             double patience, bool keep_best)
+    : impl_(std::make_unique<Impl>(std::move(directory), rank, ranks, keep, log, patience,
+                                   keep_best)) {}
 
 Store::~Store() { wait(); }
 
@@ -144,7 +175,24 @@ void Store::save(const Header& header, const std::vector<Tensor>& tensors,
   copy(impl_->snapshot.take(header, tensors, pieces, impl_->rank, impl_->ranks));
   {
     const std::lock_guard guard(impl_->mutex);
-    impl_->writing = header.step;
+    // Of checkpoints that failed, and an evaluation of this step before it was saved again.
+    std::erase_if(impl_->notes, [&](const auto& note) {
+      return note.first == header.step || !impl_->there(note.first);
+    });
+    impl_->writing = impl_->saved = header.step;
+    if (const auto best = header.numbers.find("best_step");
+        best != header.numbers.end() && best->second > 0)
+      impl_->best = static_cast<std::int64_t>(best->second);
+  }
+  impl_->start();
+}
+
+void Store::retry() {
+  wait();
+  {
+    const std::lock_guard guard(impl_->mutex);
+    TERN_REQUIRE(impl_->saved, "nothing was saved");
+    impl_->writing = impl_->saved;
   }
   impl_->start();
 }
@@ -152,11 +200,43 @@ void Store::save(const Header& header, const std::vector<Tensor>& tensors,
 void Store::evaluated(std::int64_t step, const std::map<std::string, double>& numbers, bool best) {
   if (impl_->rank != 0) return;
   const std::lock_guard guard(impl_->mutex);
-  Impl::Evaluated evaluated{step, numbers, best};
-  if (impl_->writing == step)
-    impl_->pending = std::move(evaluated);
-  else if (std::filesystem::exists(impl_->directory / step_name(step)))
-    impl_->note(evaluated);
+  if (best) impl_->best = step;
+  if (impl_->saved != step && !impl_->there(step)) return;
+  impl_->notes[step] = {numbers, best};
+  impl_->write_notes();
+}
+
+void Store::check_best(std::int64_t best, std::int64_t unevaluated) {
+  if (impl_->rank != 0) return;
+  const std::lock_guard guard(impl_->mutex);
+  if (best > 0) impl_->best = best;
+  std::optional<std::int64_t> named;
+  try {
+    named = best_step(impl_->directory);
+  } catch (const FileError&) {  // rewritten
+  }
+  const bool marked = named && impl_->there(*named);
+  if (named == best || (marked && named == unevaluated)) return;
+  if (best > 0 && impl_->there(best)) {
+    impl_->log.warning(
+        "{}/best.txt {}; by the attributes of the checkpoints the best is that of step {}: it is "
+        "rewritten",
+        impl_->directory.string(),
+        named ? fmt::format("names step {}", *named) : "is missing or damaged", best);
+    impl_->notes[best].best = true;
+    impl_->write_notes();
+  } else if (!marked && best > 0) {
+    impl_->log.warning(
+        "{}/best.txt names no checkpoint, and that of step {}, the best by the attributes, is not "
+        "there: until a better one is found, 'best' is the newest",
+        impl_->directory.string(), best);
+  }
+}
+
+bool Store::record() {
+  wait();
+  const std::lock_guard guard(impl_->mutex);
+  return impl_->write_notes();
 }
 
 double Store::seconds() const { return impl_->seconds; }

@@ -36,7 +36,7 @@ struct Piece {
 /// Copies the values of each piece i to `to[i]` and returns when they are there.
 using CopyPieces = std::function<void(const std::vector<float*>& to)>;
 
-/// Root attributes of the file.
+/// Root attributes of the file. The number "best_step", if any, is the step of the best checkpoint.
 struct Header {
   std::int64_t step = 0, tokens = 0;
   std::string deck;                          // resolved deck text
@@ -47,11 +47,12 @@ struct Header {
 /// Writes a run's checkpoints, one at a time, in a background thread on each rank.
 class Store {
  public:
-  /// `keep`: number of newest checkpoints kept, in addition to the best one. All ranks use the same
-  /// `directory`; rank 0 removes leftovers of crashes. `patience`: seconds that ranks wait for each
-  /// other's shards. Throws UserError if the directory cannot be used.
+  /// `keep`: number of newest checkpoints kept, in addition to the one that best.txt names and, if
+  /// `keep_best`, to the best by the attributes. All ranks use the same `directory`; rank 0 removes
+  /// leftovers of crashes. `patience`: seconds that ranks wait for each other's shards. Throws
+  /// UserError if the directory cannot be used.
   Store(std::filesystem::path directory, int rank, int ranks, int keep, Log& log,
-        double patience = 600);
+        double patience = 600, bool keep_best = true);
   ~Store();  // waits for the write in progress
 
   /// Waits for the previous write, has the pieces copied to its buffer and returns; the write
@@ -59,13 +60,23 @@ class Store {
   /// tensors. The file is plain if rank 0 holds everything; otherwise each rank writes a shard.
   void save(const Header& header, const std::vector<Tensor>& tensors,
             const std::vector<Piece>& pieces, const CopyPieces& copy);
+  /// Waits, then starts to write the copy of the last save() again. Called by all ranks.
+  void retry();
   /// Writes `numbers` to the evaluation.json of the checkpoint of `step` as soon as that is
-  /// visible; if `best`, best.txt is written first and retention keeps the checkpoint. Writes
-  /// nothing if the checkpoint failed. Local; no effect on ranks other than 0.
+  /// visible; if `best`, best.txt is written first and retention keeps the checkpoint. What the
+  /// disk refuses is written after the next save, or by record(). Writes nothing for a checkpoint
+  /// that failed. Local; no effect on ranks other than 0.
   void evaluated(std::int64_t step, const std::map<std::string, double>& numbers, bool best);
+  /// When a run resumes: warns if best.txt does not name `best`, the step of the best checkpoint by
+  /// the attributes, and rewrites it. It may be ahead of them and name `unevaluated`, a step whose
+  /// evaluation was interrupted. Local; no effect on ranks other than 0.
+  void check_best(std::int64_t best, std::int64_t unevaluated);
   /// Waits until everything is on disk. False if the last write failed (e.g. disk full): the error
   /// is logged and no partial checkpoint is left.
   bool wait();
+  /// Waits, and writes what of evaluations and best.txt the disk has refused. False if it still
+  /// does. Local; true on ranks other than 0.
+  bool record();
   /// Duration of the last finished write without the copy; 0 before the first one. Local.
   double seconds() const;
 
@@ -99,8 +110,15 @@ class Reader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The checkpoint below `directory` that best.txt names; empty if there is none.
-std::optional<std::filesystem::path> best_checkpoint(const std::filesystem::path& directory);
+struct BestCheckpoint {
+  std::optional<std::filesystem::path> path;
+  std::string trouble;  // why best.txt does not decide, for a warning; else empty
+};
+
+/// The best checkpoint below `directory`: the one that best.txt names, unless the attributes of the
+/// newest readable checkpoint show that it is damaged or out of date, or it is missing. They then
+/// decide. No path if there is no best checkpoint.
+BestCheckpoint best_checkpoint(const std::filesystem::path& directory);
 
 /// The newest readable checkpoint below `directory` (a run's checkpoints folder). Logs damaged ones
 /// and tries the one before; ignores leftovers of interrupted writes. Empty if there are no

@@ -98,7 +98,7 @@ std::string RunRecord::ending(std::int64_t step) const {
       return step < steps ? "before its last step: by target_loss, patience or max_hours"
                           : "finished";
     case not_saved:
-      return with_code("ended, but its last checkpoint could not be written");
+      return with_code("ended, but a checkpoint, an evaluation or metrics could not be written");
     case interrupted:
       return with_code("stopped by a signal or the job's time limit");
     case diverged:

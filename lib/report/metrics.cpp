@@ -1,6 +1,7 @@
 #include "report/metrics.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "base/error.hpp"
@@ -25,35 +26,60 @@ double unix_now() {
   return 1e-3 * double(std::chrono::round<std::chrono::milliseconds>(now).count());
 }
 
-std::filesystem::path drop_lines_beyond(const std::filesystem::path& file, std::int64_t last_step,
-                                        bool evaluated) {
-  const std::string all = read_text_or_empty(file);
-  std::string kept;
-  if (last_step >= 0) {
-    for (std::size_t from = 0, end; (end = all.find('\n', from)) != std::string::npos;
-         from = end + 1) {
-      const std::string_view line(all.data() + from, end + 1 - from);
-      if (is_kept(line, last_step, evaluated)) kept += line;
-    }
+/// Calls body(line), its end included, for each whole line.
+template <class Body>
+void each_line(const std::string& text, Body body) {
+  for (std::size_t from = 0, end; (end = text.find('\n', from)) != std::string::npos;
+       from = end + 1)
+    body(std::string_view(text.data() + from, end + 1 - from));
+}
+
+/// Empty if there is no such file. One that cannot be read is not empty.
+std::string text_of(const std::filesystem::path& file) {
+  try {
+    return read_text(file);
+  } catch (const FileError& error) {
+    if (error.code == ENOENT) return {};
+    user_error("{}: the run resumes with its metrics; check its permissions and its disk",
+               error.what());
   }
-  if (kept.size() != all.size() && !replace_file(file, kept))
-    user_error("cannot rewrite {} to resume: check &output directory and its disk", file.string());
+}
+
+std::filesystem::path restore(const std::filesystem::path& file, std::int64_t last_step,
+                              bool evaluated, const std::string& unwritten) {
+  const std::string all = text_of(file);
+  std::string kept;
+  const auto keep = [&](std::string_view line) {
+    if (last_step >= 0 && is_kept(line, last_step, evaluated)) kept += line;
+  };
+  each_line(all, keep);
+  // The disk may have taken them after the checkpoint.
+  each_line(unwritten, [&](std::string_view line) {
+    if (kept.find(line) == std::string::npos) keep(line);
+  });
+  try {
+    if (kept != all) write_durably(file, kept);
+  } catch (const FileError& error) {
+    user_error("{}: the run resumes with its metrics; check &output directory and its disk",
+               error.what());
+  }
   return file;
 }
 
 }  // namespace
 
-Metrics::Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated)
-    : file_(drop_lines_beyond(run_directory / "metrics.jsonl", resume_step, evaluated)),
+Metrics::Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated,
+                 const std::string& unwritten)
+    : file_(restore(run_directory / "metrics.jsonl", resume_step, evaluated, unwritten)),
       events_(run_directory, resume_step, evaluated) {
   const std::string deck = read_text_or_empty(run_directory / "deck.in");
   if (deck.empty()) return;
-  complete_ = events_.write_text(unix_now(), std::max<std::int64_t>(0, resume_step), "deck", deck);
+  events_.write_text(unix_now(), std::max<std::int64_t>(0, resume_step), "deck", deck);
 }
 
-void Metrics::sync() {
-  complete_ = file_.sync() && complete_;
-  complete_ = events_.sync() && complete_;
+bool Metrics::sync() {
+  events_complete_ = events_.sync();
+  return file_.sync();
 }
 
 void Metrics::write(std::int64_t step, const Values& values, const Texts& texts) {
@@ -61,8 +87,8 @@ void Metrics::write(std::int64_t step, const Values& values, const Texts& texts)
   nlohmann::ordered_json entry = {{"step", step}, {"time", seconds}};
   for (const auto& [name, value] : values) entry[name] = value;
   for (const auto& [name, text] : texts) entry[name] = text;
-  complete_ = file_.append(json_text(entry, -1, InvalidUtf8::replaced) + "\n") && complete_;
-  complete_ = events_.write(seconds, step, values) && complete_;
+  file_.append(json_text(entry, -1, InvalidUtf8::replaced) + "\n");
+  events_.write(seconds, step, values);
 }
 
 }  // namespace tern::report

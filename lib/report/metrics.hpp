@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/append_file.hpp"
+#include "report/detail/kept_file.hpp"
 #include "report/tensorboard.hpp"
 
 namespace tern::report {
@@ -27,25 +27,30 @@ class Metrics {
   /// Appends to the files of `run_directory`, which exists. Entries beyond `resume_step` are
   /// dropped first (those steps are repeated), as are a truncated last line and, unless
   /// `evaluated`, the evaluation of that step; a negative step, as at the start of a run, keeps
-  /// nothing. TensorBoard gets the directory's deck.in, if any, as a text. Throws UserError if the
+  /// nothing. Of `unwritten`, what unwritten() was at the checkpoint, the lines that the file lacks
+  /// are added. TensorBoard gets the directory's deck.in, if any, as a text. Throws UserError if the
   /// files cannot be written.
-  Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated = true);
+  Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated = true,
+          const std::string& unwritten = {});
 
   /// One line and one event, readable by others at once. Texts (such as the hash of the step's
   /// samples) go to the line only.
   void write(std::int64_t step, const Values& values, const Texts& texts = {});
 
-  /// Flushes to disk (fsync).
-  void sync();
+  /// Writes what the disk refused before, and flushes to disk (fsync). True if metrics.jsonl is
+  /// complete.
+  bool sync();
 
-  /// False once the disk has refused an entry, which is then lost as a whole; the caller may warn
-  /// and continue.
-  bool complete() const { return complete_; }
+  /// Lines that the disk has refused so far, in their order; 1 MiB at most. They are written before
+  /// the next line, at the next sync(), or, stored in a checkpoint, when the run resumes from it.
+  const std::string& unwritten() const { return file_.refused(); }
+  /// False if TensorBoard's file, a copy of the metrics, lacks an event.
+  bool events_complete() const { return events_complete_; }
 
  private:
-  AppendFile file_;
+  detail::KeptFile file_;
   EventWriter events_;
-  bool complete_ = true;
+  bool events_complete_ = true;
 };
 
 }  // namespace tern::report

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/append_file.hpp"
+#include "report/detail/kept_file.hpp"
 
 namespace tern::report {
 
@@ -23,18 +23,18 @@ class EventWriter {
               bool evaluated = true);
 
   /// One event with all values (stored as float); those named NAME/x with a number x form one
-  /// histogram NAME with bars at x. False if writing fails.
+  /// histogram NAME with bars at x. False if it is not in the file yet: it is kept (kept_file.hpp).
   bool write(double unix_seconds, std::int64_t step,
              const std::vector<std::pair<std::string, double>>& values);
   /// A text, shown verbatim.
   bool write_text(double unix_seconds, std::int64_t step, std::string_view tag,
                   std::string_view text);
 
-  /// Flushes to disk (fsync); false if that fails.
+  /// Flushes to disk (fsync); false if that fails, or if an event is not in the file yet.
   bool sync() { return file_.sync(); }
 
  private:
-  AppendFile file_;
+  detail::KeptFile file_;
 };
 
 }  // namespace tern::report

@@ -158,7 +158,7 @@ std::string other_meaning(const checkpoint::Reader& reader, const deck::Model& m
 /// Note whether the checkpoint is the run's best one.
 std::string rank_of(const checkpoint::Reader& reader) {
   const fs::path folder = fs::path(reader.path()).parent_path();
-  const auto best = checkpoint::best_checkpoint(folder.parent_path());
+  const auto best = checkpoint::best_checkpoint(folder.parent_path()).path;
   if (!best) return "";
   return best->filename() == folder.filename()
              ? ", the best"
@@ -298,14 +298,17 @@ void check_weights(const deck::Model& model, const fs::path& from, Log& log, Ten
   }
 }
 
-std::string weights_source(const deck::Deck& deck) {
+std::string weights_source(const deck::Deck& deck, Log* log) {
   const std::string& named = deck.generation.checkpoint;
   if (named != "best" && named != "newest") return named;
   const job::RunDirectory run{deck.output.directory};
   if (run.holds_a_run()) {
-    const auto best =
-        named == "best" ? checkpoint::best_checkpoint(run.checkpoints()) : std::nullopt;
-    return best ? best->string() : deck.output.directory;
+    if (named == "newest") return deck.output.directory;
+    const checkpoint::BestCheckpoint best = checkpoint::best_checkpoint(run.checkpoints());
+    if (log && !best.trouble.empty())
+      log->warning("{}: {}", best.trouble,
+                   best.path ? "that is taken" : "the newest checkpoint is taken");
+    return best.path ? best.path->string() : deck.output.directory;
   }
   if (deck.model.load.empty())
     user_error("no checkpoint in {}: train first, or name weights with &generation checkpoint",

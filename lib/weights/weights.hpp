@@ -17,8 +17,9 @@ namespace tern::weights {
 std::optional<deck::LoadedModel> model_at(const std::string& load);
 
 /// Source of weights for evaluation, generation and export: &generation checkpoint, else the run's
-/// own checkpoints, else &model load. Throws UserError if there is none.
-std::string weights_source(const deck::Deck& deck);
+/// own checkpoints, else &model load. Warns, if `log` is given, where 'best' is not what best.txt
+/// names. Throws UserError if there is none.
+std::string weights_source(const deck::Deck& deck, Log* log = nullptr);
 
 /// End tokens (transformers/end_tokens.hpp) of the Transformers directory that &generation checkpoint
 /// names, or else of the one that the run started from; empty if it started from none, or only with

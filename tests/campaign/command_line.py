@@ -16,6 +16,11 @@ def launch(*words, cwd=None, env=(), stdout=subprocess.PIPE, seconds=limited.SEC
     return done.returncode, done.stdout, done.stderr
 
 
+def write(file, text):
+    with open(file, "w") as f:
+        f.write(text)
+
+
 class Shown(Campaign):
     """Help, version, list, printed decks and mistakes in them."""
 
@@ -255,9 +260,37 @@ class Best(Campaign):
         self.assertIn("the best)", self.run_trainer("--prompt", "a"))
         self.assertIn("the best)", self.run_trainer("--export", "hf"))
 
+    def test_a_damaged_best_txt_is_reported_and_mended(self):
+        self.run_trainer(*self.WORSENS)
+        file = self.file("run/checkpoints/best.txt")
+        evaluate = ("--set", "campaign.task=evaluate")
+        for i, damaged in enumerate(("stfp_00000010\n", "step_00000040\n", None)):
+            step = self.best_step()
+            os.remove(file) if damaged is None else write(file, damaged)
+            for options in (evaluate, ("--prompt", "a"), ("--export", f"hf{i}")):
+                text = self.run_trainer(*options)
+                warned = rf"warning: .*best.txt .*the best is that of step {step}: that is taken"
+                self.assertNotIn("warning", text) if damaged is None else self.assertRegex(text, warned)
+                self.assertRegex(text, rf"step_{step:08}\S* \(step {step}, the best\)")
+            text = self.run_trainer(*self.WORSENS, "--resume", "--set", f"campaign.max_steps={45 + 5 * i}")
+            self.assertRegex(text, rf"warning: .*best.txt .*the best is that of step {step}: it is rewritten")
+            with open(file) as f:
+                self.assertEqual(f.read(), f"step_{self.best_step():08}\n")
+            self.assertTrue(os.path.exists(self.file(f"run/checkpoints/step_{self.best_step():08}/checkpoint.h5")))
+        self.assertNotIn("warning", self.run_trainer(*evaluate))
+
+    def best_step(self):
+        losses = {step: loss for step, loss in self.steps(key="val/loss").items() if step > 0}
+        return min(losses, key=losses.get)
+
     def test_without_a_best_one_the_newest_is_taken(self):
         self.run_trainer("--set", "checkpoint.keep_best=F")
-        self.assertRegex(self.run_trainer("--set", "campaign.task=evaluate"), r"\(step 40\)")
+        self.assertRegex(self.run_trainer("--set", "campaign.task=evaluate"), r"\(step 40, the best\)")
+        worsens = (*self.WORSENS, "--set", "checkpoint.keep_best=F", "--fresh")
+        self.run_trainer(*worsens)
+        text = self.run_trainer("--set", "campaign.task=evaluate")
+        self.assertRegex(text, rf"warning: .*the best checkpoint, of step {self.best_step()}, is not there: the newest checkpoint is taken")
+        self.assertRegex(text, r"\(step 40\)")
 
 
 class Exports(Campaign):

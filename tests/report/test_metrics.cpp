@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/crc32c.hpp"
+#include "base/error.hpp"
 #include "report/detail/process.hpp"
 #include "report/detail/tfrecord.hpp"
 #include "report/metrics.hpp"
@@ -72,7 +73,7 @@ TEST(Metrics, OneObjectAStepWithNumbersAndTexts) {
   EXPECT_EQ(read[0].at("samples_hash"), "91c0 \"x\"\n");
   EXPECT_EQ(read[1].at("train/loss").get<double>(), 1.0 / 3.0) << "doubles survive to the last bit";
   EXPECT_GT(read[1].at("time").get<double>(), 1e9);
-  EXPECT_TRUE(metrics.complete());
+  EXPECT_TRUE(metrics.sync());
 }
 
 TEST(Metrics, NumbersThatJsonLacksAreNull) {
@@ -155,25 +156,108 @@ TEST(Metrics, ADirectoryThatIsNotThereIsTheUsersError) {
 }
 
 // A file size limit is a disk that fills up in the middle of a line.
-TEST(Metrics, AFullDiskLosesWholeEntriesAndNothingElse) {
+class FullDisk {
+ public:
+  explicit FullDisk(std::size_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit full{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &full);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+std::size_t size_of(const Scratch& run) {
+  return std::filesystem::file_size(run / "metrics.jsonl");
+}
+
+TEST(Metrics, LinesThatTheDiskRefusesAreWrittenWithTheNextOnes) {
   Scratch run;
   Metrics metrics(run.path(), 0);
   metrics.write(1, {{"train/loss", 1.0}});
-  const auto size = std::filesystem::file_size(run / "metrics.jsonl");
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
-  rlimit full = before;
-  full.rlim_cur = size + 20;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
-  metrics.write(2, {{"train/loss", 2.0}, {"train/a_long_name_that_does_not_fit_any_more", 2.0}});
-  const bool complete_when_full = metrics.complete();
-  setrlimit(RLIMIT_FSIZE, &before);
-  ::signal(SIGXFSZ, old_handler);
-  metrics.write(3, {{"train/loss", 3.0}});
-  EXPECT_FALSE(complete_when_full);
-  EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 3}));
-  EXPECT_EQ(read_by_tensorboard(run), "train/loss 1 1.0\ntrain/loss 3 3.0\n");
+  {
+    const FullDisk full(size_of(run) + 20);
+    metrics.write(2, {{"train/loss", 2.0}, {"train/a_long_name_that_does_not_fit_any_more", 2.0}});
+    metrics.write(3, {{"train/loss", 3.0}});
+    EXPECT_FALSE(metrics.sync());
+    EXPECT_EQ(std::count(metrics.unwritten().begin(), metrics.unwritten().end(), '\n'), 2);
+    EXPECT_EQ(steps(run), std::vector<std::int64_t>{1}) << "no part of a line";
+  }
+  metrics.write(4, {{"train/loss", 4.0}});
+  EXPECT_EQ(metrics.unwritten(), "");
+  EXPECT_TRUE(metrics.sync());
+  EXPECT_TRUE(metrics.events_complete());
+  EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 2, 3, 4}));
+  EXPECT_NE(read_by_tensorboard(run).find("train/loss 2 2.0\ntrain/loss 3 3.0\ntrain/loss 4 4.0\n"),
+            std::string::npos);
+}
+
+TEST(Metrics, LinesThatTheDiskRefusesAreWrittenAtTheEnd) {
+  Scratch run;
+  Metrics metrics(run.path(), 0);
+  {
+    const FullDisk full(0);
+    metrics.write(1, {{"train/loss", 1.0}});
+    EXPECT_FALSE(metrics.sync());
+  }
+  EXPECT_TRUE(metrics.sync());
+  EXPECT_EQ(steps(run), std::vector<std::int64_t>{1});
+}
+
+TEST(Metrics, LinesThatACheckpointHoldsAreAddedOnceOnResume) {
+  for (const bool written_later : {false, true}) {
+    Scratch run;
+    std::string unwritten;
+    {
+      Metrics metrics(run.path(), 0);
+      metrics.write(1, {{"train/loss", 1.0}});
+      const auto full = std::make_unique<FullDisk>(size_of(run));
+      metrics.write(2, {{"train/loss", 2.0}});
+      metrics.write(3, {{"train/loss", 3.0}});
+      metrics.write(3, {{"val/loss", 3.5}});
+      unwritten = metrics.unwritten();
+      if (!written_later) std::filesystem::copy(run / "metrics.jsonl", run / "kept.jsonl");
+    }
+    { Metrics(run.path(), 3, true).write(9, {{"train/loss", 9.0}}); }
+    EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 9})) << "were lost";
+    if (written_later)
+      run.write("metrics.jsonl", entries(run)[0].dump() + "\n" + unwritten);
+    else
+      std::filesystem::rename(run / "kept.jsonl", run / "metrics.jsonl");
+    { Metrics(run.path(), 3, true, unwritten).write(4, {{"train/loss", 4.0}}); }
+    EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 2, 3, 3, 4})) << written_later;
+    // An evaluation that is repeated is not among them.
+    { Metrics(run.path(), 3, false, unwritten).write(4, {{"train/loss", 4.0}}); }
+    EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 2, 3, 4}));
+  }
+}
+
+TEST(Metrics, KeepsABoundedPartOfWhatTheDiskRefuses) {
+  Scratch run;
+  Metrics metrics(run.path(), 0);
+  {
+    const FullDisk full(0);
+    for (int step = 1; step <= 12'000; ++step)
+      metrics.write(step, {{"train/a_long_name_of_a_metric_that_takes_its_place", 1.0 / 3.0}});
+    EXPECT_LE(metrics.unwritten().size(), detail::KeptFile::most);
+    EXPECT_GT(metrics.unwritten().size(), detail::KeptFile::most / 2);
+  }
+  EXPECT_FALSE(metrics.sync()) << "some are lost";
+  const auto written = steps(run);
+  for (std::size_t i = 0; i < written.size(); ++i)
+    ASSERT_EQ(written[i], static_cast<std::int64_t>(i) + 1);
+}
+
+TEST(Metrics, AFileThatCannotBeReadIsNotEmpty) {
+  Scratch run;
+  std::filesystem::create_directory(run / "metrics.jsonl");
+  EXPECT_THROW(Metrics(run.path(), 3), UserError);
 }
 
 TEST(TensorBoard, ValuesAreReadBackAsFloats) {

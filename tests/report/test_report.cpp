@@ -257,7 +257,7 @@ TEST(Report, TheHeadSaysWhatRanWhereAndHowItEnded) {
   record.end(75);
   shows("stopped by a signal or the job's time limit (exit code 75)");
   record.end(74);
-  shows("its last checkpoint could not be written (exit code 74)");
+  shows("a checkpoint, an evaluation or metrics could not be written (exit code 74)");
   run.write("run.json", "{\"program\": 3}");
   make_report(run.path());
   EXPECT_EQ(count(run.read("report.html"), "<th>Program"), 0u);

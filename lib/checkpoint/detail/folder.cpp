@@ -116,13 +116,14 @@ void publish(const fs::path& directory, const fs::path& temporary, std::int64_t 
   if (!replaced.empty()) remove_checkpoint(directory, {replaced, step, "old"});
 }
 
-void retain(const fs::path& directory, std::int64_t newest, int keep) {
+void retain(const fs::path& directory, std::int64_t newest, int keep,
+            std::optional<std::int64_t> best) {
   auto all = entries(directory);
   std::erase_if(all, [&](const Entry& e) { return !e.state.empty() || e.step > newest; });
   std::sort(all.begin(), all.end(), [](const Entry& a, const Entry& b) { return a.step > b.step; });
-  const auto best = best_step(directory);
+  const auto named = best_step(directory);
   for (std::size_t i = static_cast<std::size_t>(keep); i < all.size(); ++i)
-    if (all[i].step != best) remove_checkpoint(directory, all[i]);
+    if (all[i].step != named && all[i].step != best) remove_checkpoint(directory, all[i]);
 }
 
 std::optional<std::int64_t> best_step(const fs::path& directory) {

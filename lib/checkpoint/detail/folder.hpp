@@ -36,11 +36,13 @@ void recover(const std::filesystem::path& directory);
 void publish(const std::filesystem::path& directory, const std::filesystem::path& temporary,
              std::int64_t step);
 
-/// Removes visible checkpoints up to step `newest` except the last `keep` and the best one. Steps
-/// beyond `newest` (the run was resumed from an earlier one) stay. Each is renamed before removal.
-void retain(const std::filesystem::path& directory, std::int64_t newest, int keep);
+/// Removes visible checkpoints up to step `newest` except the last `keep`, the one that best.txt
+/// names and `best`. Steps beyond `newest` (the run was resumed from an earlier one) stay. Each is
+/// renamed before removal.
+void retain(const std::filesystem::path& directory, std::int64_t newest, int keep,
+            std::optional<std::int64_t> best);
 
-/// The step in best.txt.
+/// The step in best.txt; empty without the file, or if it names none. Throws FileError.
 std::optional<std::int64_t> best_step(const std::filesystem::path& directory);
 void write_best(const std::filesystem::path& directory, std::int64_t step);
 

@@ -7,6 +7,7 @@
 #include "base/excerpt.hpp"
 #include "base/files.hpp"
 #include "checkpoint/checkpoint.hpp"
+#include "checkpoint/detail/best.hpp"
 #include "checkpoint/detail/evaluation.hpp"
 #include "checkpoint/detail/file_driver.hpp"
 #include "checkpoint/detail/folder.hpp"
@@ -224,12 +225,22 @@ void Reader::read(const std::string& path, std::size_t first, std::size_t count,
   }
 }
 
-std::optional<std::filesystem::path> best_checkpoint(const std::filesystem::path& directory) {
-  const auto step = detail::best_step(directory);
-  if (!step) return std::nullopt;
-  for (const auto& candidate : detail::candidates(directory))
-    if (candidate.step == *step) return candidate.path;
-  return std::nullopt;
+std::optional<Header> detail::peek(const std::filesystem::path& folder) {
+  try {
+    Header header;
+    {
+      const Hdf5Lock lock;
+      const std::filesystem::path file = folder / checkpoint_file;
+      const Handle access = file_access(nullptr);
+      const Handle input(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), H5Fclose, "open");
+      header = read_header(input);
+    }
+    for (const auto& [name, value] : read_evaluation(folder, header.step))
+      header.numbers[name] = value;
+    return header;
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
 }
 
 std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& log) {

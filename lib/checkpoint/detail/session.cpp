@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <sstream>
+#include <thread>
 
 #include "base/files.hpp"
 #include "checkpoint/detail/xxh64.hpp"
@@ -45,8 +47,16 @@ std::optional<std::string> read_line(const fs::path& path) {
   }
 }
 
+/// Needs no space on the disk. Tried a few times: the other ranks wait for it.
 void rewrite(const fs::path& path, const std::string& line) {
-  File(path, O_WRONLY).write(line.data(), line.size(), 0);
+  for (int tries = 5;; --tries) {
+    try {
+      return File(path, O_WRONLY).write(line.data(), line.size(), 0);
+    } catch (const FileError&) {
+      if (tries == 1) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
 }
 
 constexpr std::size_t notice_size = 400;
