@@ -7,6 +7,7 @@
 #include "base/wait_policy.hpp"
 #include "campaign/campaign.hpp"
 #include "campaign/command_line.hpp"
+#include "comm/agreement.hpp"
 #include "comm/prologue.hpp"
 #include "job/interrupt.hpp"
 
@@ -38,9 +39,9 @@ int main(int argc, char** argv) {
   // 2. MPI starts; from here on all ranks end together.
   job::hold_signals();
   const comm::Session session(&argc, &argv);
-  job::release_signals();
+  job::release_signals(session.size());
   const int code = comm::run_ranks([&]() -> int {
-    prologue.rethrow();
+    comm::together([&] { prologue.rethrow(); });
     // 3. Kokkos takes this rank's device.
     const Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings()
                                         .set_device_id(session.device())

@@ -72,7 +72,7 @@ def compare(name, a, data):
 def profile(name, a, data):
     values = dict(settings(name, data, "fp8" if a.fp8 else "bf16"), **{
         "campaign.max_steps": STEPS, "output.profile": STEPS - 1, "output.directory": f"'{a.out}/{name}_profile'", "output.log_every": 1,
-        "evaluation.every": 0, "evaluation.target_loss": 0, "evaluation.batches": 1, "checkpoint.every": 0, "generation.samples": 0})
+        "evaluation.every": 0, "evaluation.target_loss": 0, "evaluation.rows": 1, "checkpoint.every": 0, "generation.samples": 0})
     process = subprocess.Popen([a.trainer, HERE.parent / "input/h100_gpt350m.in", "--fresh", *as_options(values)], text=True,
                                errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     text = ""

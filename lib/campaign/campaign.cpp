@@ -5,14 +5,17 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/version.hpp"
 
 #include "answer/bulk.hpp"
 #include "campaign/inputs.hpp"
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
 #include "campaign/trainer.hpp"
+#include "comm/agreement.hpp"
 #include "comm/hosts.hpp"
 #include "comm/waits.hpp"
+#include "deck/differences.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
 #include "job/interrupt.hpp"
@@ -207,6 +210,28 @@ bool leaves_files(const deck::Deck& deck, const job::Options& options) {
 
 namespace {
 
+/// All that decides what a rank does.
+std::vector<std::string> settings_of(const deck::Deck& deck, const job::Options& o) {
+  std::vector<std::string> settings = deck::settings(deck);
+  const auto add = [&](const char* name, const auto& value) {
+    settings.push_back(fmt::format("--{} {}", name, value));
+  };
+  const auto flag = [&](const char* name, bool given) {
+    settings.push_back(fmt::format("{} --{}", given ? "the option" : "no option", name));
+  };
+  flag("resume", o.resume);
+  flag("fresh", o.fresh);
+  flag("dry-run", o.dry_run);
+  flag("show-batch", o.show_batch);
+  add("export", o.export_to);
+  add("device", o.device);
+  add("ranks", o.ranks);
+  add("ranks-per-node", o.ranks_per_node);
+  add("network", o.network);
+  settings.push_back(fmt::format("the program tern {} ({})", version(), commit()));
+  return settings;
+}
+
 void check_plan_options(const job::Options& options, const comm::Session& session) {
   if (options.without_data && !options.dry_run)
     user_error(
@@ -234,6 +259,7 @@ void check_plan_options(const job::Options& options, const comm::Session& sessio
 }  // namespace
 
 int run(const deck::Deck& deck, const job::Options& given, const comm::Session& session) {
+  comm::require_same(settings_of(deck, given));
   check_plan_options(given, session);
   job::Options options = given;
   comm::limit_waits(deck.parallel.wait_minutes);

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "campaign/writer.hpp"
+#include "comm/agreement.hpp"
 #include "comm/waits.hpp"
 #include "data/shard_origin.hpp"
 #include "deck/objective_kind.hpp"
@@ -114,10 +115,13 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
 /// if fully sharded, all ranks.
 std::unique_ptr<text::Tokenizer> optional_tokenizer(const deck::Deck& deck, const comm::Mesh& mesh,
                                                     Log& log) {
-  if (deck::holds_samples(deck.data)) return text::open_tokenizer(deck);
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  if (deck::holds_samples(deck.data)) {
+    comm::together([&] { tokenizer = text::open_tokenizer(deck); });
+    return tokenizer;
+  }
   const bool all = optimizer::fully_sharded(deck, mesh.data().size());
   if (deck.generation.samples == 0 || (mesh.data().rank() != 0 && !all)) return nullptr;
-  std::unique_ptr<text::Tokenizer> tokenizer;
   try {
     tokenizer = text::open_tokenizer(deck);
   } catch (const UserError& e) {
@@ -211,9 +215,10 @@ TrainingData open_training_data(const deck::Deck& deck, const comm::Mesh& mesh, 
   patterns.insert(patterns.end(), deck.data.valid.begin(), deck.data.valid.end());
   check_shards(deck, patterns, mesh, log);
   TrainingData data{optional_tokenizer(deck, mesh, log), {}, {}};
-  data.train = open_data(deck, deck.data.train, data.tokenizer.get());
-  data.valid = open_data(deck, deck.data.valid, data.tokenizer.get());
-  mesh.world().barrier();
+  comm::together([&] {
+    data.train = open_data(deck, deck.data.train, data.tokenizer.get());
+    data.valid = open_data(deck, deck.data.valid, data.tokenizer.get());
+  });
   return data;
 }
 

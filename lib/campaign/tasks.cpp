@@ -16,6 +16,7 @@
 #include "campaign/problems.hpp"
 #include "campaign/writer.hpp"
 #include "checkpoint/checkpoint.hpp"
+#include "comm/agreement.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/rules.hpp"
@@ -36,7 +37,7 @@ struct Loaded {
     workload.prepare(log);
     const comm::LongWait files;
     weights::load_weights(workload.context, workload.tree, plan.deck.model, workload.parameters,
-                          weights::weights_source(plan.deck), log);
+                          weights::weights_source(plan.deck, &log), log);
     mesh.world().barrier();
   }
   Arena arena;
@@ -115,9 +116,13 @@ deck::Deck of_one_sequence(deck::Deck deck) {
 template <class T>
 int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log) {
   const deck::Deck& deck = plan.deck;
-  const auto tokenizer = deck::holds_samples(deck.data) ? text::open_tokenizer(deck) : nullptr;
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  DataSet valid;
   check_shards(deck, deck.data.valid, mesh, log);
-  const DataSet valid = open_data(deck, deck.data.valid, tokenizer.get());
+  comm::together([&] {
+    if (deck::holds_samples(deck.data)) tokenizer = text::open_tokenizer(deck);
+    valid = open_data(deck, deck.data.valid, tokenizer.get());
+  });
   log.line("valid: {}", valid.summary);
   Loaded<T> loaded(plan, mesh, log);
   const Timer timer;

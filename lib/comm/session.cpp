@@ -56,6 +56,13 @@ bool all_failed() {
   return false;
 }
 
+/// The exit code: that of a user's error also if the system refused a file.
+int code_of(const std::exception& e) {
+  const bool theirs = dynamic_cast<const UserError*>(&e) || dynamic_cast<const FileError*>(&e) ||
+                      dynamic_cast<const std::filesystem::filesystem_error*>(&e);
+  return theirs ? 1 : 70;
+}
+
 int end_all(int code, const std::string& what) {
   const std::string text = printable(what);
   const int rank = rank_in(MPI_COMM_WORLD), size = size_of(MPI_COMM_WORLD);
@@ -130,14 +137,8 @@ std::vector<std::string> Session::of_local_ranks(const std::string& own) const {
 int run_ranks(const std::function<int()>& body) {
   try {
     return body();
-  } catch (const UserError& e) {
-    return end_all(1, e.what());
-  } catch (const FileError& e) {
-    return end_all(1, e.what());
-  } catch (const std::filesystem::filesystem_error& e) {
-    return end_all(1, e.what());
   } catch (const std::exception& e) {
-    return end_all(70, e.what());
+    return end_all(code_of(e), e.what());
   }
 }
 

@@ -20,6 +20,16 @@ std::vector<Difference> differences(const Deck& first, const Deck& second) {
   return result;
 }
 
+std::vector<std::string> settings(const Deck& deck) {
+  Deck copy = deck;
+  const detail::Table table = detail::describe(copy);
+  std::vector<std::string> result;
+  for (const detail::Group& group : table.groups)
+    for (const detail::Field& field : group.fields)
+      result.push_back(fmt::format("{}.{} = {}", group.name, field.name, detail::text_of(field)));
+  return result;
+}
+
 std::string text_of(const std::vector<Difference>& differences) {
   std::string text;
   const auto shown = [](const std::string& value) { return value.empty() ? "nothing" : value; };

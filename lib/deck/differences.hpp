@@ -15,6 +15,9 @@ struct Difference {
 /// Every field whose value differs, in the order of the reference.
 std::vector<Difference> differences(const Deck& first, const Deck& second);
 
+/// "model.heads = 4", one for every field, in the order of the reference.
+std::vector<std::string> settings(const Deck& deck);
+
 /// "model.heads = 4, not 8", one line per difference.
 std::string text_of(const std::vector<Difference>& differences);
 

@@ -23,12 +23,18 @@ volatile std::sig_atomic_t answer = held;
 
 constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
 
-volatile std::sig_atomic_t prints = 1;  // true on rank 0, according to the launcher
+volatile std::sig_atomic_t several = 0;  // ranks
+volatile std::sig_atomic_t prints = 1;   // true on rank 0, according to the launcher
 
 /// Calls only async-signal-safe functions.
 [[noreturn]] void end_now() {
-  constexpr std::string_view text =
+  constexpr std::string_view alone =
       "stopped by a signal before the first step: nothing is lost; start again with --resume\n";
+  constexpr std::string_view launched =
+      "stopped by a signal before the first step: nothing is lost; unless another rank failed, "
+      "start "
+      "again with --resume\n";
+  const std::string_view text = several ? launched : alone;
   [[maybe_unused]] const auto written =
       prints ? ::write(STDERR_FILENO, text.data(), text.size()) : 0;
   ::_exit(interrupted);
@@ -71,7 +77,8 @@ void hold_signals() {
   watch(SA_RESTART);
 }
 
-void release_signals() {
+void release_signals(int ranks) {
+  several = ranks > 1 ? 1 : 0;
   answer = ends;
   if (received != 0) end_now();
 }

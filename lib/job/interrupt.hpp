@@ -16,8 +16,9 @@ void watch_signals();
 /// Call before MPI starts: stop signals are deferred, and interrupt no call.
 void hold_signals();
 /// Call once MPI has started: from here on a stop signal ends the process at once, as a deferred
-/// one does now. (A rank that exits inside MPI_Init can hang OpenMPI's launcher.)
-void release_signals();
+/// one does now. `ranks`: of the job; the launcher also ends all ranks by a signal when one fails.
+/// (A rank that exits inside MPI_Init can hang OpenMPI's launcher.)
+void release_signals(int ranks);
 /// Restores the default action of stop signals, for tasks with nothing to save.
 void leave_signals();
 
