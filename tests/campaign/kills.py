@@ -168,7 +168,8 @@ class Kills(Campaign):
         with open(log) as f:
             numbers = collections.Counter(int(line.split(" ", 1)[0]) for line in f)
         os.remove(log)
-        return state_of(self.file("whole")), max(n for n, times in numbers.items() if times == ranks)
+        # Ranks other than 0 write files only if they hold shards.
+        return state_of(self.file("whole")), max([n for n, times in numbers.items() if times == ranks] or numbers)
 
     def same(self, whole, directory):
         state = state_of(self.file(directory))
