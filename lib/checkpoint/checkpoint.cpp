@@ -69,6 +69,7 @@ struct Store::Impl {
   std::mutex mutex;                     // guards the members below, best.txt and retention
   std::optional<std::int64_t> writing;  // step of the checkpoint not visible yet
   std::optional<std::int64_t> saved;    // step of the last save, good or not
+  std::optional<std::int64_t> failed;   // that step, if it may be written again
   std::optional<std::int64_t> best;     // step of the best checkpoint by the attributes
   /// Not written yet, by step: of the last save, of checkpoints that are there.
   std::map<std::int64_t, Note> notes;
@@ -121,6 +122,7 @@ bool Store::Impl::run() noexcept {
 void Store::Impl::settle(bool visible) noexcept {
   const std::lock_guard guard(mutex);
   writing.reset();
+  failed = visible ? std::nullopt : saved;
   write_notes();
   if (!visible) return;
   try {
@@ -130,10 +132,12 @@ void Store::Impl::settle(bool visible) noexcept {
   }
 }
 
-/// Whether the checkpoint of the step is visible, and not about to be replaced.
+/// Whether the checkpoint of the step is visible, and not about to be replaced. One that failed may
+/// be visible, but not durable.
 bool Store::Impl::there(std::int64_t step) const noexcept {
   std::error_code error;
-  return writing != step && (std::filesystem::exists(directory / step_name(step), error) || error);
+  return writing != step && failed != step &&
+         (std::filesystem::exists(directory / step_name(step), error) || error);
 }
 
 /// Writes the notes on checkpoints that are there; false if the disk refuses one, which is kept.
