@@ -130,7 +130,8 @@ class Training(Faults):
     def state(self, name):
         state = state_of(self.file(name))
         best = state["checkpoints/best.txt"].decode().strip()
-        self.assertTrue(os.path.exists(self.file(f"{name}/checkpoints/{best}/checkpoint.h5")), best)
+        for file in ("checkpoint.h5", "evaluation.json"):
+            self.assertTrue(os.path.exists(self.file(f"{name}/checkpoints/{best}/{file}")), f"{best}/{file}")
         return state
 
     def test_training(self):
