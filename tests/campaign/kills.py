@@ -123,9 +123,9 @@ class Killer:
                 send(child.pid, number)  # of several ranks: to mpirun, which passes it on
         reader.join()
         child.stdout.close()
-        # Negative: the signal came before main() began; mpirun then ends with 128 + its number. After a SIGTERM mpirun may
-        # also end with 1, or crash (-11).
-        launched = (128 + number, *((1, -signal.SIGSEGV) if number == signal.SIGTERM else ())) if "-n" in command else ()
+        # Negative: the signal came before main() began; mpirun then ends with 128 + its number. After a SIGTERM or a
+        # SIGHUP, which it passes on as SIGTERM, mpirun may also end with 1, or crash (-11).
+        launched = (128 + number, *((1, -signal.SIGSEGV) if number in (signal.SIGTERM, signal.SIGHUP) else ())) if "-n" in command else ()
         if child.wait() not in (-number, 75, *launched):
             assert child.returncode in (0, 77), f"{number.name}: {child.returncode}: {''.join(self.output[-20:])}"
             self.quicker += 1
