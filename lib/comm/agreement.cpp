@@ -1,5 +1,6 @@
 #include "comm/agreement.hpp"
 
+#include <fmt/ranges.h>
 #include <mpi.h>
 
 #include <algorithm>

@@ -4,16 +4,16 @@
 """
 import os, subprocess
 
-from tiny import MPIRUN, TRAINER, Campaign, main
+from tiny import MPIRUN, TRAINER, Campaign, limited, main
 
 
 class Agreement(Campaign):
     def run_unequal(self, first, second, cwd=None):
         """Two ranks with these options, of which the second may run in another folder."""
         rank = lambda options, folder: ["-n", "1", "-wdir", folder, TRAINER, "tiny.in", *options]
-        done = subprocess.run([MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", *rank(first, self.path), ":",
+        done = limited.run([MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", *rank(first, self.path), ":",
                                *rank(second, cwd or self.path)], cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True,
-                              timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def refused(self, first, second, *words, cwd=None):

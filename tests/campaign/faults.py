@@ -11,7 +11,7 @@ import collections, glob, hashlib, json, os, random, re, shutil, subprocess, sys
 PREPARE, LIBRARY = (os.path.abspath(sys.argv.pop(3)) for _ in range(2))
 
 from kills import content, state_of
-from tiny import MPIRUN, TRAINER, Campaign, main
+from tiny import MPIRUN, TRAINER, Campaign, limited, main
 
 FAULTS = int(os.environ.get("TERN_FAULTS", "6"))
 ERRORS = {"ENOSPC": 28, "EIO": 5, "EACCES": 13}
@@ -49,8 +49,8 @@ class Faults(Campaign):
             start = [MPIRUN, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(self.RANKS)]
             if fault: start += ["-x", f"LD_PRELOAD={LIBRARY}"] + [w for key in env if key.startswith("FAULT_") for w in ("-x", key)]
             command = start + command
-        done = subprocess.run(command, cwd=self.path, env=env, text=True, errors="replace", timeout=600,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = limited.run(command, cwd=self.path, env=env, text=True, errors="replace", seconds=600,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
     def drawn(self):

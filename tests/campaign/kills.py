@@ -110,7 +110,7 @@ class Killer:
             command = preloaded(command, env, FAULT_ROOT=cwd, FAULT_N=self.rng.randint(1, self.operations), FAULT_SIGNAL=int(number),
                                 **({"FAULT_RANK": self.rng.randint(0, 1)} if "-n" in command else {}))
         child = limited.start(command, cwd=cwd, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+                              start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
         if at_operation:
             what, reader = "operation", threading.Thread(target=lambda: self.output.extend(child.stdout), daemon=True)
             self.output = []
@@ -162,8 +162,8 @@ class Kills(Campaign):
         """Runs the campaign; returns its state, and the number of operations on files of the rank with the fewest."""
         log, env = self.file("operations.log"), environment()
         command = preloaded(self.command(*options, "--set", "output.directory=whole", ranks=ranks), env, FAULT_ROOT=self.path, FAULT_LOG=log)
-        done = subprocess.run(command, cwd=self.path, env=env, text=True, errors="replace", timeout=600, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT)
+        done = limited.run(command, cwd=self.path, env=env, text=True, errors="replace", seconds=600, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, code, done.stdout)
         with open(log) as f:
             numbers = collections.Counter(int(line.split(" ", 1)[0]) for line in f)

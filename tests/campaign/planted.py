@@ -4,8 +4,8 @@
 """
 import json, os, shutil, signal, subprocess, time
 
-from stranger import LIMIT, PREPARE, Stranger, sets
-from tiny import TRAINER, main
+from stranger import PREPARE, Stranger, sets
+from tiny import TRAINER, limited, main
 
 RENAMED = ("deck.in", "run.json", "samples.txt", "report.html", "rate.json", "loss.svg", "verdict.json", "evaluation.json")
 LINK = "symbolic link"
@@ -186,19 +186,19 @@ class Planted(Stranger):
         os.mkfifo(self.file("pipe.in"))
         for ranks in (1, 2):
             command = self.command(ranks=ranks)[:-1] + ["pipe.in"]
-            child = subprocess.Popen(command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            self.wait_in_open(child.pid, ranks)
+            child = limited.start(command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.wait_in_open(child, ranks)
             child.send_signal(signal.SIGTERM)
-            text, _ = child.communicate(timeout=LIMIT)
+            text, _ = child.communicate()
             self.assertNotEqual(child.returncode, 0)
             if ranks == 1:
                 self.assertEqual(child.returncode, 75, text)
                 self.assertIn("stopped by a signal", text)
 
-    def wait_in_open(self, pid, ranks):
+    def wait_in_open(self, child, ranks):
         """Until the trainer, or each of its ranks, waits in open() of the pipe."""
-        end = time.monotonic() + LIMIT
-        while time.monotonic() < end:
+        pid = child.pid
+        while child.poll() is None:
             pids = [str(pid)]
             if ranks > 1:
                 pids = []
@@ -215,12 +215,12 @@ class Planted(Stranger):
             if waits == ranks:
                 return
             time.sleep(0.01)
-        self.fail("no rank waits for the pipe")
+        self.fail(f"it ended with {child.returncode}")
 
     def test_a_deck_from_standard_input(self):
         with open(self.file("tiny.in")) as f:
             deck = f.read()
-        done = subprocess.run([TRAINER, "/dev/stdin", "--print-deck"], cwd=self.path, input=deck, text=True, stdout=subprocess.PIPE, timeout=LIMIT)
+        done = limited.run([TRAINER, "/dev/stdin", "--print-deck"], cwd=self.path, input=deck, text=True, stdout=subprocess.PIPE)
         self.assertEqual(done.returncode, 0)
         self.assertIn("name = 'tiny'", done.stdout)
 

@@ -4,6 +4,9 @@
 """
 import os, re, subprocess, sys, unittest
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import limited
+
 TRAINER, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[3])
 
 # File, what it says with figures in parentheses, dry run, and where that prints them, with a factor.
@@ -39,8 +42,8 @@ def text_of(name):
 class PrintedPlans(unittest.TestCase):
     def plan(self, deck, options):
         command = [TRAINER, deck, "--dry-run", "--without-data", *options.split()]
-        done = subprocess.run(command, cwd=SOURCE, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=300, env=dict(os.environ, OMP_NUM_THREADS="1"))
+        done = limited.run(command, cwd=SOURCE, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           env=dict(os.environ, OMP_NUM_THREADS="1"))
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 

@@ -6,9 +6,7 @@ import json, os, subprocess, sys
 
 PREPARE = os.path.abspath(sys.argv.pop(3))
 
-from tiny import TRAINER, Campaign
-
-LIMIT = 300  # seconds: a program that waits for ever fails the test, however slow the machine
+from tiny import TRAINER, Campaign, limited
 
 
 def sets(*items):
@@ -50,8 +48,8 @@ class Stranger(Campaign):
         """Exit code and output; the deck is named unless a program is."""
         before = self.outside()
         command = [program, *words] if program else [TRAINER, "tiny.in", *words]
-        done = subprocess.run(command, cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True, errors="replace",
-                              timeout=LIMIT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = limited.run(command, cwd=self.path, env=dict(os.environ, OMP_NUM_THREADS="1"), text=True, errors="replace",
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.outcomes[done.returncode] = self.outcomes.get(done.returncode, 0) + 1
         self.assertEqual(self.outside(), before, done.stdout)
         self.assertNotIn("\x1b", done.stdout)
