@@ -46,7 +46,7 @@ constexpr const char* introduction = R"(Makes the data that ./trainer reads.
 
   ./prepare gsm8k [FOLDER]
       Makes data/gsm8k_variants from FOLDER (data/gsm8k), which holds GSM8K's train.jsonl and test.jsonl: its training
-      problems, and variants of them with other numbers and every calculation made anew, for input/h200_hdp.in, say.
+      problems, and variants of them with other numbers and every calculation redone, for input/h200_hdp.in, say.
       With --vocabulary N also a BPE of N tokens for them; with --chats also as conversations (train_chat.jsonl,
       test_chat.jsonl) and as labelled requests (test_requests.jsonl).
 

@@ -1,5 +1,5 @@
 /// Variants of GSM8K's training problems (Cobbe et al., arXiv 2110.14168): other numbers of like
-/// size, with every calculation made anew. Its 7,473 problems are too few to train on alone.
+/// size, with every calculation redone. Its 7,473 problems are too few to train on alone.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -109,7 +109,9 @@ TEST(HostMemory, IsTheCapacityOfTheHost) {
   const HostMemory here = host_memory();
   EXPECT_GT(here.available, 0u);
   EXPECT_LE(here.available, here.total);
-  if constexpr (on_host) EXPECT_EQ(device_capacity().total_bytes, here.total);
+  if constexpr (on_host) {
+    EXPECT_EQ(device_capacity().total_bytes, here.total);
+  }
 }
 
 }  // namespace
