@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "base/error.hpp"
@@ -17,10 +18,13 @@ constexpr std::string_view thoughts_end = "</think>";
 
 /// Bytes of a character that the end of a text cuts off: at most 3.
 std::size_t incomplete_bytes(std::string_view text) {
-  const std::size_t valid = text::valid_utf8_prefix(text), rest = text.size() - valid;
-  const auto lead = rest > 0 ? static_cast<unsigned char>(text[valid]) : 0u;
-  const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 0;
-  return rest < length ? rest : 0;
+  const std::string_view rest = text.substr(text::valid_utf8_prefix(text));
+  const unsigned char lead = rest.empty() ? 0 : static_cast<unsigned char>(rest[0]);
+  const std::size_t length =
+      lead >= 0xc2 && lead <= 0xf4 ? static_cast<std::size_t>(std::countl_one(lead)) : 0;
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  const bool cut = rest.size() < length && std::all_of(rest.begin() + 1, rest.end(), continues);
+  return cut ? rest.size() : 0;
 }
 
 std::string message(int code) {

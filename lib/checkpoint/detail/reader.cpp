@@ -232,7 +232,7 @@ std::optional<Header> detail::peek(const std::filesystem::path& folder) {
       const Hdf5Lock lock;
       const std::filesystem::path file = folder / checkpoint_file;
       const Handle access = file_access(nullptr);
-      const Handle input(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), H5Fclose, "open");
+      const Handle input = open_to_read(file, access);
       header = read_header(input);
     }
     for (const auto& [name, value] : read_evaluation(folder, header.step))
