@@ -175,6 +175,7 @@ TEST(RegexPretokenizer, WhatOnigurumaMeansIsMeant) {
   EXPECT_EQ(split(*detail::regex_pretokenizer("^a"), "ba\na\n"), (Pieces{"ba\n", "a", "\n"}));
   EXPECT_EQ(split(*detail::regex_pretokenizer("a{,2}"), "aaab"), (Pieces{"aa", "a", "b"}));
   EXPECT_EQ(split(*detail::regex_pretokenizer("[\\h]"), "agz"), (Pieces{"a", "gz"}));
+  EXPECT_EQ(split(*detail::regex_pretokenizer("[\\H]"), "agz"), (Pieces{"a", "g", "z"}));
   EXPECT_EQ(split(*detail::regex_pretokenizer("\\h+|\\H"), "af \tx"),
             (Pieces{"af", " ", "\t", "x"}));
   EXPECT_EQ(split(*detail::regex_pretokenizer("\\v"), "a\nb\vc"), (Pieces{"a\nb", "\v", "c"}));
@@ -269,7 +270,6 @@ TEST(RegexPretokenizer, WhatHasNoTranslationIsNamed) {
            {"\\303\\251", "\\3"},
            {"\\c[", "\\c"},
            {"a\\Kb", "\\K"},
-           {"[\\H]", "\\H"},
            {"a{1,2}+", "{1,2}+"},
            {"a{2}?", "{2}?"},
            {"(?P<n>a)", "(?P"},
