@@ -7,6 +7,13 @@
 #                                                input/ and jobs/ with trainer in the path
 set -u
 usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
+requeue() {   # again, if the controller is busy or reloads its configuration
+  for pause in 1 2 5 10 30; do
+    scontrol requeue "$SLURM_JOB_ID" && return
+    sleep $pause
+  done
+  echo "error: scontrol requeue $SLURM_JOB_ID failed: submit the job again, which resumes" >&2
+}
 case ${1:-} in
   -h | --help) usage; exit ;;
   -* | '') echo "error: DECK comes first, not '${1:-}'" >&2; usage >&2; exit 2 ;;
@@ -22,14 +29,14 @@ srun --mpi="${SLURM_MPI_TYPE:-pmix}" $trainer "$@" --resume
 code=$?
 if [ $code = 75 ]; then
   echo "stopped with a checkpoint; job $SLURM_JOB_ID is queued again"
-  scontrol requeue "$SLURM_JOB_ID"
+  requeue
 elif [ $code = 74 ]; then
   echo "a checkpoint, an evaluation or metrics could not be written: free space, then submit the job again"
 elif [ $code != 0 ] && [ "${SLURM_JOB_NUM_NODES:-1}" -gt 1 ] && [[ ! $code =~ ^7[67]$ ]]; then
   # Ranks may notice that others are gone long before Slurm does, which then finds a job that failed, not a lost node.
   if ! timeout 60 srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" true; then
     echo "a node of $SLURM_JOB_NODELIST does not respond; job $SLURM_JOB_ID is queued again"
-    scontrol requeue "$SLURM_JOB_ID"
+    requeue
   fi
 fi
 exit $code
