@@ -7,8 +7,8 @@
 /// unless stated otherwise. No operation synchronises with the host. Results repeat bit for bit on
 /// the same device and layout: no atomic floating-point sums.
 ///
-/// An operation is its portable definition (portable/: Kokkos, every backend, the reference). Some
-/// try a native twin first (cuda/, for bf16 and fp16, where Context::library is set): native.hpp.
+/// Every operation has a portable version (portable/: Kokkos, every backend): the reference. Some
+/// try a native kernel first (cuda/, for bf16 and fp16, where Context::library is set): native.hpp.
 #pragma once
 #include "ops/activation.hpp"
 #include "ops/attention.hpp"

@@ -126,20 +126,20 @@ template <class T>
 bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv,
                         std::size_t heads, const HeadStage<T>& stage, const PagedCache<T>& cache);
 template <>
-inline constexpr auto twin<&paged_store<bf16>> = native_twin("tern::paged_store",
-                                                             native_paged_store<bf16>);
+inline constexpr auto native_kernel<&paged_store<bf16>> = native_entry("tern::paged_store",
+                                                                       native_paged_store<bf16>);
 template <>
-inline constexpr auto twin<&paged_store<fp16>> = native_twin("tern::paged_store",
-                                                             native_paged_store<fp16>);
+inline constexpr auto native_kernel<&paged_store<fp16>> = native_entry("tern::paged_store",
+                                                                       native_paged_store<fp16>);
 template <class T>
 bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
                             Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
                             Matrix<T> out, const Fp8Rows& coded);
 template <>
-inline constexpr auto twin<&paged_attention<bf16>> = native_twin("tern::paged_attention",
-                                                                 native_paged_attention<bf16>);
+inline constexpr auto native_kernel<&paged_attention<bf16>> =
+    native_entry("tern::paged_attention", native_paged_attention<bf16>);
 template <>
-inline constexpr auto twin<&paged_attention<fp16>> = native_twin("tern::paged_attention",
-                                                                 native_paged_attention<fp16>);
+inline constexpr auto native_kernel<&paged_attention<fp16>> =
+    native_entry("tern::paged_attention", native_paged_attention<fp16>);
 
 }  // namespace tern::ops

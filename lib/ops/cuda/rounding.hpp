@@ -189,7 +189,7 @@ inline std::uint32_t* raised_magnitude(const Fp8Matrix& rounded, Scaling scaling
 /// Types whose results are also written in fp8 here: &precision compute = 'fp8' stores bf16.
 template <class T>
 inline constexpr bool rounds_to_fp8 = std::is_same_v<T, bf16>;
-/// Whether a twin on T must decline because of a result in fp8.
+/// Whether a native kernel on T must decline because of a result in fp8.
 template <class T>
 bool cannot_round(const Fp8Matrix& rounded) {
   return !rounds_to_fp8<T> && rounded.wanted();
