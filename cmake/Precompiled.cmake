@@ -1,7 +1,7 @@
-# Precompiled headers: common headers of libraries, compiled once for each set of flags (a `flavour`: an object
-# library with an empty source). They include no header of Tern, so that the order of the rooms holds.
-# tern_flavour(NAME HEADERS <h>... [LINKS target...] [OPTIONS o...] [PROGRAM]): PROGRAM for executables.
-# tern_precompiled(TARGET NAME): TARGET uses flavour NAME; its flags must be the flavour's.
+# Precompiled headers: common headers of libraries, compiled once for each set of flags (a `flavor`: an object
+# library with an empty source). They include no header of Tern, so that the order of the libraries holds.
+# tern_flavor(NAME HEADERS <h>... [LINKS target...] [OPTIONS o...] [PROGRAM]): PROGRAM for executables.
+# tern_precompiled(TARGET NAME): TARGET uses flavor NAME; its flags must be the flavor's.
 if(TERN_BACKEND MATCHES "^(cuda|hip)$" OR TERN_SANITIZE)
   set(TERN_PRECOMPILED_DEFAULT OFF)  # compilers of device code cannot; the sanitized build finds missing includes
 else()
@@ -9,7 +9,7 @@ else()
 endif()
 option(TERN_PRECOMPILED "Precompile the headers of libraries" ${TERN_PRECOMPILED_DEFAULT})
 
-function(tern_flavour name)
+function(tern_flavor name)
   if(NOT TERN_PRECOMPILED)
     return()
   endif()
@@ -27,9 +27,9 @@ function(tern_flavour name)
   target_precompile_headers(precompiled_${name} PRIVATE ${F_HEADERS})
 endfunction()
 
-function(tern_precompiled target flavour)
+function(tern_precompiled target flavor)
   if(TERN_PRECOMPILED)
-    target_precompile_headers(${target} REUSE_FROM precompiled_${flavour})
+    target_precompile_headers(${target} REUSE_FROM precompiled_${flavor})
   endif()
 endfunction()
 
@@ -43,12 +43,12 @@ endif()
 set(common <algorithm> <filesystem> <functional> <map> <memory> <optional> <string> <unordered_map> <vector>
            <fmt/format.h>)
 set(json <nlohmann/json.hpp>)
-tern_flavour(host HEADERS ${common} ${json} LINKS fmt::fmt nlohmann_json::nlohmann_json)
-tern_flavour(kokkos HEADERS ${common} ${json} <Kokkos_Core.hpp> LINKS fmt::fmt nlohmann_json::nlohmann_json Kokkos::kokkos)
-tern_flavour(kernels HEADERS ${common} <Kokkos_Core.hpp> LINKS fmt::fmt Kokkos::kokkos OPTIONS -fno-math-errno)
+tern_flavor(host HEADERS ${common} ${json} LINKS fmt::fmt nlohmann_json::nlohmann_json)
+tern_flavor(kokkos HEADERS ${common} ${json} <Kokkos_Core.hpp> LINKS fmt::fmt nlohmann_json::nlohmann_json Kokkos::kokkos)
+tern_flavor(kernels HEADERS ${common} <Kokkos_Core.hpp> LINKS fmt::fmt Kokkos::kokkos OPTIONS -fno-math-errno)
 if(TERN_TESTS)
-  tern_flavour(tests PROGRAM HEADERS ${common} ${json} <gtest/gtest.h>
+  tern_flavor(tests PROGRAM HEADERS ${common} ${json} <gtest/gtest.h>
                LINKS fmt::fmt nlohmann_json::nlohmann_json GTest::gtest OPTIONS ${TERN_TESTS_OPTIONS})
-  tern_flavour(kokkos_tests PROGRAM HEADERS ${common} <gtest/gtest.h> <Kokkos_Core.hpp>
+  tern_flavor(kokkos_tests PROGRAM HEADERS ${common} <gtest/gtest.h> <Kokkos_Core.hpp>
                LINKS fmt::fmt GTest::gtest Kokkos::kokkos OPTIONS ${TERN_TESTS_OPTIONS})
 endif()

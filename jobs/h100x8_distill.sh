@@ -6,7 +6,7 @@
 #
 # It reads the weights in models/Qwen3-30B-A3B-Instruct-2507 and models/Qwen3-4B (Transformers directories),
 # data/distill/sentences.jsonl and test.jsonl, which ./prepare sentences --input FILE --output data/distill makes of one
-# labelled file, and data/distill/prompt.txt (the prompt, with {text} for the sentence). A stopped job is requeued and
+# labeled file, and data/distill/prompt.txt (the prompt, with {text} for the sentence). A stopped job is requeued and
 # resumes; finished parts are not repeated: remove runs/h100x8_distill_* to restart. Plan of either deck, on any machine:
 # ./trainer DECK --dry-run --without-data --device h100. Each rank takes the GPU of its local rank: no --gpus-per-task.
 #SBATCH --job-name=h100x8_distill

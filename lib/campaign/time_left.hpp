@@ -25,7 +25,7 @@ class TimeLeft {
   void saved(double seconds) { add(save_, seconds); }
 
   /// Seconds from the end of step `step`, whose own evaluation and checkpoint are still to come.
-  /// `rows_left`: of the steps to come. `elapsed`: seconds that count towards max_hours. Whichever
+  /// `rows_left`: of the steps to come. `elapsed`: seconds that count toward max_hours. Whichever
   /// of max_steps and max_hours ends the run first; the last evaluation follows in both cases.
   /// Nothing while only max_steps limits a run whose rate is not known yet.
   std::optional<double> seconds(std::int64_t step, double rows_left, double elapsed) const;

@@ -38,10 +38,10 @@ Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int kv_replicas
   kv_replicas_ = tensor_->split(tensor_->rank() / kv_replicas, "kv_replicas");
   const int stage = pipeline_->rank(), last = extents.pipeline - 1;
   ends_ = pipeline_->split(stage == last ? 0 : stage, "ends");
-  std::vector<int> neighbours;
-  if (stage > 0) neighbours.push_back(stage - 1);
-  if (stage < last) neighbours.push_back(stage + 1);
-  pipeline_->connect(neighbours);
+  std::vector<int> neighbors;
+  if (stage > 0) neighbors.push_back(stage - 1);
+  if (stage < last) neighbors.push_back(stage + 1);
+  pipeline_->connect(neighbors);
 }
 
 std::unique_ptr<Mesh> Mesh::one_replica() const {

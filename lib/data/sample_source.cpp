@@ -157,7 +157,7 @@ struct SampleSource::Impl {
         blocks(level_blocks(r)),
         end(tokenizer.end_of_text()),
         positions(r.positions > 0 ? r.positions : r.longest_positions()) {
-    tokenise(samples, tokenizer);
+    tokenize(samples, tokenizer);
     if (truncation.left_out == truncation.samples)
       user_error(
           "none of the {} samples fits {} + {} + {} tokens of question, plan and execution (the "
@@ -167,7 +167,7 @@ struct SampleSource::Impl {
     make_rows();
   }
 
-  void tokenise(const std::vector<Sample>& samples, const text::Tokenizer& tokenizer) {
+  void tokenize(const std::vector<Sample>& samples, const text::Tokenizer& tokenizer) {
     std::vector<Chunk> chunks((samples.size() + chunk_samples - 1) / chunk_samples);
     parallel_for(chunks.size(), rules.threads, [&](std::size_t c) {
       const std::size_t last = std::min(samples.size(), (c + 1) * chunk_samples);

@@ -90,7 +90,7 @@ std::string number_field(const Record& record) {
   const bool number = found != record.object.end() && found->is_number();
   const std::string text = number ? found->dump() : record.text("answer");
   const auto answer =
-      text.find(answer_mark) == text.npos ? normalised_number(text) : final_number(text);
+      text.find(answer_mark) == text.npos ? normalized_number(text) : final_number(text);
   if (!answer)
     user_error("{}: \"answer\" is '{}', which is not one number; write it like 72 or \"72\"",
                record.place, excerpt(text));
@@ -174,7 +174,7 @@ void read_lines(std::string_view text, const std::string& name, PlanRule rule, N
 
 }  // namespace
 
-std::optional<std::string> normalised_number(std::string_view text) {
+std::optional<std::string> normalized_number(std::string_view text) {
   std::string whole, fraction;
   bool negative = false, point = false;
   for (const char c : text) {
@@ -200,7 +200,7 @@ std::optional<std::string> final_number(std::string_view text) {
   const std::size_t mark = text.rfind(answer_mark);
   if (mark == text.npos) return std::nullopt;
   text.remove_prefix(mark + answer_mark.size());
-  return normalised_number(text.substr(0, text.find('\n')));
+  return normalized_number(text.substr(0, text.find('\n')));
 }
 
 std::vector<Sample> read_samples(const std::vector<std::string>& patterns, PlanRule rule,

@@ -38,7 +38,7 @@ class Nvml {
   bool knows(const std::string& gpu) const;
   Readings read(const std::string& gpu) const;
   std::optional<Connection> connection(const std::string& one, const std::string& other) const;
-  /// NVLinks in use, towards GPUs or switches.
+  /// NVLinks in use, toward GPUs or switches.
   int nvlinks(const std::string& gpu) const;
   /// The best that GPU and host support together.
   std::optional<PcieLink> pcie(const std::string& gpu) const;

@@ -19,11 +19,11 @@ template <class T>
 bool native_activation_forward(const Context& context, Activation kind, Matrix<const T> x,
                                Matrix<T> y, const Fp8Matrix& rounded);
 template <>
-inline constexpr auto twin<&activation_forward<bf16>> =
-    native_twin("tern::activation_forward", native_activation_forward<bf16>);
+inline constexpr auto native_kernel<&activation_forward<bf16>> =
+    native_entry("tern::activation_forward", native_activation_forward<bf16>);
 template <>
-inline constexpr auto twin<&activation_forward<fp16>> =
-    native_twin("tern::activation_forward", native_activation_forward<fp16>);
+inline constexpr auto native_kernel<&activation_forward<fp16>> =
+    native_entry("tern::activation_forward", native_activation_forward<fp16>);
 template <>
 struct Traffic<&activation_forward<bf16>> {
   double operator()(Activation, const auto& x, const auto& y, const Fp8Matrix& rounded) const {
@@ -36,11 +36,11 @@ template <class T>
 bool native_activation_backward(const Context& context, Activation kind, Matrix<const T> x,
                                 Matrix<const T> dy, Matrix<T> dx, const Fp8Matrix& rounded);
 template <>
-inline constexpr auto twin<&activation_backward<bf16>> =
-    native_twin("tern::activation_backward", native_activation_backward<bf16>);
+inline constexpr auto native_kernel<&activation_backward<bf16>> =
+    native_entry("tern::activation_backward", native_activation_backward<bf16>);
 template <>
-inline constexpr auto twin<&activation_backward<fp16>> =
-    native_twin("tern::activation_backward", native_activation_backward<fp16>);
+inline constexpr auto native_kernel<&activation_backward<fp16>> =
+    native_entry("tern::activation_backward", native_activation_backward<fp16>);
 template <>
 struct Traffic<&activation_backward<bf16>> {
   double operator()(Activation, const auto& x, const auto& dy, const auto& dx,

@@ -88,9 +88,11 @@ template <class T>
 bool native_rotary(const Context& context, Heads<T> x, Matrix<const float> table,
                    const Positions& positions, Direction direction);
 template <>
-inline constexpr auto twin<&rotary<bf16>> = native_twin("tern::rotary", native_rotary<bf16>);
+inline constexpr auto native_kernel<&rotary<bf16>> = native_entry("tern::rotary",
+                                                                  native_rotary<bf16>);
 template <>
-inline constexpr auto twin<&rotary<fp16>> = native_twin("tern::rotary", native_rotary<fp16>);
+inline constexpr auto native_kernel<&rotary<fp16>> = native_entry("tern::rotary",
+                                                                  native_rotary<fp16>);
 template <>
 struct Traffic<&rotary<bf16>> {
   double operator()(const auto& x, const auto&, const Positions&, Direction) const {
@@ -99,10 +101,10 @@ struct Traffic<&rotary<bf16>> {
 };
 template <>
 struct Traffic<&rotary<fp16>> : Traffic<&rotary<bf16>> {};
-Twin<&rotary_backward_to_fp8<bf16>> native_rotary_backward_to_fp8;
+NativeKernel<&rotary_backward_to_fp8<bf16>> native_rotary_backward_to_fp8;
 template <>
-inline constexpr auto twin<&rotary_backward_to_fp8<bf16>> =
-    native_twin("tern::rotary_backward_to_fp8", native_rotary_backward_to_fp8);
+inline constexpr auto native_kernel<&rotary_backward_to_fp8<bf16>> =
+    native_entry("tern::rotary_backward_to_fp8", native_rotary_backward_to_fp8);
 template <>
 struct Traffic<&rotary_backward_to_fp8<bf16>> {
   double operator()(const auto& dqkv, std::size_t, std::size_t, const auto&, const Positions&,
@@ -113,14 +115,14 @@ struct Traffic<&rotary_backward_to_fp8<bf16>> {
 template <class T>
 bool native_attention_forward(const Context& context, const AttentionForward<T>& call);
 template <>
-inline constexpr auto twin<&attention_forward<bf16>> = native_twin("tern::attention_forward",
-                                                                   native_attention_forward<bf16>);
+inline constexpr auto native_kernel<&attention_forward<bf16>> =
+    native_entry("tern::attention_forward", native_attention_forward<bf16>);
 template <>
-inline constexpr auto twin<&attention_forward<fp16>> = native_twin("tern::attention_forward",
-                                                                   native_attention_forward<fp16>);
+inline constexpr auto native_kernel<&attention_forward<fp16>> =
+    native_entry("tern::attention_forward", native_attention_forward<fp16>);
 template <>
-inline constexpr auto twin<&attention_forward<float>> =
-    native_twin("tern::attention_forward", native_attention_forward<float>);
+inline constexpr auto native_kernel<&attention_forward<float>> =
+    native_entry("tern::attention_forward", native_attention_forward<float>);
 template <>
 struct Flops<&attention_forward<bf16>> {
   double operator()(const auto& c) const { return 2 * attention_product_flops(c.pattern, c.q); }
@@ -132,14 +134,14 @@ struct Flops<&attention_forward<float>> : Flops<&attention_forward<bf16>> {};
 template <class T>
 bool native_attention_backward(const Context& context, const AttentionBackward<T>& call);
 template <>
-inline constexpr auto twin<&attention_backward<bf16>> =
-    native_twin("tern::attention_backward", native_attention_backward<bf16>);
+inline constexpr auto native_kernel<&attention_backward<bf16>> =
+    native_entry("tern::attention_backward", native_attention_backward<bf16>);
 template <>
-inline constexpr auto twin<&attention_backward<fp16>> =
-    native_twin("tern::attention_backward", native_attention_backward<fp16>);
+inline constexpr auto native_kernel<&attention_backward<fp16>> =
+    native_entry("tern::attention_backward", native_attention_backward<fp16>);
 template <>
-inline constexpr auto twin<&attention_backward<float>> =
-    native_twin("tern::attention_backward", native_attention_backward<float>);
+inline constexpr auto native_kernel<&attention_backward<float>> =
+    native_entry("tern::attention_backward", native_attention_backward<float>);
 template <>
 struct Flops<&attention_backward<bf16>> {
   double operator()(const auto& c) const { return 5 * attention_product_flops(c.pattern, c.q); }

@@ -69,29 +69,29 @@ double bytes_of(const ScaledRowsBackward<T>& c) {
 template <class T>
 bool native_connect_forward(const Context& context, const ConnectForward<T>& call);
 template <>
-inline constexpr auto twin<&connect_forward<bf16>> = native_twin("tern::connect_forward",
-                                                                 native_connect_forward<bf16>);
+inline constexpr auto native_kernel<&connect_forward<bf16>> =
+    native_entry("tern::connect_forward", native_connect_forward<bf16>);
 template <>
-inline constexpr auto twin<&connect_forward<fp16>> = native_twin("tern::connect_forward",
-                                                                 native_connect_forward<fp16>);
+inline constexpr auto native_kernel<&connect_forward<fp16>> =
+    native_entry("tern::connect_forward", native_connect_forward<fp16>);
 template <class T>
 bool native_connect_backward(const Context& context, const ConnectBackward<T>& call);
 template <>
-inline constexpr auto twin<&connect_backward<bf16>> = native_twin("tern::connect_backward",
-                                                                  native_connect_backward<bf16>);
+inline constexpr auto native_kernel<&connect_backward<bf16>> =
+    native_entry("tern::connect_backward", native_connect_backward<bf16>);
 template <>
-inline constexpr auto twin<&connect_backward<fp16>> = native_twin("tern::connect_backward",
-                                                                  native_connect_backward<fp16>);
+inline constexpr auto native_kernel<&connect_backward<fp16>> =
+    native_entry("tern::connect_backward", native_connect_backward<fp16>);
 template <class T>
 bool native_add_scaled_rows(const Context& context, Vector<const std::int32_t> tokens,
                             Matrix<const T> table, Vector<const T> scale, Matrix<T> fused,
                             std::size_t first);
 template <>
-inline constexpr auto twin<&add_scaled_rows<bf16>> = native_twin("tern::add_scaled_rows",
-                                                                 native_add_scaled_rows<bf16>);
+inline constexpr auto native_kernel<&add_scaled_rows<bf16>> =
+    native_entry("tern::add_scaled_rows", native_add_scaled_rows<bf16>);
 template <>
-inline constexpr auto twin<&add_scaled_rows<fp16>> = native_twin("tern::add_scaled_rows",
-                                                                 native_add_scaled_rows<fp16>);
+inline constexpr auto native_kernel<&add_scaled_rows<fp16>> =
+    native_entry("tern::add_scaled_rows", native_add_scaled_rows<fp16>);
 template <>
 struct Traffic<&add_scaled_rows<bf16>> {
   double operator()(const auto& tokens, const auto& table, const auto&, const auto& fused,
@@ -105,10 +105,10 @@ struct Traffic<&add_scaled_rows<fp16>> : Traffic<&add_scaled_rows<bf16>> {};
 template <class T>
 bool native_scaled_rows_backward(const Context& context, const ScaledRowsBackward<T>& call);
 template <>
-inline constexpr auto twin<&scaled_rows_backward<bf16>> =
-    native_twin("tern::scaled_rows_backward", native_scaled_rows_backward<bf16>);
+inline constexpr auto native_kernel<&scaled_rows_backward<bf16>> =
+    native_entry("tern::scaled_rows_backward", native_scaled_rows_backward<bf16>);
 template <>
-inline constexpr auto twin<&scaled_rows_backward<fp16>> =
-    native_twin("tern::scaled_rows_backward", native_scaled_rows_backward<fp16>);
+inline constexpr auto native_kernel<&scaled_rows_backward<fp16>> =
+    native_entry("tern::scaled_rows_backward", native_scaled_rows_backward<fp16>);
 
 }  // namespace tern::ops

@@ -8,7 +8,7 @@
 
 namespace tern::ops {
 
-/// Handles, plans and workspace of the native twins' libraries (cuda/library.hpp).
+/// Handles, plans and workspace of the libraries that native kernels call (cuda/library.hpp).
 class NativeLibrary;
 
 /// Mode of writing a result.
@@ -30,7 +30,7 @@ constexpr Scaling again(Scaling scaling) {
 
 struct Context : DeviceStream {
   Device space;  // all work of a campaign goes in order through this stream
-  std::shared_ptr<NativeLibrary> library;  // null: no native twins
+  std::shared_ptr<NativeLibrary> library;  // null: no native kernels
   Vector<double> partial_sums;             // workspace of sums over whole vectors
   /// Portable products are batch-invariant. Slower than the BLAS, which may choose kernels by the
   /// number of rows.
@@ -43,7 +43,7 @@ struct Context : DeviceStream {
   /// No operation in flight writes weights, so products may read them early.
   bool constant_weights = false;
 
-  /// Copy without native twins: operations run their portable definitions.
+  /// Copy without native kernels: operations run their portable versions.
   Context portable() const {
     Context context = *this;
     context.library.reset();

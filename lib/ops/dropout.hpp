@@ -30,9 +30,11 @@ template <class T>
 bool native_dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
                     Matrix<const T> added, Matrix<T> y);
 template <>
-inline constexpr auto twin<&dropout<bf16>> = native_twin("tern::dropout", native_dropout<bf16>);
+inline constexpr auto native_kernel<&dropout<bf16>> = native_entry("tern::dropout",
+                                                                   native_dropout<bf16>);
 template <>
-inline constexpr auto twin<&dropout<fp16>> = native_twin("tern::dropout", native_dropout<fp16>);
+inline constexpr auto native_kernel<&dropout<fp16>> = native_entry("tern::dropout",
+                                                                   native_dropout<fp16>);
 template <>
 struct Traffic<&dropout<bf16>> {
   double operator()(const DropoutKey&, const auto& x, const auto& added, const auto& y) const {

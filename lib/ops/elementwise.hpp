@@ -49,9 +49,9 @@ void sum_of_squares(const Context&, Vector<const A> values, Vector<A> result);
 template <class T>
 bool native_add(const Context& context, Matrix<const T> x, Matrix<T> y);
 template <>
-inline constexpr auto twin<&add<bf16>> = native_twin("tern::add", native_add<bf16>);
+inline constexpr auto native_kernel<&add<bf16>> = native_entry("tern::add", native_add<bf16>);
 template <>
-inline constexpr auto twin<&add<fp16>> = native_twin("tern::add", native_add<fp16>);
+inline constexpr auto native_kernel<&add<fp16>> = native_entry("tern::add", native_add<fp16>);
 template <>
 struct Traffic<&add<bf16>> {
   double operator()(const auto& x, const auto& y) const { return bytes_of(x) + 2 * bytes_of(y); }
@@ -62,24 +62,24 @@ template <class T>
 bool native_sum(const Context& context, Matrix<const T> a, Matrix<const T> b, Matrix<const T> c,
                 Matrix<T> to);
 template <>
-inline constexpr auto twin<&sum<bf16>> = native_twin("tern::sum", native_sum<bf16>);
+inline constexpr auto native_kernel<&sum<bf16>> = native_entry("tern::sum", native_sum<bf16>);
 template <>
-inline constexpr auto twin<&sum<fp16>> = native_twin("tern::sum", native_sum<fp16>);
+inline constexpr auto native_kernel<&sum<fp16>> = native_entry("tern::sum", native_sum<fp16>);
 template <class T>
 bool native_narrow(const Context& context, Vector<const float> from, Vector<T> to);
 template <>
-inline constexpr auto twin<&convert<float, bf16>> = native_twin("tern::convert",
-                                                                native_narrow<bf16>);
+inline constexpr auto native_kernel<&convert<float, bf16>> = native_entry("tern::convert",
+                                                                          native_narrow<bf16>);
 template <>
-inline constexpr auto twin<&convert<float, fp16>> = native_twin("tern::convert",
-                                                                native_narrow<fp16>);
+inline constexpr auto native_kernel<&convert<float, fp16>> = native_entry("tern::convert",
+                                                                          native_narrow<fp16>);
 template <class T>
 bool native_widen(const Context& context, Vector<const T> from, Vector<float> to);
 template <>
-inline constexpr auto twin<&convert<bf16, float>> = native_twin("tern::convert",
-                                                                native_widen<bf16>);
+inline constexpr auto native_kernel<&convert<bf16, float>> = native_entry("tern::convert",
+                                                                          native_widen<bf16>);
 template <>
-inline constexpr auto twin<&convert<fp16, float>> = native_twin("tern::convert",
-                                                                native_widen<fp16>);
+inline constexpr auto native_kernel<&convert<fp16, float>> = native_entry("tern::convert",
+                                                                          native_widen<fp16>);
 
 }  // namespace tern::ops

@@ -27,11 +27,11 @@ bool native_embedding_forward(const Context& context, Vector<const std::int32_t>
                               Matrix<const T> table, Matrix<const T> positions,
                               std::size_t tokens_per_sequence, int first, Matrix<T> x);
 template <>
-inline constexpr auto twin<&embedding_forward<bf16>> = native_twin("tern::embedding_forward",
-                                                                   native_embedding_forward<bf16>);
+inline constexpr auto native_kernel<&embedding_forward<bf16>> =
+    native_entry("tern::embedding_forward", native_embedding_forward<bf16>);
 template <>
-inline constexpr auto twin<&embedding_forward<fp16>> = native_twin("tern::embedding_forward",
-                                                                   native_embedding_forward<fp16>);
+inline constexpr auto native_kernel<&embedding_forward<fp16>> =
+    native_entry("tern::embedding_forward", native_embedding_forward<fp16>);
 // A row of the table for each row of x.
 template <>
 struct Traffic<&embedding_forward<bf16>> {
@@ -48,11 +48,11 @@ bool native_embedding_backward(const Context& context, Vector<const std::int32_t
                                std::size_t tokens_per_sequence, Matrix<float> dtable,
                                Matrix<float> dpositions);
 template <>
-inline constexpr auto twin<&embedding_backward<bf16>> =
-    native_twin("tern::embedding_backward", native_embedding_backward<bf16>);
+inline constexpr auto native_kernel<&embedding_backward<bf16>> =
+    native_entry("tern::embedding_backward", native_embedding_backward<bf16>);
 template <>
-inline constexpr auto twin<&embedding_backward<fp16>> =
-    native_twin("tern::embedding_backward", native_embedding_backward<fp16>);
+inline constexpr auto native_kernel<&embedding_backward<fp16>> =
+    native_entry("tern::embedding_backward", native_embedding_backward<fp16>);
 // Only the tokens tell how many rows of dtable are written.
 template <>
 struct Traffic<&embedding_backward<bf16>> {

@@ -115,65 +115,68 @@ template <class T>
 bool native_route(const Context& context, bool renormalise, Matrix<const T> logits,
                   Matrix<float> probabilities, Matrix<float> weights, Matrix<std::int32_t> experts);
 template <>
-inline constexpr auto twin<&route<bf16>> = native_twin("tern::route", native_route<bf16>);
+inline constexpr auto native_kernel<&route<bf16>> = native_entry("tern::route", native_route<bf16>);
 template <>
-inline constexpr auto twin<&route<fp16>> = native_twin("tern::route", native_route<fp16>);
-Twin<&sort_pairs> native_sort_pairs;
+inline constexpr auto native_kernel<&route<fp16>> = native_entry("tern::route", native_route<fp16>);
+NativeKernel<&sort_pairs> native_sort_pairs;
 template <>
-inline constexpr auto twin<&sort_pairs> = native_twin("tern::sort_pairs", native_sort_pairs);
+inline constexpr auto native_kernel<&sort_pairs> = native_entry("tern::sort_pairs",
+                                                                native_sort_pairs);
 template <class T>
 bool native_grouped_forward(const Context& context, Vector<const std::int32_t> offsets,
                             const Gathered<T>& x, const Grouped<const T>& w, Matrix<T> y);
 template <>
-inline constexpr auto twin<&grouped_forward<bf16>> = native_twin("tern::grouped_forward",
-                                                                 native_grouped_forward<bf16>);
+inline constexpr auto native_kernel<&grouped_forward<bf16>> =
+    native_entry("tern::grouped_forward", native_grouped_forward<bf16>);
 template <>
-inline constexpr auto twin<&grouped_forward<fp16>> = native_twin("tern::grouped_forward",
-                                                                 native_grouped_forward<fp16>);
+inline constexpr auto native_kernel<&grouped_forward<fp16>> =
+    native_entry("tern::grouped_forward", native_grouped_forward<fp16>);
 template <class T>
 bool native_grouped_backward_input(const Context& context, Vector<const std::int32_t> offsets,
                                    const Gathered<T>& dy, const Grouped<const T>& w, Matrix<T> dx);
 template <>
-inline constexpr auto twin<&grouped_backward_input<bf16>> =
-    native_twin("tern::grouped_backward_input", native_grouped_backward_input<bf16>);
+inline constexpr auto native_kernel<&grouped_backward_input<bf16>> =
+    native_entry("tern::grouped_backward_input", native_grouped_backward_input<bf16>);
 template <>
-inline constexpr auto twin<&grouped_backward_input<fp16>> =
-    native_twin("tern::grouped_backward_input", native_grouped_backward_input<fp16>);
+inline constexpr auto native_kernel<&grouped_backward_input<fp16>> =
+    native_entry("tern::grouped_backward_input", native_grouped_backward_input<fp16>);
 template <class T>
 bool native_grouped_backward_weight(const Context& context, Vector<const std::int32_t> offsets,
                                     const Gathered<T>& dy, const Gathered<T>& x,
                                     const Grouped<float>& dw);
 template <>
-inline constexpr auto twin<&grouped_backward_weight<bf16>> =
-    native_twin("tern::grouped_backward_weight", native_grouped_backward_weight<bf16>);
+inline constexpr auto native_kernel<&grouped_backward_weight<bf16>> =
+    native_entry("tern::grouped_backward_weight", native_grouped_backward_weight<bf16>);
 template <>
-inline constexpr auto twin<&grouped_backward_weight<fp16>> =
-    native_twin("tern::grouped_backward_weight", native_grouped_backward_weight<fp16>);
+inline constexpr auto native_kernel<&grouped_backward_weight<fp16>> =
+    native_entry("tern::grouped_backward_weight", native_grouped_backward_weight<fp16>);
 template <class T>
 bool native_weighted_swiglu(const Context& context, Matrix<const T> x, Matrix<const float> weights,
                             Vector<const std::int32_t> pairs, Matrix<T> y);
 template <>
-inline constexpr auto twin<&weighted_swiglu<bf16>> = native_twin("tern::weighted_swiglu",
-                                                                 native_weighted_swiglu<bf16>);
+inline constexpr auto native_kernel<&weighted_swiglu<bf16>> =
+    native_entry("tern::weighted_swiglu", native_weighted_swiglu<bf16>);
 template <>
-inline constexpr auto twin<&weighted_swiglu<fp16>> = native_twin("tern::weighted_swiglu",
-                                                                 native_weighted_swiglu<fp16>);
+inline constexpr auto native_kernel<&weighted_swiglu<fp16>> =
+    native_entry("tern::weighted_swiglu", native_weighted_swiglu<fp16>);
 template <class T>
 bool native_weighted_swiglu_backward(const Context& context, Matrix<const T> x,
                                      Matrix<const float> weights, Vector<const std::int32_t> pairs,
                                      Matrix<const T> dy, Matrix<T> dx, Matrix<float> dweights);
 template <>
-inline constexpr auto twin<&weighted_swiglu_backward<bf16>> =
-    native_twin("tern::weighted_swiglu_backward", native_weighted_swiglu_backward<bf16>);
+inline constexpr auto native_kernel<&weighted_swiglu_backward<bf16>> =
+    native_entry("tern::weighted_swiglu_backward", native_weighted_swiglu_backward<bf16>);
 template <>
-inline constexpr auto twin<&weighted_swiglu_backward<fp16>> =
-    native_twin("tern::weighted_swiglu_backward", native_weighted_swiglu_backward<fp16>);
+inline constexpr auto native_kernel<&weighted_swiglu_backward<fp16>> =
+    native_entry("tern::weighted_swiglu_backward", native_weighted_swiglu_backward<fp16>);
 template <class T>
 bool native_combine(const Context& context, Matrix<const T> values, Matrix<const std::int32_t> rows,
                     Matrix<const T> added, Matrix<T> to);
 template <>
-inline constexpr auto twin<&combine<bf16>> = native_twin("tern::combine", native_combine<bf16>);
+inline constexpr auto native_kernel<&combine<bf16>> = native_entry("tern::combine",
+                                                                   native_combine<bf16>);
 template <>
-inline constexpr auto twin<&combine<fp16>> = native_twin("tern::combine", native_combine<fp16>);
+inline constexpr auto native_kernel<&combine<fp16>> = native_entry("tern::combine",
+                                                                   native_combine<fp16>);
 
 }  // namespace tern::ops

@@ -2,8 +2,8 @@
 /// (Micikevicius et al. 2022, arXiv 2209.05433, section 3). Each operand has one scale, a power of
 /// two; base/fp8.hpp. A non-finite value in an operand makes the whole product NaN.
 ///
-/// N, I and O are multiples of 16. The portable definition multiplies the fp8 numbers in T, which
-/// loses nothing: bf16 holds them. The CUDA twin is cuBLASLt's fp8 product.
+/// N, I and O are multiples of 16. The portable version multiplies the fp8 numbers in T, which
+/// loses nothing: bf16 holds them. The native kernel is cuBLASLt's fp8 product.
 #pragma once
 #include "ops/fp8_matrix.hpp"
 #include "ops/fp8_rows.hpp"
@@ -82,10 +82,10 @@ template <class T>
 void fp8_linear_backward_input(const Context&, const Fp8Workspace<T>&, const Fp8Matrix& dy,
                                const Fp8Matrix& w, Matrix<T> dx);
 
-Twin<&fp8_linear_forward<bf16>> native_fp8_linear_forward;
+NativeKernel<&fp8_linear_forward<bf16>> native_fp8_linear_forward;
 template <>
-inline constexpr auto twin<&fp8_linear_forward<bf16>> = native_twin("tern::fp8_linear_forward",
-                                                                    native_fp8_linear_forward);
+inline constexpr auto native_kernel<&fp8_linear_forward<bf16>> =
+    native_entry("tern::fp8_linear_forward", native_fp8_linear_forward);
 template <>
 struct Flops<&fp8_linear_forward<bf16>> {
   double operator()(const auto&, const Fp8Matrix& x, const auto&, const auto&, const auto& y,
@@ -93,20 +93,20 @@ struct Flops<&fp8_linear_forward<bf16>> {
     return product_flops(y.size(), x.straight.extent(1));
   }
 };
-Twin<&fp8_linear_backward_weight<bf16>> native_fp8_linear_backward_weight;
+NativeKernel<&fp8_linear_backward_weight<bf16>> native_fp8_linear_backward_weight;
 template <>
-inline constexpr auto twin<&fp8_linear_backward_weight<bf16>> =
-    native_twin("tern::fp8_linear_backward_weight", native_fp8_linear_backward_weight);
+inline constexpr auto native_kernel<&fp8_linear_backward_weight<bf16>> =
+    native_entry("tern::fp8_linear_backward_weight", native_fp8_linear_backward_weight);
 template <>
 struct Flops<&fp8_linear_backward_weight<bf16>> {
   double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dw, Write) const {
     return product_flops(dw.size(), dy.transposed.extent(1));
   }
 };
-Twin<&fp8_linear_backward_input<bf16>> native_fp8_linear_backward_input;
+NativeKernel<&fp8_linear_backward_input<bf16>> native_fp8_linear_backward_input;
 template <>
-inline constexpr auto twin<&fp8_linear_backward_input<bf16>> =
-    native_twin("tern::fp8_linear_backward_input", native_fp8_linear_backward_input);
+inline constexpr auto native_kernel<&fp8_linear_backward_input<bf16>> =
+    native_entry("tern::fp8_linear_backward_input", native_fp8_linear_backward_input);
 template <>
 struct Flops<&fp8_linear_backward_input<bf16>> {
   double operator()(const auto&, const Fp8Matrix& dy, const auto&, const auto& dx) const {

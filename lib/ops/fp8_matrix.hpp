@@ -52,13 +52,14 @@ void fp8_round(const Context&, Matrix<const T> values, const Fp8Matrix& to, Scal
 template <class T>
 void fp8_numbers(const Context&, const Fp8Matrix& of, bool transposed, Matrix<T> to);
 
-Twin<&largest_magnitude<bf16>> native_largest_magnitude;
+NativeKernel<&largest_magnitude<bf16>> native_largest_magnitude;
 template <>
-inline constexpr auto twin<&largest_magnitude<bf16>> = native_twin("tern::largest_magnitude",
-                                                                   native_largest_magnitude);
-Twin<&fp8_round<bf16>> native_fp8_round;
+inline constexpr auto native_kernel<&largest_magnitude<bf16>> =
+    native_entry("tern::largest_magnitude", native_largest_magnitude);
+NativeKernel<&fp8_round<bf16>> native_fp8_round;
 template <>
-inline constexpr auto twin<&fp8_round<bf16>> = native_twin("tern::fp8_round", native_fp8_round);
+inline constexpr auto native_kernel<&fp8_round<bf16>> = native_entry("tern::fp8_round",
+                                                                     native_fp8_round);
 template <>
 struct Traffic<&fp8_round<bf16>> {
   double operator()(const auto& values, const Fp8Matrix& to, Scaling) const {

@@ -43,11 +43,11 @@ void fp8_round_rows(const Context&, Matrix<T> x, const Fp8Rows& to);
 template <class T>
 bool native_fp8_round_rows(const Context&, Matrix<T> x, const Fp8Rows& to);
 template <>
-inline constexpr auto twin<&fp8_round_rows<bf16>> = native_twin("tern::fp8_round_rows",
-                                                                native_fp8_round_rows<bf16>);
+inline constexpr auto native_kernel<&fp8_round_rows<bf16>> =
+    native_entry("tern::fp8_round_rows", native_fp8_round_rows<bf16>);
 template <>
-inline constexpr auto twin<&fp8_round_rows<fp16>> = native_twin("tern::fp8_round_rows",
-                                                                native_fp8_round_rows<fp16>);
+inline constexpr auto native_kernel<&fp8_round_rows<fp16>> =
+    native_entry("tern::fp8_round_rows", native_fp8_round_rows<fp16>);
 template <>
 struct Traffic<&fp8_round_rows<bf16>> {
   double operator()(const auto& x, const Fp8Rows& to) const {

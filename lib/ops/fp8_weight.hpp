@@ -11,14 +11,14 @@
 
 namespace tern::ops {
 
-/// Most rows for which the CUDA twin reads the codes.
+/// Most rows for which the native kernel reads the codes.
 constexpr std::size_t fp8_weight_rows = 128;
 
 /// As linear_forward: y (N, O) = added + x (N, I) w (O, I)^T + bias (O). `w` and `rounded` are the
-/// same numbers, from fp8_round_rows, and so are x and `coded`, unless that is none. The CUDA twin
-/// reads the codes, without bias: on sm_90a for up to fp8_weight_rows rows, with y itself or nothing
-/// added, and is then batch-invariant; in bf16 for more rows, if x has codes as well and O is a
-/// multiple of 16. Everything else is linear_forward.
+/// same numbers, from fp8_round_rows, and so are x and `coded`, unless that is none. The native
+/// kernel reads the codes, without bias: on sm_90a for up to fp8_weight_rows rows, with y itself or
+/// nothing added, and is then batch-invariant; in bf16 for more rows, if x has codes as well and O
+/// is a multiple of 16. Everything else is linear_forward.
 template <class T>
 void fp8_weight_forward(const Context&, Matrix<const T> x, Matrix<const T> w,
                         const Fp8Rows& rounded, Vector<const T> bias, Matrix<T> y,
@@ -34,11 +34,11 @@ bool native_fp8_weight_forward(const Context&, Matrix<const T> x, Matrix<const T
                                const Fp8Rows& rounded, Vector<const T> bias, Matrix<T> y,
                                Matrix<const T> added, const Fp8Rows& coded);
 template <>
-inline constexpr auto twin<&fp8_weight_forward<bf16>> =
-    native_twin("tern::fp8_weight_forward", native_fp8_weight_forward<bf16>);
+inline constexpr auto native_kernel<&fp8_weight_forward<bf16>> =
+    native_entry("tern::fp8_weight_forward", native_fp8_weight_forward<bf16>);
 template <>
-inline constexpr auto twin<&fp8_weight_forward<fp16>> =
-    native_twin("tern::fp8_weight_forward", native_fp8_weight_forward<fp16>);
+inline constexpr auto native_kernel<&fp8_weight_forward<fp16>> =
+    native_entry("tern::fp8_weight_forward", native_fp8_weight_forward<fp16>);
 template <>
 struct Flops<&fp8_weight_forward<bf16>> {
   double operator()(const auto& x, const auto&, const Fp8Rows&, const auto&, const auto& y,

@@ -46,18 +46,18 @@ double bytes_of(const HeadNormBackward<T>& c) {
 template <class T>
 bool native_head_norm_forward(const Context& context, const HeadNormForward<T>& call);
 template <>
-inline constexpr auto twin<&head_norm_forward<bf16>> = native_twin("tern::head_norm_forward",
-                                                                   native_head_norm_forward<bf16>);
+inline constexpr auto native_kernel<&head_norm_forward<bf16>> =
+    native_entry("tern::head_norm_forward", native_head_norm_forward<bf16>);
 template <>
-inline constexpr auto twin<&head_norm_forward<fp16>> = native_twin("tern::head_norm_forward",
-                                                                   native_head_norm_forward<fp16>);
+inline constexpr auto native_kernel<&head_norm_forward<fp16>> =
+    native_entry("tern::head_norm_forward", native_head_norm_forward<fp16>);
 template <class T>
 bool native_head_norm_backward(const Context& context, const HeadNormBackward<T>& call);
 template <>
-inline constexpr auto twin<&head_norm_backward<bf16>> =
-    native_twin("tern::head_norm_backward", native_head_norm_backward<bf16>);
+inline constexpr auto native_kernel<&head_norm_backward<bf16>> =
+    native_entry("tern::head_norm_backward", native_head_norm_backward<bf16>);
 template <>
-inline constexpr auto twin<&head_norm_backward<fp16>> =
-    native_twin("tern::head_norm_backward", native_head_norm_backward<fp16>);
+inline constexpr auto native_kernel<&head_norm_backward<fp16>> =
+    native_entry("tern::head_norm_backward", native_head_norm_backward<fp16>);
 
 }  // namespace tern::ops

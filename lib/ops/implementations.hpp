@@ -25,7 +25,7 @@ std::string blas();
 /// allocates.
 template <class T>
 std::string attention_implementation(const Context& context, const AttentionPass& pass) {
-  if (twin<&attention_forward<T>>.run != nullptr && context.library)
+  if (native_kernel<&attention_forward<T>>.run != nullptr && context.library)
     return detail::native_attention<std::conditional_t<is_half<T>, bf16, T>>(context, pass);
   return std::string("portable (") + Device::name() + ")";
 }
@@ -33,7 +33,7 @@ std::string attention_implementation(const Context& context, const AttentionPass
 /// Linear maps in T. `products`: those the context was made with.
 template <class T>
 std::string product_implementation(const Context& context, [[maybe_unused]] Products products) {
-  if (twin<&linear_forward<T>>.run != nullptr && context.library)
+  if (native_kernel<&linear_forward<T>>.run != nullptr && context.library)
     return detail::native_products(products);
   if (!std::is_same_v<T, Accumulate<T>>) return std::string("portable (") + Device::name() + ")";
   return detail::blas();

@@ -45,7 +45,7 @@ struct Factor {
 
 /// d (M, R, C) = alpha a b + beta c for each of M matrices. c (M, R, C), not read if beta is 0. d
 /// aliases no operand. A matrix's result does not depend on the rest of the batch, except in the
-/// CUDA twin, whose algorithm is chosen by the batch's shape.
+/// native kernel, whose algorithm is chosen by the batch's shape.
 template <class T>
 void batched_product(const Context&, double alpha, Factor<T> a, Factor<T> b, double beta,
                      Tensor3<const T> c, Tensor3<T> d);
@@ -54,11 +54,11 @@ template <class T>
 bool native_linear_forward(const Context& context, Matrix<const T> x, Matrix<const T> w,
                            Vector<const T> bias, Matrix<T> y, Matrix<const T> added);
 template <>
-inline constexpr auto twin<&linear_forward<bf16>> = native_twin("tern::linear_forward",
-                                                                native_linear_forward<bf16>);
+inline constexpr auto native_kernel<&linear_forward<bf16>> =
+    native_entry("tern::linear_forward", native_linear_forward<bf16>);
 template <>
-inline constexpr auto twin<&linear_forward<fp16>> = native_twin("tern::linear_forward",
-                                                                native_linear_forward<fp16>);
+inline constexpr auto native_kernel<&linear_forward<fp16>> =
+    native_entry("tern::linear_forward", native_linear_forward<fp16>);
 template <>
 struct Flops<&linear_forward<bf16>> {
   double operator()(const auto& x, const auto&, const auto&, const auto& y, const auto&) const {
@@ -71,11 +71,11 @@ template <class T>
 bool native_linear_backward_input(const Context& context, Matrix<const T> dy, Matrix<const T> w,
                                   Matrix<T> dx, Write write);
 template <>
-inline constexpr auto twin<&linear_backward_input<bf16>> =
-    native_twin("tern::linear_backward_input", native_linear_backward_input<bf16>);
+inline constexpr auto native_kernel<&linear_backward_input<bf16>> =
+    native_entry("tern::linear_backward_input", native_linear_backward_input<bf16>);
 template <>
-inline constexpr auto twin<&linear_backward_input<fp16>> =
-    native_twin("tern::linear_backward_input", native_linear_backward_input<fp16>);
+inline constexpr auto native_kernel<&linear_backward_input<fp16>> =
+    native_entry("tern::linear_backward_input", native_linear_backward_input<fp16>);
 template <>
 struct Flops<&linear_backward_input<bf16>> {
   double operator()(const auto& dy, const auto&, const auto& dx, Write) const {
@@ -88,11 +88,11 @@ template <class T>
 bool native_linear_backward_weight(const Context& context, Matrix<const T> dy, Matrix<const T> x,
                                    Matrix<float> dw, Vector<float> dbias, Write write);
 template <>
-inline constexpr auto twin<&linear_backward_weight<bf16>> =
-    native_twin("tern::linear_backward_weight", native_linear_backward_weight<bf16>);
+inline constexpr auto native_kernel<&linear_backward_weight<bf16>> =
+    native_entry("tern::linear_backward_weight", native_linear_backward_weight<bf16>);
 template <>
-inline constexpr auto twin<&linear_backward_weight<fp16>> =
-    native_twin("tern::linear_backward_weight", native_linear_backward_weight<fp16>);
+inline constexpr auto native_kernel<&linear_backward_weight<fp16>> =
+    native_entry("tern::linear_backward_weight", native_linear_backward_weight<fp16>);
 template <>
 struct Flops<&linear_backward_weight<bf16>> {
   double operator()(const auto& dy, const auto&, const auto& dw, const auto&, Write) const {
@@ -106,11 +106,11 @@ bool native_linear_activation_forward(const Context& context, Activation activat
                                       Matrix<const T> x, Matrix<const T> w, Vector<const T> bias,
                                       Matrix<T> up, Matrix<T> y);
 template <>
-inline constexpr auto twin<&linear_activation_forward<bf16>> =
-    native_twin("tern::linear_activation_forward", native_linear_activation_forward<bf16>);
+inline constexpr auto native_kernel<&linear_activation_forward<bf16>> =
+    native_entry("tern::linear_activation_forward", native_linear_activation_forward<bf16>);
 template <>
-inline constexpr auto twin<&linear_activation_forward<fp16>> =
-    native_twin("tern::linear_activation_forward", native_linear_activation_forward<fp16>);
+inline constexpr auto native_kernel<&linear_activation_forward<fp16>> =
+    native_entry("tern::linear_activation_forward", native_linear_activation_forward<fp16>);
 template <>
 struct Flops<&linear_activation_forward<bf16>> {
   double operator()(Activation, const auto& x, const auto&, const auto&, const auto& up,
@@ -125,11 +125,11 @@ bool native_linear_activation_backward(const Context& context, Activation activa
                                        Matrix<const T> dy, Matrix<const T> w, Matrix<const T> up,
                                        Matrix<T> dactivated, Matrix<T> dup);
 template <>
-inline constexpr auto twin<&linear_activation_backward<bf16>> =
-    native_twin("tern::linear_activation_backward", native_linear_activation_backward<bf16>);
+inline constexpr auto native_kernel<&linear_activation_backward<bf16>> =
+    native_entry("tern::linear_activation_backward", native_linear_activation_backward<bf16>);
 template <>
-inline constexpr auto twin<&linear_activation_backward<fp16>> =
-    native_twin("tern::linear_activation_backward", native_linear_activation_backward<fp16>);
+inline constexpr auto native_kernel<&linear_activation_backward<fp16>> =
+    native_entry("tern::linear_activation_backward", native_linear_activation_backward<fp16>);
 template <>
 struct Flops<&linear_activation_backward<bf16>> {
   double operator()(Activation, const auto& dy, const auto&, const auto&, const auto& dactivated,
@@ -142,20 +142,20 @@ struct Flops<&linear_activation_backward<fp16>> : Flops<&linear_activation_backw
 template <class T>
 bool native_column_sums(const Context& context, Matrix<const T> x, Vector<float> result);
 template <>
-inline constexpr auto twin<&column_sums<bf16>> = native_twin("tern::column_sums",
-                                                             native_column_sums<bf16>);
+inline constexpr auto native_kernel<&column_sums<bf16>> = native_entry("tern::column_sums",
+                                                                       native_column_sums<bf16>);
 template <>
-inline constexpr auto twin<&column_sums<fp16>> = native_twin("tern::column_sums",
-                                                             native_column_sums<fp16>);
+inline constexpr auto native_kernel<&column_sums<fp16>> = native_entry("tern::column_sums",
+                                                                       native_column_sums<fp16>);
 template <class T>
 bool native_batched_product(const Context& context, double alpha, Factor<T> a, Factor<T> b,
                             double beta, Tensor3<const T> c, Tensor3<T> d);
 template <>
-inline constexpr auto twin<&batched_product<bf16>> = native_twin("tern::batched_product",
-                                                                 native_batched_product<bf16>);
+inline constexpr auto native_kernel<&batched_product<bf16>> =
+    native_entry("tern::batched_product", native_batched_product<bf16>);
 template <>
-inline constexpr auto twin<&batched_product<fp16>> = native_twin("tern::batched_product",
-                                                                 native_batched_product<fp16>);
+inline constexpr auto native_kernel<&batched_product<fp16>> =
+    native_entry("tern::batched_product", native_batched_product<fp16>);
 template <>
 struct Flops<&batched_product<bf16>> {
   double operator()(double, const auto& a, const auto&, double, const auto&, const auto& d) const {

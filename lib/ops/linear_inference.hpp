@@ -7,8 +7,8 @@ namespace tern::ops {
 
 /// y (N, F) = activation(x w^T + bias): as linear_activation_forward, but `up` is a workspace.
 /// `weights` and `inputs`: the numbers of w and x in E4M3, or none, as in fp8_weight_forward. The
-/// CUDA twin is one kernel for up to fp8_weight_rows rows without bias, on sm_90a, which applies the
-/// activation to the sums before they are rounded; it is batch-invariant.
+/// native version is one kernel for up to fp8_weight_rows rows without bias, on sm_90a, which applies
+/// the activation to the sums before they are rounded; it is batch-invariant.
 template <class T>
 void linear_activation_inference(const Context&, Activation, Matrix<const T> x, Matrix<const T> w,
                                  const Fp8Rows& weights, Vector<const T> bias, Matrix<T> up,
@@ -20,11 +20,11 @@ bool native_linear_activation_inference(const Context& context, Activation activ
                                         const Fp8Rows& weights, Vector<const T> bias, Matrix<T> up,
                                         Matrix<T> y, const Fp8Rows& inputs);
 template <>
-inline constexpr auto twin<&linear_activation_inference<bf16>> =
-    native_twin("tern::linear_activation_inference", native_linear_activation_inference<bf16>);
+inline constexpr auto native_kernel<&linear_activation_inference<bf16>> =
+    native_entry("tern::linear_activation_inference", native_linear_activation_inference<bf16>);
 template <>
-inline constexpr auto twin<&linear_activation_inference<fp16>> =
-    native_twin("tern::linear_activation_inference", native_linear_activation_inference<fp16>);
+inline constexpr auto native_kernel<&linear_activation_inference<fp16>> =
+    native_entry("tern::linear_activation_inference", native_linear_activation_inference<fp16>);
 template <>
 struct Flops<&linear_activation_inference<bf16>> {
   double operator()(Activation, const auto& x, const auto&, const auto&, const auto&,

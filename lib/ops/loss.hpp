@@ -92,11 +92,11 @@ void improvement_weights(const Context&, const ImprovementWeights<A>&);
 template <class T>
 bool native_head_loss_forward(const Context& context, const HeadLossForward<T>& call);
 template <>
-inline constexpr auto twin<&head_loss_forward<bf16>> = native_twin("tern::head_loss_forward",
-                                                                   native_head_loss_forward<bf16>);
+inline constexpr auto native_kernel<&head_loss_forward<bf16>> =
+    native_entry("tern::head_loss_forward", native_head_loss_forward<bf16>);
 template <>
-inline constexpr auto twin<&head_loss_forward<fp16>> = native_twin("tern::head_loss_forward",
-                                                                   native_head_loss_forward<fp16>);
+inline constexpr auto native_kernel<&head_loss_forward<fp16>> =
+    native_entry("tern::head_loss_forward", native_head_loss_forward<fp16>);
 template <>
 struct Flops<&head_loss_forward<bf16>> {
   double operator()(const auto& c) const { return product_flops(c.x.size(), c.w.extent(0)); }
@@ -106,11 +106,11 @@ struct Flops<&head_loss_forward<fp16>> : Flops<&head_loss_forward<bf16>> {};
 template <class T>
 bool native_head_loss_backward(const Context& context, const HeadLossBackward<T>& call);
 template <>
-inline constexpr auto twin<&head_loss_backward<bf16>> =
-    native_twin("tern::head_loss_backward", native_head_loss_backward<bf16>);
+inline constexpr auto native_kernel<&head_loss_backward<bf16>> =
+    native_entry("tern::head_loss_backward", native_head_loss_backward<bf16>);
 template <>
-inline constexpr auto twin<&head_loss_backward<fp16>> =
-    native_twin("tern::head_loss_backward", native_head_loss_backward<fp16>);
+inline constexpr auto native_kernel<&head_loss_backward<fp16>> =
+    native_entry("tern::head_loss_backward", native_head_loss_backward<fp16>);
 template <>
 struct Flops<&head_loss_backward<bf16>> {
   double operator()(const auto& c) const { return 3 * product_flops(c.x.size(), c.w.extent(0)); }

@@ -21,7 +21,7 @@ struct NormForward {
   Fp8Rows coded = {};               // y, which is rounded to it, or none
   PendingSum<T> made = {};          // x, if it is yet to be made
 };
-/// y = normalised x * gain + bias.
+/// y = normalized x * gain + bias.
 template <class T>
 void norm_forward(const Context&, const NormForward<T>&);
 
@@ -61,18 +61,18 @@ std::size_t norm_partials(std::size_t width);
 template <class T>
 bool native_norm_forward(const Context& context, const NormForward<T>& call);
 template <>
-inline constexpr auto twin<&norm_forward<bf16>> = native_twin("tern::norm_forward",
-                                                              native_norm_forward<bf16>);
+inline constexpr auto native_kernel<&norm_forward<bf16>> = native_entry("tern::norm_forward",
+                                                                        native_norm_forward<bf16>);
 template <>
-inline constexpr auto twin<&norm_forward<fp16>> = native_twin("tern::norm_forward",
-                                                              native_norm_forward<fp16>);
+inline constexpr auto native_kernel<&norm_forward<fp16>> = native_entry("tern::norm_forward",
+                                                                        native_norm_forward<fp16>);
 template <class T>
 bool native_norm_backward(const Context& context, const NormBackward<T>& call);
 template <>
-inline constexpr auto twin<&norm_backward<bf16>> = native_twin("tern::norm_backward",
-                                                               native_norm_backward<bf16>);
+inline constexpr auto native_kernel<&norm_backward<bf16>> =
+    native_entry("tern::norm_backward", native_norm_backward<bf16>);
 template <>
-inline constexpr auto twin<&norm_backward<fp16>> = native_twin("tern::norm_backward",
-                                                               native_norm_backward<fp16>);
+inline constexpr auto native_kernel<&norm_backward<fp16>> =
+    native_entry("tern::norm_backward", native_norm_backward<fp16>);
 
 }  // namespace tern::ops

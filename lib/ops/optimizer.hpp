@@ -75,10 +75,10 @@ void descend(const Context&, const Descent<T, S>&);
 template <class T>
 bool native_adamw_update(const Context& context, const AdamWUpdate<T>& call);
 template <>
-inline constexpr auto twin<&adamw_update<bf16>> = native_twin("tern::adamw_update",
-                                                              native_adamw_update<bf16>);
+inline constexpr auto native_kernel<&adamw_update<bf16>> = native_entry("tern::adamw_update",
+                                                                        native_adamw_update<bf16>);
 template <>
-inline constexpr auto twin<&adamw_update<fp16>> = native_twin("tern::adamw_update",
-                                                              native_adamw_update<fp16>);
+inline constexpr auto native_kernel<&adamw_update<fp16>> = native_entry("tern::adamw_update",
+                                                                        native_adamw_update<fp16>);
 
 }  // namespace tern::ops

@@ -103,7 +103,7 @@ struct HeadStage {
   Matrix<const Accumulate<T>> table;  // (positions, E) of rotation; empty: no rotation
 };
 
-/// Normalises q and k of qkv (N, (H + 2K) E), rotates them to the rows' positions (both in place),
+/// Normalizes q and k of qkv (N, (H + 2K) E), rotates them to the rows' positions (both in place),
 /// and stores k and v at the rows' places, in E4M3 with the largest scale that e4m3_scale_in gives.
 template <class T>
 void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t heads,
@@ -126,20 +126,20 @@ template <class T>
 bool native_paged_store(const Context& context, const PagedRows& rows, Matrix<T> qkv,
                         std::size_t heads, const HeadStage<T>& stage, const PagedCache<T>& cache);
 template <>
-inline constexpr auto twin<&paged_store<bf16>> = native_twin("tern::paged_store",
-                                                             native_paged_store<bf16>);
+inline constexpr auto native_kernel<&paged_store<bf16>> = native_entry("tern::paged_store",
+                                                                       native_paged_store<bf16>);
 template <>
-inline constexpr auto twin<&paged_store<fp16>> = native_twin("tern::paged_store",
-                                                             native_paged_store<fp16>);
+inline constexpr auto native_kernel<&paged_store<fp16>> = native_entry("tern::paged_store",
+                                                                       native_paged_store<fp16>);
 template <class T>
 bool native_paged_attention(const Context& context, const PagedRows& rows, double scale,
                             Matrix<const T> qkv, const PagedCache<T>& cache, Vector<float> partial,
                             Matrix<T> out, const Fp8Rows& coded);
 template <>
-inline constexpr auto twin<&paged_attention<bf16>> = native_twin("tern::paged_attention",
-                                                                 native_paged_attention<bf16>);
+inline constexpr auto native_kernel<&paged_attention<bf16>> =
+    native_entry("tern::paged_attention", native_paged_attention<bf16>);
 template <>
-inline constexpr auto twin<&paged_attention<fp16>> = native_twin("tern::paged_attention",
-                                                                 native_paged_attention<fp16>);
+inline constexpr auto native_kernel<&paged_attention<fp16>> =
+    native_entry("tern::paged_attention", native_paged_attention<fp16>);
 
 }  // namespace tern::ops

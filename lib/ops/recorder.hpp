@@ -23,8 +23,8 @@ class Recorder {
   }
 };
 
-/// Work of a call from its arguments. What they do not tell is in overloads of bytes_of() beside
-/// the argument's type, and in specializations of Flops and Traffic beside the operation's twin.
+/// Work of a call from its arguments. What they do not tell is in overloads of bytes_of() next to
+/// the argument's type, and in specializations of Flops and Traffic next to the native kernel.
 template <class X>
 double bytes_of(const X& argument) {
   if constexpr (Kokkos::is_view_v<X>)

@@ -30,10 +30,10 @@ bool native_sample_rows(const Context& context, const Sampling& options, Matrix<
                         std::size_t vocabulary, Vector<const std::int32_t> ids,
                         Vector<const std::int32_t> numbers, Vector<std::int32_t> token);
 template <>
-inline constexpr auto twin<&sample_rows<bf16>> = native_twin("tern::sample_rows",
-                                                             native_sample_rows<bf16>);
+inline constexpr auto native_kernel<&sample_rows<bf16>> = native_entry("tern::sample_rows",
+                                                                       native_sample_rows<bf16>);
 template <>
-inline constexpr auto twin<&sample_rows<fp16>> = native_twin("tern::sample_rows",
-                                                             native_sample_rows<fp16>);
+inline constexpr auto native_kernel<&sample_rows<fp16>> = native_entry("tern::sample_rows",
+                                                                       native_sample_rows<fp16>);
 
 }  // namespace tern::ops

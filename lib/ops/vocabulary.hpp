@@ -70,11 +70,11 @@ bool native_row_parts(const Context& context, Matrix<const T> logits, std::size_
                       std::size_t vocabulary, Vector<const std::int32_t> targets,
                       Matrix<float> figures);
 template <>
-inline constexpr auto twin<&row_parts<bf16>> = native_twin("tern::row_parts",
-                                                           native_row_parts<bf16>);
+inline constexpr auto native_kernel<&row_parts<bf16>> = native_entry("tern::row_parts",
+                                                                     native_row_parts<bf16>);
 template <>
-inline constexpr auto twin<&row_parts<fp16>> = native_twin("tern::row_parts",
-                                                           native_row_parts<fp16>);
+inline constexpr auto native_kernel<&row_parts<fp16>> = native_entry("tern::row_parts",
+                                                                     native_row_parts<fp16>);
 template <>
 struct Traffic<&row_parts<bf16>> {
   double operator()(const auto& logits, std::size_t, std::size_t, const auto&, const auto&) const {
@@ -88,11 +88,11 @@ bool native_row_gradients(const Context& context, const HeadOptions& options, st
                           Vector<const std::int32_t> targets, Vector<const float> weights,
                           Vector<const float> lse, Matrix<T> logits);
 template <>
-inline constexpr auto twin<&row_gradients<bf16>> = native_twin("tern::row_gradients",
-                                                               native_row_gradients<bf16>);
+inline constexpr auto native_kernel<&row_gradients<bf16>> =
+    native_entry("tern::row_gradients", native_row_gradients<bf16>);
 template <>
-inline constexpr auto twin<&row_gradients<fp16>> = native_twin("tern::row_gradients",
-                                                               native_row_gradients<fp16>);
+inline constexpr auto native_kernel<&row_gradients<fp16>> =
+    native_entry("tern::row_gradients", native_row_gradients<fp16>);
 template <>
 struct Traffic<&row_gradients<bf16>> {
   double operator()(const HeadOptions&, std::size_t, const auto&, const auto&, const auto&,

@@ -77,7 +77,7 @@ bool tells(const std::string& plan, const std::string& answer) {
   for (std::size_t at = 0; at < plan.size();) {
     std::size_t end = at;
     while (end < plan.size() && is_part_of_number(plan[end])) ++end;
-    if (end > at && data::normalised_number(plan.substr(at, end - at)) == answer) return true;
+    if (end > at && data::normalized_number(plan.substr(at, end - at)) == answer) return true;
     at = std::max(end, at + 1);
   }
   return false;

@@ -121,7 +121,7 @@ class Campaign(unittest.TestCase):
 
 
 def ranks_of(child, ranks):
-    """Process ids of the ranks. Slurm signals ranks; mpirun, signalled in their place, passes it on with a delay."""
+    """Process ids of the ranks. Slurm signals ranks; mpirun, signaled in their place, passes it on with a delay."""
     if ranks == 1:
         return [child.pid]
     lists = glob.glob(f"/proc/{child.pid}/task/*/children")

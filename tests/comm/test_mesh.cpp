@@ -44,7 +44,7 @@ std::vector<std::int64_t> members(Group& group, int world_rank) {
 
 using Ranks = std::vector<std::int64_t>;
 
-TEST(Mesh, TensorRanksAreNeighboursThenStages) {
+TEST(Mesh, TensorRanksAreNeighborsThenStages) {
   auto all = world();
   const int size = all->size(), rank = all->rank();
   if (size < 4) {

@@ -79,7 +79,7 @@ TEST(ShuffledRow, DependsOnSeedAndEpochAndMixes) {
     for (std::size_t i = 0; i < windows; ++i) same += base[i] == other[i];
     EXPECT_LT(same, 10u);  // two random permutations share one place on average
   }
-  // Of neighbours in a random order, half ascend, with a standard deviation of sqrt(1001 / 12) = 9.
+  // Of neighbors in a random order, half ascend, with a standard deviation of sqrt(1001 / 12) = 9.
   std::size_t ascents = 0;
   for (std::size_t i = 1; i < windows; ++i) ascents += base[i - 1] < base[i];
   EXPECT_NEAR(static_cast<double>(ascents), 500, 50);

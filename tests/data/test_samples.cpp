@@ -27,10 +27,10 @@ TEST(Numbers, AreBroughtToOneForm) {
       {"-$3", "-3"},    {"007", "7"},          {"0", "0"},
       {"-0.0", "0"},    {".5", "0.5"},         {"100", "100"},
       {"0.05", "0.05"}, {"10 000", "10000"},   {"98765432109876543210", "98765432109876543210"}};
-  for (const auto& [text, expected] : cases) EXPECT_EQ(normalised_number(text), expected) << text;
+  for (const auto& [text, expected] : cases) EXPECT_EQ(normalized_number(text), expected) << text;
   for (const char* text :
        {"", " ", ".", "-", "$", "abc", "7a", "5%", "1.2.3", "3-4", "1e5", "5\n6"})
-    EXPECT_EQ(normalised_number(text), std::nullopt) << text;
+    EXPECT_EQ(normalized_number(text), std::nullopt) << text;
 }
 
 TEST(Numbers, FinalOneStandsAfterTheLastMark) {

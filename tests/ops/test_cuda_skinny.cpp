@@ -52,7 +52,7 @@ struct Map {
     numbers.resize(N * I);
     return {N, I, numbers};
   }
-  /// y, or nothing if the twin declines.
+  /// y, or nothing if the native kernel declines.
   Numbers multiply(std::size_t N, Codes codes) const {
     const Array<T> x = input(N), y(N, O);
     const Fp8Rows of_x = codes == Codes::of_both ? coded.shaped(N, I) : Fp8Rows();
@@ -115,7 +115,7 @@ TYPED_TEST(SkinnyGemm, OfCodesServesFewRowsOnHopper) {
                                                     map.rounded, {}, y.matrix(), {}, {}));
 }
 
-/// Compared with the portable definitions on the same device.
+/// Compared with the portable versions on the same device.
 TYPED_TEST(SkinnyGemm, KernelsRoundRowsAsDefined) {
   using T = TypeParam;
   constexpr std::size_t N = 37;

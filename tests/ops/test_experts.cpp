@@ -61,7 +61,7 @@ struct RouteCase {
       const auto* logit = &in.at("logits")[i * x];
       const A top = A(*std::max_element(logit, logit + x));
       std::vector<A> p(x), w(k), dp(even.begin(), even.end());
-      A total = 0, sum = 0, inner = 0, centre = 0;
+      A total = 0, sum = 0, inner = 0, center = 0;
       for (std::size_t j = 0; j < x; ++j) total += p[j] = std::exp(A(logit[j]) - top);
       for (A& value : p) value /= total;
       std::vector<std::size_t> order(x);
@@ -76,11 +76,11 @@ struct RouteCase {
         if (renormalise) inner += w[j] * dw(j);
       }
       for (std::size_t j = 0; j < k; ++j) dp[order[j]] += (dw(j) - inner) / sum;
-      for (std::size_t j = 0; j < x; ++j) centre += p[j] * dp[j];
+      for (std::size_t j = 0; j < x; ++j) center += p[j] * dp[j];
       for (std::size_t j = 0; j < k; ++j) out["experts"].push_back(order[j]);
       out["both"].insert(out["both"].end(), w.begin(), w.end());
       out["both"].insert(out["both"].end(), p.begin(), p.end());
-      for (std::size_t j = 0; j < x; ++j) out["dlogits"].push_back(p[j] * (dp[j] - centre));
+      for (std::size_t j = 0; j < x; ++j) out["dlogits"].push_back(p[j] * (dp[j] - center));
     }
     return out;
   }

@@ -1,5 +1,5 @@
-// An operation whose twin serves even numbers only: the twin is tried where the context has
-// libraries, and where it declines the portable definition runs.
+// An operation whose native kernel serves only even numbers: the kernel is tried where the context
+// has libraries, and where it declines the portable version runs.
 #include "ops/native.hpp"
 
 #include <gtest/gtest.h>
@@ -7,11 +7,11 @@
 namespace tern::ops {
 
 void halve(const Context&, int* x);
-void forget(const Context&, int* x);  // has no twin
+void forget(const Context&, int* x);  // has no native kernel
 
-Twin<&halve> native_halve;
+NativeKernel<&halve> native_halve;
 template <>
-inline constexpr Native<Twin<&halve>> twin<&halve> = {"tern::halve", native_halve};
+inline constexpr Native<NativeKernel<&halve>> native_kernel<&halve> = {"tern::halve", native_halve};
 
 bool native_halve(const Context&, int* x) {
   if (*x % 2 != 0) return false;
@@ -36,7 +36,7 @@ int result_of(void (*operation)(const Context&, int*), const Context& context, i
   return x;
 }
 
-/// Any library will do: the twins here do not look at it.
+/// Any library will do: the kernels here do not look at it.
 Context with_libraries() {
   const auto owner = std::make_shared<int>();
   Context context;
@@ -44,17 +44,17 @@ Context with_libraries() {
   return context;
 }
 
-TEST(Native, TwinServesOrDeclines) {
+TEST(Native, KernelServesOrDeclines) {
   EXPECT_EQ(result_of(halve, with_libraries(), 8), 4);
   EXPECT_EQ(result_of(halve, with_libraries(), 7), portable_result);
 }
 
-TEST(Native, NoTwinWithoutLibraries) {
+TEST(Native, NoKernelWithoutLibraries) {
   EXPECT_EQ(result_of(halve, Context(), 8), portable_result);
   EXPECT_EQ(result_of(halve, with_libraries().portable(), 8), portable_result);
 }
 
-TEST(Native, OperationWithoutTwinIsItsPortableDefinition) {
+TEST(Native, OperationWithoutKernelRunsItsPortableVersion) {
   EXPECT_EQ(result_of(forget, with_libraries(), 8), portable_result);
 }
 

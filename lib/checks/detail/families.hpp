@@ -1,5 +1,5 @@
-/// Cases of each family of operations, one source per family. A new operation with a native twin is
-/// checked on the device by a case here.
+/// Cases of each family of operations, one source per family. A case here checks a new operation
+/// with a native kernel on the device.
 #pragma once
 #include "base/error.hpp"
 #include "checks/detail/run.hpp"

@@ -3,7 +3,7 @@
 ///   cuDNN (detail/cudnn_attention.hpp), for whole sequences, causal or full;
 ///   detail/span_attention.hpp, for key spans in training on Hopper with E = 64;
 ///   detail/pattern_attention.hpp, for all patterns, and alone for float32 in TF32;
-///   the portable definition.
+///   the portable version.
 /// 'cudnn': without the first and the third, and an error where cuDNN refuses. 'portable': the last.
 #include "ops/attention.hpp"
 #include "ops/cuda/detail/causal_attention.hpp"

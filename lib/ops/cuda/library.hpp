@@ -1,4 +1,4 @@
-/// Library handles, plans and workspace shared by all native twins.
+/// Library handles, plans and workspace shared by all native kernels.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -23,7 +23,7 @@ namespace tern::ops {
 /// in the order of that stream, so all of them share one workspace.
 class NativeLibrary {
  public:
-  /// `attention`: 'auto' (as cuda/attention.cpp states), 'portable' (its portable definition) or
+  /// `attention`: 'auto' (as cuda/attention.cpp states), 'portable' (the portable version) or
   /// 'cudnn' (cuDNN for whole sequences). Requests the workspace from the arena. A measuring arena
   /// touches no device. Throws UserError for 'cudnn' in a build without it.
   NativeLibrary(Arena& arena, const char* attention, Products products);

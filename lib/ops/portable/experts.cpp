@@ -109,9 +109,9 @@ struct RouteBackwardRows {
         if (chosen[j] == i) result += (dw[j] - shift) / sum;
       return result;
     };
-    const A centre = detail::row_sum<A>(team, n, [=](const int i) { return p[i] * slope(i); });
+    const A center = detail::row_sum<A>(team, n, [=](const int i) { return p[i] * slope(i); });
     T* out = &dlogits(row, 0);
-    detail::columns(team, n, [=](const int i) { out[i] = T(p[i] * (slope(i) - centre)); });
+    detail::columns(team, n, [=](const int i) { out[i] = T(p[i] * (slope(i) - center)); });
   }
 };
 

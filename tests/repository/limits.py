@@ -125,7 +125,7 @@ class Everywhere(unittest.TestCase):
     def lines(self, pattern):
         names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--", *pattern], check=True, capture_output=True, text=True).stdout
         for name in filter(None, names.split("\0")):
-            if name in ("tests/limited.py", "tests/house/limits.py") or not (ROOT / name).exists(): continue
+            if name in ("tests/limited.py", "tests/repository/limits.py") or not (ROOT / name).exists(): continue
             for number, line in enumerate((ROOT / name).read_text().splitlines(), 1): yield f"{name}:{number}: {line.strip()}", line
 
     def none(self, wrong, *pattern):
@@ -133,12 +133,12 @@ class Everywhere(unittest.TestCase):
 
     def test_programs_of_tests_start_within_limits(self):
         commands = re.findall(r"add_test\(\s*NAME\s+(\S+)\s+COMMAND\s+(\S+)",
-                              "\n".join(line for _, line in self.lines(("tests/**CMakeLists.txt", "cmake/Rooms.cmake"))))
+                              "\n".join(line for _, line in self.lines(("tests/**CMakeLists.txt", "cmake/Libraries.cmake"))))
         self.assertGreater(len(commands), 15)
         self.assertEqual([name for name, command in commands if command != "${TERN_LIMITED}"], [])
 
     def test_no_limit_of_ctest_python_or_shell(self):
-        self.none(r"\bTIMEOUT\b", "tests/**CMakeLists.txt", "cmake/Rooms.cmake")
+        self.none(r"\bTIMEOUT\b", "tests/**CMakeLists.txt", "cmake/Libraries.cmake")
         self.none(r"\btimeout\s*=", "tests/**.py")
         self.none(r"(^|[\s(])timeout\s+[-\d]", "tests/**.sh")
 

@@ -1,14 +1,14 @@
-"""The small invariants of the house. usage: house.py rooms|size|format|vendors|libraries|json|listed
+"""Small invariants of the repository. usage: repository.py includes|size|format|vendors|versions|json|listed
 
-rooms   lib/ROOM includes only the rooms that CMakeLists.txt gives it, all of these, and no other room's detail/;
-        CONTRIBUTING.md lists the rooms in CMake's order; no room over 4,000 lines but ops, no folder over 40 files
-size    no source file over 450 lines
-vendors the runtimes and compilers of GPUs are named in lib/comm and lib/ROOM/cuda only; elsewhere a build for GPUs is told
-        by on_host (memory/views.hpp) and native_build (ops/native.hpp)
-libraries what other versions of a library lack: fmt::join is in <fmt/ranges.h> since fmt 11, fmt::localtime left fmt 12
-json    JSON is parsed in lib/base/json.cpp only, which limits how deep it is nested
-listed  README.md or a page of docs/ links every deck of input/ and names every script of jobs/
-format  every source is as clang-format (the version of tests/requirements.txt) leaves it
+includes lib/NAME includes only the libraries that CMakeLists.txt gives it, all of them, and no other library's detail/;
+         CONTRIBUTING.md lists the libraries in CMake's order; only ops exceeds 4,000 lines, no folder 40 files
+size     no source file over 450 lines
+vendors  the runtimes and compilers of GPUs are named in lib/comm and lib/NAME/cuda only; elsewhere on_host
+         (memory/views.hpp) and native_build (ops/native.hpp) tell a build for GPUs
+versions what other versions of a library lack: fmt::join is in <fmt/ranges.h> since fmt 11, fmt 12 removed fmt::localtime
+json     JSON is parsed in lib/base/json.cpp only, which limits how deep it is nested
+listed   README.md or a page of docs/ links every deck of input/ and names every script of jobs/
+format   every source is formatted by clang-format (the version of tests/requirements.txt)
 """
 import pathlib
 import re
@@ -17,7 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_LINES = 450
-MOST_LINES_OF_A_ROOM, MOST_FILES_OF_A_FOLDER = 4000, 40
+MOST_LINES_OF_A_LIBRARY, MOST_FILES_OF_A_FOLDER = 4000, 40
 
 
 def tracked(*patterns):
@@ -26,63 +26,63 @@ def tracked(*patterns):
     return [ROOT / name for name in names.split("\0") if name and (ROOT / name).exists()]
 
 
-def named_rooms():
-    """Each room of CMakeLists.txt, in its order, with the rooms that it names."""
-    rooms = {}
-    for name, rest in re.findall(r"^tern_room\((\w+)([^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE):
-        named = re.search(r"ROOMS((?:\s+[a-z_]+\b)*)", rest)
-        rooms[name] = named.group(1).split() if named else []
-    return rooms
+def named_libraries():
+    """Each library of CMakeLists.txt, in its order, with the libraries that it names."""
+    libraries = {}
+    for name, rest in re.findall(r"^tern_library\((\w+)([^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE):
+        named = re.search(r"\bLIBRARIES((?:\s+[a-z_]+\b)*)", rest)
+        libraries[name] = named.group(1).split() if named else []
+    return libraries
 
 
 def includes(path):
-    """(line number, room, header) of each include that names a room."""
+    """(line number, library, header) of each include that names a library."""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         include = re.match(r'\s*#\s*include\s*"(\w+)/([^"]*)"', line)
         if include:
             yield number, include.group(1), include.group(2)
 
 
-def check_rooms():
-    named = named_rooms()
-    allowed = {}  # a room, those it names, those they name
-    for room, others in named.items():
-        allowed[room] = {room}.union(*(allowed[other] for other in others))
-    used = {room: set() for room in named}
+def check_includes():
+    named = named_libraries()
+    allowed = {}  # a library, those it names, those they name
+    for library, others in named.items():
+        allowed[library] = {library}.union(*(allowed[other] for other in others))
+    used = {library: set() for library in named}
     for path in tracked("lib/*.hpp", "lib/*.cpp", "lib/*.cu", "lib/*.cuh"):
-        room = path.relative_to(ROOT / "lib").parts[0]
-        if room not in named:
-            yield f"{path.relative_to(ROOT)}: CMakeLists.txt names no room {room}"
+        library = path.relative_to(ROOT / "lib").parts[0]
+        if library not in named:
+            yield f"{path.relative_to(ROOT)}: CMakeLists.txt names no library {library}"
             continue
         for number, other, header in includes(path):
             where = f"{path.relative_to(ROOT)}:{number}"
             if other not in named:
                 continue
-            used[room].add(other)
-            if other not in allowed[room]:
-                yield f"{where}: {room} may not include {other}"
-            elif other != room and header.startswith("detail/"):
+            used[library].add(other)
+            if other not in allowed[library]:
+                yield f"{where}: {library} may not include {other}"
+            elif other != library and header.startswith("detail/"):
                 yield f"{where}: {other}/detail is {other}'s own"
-    for room, others in named.items():
+    for library, others in named.items():
         for other in others:
-            if other not in used[room]:
-                yield f"CMakeLists.txt: {room} names {other} and includes nothing of it"
+            if other not in used[library]:
+                yield f"CMakeLists.txt: {library} names {other} and includes nothing of it"
     yield from check_order(list(named))
     yield from check_extent(named)
 
 
-def check_order(rooms):
-    listed = re.search(r"^((?:    [a-z ]+\n)+)", (ROOT / "CONTRIBUTING.md").read_text().split("## The house")[1], re.MULTILINE)
-    if listed is None or listed.group(1).split() != rooms:
-        yield f"CONTRIBUTING.md: the rooms in CMake's order are\n    {'  '.join(rooms)}"
+def check_order(libraries):
+    listed = re.search(r"^((?:    [a-z ]+\n)+)", (ROOT / "CONTRIBUTING.md").read_text().split("## Code organization")[1], re.MULTILINE)
+    if listed is None or listed.group(1).split() != libraries:
+        yield f"CONTRIBUTING.md: the libraries in CMake's order are\n    {'  '.join(libraries)}"
 
 
-def check_extent(rooms):
-    for room in rooms:
-        sources = tracked(f"lib/{room}/*.hpp", f"lib/{room}/*.cpp")
+def check_extent(libraries):
+    for library in libraries:
+        sources = tracked(f"lib/{library}/*.hpp", f"lib/{library}/*.cpp")
         lines = sum(len(path.read_text().splitlines()) for path in sources)
-        if lines > MOST_LINES_OF_A_ROOM and room != "ops":
-            yield f"lib/{room}: {lines} lines; which two rooms is it?"
+        if lines > MOST_LINES_OF_A_LIBRARY and library != "ops":
+            yield f"lib/{library}: {lines} lines; which two libraries is it?"
     files = tracked("lib")
     for folder in sorted({path.parent for path in files}):
         count = sum(path.parent == folder for path in files)
@@ -113,7 +113,7 @@ def check_vendors():
                 yield f"{name}:{number}: {found.group()}; lib/comm/gpu.hpp stands between Tern and the vendors"
 
 
-def check_libraries():
+def check_versions():
     for path in tracked("lib/*.hpp", "lib/*.cpp", "app/*.cpp", "bench/*.cpp", "tests/*.cpp"):
         text = path.read_text()
         for number, line in enumerate(text.splitlines(), 1):
@@ -160,10 +160,10 @@ def check_format():
 
 
 def main():
-    checks = {"rooms": check_rooms, "size": check_size, "format": check_format, "vendors": check_vendors,
-              "libraries": check_libraries, "json": check_json, "listed": check_listed}
+    checks = {"includes": check_includes, "size": check_size, "format": check_format, "vendors": check_vendors,
+              "versions": check_versions, "json": check_json, "listed": check_listed}
     if sys.argv[1:] not in [[name] for name in checks]:
-        sys.exit(f"usage: house.py {' | '.join(checks)}")
+        sys.exit(f"usage: repository.py {' | '.join(checks)}")
     faults = list(checks[sys.argv[1]]())
     print(*faults, sep="\n")
     sys.exit(f"{len(faults)} faults" if faults else 0)

@@ -1,6 +1,6 @@
-# tern_room(NAME [ROOMS r...] [LINKS target...] [KOKKOS] [FLAVOUR f]): the library of lib/NAME, from all sources
-# below it. A room sees only the headers of the rooms it names (and of those they name): an include against the
-# order of the rooms does not compile. FLAVOUR: its precompiled headers (Precompiled.cmake), if not host or kokkos.
+# tern_library(NAME [LIBRARIES l...] [LINKS target...] [KOKKOS] [FLAVOR f]): target tern_NAME, built from all sources
+# below lib/NAME. It sees only the headers of the libraries that it names, and of those that these name: any other
+# include does not compile. FLAVOR: its precompiled headers (Precompiled.cmake), if not host or kokkos.
 # tern_app(NAME ...): app/NAME.cpp, linked as ./NAME at the root of the checkout.
 # tern_test(NAME ...): one GoogleTest program.
 
@@ -15,7 +15,7 @@ function(tern_compile_as_cuda target)
   endif()
 endfunction()
 
-# Each room's headers are found through a folder that holds one link, named like the room.
+# Each library's headers are found through a folder that holds one link, named like the library.
 function(tern_expose_headers name)
   set(folder ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${folder})
@@ -23,8 +23,8 @@ function(tern_expose_headers name)
   target_include_directories(tern_${name} PUBLIC ${folder})
 endfunction()
 
-function(tern_room name)
-  cmake_parse_arguments(R "KOKKOS" "FLAVOUR" "ROOMS;LINKS" ${ARGN})
+function(tern_library name)
+  cmake_parse_arguments(L "KOKKOS" "FLAVOR" "LIBRARIES;LINKS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/lib/${name}/*.cpp)
   if(NOT TERN_BACKEND STREQUAL "cuda")
     list(FILTER sources EXCLUDE REGEX "/cuda/")
@@ -34,20 +34,20 @@ function(tern_room name)
     list(APPEND sources ${TERN_GENERATED}/version.cpp)
     set_source_files_properties(${TERN_GENERATED}/version.cpp PROPERTIES GENERATED TRUE)
   endif()
-  list(TRANSFORM R_ROOMS PREPEND tern_)
+  list(TRANSFORM L_LIBRARIES PREPEND tern_)
   add_library(tern_${name} STATIC ${sources})
-  target_link_libraries(tern_${name} PUBLIC ${R_ROOMS} ${R_LINKS} PRIVATE tern_flags)
-  if(R_KOKKOS)
+  target_link_libraries(tern_${name} PUBLIC ${L_LIBRARIES} ${L_LINKS} PRIVATE tern_flags)
+  if(L_KOKKOS)
     target_link_libraries(tern_${name} PUBLIC Kokkos::kokkos)
     tern_compile_as_cuda(tern_${name})
   endif()
-  if(NOT R_FLAVOUR)
-    set(R_FLAVOUR host)
-    if(R_KOKKOS)
-      set(R_FLAVOUR kokkos)
+  if(NOT L_FLAVOR)
+    set(L_FLAVOR host)
+    if(L_KOKKOS)
+      set(L_FLAVOR kokkos)
     endif()
   endif()
-  tern_precompiled(tern_${name} ${R_FLAVOUR})
+  tern_precompiled(tern_${name} ${L_FLAVOR})
   if(name STREQUAL "base")
     add_dependencies(tern_base tern_version)
   endif()
@@ -55,13 +55,13 @@ function(tern_room name)
 endfunction()
 
 function(tern_app name)
-  cmake_parse_arguments(A "KOKKOS" "" "ROOMS;LINKS" ${ARGN})
+  cmake_parse_arguments(A "KOKKOS" "" "LIBRARIES;LINKS" ${ARGN})
   if(NOT EXISTS ${CMAKE_SOURCE_DIR}/app/${name}.cpp)
     return()
   endif()
-  list(TRANSFORM A_ROOMS PREPEND tern_)
+  list(TRANSFORM A_LIBRARIES PREPEND tern_)
   add_executable(${name} ${CMAKE_SOURCE_DIR}/app/${name}.cpp ${CMAKE_SOURCE_DIR}/app/instructions.host.cpp)
-  target_link_libraries(${name} PRIVATE ${A_ROOMS} ${A_LINKS} tern_flags)
+  target_link_libraries(${name} PRIVATE ${A_LIBRARIES} ${A_LINKS} tern_flags)
   if(A_KOKKOS)
     target_link_libraries(${name} PRIVATE Kokkos::kokkos)
     tern_compile_as_cuda(${name})
@@ -78,21 +78,21 @@ set(TERN_MPI_SANITIZER "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1"
 # the machine. CTest's own limit, of the clock, is not used.
 set(TERN_LIMITED python3 ${CMAKE_SOURCE_DIR}/tests/limited.py)
 
-# tern_test(NAME SOURCES s... ROOMS r... [KOKKOS] [LABEL unit] [RANKS 1 2 4] [SECONDS limit]
+# tern_test(NAME SOURCES s... LIBRARIES l... [KOKKOS] [LABEL unit] [RANKS 1 2 4] [SECONDS limit]
 #           [LINKS target...] [ENVIRONMENT k=v...])
 # KOKKOS: main() also starts MPI and Kokkos (tests/main_kokkos.cpp). RANKS: the test runs under mpirun, once for
 # each count.
 function(tern_test name)
-  cmake_parse_arguments(T "KOKKOS" "LABEL;SECONDS" "SOURCES;ROOMS;RANKS;LINKS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(T "KOKKOS" "LABEL;SECONDS" "SOURCES;LIBRARIES;RANKS;LINKS;ENVIRONMENT" ${ARGN})
   if(NOT T_LABEL)
     set(T_LABEL unit)
   endif()
   if(NOT T_SECONDS)
     set(T_SECONDS 600)
   endif()
-  list(TRANSFORM T_ROOMS PREPEND tern_)
+  list(TRANSFORM T_LIBRARIES PREPEND tern_)
   add_executable(${name} ${T_SOURCES})
-  target_link_libraries(${name} PRIVATE ${T_ROOMS} ${T_LINKS} tern_flags GTest::gtest)
+  target_link_libraries(${name} PRIVATE ${T_LIBRARIES} ${T_LINKS} tern_flags GTest::gtest)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE TERN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE ${TERN_TESTS_OPTIONS})
@@ -104,14 +104,14 @@ function(tern_test name)
   else()
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
-  set(flavour tests)
-  foreach(room ${T_ROOMS})  # rooms pass on the flags of their libraries
-    get_target_property(libraries ${room} LINK_LIBRARIES)
-    if(T_KOKKOS OR "Kokkos::kokkos" IN_LIST libraries)
-      set(flavour kokkos_tests)
+  set(flavor tests)
+  foreach(library ${T_LIBRARIES})  # a library passes on the flags of what it links
+    get_target_property(linked ${library} LINK_LIBRARIES)
+    if(T_KOKKOS OR "Kokkos::kokkos" IN_LIST linked)
+      set(flavor kokkos_tests)
     endif()
   endforeach()
-  tern_precompiled(${name} ${flavour})
+  tern_precompiled(${name} ${flavor})
   # Waiting threads must not spin: several tests run at once.
   set(environment "OMP_PROC_BIND=false" "OMP_WAIT_POLICY=passive" ${T_ENVIRONMENT})
   if(NOT T_RANKS)
