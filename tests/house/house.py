@@ -140,7 +140,7 @@ def check_json():
 def check_listed():
     texts = [path.read_text() for path in tracked("README.md", "docs/*.md")]
     for path in tracked("input/*.in"):
-        if not any(f"](input/{path.name})" in text or f"](../input/{path.name})" in text for text in texts):
+        if not any(re.search(rf"\]\((\.\./)*input/{re.escape(path.name)}\)", text) for text in texts):
             yield f"no document links input/{path.name}"
     for path in tracked("jobs/*.sh"):
         if not any(f"jobs/{path.name}" in text for text in texts):
