@@ -7,7 +7,8 @@ vendors  the runtimes and compilers of GPUs are named in lib/comm and lib/NAME/c
          (memory/views.hpp) and native_build (ops/native.hpp) tell a build for GPUs
 versions what other versions of a library lack: fmt::join is in <fmt/ranges.h> since fmt 11, fmt 12 removed fmt::localtime
 json     JSON is parsed in lib/base/json.cpp only, which limits how deep it is nested
-listed   README.md or a page of docs/ links every deck of input/ and names every script of jobs/
+listed   README.md or a page of docs/ links every deck of input/ and names every script of jobs/; a deck begins with a headline
+         that --list shows within 100 columns, in a comment of at most ten lines that names the deck's page
 format   every source is formatted by clang-format (the version of tests/requirements.txt)
 """
 import pathlib
@@ -139,9 +140,18 @@ def check_json():
 
 def check_listed():
     texts = [path.read_text() for path in tracked("README.md", "docs/*.md")]
+    column = max(len(f"input/{path.name}  ") for path in tracked("input/*.in"))
     for path in tracked("input/*.in"):
-        if not any(f"](input/{path.name})" in text or f"](../input/{path.name})" in text for text in texts):
+        if not any(re.search(rf"\]\((\.\./)*input/{re.escape(path.name)}\)", text) for text in texts):
             yield f"no document links input/{path.name}"
+        header = path.read_text().split("\n&")[0].split("\n")
+        if len(header) > 10 or not all(line.startswith("!") for line in header):
+            yield f"input/{path.name}: {len(header)} lines before the first group; comments, at most ten"
+        if len(header[0]) - len("! ") > 100 - column:
+            yield f"input/{path.name}: a headline of {len(header[0]) - len('! ')} characters; --list has room for {100 - column}"
+        page = re.match(r"! Page +(docs/campaigns/\w+\.md)$", header[-1])
+        if page is None or not (ROOT / page.group(1)).exists():
+            yield f"input/{path.name}: its last line before the first group is no page of docs/campaigns"
     for path in tracked("jobs/*.sh"):
         if not any(f"jobs/{path.name}" in text for text in texts):
             yield f"no document names jobs/{path.name}"
