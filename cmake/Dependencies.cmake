@@ -1,9 +1,9 @@
-# Libraries of Tern, found where installed. Kokkos and Kokkos Kernels are otherwise built once, outside the source
-# tree, in ${TERN_CACHE}. The versions are the oldest that were tested; docs/clusters.md lists what was.
+# External libraries. If Kokkos and Kokkos Kernels are not installed, they are built once, outside the source tree, in
+# ${TERN_CACHE}. The versions are the oldest tested ones; docs/clusters.md lists all combinations that were tried.
 find_package(Threads REQUIRED)
 find_package(MPI REQUIRED COMPONENTS CXX)
 find_package(fmt 9 REQUIRED)
-if(POLICY CMP0167)  # CMake 3.30 and newer take the file that Boost installs
+if(POLICY CMP0167)  # CMake 3.30 and newer use the file that Boost installs
   cmake_policy(SET CMP0167 NEW)
 endif()
 find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
@@ -49,7 +49,7 @@ endif()
 if(NOT TERN_ARCH STREQUAL TERN_ARCH_DEFAULT)
   set(prefix ${prefix}-${TERN_ARCH})
 endif()
-# One that was built before, for another TERN_ARCH, is not found again.
+# Do not find one that was built earlier for another TERN_ARCH.
 cmake_path(IS_PREFIX TERN_CACHE "${KokkosKernels_DIR}" ours)
 cmake_path(IS_PREFIX prefix "${KokkosKernels_DIR}" same)
 if(ours AND NOT same)
@@ -79,7 +79,7 @@ else()  # installed by Trilinos
   set(TERN_KERNEL_LIBRARIES KokkosKernels::all_libs ${OPENBLAS_LIBRARY})
 endif()
 
-set(TERN_GPU "")  # runtime of the GPU and collectives of its memory: lib/comm
+set(TERN_GPU "")  # GPU runtime and device collectives, used by lib/comm
 if(TERN_BACKEND STREQUAL "cuda")
   find_package(CUDAToolkit REQUIRED)
   if(Kokkos_VERSION VERSION_LESS 4.7.1 AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 13)
@@ -106,7 +106,7 @@ if(TERN_BACKEND STREQUAL "cuda")
     find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ENV CUDNN_FRONTEND_ROOT PATH_SUFFIXES include ${required})
     find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ${required})
     if(CUDNN_FRONTEND_INCLUDE AND CUDNN_LIBRARY)
-      # Only this source includes it: whether it is there rebuilds no other.
+      # Only this source includes it, so adding or removing it rebuilds nothing else.
       set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/ops/cuda/detail/cudnn_attention.host.cpp PROPERTIES
         COMPILE_DEFINITIONS TERN_WITH_CUDNN COMPILE_OPTIONS "-isystem;${CUDNN_FRONTEND_INCLUDE}")
       list(APPEND TERN_KERNEL_LIBRARIES ${CUDNN_LIBRARY} CUDA::nvrtc)
@@ -118,7 +118,7 @@ elseif(TERN_BACKEND STREQUAL "hip")
   separate_arguments(hip_flags UNIX_COMMAND "${TERN_HIP_FLAGS}")
   target_compile_options(Kokkos::kokkoscore INTERFACE ${hip_flags}
     "SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/hip_sources.hpp")
-  # Kokkos names clang's own builtins, which Debian has in a package apart; libgcc holds what is used of them.
+  # Kokkos links clang's builtins, which Debian has in a separate package; libgcc has those that are used.
   if(TARGET Kokkos::ROCM)
     get_target_property(libraries Kokkos::ROCM INTERFACE_LINK_LIBRARIES)
     foreach(library ${libraries})
@@ -134,7 +134,7 @@ elseif(TERN_BACKEND STREQUAL "hip")
   target_include_directories(HIP::HIP INTERFACE ${HIP_INCLUDE})
   target_link_libraries(HIP::HIP INTERFACE ${HIP_LIBRARY})
   target_compile_definitions(HIP::HIP INTERFACE TERN_WITH_HIP __HIP_PLATFORM_AMD__)
-  # Collectives: RCCL where it is, else MPI, with copies through the host's memory.
+  # Collectives: RCCL if it is found, else MPI with copies through host memory.
   find_library(RCCL_LIBRARY rccl HINTS ENV RCCL_ROOT ENV ROCM_PATH /opt/rocm PATH_SUFFIXES lib)
   find_path(RCCL_INCLUDE rccl/rccl.h HINTS ENV RCCL_ROOT ENV ROCM_PATH /opt/rocm PATH_SUFFIXES include)
   if(RCCL_LIBRARY AND RCCL_INCLUDE)

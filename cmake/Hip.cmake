@@ -1,4 +1,5 @@
-# With TERN_BACKEND=hip: the architecture, how the compiler finds ROCm (TERN_HIP_FLAGS), and a refusal if it does not.
+# For TERN_BACKEND=hip: sets the architecture and the flags with which the compiler finds ROCm (TERN_HIP_FLAGS), and stops
+# if it does not find ROCm.
 # Sources are C++; Kokkos adds the flags that compile them for the GPU (-xhip --offload-arch).
 set(CMAKE_HIP_ARCHITECTURES gfx90a CACHE STRING "AMD GPU architecture: gfx90a (MI200), gfx942 (MI300), ...")
 if(NOT CMAKE_HIP_ARCHITECTURES MATCHES "^gfx[0-9a-f]+$")
@@ -16,11 +17,11 @@ function(tern_compiles_hip flags result)
     __global__ void sine(float* x) { *x = sinf(*x); }" ${cached})
   set(${result} ${${cached}} PARENT_SCOPE)
   if(NOT ${cached})
-    unset(${cached} CACHE)  # asked again when a package has been installed
+    unset(${cached} CACHE)  # check again after packages have been installed
   endif()
 endfunction()
 
-# ROCm's own compiler finds ROCm; Debian's clang++ is told where the packages put it.
+# ROCm's own compiler finds ROCm; Debian's clang++ needs the paths of the packages.
 find_path(TERN_HIP_BITCODE ocml.bc PATHS /usr/lib/${CMAKE_CXX_LIBRARY_ARCHITECTURE} PATH_SUFFIXES amdgcn/bitcode NO_DEFAULT_PATH)
 foreach(flags "" "--rocm-path=/usr --rocm-device-lib-path=${TERN_HIP_BITCODE}")
   tern_compiles_hip("${flags}" found)
@@ -35,5 +36,5 @@ if(NOT found)
     "packages clang-19 clang-tools-19 lld-19 libamdhip64-dev rocm-device-libs, and knows gfx90a but not gfx942.")
 endif()
 message(STATUS "HIP for ${CMAKE_HIP_ARCHITECTURES} by ${CMAKE_CXX_COMPILER} ${TERN_HIP_FLAGS}")
-# clang reports libstdc++'s own uses of what it deprecates.
+# clang warns of libstdc++'s own uses of deprecated names.
 target_compile_options(tern_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-deprecated-declarations>)

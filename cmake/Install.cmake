@@ -1,8 +1,8 @@
 # cmake --install BUILD --prefix PREFIX: programs, man pages, completion, an environment module, decks, job scripts.
-# Libraries of other prefixes are found by the paths they were linked with; those below PREFIX/lib wherever it is moved.
+# Libraries of other prefixes are found at the paths they were linked with; those below PREFIX/lib also after a move.
 install(TARGETS trainer prepare diagnose RUNTIME DESTINATION bin)
 install(DIRECTORY input jobs DESTINATION share/tern USE_SOURCE_PERMISSIONS
-        PATTERN jobs/install.sh EXCLUDE PATTERN jobs/local.sh EXCLUDE PATTERN "jobs/distill_*.sh" EXCLUDE)   # of a checkout
+        PATTERN jobs/install.sh EXCLUDE PATTERN jobs/local.sh EXCLUDE PATTERN "jobs/distill_*.sh" EXCLUDE)   # only for a checkout
 install(DIRECTORY docs DESTINATION share/doc/tern)
 install(FILES README.md LICENSE DESTINATION share/doc/tern)
 install(FILES packaging/completion.bash DESTINATION share/bash-completion/completions RENAME trainer)
@@ -10,7 +10,7 @@ foreach(name prepare diagnose)
   install(CODE "file(CREATE_LINK trainer \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/bash-completion/completions/${name}\" SYMBOLIC)")
 endforeach()
 
-# Man pages are the programs' --help, kept as text: a build for a GPU or another processor may not run here.
+# Man pages are stored as text (the programs' --help), since a build for a GPU or another processor may not run here.
 foreach(name trainer prepare diagnose)
   configure_file(packaging/man/${name}.1.in ${CMAKE_BINARY_DIR}/man/${name}.1 @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/man/${name}.1 DESTINATION share/man/man1)

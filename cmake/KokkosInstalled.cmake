@@ -1,11 +1,11 @@
-# tern_find_kokkos(options of find_package...): an installed Kokkos Kernels, whose Kokkos is checked. It is looked for
-# without a version: its version file accepts one major version only, and Trilinos installs none.
+# tern_find_kokkos(options of find_package...): finds an installed Kokkos Kernels and checks its Kokkos. It does not ask for
+# a version: the version file accepts only one major version, and Trilinos installs none.
 set(TERN_KOKKOS_MINIMUM 4.5.0)
 
 macro(tern_find_kokkos)
   find_package(KokkosKernels ${ARGN})
   if(KokkosKernels_FOUND)
-    if(NOT DEFINED Kokkos_VERSION)  # Trilinos includes the file of its Kokkos, which states no version
+    if(NOT DEFINED Kokkos_VERSION)  # the Kokkos file that Trilinos includes has no version
       find_package(Kokkos QUIET HINTS ${KokkosKernels_DIR}/../Kokkos)
     endif()
     tern_check_kokkos()

@@ -15,7 +15,7 @@ function(tern_compile_as_cuda target)
   endif()
 endfunction()
 
-# Each library's headers are found through a folder that holds one link, named like the library.
+# The headers of a library are found through a folder with a single link, named like the library.
 function(tern_expose_headers name)
   set(folder ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${folder})
@@ -70,12 +70,12 @@ function(tern_app name)
     COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:${name}> ${CMAKE_SOURCE_DIR}/${name})
 endfunction()
 
-# Sanitizer options of programs that start MPI: OpenMPI unloads its modules before the leak check, which then cannot
-# attribute leaks; and allocations that are too large must throw, not abort. Without sanitizers unused.
+# Sanitizer options of programs that start MPI. OpenMPI unloads its modules before the leak check, which then cannot
+# attribute leaks. Allocations that are too large must throw, not abort. Unused without sanitizers.
 set(TERN_MPI_SANITIZER "ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
 
-# Before the command of every test, with its limit in seconds: tests/limited.py, which counts them by what the test gets of
-# the machine. CTest's own limit, of the clock, is not used.
+# Goes before the command of every test, with its limit in seconds. tests/limited.py does not count the time that a busy
+# machine makes a test wait, as CTest's own wall-clock limit would.
 set(TERN_LIMITED python3 ${CMAKE_SOURCE_DIR}/tests/limited.py)
 
 # tern_test(NAME SOURCES s... LIBRARIES l... [KOKKOS] [LABEL unit] [RANKS 1 2 4] [SECONDS limit]
@@ -115,7 +115,7 @@ function(tern_test name)
   # Waiting threads must not spin: several tests run at once.
   set(environment "OMP_PROC_BIND=false" "OMP_WAIT_POLICY=passive" ${T_ENVIRONMENT})
   if(NOT T_RANKS)
-    # Behind the tests of several ranks, each of which waits whenever one of them is not scheduled.
+    # Lower priority than tests with several ranks, all of which wait whenever one of them is not scheduled.
     add_test(NAME ${name} COMMAND ${TERN_LIMITED} ${T_SECONDS} nice -n 10 $<TARGET_FILE:${name}>)
     set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} ENVIRONMENT "${environment}")
   endif()

@@ -3,7 +3,7 @@
 # tern_flavor(NAME HEADERS <h>... [LINKS target...] [OPTIONS o...] [PROGRAM]): PROGRAM for executables.
 # tern_precompiled(TARGET NAME): TARGET uses flavor NAME; its flags must be the flavor's.
 if(TERN_BACKEND MATCHES "^(cuda|hip)$" OR TERN_SANITIZE)
-  set(TERN_PRECOMPILED_DEFAULT OFF)  # compilers of device code cannot; the sanitized build finds missing includes
+  set(TERN_PRECOMPILED_DEFAULT OFF)  # device compilers cannot; the sanitized build finds missing includes
 else()
   set(TERN_PRECOMPILED_DEFAULT ON)
 endif()
@@ -34,7 +34,7 @@ function(tern_precompiled target flavor)
 endfunction()
 
 if(TERN_PRECOMPILED)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # both for ccache
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # both are for ccache
     target_compile_options(tern_flags INTERFACE -fpch-preprocess)
   else()
     target_compile_options(tern_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")

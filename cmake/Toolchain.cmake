@@ -24,12 +24,12 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 add_library(tern_flags INTERFACE)
 target_compile_options(tern_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>)
 if(TERN_WERROR)
-  # g++ 13 reports false array-bounds errors in fmt 9's headers (Ubuntu 24.04). A precompiled header that does not
-  # match a system's flags is read as text.
+  # g++ 13 reports false array-bounds errors in fmt 9's headers (Ubuntu 24.04). If a precompiled header does not match
+  # the system's flags, the compiler reads the text.
   target_compile_options(tern_flags INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-Werror;-Wno-error=array-bounds;-Wno-error=invalid-pch>")
 endif()
-# Stack protector and checked library calls: files that users did not write are read. -U: some systems predefine it.
+# Stack protector and checked library calls, since programs read files from strangers. -U: some systems predefine it.
 if(NOT TERN_SANITIZE)
   target_compile_options(tern_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fstack-protector-strong>)
@@ -37,15 +37,15 @@ if(NOT TERN_SANITIZE)
     target_compile_options(tern_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
   endif()
 endif()
-# Test programs compute little themselves; the libraries they test keep full optimization.
+# Test programs compute little themselves; the libraries that they test keep full optimization.
 set(TERN_TESTS_OPTIONS "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
 if(TERN_SANITIZE)
   target_compile_options(tern_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(tern_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
-# Processor that kernels and Kokkos are compiled for, -march=NAME; programs check at their start that they run on it.
-# With a GPU the processor computes little, and a build runs on any.
+# Processor that kernels and Kokkos are compiled for (-march=NAME). Programs check at start that they run on it. With a GPU
+# the processor computes little, so the build runs on any.
 set(TERN_ARCH_DEFAULT native)
 if(TERN_BACKEND MATCHES "^(cuda|hip)$")
   set(TERN_ARCH_DEFAULT none)
@@ -74,7 +74,7 @@ if(TERN_BACKEND STREQUAL "cuda")
   if("90a" IN_LIST CMAKE_CUDA_ARCHITECTURES)
     add_compile_definitions("$<$<COMPILE_LANGUAGE:CUDA>:TERN_SM90A>")  # kernels with sm_90a instructions
   endif()
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake < 3.26 does not know that nvcc >= 12 has it
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake < 3.26 does not know that nvcc >= 12 supports it
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()

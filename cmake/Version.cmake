@@ -1,4 +1,4 @@
-# Writes the version source if the commit changed since the last build. COMMIT: that of a tree without git's folder.
+# Writes the version source if the commit changed since the last build. COMMIT: the commit of a tree without .git.
 set(commit "${COMMIT}")
 if(NOT commit)
   execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=10

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Prompt distillation on one or two H100 or H200, from scratch to the gap table: a teacher of 124M parameters is trained
-# to look codes up in its prompt and answers under one prompt, a student of that size learns the answers without it, and
-# both are scored on other sentences. From the root of the project, after a build with the cuda preset:
+# Prompt distillation on one or two H100 or H200, from scratch to the gap table. It trains a teacher of 124M parameters to
+# look up codes in its prompt, lets it answer with one prompt, trains a student of the same size on these answers
+# without the prompt, and scores both on other sentences. From the root of the project, after a build with the cuda
+# preset:
 #
-#   sbatch jobs/distill_languages.sh [trainer options]     as a job; requeued and resumed when stopped
-#   jobs/distill_languages.sh [trainer options]            on this machine; with RANKS=2 before it, on two GPUs
+#   sbatch jobs/distill_languages.sh [trainer options]     as a job, which is requeued and resumed if it is stopped
+#   jobs/distill_languages.sh [trainer options]            on this machine; with RANKS=2 in front, on two GPUs
 #
-# On two GPUs as a job: sbatch --ntasks=2 --gpus-per-node=2 jobs/distill_languages.sh
-# The options are given to every deck. Finished parts are not repeated: remove runs/distill_languages_* to restart.
+# As a job on two GPUs: sbatch --ntasks=2 --gpus-per-node=2 jobs/distill_languages.sh
+# Every deck gets the options. Finished parts are not repeated: remove runs/distill_languages_* to restart.
 #SBATCH --job-name=distill_languages
 #SBATCH --nodes=1 --ntasks=1 --gpus-per-node=1 --cpus-per-task=8
 #SBATCH --time=00:30:00

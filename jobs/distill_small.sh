@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Prompt distillation in miniature, from scratch to the gap table: a teacher is trained and answers under a prompt, a
-# student learns the answers without it, and both are scored on other sentences. After a build, in minutes:
+# A small prompt distillation in minutes, from scratch to the gap table. It trains a teacher, which answers with a prompt,
+# trains a student on these answers without the prompt, and scores both on other sentences. From the root of the
+# project, after a build:
 #
-#   jobs/distill_small.sh                 from the root of the project, or RANKS=2 jobs/distill_small.sh
-#   sbatch jobs/distill_small.sh          as a job; requeued and resumed when stopped
+#   jobs/distill_small.sh                 on this machine; on two ranks: RANKS=2 jobs/distill_small.sh
+#   sbatch jobs/distill_small.sh          as a job, which is requeued and resumed if it is stopped
 #
 # Finished parts are not repeated: remove runs/distill_small_* to restart.
 #SBATCH --job-name=distill_small
@@ -15,7 +16,7 @@ set -euo pipefail
 usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
 case ${1:-} in
   -h | --help) usage; exit ;;
-  ?*) echo "error: it takes no '$1'" >&2; usage >&2; exit 2 ;;
+  ?*) echo "error: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
 esac
 [ -n "${SLURM_JOB_ID:-}" ] || cd "$(dirname "$0")/.."
 ./prepare languages

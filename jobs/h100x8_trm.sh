@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# TRM in two phases on a node of eight H100 or H200. The second starts only if the first ends with a good verdict
-# (exit code 0); otherwise Slurm removes it. A deck whose verdict weighs a baseline (&evaluation baseline = RUN) is
-# preceded by a job that trains it: the deck's plain GPT of equal parameters, on the same data. From the root of the project, after a build with the cuda preset and with
-# token shards in data/openwebtext (./prepare --help), on the login node:
+# TRM in two phases on a node of eight H100 or H200. The second phase starts only if the first passes its verdict (exit
+# code 0); otherwise Slurm removes it. If a deck's verdict needs a baseline (&evaluation baseline = RUN), a job before it
+# trains that baseline: a plain GPT of equal parameters on the same data. From the root of the project, after a build with
+# the cuda preset, with token shards in data/openwebtext (./prepare --help), on the login node:
 #
-#   jobs/h100x8_trm.sh                                submits all, prints their job ids
+#   jobs/h100x8_trm.sh                                submits all jobs and prints their ids
 #   jobs/h100x8_trm.sh FIRST.in SECOND.in             other decks
-#   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   sbatch options for both, as --NAME=VALUE before the decks
+#   jobs/h100x8_trm.sh --ntasks=4 --gpus-per-node=4   sbatch options of both phases, as --NAME=VALUE before the decks
 #
-# As a job (it submits itself, with --phase) it runs the given deck, and resumes from the newest checkpoint if the job
-# was stopped. Each rank takes the GPU of its local rank, or the only one visible. NCCL needs all GPUs visible: no
-# --gpus-per-task.
+# The script submits itself with --phase. As a job it runs the given deck, from the newest checkpoint if there is one. Each
+# rank takes the GPU of its local rank, or the only visible one. NCCL must see all GPUs: do not use --gpus-per-task.
 #SBATCH --job-name=h100x8_trm
 #SBATCH --nodes=1 --ntasks=8 --gpus-per-node=8 --cpus-per-task=10
 #SBATCH --time=06:00:00
@@ -32,16 +31,16 @@ while [[ ${1:-} == -* ]]; do
   shift
 done
 [ $# -gt 0 ] || set -- input/h100x8_trm_fast.in input/h100x8_trm_extreme.in
-[ $# = 2 ] || { echo "error: two decks, not $#" >&2; usage >&2; exit 2; }
+[ $# = 2 ] || { echo "error: give two decks or none, not $#" >&2; usage >&2; exit 2; }
 trainer=./trainer
 [ -x $trainer ] || trainer=trainer   # of an installation
 # The plain GPT of a deck.
 plain=(--set objective.kind=causal --set objective.preset=none --set objective.detach_from=0 --set model.inner_steps=0
        --set model.recursion=stack --set model.initial_states=learned --set "evaluation.baseline=''")
-job=   # the last one submitted
-mpirun=   # yes: there is no Slurm, and commands are shown
+job=   # last submitted job
+mpirun=   # yes: without Slurm, print the commands
 if ! command -v sbatch >/dev/null; then
-  echo "error: sbatch is missing. Without Slurm, on N ranks, one per GPU, each after the one before has ended with 0:" >&2
+  echo "error: sbatch is missing. Without Slurm, on N ranks, one per GPU, each after the previous one has ended with exit code 0:" >&2
   mpirun=yes
 fi
 submit() {  # after which jobs (by colons, or none), arguments of --phase
@@ -59,7 +58,7 @@ for deck in "$@"; do
   printed=$($trainer "$deck" --print-deck) || exit 2
   baselines+=("$(sed -n "s/^ *baseline *= *'\([^']*\)'.*/\1/p" <<<"$printed")")
 done
-phase=   # the job of the phase before
+phase=   # job of the previous phase
 for i in 0 1; do
   deck=${@:i+1:1} baseline=${baselines[i]} needs=$phase
   if [ -n "$baseline" ]; then
@@ -68,7 +67,7 @@ for i in 0 1; do
     needs=${phase:+$phase:}$job
   fi
   submit "$needs" "$deck"
-  [ -n "$mpirun" ] || echo "job $job: $deck${phase:+, if the verdict of job $phase is good}"
+  [ -n "$mpirun" ] || echo "job $job: $deck${phase:+, if job $phase passes its verdict}"
   phase=$job
 done
 [ -z "$mpirun" ] || exit 1

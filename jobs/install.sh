@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs Tern's missing dependencies on Debian 12 and 13 and on Ubuntu 24.04 (or newer).
 #
-#   jobs/install.sh            to build and run
-#   jobs/install.sh --tests    to test as well: a Slurm of one or two nodes, Python environments
+#   jobs/install.sh            what builds and runs need
+#   jobs/install.sh --tests    also what tests need: Slurm, Python environments
 #
-# Prints what it does; does nothing if all is installed. On other systems it lists the packages and exits with 1.
+# It prints what it installs, and does nothing if nothing is missing. On other systems it lists the packages and ends with
+# exit code 1.
 set -euo pipefail
 usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
 
@@ -21,14 +22,14 @@ case ${1:-} in
   --tests) packages+=(python3-venv slurm-wlm munge iproute2) ;;
   '') ;;
   -h | --help) usage; exit ;;
-  *) echo "error: it takes no '$1'" >&2; usage >&2; exit 2 ;;
+  *) echo "error: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
 esac
 
 if ! command -v apt-get >/dev/null; then
   cat >&2 <<TEXT
-This is neither Debian nor Ubuntu. Install what provides these packages of Debian:
+This is neither Debian nor Ubuntu. Install the equivalents of these Debian packages:
   ${packages[*]}
-or build in an environment of Spack made from spack.yaml:
+or build in a Spack environment:
   spack env create -d ../tern-env spack.yaml && spack env activate ../tern-env && spack install && cmake --preset cpu && cmake --build build/cpu
 TEXT
   exit 1
@@ -43,7 +44,7 @@ done
 
 as_root=()
 if [ "$(id -u)" != 0 ]; then
-  command -v sudo >/dev/null || { echo "error: as root, run: apt-get install ${missing[*]}" >&2; exit 1; }
+  command -v sudo >/dev/null || { echo "error: sudo is missing; as root, run: apt-get install ${missing[*]}" >&2; exit 1; }
   as_root=(sudo)
 fi
 echo "installing ${#missing[@]} packages: ${missing[*]}"
@@ -62,6 +63,6 @@ apt() {
   return 1
 }
 install() { apt install --yes --no-install-recommends "${missing[@]}"; }
-# Package lists may be old or missing: they are fetched if the first attempt fails.
+# Package lists may be old or missing; they are fetched if the first attempt fails.
 install || { apt update && install; } ||
-  { tail -n 20 "$log" >&2; echo "error: apt-get could not install them" >&2; exit 1; }
+  { tail -n 20 "$log" >&2; echo "error: apt-get could not install these packages" >&2; exit 1; }

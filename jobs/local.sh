@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a deck on this machine, from scratch: installs missing packages, builds, prepares data of small decks, runs.
+# Runs a deck on this machine, from scratch: installs missing packages, builds, prepares the data of small decks, runs.
 #
-#   jobs/local.sh                                   input/quickstart.in: a small HDP, some minutes
-#   jobs/local.sh DECK [trainer options]            as jobs/local.sh input/quickstart.in --resume
+#   jobs/local.sh                                   input/quickstart.in: a small HDP, in minutes
+#   jobs/local.sh DECK [trainer options]            e.g. jobs/local.sh input/quickstart.in --resume
 #   RANKS=2 jobs/local.sh DECK                      on two MPI ranks
-#   jobs/local.sh distill                           jobs/distill_small.sh: prompt distillation, some minutes
+#   jobs/local.sh distill                           jobs/distill_small.sh: a small prompt distillation, in minutes
 #
-# CUDA is used where nvcc and a GPU are found; PRESET=cpu selects the CPU build.
+# It builds for CUDA if nvcc and a GPU are found; PRESET=cpu selects the CPU build.
 set -euo pipefail
 usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
 case ${1:-} in

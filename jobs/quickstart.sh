@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The quickstart on two ranks of one node, in minutes. From the root of the project, after a build:
+# Runs the quickstart on two ranks of one node, in minutes. From the root of the project, after a build:
 #
 #   ./prepare quickstart && sbatch jobs/quickstart.sh
 #

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Shared by the job scripts of this folder: runs a deck on the job's ranks and requeues the job if the trainer was
-# stopped by a signal or the end of the job's time (exit code 75, checkpoint written), or if a node of the job no longer
-# starts processes. The run then resumes from its newest checkpoint.
+# Used by the job scripts of this folder. Runs a deck on the ranks of the job, and requeues the job if a signal or the end
+# of its time stopped the trainer (exit code 75, checkpoint written), or if a node of the job no longer starts processes.
+# The run then resumes from its newest checkpoint.
 #
-#   jobs/srun_deck.sh DECK [trainer options]     within a Slurm job, from the root of the project, or a copy of
-#                                                input/ and jobs/ with trainer in the path
+#   jobs/srun_deck.sh DECK [trainer options]     in a Slurm job, from the root of the project, or from a folder with
+#                                                copies of input/ and jobs/ and with trainer in PATH
 set -u
 usage() { sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
-requeue() {   # again, if the controller is busy or reloads its configuration
+requeue() {   # tries again if the controller is busy or reloads its configuration
   for pause in 1 2 5 10 30; do
     scontrol requeue "$SLURM_JOB_ID" && return
     sleep $pause
   done
-  echo "error: scontrol requeue $SLURM_JOB_ID failed: submit the job again, which resumes" >&2
+  echo "error: scontrol requeue $SLURM_JOB_ID failed; submit the job again to resume" >&2
 }
 case ${1:-} in
   -h | --help) usage; exit ;;
@@ -33,7 +33,7 @@ if [ $code = 75 ]; then
 elif [ $code = 74 ]; then
   echo "a checkpoint, an evaluation or metrics could not be written: free space, then submit the job again"
 elif [ $code != 0 ] && [ "${SLURM_JOB_NUM_NODES:-1}" -gt 1 ] && [[ ! $code =~ ^7[67]$ ]]; then
-  # Ranks may notice that others are gone long before Slurm does, which then finds a job that failed, not a lost node.
+  # Ranks may notice a lost node long before Slurm does; Slurm would then see a failed job.
   if ! timeout 60 srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --ntasks="$SLURM_JOB_NUM_NODES" true; then
     echo "a node of $SLURM_JOB_NODELIST does not respond; job $SLURM_JOB_ID is queued again"
     requeue

@@ -1,4 +1,4 @@
-# Completion of trainer, prepare and diagnose in bash: their options, and after trainer decks and --set GROUP.NAME.
+# Bash completion of trainer, prepare and diagnose: options; for trainer also decks and --set GROUP.NAME.
 _tern() {
   local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} deck
   case $before in

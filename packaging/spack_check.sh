@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
 # Tries Tern's Spack environment (spack.yaml) and package (spack_repo) with a real Spack. Configuration, environments and
-# what is installed are in a folder of its own; ~/.spack is neither used nor changed.
+# installed packages are in a separate folder; ~/.spack is neither used nor changed.
 #
 #   packaging/spack_check.sh [options] [STEP...]
 #
-# Steps, by default all of them, in this order:
+# Steps, in this order (default: all):
 #   read          Spack reads spack.yaml and the packages: config get, info, audit
-#   processors    both concretize for processors: spack concretize, spack spec
+#   processors    both concretize for CPUs: spack concretize, spack spec
 #   gpus          both concretize for cuda_arch=90, also with cuDNN, and for gfx90a; cuda_arch=80,90 is refused
-#   install       the package is built from the newest commit of this checkout with its tests, loaded and run:
-#                 trainer --version, trainer --list, man, and spack test run
+#   install       builds the package with its tests from the newest commit of this checkout, loads it and runs
+#                 trainer --version, trainer --list, man and spack test run
 #
 # Options:
-#   --spack DIR       checkout of Spack (1.0 or newer); else spack in PATH
-#   --packages DIR    checkout of spack-packages; else the packages which that Spack takes (the network)
-#   --scope DIR       a folder of Spack's configuration, e.g. packages.yaml with a site's MPI and CUDA; may be repeated
-#   --find            also use programs and libraries that spack external find finds
-#   --work DIR        folder for everything that is made (else a new one, removed at the end)
-#   --jobs N          processes of a build (2)
+#   --spack DIR       checkout of Spack 1.0 or newer (default: spack in PATH)
+#   --packages DIR    checkout of spack-packages (default: those that Spack fetches from the network)
+#   --scope DIR       folder of Spack configuration, e.g. packages.yaml with a site's MPI and CUDA; may be repeated
+#   --find            also use the programs and libraries of spack external find
+#   --work DIR        folder for all output (default: a new one, removed at the end)
+#   --jobs N          build processes (default: 2)
 #
-# Without a scope that names a system's libraries the step install builds some seventy packages: hours.
+# Without a scope that names the system's libraries, the step install builds about seventy packages, which takes hours.
 set -euo pipefail
 usage() { sed -n '1d; /^#/!q; s/^# \?//p' "$0"; }   # the comment above
 case ${1:-} in -h | --help) usage; exit ;; esac
@@ -46,7 +46,7 @@ command -v spack >/dev/null || { echo "error: no spack in PATH; name a checkout 
 listing() { (cd "$checkout" && cksum spack.yaml && ls -A); }
 before=$(listing)
 
-# 1. Configuration of its own.
+# 1. Separate configuration.
 export SPACK_USER_CONFIG_PATH=$work/config SPACK_SYSTEM_CONFIG_PATH=$work/system SPACK_USER_CACHE_PATH=$work/cache
 mkdir -p "$work/config" "$work/environments"
 cat >"$work/config/config.yaml" <<YAML
@@ -72,7 +72,7 @@ refuses() {  # WORDS COMMAND...: the command fails and says why
   if "$@" >"$work/output" 2>&1 || ! grep -q "$words" "$work/output"; then
     tail -n 20 "$work/output"; echo "FAILED: not refused: $*"; failures=$((failures + 1)); else grep -m1 "$words" "$work/output"; fi
 }
-environment() {  # BACKEND: a copy of spack.yaml, so that the checkout's file stays as it is
+environment() {  # BACKEND: a copy of spack.yaml, so that the checkout's file does not change
   mkdir -p "$work/environments/$1"
   cp "$checkout/spack.yaml" "$work/environments/$1/"
   TERN_BACKEND=$1 try spack "${scopes[@]}" -e "$work/environments/$1" concretize --force
@@ -106,7 +106,7 @@ for step in "${steps[@]}"; do
       refuses "H100 and H200" spack "${scopes[@]}" spec tern +cuda cuda_arch=80,90
       ;;
     install)
-      # A clone whose branch main is this commit: the package's sources are those of the checkout that it is in.
+      # A clone whose branch main is this commit: the package takes its sources from the checkout that contains it.
       rm -rf "$work/checkout"
       git clone --quiet "$checkout" "$work/checkout"
       git -C "$work/checkout" checkout --quiet -B main

@@ -2,11 +2,11 @@
 # Builds with warnings as errors and runs the tests, from scratch.
 #
 #   tests/run.sh                        all of them
-#   tests/run.sh -L unit                ctest's options: one label
+#   tests/run.sh -L unit                options of ctest, here one label
 #   tests/run.sh --sanitize [options]   under the address and undefined-behavior sanitizers
 #
-# What is built outside the source tree (Kokkos, compiler cache, Python environment) stays in TERN_CACHE,
-# ~/.cache/tern unless set, and keeps a second run short. The last line is ctest's summary.
+# Kokkos, the compiler cache and the Python environment are outside the source tree in TERN_CACHE (default ~/.cache/tern),
+# which makes a second run short. The last line is ctest's summary.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '1d; /^#SBATCH/d; /^#/!q; s/^# \?//p' "$0"; exit ;; esac   # the comment above
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ if [ "${1:-}" = --sanitize ]; then
   shift
 fi
 
-# 1. Packages, and Python's in an environment of their own.
+# 1. Packages; those of Python in a separate environment.
 jobs/install.sh --tests
 venv=$TERN_CACHE/venv
 if ! cmp -s tests/requirements.txt "$venv/requirements.txt"; then
@@ -34,14 +34,14 @@ export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja} CCACHE_DIR=${CCACHE_DIR:-$TERN_
 cmake --preset $preset
 cmake --build $build
 
-# 3. Test. Waiting threads must not spin: several tests run at once. Leaks of MPI's and Python's own are not ours.
+# 3. Test. Waiting threads must not spin: several tests run at once. Leaks inside MPI and Python are ignored.
 export OMP_WAIT_POLICY=passive GTEST_COLOR=no
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
 export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks.supp:print_suppressions=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 output=$build/ctest.txt
 status=0
-# More tests at once than cores: they wait for each other's ranks, for limits and for the disk more than they compute.
+# More tests at once than cores, since they mostly wait for ranks, limits and the disk.
 ctest --test-dir $build --output-on-failure --no-tests=error --parallel "$((2 * $(nproc)))" "$@" | tee "$output" || status=$?
 
 # 4. Count. ctest's tests are programs; GoogleTest counts the cases within them.

@@ -22,7 +22,7 @@ struct CommandLine {
 CommandLine parse_command_line(int argc, const char* const* argv);
 
 /// The deck of the command line with its overrides, resolved. `notes`: lines on what overrides
-/// replace beside what they name. Throws UserError.
+/// replace in addition to what they name. Throws UserError.
 deck::Deck read_deck(const CommandLine& line, std::vector<std::string>* notes = nullptr);
 
 /// Prints what needs no deck (help, version, list): true if one of them was asked for.

@@ -56,7 +56,7 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
     missing = e.what();
   }
   // Conversations that a run learned are written as it wrote them; weights of a Transformers directory
-  // keep the format that they came with, and so does a model that went on to learn texts.
+  // keep the format that they came with, and so does a model trained further on texts.
   const bool learned = deck::kind_of(deck).answers && !transformers::is_transformers(source);
   if (learned && !tokenizer)
     user_error("--export names the end tokens and the chat template of training: {}", missing);

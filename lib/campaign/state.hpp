@@ -1,4 +1,4 @@
-/// State of a training run besides its arrays: the attributes of a checkpoint.
+/// State of a training run, without its arrays: the attributes of a checkpoint.
 #pragma once
 #include <cstdint>
 #include <limits>

@@ -19,7 +19,7 @@ struct Options {
   double network = 0;  // Gbit/s per rank between nodes that a plan assumes; 0: the device's usual
   bool show_batch = false;         // print the tokens of the first rows and exit
   std::string export_to;           // write the weights as a Transformers directory there and exit
-  std::vector<std::string> notes;  // what overrides replace beside what they name, for the log
+  std::vector<std::string> notes;  // what else overrides replace, for the log
 };
 
 }  // namespace tern::job

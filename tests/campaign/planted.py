@@ -1,4 +1,4 @@
-"""Links, pipes and devices that a stranger has placed in a run's directory, a model's folder or beside an output.
+"""Links, pipes and devices that a stranger has placed in a run's directory, a model's folder or next to an output.
 
     planted.py TRAINER MPIRUN PREPARE [unittest arguments]
 """

@@ -6,7 +6,7 @@
 namespace tern::checkpoint::testing {
 namespace {
 
-/// A run's folder with the plain or sharded checkpoints 10 and 20, and a log beside it.
+/// A run's folder with the plain or sharded checkpoints 10 and 20, and a log next to it.
 class Damage : public ::testing::TestWithParam<int> {
  protected:
   Damage() {

@@ -108,7 +108,7 @@ std::vector<text::ChatTokens> many(std::size_t count) {
 }
 
 /// In every pass over the rows each conversation stands in the batches once, as it is alone,
-/// whatever the micro-steps and ranks; the passes differ in their order.
+/// whatever the micro-batches and ranks; the passes differ in their order.
 void check_passes(const ChatSource& source, const std::vector<text::ChatTokens>& chats,
                   std::size_t passes) {
   constexpr std::size_t sequences = 3, ranks = 2;

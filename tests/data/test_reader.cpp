@@ -104,7 +104,7 @@ TEST_F(ReaderTest, TargetsAreTheNextTokens) {
   }
 }
 
-/// All windows of four micro-steps' worth of 8 sequences, in the order of their samples.
+/// All windows of four micro-batches' worth of 8 sequences, in the order of their samples.
 TEST_F(ReaderTest, ASetOfSamplesIsTheSameForEverySplitOverRanks) {
   const auto visited = [&](std::size_t ranks) {
     std::map<std::uint64_t, std::size_t> windows;

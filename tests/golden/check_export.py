@@ -57,7 +57,7 @@ def check_folder(folder, text):
     prompt = torch.tensor([ids])
     out = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=40)[0]
     print(f"{type(tokenizer).__name__} of {len(tokenizer)} tokens, {type(model).__name__}, text "
-          f"{'as it was' if same else 'CHANGED'}" + (f", loading reports {strange}" if strange else ""))
+          f"{'unchanged' if same else 'CHANGED'}" + (f", loading reports {strange}" if strange else ""))
     print(text + "|" + tokenizer.decode(out[len(ids):]))
     return same and not strange
 

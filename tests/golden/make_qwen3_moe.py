@@ -3,7 +3,7 @@
 
     python3 tests/golden/make_qwen3_moe.py
 
-Writes qwen3_moe.h5 (weights of the chosen experts renormalised, untied head) and qwen3_moe_plain.h5 (neither)
+Writes qwen3_moe.h5 (weights of the chosen experts renormalized, untied head) and qwen3_moe_plain.h5 (neither)
 next to this script, each with
 
     config/*                    the model, by the names of Tern's deck

@@ -33,7 +33,7 @@ inline std::vector<text::ChatTokens> random_chats(std::size_t count, int vocabul
   return chats;
 }
 
-/// The source's rows [first, first + rows) in order, as a micro-step of a step of all its rows;
+/// The source's rows [first, first + rows) in order, as a micro-batch of a step of all its rows;
 /// rows beyond the last are empty.
 inline data::Batch batch_of(const data::ChatSource& source, std::size_t first, std::size_t rows) {
   data::Batch batch;

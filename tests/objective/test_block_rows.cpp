@@ -1,4 +1,4 @@
-// Rows of block diffusion: who sees whom, against dense masks written from the definition.
+// Attention masks of block diffusion, compared with dense masks written from the definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>

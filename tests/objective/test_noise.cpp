@@ -187,7 +187,7 @@ TEST(Noise, IsTheSameOnAnyLayoutAndAfterResuming) {
                                                          {4, 2}, {1, 8}, {8, 1}};
   for (const auto& [ranks, accumulation] : layouts)
     EXPECT_EQ(drawn_by(source, training(source, ranks, accumulation), ranks, 6), alone)
-        << ranks << " ranks, " << accumulation << " micro-steps";
+        << ranks << " ranks, " << accumulation << " micro-batches";
   const DrawnRows resumed = drawn_by(source, training(source, 2, 1), 2, 6, 4);
   EXPECT_EQ(resumed.size(), 16u);
   for (const auto& [row, drawn] : resumed) EXPECT_EQ(drawn, alone.at(row));
@@ -203,7 +203,7 @@ TEST(Noise, IsTheSameOnAnyLayoutAndAfterResuming) {
     }
 }
 
-/// An evaluation is one step of `limit` rows; where they do not fill the ranks' micro-steps, the
+/// An evaluation is one step of `limit` rows; where they do not fill the ranks' micro-batches, the
 /// last rows are empty.
 TEST(Noise, OfAnEvaluationIsTheSameOnAnyLayout) {
   const data::SampleSource source = small_source();

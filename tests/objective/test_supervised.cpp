@@ -1,4 +1,4 @@
-// Supervised training as a whole: derivatives, packing, micro-steps, and what evaluation says.
+// Supervised training as a whole: derivatives, packing, micro-batches, and what evaluation says.
 #include "model/slopes.hpp"
 #include "objective/conversations.hpp"
 #include "objective/harness.hpp"
@@ -88,8 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Supervised,
 
 constexpr Kind plain{"plain", false, 0, 0, 0};
 
-/// A token weighs the same in whatever micro-step, with however many others, it stands; and a
-/// micro-step may have rows that hold nothing.
+/// A token weighs the same in whatever micro-batch, with however many others, it stands; and a
+/// micro-batch may have rows that hold nothing.
 TEST(SupervisedSteps, MicroStepsSumToTheStep) {
   const data::ChatSource source = packed(11);
   const std::size_t rows = source.rows();
@@ -170,7 +170,7 @@ TEST(SupervisedScore, IsOfTheLearnedTokens) {
   const objective::Score score = pass.evaluate({batch});
   EXPECT_EQ(score.tokens, batch.step.predicted());
   EXPECT_NEAR(score.loss, pass.loss(batch), 1e-13);
-  // Beyond the set's end there are empty micro-steps.
+  // Beyond the set's end there are empty micro-batches.
   data::Batch empty;
   empty.sequences = rows, empty.tokens_per_sequence = positions;
   source.start(empty);

@@ -44,7 +44,7 @@ Set divided(int tensor, int pipeline) {
   return shard("none", {"batch.global=256", fmt::format("parallel.tensor={}", tensor),
                         fmt::format("parallel.pipeline={}", pipeline)});
 }
-/// TRM's first deck with states detached after each answer, as it was measured at first.
+/// TRM's first deck with states detached after each answer, as first measured.
 Set detached(int sequences, int accumulation) {
   return {"objective.detach_from=0", "batch.per_rank=32", fmt::format("batch.global={}", sequences),
           fmt::format("batch.accumulation={}", accumulation)};

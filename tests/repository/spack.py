@@ -126,7 +126,7 @@ def faults_of_options(package, text, wanted, cmake):
 
 
 def faults_of_architectures(recorder):
-    """One architecture is compiled for: any other, alone or beside it, is a conflict."""
+    """One architecture is compiled for: any other, with or without it, is a conflict."""
     refused = {spec for specs, _ in recorder.conflicts for spec in specs}
     return [f"accepted: {spec}" for spec in ("cuda_arch=80", "cuda_arch=90a", "amdgpu_target=gfx908") if spec not in refused]
 
