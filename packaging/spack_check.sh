@@ -113,13 +113,14 @@ for step in "${steps[@]}"; do
       try spack repo remove tern
       try spack repo add "$work/checkout/spack_repo/tern"
       try spack "${scopes[@]}" install --test=root tern
-      if eval "$(spack "${scopes[@]}" load --sh tern)"; then
+      if exports=$(spack "${scopes[@]}" load --sh tern); then
+        eval "$exports"
         say "spack load tern"
         try command -v trainer
         try trainer --version
         try trainer --list
         try man -w trainer
-        try test -d "$TERN_SHARE/jobs"
+        try test -d "${TERN_SHARE:-}/jobs"
         try spack "${scopes[@]}" test run --alias tern_check tern
         try spack "${scopes[@]}" test results tern_check
       else
