@@ -329,13 +329,14 @@ TEST(HeadChunk, StaysWithinItsBounds) {
   EXPECT_EQ(ops::head_chunk_rows(8192, V, 4, true), 256u);
   EXPECT_EQ(ops::head_chunk_rows(300, V, 4, true), 150u);
   EXPECT_EQ(ops::head_chunk_rows(64, V, 4, true), 64u);
-  const std::size_t rows = ops::head_chunk_rows(32768, V, 2, false);
-  EXPECT_EQ(rows, 2560u);
-  EXPECT_LE(rows * V * 2, 256u << 20);
-  EXPECT_EQ(ops::head_chunk_rows(3000, V, 2, false), 1536u);
+  EXPECT_EQ(ops::head_chunk_rows(32768, V, 2, false), 4096u);
+  EXPECT_EQ(ops::head_chunk_rows(5000, V, 2, false), 2560u);
   EXPECT_EQ(ops::head_chunk_rows(2000, V, 2, false), 2000u);
+  const std::size_t large = 151936, rows = ops::head_chunk_rows(32768, large, 2, false);
+  EXPECT_EQ(rows, 3328u);
+  EXPECT_LE(rows * large * 2, 1u << 30);
   EXPECT_EQ(ops::head_chunk_rows(100, std::size_t(1) << 20, 2, false), 100u);
-  EXPECT_EQ(ops::head_chunk_rows(3, std::size_t(1) << 28, 2, false), 1u);
+  EXPECT_EQ(ops::head_chunk_rows(3, std::size_t(1) << 30, 2, false), 1u);
 }
 
 }  // namespace

@@ -99,10 +99,11 @@ void for_each_chunk(const Context& context, const HeadOptions& options, Matrix<c
 
 std::size_t head_chunk_rows(std::size_t rows, std::size_t vocabulary, std::size_t element_bytes,
                             bool host) {
-  constexpr std::size_t host_rows = 256, device_bytes = 256u << 20, tile_rows = 256;
+  constexpr std::size_t host_rows = 256, device_rows = 4096, device_bytes = 1u << 30;
+  constexpr std::size_t tile_rows = 256;
   std::size_t most = host_rows, unit = 1;
   if (!host) {
-    most = std::max<std::size_t>(1, device_bytes / (vocabulary * element_bytes));
+    most = std::clamp<std::size_t>(device_bytes / (vocabulary * element_bytes), 1, device_rows);
     if (most >= tile_rows) unit = tile_rows;
     most -= most % unit;
   }
