@@ -22,10 +22,11 @@ myst_heading_anchors = 4            # as GitHub names them
 highlight_language = "none"         # of indented commands
 lexers["mermaid"] = TextLexer()     # diagrams are shown as text: the program that draws them is not part of the site
 html_theme = "furo"
+html_static_path, html_css_files = ["style"], ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 
-# Document -> what stands below it in the navigation: captions (None: no caption) and documents; of `*` those that are not named.
+# Document -> what stands below it in the navigation: captions (None: no caption) and documents; *: those of the directory that are not named.
 NAVIGATION = {
     "README": {
         "Start": ["docs/tutorials/README", "docs/campaigns/README", "docs/hdp", "docs/faq"],
@@ -34,15 +35,20 @@ NAVIGATION = {
         "Project": ["docs/architecture", "CONTRIBUTING", "CHANGELOG"],
     },
     "docs/tutorials/README": {None: [f"docs/tutorials/{name}" for name in (
-        "own_text", "chats", "word_problems", "prompt_distillation", "cluster_job", "checkpoint_h5py", "*")]},
+        "own_text", "reading_a_run", "chats", "word_problems", "prompt_distillation", "cluster_job", "checkpoint_h5py", "*")]},
     "docs/campaigns/README": {None: ["docs/campaigns/quickstart", "docs/campaigns/*"]},
     "docs/measurements": {None: [f"docs/measurements/{name}" for name in (
         "pretraining", "precisions", "several_gpus", "block_diffusion", "recursive_models", "inference", "agreement")],
         "Archive": ["docs/measurements/archive/*"]},
 }
+DIRECTORY = re.compile(r"\[([^]]+)\]\(([^):#\s]+)\)")   # a link that may lead to one
 
 
-DIRECTORY = re.compile(r"\[([^]]+)\]\(([^):#\s]+)\)")
+def expanded(names):
+    """Names, with * replaced by the documents of that directory that are not named."""
+    for name in names:
+        found = sorted(str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob(f"{name}.md"))
+        yield from [document for document in found if document not in names and "README" not in document] if "*" in name else [name]
 
 
 def prepared(app, document, text):
@@ -50,8 +56,8 @@ def prepared(app, document, text):
     here = (ROOT / document).parent
     text[0] = DIRECTORY.sub(lambda link: link[1] if (here / link[2]).is_dir() else link[0], text[0])
     for caption, below in NAVIGATION.get(document, {}).items():
-        options = [":hidden:", ":glob:"] + ([f":caption: {caption}"] if caption else [])
-        text[0] += "\n\n" + "\n".join(["```{toctree}", *options, "", *(f"/{name}" for name in below), "```"]) + "\n"
+        options = [":hidden:"] + ([f":caption: {caption}"] if caption else [])
+        text[0] += "\n\n" + "\n".join(["```{toctree}", *options, "", *(f"/{name}" for name in expanded(below)), "```"]) + "\n"
 
 
 def with_index(app, exception):

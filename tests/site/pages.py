@@ -47,6 +47,7 @@ class Faults(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.work)
         (self.work / "docs").mkdir()
         shutil.copy(ROOT / "docs/conf.py", self.work / "docs")
+        shutil.copytree(ROOT / "docs/style", self.work / "docs/style")
         for lists in runpy.run_path(str(ROOT / "docs/conf.py"))["NAVIGATION"].values():
             for name in sum(lists.values(), []):
                 self.write(f"{name.replace('*', 'another')}.md", "# A page\n\n## A heading\n")
