@@ -53,7 +53,7 @@ WITH_S = re.compile(r"(?:super|re|ad|de|impro|tele)v|\w*w|(?:de)?no|\w*ra|\w*pr|
                     r"(?:pre|con|exer|ex|in|circum)c|expert|advert|chast|treat|disgu|merchand|parad|franch|po|[bc]ru|desp|ma", re.IGNORECASE)
 
 CPP = re.compile(r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>R"(?P<d>[^(]*)\(.*?\)(?P=d)"|"(?:\\.|[^"\\\n])*")|'
-                 r"'(?:\\.|[^'\\\n])+'", re.DOTALL)
+                 r"(?<![0-9])'(?:\\.|[^'\\\n])+'", re.DOTALL)
 PYTHON = re.compile(r'(?P<comment>#[^\n]*)|(?P<string>""".*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.DOTALL)
 SOURCES = {".cpp": CPP, ".hpp": CPP, ".cu": CPP, ".cuh": CPP, ".py": PYTHON}
 WHOLE = {".md", ".in", ".sh", ".cmake", ".txt", ".yaml", ".yml", ".cff", ".def", ".bash", ".lua", ".toml", ".json"}
