@@ -37,7 +37,7 @@ TEST(Fp16, EveryCodeIsItsNumberAndSurvivesTheWayThroughFloat) {
   }
 }
 
-// Between two neighbours the half-way point goes to the even one, and its float neighbours to the
+// Between two neighbors the half-way point goes to the even one, and its float neighbors to the
 // nearer one, from the subnormal numbers to infinity.
 TEST(Fp16, RoundsToNearestEven) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
