@@ -125,7 +125,7 @@ DRAW = {
     ("objective", "refinement_range"): lambda rng: sorted(rng.sample([0.0, 0.05, 0.97, 1.0], 2)),
     ("objective", "norm_range"): lambda rng: sorted(rng.sample([0.0, 0.5, 2.5, 1e3], 2)),
     ("objective", "norm_limit"): lambda rng: 1 + draw_real(rng),
-    ("model", "renormalise_experts"): lambda rng: rng.random() < 0.5,
+    ("model", "renormalize_experts"): lambda rng: rng.random() < 0.5,
     ("data", "chat_template"): lambda rng: rng.choice(["plain", "chatml", "qwen3"]),
     ("data", "thinking"): lambda rng: rng.random() < 0.5,
     ("generation", "prompt_template"): draw_string,
@@ -245,9 +245,9 @@ def dump(program, *arguments):
     return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
 
-def compare_files(program, report, labelled):
-    """labelled: (path, values known to be there or None)."""
-    for (path, values), line in zip(labelled, dump(program, *[path for path, _ in labelled]), strict=True):
+def compare_files(program, report, labeled):
+    """labeled: (path, values known to be there or None)."""
+    for (path, values), line in zip(labeled, dump(program, *[path for path, _ in labeled]), strict=True):
         text = path.read_text()
         if "error" in line:
             report.failures.append(f"{path.name}: refused: {line['error']}\n{text}")
@@ -278,15 +278,15 @@ def main():
     report = Report()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        labelled = [(path, None) for path in sorted(inputs.glob("*.in"))]
-        assert labelled, f"no decks in {inputs}"
+        labeled = [(path, None) for path in sorted(inputs.glob("*.in"))]
+        assert labeled, f"no decks in {inputs}"
         rng = random.Random(2026)
         for i in range(RANDOM_DECKS):
             text, values = write_deck(rng)
             path = folder / f"random_{i}.in"
             path.write_bytes(text.encode())
-            labelled.append((path, values))
-        compare_files(program, report, labelled)
+            labeled.append((path, values))
+        compare_files(program, report, labeled)
         compare_mutants(program, report, folder)
     for failure in report.failures[:10]:
         print(failure)

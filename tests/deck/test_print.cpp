@@ -74,7 +74,8 @@ TEST(DeckPrint, HelpHasUnitRangeMeaningAndDefault) {
           "default 1024\n"),
       std::string::npos)
       << text;
-  EXPECT_NE(text.find("! The transformer.\n&model\n"), std::string::npos);
+  EXPECT_NE(text.find("! Architecture and initialization of the model.\n&model\n"),
+            std::string::npos);
   EXPECT_EQ(deck::print(Deck{}, false).find(" ! "), std::string::npos);
 }
 

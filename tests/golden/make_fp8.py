@@ -26,7 +26,7 @@ def rounded(values, kind):
 
 
 def samples(kind):
-    """Numbers of every binade, the midpoints between neighbours, the numbers next to those, and beyond the largest."""
+    """Numbers of every binade, the midpoints between neighbors, the numbers next to those, and beyond the largest."""
     codes = decoded(kind)
     codes = codes[codes.isfinite()].unique()
     middles = ((codes[1:].double() + codes[:-1].double()) / 2).float()
@@ -37,7 +37,7 @@ def samples(kind):
     return torch.cat([middles, *beside, torch.randn(1000) * 2.0**exponents, edges])
 
 
-def quantised(operand, kind):
+def quantized(operand, kind):
     limit = torch.finfo(kind).max
     scale = 2.0 ** math.floor(math.log2(limit / float(operand.abs().max())))
     return rounded((operand * scale).float(), kind).double() / scale
@@ -52,7 +52,7 @@ def linear(group, rows, inputs, outputs):
     x[0, 0] = 40 * x.abs().max()  # most numbers far below the largest, some below the format's smallest
     x = x.bfloat16().double()
     e4, e5 = FORMATS["e4m3"], FORMATS["e5m2"]
-    qx, qw, qdy = quantised(x, e4), quantised(w, e4), quantised(dy, e5)
+    qx, qw, qdy = quantized(x, e4), quantized(w, e4), quantized(dy, e5)
     for name, value in dict(x=x, w=w, dy=dy).items():
         group.create_dataset(name, data=value.numpy().astype("f4"), compression="gzip")
     for name, value in dict(y=qx @ qw.T, dx=qdy @ qw, dw=qdy.T @ qx, dbias=dy.sum(0)).items():
@@ -73,9 +73,9 @@ def head(group, rows, inputs, vocabulary, chunk):
     for first in range(0, rows, chunk):
         part, d = x[first : first + chunk], exact[first : first + chunk]
         in_fp8 = len(part) % 16 == 0
-        d = quantised(d, FORMATS["e5m2"]) if in_fp8 else d
-        dx.append(d @ (quantised(w, FORMATS["e4m3"]) if in_fp8 else w))
-        dw += d.T @ (quantised(part, FORMATS["e4m3"]) if in_fp8 else part)
+        d = quantized(d, FORMATS["e5m2"]) if in_fp8 else d
+        dx.append(d @ (quantized(w, FORMATS["e4m3"]) if in_fp8 else w))
+        dw += d.T @ (quantized(part, FORMATS["e4m3"]) if in_fp8 else part)
     for name, value in dict(x=x, w=w).items():
         group.create_dataset(name, data=value.numpy().astype("f4"), compression="gzip")
     group.create_dataset("targets", data=targets.numpy())
