@@ -87,9 +87,9 @@ void norms(Data& d) {
              partial = d.vector(ops::norm_partials(D));
   constexpr double bytes = 4.0 * N * D;
   for (const auto norm : {ops::Norm::rmsnorm, ops::Norm::layernorm}) {
-    const bool centred = norm == ops::Norm::layernorm;
-    const std::string name = centred ? "layernorm" : "rmsnorm";
-    const auto offset = centred ? bias : Vector<float>();
+    const bool centered = norm == ops::Norm::layernorm;
+    const std::string name = centered ? "layernorm" : "rmsnorm";
+    const auto offset = centered ? bias : Vector<float>();
     report((name + " forward").c_str(), 2 * bytes, "GB/s", [&] {
       ops::norm_forward<float>(d.context, {.kind = norm,
                                            .x = x,

@@ -3,7 +3,7 @@
 #
 #   tests/run.sh                        all of them
 #   tests/run.sh -L unit                ctest's options: one label
-#   tests/run.sh --sanitize [options]   under the address and undefined-behaviour sanitizers
+#   tests/run.sh --sanitize [options]   under the address and undefined-behavior sanitizers
 #
 # What is built outside the source tree (Kokkos, compiler cache, Python environment) stays in TERN_CACHE,
 # ~/.cache/tern unless set, and keeps a second run short. The last line is ctest's summary.

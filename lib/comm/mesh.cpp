@@ -10,17 +10,15 @@ Extents extents_for(int ranks, int data, int tensor, int pipeline) {
   const int replica = tensor * pipeline;
   if (data > 0)
     user_error(
-        "&parallel data x tensor x pipeline = {} x {} x {} = {}, but the job has {} rank{}: start "
+        "&parallel data x tensor x pipeline = {} x {} x {} = {}, but the job has {} rank{}; start "
         "{} ranks{}",
         data, tensor, pipeline, data * replica, ranks, ranks > 1 ? "s" : "", data * replica,
-        ranks % replica == 0
-            ? fmt::format(", or write data = {} (or 0: all ranks)", ranks / replica)
-            : "");
+        ranks % replica == 0 ? fmt::format(", or set data = {} (or 0: all ranks)", ranks / replica)
+                             : "");
   const int lower = ranks / replica * replica;
   user_error(
-      "{} rank{} cannot hold models of &parallel tensor x pipeline = {} x {} = {} ranks: start "
-      "{}{} "
-      "ranks, or change tensor or pipeline",
+      "{} rank{} cannot hold replicas of &parallel tensor x pipeline = {} x {} = {} ranks; start "
+      "{}{} ranks, or change tensor or pipeline",
       ranks, ranks > 1 ? "s" : "", tensor, pipeline, replica,
       lower > 0 ? fmt::format("{} or ", lower) : "", lower + replica);
 }
@@ -38,10 +36,10 @@ Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int kv_replicas
   kv_replicas_ = tensor_->split(tensor_->rank() / kv_replicas, "kv_replicas");
   const int stage = pipeline_->rank(), last = extents.pipeline - 1;
   ends_ = pipeline_->split(stage == last ? 0 : stage, "ends");
-  std::vector<int> neighbours;
-  if (stage > 0) neighbours.push_back(stage - 1);
-  if (stage < last) neighbours.push_back(stage + 1);
-  pipeline_->connect(neighbours);
+  std::vector<int> neighbors;
+  if (stage > 0) neighbors.push_back(stage - 1);
+  if (stage < last) neighbors.push_back(stage + 1);
+  pipeline_->connect(neighbors);
 }
 
 std::unique_ptr<Mesh> Mesh::one_replica() const {

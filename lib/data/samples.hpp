@@ -11,7 +11,7 @@ struct Sample {
   std::string question;
   std::string plan;       // one step per line; may be empty
   std::string execution;  // one step per line; the last line is `#### ` and the answer
-  std::string answer;     // normalised_number
+  std::string answer;     // normalized_number
   bool operator==(const Sample&) const = default;
 };
 
@@ -41,7 +41,7 @@ std::vector<Sample> read_samples(const std::vector<std::string>& patterns,
 /// The number in its shortest decimal form, without commas, `$`, spaces, leading and trailing zeros
 /// or a trailing period: "1,000" and "$1000.00" become "1000", "7.50" becomes "7.5", ".5" becomes
 /// "0.5". Digits are exact, of any number. Empty if the text is not one number.
-std::optional<std::string> normalised_number(std::string_view text);
+std::optional<std::string> normalized_number(std::string_view text);
 
 /// The number after the last `####`, to the end of its line. Empty if there is none: the text is
 /// then no well-formed solution.

@@ -58,7 +58,7 @@ struct ArithmeticSummary {
 /// and tokenizer.json, a BPE trained on the training problems. With `chats` also the problems
 /// without calculator notes as conversations, train_chat.jsonl and test_chat.jsonl, the same with
 /// the skeleton of the execution before it, train_plan_chat.jsonl and test_plan_chat.jsonl, and
-/// test_requests.jsonl, labelled with the answers. The folder is renamed into place when complete.
+/// test_requests.jsonl, labeled with the answers. The folder is renamed into place when complete.
 /// Throws UserError.
 ArithmeticSummary prepare_arithmetic(const ArithmeticOptions& options, Log& log);
 

@@ -33,7 +33,7 @@ struct Gsm8kSummary {
 /// half of its phrases with that of a test problem no variant is made. With `vocabulary` also
 /// tokenizer.json, a BPE trained on the problems and variants; with `chats` also these without
 /// calculator notes as conversations, train_chat.jsonl, the test problems so, test_chat.jsonl, and
-/// test_requests.jsonl, the test questions labelled with their answers. The folder is renamed into
+/// test_requests.jsonl, the test questions labeled with their answers. The folder is renamed into
 /// place when complete. Throws UserError.
 Gsm8kSummary prepare_gsm8k(const Gsm8kOptions& options, Log& log);
 

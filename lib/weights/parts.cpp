@@ -60,7 +60,7 @@ std::size_t place_in_whole(const model::Parameter& p, std::size_t element) {
 void read_part(const checkpoint::Reader& reader, const std::string& path, const model::Parameter& p,
                std::size_t begin, std::size_t count, float* to) {
   constexpr std::size_t most = std::size_t{1} << 24;  // elements read at a time
-  // Neighbouring runs are read together with the gaps between them, in large reads.
+  // Neighboring runs are read together with the gaps between them, in large reads.
   std::vector<Slice> runs;  // of the whole, in `to`
   std::vector<float> between;
   const auto read = [&] {

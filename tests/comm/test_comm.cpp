@@ -118,10 +118,10 @@ TEST_P(Collectives, ExchangeAlongALine) {
   const auto sent = numbered(rank, 51);
   const DeviceData<float> received(std::vector<float>(51, -1));
   const int next = rank + 1 < size ? rank + 1 : Group::nobody;
-  std::vector<int> neighbours;
-  if (rank > 0) neighbours.push_back(rank - 1);
-  if (next != Group::nobody) neighbours.push_back(next);
-  group->connect(neighbours);
+  std::vector<int> neighbors;
+  if (rank > 0) neighbors.push_back(rank - 1);
+  if (next != Group::nobody) neighbors.push_back(next);
+  group->connect(neighbors);
   group->exchange({sent.data(), sent.bytes(), next}, {received.data(), received.bytes(), rank - 1},
                   test::DefaultStream());
   const auto expected = rank > 0 ? numbered(rank - 1, 51).read() : std::vector<float>(51, -1);

@@ -79,7 +79,7 @@ TEST(ShuffledRow, DependsOnSeedAndEpochAndMixes) {
     for (std::size_t i = 0; i < windows; ++i) same += base[i] == other[i];
     EXPECT_LT(same, 10u);  // two random permutations share one place on average
   }
-  // Of neighbours in a random order, half ascend, with a standard deviation of sqrt(1001 / 12) = 9.
+  // Of neighbors in a random order, half ascend, with a standard deviation of sqrt(1001 / 12) = 9.
   std::size_t ascents = 0;
   for (std::size_t i = 1; i < windows; ++i) ascents += base[i - 1] < base[i];
   EXPECT_NEAR(static_cast<double>(ascents), 500, 50);
@@ -249,7 +249,7 @@ TEST_F(ReaderTest, ASequenceLongerThanAllShardsIsTheUsersError) {
   too_long.length = window_count * length + 1;
   test::expect_user_error(
       [&] { Reader(NextTokenSource(*shards_, too_long.length), too_long, 0, 1, 0); },
-      {"401 tokens", "last target", "shorter context"});
+      {"401 tokens", "last target", "shorter &model context"});
 }
 
 TEST_F(ReaderTest, MayBeLeftWithBatchesInFlight) {

@@ -161,7 +161,7 @@ TEST_P(Kinds, CachedDecodingEqualsFullForwards) {
     EXPECT_EQ(results[i], greedy_by_full_forward(model(), 3, prompts[i], 12)) << i;
 }
 
-TEST_P(Kinds, SampledSequencesDependOnTheirNumberOnlyNotOnNeighbours) {
+TEST_P(Kinds, SampledSequencesDependOnTheirNumberOnlyNotOnNeighbors) {
   std::vector<Tokens> prompts;
   for (std::int32_t i = 0; i < 7; ++i) prompts.push_back(Tokens(1 + i % 3, i));
   Wanted options;

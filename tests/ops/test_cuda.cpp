@@ -160,11 +160,11 @@ TEST(Magnitudes, are_those_of_the_results) {
       largest_magnitude<Storage>(context, x.matrix(), magnitude);
       expect(x, "largest_magnitude " + shape);
       for (const Norm kind : {Norm::rmsnorm, Norm::layernorm}) {
-        const bool centred = kind == Norm::layernorm;
+        const bool centered = kind == Norm::layernorm;
         norm_forward<Storage>(context, {.kind = kind,
                                         .x = x.matrix(),
                                         .gain = gain.vector(),
-                                        .bias = centred ? gain.vector() : Vector<Storage>(),
+                                        .bias = centered ? gain.vector() : Vector<Storage>(),
                                         .eps = 1e-5,
                                         .y = y.matrix(),
                                         .mean = mean.vector(),
@@ -181,7 +181,7 @@ TEST(Magnitudes, are_those_of_the_results) {
                                            .dx = dx.matrix(),
                                            .residual = added ? dx.matrix() : Matrix<Storage>(),
                                            .dgain = dgain.vector(),
-                                           .dbias = centred ? dbias.vector() : Vector<float>(),
+                                           .dbias = centered ? dbias.vector() : Vector<float>(),
                                            .partial = partial.vector(),
                                            .magnitude = magnitude});
           expect(dx, "norm_backward " + shape);

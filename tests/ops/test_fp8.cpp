@@ -205,7 +205,7 @@ void expect_golden_head() {
                                                   .dx = dx.matrix(),
                                                   .dw = dw.matrix(),
                                                   .fp8 = {arena, work, C}});
-  // One of two neighbouring numbers of 2 bits, as logits are rounded, in a few places.
+  // One of two neighboring numbers of 2 bits, as logits are rounded, in a few places.
   const double bar = is_half<T> ? 0.05 : std::is_same_v<T, float> ? 0.01 : 1e-12;
   EXPECT_LE(relative_error(losses.get(), read("losses")), is_half<T> ? 0.01 : 1e-6);
   EXPECT_LE(relative_error(dx.get(), read("dx")), bar);

@@ -38,16 +38,16 @@ TYPED_TEST(OpsGolden, Norms) {
   using T = TypeParam;
   const auto& context = portable_context();
   for (const std::string kind : {"rmsnorm", "layernorm"}) {
-    const bool centred = kind == "layernorm";
-    const auto norm = centred ? ops::Norm::layernorm : ops::Norm::rmsnorm;
+    const bool centered = kind == "layernorm";
+    const auto norm = centered ? ops::Norm::layernorm : ops::Norm::rmsnorm;
     const auto x = this->matrix(kind + "/x"), dy = this->matrix(kind + "/dy");
     const auto y = this->like(kind + "/x"), dx = this->like(kind + "/x");
     const auto gain = this->vector(kind + "/gain");
     const std::size_t rows = x.matrix().extent(0), width = x.matrix().extent(1);
-    const Array<T> bias(centred ? this->numbers(kind + "/bias") : Numbers());
-    const Array<T> mean(1, centred ? rows : 0), rstd(1, rows),
+    const Array<T> bias(centered ? this->numbers(kind + "/bias") : Numbers());
+    const Array<T> mean(1, centered ? rows : 0), rstd(1, rows),
         partial(1, ops::norm_partials(width)), dgain(Numbers(width, 0)),
-        dbias(Numbers(centred ? width : 0, 0));
+        dbias(Numbers(centered ? width : 0, 0));
     const double eps = this->file.number(kind + "/eps");
     ops::norm_forward<T>(context, {.kind = norm,
                                    .x = x.matrix(),
@@ -70,7 +70,7 @@ TYPED_TEST(OpsGolden, Norms) {
     this->expect_near(y.get(), kind + "/y");
     this->expect_near(dx.get(), kind + "/dx");
     this->expect_near(dgain.get(), kind + "/dgain");
-    if (centred) this->expect_near(dbias.get(), kind + "/dbias");
+    if (centered) this->expect_near(dbias.get(), kind + "/dbias");
   }
 }
 

@@ -11,16 +11,16 @@ struct NormCase {
   double mean = 0.5;
   double eps = 1e-3;
 
-  bool centred() const { return norm == ops::Norm::layernorm; }
+  bool centered() const { return norm == ops::Norm::layernorm; }
 
   Named inputs() const {
     Named in{{"x", normal_numbers(n * d, 1)},
              {"gain", normal_numbers(d, 2)},
-             {"bias", normal_numbers(centred() ? d : 0, 3)},
+             {"bias", normal_numbers(centered() ? d : 0, 3)},
              {"dy", normal_numbers(n * d, 4)},
              {"dx0", normal_numbers(n * d, 5)},
              {"dgain0", normal_numbers(d, 6)},
-             {"dbias0", normal_numbers(centred() ? d : 0, 7)}};
+             {"dbias0", normal_numbers(centered() ? d : 0, 7)}};
     for (long double& x : in["x"]) x += mean;
     return in;
   }
@@ -33,7 +33,7 @@ struct NormCase {
         dy(n, d, in.at("dy")), y(n, d);
     Array<T> dx(n, d);
     if (added) dx.set(in.at("dx0"));
-    const Array<A> mu(1, centred() ? n : 0), rstd(1, n), dgain(in.at("dgain0")),
+    const Array<A> mu(1, centered() ? n : 0), rstd(1, n), dgain(in.at("dgain0")),
         dbias(in.at("dbias0")), partial(1, ops::norm_partials(d));
     ops::norm_forward<T>(context, {.kind = norm,
                                    .x = x.matrix(),
@@ -60,14 +60,14 @@ struct NormCase {
 
   template <class A>
   Named reference(const Named& in) const {
-    Named out{{"y", Numbers(n * d)},      {"mean", Numbers(centred() ? n : 0)},
+    Named out{{"y", Numbers(n * d)},      {"mean", Numbers(centered() ? n : 0)},
               {"rstd", Numbers(n)},       {"dx", Numbers(n * d)},
               {"dgain", in.at("dgain0")}, {"dbias", in.at("dbias0")}};
     const A count = static_cast<A>(d);
     for (std::size_t r = 0; r < n; ++r) {
       const long double *x = &in.at("x")[r * d], *dy = &in.at("dy")[r * d];
       A mu = 0, squares = 0, g = 0, gx = 0;
-      if (centred()) {
+      if (centered()) {
         for (std::size_t i = 0; i < d; ++i) mu += A(x[i]);
         out["mean"][r] = mu = mu / count;
       }
@@ -76,16 +76,17 @@ struct NormCase {
       out["rstd"][r] = rstd;
       for (std::size_t i = 0; i < d; ++i) {
         const A xhat = (A(x[i]) - mu) * rstd, gi = A(dy[i]) * A(in.at("gain")[i]);
-        out["y"][r * d + i] = xhat * A(in.at("gain")[i]) + (centred() ? A(in.at("bias")[i]) : A(0));
+        out["y"][r * d + i] =
+            xhat * A(in.at("gain")[i]) + (centered() ? A(in.at("bias")[i]) : A(0));
         g += gi;
         gx += gi * xhat;
       }
       for (std::size_t i = 0; i < d; ++i) {
         const A xhat = (A(x[i]) - mu) * rstd, gi = A(dy[i]) * A(in.at("gain")[i]);
-        const A dx = rstd * (gi - (centred() ? g / count : A(0)) - xhat * gx / count);
+        const A dx = rstd * (gi - (centered() ? g / count : A(0)) - xhat * gx / count);
         out["dx"][r * d + i] = dx + (added ? A(in.at("dx0")[r * d + i]) : A(0));
         out["dgain"][i] = A(out["dgain"][i]) + A(dy[i]) * xhat;
-        if (centred()) out["dbias"][i] = A(out["dbias"][i]) + A(dy[i]);
+        if (centered()) out["dbias"][i] = A(out["dbias"][i]) + A(dy[i]);
       }
     }
     return out;
@@ -112,7 +113,7 @@ TEST(Norm, Gradients) {
     const NormCase c{norm, 9, 11, false};
     const Named in = c.inputs();
     std::vector<std::pair<std::string, std::string>> pairs{{"x", "dx"}, {"gain", "dgain"}};
-    if (c.centred()) pairs.push_back({"bias", "dbias"});
+    if (c.centered()) pairs.push_back({"bias", "dbias"});
     check_gradients(c, in, "y", "dy", pairs,
                     {{"dgain", in.at("dgain0")}, {"dbias", in.at("dbias0")}});
   }
@@ -141,13 +142,13 @@ void expect_parts_are_summed(ops::Norm norm) {
     const Array<T> y(n, d), dx(n, d);
     const Array<A> mean(1, n), rstd(1, n), dgain(zeros), dbias(zeros);
     const Array<A> partial(1, ops::norm_partials(d));
-    const bool centred = norm == ops::Norm::layernorm;
+    const bool centered = norm == ops::Norm::layernorm;
     ops::norm_forward<T>(context, {.kind = norm,
                                    .x = input,
                                    .gain = gain.vector(),
                                    .eps = 1e-5,
                                    .y = y.matrix(),
-                                   .mean = centred ? mean.vector() : Vector<A>(),
+                                   .mean = centered ? mean.vector() : Vector<A>(),
                                    .rstd = rstd.vector(),
                                    .made = pending});
     ops::norm_backward<T>(context, {.kind = norm,
@@ -158,7 +159,7 @@ void expect_parts_are_summed(ops::Norm norm) {
                                     .rstd = rstd.vector(),
                                     .dx = dx.matrix(),
                                     .dgain = dgain.vector(),
-                                    .dbias = centred ? dbias.vector() : Vector<A>(),
+                                    .dbias = centered ? dbias.vector() : Vector<A>(),
                                     .partial = partial.vector(),
                                     .dy_added = added});
     return Named{{"y", y.get()}, {"dx", dx.get()}, {"dgain", dgain.get()}, {"dbias", dbias.get()}};

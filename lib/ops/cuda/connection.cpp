@@ -1,6 +1,6 @@
 /// Connections with learned scalars. Bound by memory: a thread has the loads of several packs in
 /// flight before it computes, and the scalars' gradients stay in registers until the block's last
-/// tile. A tile is some packs per thread, block_threads apart: neighbours read neighbouring packs.
+/// tile. A tile is some packs per thread, block_threads apart: neighbors read neighboring packs.
 #include <algorithm>
 
 #include "ops/connection.hpp"

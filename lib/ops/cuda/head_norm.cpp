@@ -1,5 +1,5 @@
 /// RMSNorm and rotation per head: a thread holds eight pairs of numbers of a head, E / 2 apart;
-/// neighbouring lanes of a warp hold the rest.
+/// neighboring lanes of a warp hold the rest.
 #include "ops/head_norm.hpp"
 #include "ops/cuda/add_columns.hpp"
 #include "ops/cuda/detail/kernels.hpp"
@@ -68,7 +68,7 @@ struct Turns {
   }
 };
 
-/// Sum over `lanes` neighbouring lanes, a power of two, on all of them.
+/// Sum over `lanes` neighboring lanes, a power of two, on all of them.
 template <int lanes>
 __device__ float lanes_sum(float value) {
   for (int offset = lanes / 2; offset > 0; offset /= 2)

@@ -306,12 +306,12 @@ bool native_norm_forward(const Context& context, const NormForward<T>& call) {
   if (dropping && (!a.terms[0] || !a.terms[1] || a.terms[2])) return false;
   if (!all_aligned(a.x, a.gain, a.bias, a.y, a.terms[0], a.terms[1], a.terms[2], a.coded.codes))
     return false;
-  const bool centred = call.kind == Norm::layernorm;
+  const bool centered = call.kind == Norm::layernorm;
   if (dropping)
-    return centred ? launch<Norm::layernorm, Entry::dropping>(context, a, call)
-                   : launch<Norm::rmsnorm, Entry::dropping>(context, a, call);
-  return centred ? launch<Norm::layernorm, Entry::any>(context, a, call)
-                 : launch<Norm::rmsnorm, Entry::any>(context, a, call);
+    return centered ? launch<Norm::layernorm, Entry::dropping>(context, a, call)
+                    : launch<Norm::rmsnorm, Entry::dropping>(context, a, call);
+  return centered ? launch<Norm::layernorm, Entry::any>(context, a, call)
+                  : launch<Norm::rmsnorm, Entry::any>(context, a, call);
 }
 
 #define INSTANTIATE(T) template decltype(native_norm_forward<T>) native_norm_forward<T>;

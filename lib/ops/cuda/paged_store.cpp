@@ -1,5 +1,5 @@
 /// Norm and rotation of q and k, and storage of k and v in their pages, in one kernel: a thread
-/// holds eight pairs of a head, neighbouring lanes of a warp the rest.
+/// holds eight pairs of a head, neighboring lanes of a warp the rest.
 #include "ops/cuda/rounding.hpp"
 #include "ops/paged_cache.hpp"
 
@@ -41,7 +41,7 @@ __device__ void scale(Pack& x, float factor, const Pack& by) {
   for (int j = 0; j < pack_size; ++j) x.value[j] *= factor * by.value[j];
 }
 
-/// 1 / RMS of a head held by `lanes` neighbouring lanes, a power of 2.
+/// 1 / RMS of a head held by `lanes` neighboring lanes, a power of 2.
 __device__ float reciprocal_norm(const Pack& low, const Pack& high, int lanes, float eps) {
   float squares = 0;
   for (int j = 0; j < pack_size; ++j)
@@ -51,7 +51,7 @@ __device__ float reciprocal_norm(const Pack& low, const Pack& high, int lanes, f
   return rsqrtf(squares / (2 * lanes * pack_size) + eps);
 }
 
-/// Scale of a head held by `lanes` neighbouring lanes.
+/// Scale of a head held by `lanes` neighboring lanes.
 template <class T>
 __device__ float scale_of(const Pack& low, const Pack& high, int lanes) {
   float magnitude = larger(larger(0, low), high);

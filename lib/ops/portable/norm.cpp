@@ -36,7 +36,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
   if (call.made.wanted()) make_sum<T>(context, call.made);
   using A = Accumulate<T>;
   const int width = static_cast<int>(x.extent(1));
-  const bool centred = call.kind == Norm::layernorm;
+  const bool centered = call.kind == Norm::layernorm;
   const A epsilon = static_cast<A>(call.eps);
   const T* offset = call.bias.extent(0) > 0 ? call.bias.data() : nullptr;
   detail::for_each_row(
@@ -45,7 +45,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
         const T* scale = gain.data();
         T* out = &y(row, 0);
         A mu = 0;
-        if (centred) mu = detail::row_sum<A>(team, width, [&](int i) { return A(in[i]); }) / width;
+        if (centered) mu = detail::row_sum<A>(team, width, [&](int i) { return A(in[i]); }) / width;
         const A squares = detail::row_sum<A>(team, width, [&](int i) {
           const A d = A(in[i]) - mu;
           return d * d;
@@ -60,7 +60,7 @@ void norm_forward(const Context& context, const NormForward<T>& call) {
                           [&](int i) { out[i] = T((A(in[i]) - mu) * r * A(scale[i])); });
         }
         rstd(row) = r;
-        if (centred) mean(row) = mu;
+        if (centered) mean(row) = mu;
       });
   if (call.rounded.wanted()) fp8_round<T>(context, y, call.rounded, context.scaling);
   if (call.coded.wanted()) fp8_round_rows<T>(context, y, call.coded);
@@ -79,7 +79,7 @@ struct NormBackwardRows {
   Matrix<T> dx;
   Matrix<A> partial;  // (groups, 2 D): dgain | dbias
   int group_rows;
-  bool centred;
+  bool centered;
 
   KOKKOS_FUNCTION void row(const Team& team, const int n, A* dgain, A* dbias) const {
     const int width = static_cast<int>(x.extent(1));
@@ -88,15 +88,15 @@ struct NormBackwardRows {
     const T* rest = residual.extent(0) > 0 ? &residual(n, 0) : nullptr;
     const auto dout = [=](int i) { return more ? A(T(A(own[i]) + A(more[i]))) : A(own[i]); };
     T* out = &dx(n, 0);
-    const A r = rstd(n), mu = centred ? mean(n) : A(0);
+    const A r = rstd(n), mu = centered ? mean(n) : A(0);
     // Means over the row of g and of g xhat, where g = dy gain and xhat = (x - mu) r.
     const A g_xhat = r / width * detail::row_sum<A>(team, width, [&](int i) {
                        return dout(i) * A(scale[i]) * (A(in[i]) - mu);
                      });
     A g = 0;
-    if (centred)
+    if (centered)
       g = detail::row_sum<A>(team, width, [&](int i) { return dout(i) * A(scale[i]); }) / width;
-    if (centred) {
+    if (centered) {
       detail::columns(team, width, [&](int i) { dbias[i] += dout(i); });
     }
     detail::columns(team, width, [&](int i) {

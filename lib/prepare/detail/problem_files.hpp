@@ -16,7 +16,7 @@ namespace tern::prepare::detail {
 void write_chats(const std::filesystem::path& file, const std::vector<data::Sample>& samples,
                  const std::function<std::string(const data::Sample&)>& answer_of);
 
-/// Writes `file`, a request per sample: its question, labelled with its answer. Ids count from 0.
+/// Writes `file`, a request per sample: its question, labeled with its answer. Ids count from 0.
 void write_requests(const std::filesystem::path& file, const std::vector<data::Sample>& samples);
 
 struct NumberBpe {

@@ -30,7 +30,7 @@ Function* find(const char* name) {
 bool choose_host_blas_kernels() {
   constexpr const char* variable = "OPENBLAS_CORETYPE";
   const auto core_name = find<char*()>("openblas_get_corename");
-  // OpenBLAS's initialisation at load time, which reads the variable.
+  // OpenBLAS's initialization at load time, which reads the variable.
   const auto quit = find<void()>("gotoblas_dynamic_quit"),
              init = find<void()>("gotoblas_dynamic_init");
   const char* core = fitting_core();
