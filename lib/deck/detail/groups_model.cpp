@@ -71,7 +71,7 @@ void describe(Group& group, Model& m) {
   group
       .add("value_embeddings", m.value_embeddings,
            "number of embedding tables added, times learned scalars, to the values of as many "
-           "first layers and of as many last layers")
+           "first layers and again of as many last layers")
       .at_least(0)
       .at_most(1 << 10);
   group
