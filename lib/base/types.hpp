@@ -54,7 +54,7 @@ struct alignas(2) fp16 {
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
 #else
-    // Selects instead of branches: loops over arrays are vectorised.
+    // Selects instead of branches: loops over arrays are vectorized.
     const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
     const float subnormal = float_of(magnitude + (113u << 23)) - float_of(113u << 23);
     std::uint32_t wide = magnitude + (112u << 23);

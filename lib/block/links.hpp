@@ -27,7 +27,7 @@ class Links {
   void gather(const ops::Context&, void* values, std::size_t bytes_of_part) const;
 
   // Between stages. With sends_later a message is sent together with the next receive: in training
-  // two neighbours may have messages for each other, and neither may wait for the other to receive
+  // two neighbors may have messages for each other, and neither may wait for the other to receive
   // first (schedule of Narayanan et al. 2021, section 2.2); in generation the next stage may still
   // work on the pass before. It must not be overwritten until then.
   void to_next(const ops::Context& context, Matrix<T> values) const;

@@ -24,7 +24,7 @@ struct CheckResult {
 
 /// Runs every operation that has a native twin, forward and backward, on random inputs drawn from
 /// `seed`, at odd and typical sizes, with T = bf16 or fp16 (native) or float (portable only). Allocates a
-/// few hundred MiB during each check, and synchronises; half a minute to a minute.
+/// few hundred MiB during each check, and synchronizes; half a minute to a minute.
 template <class T>
 std::vector<CheckResult> check_operations(const ops::Context& context, std::uint64_t seed);
 

@@ -1,5 +1,5 @@
 /// The mesh of ranks: data x tensor x pipeline. Tensor varies fastest, then pipeline, then data, so
-/// that ranks that divide a layer are neighbours on a node.
+/// that ranks that divide a layer are neighbors on a node.
 #pragma once
 #include <memory>
 
@@ -20,7 +20,7 @@ Extents extents_for(int ranks, int data, int tensor, int pipeline);
 
 class Mesh {
  public:
-  /// Divides `world`, which has extents.ranks() ranks. `kv_replicas`: number of neighbouring tensor
+  /// Divides `world`, which has extents.ranks() ranks. `kv_replicas`: number of neighboring tensor
   /// ranks that hold the same key-value heads; divides extents.tensor. Collective over `world`.
   Mesh(std::unique_ptr<Group> world, const Extents& extents, int kv_replicas = 1);
 

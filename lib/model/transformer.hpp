@@ -78,8 +78,8 @@ class Transformer {
   /// (1) in fp8, else empty: raised by the count of numbers that saturate in training.
   const Vector<std::uint32_t>& saturated() const { return core_.common.saturated; }
 
-  /// Sends what a pipeline stage has for its neighbours: at the end of a step, and before when the
-  /// neighbour is known to wait for it.
+  /// Sends what a pipeline stage has for its neighbors: at the end of a step, and before when the
+  /// neighbor is known to wait for it.
   void settle(const ops::Context& context) const { core_.common.links.settle(context); }
 
   /// Logits (rows, V) of consecutive rows of the finished forward, for tests. On all ranks of the

@@ -1,4 +1,4 @@
-/// The numbers that a dropout keeps: of eight neighbouring ones by the 16 bits of each in one draw.
+/// The numbers that a dropout keeps: of eight neighboring ones by the 16 bits of each in one draw.
 #pragma once
 #include "ops/dropout.hpp"
 

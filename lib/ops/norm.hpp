@@ -21,7 +21,7 @@ struct NormForward {
   Fp8Rows coded = {};               // y, which is rounded to it, or none
   PendingSum<T> made = {};          // x, if it is yet to be made
 };
-/// y = normalised x * gain + bias.
+/// y = normalized x * gain + bias.
 template <class T>
 void norm_forward(const Context&, const NormForward<T>&);
 

@@ -4,7 +4,7 @@
 /// ffn, V vocabulary, I/O inputs/outputs of a linear map. All views are row-major. T in {float,
 /// bf16, fp16, double} is the storage type; sums, statistics and weight gradients are in Accumulate<T>
 /// (float; double for double). Weight gradients are accumulated; all other outputs are overwritten
-/// unless stated otherwise. No operation synchronises with the host. Results repeat bit for bit on
+/// unless stated otherwise. No operation synchronizes with the host. Results repeat bit for bit on
 /// the same device and layout: no atomic floating-point sums.
 ///
 /// An operation is its portable definition (portable/: Kokkos, every backend, the reference). Some

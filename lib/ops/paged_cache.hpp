@@ -103,7 +103,7 @@ struct HeadStage {
   Matrix<const Accumulate<T>> table;  // (positions, E) of rotation; empty: no rotation
 };
 
-/// Normalises q and k of qkv (N, (H + 2K) E), rotates them to the rows' positions (both in place),
+/// Normalizes q and k of qkv (N, (H + 2K) E), rotates them to the rows' positions (both in place),
 /// and stores k and v at the rows' places, in E4M3 with the largest scale that e4m3_scale_in gives.
 template <class T>
 void paged_store(const Context&, const PagedRows&, Matrix<T> qkv, std::size_t heads,

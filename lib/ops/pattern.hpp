@@ -40,7 +40,7 @@ struct KeySpans {
   }
 };
 
-/// Bounds for a group of neighbouring queries: keys that any attends to, and keys that all do.
+/// Bounds for a group of neighboring queries: keys that any attends to, and keys that all do.
 struct SpanHull {
   KeySpans widest, common;
 };

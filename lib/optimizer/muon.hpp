@@ -1,11 +1,11 @@
-/// Muon (Jordan et al. 2024; formulas of torch.optim.Muon): Nesterov momentum, orthogonalised, with
+/// Muon (Jordan et al. 2024; formulas of torch.optim.Muon): Nesterov momentum, orthogonalized, with
 /// decoupled weight decay:
 ///   w <- (1 - rate * decay) w - rate * scale(rows, columns) * orthogonal(momentum).
 /// Used for the blocks' matrices, each projection on its own (q, k and v are three). Embeddings,
 /// head and vectors are updated by AdamW.
 ///
 /// A rank updates the matrices of its owned range, which it must own whole (division()), so that
-/// with sharded states each matrix is orthogonalised once. Matrices of one shape are orthogonalised
+/// with sharded states each matrix is orthogonalized once. Matrices of one shape are orthogonalized
 /// together, in groups of bounded size. Products use the storage type on a device, the accumulation
 /// type on the host.
 #pragma once

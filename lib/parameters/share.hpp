@@ -3,7 +3,7 @@
 ///
 /// Tensor ranks (Shoeybi et al. 2019, "Megatron-LM", section 3) hold whole heads: rows of q, k, v
 /// and columns of o_proj; rows of gate, up and columns of down_proj, also of experts; rows of
-/// embedding and head. If there are fewer key-value heads than ranks, neighbouring ranks share one.
+/// embedding and head. If there are fewer key-value heads than ranks, neighboring ranks share one.
 /// Everything else is replicated. Stages hold whole layers; embeddings are on the first, final norm
 /// and head on the last, tied embeddings on both.
 #pragma once

@@ -1,5 +1,5 @@
 /// One execution of an operation for operations.hpp (draws inputs, poisons outputs, reads results),
-/// and the judgement of several.
+/// and the judgment of several.
 #pragma once
 #include <functional>
 #include <limits>

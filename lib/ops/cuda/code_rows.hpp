@@ -18,7 +18,7 @@ struct RowCodes {
         width(static_cast<int>(to.codes.extent(1))) {}
 };
 
-/// Of the codes of neighbouring packs, on two lanes, those 8 that a lane stores in the order of
+/// Of the codes of neighboring packs, on two lanes, those 8 that a lane stores in the order of
 /// code_place(). By all lanes of a warp.
 __device__ inline uint2 in_code_places(const uint2& own) {
   const bool second = threadIdx.x % 2;

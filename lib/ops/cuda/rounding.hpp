@@ -1,7 +1,7 @@
 /// Kernels that end in fp8: a tile of the result is computed, scaled, rounded and written straight,
 /// transposed or both.
 ///
-/// A Source computes sixteen neighbouring numbers of a row at a time, in float:
+/// A Source computes sixteen neighboring numbers of a row at a time, in float:
 ///
 ///     static constexpr int planes;  // parts of equal width that are computed together
 ///     __device__ void load(std::size_t row, std::size_t column, float (&to)[planes][16]) const;
@@ -75,7 +75,7 @@ __device__ inline void transpose_bytes(const std::uint32_t* rows, std::uint32_t*
   columns[3] = __byte_perm(high01, high23, 0x7632);
 }
 
-/// Writes four columns of sixteen rows, gathered from word(row), row = 0 to 15: four neighbouring
+/// Writes four columns of sixteen rows, gathered from word(row), row = 0 to 15: four neighboring
 /// bytes of a row.
 template <class Word>
 __device__ void write_transposed(std::uint8_t* transposed, std::size_t rows, std::size_t column,

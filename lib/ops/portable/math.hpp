@@ -1,4 +1,4 @@
-/// Elementary functions that compilers vectorise in simple loops: no branch, no table, no call. On
+/// Elementary functions that compilers vectorize in simple loops: no branch, no table, no call. On
 /// the device and in double they are the library's.
 #pragma once
 #include <Kokkos_Core.hpp>

@@ -40,7 +40,7 @@ class NewtonSchulz {
         polynomial_(arena.vector<T>("muon polynomial", Term::workspace, most.gram)) {}
 
   /// Orthogonalises the R x C matrices at offsets `at` (M) in the span: (M, R, C). Overwritten by
-  /// the next call. No host synchronisation.
+  /// the next call. No host synchronization.
   Tensor3<const T> operator()(const ops::Context& context, Vector<const A> span,
                               Vector<const std::size_t> at, std::size_t R, std::size_t C) const {
     const std::size_t M = at.size(), m = std::min(R, C);

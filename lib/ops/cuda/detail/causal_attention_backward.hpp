@@ -1,6 +1,6 @@
 /// Causal attention backward for Hopper (bf16 or fp16, fp32 sums): two kernels that recompute the
 /// weights p = exp(scale q k^T - lse), from FlashAttention-2 (Dao 2023, section 2.3.2) with the warp
-/// specialisation of FlashAttention-3 (Shah et al. 2024, section 3.1).
+/// specialization of FlashAttention-3 (Shah et al. 2024, section 3.1).
 ///   dv = p^T dout;  ds = p (dout v^T - delta), delta = rowsum(dout out);  dq = scale ds k,
 ///   dk = scale ds^T q.
 ///

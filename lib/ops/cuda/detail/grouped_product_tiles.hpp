@@ -42,7 +42,7 @@ TERN_FUNCTION constexpr std::size_t max_tiles(std::size_t rows, std::size_t grou
 }
 
 /// Byte offset of a 16-byte piece of a row in a tile of `pieces` pieces per row, swizzled so that
-/// the same piece of eight neighbouring rows has no bank conflict.
+/// the same piece of eight neighboring rows has no bank conflict.
 TERN_FUNCTION constexpr int piece_offset(int row, int piece, int pieces) {
   return (row * pieces + (piece ^ (row & 7))) * 16;
 }

@@ -83,7 +83,7 @@ __device__ inline float larger(float magnitude, const Pack& pack) {
   return magnitude;
 }
 
-/// Sum over a group of `threads` neighbouring threads, on all of them: a warp, or else the whole
+/// Sum over a group of `threads` neighboring threads, on all of them: a warp, or else the whole
 /// block (then `shared` has one float per warp, and the call is a barrier).
 template <int threads>
 __device__ float group_sum(float value, float* shared) {

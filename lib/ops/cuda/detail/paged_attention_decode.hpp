@@ -96,7 +96,7 @@ class Operands {
         load_transposed(words, rows_.at(chunk, 0, i));
       if constexpr (coded) {
         // Words of keys 0 to 7 and 8 to 15 for 16 numbers, then for the next 16. The order of codes
-        // makes a word's pairs neighbours, transposed those of two keys.
+        // makes a word's pairs neighbors, transposed those of two keys.
         Left a[2];
 #pragma unroll
         for (int j = 0; j < 4; ++j) spread_codes<T>(words[j], a[j / 2][j % 2], a[j / 2][j % 2 + 2]);

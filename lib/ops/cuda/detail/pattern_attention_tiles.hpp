@@ -35,7 +35,7 @@ struct HeadRow {
 /// Bytes of a tile.
 TERN_FUNCTION constexpr int tile_bytes(int row_bytes) { return tile_rows * row_bytes; }
 /// Byte offset of a 16-byte piece of a row within a tile, swizzled so that the same piece of eight
-/// neighbouring rows has no bank conflict.
+/// neighboring rows has no bank conflict.
 TERN_FUNCTION constexpr int swizzle(int row, int row_bytes) {
   return row_bytes == 32 ? row / 4 % 2 : row_bytes == 64 ? row / 2 % 4 : row % 8;
 }

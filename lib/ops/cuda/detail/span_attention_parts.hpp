@@ -274,7 +274,7 @@ struct Block {
 };
 
 /// A warpgroup's way through the steps of a task. Group has `at`, the stage that it takes,
-/// begin(s, step) for the first of a run of neighbouring stages that it sees, proceed(s, step,
+/// begin(s, step) for the first of a run of neighboring stages that it sees, proceed(s, step,
 /// next) from one to the next, both of which return the step after, and end(s, step), after which
 /// it holds no stage. Only then does it pass over stages that it does not see, or the copies could
 /// wait for one that it holds.

@@ -1,6 +1,6 @@
 /// Tasks and tiles of pattern attention on Hopper, as functions tested on the host.
 ///
-/// A task is a block of neighbouring tiles of 64 rows of one head, one for each warpgroup: queries,
+/// A task is a block of neighboring tiles of 64 rows of one head, one for each warpgroup: queries,
 /// or keys in the pass for dk and dv. Against it stream the tiles of the other axis that any of its
 /// tiles meets, each with what every warpgroup does with it.
 #pragma once

@@ -4,7 +4,7 @@
 /// mma.m16n8k8").
 ///
 /// Lane l of a warp has row g = l / 4 and column pair t = l % 4: of a 16 x 8 result, c0, c1 at (g,
-/// 2t and 2t + 1), c2, c3 at (g + 8, same). Two neighbouring results, rounded, are the left operand
+/// 2t and 2t + 1), c2, c3 at (g + 8, same). Two neighboring results, rounded, are the left operand
 /// (16 x 16) of the next product. In TF32 a word is a number, and a matrix that is loaded has 8 x 4.
 #pragma once
 #include <cstdint>
@@ -112,7 +112,7 @@ __device__ inline void round_results(Left (&a)[2], const Result (&c)[2]) {
   for (int n = 0; n < 2; ++n)
     for (int i = 0; i < 4; ++i) a[n][i] = rounded(c[n][i % 2 * 2 + i / 2]);
 }
-/// Two neighbouring 16 x 8 results as a left operand.
+/// Two neighboring 16 x 8 results as a left operand.
 template <class T>
 __device__ void round_results(Left& a, const Result (&c)[2]) {
   for (int n = 0; n < 2; ++n)

@@ -197,7 +197,7 @@ KOKKOS_INLINE_FUNCTION Operand<A> stage_other(const Team& team, Rows<const T> fr
     return {staged, stride, 1};
   }
 }
-/// Dot product in sixteen partial sums, in a fixed order, so that the host can vectorise it.
+/// Dot product in sixteen partial sums, in a fixed order, so that the host can vectorize it.
 template <class T>
 KOKKOS_INLINE_FUNCTION Accumulate<T> row_dot(const T* x, const T* y, int size) {
   using A = Accumulate<T>;

@@ -1,5 +1,5 @@
 /// Loops of the portable kernels, shaped by the execution space: on the host a team is one thread
-/// that takes some rows and vectorises over the columns; on a device a row belongs to one warp.
+/// that takes some rows and vectorizes over the columns; on a device a row belongs to one warp.
 #pragma once
 #include <Kokkos_Core.hpp>
 

@@ -1,6 +1,6 @@
 /// SIMD pack: one vector register on the host, one number per GPU thread. Tile kernels are written
 /// in packs, so the same source fills the host's vector units without relying on
-/// auto-vectorisation.
+/// auto-vectorization.
 #pragma once
 #include <Kokkos_Core.hpp>
 

@@ -5,7 +5,7 @@
 namespace tern::ops::portable::detail {
 
 /// Columns per work item of the backward pass: a vector on the host, one on a device, where
-/// neighbouring threads take neighbouring columns.
+/// neighboring threads take neighboring columns.
 constexpr int strip = on_host ? 64 : 1;
 
 /// to[0, n) += columns [first, first + n) of the rows next(0), next(1), ... of dx.
