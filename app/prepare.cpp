@@ -2,9 +2,9 @@
 #include <iostream>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/log.hpp"
 #include "base/output.hpp"
+#include "base/utf8.hpp"
 #include "prepare/command.hpp"
 
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/lines.hpp"
-#include "text/unicode.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::answer {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::string_view thoughts_end = "</think>";
 
 /// Bytes of a character that the end of a text cuts off: at most 3.
 std::size_t incomplete_bytes(std::string_view text) {
-  const std::string_view rest = text.substr(text::valid_utf8_prefix(text));
+  const std::string_view rest = text.substr(valid_utf8_prefix(text));
   const unsigned char lead = rest.empty() ? 0 : static_cast<unsigned char>(rest[0]);
   const std::size_t length =
       lead >= 0xc2 && lead <= 0xf4 ? static_cast<std::size_t>(std::countl_one(lead)) : 0;
@@ -70,7 +70,8 @@ struct AnswerReader::Pattern {
 
 AnswerReader::AnswerReader(const AnswerRules& rules) : rules_(rules) {
   for (const std::string& stop : rules_.stop) {
-    if (stop.empty()) user_error("&generation stop: an empty text would end every answer at once");
+    if (stop.empty())
+      user_error("&generation stop: an empty text would end every answer at once; remove it");
     longest_stop_ = std::max(longest_stop_, stop.size());
   }
   if (!rules_.pattern.empty()) pattern_ = std::make_unique<Pattern>(rules_.pattern);
@@ -94,11 +95,11 @@ ReadAnswer AnswerReader::read(std::string_view written, bool cut) const {
   const bool whole = rules_.continues && !pattern_;
   const bool may_be_cut = whole && rules_.stop.empty();
   if (cut && may_be_cut) text.remove_suffix(incomplete_bytes(text));
-  if (text::valid_utf8_prefix(text) != text.size())
+  if (valid_utf8_prefix(text) != text.size())
     return reject("not UTF-8", "the answer is not valid UTF-8");
   if (rules_.chat.thinking) {
     const std::size_t thoughts = text.rfind(thoughts_end);
-    if (thoughts == text.npos) return reject("thoughts", "its thoughts have no end");
+    if (thoughts == text.npos) return reject("thoughts", "its thinking does not end");
     text.remove_prefix(thoughts + thoughts_end.size());
   }
   if (whole) {

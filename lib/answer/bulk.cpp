@@ -19,8 +19,8 @@ using nlohmann::ordered_json;
 void write(const fs::path& path, const std::string& text) {
   if (!replace_file(path, text))
     user_error(
-        "{}: cannot be written; is the disk full? The answers so far are kept in parts/: free some "
-        "space, then resume with --resume",
+        "{}: cannot be written; is the disk full? The answers so far are kept in parts/; free some "
+        "space, then pass --resume",
         path.string());
 }
 
@@ -37,8 +37,8 @@ job::RunLock open_directory(const deck::Deck& deck, const detail::BulkFiles& fil
     for (const fs::path& path : {files.parts(), files.answers})
       if (!options.resume && fs::exists(path))
         user_error(
-            "{} is of an earlier run: resume it with --resume, move it aside with --fresh, or set "
-            "another &output directory or &generation output",
+            "{} belongs to an earlier run; continue it with --resume, move it aside with --fresh, "
+            "or set another &output directory or &generation output",
             path.string());
     if (files.answers.has_parent_path()) fs::create_directories(files.answers.parent_path());
     const job::RunDirectory run{files.directory};
@@ -115,8 +115,10 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Option
 /// Reads the parts of earlier sessions. Rank 0 only: others might already append to theirs.
 void Bulk::load_earlier_parts() {
   if (fs::exists(files_.answers) && !fs::exists(files_.parts()))
-    user_error("{} exists, but not the parts it was made from, {}; start from scratch with --fresh",
-               files_.answers.string(), files_.parts().string());
+    user_error(
+        "{} exists, but the parts that it was made from, {}, do not; start from scratch with "
+        "--fresh",
+        files_.answers.string(), files_.parts().string());
   const detail::Parts parts = detail::read_parts(files_, provenance_, requests_.size());
   for (const detail::BulkRecord& record : parts.records) answered_.at(record.number) = 1;
   constexpr std::size_t max_named = 20;
@@ -225,12 +227,12 @@ std::optional<Bulk::Done> Bulk::finish() {
     detail::Parts parts = detail::read_parts(files_, provenance_, requests_.size());
     if (parts.records.size() < requests_.size())
       user_error(
-          "{} of {} requests are answered: lines of {} were lost or damaged meanwhile{}{}. "
-          "Run again with --resume",
+          "{} of {} requests are answered: lines of {} were lost or damaged meanwhile{}{}; pass "
+          "--resume to answer the others",
           parts.records.size(), requests_.size(), files_.parts().string(),
           parts.damaged.empty() ? "" : ", the first ",
           parts.damaged.empty() ? "" : parts.damaged.front());
-    done->summary = detail::summarise(deck_, parts, group_.size());
+    done->summary = detail::summarize(deck_, parts, group_.size());
     std::string answers, rejects;
     for (const detail::BulkRecord& r : parts.records)
       (r.good() ? answers : rejects) +=

@@ -57,8 +57,8 @@ RequestForecast forecast_requests(const deck::Deck& deck, bool without_data) {
   if (without_data) {
     r.count = assumed_requests;
     r.prompt_tokens = static_cast<double>(g.max_model_len - g.max_tokens);
-    seen.assumed.push_back(
-        fmt::format("{} requests, prompts as long as max_model_len allows", assumed_requests));
+    seen.assumed.push_back(fmt::format(
+        "{} requests, assuming the longest prompts that max_model_len allows", assumed_requests));
     return seen;
   }
   const auto requests = read_requests(g.input);

@@ -25,7 +25,7 @@ ReferenceAnswer reference_of(const ordered_json& object, std::string_view line,
   const text::Conversation chat = text::parse_conversation(line, place);
   if (chat.messages.size() != 2 || !object.contains("id"))
     user_error(
-        "{}: is no answer with an \"id\"; &evaluation reference is the file of answers of "
+        "{}: not an answer with an \"id\"; set &evaluation reference to a file of answers of "
         "another run",
         place);
   return {chat.messages[0].content, chat.messages[1].content};
@@ -33,7 +33,7 @@ ReferenceAnswer reference_of(const ordered_json& object, std::string_view line,
 
 std::unordered_map<std::string, ReferenceAnswer> read_reference(const fs::path& path) {
   if (!fs::is_regular_file(path))
-    user_error("{}: no such file: &evaluation reference is the file of answers of another run",
+    user_error("{}: no such file; set &evaluation reference to a file of answers of another run",
                path.string());
   std::unordered_map<std::string, ReferenceAnswer> answers;
   const std::string text = read_text(path);
@@ -59,16 +59,15 @@ void compare(Gap& gap, const std::vector<ChatRequest>& requests,
     if (found == reference.end()) continue;
     if (found->second.text != requests[i].text)
       user_error(
-          "{}: the answer of id {} is to another text than &generation input has there; "
-          "take the answers to the same file",
+          "{}: the answer with id {} is to another text than in &generation input; use answers to "
+          "the same file",
           path.string(), id);
     ++gap.compared;
     gap.agreeing += records[i].good() && records[i].text == found->second.answer ? 1 : 0;
   }
   if (gap.compared == 0)
     user_error(
-        "{}: answers none of the requests of &generation input; take the answers to the "
-        "same file",
+        "{}: answers none of the requests of &generation input; use answers to the same file",
         path.string());
 }
 
@@ -89,7 +88,7 @@ std::string with_interval(std::size_t part, std::size_t whole) {
 std::string row(const Gap& g, std::size_t width) {
   if (!g.missing.empty()) return fmt::format("\n  {:<{}}  {}", g.name, width, g.missing);
   return fmt::format("\n  {:<{}}  {:>22}  {:>9}  {:>7}  {:>9.1f}  {:>9.0f}  {:>13.1f}  {:>9}",
-                     g.name, width, with_interval(g.correct, g.labelled),
+                     g.name, width, with_interval(g.correct, g.labeled),
                      percent(g.agreeing, g.compared), percent(g.good, g.requests),
                      g.requests_per_second, g.tokens_per_second, g.prompt_tokens_each,
                      g.dollars_per_1000 > 0 ? fmt::format("${:.4f}", g.dollars_per_1000) : "-");
@@ -111,7 +110,7 @@ Gap judge(const std::vector<ChatRequest>& requests, const std::vector<detail::Bu
   gap.sampling = {static_cast<std::int64_t>(s.new_tokens), s.seconds};
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (requests[i].label.is_null()) continue;
-    ++gap.labelled;
+    ++gap.labeled;
     gap.correct += records[i].good() && records[i].text == plain_text(requests[i].label) ? 1 : 0;
   }
   if (!reference.empty()) compare(gap, requests, records, reference);
@@ -122,7 +121,7 @@ void write_evaluation(const Gap& g, const fs::path& directory) {
   ordered_json object = {{"name", g.name},
                          {"requests", g.requests},
                          {"good", g.good},
-                         {"labelled", g.labelled},
+                         {"labeled", g.labeled},
                          {"correct", g.correct},
                          {"compared", g.compared},
                          {"agreeing", g.agreeing},
@@ -135,12 +134,12 @@ void write_evaluation(const Gap& g, const fs::path& directory) {
     if (whole > 0)
       add_fraction(object, name, static_cast<std::int64_t>(part), static_cast<std::int64_t>(whole));
   };
-  add("exact_match", g.correct, g.labelled);                       // as of problems
-  if (g.labelled > 0) object["accuracy"] = object["exact_match"];  // its name here before
+  add("exact_match", g.correct, g.labeled);                       // as of problems
+  if (g.labeled > 0) object["accuracy"] = object["exact_match"];  // its earlier name
   add("agreement", g.agreeing, g.compared);
   const fs::path path = directory / "evaluation.json";
   if (!replace_file(path, json_text(object, 2) + '\n'))
-    user_error("{}: cannot be written; is the disk full?", path.string());
+    user_error("{}: cannot be written; check free space and permissions", path.string());
 }
 
 Gap read_evaluation(const fs::path& directory) {
@@ -149,7 +148,7 @@ Gap read_evaluation(const fs::path& directory) {
                                           : directory.filename().string();
   const fs::path path = directory / "evaluation.json";
   if (!fs::exists(path)) {
-    gap.missing = fmt::format("no {}: evaluate that run first", path.string());
+    gap.missing = fmt::format("{} is missing; evaluate that run first", path.string());
     return gap;
   }
   try {
@@ -157,7 +156,8 @@ Gap read_evaluation(const fs::path& directory) {
     object.at("name").get_to(gap.name);
     object.at("requests").get_to(gap.requests);
     object.at("good").get_to(gap.good);
-    object.at("labelled").get_to(gap.labelled);
+    // "labelled": its earlier name.
+    object.at(object.contains("labelled") ? "labelled" : "labeled").get_to(gap.labeled);
     object.at("correct").get_to(gap.correct);
     object.at("compared").get_to(gap.compared);
     object.at("agreeing").get_to(gap.agreeing);
@@ -166,7 +166,7 @@ Gap read_evaluation(const fs::path& directory) {
     object.at("prompt_tokens_each").get_to(gap.prompt_tokens_each);
     object.at("dollars_per_1000").get_to(gap.dollars_per_1000);
   } catch (const nlohmann::json::exception&) {
-    gap.missing = fmt::format("{} cannot be read: evaluate that run again", path.string());
+    gap.missing = fmt::format("{} cannot be read; evaluate that run again", path.string());
   }
   return gap;
 }

@@ -15,7 +15,7 @@ namespace tern::answer {
 struct Gap {
   std::string name;
   std::size_t requests = 0, good = 0;
-  std::size_t labelled = 0, correct = 0;   // requests with a label; equal to it
+  std::size_t labeled = 0, correct = 0;    // requests with a label; equal to it
   std::size_t compared = 0, agreeing = 0;  // requests in the reference; equal answers
   double requests_per_second = 0, tokens_per_second = 0;  // prompt tokens included
   double prompt_tokens_each = 0, dollars_per_1000 = 0;

@@ -25,7 +25,7 @@ std::vector<std::int32_t> prompt_tokens(std::string_view text, const PromptRules
   tokenizer.encode(text, tokens);
   if (!tokens.empty()) return tokens;
   if (tokenizer.end_of_text() < 0)
-    user_error("the tokenizer has no end-of-text token to start from: give &generation prompt");
+    user_error("the tokenizer has no end-of-text token to start from; set &generation prompt");
   return {tokenizer.end_of_text()};
 }
 

@@ -5,10 +5,9 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/lines.hpp"
 #include "base/mapped_file.hpp"
-#include "text/unicode.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::answer {
 namespace {
@@ -22,7 +21,7 @@ ordered_json field(const ordered_json& object, const char* name, const std::stri
   const auto found = object.find(name);
   if (found == object.end() || found->is_null()) return nullptr;
   if (!found->is_string() && !found->is_number() && !found->is_boolean())
-    user_error("{}: \"{}\" is {}; write a string or a number", place, name,
+    user_error("{}: \"{}\" is {}, not a string or a number", place, name,
                excerpt(json_text(*found), 40));
   return *found;
 }
@@ -56,17 +55,17 @@ std::vector<ChatRequest> read_requests(const std::filesystem::path& path) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (trimmed(line).empty()) continue;
     const std::string place = fmt::format("{}:{}", path.string(), number);
-    if (text::valid_utf8_prefix(line) != line.size())
+    if (valid_utf8_prefix(line) != line.size())
       user_error("{}: the line is not valid UTF-8", place);
     if (!json && line.ends_with('\r')) line.remove_suffix(1);
     requests.push_back(json ? request_of(line, place) : ChatRequest{std::string(line), {}, {}});
     if (requests.back().id.is_null()) requests.back().id = number;
     const auto [other, fresh] = lines.emplace(plain_text(requests.back().id), number);
     if (!fresh)
-      user_error("{}: id {} is also that of line {}; give each request its own", place,
+      user_error("{}: id {} is also that of line {}; give each request its own id", place,
                  other->first, other->second);
   }
-  if (requests.empty()) user_error("{}: the file holds no requests", path.string());
+  if (requests.empty()) user_error("{}: the file contains no requests", path.string());
   return requests;
 }
 
@@ -77,7 +76,7 @@ std::string plain_text(const ordered_json& value) {
 PromptTemplate::PromptTemplate(const std::filesystem::path& path) {
   const MappedFile file(path);
   std::string_view text = file.text();
-  if (text::valid_utf8_prefix(text) != text.size())
+  if (valid_utf8_prefix(text) != text.size())
     user_error("{}: the prompt is not valid UTF-8", path.string());
   if (text.ends_with('\n')) text.remove_suffix(1);
   for (std::size_t at; (at = text.find(text_place)) != text.npos;) {
@@ -85,8 +84,8 @@ PromptTemplate::PromptTemplate(const std::filesystem::path& path) {
     text.remove_prefix(at + text_place.size());
   }
   if (parts_.empty())
-    user_error("{}: the prompt has no {} as placeholder for a request's text; write it there",
-               path.string(), text_place);
+    user_error("{}: the template has no placeholder {} for a request's text; add it", path.string(),
+               text_place);
   parts_.emplace_back(text);
 }
 

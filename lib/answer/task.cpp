@@ -52,15 +52,14 @@ class EngineResponder final : public Responder {
 void require_good(const deck::Deck& deck, const detail::BulkSummary& summary, Log& log) {
   if (summary.good > 0) return;
   const std::string text = fmt::format(
-      "none of the {} answers is good: {}; {} holds each with the reason", summary.requests,
+      "none of the {} answers is good: {}; {} has the reason for each", summary.requests,
       detail::rejects_in_words(summary), detail::BulkFiles(deck).rejects().string());
   if (deck.campaign.task == "evaluate")
     log.warning("{}", text);
   else
     user_error(
-        "{}. Correct what they have in common, such as &generation pattern, stop, max_tokens or "
-        "the "
-        "chat template, and answer again with --fresh",
+        "{}. Fix the common cause, such as &generation pattern, stop, max_tokens or the chat "
+        "template, and pass --fresh to answer again",
         text);
 }
 
@@ -105,7 +104,7 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
         bulk.run(responder, [&] { return late() || interrupt.requested(margin_seconds); });
     const comm::LongWait for_slower_replicas;
     if (group.any(!whole)) {
-      log.line("stopped by {}; the answers so far are kept: resume with --resume",
+      log.line("stopped by {}; the answers so far are kept; pass --resume to continue",
                late() ? "max_hours" : interrupt.reason());
       return job::interrupted;
     }

@@ -23,7 +23,7 @@ namespace {
 const char* special(const std::filesystem::path& path, bool writes) {
   struct stat status;
   if (writes && ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
-    return "it is a symbolic link, and nothing is written through one; remove the link";
+    return "it is a symbolic link, which is never written through; remove the link";
   if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
     return nullptr;
   return S_ISFIFO(status.st_mode)   ? "it is a pipe, not a regular file"
@@ -216,7 +216,8 @@ void write_file(const std::filesystem::path& path,
     std::ostream stream(&buffer);
     write(stream);
     stream.flush();
-    if (!stream) user_error("{}: cannot be written", path.string());
+    if (!stream)
+      user_error("{}: cannot be written; check free space and permissions", path.string());
   } catch (const FileError& error) {
     user_error("{}", error.what());
   }
@@ -234,6 +235,14 @@ std::string read_text(const std::filesystem::path& path) {
   }
   text.resize(done);
   return text;
+}
+
+std::string read_text(const std::filesystem::path& path, std::string_view remedy) {
+  try {
+    return read_text(path);
+  } catch (const FileError& error) {
+    user_error("{}; {}", error.what(), remedy);
+  }
 }
 
 std::string read_text_or_empty(const std::filesystem::path& path) {

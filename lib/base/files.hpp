@@ -69,6 +69,8 @@ void make_own_folder(const std::filesystem::path& path);
 /// Throws UserError if the disk refuses.
 void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 std::string read_text(const std::filesystem::path& path);
+/// The same for a file that a user names. Throws UserError: the reason, then `remedy`.
+std::string read_text(const std::filesystem::path& path, std::string_view remedy);
 /// Empty if the file cannot be read.
 std::string read_text_or_empty(const std::filesystem::path& path);
 /// Empty if there is no such file.

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "base/excerpt.hpp"
+#include "base/utf8.hpp"
 
 namespace tern {
 namespace {
@@ -60,7 +60,7 @@ json parse_json_of_distinct_keys(std::string_view text) {
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end) keys.pop_back();
     if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      throw Refused(fmt::format("it names '{}' twice", parsed.get<std::string>()));
+      throw Refused(fmt::format("the key '{}' occurs twice", parsed.get<std::string>()));
     return true;
   };
   return json::parse(shallow(text), watch);

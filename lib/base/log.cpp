@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 
 namespace tern {
 
@@ -24,7 +24,7 @@ void Log::open(const std::filesystem::path& file) {
   } catch (const FileError& error) {
     user_error("{}; check &output directory", error.what());
   }
-  if (!file_) user_error("cannot write {}: check &output directory", file.string());
+  if (!file_) user_error("cannot write {}; check &output directory", file.string());
 }
 
 void Log::write(std::string_view given) {

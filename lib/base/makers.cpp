@@ -21,7 +21,7 @@ std::string how_to_make(const fs::path& path, const std::string& otherwise) {
   const fs::path whole = fs::absolute(path, error).lexically_normal();
   for (const Maker& maker : makers)
     if (holds(fs::absolute(maker.folder, error).lexically_normal(), whole))
-      return fmt::format("run ./prepare {}, which makes it", maker.command);
+      return fmt::format("make it with ./prepare {}", maker.command);
   return otherwise;
 }
 

@@ -15,8 +15,8 @@ constexpr Maker makers[] = {{"quickstart", "data/quickstart"},
                             {"languages", "data/languages"},
                             {"gsm8k", "data/gsm8k_variants"}};
 
-/// Remedy for a missing path: "run ./prepare quickstart, which makes it" if a maker's folder holds
-/// it, else `otherwise`.
+/// Remedy for a missing path: "make it with ./prepare quickstart" if a maker's folder holds it, else
+/// `otherwise`.
 std::string how_to_make(const std::filesystem::path& path, const std::string& otherwise);
 
 }  // namespace tern

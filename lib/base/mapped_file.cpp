@@ -27,7 +27,7 @@ MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
   const bool known = ::fstat(descriptor_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);
-    user_error("{}: is not a regular file but {}; copy its contents to a file", path_.string(),
+    user_error("{}: not a regular file but {}; copy its contents to a file", path_.string(),
                S_ISFIFO(status.st_mode)  ? "a pipe"
                : S_ISDIR(status.st_mode) ? "a folder"
                                          : "a device");
@@ -57,7 +57,7 @@ MappedFile::~MappedFile() {
 void MappedFile::require_whole() const {
   struct stat status = {};
   if (::fstat(descriptor_, &status) != 0 || static_cast<std::size_t>(status.st_size) < size_) {
-    user_error("{}: has shrunk from {} to {} bytes while it was being read", path_.string(), size_,
+    user_error("{}: shrank from {} to {} bytes while it was being read", path_.string(), size_,
                status.st_size);
   }
 }

@@ -22,7 +22,7 @@ std::vector<std::filesystem::path> expand_wildcards(const std::vector<std::strin
       user_error("no {} matches '{}' (from {}); {}", what, pattern,
                  std::filesystem::current_path().string(), how_to_make(pattern, remedy));
   }
-  if (paths.empty()) user_error("no {} is named; {}", what, remedy);
+  if (paths.empty()) user_error("no {} given; {}", what, remedy);
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   return paths;

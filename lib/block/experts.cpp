@@ -32,7 +32,7 @@ std::vector<Divided> divided_of_experts(const deck::Model& m) {
 
 template <class T>
 Experts<T>::Experts(const deck::Model& model, const Share& share, const Common<T>& common)
-    : common_(common), size_(model, share), renormalise_(model.renormalise_experts) {}
+    : common_(common), size_(model, share), renormalize_(model.renormalize_experts) {}
 
 template <class T>
 typename Experts<T>::Parameters Experts<T>::bind(const Binder<T>& binder,
@@ -104,7 +104,7 @@ void Experts<T>::forward(const ops::Context& context, const Parameters& p, const
   const ops::Routing& to = s.routing;
   const Matrix<T> logits = narrow_rows(logits_, x.extent(0));
   ops::linear_forward<T>(context, x, p.router.weight, {}, logits);
-  ops::route<T>(context, renormalise_, logits, s.probabilities, s.weights, to.experts);
+  ops::route<T>(context, renormalize_, logits, s.probabilities, s.weights, to.experts);
   ops::sort_pairs(context, to);
   ops::grouped_forward<T>(context, to.offsets, {x, to.tokens}, p.up.weight, s.up);
   ops::weighted_swiglu<T>(context, s.up, s.weights, to.pairs, s.activated);
@@ -127,7 +127,7 @@ void Experts<T>::backward(const ops::Context& context, const Parameters& p, cons
   ops::grouped_backward_weight<T>(context, to.offsets, {dup}, in, p.up.dweight);
   ops::grouped_backward_input<T>(context, to.offsets, {dup}, p.up.weight, values(s));
   common_.links.sum(context, dweights_);
-  ops::route_backward<T>(context, {.renormalise = renormalise_,
+  ops::route_backward<T>(context, {.renormalize = renormalize_,
                                    .probabilities = s.probabilities,
                                    .experts = to.experts,
                                    .weights = s.weights,

@@ -63,7 +63,7 @@ class Experts {
 
   const Common<T>& common_;
   Dimensions size_;
-  bool renormalise_;
+  bool renormalize_;
   Matrix<T> logits_;         // (N, X), and their gradient
   Matrix<T> values_;         // (N k, D) outputs of experts, or gradients of their inputs
   Matrix<A> dweights_;       // (N, k)

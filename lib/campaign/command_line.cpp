@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 #include "base/version.hpp"
 #include "deck/loaded_model.hpp"
 #include "deck/rules.hpp"

@@ -31,7 +31,7 @@ std::string remedy(const std::exception& error, std::size_t elements) {
   const auto* system = dynamic_cast<const std::system_error*>(&error);
   const int code = file ? file->code : system ? system->code().value() : ENOSPC;
   if (code == ENOENT || code == ENOTDIR || code == ESTALE)
-    return "was the run's directory moved or removed? Put it back";
+    return "the run's directory may have been moved or removed; put it back";
   if (code == EACCES || code == EPERM || code == EROFS)
     return "check the permissions of the run's directory";
   return fmt::format("{:.3g} GiB are needed; free space there or lower &checkpoint keep",
@@ -89,8 +89,9 @@ Store::Impl::Impl(std::filesystem::path directory_, int rank_, int ranks_, int k
     if (rank == 0) recover(directory);
     saver = make_saver(directory, rank, ranks, patience);
   } catch (const std::runtime_error& error) {
-    user_error("checkpoints cannot be kept in {}: {}; check &output directory and its permissions",
-               directory.string(), error.what());
+    user_error(
+        "checkpoints cannot be written to {}: {}; check &output directory and its permissions",
+        directory.string(), error.what());
   }
 }
 
@@ -109,9 +110,8 @@ bool Store::Impl::run() noexcept {
   try {
     visible = saver->save(snapshot);
   } catch (const std::exception& error) {
-    log.warning(
-        "the checkpoint of step {} was not written: {}; {}; earlier checkpoints are untouched",
-        snapshot.header.step, error.what(), remedy(error, snapshot.elements));
+    log.warning("the checkpoint of step {} was not written: {}; {}; earlier checkpoints are intact",
+                snapshot.header.step, error.what(), remedy(error, snapshot.elements));
   }
   seconds = timer.seconds();
   if (rank == 0) settle(visible);
@@ -223,16 +223,16 @@ void Store::check_best(std::int64_t best, std::int64_t unevaluated) {
   if (named == best || (marked && named == unevaluated)) return;
   if (best > 0 && impl_->there(best)) {
     impl_->log.warning(
-        "{}/best.txt {}; by the attributes of the checkpoints the best is that of step {}: it is "
-        "rewritten",
+        "{}/best.txt {}; by the attributes of the checkpoints the best is that of step {}; "
+        "best.txt is rewritten",
         impl_->directory.string(),
         named ? fmt::format("names step {}", *named) : "is missing or damaged", best);
     impl_->notes[best].best = true;
     impl_->write_notes();
   } else if (!marked && best > 0) {
     impl_->log.warning(
-        "{}/best.txt names no checkpoint, and that of step {}, the best by the attributes, is not "
-        "there: until a better one is found, 'best' is the newest",
+        "{}/best.txt names no checkpoint, and the best by the attributes, that of step {}, does "
+        "not exist; until a better one is found, 'best' means the newest",
         impl_->directory.string(), best);
   }
 }

@@ -11,8 +11,8 @@ namespace {
 
 const char* verdict(const CheckResult& r) {
   return r.passed()    ? "pass"
-         : !r.complete ? "FAIL: not all written"
-         : !r.repeats  ? "FAIL: does not repeat"
+         : !r.complete ? "FAIL: output incomplete"
+         : !r.repeats  ? "FAIL: not reproducible"
                        : "FAIL: error";
 }
 
@@ -55,14 +55,16 @@ void print_machines(const Diagnosis& found, std::string& text) {
 
 void print_rates(const Diagnosis& found, std::string& text) {
   if (found.rates.empty()) return;
-  add(text, "rates, minimum and maximum over ranks (all ranks at once), of what should be:");
+  add(text,
+      "rates (all ranks at once): minimum and maximum over ranks, and the minimum relative to the "
+      "expected rate:");
   for (const Rate& r : found.rates) {
     const char* indent = r.name == rate_name::busiest_link ? "  " : "";
     add(text, "  {:<32} {:>9.1f} to {:>9.1f} {}{}", indent + r.name, r.least, r.most, r.unit,
         compared(r.least, r.expected));
   }
   if (found.rows_to_fill > 0)
-    add(text, "  a product of {} rows reaches nine tenths of its best rate", found.rows_to_fill);
+    add(text, "  a GEMM of {} rows reaches 90% of the best rate", found.rows_to_fill);
 }
 
 /// A line per kind of connection.
@@ -86,7 +88,7 @@ void print_connections(const Diagnosis& found, std::string& text) {
 void print_pairs(const Diagnosis& found, std::string& text) {
   if (found.pairs.empty()) return;
   constexpr std::size_t widest = 16;
-  add(text, "between two ranks, GB/s per direction, both directions at once:");
+  add(text, "between pairs of ranks, GB/s per direction, both directions at once:");
   print_connections(found, text);
   const std::size_t ranks = found.machines.size();
   if (ranks > widest || ranks == 2) return;
@@ -109,7 +111,7 @@ void print_pairs(const Diagnosis& found, std::string& text) {
 /// As a deck takes them.
 void print_deck(const Diagnosis& found, std::string& text) {
   if (found.deck.empty()) return;
-  add(text, "deck lines for this machine:");
+  add(text, "deck settings for this machine:");
   for (std::size_t at = 0; at < found.deck.size();) {
     const std::string& group = found.deck[at].group;
     add(text, "  &{}", group);
@@ -135,7 +137,7 @@ void print_checks(const Diagnosis& found, bool verbose, std::string& text) {
   const auto worst = std::max_element(
       found.checks.begin(), found.checks.end(),
       [](const CheckResult& a, const CheckResult& b) { return a.error * b.bar < b.error * a.bar; });
-  add(text, "  {} cases; nearest to its bar: {}, {}: {:.1e} of {:.1e}", found.checks.size(),
+  add(text, "  {} cases; closest to its tolerance: {}, {}: {:.1e} of {:.1e}", found.checks.size(),
       worst->operation, worst->shape, worst->error, worst->bar);
   for (std::size_t rank = 0; rank < found.failed.size(); ++rank)
     if (found.failed[rank] > 0) add(text, "  rank {}: {} FAIL", rank, found.failed[rank]);

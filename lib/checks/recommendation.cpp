@@ -35,15 +35,15 @@ DeckLine precision(const Diagnosis& found) {
   const double bf16 = least(found, rate_name::bf16), fp32 = least(found, rate_name::fp32);
   if (fp8 > worthwhile * bf16)
     return {"precision", "compute", "'fp8'",
-            fmt::format("products reach {:.0f} {}, {:.1f} times those in bf16; 'bf16' where its "
-                        "rounding matters",
-                        fp8, unit(found), fp8 / bf16)};
+            fmt::format(
+                "GEMMs reach {:.0f} {}, {:.1f} times bf16; use 'bf16' where fp8 rounding matters",
+                fp8, unit(found), fp8 / bf16)};
   if (bf16 > worthwhile * fp32)
     return {"precision", "compute", "'bf16'",
-            fmt::format("products reach {:.0f} {}, {:.1f} times those in fp32{}", bf16, unit(found),
+            fmt::format("GEMMs reach {:.0f} {}, {:.1f} times fp32{}", bf16, unit(found),
                         bf16 / fp32, fails(found, "fp8") ? "; fp8 fails its checks" : "")};
   return {"precision", "compute", "'fp32'",
-          fmt::format("products reach {:.1f} {}, those in bf16 {:.1f}", fp32, unit(found), bf16)};
+          fmt::format("GEMMs reach {:.1f} {}, in bf16 {:.1f}", fp32, unit(found), bf16)};
 }
 
 DeckLine attention(const Diagnosis& found) {
@@ -79,19 +79,18 @@ const Pair* slowest(const Diagnosis& found, bool of_one_host) {
 void add_parallel(const Diagnosis& found, std::vector<DeckLine>& lines) {
   const std::size_t ranks = found.machines.size(), per_host = ranks_per_host(found);
   if (ranks == 1) {
-    lines.push_back({"parallel", "shard", "'none'", "one rank holds all states"});
+    lines.push_back({"parallel", "shard", "'none'", "a single rank holds all states"});
     return;
   }
   lines.push_back({"parallel", "data", "0", fmt::format("all {} ranks", ranks)});
   if (const Pair* pair = slowest(found, true))
-    lines.push_back(
-        {"parallel", "tensor", "1",
-         fmt::format("for models that do not fit, up to {}, the ranks of a host: {:.1f} GB/s "
-                     "between its slowest pair ({})",
-                     per_host, pair->rate, pair->connection)});
+    lines.push_back({"parallel", "tensor", "1",
+                     fmt::format("for models that do not fit on one device, up to {}, the ranks "
+                                 "per host: {:.1f} GB/s between the slowest pair ({})",
+                                 per_host, pair->rate, pair->connection)});
   const double exchange = least(found, rate_name::busiest_link);
   lines.push_back({"parallel", "shard", "'optimizer'",
-                   fmt::format("optimizer states take 1/{} of the memory, for the same traffic: "
+                   fmt::format("optimizer states take 1/{} of the memory for the same traffic: "
                                "{:.1f} GB/s on the busiest link",
                                ranks, exchange)});
 }
@@ -108,13 +107,13 @@ void add_batch(const Diagnosis& found, std::vector<DeckLine>& lines) {
     lines.push_back(
         {"batch", "per_rank", "0",
          fmt::format("the most that fits in {:.1f} GiB; {}{}", free, tokens,
-                     waits ? "; a larger global hides the slow exchange of gradients" : "")});
+                     waits ? "; a larger global hides the slow gradient exchange" : "")});
     return;
   }
   constexpr std::size_t context = 256;
   const std::size_t rows = std::max<std::size_t>(1, found.rows_to_fill / context);
   lines.push_back({"batch", "per_rank", fmt::format("{}", rows),
-                   fmt::format("with a context of {}: {}", context, tokens)});
+                   fmt::format("at a context of {}: {}", context, tokens)});
 }
 
 /// Processors of a list such as "0-3,8".
@@ -147,7 +146,7 @@ void warn_of_shared_processors(const Diagnosis& found, std::vector<std::string>&
     const std::size_t room = numbers(processors).size();
     if (room > 0 && static_cast<std::size_t>(count) > room)
       all.push_back(
-          fmt::format("{} threads of ranks on {} share {} processors ({}): fewer ranks, or a lower "
+          fmt::format("{} threads of ranks on {} share {} CPUs ({}); start fewer ranks, or lower "
                       "OMP_NUM_THREADS",
                       count, host, room, processors));
   }
@@ -184,19 +183,18 @@ std::vector<std::string> warnings(const Diagnosis& found) {
   for (std::size_t rank = 0; rank < found.machines.size(); ++rank) {
     const Machine& m = found.machines[rank];
     if (away_from_gpu(m))
-      all.push_back(fmt::format(
-          "rank {} runs on processors {}, its GPU is close to {}: bind them together (srun "
-          "--cpu-bind, mpirun --map-by numa)",
-          rank, m.processors, m.near));
+      all.push_back(
+          fmt::format("rank {} runs on CPUs {}, but its GPU is close to {}; bind them together "
+                      "(srun --cpu-bind, mpirun --map-by numa)",
+                      rank, m.processors, m.near));
   }
   warn_of_shared_processors(found, all);
   for (const Rate& r : found.rates)
     if (r.expected.rate > 0 && r.most < far_below * r.expected.rate &&
         !r.name.starts_with("attention"))
-      all.push_back(
-          fmt::format("{}: {:.0f}% of what the device should give: other processes, "
-                      "clocks, power limits",
-                      r.name, 100 * r.most / r.expected.rate));
+      all.push_back(fmt::format(
+          "{}: {:.0f}% of the expected rate; check other processes, clocks and power limits",
+          r.name, 100 * r.most / r.expected.rate));
   warn_of_slow_ranks(found, all);
   return all;
 }

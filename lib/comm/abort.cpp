@@ -45,7 +45,7 @@ void catch_aborts(int rank, int size) {
   alone = size == 1;
   const std::string who =
       alone ? "this run" : fmt::format("rank {} of {} on {}", rank, size, host_name());
-  farewell = "error: " + who + " was ended by the failure above\n";
+  farewell = "error: " + who + " was stopped by the failure above\n";
   struct sigaction action {};
   action.sa_handler = on_abort;
   action.sa_flags = static_cast<int>(SA_RESETHAND);

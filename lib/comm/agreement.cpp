@@ -66,7 +66,7 @@ std::string difference(int rank, std::string_view own, std::string_view first) {
     if (mine != other)
       return fmt::format(
           "the ranks were started with different decks or options: rank {} has {}, rank 0 has {}; "
-          "start all ranks with the same",
+          "start all ranks with the same deck and options",
           rank, mine.empty() ? "nothing" : mine, other.empty() ? "nothing" : other);
   }
   return {};

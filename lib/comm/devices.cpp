@@ -12,8 +12,8 @@ namespace detail {
 int device_of(int local_rank, int visible, const std::string& why) {
   if (visible < 1)
     user_error(
-        "no GPU can be seen here ({}), and this program was built for GPUs: run it on a node with "
-        "GPUs (under Slurm with --gpus-per-node), or build one for processors (cmake --preset cpu)",
+        "no GPU is visible ({}), and this program was built for GPUs; run it on a node with GPUs "
+        "(under Slurm with --gpus-per-node), or build for CPUs (cmake --preset cpu)",
         why);
   return local_rank % visible;
 }
@@ -22,9 +22,8 @@ void require_own_devices(const std::vector<std::string>& taken) {
   const std::size_t devices = std::set<std::string>(taken.begin(), taken.end()).size();
   if (devices < taken.size())
     user_error(
-        "{} ranks of this node have {} GPU{} between them, and each rank needs its own: start {} "
-        "per "
-        "node (mpirun -n {}, srun --ntasks-per-node={}), or ask for more GPUs",
+        "{} ranks on this node share {} GPU{}, and each rank needs its own; start {} per node "
+        "(mpirun -n {}, srun --ntasks-per-node={}), or request more GPUs",
         taken.size(), devices, devices > 1 ? "s" : "", devices, devices, devices);
 }
 

@@ -77,7 +77,7 @@ int count(std::string& why) {
 std::string identity(int index) {
   Properties found{};
   if (const Error failed = TERN_RUNTIME(GetDeviceProperties)(&found, index); failed != success)
-    user_error("GPU {} cannot be used: {}; {} shows its state", index, text(failed), monitor);
+    user_error("GPU {} cannot be used: {}; check its state with {}", index, text(failed), monitor);
   return identity_of(found, index);
 }
 

@@ -10,17 +10,15 @@ Extents extents_for(int ranks, int data, int tensor, int pipeline) {
   const int replica = tensor * pipeline;
   if (data > 0)
     user_error(
-        "&parallel data x tensor x pipeline = {} x {} x {} = {}, but the job has {} rank{}: start "
+        "&parallel data x tensor x pipeline = {} x {} x {} = {}, but the job has {} rank{}; start "
         "{} ranks{}",
         data, tensor, pipeline, data * replica, ranks, ranks > 1 ? "s" : "", data * replica,
-        ranks % replica == 0
-            ? fmt::format(", or write data = {} (or 0: all ranks)", ranks / replica)
-            : "");
+        ranks % replica == 0 ? fmt::format(", or set data = {} (or 0: all ranks)", ranks / replica)
+                             : "");
   const int lower = ranks / replica * replica;
   user_error(
-      "{} rank{} cannot hold models of &parallel tensor x pipeline = {} x {} = {} ranks: start "
-      "{}{} "
-      "ranks, or change tensor or pipeline",
+      "{} rank{} cannot hold replicas of &parallel tensor x pipeline = {} x {} = {} ranks; start "
+      "{}{} ranks, or change tensor or pipeline",
       ranks, ranks > 1 ? "s" : "", tensor, pipeline, replica,
       lower > 0 ? fmt::format("{} or ", lower) : "", lower + replica);
 }

@@ -220,7 +220,7 @@ std::unique_ptr<PartExchange> MpiGroup::part_exchange(void* slots, std::size_t b
 }
 
 MPI_Comm MpiGroup::part(int color) const {
-  const Wait wait(operation("the division"));
+  const Wait wait(operation("the split of a group"));
   MPI_Comm part;
   check(MPI_Comm_split(comm_, color, rank_, &part), "MPI_Comm_split");
   return part;
@@ -241,7 +241,7 @@ bool Group::any(bool flag) {
 }
 
 std::unique_ptr<Group> world() {
-  const detail::Wait wait({"the beginning of a group of all ranks"});
+  const detail::Wait wait({"the start of a group of all ranks"});
   MPI_Comm comm;
   detail::check(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
   return detail::make_group(comm, "world");

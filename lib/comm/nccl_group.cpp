@@ -26,7 +26,7 @@ using Queue = hipStream_t;
 
 void nccl_check(ncclResult_t code, const char* what) {
   if (code == ncclSuccess) return;
-  throw InternalError(fmt::format("{} failed: {} ({}); NCCL_DEBUG=INFO gives more", what,
+  throw InternalError(fmt::format("{} failed: {} ({}); set NCCL_DEBUG=INFO for details", what,
                                   ncclGetErrorString(code), ncclGetLastError(nullptr)));
 }
 
@@ -43,10 +43,10 @@ class NcclGroup : public MpiGroup {
     if (rank() == 0) nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId");
     broadcast(&id, sizeof id, 0);
     {
-      const Wait wait(operation("the beginning of NCCL"));
+      const Wait wait(operation("NCCL initialization"));
       nccl_check(ncclCommInitRank(&nccl_, size(), id, rank()), "ncclCommInitRank");
     }
-    owner_ = {nccl_, [end = operation("the end of NCCL")](ncclComm_t owned) {
+    owner_ = {nccl_, [end = operation("NCCL shutdown")](ncclComm_t owned) {
                 const Wait wait(end);
                 end_communicator(owned);
               }};

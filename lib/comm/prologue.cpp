@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::comm {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 #include "comm/comm.hpp"
 #include "comm/detail/abort.hpp"
 #include "comm/detail/mpi_check.hpp"
@@ -100,7 +100,7 @@ Session::Session(int* argc, char*** argv) {
 
 Session::~Session() {
   {
-    const detail::Wait wait({"the end of MPI"});
+    const detail::Wait wait({"MPI shutdown"});
     // Waits here, not in MPI_Finalize: a rank that ends while others are in MPI_Finalize may make
     // OpenMPI's launcher hang or crash (4.1 with PMIx 4.2, whose server then uses a freed object).
     MPI_Barrier(MPI_COMM_WORLD);

@@ -92,10 +92,10 @@ bool within_long_wait() { return long_waits > 0; }
 
 std::string overdue_text(const Waited& waited, double seconds, double limit, bool within_long) {
   return fmt::format(
-      "has waited {:.3g} minutes, since {}, {}: longer than {}&parallel wait_minutes = {:g}. A "
-      "rank that without such a message has not arrived",
+      "has waited {:.3g} minutes, since {}, {}: longer than {}&parallel wait_minutes = {:g}. Look "
+      "at the ranks that do not print this message: they have not arrived",
       seconds / 60, time_text(waited.since),
-      (waited.on_device ? "for its device to end " : "in ") + text(waited.operation),
+      (waited.on_device ? "for its device to finish " : "in ") + text(waited.operation),
       within_long ? fmt::format("{} x ", long_wait_factor) : "", limit / 60);
 }
 

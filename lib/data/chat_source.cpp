@@ -70,14 +70,14 @@ std::vector<text::ChatTokens> training_tokens(const std::vector<text::Conversati
 ChatSource::ChatSource(std::vector<text::ChatTokens> conversations, const ChatRowRules& rules)
     : rules_(rules), conversations_(std::move(conversations)) {
   TERN_REQUIRE(rules.positions > 0);
-  if (conversations_.empty()) user_error("there are no conversations to make rows of");
+  if (conversations_.empty()) user_error("there are no conversations to train on");
   fit();
   const ChatTruncation& t = truncation_;
   if (t.left_out() == t.conversations)
     user_error(
-        "none of the {} conversations is left: {} have more than the {} tokens of a row (the "
-        "longest {}), {} nothing to learn; raise &model context, write &data too_long = "
-        "'cut', or see that the assistant speaks in them",
+        "no conversation is left of {}: {} are longer than the {} tokens of a row (the longest has "
+        "{}), {} have nothing to learn; raise &model context, set &data too_long = 'cut', or check "
+        "that the assistant speaks in them",
         t.conversations, t.too_long, rules_.positions, t.longest, t.silent);
   make_rows();
 }

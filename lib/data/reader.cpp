@@ -47,8 +47,8 @@ struct Reader::Impl {
                  options.steps->most(), places());
     if (rows == 0)
       user_error(
-          "the data do not fill one sequence of {} tokens and its last target: use a shorter "
-          "context or more data",
+          "the data is too short for one sequence of {} tokens and its last target; set a shorter "
+          "&model context, or add data",
           options.length);
     for (std::size_t t = 0; t < options.threads; ++t) threads.emplace_back([this] { prefetch(); });
   }

@@ -39,12 +39,14 @@ std::array<std::size_t, levels> level_blocks(const SampleRules& rules) {
 void check(const SampleRules& rules, const text::Tokenizer& tokenizer) {
   TERN_REQUIRE(rules.threads > 0);
   if (tokenizer.end_of_text() < 0)
-    user_error("the tokenizer has no end-of-text token, which ends each segment of a sample");
+    user_error(
+        "the tokenizer has no end-of-text token, which ends each segment of a sample; set another "
+        "&data tokenizer");
   if (rules.question_tokens == 0 || rules.execution_tokens == 0 ||
       (rules.hierarchical && rules.plan_tokens == 0))
     user_error(
-        "segments of {} + {} + {} tokens: question, plan and execution need at least one each "
-        "(the plan may have 0 where there is no hierarchy)",
+        "segments of {} + {} + {} tokens: question, plan and execution need at least one each (the "
+        "plan may have 0 without a hierarchy)",
         rules.question_tokens, rules.plan_tokens, rules.execution_tokens);
 }
 
@@ -160,8 +162,8 @@ struct SampleSource::Impl {
     tokenize(samples, tokenizer);
     if (truncation.left_out == truncation.samples)
       user_error(
-          "none of the {} samples fits {} + {} + {} tokens of question, plan and execution (the "
-          "longest have {}, {}, {}); raise these numbers, or truncate longer ones",
+          "none of the {} samples fits in {} + {} + {} tokens of question, plan and execution (the "
+          "longest have {}, {}, {}); raise these numbers, or set &data too_long = 'cut'",
           truncation.samples, rules.question_tokens, rules.plan_tokens, rules.execution_tokens,
           truncation.longest_question, truncation.longest_plan, truncation.longest_execution);
     make_rows();
@@ -209,8 +211,8 @@ struct SampleSource::Impl {
     const std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
     if (longest > positions)
       user_error(
-          "a row of {} positions is too short for sample {}, which needs {}; give rows of at "
-          "least {} positions, or shorter segments",
+          "a row of {} positions is too short for sample {}, which needs {}; set rows of at least "
+          "{} positions, or shorter segments",
           positions, std::max_element(sizes.begin(), sizes.end()) - sizes.begin(), longest,
           longest);
     used = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
@@ -252,7 +254,7 @@ struct SampleSource::Impl {
 SampleSource::SampleSource(const std::vector<Sample>& samples, const text::Tokenizer& tokenizer,
                            const SampleRules& rules) {
   check(rules, tokenizer);
-  if (samples.empty()) user_error("there are no samples to make rows of");
+  if (samples.empty()) user_error("there are no samples to train on");
   impl_ = std::make_unique<Impl>(samples, tokenizer, rules);
 }
 

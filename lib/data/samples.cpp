@@ -3,10 +3,10 @@
 #include <filesystem>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/json.hpp"
 #include "base/lines.hpp"
 #include "base/mapped_file.hpp"
+#include "base/utf8.hpp"
 #include "base/wildcards.hpp"
 #include "data/skeleton.hpp"
 
@@ -28,13 +28,14 @@ struct Record {
     const auto found = object.find(name);
     if (found == object.end())
       user_error(
-          "{}: the record has no \"{}\"; it has {}. Records are {{\"question\", \"answer\"}}"
-          " or {{\"question\", \"plan\", \"execution\", \"answer\"}}",
+          "{}: the record has no \"{}\"; it has {}. Records are {{\"question\", \"answer\"}} or "
+          "{{\"question\", \"plan\", \"execution\", \"answer\"}}",
           place, name, names());
     if (!found->is_string())
-      user_error("{}: \"{}\" is {}; write it as a string", place, name, excerpt(found->dump()));
+      user_error("{}: \"{}\" is {}, not a string; make it one", place, name,
+                 excerpt(found->dump()));
     if (trimmed(found->get_ref<const std::string&>()).empty())
-      user_error("{}: \"{}\" is empty; fill it, or leave the record out", place, name);
+      user_error("{}: \"{}\" is empty; fill it, or remove the record", place, name);
     return found->get_ref<const std::string&>();
   }
 
@@ -58,8 +59,8 @@ Solution split_solution(const std::string& text, const Record& record) {
   if (!lines.empty() && lines.back().starts_with(answer_mark)) {
     solution.answer = final_number(lines.back());
     if (!solution.answer)
-      user_error("{}: the last line '{}' holds no number; it must be like '#### 72'", record.place,
-                 excerpt(lines.back()));
+      user_error("{}: the last line '{}' contains no number; it must be like '#### 72'",
+                 record.place, excerpt(lines.back()));
     lines.pop_back();
   }
   solution.steps.assign(lines.begin(), lines.end());
@@ -92,7 +93,7 @@ std::string number_field(const Record& record) {
   const auto answer =
       text.find(answer_mark) == text.npos ? normalized_number(text) : final_number(text);
   if (!answer)
-    user_error("{}: \"answer\" is '{}', which is not one number; write it like 72 or \"72\"",
+    user_error("{}: \"answer\" is '{}', which is not a single number; use e.g. 72 or \"72\"",
                record.place, excerpt(text));
   return *answer;
 }
@@ -114,7 +115,7 @@ Solution answer_of(const Record& record) {
   if (!solution.answer)
     user_error(
         "{}: the last line of \"answer\" is not like '#### 72', and the record has no "
-        "\"execution\"; it needs the one or the other",
+        "\"execution\"; add one or the other",
         record.place);
   return solution;
 }
@@ -154,7 +155,8 @@ json parse(std::string_view text, const std::string& place, const char* remedy) 
 
 void read_array(std::string_view text, const std::string& name, PlanRule rule, Notes notes,
                 std::vector<Sample>& samples) {
-  const json array = parse(text, name, "a file that starts with '[' must be one JSON array");
+  const json array =
+      parse(text, name, "make it one JSON array, or start it with another character than '['");
   for (std::size_t i = 0; i < array.size(); ++i)
     samples.push_back(make_sample({array[i], fmt::format("{}[{}]", name, i)}, rule, notes));
 }
@@ -167,7 +169,7 @@ void read_lines(std::string_view text, const std::string& name, PlanRule rule, N
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
     const std::string place = fmt::format("{}:{}", name, number);
-    const json object = parse(line, place, "write one object per line, or one JSON array");
+    const json object = parse(line, place, "put one object on each line, or all in one JSON array");
     samples.push_back(make_sample({object, place}, rule, notes));
   }
 }
@@ -206,19 +208,19 @@ std::optional<std::string> final_number(std::string_view text) {
 std::vector<Sample> read_samples(const std::vector<std::string>& patterns, PlanRule rule,
                                  Notes notes) {
   std::vector<Sample> samples;
-  for (const auto& path :
-       expand_wildcards(patterns, "file of samples",
-                        "give JSON lines as of GSM8K, or make some with ./prepare arithmetic")) {
+  for (const auto& path : expand_wildcards(
+           patterns, "file of samples",
+           "provide JSON lines like those of GSM8K, or make some with ./prepare arithmetic")) {
     const MappedFile file(path);
     const std::string name = path.string();
     const std::size_t before = samples.size();
     const std::string_view text = trimmed(file.text());
-    if (text.empty()) user_error("{}: the file is empty; get or make it again", name);
+    if (text.empty()) user_error("{}: the file is empty; download or make it again", name);
     if (text.front() == '[')
       read_array(text, name, rule, notes, samples);
     else
       read_lines(file.text(), name, rule, notes, samples);
-    if (samples.size() == before) user_error("{}: the file holds no samples", name);
+    if (samples.size() == before) user_error("{}: the file contains no samples", name);
   }
   return samples;
 }

@@ -70,8 +70,8 @@ void require_made_with(const ShardOrigin& origin, const text::Tokenizer& tokeniz
       {}, name, tokenizer.vocabulary(), tokenizer.end_of_text(), fingerprint(tokenizer)};
   if (origin.alike(now)) return;
   user_error(
-      "{}: these shards were made with the tokenizer '{}' ({} tokens), and &data tokenizer = '{}' "
-      "({} tokens) is another: name the one that they were made with, or make them again with "
+      "{}: these shards were made with the tokenizer '{}' ({} tokens), but &data tokenizer = '{}' "
+      "({} tokens); set tokenizer to the one that they were made with, or make them again with "
       "./prepare text --tokenizer {}",
       origin.meta.string(), origin.tokenizer, origin.vocabulary, name, now.vocabulary, name);
 }

@@ -37,8 +37,8 @@ Shard open_shard(const std::filesystem::path& path) {
   std::memcpy(header, shard.file.data(), std::min(size, sizeof header));
   if (header[0] != detail::shard_magic) {
     if (size % 2 != 0) {
-      user_error("{}: {} bytes are no whole number of uint16 tokens: truncated, or no shard", name,
-                 size);
+      user_error("{}: {} bytes is not a whole number of uint16 tokens: truncated, or not a shard",
+                 name, size);
     }
     shard.count = size / 2;
     return shard;
@@ -47,13 +47,13 @@ Shard open_shard(const std::filesystem::path& path) {
     user_error("{}: truncated within its header ({} of {} bytes); copy or make it again", name,
                size, detail::shard_header_bytes);
   if (header[1] != detail::shard_version_16 && header[1] != detail::shard_version_32)
-    user_error("{}: shard version {} is unknown; 1 (uint16) and 2 (uint32) are read", name,
-               header[1]);
+    user_error("{}: shard version {} is unknown; only 1 (uint16) and 2 (uint32) are supported",
+               name, header[1]);
   shard.offset = detail::shard_header_bytes;
   shard.width = header[1] == detail::shard_version_32 ? 4 : 2;
   shard.count = static_cast<std::uint32_t>(header[2]);
   const std::size_t expected = shard.offset + shard.count * shard.width;
-  if (shard.count == 0) user_error("{}: the shard holds no tokens; make it again", name);
+  if (shard.count == 0) user_error("{}: the shard contains no tokens; make it again", name);
   if (size < expected)
     user_error(
         "{}: truncated: its header counts {} tokens ({} bytes), the file has {} bytes; copy "
@@ -77,7 +77,7 @@ std::size_t check_vocabulary(const Shard& shard, std::size_t first, std::size_t 
       std::find_if(tokens + first, tokens + last, [&](Token t) { return t >= vocabulary; });
   user_error(
       "{}: token {} at position {} is outside the vocabulary of {}: the shard was made with "
-      "another tokenizer, or is no shard",
+      "another tokenizer, or is not a shard",
       shard.file.path().string(), *bad, bad - tokens, vocabulary);
 }
 

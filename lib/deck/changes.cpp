@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "deck/renamed.hpp"
 
 namespace tern::deck {
 namespace {
@@ -36,28 +36,12 @@ bool among(const std::array<const char*, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// A printed deck in this version's names. Earlier ones counted validation in batches of per_rank
-/// rows.
-std::string in_todays_names(std::string deck) {
-  const auto number_after = [&](std::string_view name) {
-    const std::size_t at = deck.find(name);
-    return at == deck.npos ? 0 : std::strtoll(deck.c_str() + at + name.size(), nullptr, 10);
-  };
-  constexpr std::string_view batches = "\n  batches = ";
-  const std::size_t at = deck.find(batches);
-  if (at == deck.npos) return deck;
-  const std::int64_t rows = number_after(batches) * number_after("\n  per_rank = ");
-  const std::size_t end = deck.find('\n', at + batches.size());
-  return deck.replace(at, std::min(end, deck.size()) - at,
-                      fmt::format("\n  rows = {}", std::max<std::int64_t>(1, rows)));
-}
-
 }  // namespace
 
 DeckChanges changes_of(const std::string& stored, const deck::Deck& deck) {
   DeckChanges changes;
   try {
-    changes.before = deck::parse(in_todays_names(stored), "the deck of the checkpoint");
+    changes.before = parse_stored(stored, "the deck of the checkpoint");
   } catch (const UserError&) {
     changes.readable = false;
     return changes;

@@ -28,7 +28,7 @@ struct Model {
   std::string activation = "swiglu";  // swiglu | gelu | relu2
   std::int64_t experts = 0;           // per MoE layer; 0: dense MLP
   std::int64_t experts_per_token = 0, expert_hidden = 0;
-  bool renormalise_experts = true;
+  bool renormalize_experts = true;
   double router_loss = 0;
   std::int64_t inner_steps = 0;            // latent passes of a recursive model; 0: blocks run once
   std::string recursion = "stack";         // stack | block: what a pass runs through

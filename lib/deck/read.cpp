@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 #include "deck/detail/assign.hpp"
 #include "deck/detail/presets.hpp"
 #include "deck/loaded_model.hpp"
+#include "deck/renamed.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::deck {
@@ -29,12 +31,6 @@ std::vector<std::string> names_of(const Table& table) {
   std::vector<std::string> names;
   for (const Group& group : table.groups) names.push_back(group.name);
   return names;
-}
-
-/// What has taken the place of a name of earlier versions; empty for other names.
-std::string successor(const std::string& group, const std::string& name) {
-  if (group != "evaluation" || name != "batches") return {};
-  return "; a validation counts rows now, whatever per_rank is: write rows = batches x per_rank";
 }
 
 void unknown_name(Table& table, const Group& group, const Assignment& assignment, Errors& errors) {
@@ -58,7 +54,7 @@ void check_groups(const ParsedDeck& parsed, Table& table, Errors& errors) {
                                            suggestion(use.name, names_of(table))));
     else if (const auto [first, fresh] = seen.emplace(use.name, use.location); !fresh)
       errors.add(use.location,
-                 fmt::format("{}: the group was given on line {} already; merge the two", use.name,
+                 fmt::format("{}: the group was already given on line {}; merge the two", use.name,
                              first->second.line));
   }
 }
@@ -72,7 +68,7 @@ void check_repetition(const Assignment& assignment,
   if (earlier == locations.end() && assignment.index == 0) earlier = locations.begin();
   if (earlier != locations.end())
     errors.add(assignment.location,
-               fmt::format("{}: was given on line {} already; remove one of the two", full,
+               fmt::format("{}: already given on line {}; remove one of the two", full,
                            earlier->second.line));
   locations.emplace(assignment.index, assignment.location);
 }
@@ -91,7 +87,7 @@ void apply_overrides(const std::vector<std::string>& overrides, Table& table, Er
     Errors unclean(overrides[i], {});
     Assignment assignment;
     if (clean(overrides[i], unclean) != overrides[i]) {
-      errors.add(location, "control characters or bytes that are not UTF-8; remove them");
+      errors.add(location, "contains control characters or bytes that are not UTF-8; remove them");
     } else if (parse_override(overrides[i], location.override_index, table, assignment, errors)) {
       if (!table.find(assignment.group))
         errors.add(location, fmt::format("{}: no such group{}", assignment.group,
@@ -141,8 +137,9 @@ Deck parse_and_check(const std::string& text, const std::string& name,
                      const std::vector<std::string>& overrides, const ModelAt& model_at,
                      std::initializer_list<Check> checks, std::vector<std::string>* notes) {
   if (text.size() > largest_deck)
-    user_error("{}: more than {} bytes; no deck is that long, is this the right file?", name,
-               largest_deck);
+    user_error(
+        "{}: more than {} bytes, which is too long for a deck; check that this is the right file",
+        name, largest_deck);
   Deck deck;
   Table table = describe(deck);
   Errors errors(name, overrides);
@@ -202,8 +199,10 @@ Deck read(const std::string& path, const std::vector<std::string>& overrides,
   std::string text(largest_deck + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad())
-    user_error("{}: cannot read the deck; check that the file is there and is readable", path);
+    user_error("{}: cannot read the deck; check that the file exists and is readable", path);
   text.resize(static_cast<std::size_t>(file.gcount()));
+  // The resolved deck in a run directory may be of an earlier version.
+  if (std::filesystem::path(path).filename() == "deck.in") text = in_current_names(std::move(text));
   return parse_and_check(text, path, overrides, model_at, {check_contradictions, check_files},
                          notes);
 }

@@ -58,15 +58,15 @@ std::vector<Conflict> conflicts_with_full(const Deck& d) {
   std::vector<Conflict> all;
   if (d.parallel.tensor * d.parallel.pipeline > 1)
     all.push_back({{"parallel.tensor", "parallel.pipeline"},
-                   "with 'full' each rank of a replica would gather other layers; write shard = "
+                   "'full' cannot be combined with tensor or pipeline parallelism; set shard = "
                    "'optimizer', or tensor = 1 and pipeline = 1"});
   if (d.optimizer.kind == "muon")
     all.push_back({{"optimizer.kind"},
-                   "'full' divides matrices, which muon needs whole; write shard = 'optimizer'"});
+                   "'full' divides matrices, which Muon needs whole; set shard = 'optimizer'"});
   if (kind_of(d).diffuses && d.evaluation.problems > 0)
     all.push_back({{"evaluation.problems"},
-                   "with 'full' ranks cannot solve problems independently; write shard = "
-                   "'optimizer', or problems = 0"});
+                   "with 'full', ranks cannot solve problems independently; set shard = "
+                   "'optimizer' or problems = 0"});
   return all;
 }
 

@@ -109,13 +109,13 @@ void BlockSampler<T>::check_sequences(const std::vector<Tokens>& prompts,
                    given[i].size());
       detail::check_tokens(given[i][l], number, size_.V);
       if (given[i][l].size() > levels[l].tokens)
-        user_error("prompt {}: {} tokens are given for a level of at most {}: shorten them", number,
+        user_error("prompt {}: {} tokens are given for a level of at most {}; shorten them", number,
                    given[i][l].size(), levels[l].tokens);
     }
     if (longest > max_tokens_)
       user_error(
           "prompt {} has {} tokens, and with the {} that may follow it would take {} of {} "
-          "positions: shorten it",
+          "positions; shorten it",
           number, prompts[i].size(), longest - prompts[i].size(), longest, max_tokens_);
   }
 }
@@ -287,7 +287,7 @@ void BlockSampler<T>::draw(const ops::Context& context, Matrix<const T> finished
     if (tokens[i] < 0)
       user_error(
           "prompt {}: the model's logits are not finite; its weights may come from a run that "
-          "diverged: name an earlier checkpoint with &generation checkpoint",
+          "diverged; set &generation checkpoint to an earlier checkpoint",
           s.number());
     s.block[places[i].second] = tokens[i];
   }

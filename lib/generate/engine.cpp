@@ -25,15 +25,15 @@ EngineOptions resolved(EngineOptions options, const deck::Model& model, std::siz
                        std::size_t max_pages) {
   if (model.inner_steps > 0 && options.steps == 0)
     user_error(
-        "&model inner_steps = {}: a recursive model does not answer a file of requests; use "
-        "&generation prompt",
+        "&model inner_steps = {}: a recursive model cannot answer a file of requests; set "
+        "&generation prompt instead of input",
         model.inner_steps);
   options.steps = std::max<std::size_t>(1, options.steps);
   options.micro_batches = stages;
   if (deck::position_of(model) == deck::Position::learned &&
       options.max_model_len > static_cast<std::size_t>(model.context))
     user_error(
-        "&generation max_model_len = {}, but the model has {} learned positions: set max_model_len "
+        "&generation max_model_len = {}, but the model has {} learned positions; set max_model_len "
         "to at most that",
         options.max_model_len, model.context);
   const std::size_t most = options.batch * options.max_model_len;

@@ -11,11 +11,11 @@ namespace {
 void check(const std::vector<std::int32_t>& prompt, std::size_t number, std::size_t max_tokens,
            std::size_t vocabulary) {
   if (prompt.empty())
-    user_error("prompt {} is empty: give at least one token (end of text begins a document)",
+    user_error("prompt {} is empty; give at least one token (end of text begins a document)",
                number);
   if (prompt.size() >= max_tokens)
-    user_error("prompt {} has {} tokens, and a sequence may have {}: no room for a new one", number,
-               prompt.size(), max_tokens);
+    user_error("prompt {} has {} tokens, and a sequence holds {} with the new ones; shorten it",
+               number, prompt.size(), max_tokens);
   detail::check_tokens(prompt, number, vocabulary);
 }
 

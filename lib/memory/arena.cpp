@@ -34,8 +34,8 @@ Arena::Arena(std::size_t bytes) : capacity_(bytes) {
     block_ = Kokkos::kokkos_malloc<DeviceMemory>("arena", bytes + alignment);
   } catch (const std::exception&) {
     user_error(
-        "this device has no {:.2f} GiB left ({:.2f} GiB free): lower &batch per_rank, or set "
-        "&precision recompute = 'block'",
+        "out of device memory: the plan needs {:.2f} GiB, and {:.2f} GiB are free; lower &batch "
+        "per_rank, or set &precision recompute = 'block'",
         bytes / gib, device_capacity().free_bytes / gib);
   }
   // Kokkos' header in front of an allocation leaves it aligned to only 128 bytes.

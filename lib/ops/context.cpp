@@ -18,7 +18,8 @@ Context make_context(Arena& arena, bool accelerated, const char* attention,
                      [[maybe_unused]] Products products) {
   const std::string_view choice = attention;
   if (choice != "auto" && choice != "portable" && choice != "cudnn")
-    user_error("&model attention = '{}': choose 'auto', 'portable' or 'cudnn'", choice);
+    user_error("&model attention = '{}' is unknown; set attention = 'auto', 'portable' or 'cudnn'",
+               choice);
   Context context;
   context.partial_sums = arena.vector<double>("partial sums", Term::workspace, sum_parts);
 #if defined(TERN_NATIVE_OPERATIONS)
@@ -26,7 +27,8 @@ Context make_context(Arena& arena, bool accelerated, const char* attention,
 #else
   (void)accelerated;
   if (choice == "cudnn")
-    user_error("&model attention = 'cudnn' needs a CUDA build: choose 'auto' or 'portable'");
+    user_error(
+        "&model attention = 'cudnn' needs a CUDA build; set attention = 'auto' or 'portable'");
 #endif
   return context;
 }

@@ -20,15 +20,15 @@ struct Routing {
 };
 
 /// probabilities (N, X) = softmax of the logits (N, X); experts (N, k): the k largest per token;
-/// weights (N, k): their probabilities, with `renormalise` divided by their sum. Ties go to the
+/// weights (N, k): their probabilities, with `renormalize` divided by their sum. Ties go to the
 /// lowest expert; NaN ranks lowest, and results computed from it are NaN.
 template <class T>
-void route(const Context&, bool renormalise, Matrix<const T> logits,
+void route(const Context&, bool renormalize, Matrix<const T> logits,
            Matrix<Accumulate<T>> probabilities, Matrix<Accumulate<T>> weights,
            Matrix<std::int32_t> experts);
 template <class T>
 struct RouteBackward {
-  bool renormalise;
+  bool renormalize;
   Matrix<const Accumulate<T>> probabilities;  // (N, X)
   Matrix<const std::int32_t> experts;         // (N, k)
   Matrix<const Accumulate<T>> weights;        // (N, k)
@@ -112,7 +112,7 @@ template <class A>
 void balance_experts(const Context&, const ExpertBalance<A>&);
 
 template <class T>
-bool native_route(const Context& context, bool renormalise, Matrix<const T> logits,
+bool native_route(const Context& context, bool renormalize, Matrix<const T> logits,
                   Matrix<float> probabilities, Matrix<float> weights, Matrix<std::int32_t> experts);
 template <>
 inline constexpr auto native_kernel<&route<bf16>> = native_entry("tern::route", native_route<bf16>);

@@ -17,14 +17,14 @@ namespace tern::ops::detail {
 #if defined(TERN_NATIVE_OPERATIONS)
 namespace {
 
-constexpr const char* hopper_kernels = "own Hopper kernels";
+constexpr const char* hopper_kernels = "native Hopper kernels";
 
 /// The implementation that takes any pattern.
 template <class T>
 const char* general(const NativeLibrary& library, const AttentionPass& pass) {
   const bool own = library.own_attention() &&
                    cuda::pattern_attention_serves<T>({.kind = pass.kind}, 1.0, pass.head_size);
-  return own ? "own tensor-core kernels" : "portable";
+  return own ? "native tensor-core kernels" : "portable";
 }
 
 }  // namespace
@@ -54,8 +54,8 @@ std::string native_attention<float>(const Context& context, const AttentionPass&
 
 std::string native_products(Products products) {
   return products == Products::fastest
-             ? "cuBLASLt, the fastest algorithm for each shape, timed once and kept"
-             : "cuBLASLt, its first proposal for each shape";
+             ? "cuBLASLt, fastest algorithm per shape (timed once, cached)"
+             : "cuBLASLt, first heuristic algorithm per shape";
 }
 #else
 template <class T>

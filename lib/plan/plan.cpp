@@ -106,7 +106,7 @@ std::int64_t largest_batch(deck::Deck deck, const comm::Mesh& mesh, const Planne
   }
   if (best == 0)
     user_error(
-        "not even one sequence of {} tokens per rank fits the {} free on the device: set "
+        "not even one sequence of {} tokens per rank fits the {} free on the device; set "
         "&precision recompute = 'block', or make the model or its context smaller",
         deck.model.context, size_text(room));
   return best;

@@ -83,8 +83,8 @@ std::string shortage(const Plan& plan, const comm::Mesh& mesh) {
   const std::size_t needed = plan.largest_bytes;
   if (needed <= room) return {};
   return fmt::format(
-      "The plan needs {} per rank, and a device has {} free. Changes, and what each would "
-      "need:\n{}",
+      "The plan needs {} per rank, and a device has {} free. Possible changes, and what each "
+      "needs:\n{}",
       size_text(needed), size_text(room), remedies(plan, mesh, room));
 }
 

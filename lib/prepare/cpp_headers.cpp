@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 #include "prepare/prepare.hpp"
-#include "text/unicode.hpp"
 
 namespace tern::prepare {
 namespace {
@@ -46,7 +46,7 @@ void add_compiler_folders(std::vector<fs::path>& folders) {
 bool is_text(const fs::path& file) {
   const std::string text = read_text_or_empty(file);
   return !text.empty() && text.find('\0') == std::string::npos &&
-         text::valid_utf8_prefix(text) == text.size();
+         valid_utf8_prefix(text) == text.size();
 }
 
 std::vector<fs::path> sorted_files(const fs::path& folder) {

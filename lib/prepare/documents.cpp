@@ -3,9 +3,9 @@
 #include <cctype>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/json.hpp"
 #include "base/mapped_file.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::prepare {
 namespace {
@@ -21,8 +21,8 @@ InputFormat format_of(const fs::path& file, InputFormat asked) {
   if (ending == ".jsonl" || ending == ".ndjson") return InputFormat::jsonl;
   if (ending == ".json")
     user_error(
-        "{}: a .json file is not text; write one JSON object per line and name it .jsonl, or give "
-        "--format jsonl if it is such a file",
+        "{}: a .json file is not text; put one JSON object on each line and name it .jsonl, or "
+        "pass --format jsonl if it is such a file",
         file.string());
   for (const char* compressed : {".gz", ".xz", ".zst", ".bz2", ".zip", ".parquet", ".tar"}) {
     if (ending == compressed)
@@ -121,7 +121,7 @@ struct Documents::Impl {
 
 Documents::Documents(std::vector<fs::path> files, InputFormat format)
     : impl_(std::make_unique<Impl>()) {
-  if (files.empty()) user_error("no input files are named");
+  if (files.empty()) user_error("no input files given; pass --input");
   for (const fs::path& file : files) {
     std::error_code error;
     if (!fs::exists(file)) user_error("{}: no such file", file.string());

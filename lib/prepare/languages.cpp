@@ -76,7 +76,7 @@ std::string draw_sentence(const detail::Language& language, Draw& draw) {
   return text + '.';
 }
 
-void write_requests(const fs::path& file, const std::vector<LabelledSentence>& sentences,
+void write_requests(const fs::path& file, const std::vector<LabeledSentence>& sentences,
                     const Codes& codes) {
   write_file(file, [&](std::ostream& out) {
     for (std::size_t i = 0; i < sentences.size(); ++i)
@@ -102,7 +102,7 @@ std::vector<std::size_t> table_order(std::size_t languages, std::uint64_t seed,
 }
 
 /// Leaves a random number of lines, at least those of the conversation's sentences.
-void shorten(std::vector<std::size_t>& order, const LabelledSentence* sentences,
+void shorten(std::vector<std::size_t>& order, const LabeledSentence* sentences,
              const LanguagesOptions& options, std::uint32_t table) {
   std::set<std::size_t> asked;
   for (std::size_t i = 0; i < options.questions; ++i) asked.insert(sentences[i].language);
@@ -135,7 +135,7 @@ std::string sorted_table(const Codes& codes, const std::vector<std::size_t>& ord
 
 /// Successive questions under one table; the prompt encloses the first. One asks for the whole
 /// table: its many answers teach the lookup of codes.
-ordered_json conversation(const LabelledSentence* sentences, const LanguagesOptions& options,
+ordered_json conversation(const LabeledSentence* sentences, const LanguagesOptions& options,
                           std::uint32_t table) {
   const Codes codes = language_codes(options.seed, table, options.languages);
   std::vector<std::size_t> order = table_order(options.languages, options.seed, table);
@@ -162,7 +162,7 @@ std::uint32_t table_of(std::size_t conversation, const LanguagesOptions& options
 }
 
 void write_conversations(const fs::path& folder, const LanguagesOptions& options,
-                         std::vector<LabelledSentence> sentences) {
+                         std::vector<LabeledSentence> sentences) {
   Draw draw(options.seed, sentence_series, 0xffffffffu);
   shuffle(sentences, draw);
   const auto write = [&](const char* name, bool valid) {
@@ -235,16 +235,17 @@ void check(const LanguagesOptions& o) {
   TERN_REQUIRE(o.conversations >= valid_share && o.questions > 0 && o.tables > 0 &&
                o.sentences > 0 && o.test > 0);
   if (const std::size_t most = detail::languages().size(); o.languages < 2 || o.languages > most)
-    user_error("--languages {}: write 2 to {}", o.languages, most);
+    user_error("--languages {}: out of range; pass 2 to {}", o.languages, most);
   if (o.least_languages > o.languages)
-    user_error("--least-languages {}: write at most {}, all --languages", o.least_languages,
-               o.languages);
+    user_error("--least-languages {}: too many; pass at most {}, all --languages",
+               o.least_languages, o.languages);
   if (o.tables > o.conversations)
-    user_error("--tables {}: write at most {}, a table of its own for each of --conversations",
+    user_error("--tables {}: too many; pass at most {}, a table for each of --conversations",
                o.tables, o.conversations);
   if (constexpr std::size_t most = std::numeric_limits<int>::max();
       o.conversations > most / o.questions)
-    user_error("--conversations {}: write at most {}", o.conversations, most / o.questions);
+    user_error("--conversations {}: too many; pass at most {}", o.conversations,
+               most / o.questions);
   const std::size_t possible = possible_sentences(o.languages);
   if (o.sentences > possible || o.test > possible || o.sentences + o.test > possible / 2)
     user_error(
@@ -261,15 +262,16 @@ std::vector<std::string> language_names(std::size_t languages) {
   return names;
 }
 
-std::vector<std::vector<LabelledSentence>> language_sentences(
-    const std::vector<std::size_t>& counts, std::uint64_t seed, std::size_t languages) {
+std::vector<std::vector<LabeledSentence>> language_sentences(const std::vector<std::size_t>& counts,
+                                                             std::uint64_t seed,
+                                                             std::size_t languages) {
   const std::size_t possible = possible_sentences(languages);
   std::unordered_set<std::string> known;
-  std::vector<std::vector<LabelledSentence>> sets;
+  std::vector<std::vector<LabeledSentence>> sets;
   std::uint32_t number = 0;
   for (const std::size_t count : counts) {
     const bool repeats = sets.size() + 1 == counts.size() && count > (possible - known.size()) / 2;
-    std::vector<LabelledSentence>& set = sets.emplace_back();
+    std::vector<LabeledSentence>& set = sets.emplace_back();
     for (std::size_t tried = 0; set.size() < count; ++tried) {
       if (tried == tries * count)
         user_error("only {} of {} different sentences are found; ask for fewer", set.size(), count);

@@ -31,7 +31,7 @@ struct LanguagesOptions {
   bool force = false;  // replace an existing output folder
 };
 
-struct LabelledSentence {
+struct LabeledSentence {
   std::string text;
   std::size_t language;  // index in language_names()
 };
@@ -41,8 +41,9 @@ std::vector<std::string> language_names(std::size_t languages);
 
 /// `counts[i]` sentences for each i, unique over all lists; languages alternate. The last list
 /// repeats its own sentences, not others', if it needs more than half of those that are left.
-std::vector<std::vector<LabelledSentence>> language_sentences(
-    const std::vector<std::size_t>& counts, std::uint64_t seed, std::size_t languages);
+std::vector<std::vector<LabeledSentence>> language_sentences(const std::vector<std::size_t>& counts,
+                                                             std::uint64_t seed,
+                                                             std::size_t languages);
 
 /// One code per language: different codes of two letters, from 24 for 12 languages.
 using Codes = std::vector<std::string>;

@@ -41,13 +41,8 @@ void write_requests(const fs::path& folder, const std::vector<data::Sample>& sam
 using Plans = std::unordered_map<std::size_t, std::string>;
 
 Plans read_plans(const fs::path& file, const std::vector<data::Sample>& samples) {
-  std::string text;
-  try {
-    text = read_text(file);
-  } catch (const FileError& error) {
-    user_error("{}; --answers is answers.jsonl of the run that wrote the plans", error.what());
-  }
-  std::istringstream in(std::move(text));
+  std::istringstream in(
+      read_text(file, "pass --answers answers.jsonl of the run that wrote the plans"));
   Plans plans;
   std::string line;
   for (std::size_t number = 1; std::getline(in, line); ++number) {

@@ -44,13 +44,7 @@ std::string bare(const std::string& text) {
 
 /// The records of a file, each text once.
 std::vector<Record> read(const fs::path& file, std::size_t& repeated) {
-  std::string text;
-  try {
-    text = read_text(file);
-  } catch (const FileError& error) {
-    user_error("{}; name a file of sentences with --input", error.what());
-  }
-  std::istringstream in(std::move(text));
+  std::istringstream in(read_text(file, "pass a file of sentences with --input"));
   std::vector<Record> records;
   std::unordered_map<std::string, std::size_t> known;  // index in records
   std::string line;
@@ -136,7 +130,8 @@ nlohmann::ordered_json meta_of(const SentencesOptions& options, const SentencesS
 SentencesSummary prepare_sentences(const SentencesOptions& options, Log& log) {
   if (options.output.empty()) user_error("no output folder is named; give --output data/NAME");
   if (!(options.test_fraction > 0 && options.test_fraction < 1))
-    user_error("--test-fraction {}: write a number between 0 and 1", options.test_fraction);
+    user_error("--test-fraction {}: out of range; pass a number between 0 and 1",
+               options.test_fraction);
   SentencesSummary summary;
   const std::vector<Record> records = read(options.input, summary.repeated);
   const std::vector<bool> test = tested(records, options.test_fraction, options.seed);

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "deck/deck.hpp"
+#include "deck/renamed.hpp"
 #include "report/compared_run.hpp"
 #include "report/detail/history.hpp"
 #include "report/detail/page.hpp"
@@ -41,7 +41,7 @@ detail::Facts compared_runs(const std::string& deck, const detail::History& hist
   const auto loss = history.curves.find("val/loss");
   const double own = loss == history.curves.end() ? unknown : loss->second.value.back();
   try {
-    for (const std::string& directory : deck::parse(deck, "deck.in").evaluation.beside) {
+    for (const std::string& directory : deck::parse_stored(deck, "deck.in").evaluation.beside) {
       const ComparedRun other = compare_run(directory, own);
       facts.emplace_back("Compared with " + other.name, in_words(other, "this run's"));
     }

@@ -10,10 +10,10 @@
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
+#include "base/utf8.hpp"
 #include "text/detail/pair_queue.hpp"
 #include "text/detail/pretokenizer.hpp"
 #include "text/detail/tokenizer_files.hpp"
-#include "text/unicode.hpp"
 
 namespace tern::text {
 namespace {
@@ -70,9 +70,9 @@ struct BpeTrainer::Impl {
 
 BpeTrainer::BpeTrainer(const BpeTrainingOptions& options) : impl_(std::make_unique<Impl>()) {
   if (options.vocabulary < byte_count + options.special.size())
-    user_error("a BPE vocabulary of {} tokens is too small: the bytes and {} are {}",
-               options.vocabulary, fmt::join(options.special, ", "),
-               byte_count + options.special.size());
+    user_error(
+        "a BPE vocabulary of {} tokens is too small: the bytes and {} already take {}; raise it",
+        options.vocabulary, fmt::join(options.special, ", "), byte_count + options.special.size());
   impl_->options = options;
   impl_->pretokenizer = options.pattern == PiecePattern::gpt2
                             ? detail::gpt2_pretokenizer()
@@ -106,8 +106,8 @@ void BpeTrainer::train(const std::filesystem::path& folder) {
     const auto [pair, count] = pairs.top();
     if (count < min_count)
       user_error(
-          "the text is too small for a vocabulary of {}: it has repeated pairs for {} tokens; "
-          "ask for fewer or give more text",
+          "the text is too small for a vocabulary of {}: it has repeated pairs for only {} tokens; "
+          "lower the vocabulary or add text",
           impl_->options.vocabulary, tokens.size() + special.size());
     const std::string bytes = tokens[pair.first] + tokens[pair.second];
     // Another pair may have produced the same bytes before: then the token is the same.

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/json.hpp"
 #include "base/lines.hpp"
 #include "base/mapped_file.hpp"
+#include "base/utf8.hpp"
 #include "base/wildcards.hpp"
 
 namespace tern::text {
@@ -30,14 +30,15 @@ const std::string& string_field(const json& message, const char* name, const std
     user_error("{}: has no \"{}\" but {}; a message is {{\"role\", \"content\"}}", place, name,
                names_in(message));
   if (!found->is_string())
-    user_error("{}.{}: is {}; write it as a string", place, name, excerpt(json_text(*found), 40));
+    user_error("{}.{}: is {}, not a string; make it one", place, name,
+               excerpt(json_text(*found), 40));
   return found->get_ref<const std::string&>();
 }
 
 Role role_of(const std::string& name, const std::string& place) {
   for (std::size_t i = 0; i < role_names.size(); ++i)
     if (name == role_names[i]) return static_cast<Role>(i);
-  user_error("{}.role: '{}' is not system, user or assistant; leave such messages out", place,
+  user_error("{}.role: '{}' is not system, user or assistant; remove such messages", place,
              excerpt(name));
 }
 
@@ -55,8 +56,7 @@ void require_known(const json& message, const std::string& place) {
     if (!known)
       user_error(
           "{}.{}: is not supported: a message has \"role\" and \"content\", and may have "
-          "\"reasoning_content\" and \"weight\"; remove this field, or leave such conversations "
-          "out",
+          "\"reasoning_content\" and \"weight\"; remove this field, or such conversations",
           place, name);
   }
 }
@@ -66,7 +66,7 @@ bool learned(const json& message, Role role, const std::string& place) {
   const auto weight = message.find("weight");
   if (weight == message.end() || weight->is_null()) return true;
   if (*weight != 0 && *weight != 1)
-    user_error("{}.weight: is {}; write 1 to learn the answer, or 0", place,
+    user_error("{}.weight: is {}; set 1 to learn the answer, or 0", place,
                weight->dump().substr(0, 40));
   if (role != Role::assistant && *weight == 1)
     user_error("{}.weight: is 1, but only the assistant's messages are learned; remove it", place);
@@ -90,7 +90,7 @@ std::string rejects_beside(const std::filesystem::path& path) {
   std::filesystem::path rejects = path;
   rejects.replace_filename(path.stem().string() + "_rejects" + path.extension().string());
   if (!std::filesystem::exists(rejects)) return "";
-  return fmt::format(": no answer was good, and {} holds each with the reason", rejects.string());
+  return fmt::format(": all answers were rejected; {} has the reason for each", rejects.string());
 }
 
 }  // namespace
@@ -113,10 +113,10 @@ Conversation parse_conversation(std::string_view line, std::string place) {
         place, names_in(object));
   for (const char* unsupported : {"tools", "functions"})
     if (object.contains(unsupported) && !is_void(object[unsupported]))
-      user_error("{}: \"{}\" is not supported: no template writes it; leave such conversations out",
+      user_error("{}: \"{}\" is not supported by any chat template; remove such conversations",
                  place, unsupported);
   if (!messages->is_array() || messages->empty())
-    user_error("{}: \"messages\" is not a list of one message or more", place);
+    user_error("{}: \"messages\" is not a list of at least one message", place);
   Conversation conversation{{}, std::move(place)};
   for (std::size_t i = 0; i < messages->size(); ++i)
     conversation.messages.push_back(
@@ -126,9 +126,9 @@ Conversation parse_conversation(std::string_view line, std::string place) {
 
 std::vector<Conversation> read_conversations(const std::vector<std::string>& patterns) {
   std::vector<Conversation> conversations;
-  for (const auto& path : expand_wildcards(
-           patterns, "file of conversations",
-           "give JSON lines of {\"messages\": [...]}, or make some with ./prepare languages")) {
+  for (const auto& path : expand_wildcards(patterns, "file of conversations",
+                                           "provide JSON lines of {\"messages\": [...]}, or make "
+                                           "some with ./prepare languages")) {
     const MappedFile file(path);
     const std::size_t before = conversations.size();
     std::string_view text = file.text();
@@ -141,7 +141,7 @@ std::vector<Conversation> read_conversations(const std::vector<std::string>& pat
             parse_conversation(line, fmt::format("{}:{}", path.string(), number)));
     }
     if (conversations.size() == before)
-      user_error("{}: the file holds no conversations{}", path.string(), rejects_beside(path));
+      user_error("{}: the file contains no conversations{}", path.string(), rejects_beside(path));
   }
   return conversations;
 }

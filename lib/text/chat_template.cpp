@@ -112,8 +112,8 @@ std::int32_t marker_id(const std::string& name, const Tokenizer& tokenizer) {
   const std::int32_t id = name == end_of_text ? tokenizer.end_of_text() : tokenizer.id(name);
   if (id < 0)
     user_error(
-        "the tokenizer has no token {}, which the chat template writes: take the tokenizer of a "
-        "chat model in this format or one that ./prepare languages made, or write &data "
+        "the tokenizer has no token {}, which the chat template uses; set &data tokenizer to that "
+        "of a chat model in this format or one made by ./prepare languages, or set &data "
         "chat_template = 'plain', which trains without markers and is also what --export writes",
         name);
   return id;
@@ -145,21 +145,21 @@ std::vector<Piece> training_pieces(const Conversation& conversation, const ChatR
   const std::vector<Message>& all = conversation.messages;
   const std::string place = fmt::format("{}: messages[{}]", conversation.place, all.size() - 1);
   if (all.back().role != Role::assistant)
-    user_error("{}: is the {}'s; the last message must be the assistant's, for it is learned",
+    user_error("{}: is the {}'s; the last message must be the assistant's, since it is learned",
                place, name_of(all.back().role));
   if (all.size() < 2 || all[all.size() - 2].role != Role::user)
-    user_error("{}: answers no message of the user; put one before it", place);
+    user_error("{}: answers no user message; put one before it", place);
   if (rules.form == ChatTemplate::qwen3 && last_question(all) == all.size())
     user_error(
-        "{}: answers no question: every message of the user is a <tool_response>; put the question "
-        "before it, or write &data chat_template = 'chatml'",
+        "{}: answers no question, since every user message is a <tool_response>; put the question "
+        "before it, or set &data chat_template = 'chatml'",
         place);
   std::vector<Piece> pieces = written(conversation, rules);
   if (!all.back().learned) return pieces;
   if (std::none_of(pieces.begin(), pieces.end(), [](const Piece& p) { return p.learned; }))
     user_error(
-        "{}: holds thoughts, but &data thinking = .false. asks for answers without; write "
-        "thinking = .true., or remove them",
+        "{}: contains thinking, but &data thinking = .false.; set thinking = .true., or remove the "
+        "thinking",
         place);
 
   std::vector<Piece> before = generation_prompt({all.begin(), all.end() - 1}, rules);

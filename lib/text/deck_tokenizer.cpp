@@ -21,14 +21,14 @@ std::unique_ptr<Tokenizer> open_tokenizer(const deck::Deck& deck) {
   auto tokenizer = open_tokenizer(deck.data.tokenizer, tokenizer_search(deck));
   if (tokenizer->vocabulary() > static_cast<std::size_t>(deck.model.vocabulary))
     user_error(
-        "the tokenizer '{}' has {} tokens, more than &model vocabulary = {}: they do not belong "
-        "together",
+        "the tokenizer '{}' has {} tokens, more than &model vocabulary = {}; raise the vocabulary, "
+        "or set another &data tokenizer",
         deck.data.tokenizer, tokenizer->vocabulary(), deck.model.vocabulary);
   if (deck::kind_of(deck).diffuses &&
       tokenizer->vocabulary() == static_cast<std::size_t>(deck.model.vocabulary))
     user_error(
-        "the tokenizer '{}' has {} tokens, as many as &model vocabulary, whose last is the mask of "
-        "block diffusion: write vocabulary = {} or more",
+        "the tokenizer '{}' has {} tokens, as many as &model vocabulary, and block diffusion uses "
+        "the last one as its mask; set vocabulary = {} or more",
         deck.data.tokenizer, tokenizer->vocabulary(), deck.model.vocabulary + 1);
   return tokenizer;
 }

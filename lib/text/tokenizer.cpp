@@ -3,10 +3,10 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/makers.hpp"
+#include "base/utf8.hpp"
 #include "text/detail/bpe_tokenizer.hpp"
 #include "text/detail/tokenizer_files.hpp"
 
@@ -80,12 +80,13 @@ void require_gpt2_class(const fs::path& folder) {
   const auto found = config.find("tokenizer_class");
   if (found == config.end() || found->is_null()) return;
   if (!found->is_string())
-    user_error("{}: tokenizer_class is {}, not a name", file.string(), excerpt(json_text(*found)));
+    user_error("{}: tokenizer_class is {}, not a string", file.string(),
+               excerpt(json_text(*found)));
   const std::string name = *found;
   if (!name.starts_with("GPT2"))
     user_error(
-        "{}: its tokenizer_class is {}, whose splitting of text only a tokenizer.json defines; "
-        "place that file in the folder as well",
+        "{}: tokenizer_class is {}, whose pre-tokenizer only a tokenizer.json defines; put that "
+        "file in the folder as well",
         folder.string(), excerpt(name));
 }
 
@@ -99,8 +100,8 @@ std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
   const fs::path merges = first_of("vocab.bpe", "merges.txt");
   if (!fs::exists(vocabulary) || !fs::exists(merges))
     user_error(
-        "{}: holds no tokenizer: place tokenizer.json there, or the two files encoder.json and "
-        "vocab.bpe of GPT-2 (named vocab.json and merges.txt on the Hugging Face hub)",
+        "{}: contains no tokenizer; put tokenizer.json there, or the two files encoder.json and "
+        "vocab.bpe of GPT-2 (vocab.json and merges.txt on the Hugging Face hub)",
         folder.string());
   require_gpt2_class(folder);
   return make(detail::read_gpt2_files(vocabulary, merges));
@@ -108,21 +109,21 @@ std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
 
 [[noreturn]] void not_found(const std::string& where, const std::vector<fs::path>& tried) {
   if (fs::path(where).has_parent_path())  // a path, not a name to search for next to the data
-    user_error("tokenizer '{}' is not found (from {}); {}", where, fs::current_path().string(),
-               how_to_make(where, "place tokenizer.json there, or correct &data tokenizer"));
+    user_error("tokenizer '{}' not found (from {}); {}", where, fs::current_path().string(),
+               how_to_make(where, "put tokenizer.json there, or correct &data tokenizer"));
   std::string places;
   for (const fs::path& path : tried) places += (places.empty() ? "" : ", ") + path.string();
   user_error(
-      "tokenizer '{}' is not found (looked for {}). Make a folder {} and place in it either "
-      "tokenizer.json, or the two files of GPT-2: encoder.json and vocab.bpe (vocab.json and "
-      "merges.txt on the Hugging Face hub); or use 'bytes', which needs no file",
+      "tokenizer '{}' not found (looked for {}); make a folder {} with tokenizer.json, or with the "
+      "two files of GPT-2, encoder.json and vocab.bpe (vocab.json and merges.txt on the Hugging "
+      "Face hub), or set tokenizer = 'bytes', which needs no file",
       where, places, tried.back().string());
 }
 
 }  // namespace
 
 fs::path find_tokenizer(const std::string& where, const std::vector<fs::path>& search) {
-  if (where.empty()) user_error("no tokenizer is named");
+  if (where.empty()) user_error("no tokenizer given; set &data tokenizer (e.g. 'bytes')");
   if (where == "bytes") return {};
   std::vector<fs::path> places = {fs::path(where)};
   for (const fs::path& folder : search) places.push_back(folder / where);

@@ -65,8 +65,9 @@ void write(const fs::path& file, const std::string& text) {
 bool copy_if_there(const fs::path& from, const fs::path& to) {
   if (!fs::is_regular_file(from)) return false;
   if (leads_out(from.parent_path(), from.filename()))
-    user_error("{} is a link out of its folder and is not exported; copy the file in its place",
-               from.string());
+    user_error(
+        "{} is a link out of its folder and is not exported; replace it with a copy of the file",
+        from.string());
   fs::copy_file(from, to, fs::copy_options::overwrite_existing);
   return true;
 }

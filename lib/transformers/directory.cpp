@@ -28,10 +28,10 @@ std::string stored_name(const SafetensorsReader& weights, const std::string& nam
 /// The fault of the stored tensor; empty: none.
 std::string mismatch(const SafetensorsReader& weights, const detail::TensorLocation& location) {
   if (!weights.has(location.tensor))
-    return fmt::format("has no tensor '{}', which its config.json asks for", location.tensor);
+    return fmt::format("has no tensor '{}', which its config.json requires", location.tensor);
   const std::vector<std::size_t> shape = weights.shape(location.tensor);
   if (shape == location.shape) return "";
-  return fmt::format("tensor '{}' has shape ({}), config.json asks for ({})", location.tensor,
+  return fmt::format("tensor '{}' has shape ({}), and config.json requires ({})", location.tensor,
                      fmt::join(shape, ", "), fmt::join(location.shape, ", "));
 }
 
@@ -133,7 +133,7 @@ std::vector<Requirement> gpt2_requirements(const deck::Model& m) {
       {"ffn_bias", flag(m.ffn_bias), m.ffn_bias, ".true."},
       {"qk_norm", flag(m.qk_norm), !m.qk_norm, ".false."},
       {"experts", std::to_string(m.experts), m.experts == 0, "0"},
-      {"kv_heads", std::to_string(m.kv_heads), m.kv_heads == m.heads, "as many as heads"},
+      {"kv_heads", std::to_string(m.kv_heads), m.kv_heads == m.heads, "same as heads"},
       {"head_dim", std::to_string(m.head_dim), m.head_dim * m.heads == m.hidden, "hidden / heads"},
       once(m),
       uncapped(m)};
@@ -198,9 +198,9 @@ void TransformersReader::require(const std::vector<Described>& parameters) const
   }
   for (const std::string& name : weights_.names())
     if (!known.contains(name) && !is_surplus(name, model_.tie_embeddings))
-      faults.add(fmt::format("tensor '{}' is no part of the model", name));
+      faults.add(fmt::format("tensor '{}' is not part of the model", name));
   if (faults.count > 0)
-    user_error("{}: the weights are not those of its config.json:{}", directory_.string(),
+    user_error("{}: the weights do not match its config.json:{}", directory_.string(),
                faults.text());
 }
 
@@ -252,7 +252,7 @@ std::string transformers_architecture(const deck::Model& model) {
   if (llama.empty()) return kind;
   if (gpt2.empty()) return "GPT2LMHeadModel";
   user_error(
-      "no architecture of Transformers is this model: {} differs in {}; GPT2LMHeadModel in {}",
+      "this model has no architecture in Transformers: {} differs in {}; GPT2LMHeadModel in {}",
       kind, llama, gpt2);
 }
 

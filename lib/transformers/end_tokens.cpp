@@ -16,8 +16,8 @@ std::vector<std::int64_t> end_tokens(const std::filesystem::path& directory) {
   std::vector<std::int64_t> tokens;
   const auto add = [&](const nlohmann::json& token) {
     if (!token.is_number_integer())
-      user_error("{}: eos_token_id = {} is not the number of a token, or a list of such numbers",
-                 file.string(), found->dump().substr(0, 40));
+      user_error("{}: eos_token_id = {} is not a token id or a list of token ids", file.string(),
+                 found->dump().substr(0, 40));
     tokens.push_back(token.get<std::int64_t>());
   };
   if (found->is_array())

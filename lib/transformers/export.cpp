@@ -91,8 +91,9 @@ void copy_auxiliary_files(const fs::path& from, const fs::path& to) {
   for (const char* name : auxiliary_files) {
     if (!fs::exists(from / name)) continue;
     if (leads_out(from, name))  // it may be any file of the user's, which an export publishes
-      user_error("{} is a link out of its folder and is not exported; copy the file in its place",
-                 (from / name).string());
+      user_error(
+          "{} is a link out of its folder and is not exported; replace it with a copy of the file",
+          (from / name).string());
     fs::copy_file(from / name, to / name, fs::copy_options::overwrite_existing);
   }
 }
@@ -104,7 +105,7 @@ void write_files(const fs::path& directory, const deck::Model& model,
   if (!options.like.empty()) like.emplace(options.like);
   fs::create_directories(directory);
   if (like && fs::equivalent(directory, options.like))
-    user_error("cannot export to {}: the model comes from there; name another folder",
+    user_error("cannot export to {}: the model was loaded from there; give another folder",
                directory.string());
   const std::vector<StreamedArray> tensors =
       tensors_of(architecture, parameters, like, options.dtype);

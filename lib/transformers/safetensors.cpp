@@ -80,7 +80,7 @@ nlohmann::json read_index(const fs::path& path) {
     user_error("{}: is not JSON: {}", path.string(), reason(error));
   }
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
-    user_error("{}: is no JSON object with a weight_map", path.string());
+    user_error("{}: is not a JSON object with a weight_map", path.string());
   return index["weight_map"];
 }
 
@@ -194,7 +194,7 @@ void SafetensorsReader::read(const std::string& name, const Part& part, V* to) c
   };
   try {
     if (!with_stored_type(array->dtype, read_stored))
-      user_error("it is {}, and only F32, F16, BF16 and F64 are read", array->dtype);
+      user_error("it is {}, and only F32, F16, BF16 and F64 are supported", array->dtype);
   } catch (const std::runtime_error& error) {
     user_error("{}: tensor '{}': {}", impl_->path.string(), name, error.what());
   }

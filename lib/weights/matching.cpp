@@ -71,11 +71,11 @@ std::set<std::string> matching_tensors(const std::vector<checkpoint::Tensor>& wa
     if (!here.contains(path)) left.add(path, fmt::format(" {}", text_of(shape)));
   if (matching.empty())
     user_error(
-        "{} has no tensor with the name and shape of one of the deck's model; name others "
-        "with &model load",
+        "{} has no tensor with the name and shape of one of the deck's model; set &model load to "
+        "other weights",
         from);
   log.line("{} of the model's {} tensors are in {}", matching.size(), here.size(), from);
-  kept.log("starts from its initial values", log);
+  kept.log("keeps its initial values", log);
   left.log("not taken", log);
   return matching;
 }

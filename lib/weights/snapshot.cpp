@@ -18,13 +18,12 @@ void require_same_model(const checkpoint::Reader& reader,
     if (found == stored.end()) reader.require_own(wanted.path);
     if (found == stored.end() && wanted.path.starts_with("/optimizer/"))
       user_error(
-          "{} holds the states of another &optimizer: {} is missing; use that of the deck stored "
-          "in "
-          "it, or start a new run from its weights with &model load",
+          "{} contains the states of another &optimizer: {} is missing; use the &optimizer of the "
+          "deck stored in it, or start a new run from its weights with &model load",
           reader.path().string(), wanted.path);
     if (found == stored.end() || found->shape != wanted.shape)
       user_error(
-          "{} holds another model: {} is {}, the deck's is ({}); use the deck stored in it or "
+          "{} contains another model: {} is {}, the deck's is ({}); use the deck stored in it or "
           "another &output directory, or start from its weights with &model load and load_rule = "
           "'matching'",
           reader.path().string(), wanted.path,
@@ -36,8 +35,8 @@ void require_same_model(const checkpoint::Reader& reader,
         std::none_of(tensors.begin(), tensors.end(),
                      [&](const auto& wanted) { return wanted.path == stored.path; }))
       user_error(
-          "{} holds another model: {} is not in the deck's; use the deck stored in it, or another "
-          "&output directory",
+          "{} contains another model: {} is not in the deck's; use the deck stored in it or "
+          "another &output directory",
           reader.path().string(), stored.path);
 }
 

@@ -93,8 +93,8 @@ void require_shapes(const model::ParameterTree& tree, const model::ParameterTree
   for (const model::Parameter& p : tree.parameters()) {
     if (stored.has(p.name) && stored.at(p.name).shape == p.whole) continue;
     user_error(
-        "{} is another model than the deck's: {} is ({}) in the deck, {} there", directory.string(),
-        p.name, fmt::join(p.whole, ", "),
+        "{} is a different model from the deck's: {} is ({}) in the deck, {} there",
+        directory.string(), p.name, fmt::join(p.whole, ", "),
         stored.has(p.name) ? fmt::format("({})", fmt::join(stored.at(p.name).shape, ", ")) : "not");
   }
 }
@@ -114,7 +114,7 @@ Transfer load_transformers(Target<T>& w, const fs::path& directory, Tensors whic
   const TransformersReader reader(directory);
   const model::ParameterTree stored = checked(reader, w.tree, directory, which);
   if (reader.has_own_head())
-    log.line("{}: its head is not that of its embeddings, which config.json ties: both are kept",
+    log.line("{}: its head differs from its embeddings, which config.json ties; both are kept",
              directory.string());
   const Order taken = which == Tensors::all
                           ? all_of(w.tree)
@@ -130,8 +130,8 @@ Transfer load_transformers(Target<T>& w, const fs::path& directory, Tensors whic
 checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   if (!fs::exists(from))
     user_error(
-        "{}: no such file or folder; name a checkpoint, a run's directory or a Transformers "
-        "directory with &model load or &generation checkpoint",
+        "{}: no such file or folder; set &model load or &generation checkpoint to a checkpoint, a "
+        "run's directory or a Transformers directory",
         from.string());
   if (fs::is_regular_file(from) || fs::exists(from / "checkpoint.h5"))
     return checkpoint::Reader(from);
@@ -139,8 +139,8 @@ checkpoint::Reader open_checkpoint(const fs::path& from, Log& log) {
   auto newest = checkpoint::open_newest(below, log);
   if (!newest)
     user_error(
-        "{} holds no checkpoint that can be read, nor a config.json of Transformers: name another "
-        "with &model load or &generation checkpoint",
+        "{} contains no readable checkpoint and no config.json of Transformers; set &model load or "
+        "&generation checkpoint to another",
         from.string());
   return std::move(*newest);
 }
@@ -177,13 +177,14 @@ struct StoredWeights {
   void require(const model::ParameterTree& tree, const deck::Model& model) const {
     require_same_model(reader, of_all_stages(tensors_of(tree), tree.share()));
     if (const std::string other = other_meaning(reader, model); !other.empty())
-      user_error("{} holds another model than the deck's:\n{}", reader.path().string(), other);
+      user_error("{} contains a different model from the deck's:\n{}", reader.path().string(),
+                 other);
   }
 
   /// Parameters that match; logs what does not.
   Order matching(const model::ParameterTree& tree, const deck::Model& model, Log& log) const {
     if (const std::string other = other_meaning(reader, model); !other.empty())
-      log.line("weights of another &model:\n{}", other);
+      log.line("weights of a different &model:\n{}", other);
     for (const checkpoint::Tensor& wanted : tensors_of(tree)) reader.require_own(wanted.path);
     return matching_of(tree, tensors, reader.path().string(), log);
   }
@@ -204,7 +205,7 @@ struct StoredWeights {
   }
 
   std::string summary() const {
-    return fmt::format("{} from {} (step {}{})", prefix == "/" ? "weights" : "weights' average",
+    return fmt::format("{} from {} (step {}{})", prefix == "/" ? "weights" : "EMA weights",
                        reader.path().string(), reader.header().step, rank_of(reader));
   }
 
@@ -236,9 +237,8 @@ void require_same_format(const checkpoint::Reader& reader, const deck::Deck& dec
   });
   if (!changes.empty())
     user_error(
-        "{}: its run wrote conversations in another way than this deck: {}; an export describes "
-        "the "
-        "way that was learned: take the run's deck",
+        "{}: its run formatted conversations differently from this deck: {}; an export describes "
+        "the format that was learned: use the run's deck",
         reader.path().string(), deck::text_of(changes));
 }
 
@@ -307,11 +307,11 @@ std::string weights_source(const deck::Deck& deck, Log* log) {
     const checkpoint::BestCheckpoint best = checkpoint::best_checkpoint(run.checkpoints());
     if (log && !best.trouble.empty())
       log->warning("{}: {}", best.trouble,
-                   best.path ? "that is taken" : "the newest checkpoint is taken");
+                   best.path ? "it is used" : "the newest checkpoint is used");
     return best.path ? best.path->string() : deck.output.directory;
   }
   if (deck.model.load.empty())
-    user_error("no checkpoint in {}: train first, or name weights with &generation checkpoint",
+    user_error("no checkpoint in {}; train first, or set &generation checkpoint",
                deck.output.directory);
   return deck.model.load;
 }

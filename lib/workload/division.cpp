@@ -42,12 +42,13 @@ void check_division(const deck::Model& description, std::int64_t tensor, std::in
     std::vector<std::int64_t> work;
     for (std::int64_t ranks = 1; ranks <= 64; ranks *= 2)
       if (divides(numbers, ranks, nullptr)) work.push_back(ranks);
-    user_error("&parallel tensor = {}: {}; this model takes tensor = {}", tensor,
-               fmt::join(why, ", "), fmt::join(work, ", "));
+    user_error("&parallel tensor = {}: {}; set tensor to one of {}", tensor, fmt::join(why, ", "),
+               fmt::join(work, ", "));
   }
   if (description.layers < pipeline)
-    user_error("&parallel pipeline = {} is more than the model's {} layers: write {} or less",
-               pipeline, description.layers, description.layers);
+    user_error(
+        "&parallel pipeline = {} is more than the model's {} layers; set pipeline = {} or less",
+        pipeline, description.layers, description.layers);
 }
 
 }  // namespace tern::workload

@@ -27,14 +27,14 @@ std::string precision_text(const deck::Deck& deck, const Workload<T>& w) {
   const std::string masters = sizeof(T) < 4 ? "; sums, master weights and optimizer in fp32" : "";
   if (compute == "tf32")
     return fmt::format("tf32: stored in fp32, products in {}",
-                       on_host ? "fp32, since processors have no TF32" : "TF32");
+                       on_host ? "fp32, since CPUs have no TF32" : "TF32");
   if (compute != "fp8") return fmt::format("{}, stored and multiplied{}", compute, masters);
   if (!ops::fp8_available(w.context))
     return fmt::format("fp8: stored and multiplied in bf16{}", masters);
   return fmt::format(
-      "fp8: stored in bf16; linear maps of blocks in E4M3, of their gradients in E5M2, scaled by "
+      "fp8: stored in bf16; linear layers of blocks in E4M3, their gradients in E5M2, scaled by "
       "powers of two; {}head and attention in bf16{}",
-      w.fp8_exceptions.empty() ? "" : "but for those above; ", masters);
+      w.fp8_exceptions.empty() ? "" : "except for those above; ", masters);
 }
 
 }  // namespace

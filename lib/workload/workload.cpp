@@ -54,7 +54,7 @@ data::StepRows step_rows(const deck::Deck& deck, const data::SetSize& size) {
   if (steps.mean() < 1)
     user_error(
         "&batch global = {} samples: a row of the training data holds {:.1f} of them on average, "
-        "and rows stay whole: write global = {} or more, or &data packing = .false.",
+        "and rows are never split; set global = {} or more, or &data packing = .false.",
         count, size.per_row(), (size.samples + size.rows - 1) / size.rows);
   return steps;
 }
@@ -75,21 +75,19 @@ Layout make_layout(const deck::Deck& deck, int ranks, const data::SetSize& size)
   if (global % together != 0 || global == 0) {
     const std::size_t lower = global / together * together;
     user_error(
-        "&batch global = {} is not a multiple of per_rank x ranks = {} x {} = {}: set global = "
-        "{}{}, "
-        "or change per_rank or the number of ranks",
+        "&batch global = {} is not a multiple of per_rank x ranks = {} x {} = {}; set global = "
+        "{}{}, or change per_rank or the number of ranks",
         global, per_rank, ranks, together, lower > 0 ? fmt::format("{} or ", lower) : "",
         lower + together);
   }
   if (steps > 0 && steps * together != global) {
     const std::size_t wanted = global / (per_rank * steps);
     user_error(
-        "&batch global = {} is not per_rank x ranks x accumulation = {} x {} x {} = {}: set "
-        "accumulation = {}, or 0 to have it follow, or change global, per_rank or the number of "
-        "ranks{}",
+        "&batch global = {} is not per_rank x ranks x accumulation = {} x {} x {} = {}; set "
+        "accumulation = {} (or 0: it follows), or change global, per_rank or the number of ranks{}",
         global, per_rank, ranks, steps, steps * together, global / together,
         wanted * per_rank * steps == global
-            ? fmt::format(" (it is a batch of {} ranks; --dry-run --ranks {} plans for them)",
+            ? fmt::format(" (it is a batch for {} ranks; --dry-run --ranks {} plans for them)",
                           wanted, wanted)
             : std::string());
   }
@@ -99,7 +97,7 @@ Layout make_layout(const deck::Deck& deck, int ranks, const data::SetSize& size)
   if (rows.growth > 0 && (rows.start % together != 0 || global % rows.start != 0))
     user_error(
         "&batch global_start = {} is not a multiple of per_rank x ranks = {} x {} = {} that "
-        "divides global = {}: change it, per_rank or the number of ranks",
+        "divides global = {}; change it, per_rank or the number of ranks",
         rows.start, per_rank, ranks, together, global);
   return {per_rank, global, global / together, objective::row_positions(deck), rows};
 }
@@ -202,23 +200,24 @@ std::string fp8_exceptions_of(const deck::Deck& deck, const Layout& layout,
   if (deck.precision.compute != "fp8") return {};
   if (!available)
     return fmt::format(
-        "all linear maps, since '{}' has no 8-bit products (compute capability 8.9, as of H100 and "
-        "L40, has)",
+        "all linear layers, since '{}' has no fp8 GEMMs (compute capability 8.9 or higher has, "
+        "such as H100 and L40)",
         Device::name());
   std::vector<std::string> all;
   const std::size_t rows = layout.per_rank * layout.tokens;
   if (!ops::fp8_takes(rows, 16, 16))
     all.push_back(fmt::format(
-        "all linear maps, since the {} tokens of a micro-batch are not a multiple of 16", rows));
+        "all linear layers, since the {} tokens of a micro-batch are not a multiple of 16", rows));
   else
     for (const auto& [inputs, outputs] : maps)
       if (!ops::fp8_takes(rows, inputs, outputs))
-        all.push_back(fmt::format("linear maps of {} x {}, not multiples of 16", inputs, outputs));
+        all.push_back(
+            fmt::format("linear layers of {} x {}, not multiples of 16", inputs, outputs));
   all.erase(std::unique(all.begin(), all.end()), all.end());
   const auto D = static_cast<std::size_t>(deck.model.hidden),
              V = static_cast<std::size_t>(deck.model.vocabulary);
   if (deck.parallel.tensor > 1)
-    all.push_back("the head's gradients, since ranks divide the vocabulary");
+    all.push_back("the head's gradients, since tensor ranks divide the vocabulary");
   else if (!ops::fp8_takes(16, D, V))
     all.push_back(fmt::format("the head's gradients, {} x {}, not multiples of 16", D, V));
   if (deck.model.experts > 0) all.push_back("experts and their router");
@@ -275,7 +274,7 @@ void Workload<T>::prepare(Log& log) {
   model.prepare(context);
   if (writer) writer->prepare(context);
   if (sampler) sampler->prepare(context);
-  if (!fp8_exceptions.empty()) log.line("multiplied in bf16 instead of fp8: {}", fp8_exceptions);
+  if (!fp8_exceptions.empty()) log.line("computed in bf16 instead of fp8: {}", fp8_exceptions);
 }
 
 template struct Workload<float>;

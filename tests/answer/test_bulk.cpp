@@ -378,20 +378,20 @@ TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
   const auto done = run(*alone);
   ASSERT_TRUE(done.has_value());
   const auto requests = read_requests(deck_.generation.input);
-  auto labelled = requests;
+  auto labeled = requests;
   const std::string right = done->records[0].text;
-  for (auto& request : labelled) request.label = right;
-  labelled[1].label = nullptr;
+  for (auto& request : labeled) request.label = right;
+  labeled[1].label = nullptr;
   const fs::path reference = fs::path(deck_.output.directory) / "answers.jsonl";
-  Gap gap = judge(labelled, done->records, done->summary, reference);
-  EXPECT_EQ(gap.labelled, 59u);
+  Gap gap = judge(labeled, done->records, done->summary, reference);
+  EXPECT_EQ(gap.labeled, 59u);
   EXPECT_GE(gap.correct, 1u);
   EXPECT_EQ(gap.good, done->summary.good);
   EXPECT_EQ(gap.compared, gap.good);
   EXPECT_EQ(gap.agreeing, gap.good);
   auto records = done->records;
   records[0].text = "other";
-  const Gap less = judge(labelled, records, done->summary, reference);
+  const Gap less = judge(labeled, records, done->summary, reference);
   EXPECT_EQ(less.agreeing, gap.agreeing - 1);
   EXPECT_EQ(less.correct, gap.correct - 1);
 
@@ -409,6 +409,7 @@ TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
   EXPECT_EQ(read.name, "teacher");
   EXPECT_EQ(read.agreeing, gap.agreeing);
   EXPECT_EQ(read.prompt_tokens_each, gap.prompt_tokens_each);
+  EXPECT_EQ(read.labeled, gap.labeled);
   const auto written =
       parse_ordered_json(test::read_file(fs::path(deck_.output.directory) / "evaluation.json"));
   nlohmann::ordered_json expected;
@@ -416,6 +417,10 @@ TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
   add_fraction(expected, "agreement", static_cast<std::int64_t>(gap.agreeing),
                static_cast<std::int64_t>(gap.compared));
   for (const auto& [name, value] : expected.items()) EXPECT_EQ(written.at(name), value) << name;
+  std::string earlier = written.dump();
+  earlier.replace(earlier.find("labeled"), 7, "labelled");
+  std::ofstream(fs::path(deck_.output.directory) / "evaluation.json") << earlier;
+  EXPECT_EQ(read_evaluation(deck_.output.directory).labeled, gap.labeled);
   const Gap none = read_evaluation(shared_ / "nowhere");
   EXPECT_NE(none.missing.find("nowhere/evaluation.json"), std::string::npos);
   const std::string table = gap_table({gap, none});

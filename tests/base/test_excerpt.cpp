@@ -1,9 +1,8 @@
 // What reaches a terminal: text stays readable, control characters do not act.
-#include "base/excerpt.hpp"
-
 #include <cstdio>
 
 #include "base/log.hpp"
+#include "base/utf8.hpp"
 #include "scratch.hpp"
 
 namespace tern {

@@ -61,7 +61,7 @@ TEST(Json, AKeyTwiceIsRefusedWhereAsked) {
     parse_json_of_distinct_keys(text);
     FAIL();
   } catch (const nlohmann::json::exception& error) {
-    EXPECT_EQ(reason(error), "it names 'a' twice");
+    EXPECT_EQ(reason(error), "the key 'a' occurs twice");
   }
   EXPECT_NO_THROW(parse_json_of_distinct_keys(R"({"a": {"a": 1}, "b": {"a": 1}})"));
 }

@@ -112,7 +112,7 @@ class Bulk(Campaign):
 
     def test_what_changed_is_named(self):
         self.run_trainer(*self.options("run"))
-        self.assertIn("is of an earlier run", self.run_trainer(*self.options("run"), code=1))
+        self.assertIn("belongs to an earlier run", self.run_trainer(*self.options("run"), code=1))
         text = self.run_trainer(*self.options("run", ("generation.temperature", "0.5")), "--resume", code=1)
         self.assertRegex(text, r"&generation temperature was 1(\.0)? and is 0.5 now")
         for folder, _, names in os.walk(self.file("model")):  # for example a copy: other times, the same weights
@@ -170,7 +170,7 @@ class Bulk(Campaign):
         self.assertEqual(row["compared"], len(teacher))
         self.assertEqual(row["correct"], sum(labels[i] == answer for i, answer in student.items()))
         self.assertEqual(row["good"], len(student))
-        self.assertEqual(row["exact_match"], row["correct"] / row["labelled"])
+        self.assertEqual(row["exact_match"], row["correct"] / row["labeled"])
         for name in ("exact_match", "agreement"):
             low, high = row[f"{name}_95"]
             self.assertTrue(0 <= low < high <= 1 and low - 1e-9 < row[name] < high + 1e-9, (name, low, high))
@@ -205,11 +205,11 @@ class Bulk(Campaign):
         never = self.options("none", ("generation.pattern", "'^%%%$'"))
         for more in ((), ("--resume",)):
             text = self.run_trainer(*never, *more, ranks=2, code=1)
-            self.assertRegex(text, rf"error: (rank 0: )?none of the {REQUESTS} answers is good: {REQUESTS} rejects: .*\d+ pattern; none/answers_rejects.jsonl holds each")
+            self.assertRegex(text, rf"error: (rank 0: )?none of the {REQUESTS} answers is good: {REQUESTS} rejects: .*\d+ pattern; none/answers_rejects.jsonl has the reason for each")
             self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
         self.assertEqual([len(file.splitlines()) for file in self.answers("none")], [0, REQUESTS])
         text = self.run_trainer("--set", "objective.kind=supervised", "--set", "data.train=none/answers.jsonl", "--set", "data.valid=none/answers.jsonl", code=1)
-        self.assertIn("none/answers.jsonl: the file holds no conversations: no answer was good, and none/answers_rejects.jsonl holds each", text)
+        self.assertIn("none/answers.jsonl: the file contains no conversations: all answers were rejected; none/answers_rejects.jsonl has the reason for each", text)
         evaluated = self.options("measured", ("generation.pattern", "'^%%%$'"), task="evaluate")
         self.assertIn("warning: none of the", self.run_trainer(*evaluated))
 
@@ -240,7 +240,7 @@ class Bulk(Campaign):
 
     def test_a_dry_run_says_what_it_assumed(self):
         text = self.run_trainer(*self.options("run"), "--dry-run", "--without-data")
-        self.assertIn("(assumed: 1000 requests, prompts as long as max_model_len allows)\n", text)
+        self.assertIn("(assumed: 1000 requests, assuming the longest prompts that max_model_len allows)\n", text)
         self.assertRegex(text, r"\n  prompt tokens +80.0 each\n")
         with open(self.file("broken.jsonl"), "w") as f:
             f.write('{"text": "one"}\n{"txt": "two"}\n')

@@ -139,7 +139,7 @@ class Refused(Campaign):
         self.refused("--prompt", "x", parts=("no checkpoint in run", "train first"))
         self.refused("--prompt", "x", "--set", "generation.checkpoint=gone", parts=("gone: no such file or folder",))
         os.mkdir(self.file("empty"))
-        for load, part in (("gone", "gone: no such file or folder"), ("empty", "empty holds no checkpoint")):
+        for load, part in (("gone", "gone: no such file or folder"), ("empty", "empty contains no readable checkpoint")):
             text = self.run_trainer("--set", f"model.load={load}", code=1)
             self.assertIn(part, text)
             self.assertIn("&model load", text)
@@ -269,11 +269,11 @@ class Best(Campaign):
             os.remove(file) if damaged is None else write(file, damaged)
             for options in (evaluate, ("--prompt", "a"), ("--export", f"hf{i}")):
                 text = self.run_trainer(*options)
-                warned = rf"warning: .*best.txt .*the best is that of step {step}: that is taken"
+                warned = rf"warning: .*best.txt .*the best is that of step {step}: it is used"
                 self.assertNotIn("warning", text) if damaged is None else self.assertRegex(text, warned)
                 self.assertRegex(text, rf"step_{step:08}\S* \(step {step}, the best\)")
             text = self.run_trainer(*self.WORSENS, "--resume", "--set", f"campaign.max_steps={45 + 5 * i}")
-            self.assertRegex(text, rf"warning: .*best.txt .*the best is that of step {step}: it is rewritten")
+            self.assertRegex(text, rf"warning: .*best.txt .*the best is that of step {step}; best.txt is rewritten")
             with open(file) as f:
                 self.assertEqual(f.read(), f"step_{self.best_step():08}\n")
             self.assertTrue(os.path.exists(self.file(f"run/checkpoints/step_{self.best_step():08}/checkpoint.h5")))
@@ -289,7 +289,7 @@ class Best(Campaign):
         worsens = (*self.WORSENS, "--set", "checkpoint.keep_best=F", "--fresh")
         self.run_trainer(*worsens)
         text = self.run_trainer("--set", "campaign.task=evaluate")
-        self.assertRegex(text, rf"warning: .*the best checkpoint, of step {self.best_step()}, is not there: the newest checkpoint is taken")
+        self.assertRegex(text, rf"warning: .*the best checkpoint, of step {self.best_step()}, does not exist: the newest checkpoint is used")
         self.assertRegex(text, r"\(step 40\)")
 
 

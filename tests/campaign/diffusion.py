@@ -169,8 +169,8 @@ class Diffusion(Campaign):
         self.assertIn("load_rule = 'matching'", text)
         text = self.run_trainer(*self.HDP, *load, "--set", "model.load_rule=matching")
         self.assertRegex(text, r"(\d+) of the model's (\d+) tensors are in flat/\S+")
-        self.assertRegex(text, r"weights of another &model:\n.*levels")
-        self.assertIn("starts from its initial values: /model/embed_levels/weight (3, 32)", text)
+        self.assertRegex(text, r"weights of a different &model:\n.*levels")
+        self.assertIn("keeps its initial values: /model/embed_levels/weight (3, 32)", text)
         self.assertNotIn("not taken", text)
         self.run_trainer(*self.HDP, *load, "--set", "model.load_rule=matching", "--resume")  # of its own checkpoint
 

@@ -105,13 +105,13 @@ class Directories(Campaign):
         matching = ("--set", "model.load_rule=matching", "--set")
         self.run_trainer("--set", "output.directory=same")
         text = self.run_trainer(*matching, "model.attention_bias=T", "--set", "output.directory=biased")
-        self.assertIn("starts from its initial values: /model/layers/*/self_attn/q_proj/bias (64), 2 of them", text)
+        self.assertIn("keeps its initial values: /model/layers/*/self_attn/q_proj/bias (64), 2 of them", text)
         self.assertEqual(self.steps("same", "val/loss")[0], self.steps("biased", "val/loss")[0])
         # From there back: a checkpoint with tensors that the model lacks.
         text = self.run_trainer(*sizes, *matching, "model.load=biased", "--set", "output.directory=back", "--set", "model.rope_base=1e5")
         self.assertIn("not taken: /model/layers/*/self_attn/q_proj/bias (64), 2 of them", text)
         for name in ("attention_bias", "rope_base"):
-            self.assertRegex(text, rf"weights of another &model:\n(.*\n)*.*{name}")
+            self.assertRegex(text, rf"weights of a different &model:\n(.*\n)*.*{name}")
         text = self.run_trainer(*sizes, *matching, "model.load=back", "--set", "model.head_dim=12", "--set", "model.hidden=24",
                                 "--set", "model.ffn_hidden=40", "--set", "model.vocabulary=304", "--set", "output.directory=none", code=1)
         self.assertIn("no tensor with the name and shape", text)
@@ -194,7 +194,7 @@ class Directories(Campaign):
                 self.config("generation_config.json", eos_token_id=generation)
             self.assertEqual(continuation(), expected, (generation, plain))
         self.config("config.json", eos_token_id="272")
-        self.assertIn('config.json: eos_token_id = "272" is not the number of a token', self.run_trainer(*greedy, code=1))
+        self.assertIn('config.json: eos_token_id = "272" is not a token id', self.run_trainer(*greedy, code=1))
 
     def test_conversations_are_exported_as_they_were_learned(self):
         with open(self.file("data/chats.jsonl"), "w") as f:
@@ -235,7 +235,7 @@ class Directories(Campaign):
         with open(name, "w") as f:
             json.dump(dict(config, intermediate_size=64, num_hidden_layers=3), f)
         text = self.run_trainer(code=1)
-        for part in ("model.layers.0.mlp.up_proj.weight' has shape (56, 32), config.json asks for (64, 32)",
+        for part in ("model.layers.0.mlp.up_proj.weight' has shape (56, 32), and config.json requires (64, 32)",
                      "no tensor 'model.layers.2.", "and "):
             self.assertIn(part, text)
         with open(name, "w") as f:

@@ -245,7 +245,7 @@ class Answering(Faults):
             found[file] = content(self.file(f"{name}/{file}"))
         with open(self.file(f"{name}/evaluation.json")) as f:
             record = json.load(f)
-        found["evaluation"] = {key: record.get(key) for key in ("agreeing", "compared", "correct", "labelled", "good", "exact_match")}
+        found["evaluation"] = {key: record.get(key) for key in ("agreeing", "compared", "correct", "labeled", "good", "exact_match")}
         with open(self.file(f"{name}/generation.json")) as f:
             found["generation"] = {key: value for key, value in json.load(f).items() if key in ("requests", "answers", "rejects", "made_from")}
         return found

@@ -44,7 +44,7 @@ class Monitoring(Campaign):
 
     def test_kernels_are_in_the_head_of_the_log(self):
         for compute, words in (("fp32", "fp32, stored and multiplied$"),
-                               ("tf32", "tf32: stored in fp32, products in fp32, since processors have no TF32$"),
+                               ("tf32", "tf32: stored in fp32, products in fp32, since CPUs have no TF32$"),
                                ("bf16", "bf16, stored and multiplied; sums, master weights and optimizer in fp32$")):
             text = self.run_trainer("--fresh", "--set", f"precision.compute='{compute}'", "--set", "campaign.max_steps=6")
             head = text[:text.index("step      1/")]

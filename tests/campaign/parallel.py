@@ -226,9 +226,9 @@ class Reload(Divided):
         self.train("run")
         for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3, "/model/layers/2/[^ ]+ is missing")):
             text = self.run_trainer(*sets(f"model.layers={layers}", "campaign.task='evaluate'"), *layout(2, 1), ranks=2, code=1)
-            self.assertRegex(text, f"holds another model: {words}")
+            self.assertRegex(text, f"contains another model: {words}")
         text = self.run_trainer(*sets("model.layers=3", "campaign.task='evaluate'"), *layout(1, 2), ranks=2, code=1)
-        self.assertRegex(text, "holds another model: /model/layers/2/[^ ]+ is missing")
+        self.assertRegex(text, "contains another model: /model/layers/2/[^ ]+ is missing")
 
 
 class Plans(Divided):
@@ -241,14 +241,14 @@ class Plans(Divided):
         self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
 
     def test_refusals(self):
-        self.refused(3, "tensor = 3: &model heads = 4", "kv_heads = 2", "takes tensor = 1, 2, 4", options=layout(3, 1))
+        self.refused(3, "tensor = 3: &model heads = 4", "kv_heads = 2", "set tensor to one of 1, 2, 4", options=layout(3, 1))
         self.refused(2, "ffn_hidden = 63 is not a multiple of it (nearest: 62 or 64)", options=layout(2, 1, "model.ffn_hidden=63"))
         self.refused(2, "vocabulary = 273 is not a multiple of it (nearest: 272 or 274)", options=layout(2, 1, "model.vocabulary=273"))
-        self.refused(3, "pipeline = 3 is more than the model's 2 layers: write 2 or less", options=layout(1, 3))
+        self.refused(3, "pipeline = 3 is more than the model's 2 layers; set pipeline = 2 or less", options=layout(1, 3))
         self.refused(3, "start 2 or 4 ranks", options=layout(2, 1))
         self.refused(4, "1 x 2 x 1 = 2, but the job has 4 ranks", "data = 2", options=layout(2, 1, "parallel.data=1"))
         self.refused(2, "Muon needs whole ones", options=MUON + layout(2, 1))
-        self.refused(2, "passes over all of its layers several times",
+        self.refused(2, "passes over all layers several times",
                      options=layout(1, 2, "objective.kind='refinement'", "model.inner_steps=1"))
 
     def test_plan_equals_run(self):

@@ -118,7 +118,7 @@ class Plans(Campaign):
         for name in ("train", "valid"):
             self.refused("broken.jsonl:2: .*answer", *problems, *sets(f"data.{name}=data/broken.jsonl"))
         for task in ("evaluate", "generate"):
-            self.refused("no checkpoint in run: train first", *sets(f"campaign.task={task}", "generation.samples=1"))
+            self.refused("no checkpoint in run; train first", *sets(f"campaign.task={task}", "generation.samples=1"))
         self.run_trainer()
         self.run_trainer("--dry-run", *sets("campaign.task=evaluate"))
         self.refused("no token shard matches .nowhere/", *sets("campaign.task=evaluate", "data.valid=nowhere/*.bin"))

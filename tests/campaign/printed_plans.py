@@ -4,10 +4,9 @@
 """
 import os, re, subprocess, sys, unittest
 
-sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import limited
+from tiny import TRAINER, limited
 
-TRAINER, SOURCE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[3])
+SOURCE = os.path.abspath(sys.argv[3])
 
 # Deck, what it or its page says with figures in parentheses, dry run, and where that prints them, with a factor.
 SAID = (

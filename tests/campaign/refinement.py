@@ -267,9 +267,9 @@ class Refinement(Campaign):
         for options in (recursive, sets("output.directory=plain")):
             self.run_trainer(*options)
         text = self.run_trainer(*GOOD, *sets("model.load='plain'"), code=1)
-        self.assertRegex(text, r"plain/\S+ holds another model: /model/initial_answer is missing")
+        self.assertRegex(text, r"plain/\S+ contains another model: /model/initial_answer is missing")
         text = self.run_trainer(*sets("campaign.task='evaluate'", "output.directory=recursive"), code=1)
-        self.assertRegex(text, r"recursive/\S+ holds another model: /model/initial_\w+ is not in the deck's")
+        self.assertRegex(text, r"recursive/\S+ contains another model: /model/initial_\w+ is not in the deck's")
         text = self.run_trainer(*recursive, "--export", "hf", code=1)
         self.assertIn("inner_steps", text)
         self.run_trainer(*FAILED, *sets("model.load='recursive'"), code=77)

@@ -214,7 +214,7 @@ class Refusals(Campaign):
         for layers, words in ((1, "/model/layers/1/[^ ]+ is not in the deck's"), (3, "/model/layers/2/[^ ]+ is missing")):
             for task in (evaluate, new):
                 text = self.run_trainer("--set", f"model.layers={layers}", *task, code=1)
-                self.assertRegex(text, rf"run/\S+ holds another model: {words}")
+                self.assertRegex(text, rf"run/\S+ contains another model: {words}")
         # Other models of the same shapes.
         for name, was, now in (("heads", "4", "2"), ("rope_base", "10000.0", "500.0"), ("logit_cap", "0.0", "30.0"), ("norm_eps", "1e-05", "0.001"),
                                ("layers", "2", "3")):
@@ -273,13 +273,13 @@ class Tasks(Campaign):
 
     def test_fp8_leaves_in_bf16_what_it_cannot_multiply(self):
         run = lambda name, *options: self.run_trainer("--set", f"output.directory='{name}'", *options)
-        fp8, said = ("--set", "precision.compute='fp8'"), "multiplied in bf16 instead of fp8: "
+        fp8, said = ("--set", "precision.compute='fp8'"), "computed in bf16 instead of fp8: "
         self.assertNotIn(said, run("fp8", *fp8))
         self.assertIn(said + "experts and their router\n", run("experts", *fp8, *EXPERTS))
-        self.assertIn(said + "linear maps of 72 x 32, not multiples of 16\n", run("width", *fp8, "--set", "model.ffn_hidden=72"))
+        self.assertIn(said + "linear layers of 72 x 32, not multiples of 16\n", run("width", *fp8, "--set", "model.ffn_hidden=72"))
         self.assertIn(said + "the head's gradients, 32 x 300, not multiples of 16\n", run("words", *fp8, "--set", "model.vocabulary=300"))
         odd = ("--set", "model.context=12")
-        self.assertIn(said + "all linear maps, since the 24 tokens of a micro-batch are not a multiple of 16\n", run("odd", *fp8, *odd))
+        self.assertIn(said + "all linear layers, since the 24 tokens of a micro-batch are not a multiple of 16\n", run("odd", *fp8, *odd))
         run("bf16", "--set", "precision.compute='bf16'", *odd)
         self.assertEqual(self.steps("odd"), self.steps("bf16"))
 
@@ -317,7 +317,7 @@ class Tasks(Campaign):
         self.assertEqual(falling, sorted(falling, reverse=True))
         self.assertLess(falling[-1], falling[0])
         self.assertEqual(max(rates.values()), rates[5])
-        self.assertIn("write one of them", self.run_trainer("--set", "campaign.max_steps=0", code=1))
+        self.assertIn("set one of them", self.run_trainer("--set", "campaign.max_steps=0", code=1))
 
     def test_largest_batch(self):
         text = self.run_trainer("--dry-run", "--set", "batch.per_rank=0", "--set", "batch.global=64")

@@ -187,8 +187,8 @@ class Supervised(Campaign):
 
     def test_samples_that_ranks_and_rows_do_not_fit(self):
         text = self.run_trainer(*self.SAMPLES, *sets("batch.global=2"), ranks=2, code=1)
-        self.assertRegex(text, r"error: &batch global = 2 samples: a row of the training data holds 3\.\d of them on average, and rows stay "
-                               r"whole: write global = 4 or more, or &data packing = .false.")
+        self.assertRegex(text, r"error: &batch global = 2 samples: a row of the training data holds 3\.\d of them on average, and rows are "
+                               r"never split; set global = 4 or more, or &data packing = .false.")
         self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
         options = self.SAMPLES + sets("batch.per_rank=4", "campaign.max_steps=60")
         text = self.run_trainer(*options, "--dry-run", ranks=2)
@@ -199,8 +199,8 @@ class Supervised(Campaign):
         text = self.run_trainer(*self.SAMPLES, "--dry-run", "--without-data")
         self.assertRegex(text, r"\n  rows per step +unknown: no data yet\n")
         text = self.run_trainer(*sets("batch.unit='samples'"), code=1)
-        self.assertIn("batch.unit: 'samples' counts problems or conversations (.json, .jsonl) packed in rows, and token shards have none; "
-                      "write 'rows'", text)
+        self.assertIn("batch.unit: 'samples' counts problems or conversations (.json, .jsonl), which token shards do not have; "
+                      "set unit = 'rows'", text)
         text = self.run_trainer(*self.SAMPLES, "--show-batch")
         self.assertIn("first micro-batch of rank 0 of 1: 1 rows", text)
 
@@ -260,7 +260,7 @@ class Supervised(Campaign):
             self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
         self.write("train", [LONGEST])
         text = self.run_trainer(*SUPERVISED, *sets("output.directory=c"), code=1)
-        self.assertIn("none of the 1 conversations is left: 1 have more than the 48 tokens", text)
+        self.assertIn("no conversation is left of 1: 1 are longer than the 48 tokens", text)
 
     def test_show_batch(self):
         for ranks in (1, 2):

@@ -129,7 +129,7 @@ def _(h, folder):
     mapped(h, "shard_0000.h5", source=(99,), select=slice(0, 99, 3))
 
 
-@case("mapped_in_part", "refused", "do not hold all")
+@case("mapped_in_part", "refused", "do not cover all")
 def _(h, folder):
     shard(folder, np.zeros(33, "f4"))
     target = h5s.create_simple((33,))
@@ -160,7 +160,7 @@ for name, file, source in (("without_bounds", b"shard_0000.h5", unbounded()), ("
 
 for name, change in (("integers", lambda f: shard(f, np.zeros(33, "i8"))), ("matrix", lambda f: shard(f, np.zeros((33, 1), "f4"))),
                      ("scalar", lambda f: shard(f, np.float32(1))), ("compound", lambda f: shard(f, np.zeros(33, [("a", "f4")])))):
-    @case(f"shard_of_{name}", "refused", "holds no row of floats")
+    @case(f"shard_of_{name}", "refused", "contains no row of floats")
     def _(h, folder):
         change(folder)
         mapped(h, "shard_0000.h5")
@@ -215,7 +215,7 @@ def _(h, folder):
         s["data"] = h5py.ExternalLink(SECRET, NORM)
 
 
-@case("shard_that_is_mapped_itself", "refused", "holds no row of floats")
+@case("shard_that_is_mapped_itself", "refused", "contains no row of floats")
 def _(h, folder):
     mapped(h, "shard_0000.h5")
     with h5py.File(os.path.join(folder, "shard_0000.h5"), "w") as s:

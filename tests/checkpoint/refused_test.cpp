@@ -210,7 +210,7 @@ TEST_F(DamagedBest, IsFoundByTheAttributes) {
   }
   EXPECT_NE(
       logged().find("best.txt is missing or damaged; by the attributes of the checkpoints the "
-                    "best is that of step 4: it is rewritten"),
+                    "best is that of step 4; best.txt is rewritten"),
       std::string::npos)
       << logged();
   fs::remove(runs / "best.txt");
@@ -245,11 +245,11 @@ TEST_F(DamagedBest, ThatIsGoneIsNotSilentlyTheNewest) {
   fs::remove_all(at(4));
   fs::remove(runs / "best.txt");
   EXPECT_EQ(best(), "none");
-  EXPECT_NE(best_checkpoint(runs).trouble.find("the best checkpoint, of step 4, is not there"),
+  EXPECT_NE(best_checkpoint(runs).trouble.find("the best checkpoint, of step 4, does not exist"),
             std::string::npos);
   Store store(runs, 0, 1, 3, log);
   store.check_best(4, -1);
-  EXPECT_NE(logged().find("'best' is the newest"), std::string::npos) << logged();
+  EXPECT_NE(logged().find("'best' means the newest"), std::string::npos) << logged();
   EXPECT_EQ(best_txt(), "");
 }
 

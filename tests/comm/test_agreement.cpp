@@ -46,10 +46,10 @@ TEST(RequireSame, NamesTheFirstDifference) {
   auto mine = lines;
   if (rank == last) mine[1] = "batch.global = 16";
   EXPECT_EQ(refusal([&] { require_same(mine); }),
-            fmt::format("the ranks were started with different decks or options: rank {} has "
-                        "batch.global = 16, rank 0 has batch.global = 8; start all ranks with the "
-                        "same",
-                        last));
+            fmt::format(
+                "the ranks were started with different decks or options: rank {} has batch.global "
+                "= 16, rank 0 has batch.global = 8; start all ranks with the same deck and options",
+                last));
   mine = lines;
   if (rank == 0) mine.push_back("another");
   EXPECT_NE(refusal([&] { require_same(mine); }).find("rank 1 has nothing, rank 0 has another"),

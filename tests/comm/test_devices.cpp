@@ -19,13 +19,13 @@ TEST(Devices, RanksTakeThoseOfTheirNumberOrTheOneThatTheySee) {
 
 TEST(Devices, NoneIsSaidWithTheDriversReason) {
   const std::string text = refusal([] { device_of(0, 0, "driver too old"); });
-  EXPECT_NE(text.find("no GPU can be seen here (driver too old)"), std::string::npos) << text;
+  EXPECT_NE(text.find("no GPU is visible (driver too old)"), std::string::npos) << text;
 }
 
 TEST(Devices, TwoRanksOfOneAreRefused) {
   EXPECT_EQ(refusal([] { require_own_devices({"a", "b", "c"}); }), "taken");
   const std::string text = refusal([] { require_own_devices({"a", "b", "a", "b"}); });
-  EXPECT_NE(text.find("4 ranks of this node have 2 GPUs between them"), std::string::npos) << text;
+  EXPECT_NE(text.find("4 ranks on this node share 2 GPUs"), std::string::npos) << text;
   EXPECT_NE(text.find("srun --ntasks-per-node=2"), std::string::npos) << text;
 }
 

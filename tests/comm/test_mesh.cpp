@@ -25,8 +25,8 @@ TEST(Extents, AllRanksThatTensorAndPipelineLeave) {
 
 TEST(Extents, OtherRanksAreRefusedWithWhatWouldWork) {
   EXPECT_NE(refusal(6, 2, 2, 1)
-                .find("2 x 2 x 1 = 4, but the job has 6 ranks: start 4 ranks, or "
-                      "write data = 3"),
+                .find("2 x 2 x 1 = 4, but the job has 6 ranks; start 4 ranks, or "
+                      "set data = 3"),
             std::string::npos);
   EXPECT_NE(refusal(5, 2, 2, 1).find("start 4 ranks"), std::string::npos);
   EXPECT_EQ(refusal(5, 2, 2, 1).find("data = 2 (or 0"), std::string::npos);

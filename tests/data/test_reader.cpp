@@ -249,7 +249,7 @@ TEST_F(ReaderTest, ASequenceLongerThanAllShardsIsTheUsersError) {
   too_long.length = window_count * length + 1;
   test::expect_user_error(
       [&] { Reader(NextTokenSource(*shards_, too_long.length), too_long, 0, 1, 0); },
-      {"401 tokens", "last target", "shorter context"});
+      {"401 tokens", "last target", "shorter &model context"});
 }
 
 TEST_F(ReaderTest, MayBeLeftWithBatchesInFlight) {

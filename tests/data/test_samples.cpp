@@ -131,7 +131,7 @@ TEST(Samples, MistakesNameFileAndLine) {
   fails("", {"a.jsonl", "empty"});
   fails(" \n\n", {"a.jsonl", "empty"});
   fails("[]", {"a.jsonl", "no samples"});
-  fails(good + "\n{\"question\": \n", {"a.jsonl:3", "not JSON", "one object per line"});
+  fails(good + "\n{\"question\": \n", {"a.jsonl:3", "not JSON", "one object on each line"});
   fails("[{\"question\": 1}", {"a.jsonl", "not JSON", "JSON array"});
   fails(good + "5\n", {"a.jsonl:2", "not a JSON object"});
   fails(good + line({{"text", "x"}, {"id", 1}}),
@@ -142,7 +142,7 @@ TEST(Samples, MistakesNameFileAndLine) {
   fails(line({{"question", "Q"}, {"answer", "1+1=2"}}), {"a.jsonl:1", "#### 72", "execution"});
   fails(line({{"question", "Q"}, {"answer", "x\n#### two"}}), {"a.jsonl:1", "#### two"});
   fails("[" + good + ", {\"question\": \"Q\", \"execution\": \"x\", \"answer\": \"two\"}]",
-        {"a.jsonl[1]", "'two'", "not one number"});
+        {"a.jsonl[1]", "'two'", "not a single number"});
   fails(line({{"question", "Q"}, {"execution", "x\n#### 5"}, {"answer", 6}}),
         {"a.jsonl:1", "\"answer\" is 6", "#### 5"});
   fails(line({{"question", "Q"}, {"execution", "x"}}), {"a.jsonl:1", "no \"answer\""});
@@ -152,7 +152,7 @@ TEST(Samples, MistakesNameFileAndLine) {
                     {"gone*.jsonl", "prepare arithmetic"});
   expect_user_error([] { read_samples({}); }, {"no file of samples is named"});
   expect_user_error([] { read_samples({"data/quickstart/train.jsonl"}); },
-                    {"data/quickstart/train.jsonl", "run ./prepare quickstart, which makes it"});
+                    {"data/quickstart/train.jsonl", "make it with ./prepare quickstart"});
 }
 
 /// What a message quotes of a record does not grow with it.

@@ -125,7 +125,7 @@ DRAW = {
     ("objective", "refinement_range"): lambda rng: sorted(rng.sample([0.0, 0.05, 0.97, 1.0], 2)),
     ("objective", "norm_range"): lambda rng: sorted(rng.sample([0.0, 0.5, 2.5, 1e3], 2)),
     ("objective", "norm_limit"): lambda rng: 1 + draw_real(rng),
-    ("model", "renormalise_experts"): lambda rng: rng.random() < 0.5,
+    ("model", "renormalize_experts"): lambda rng: rng.random() < 0.5,
     ("data", "chat_template"): lambda rng: rng.choice(["plain", "chatml", "qwen3"]),
     ("data", "thinking"): lambda rng: rng.random() < 0.5,
     ("generation", "prompt_template"): draw_string,

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "deck/changes.hpp"
+#include "deck/renamed.hpp"
+#include "scratch.hpp"
 
 namespace tern::deck {
 namespace {
@@ -48,6 +50,35 @@ TEST(DeckChanges, DecksOfEarlierVersionsCountBatches) {
   EXPECT_EQ(text_of(same.others), "");
   EXPECT_EQ(text_of(changes_of(old, parse("&batch per_rank = 4 /", "d")).others),
             "evaluation.rows = 160, not 64");
+}
+
+TEST(DeckChanges, NamesOfEarlierVersionsAreRead) {
+  std::string old = stored(
+      "&data train = 'a' valid = 'b' / &model experts = 4 experts_per_token = 2 expert_hidden = 8 "
+      "renormalize_experts = .false. /");
+  const std::string now = "renormalize_experts";
+  old.replace(old.find(now), now.size(), "renormalise_experts");
+  EXPECT_THROW(parse(old, "d"), UserError);
+  EXPECT_FALSE(parse_stored(old, "deck.in").model.renormalize_experts);
+  const DeckChanges changes = changes_of(old, parse_stored(old, "d"));
+  EXPECT_TRUE(changes.readable);
+  EXPECT_EQ(text_of(changes.model), "");
+  EXPECT_EQ(text_of(changes.others), "");
+
+  // The resolved deck of a run directory, given to a program; any other deck gets a message.
+  const test::Scratch scratch;
+  scratch.write("deck.in", old);
+  scratch.write("other.in", old);
+  EXPECT_FALSE(read((scratch / "deck.in").string()).model.renormalize_experts);
+  EXPECT_THROW(read((scratch / "other.in").string()), UserError);
+}
+
+TEST(DeckChanges, OnlyTheNameOfItsGroupIsAnother) {
+  const std::string text = "&batch\n  batches = 3\n/\n&evaluation\n  every = 1\n/\n";
+  EXPECT_EQ(in_current_names(text), text);
+  EXPECT_EQ(in_current_names("&model\n  renormalise_experts = .false.\n/"),
+            "&model\n  renormalize_experts = .false.\n/");
+  EXPECT_EQ(in_current_names(""), "");
 }
 
 }  // namespace

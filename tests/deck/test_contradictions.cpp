@@ -13,21 +13,26 @@ namespace {
 
 TEST(DeckContradictions, Heads) {
   one("&model hidden = 100 heads = 3 /",
-      "d:1:21: model.heads: 3 heads do not divide hidden = 100; change one, or give head_dim");
+      "d:1:21: model.heads: 3 heads do not divide hidden = 100; change one of them, or set "
+      "head_dim");
   one("&model hidden = 100 /",
-      "d:1:8: model.heads: 12 heads do not divide hidden = 100; change one, or give head_dim");
+      "d:1:8: model.heads: 12 heads do not divide hidden = 100; change one of them, or set "
+      "head_dim");
   none("&model hidden = 100 heads = 3 head_dim = 32 /");
   one("&model heads = 12 kv_heads = 5 /",
-      "d:1:19: model.kv_heads: 5 kv_heads do not divide 12 heads; write a divisor of heads, or 0");
+      "d:1:19: model.kv_heads: 5 does not divide heads = 12; set kv_heads to a divisor of heads, "
+      "or 0");
   one("&model heads = 12 kv_heads = 24 /",
-      "d:1:19: model.kv_heads: 24 kv_heads do not divide 12 heads; write a divisor of heads, or 0");
+      "d:1:19: model.kv_heads: 24 does not divide heads = 12; set kv_heads to a divisor of heads, "
+      "or 0");
   none("&model heads = 12 kv_heads = 4 /");
   none("&model hidden = 1536 heads = 0 kv_heads = 8 /");
   one("&model hidden = 1000 heads = 0 /",
-      "d:1:22: model.heads: 0 makes heads of size 64, which do not divide hidden = 1000; change "
-      "hidden, or give heads");
+      "d:1:22: model.heads: 0 gives heads of size 64, which does not divide hidden = 1000; set "
+      "heads, or change hidden");
   one("&model hidden = 768 heads = 0 kv_heads = 5 /",
-      "d:1:31: model.kv_heads: 5 kv_heads do not divide 12 heads; write a divisor of heads, or 0");
+      "d:1:31: model.kv_heads: 5 does not divide heads = 12; set kv_heads to a divisor of heads, "
+      "or 0");
 }
 
 TEST(DeckContradictions, HeadsFollowTheWidth) {
@@ -41,126 +46,74 @@ TEST(DeckContradictions, HeadsFollowTheWidth) {
 
 TEST(DeckContradictions, RotaryHeadsAreEven) {
   one("&model head_dim = 33 /",
-      "d:1:8: model.head_dim: position = 'rope' rotates pairs, but a head has size 33; make it "
-      "even");
+      "d:1:8: model.head_dim: position = 'rope' needs an even head size, not 33; set head_dim to "
+      "an even number (e.g. 64)");
   one("&model hidden = 15 heads = 5 /",
-      "d:1:20: model.heads: position = 'rope' rotates pairs, but a head has size 3; make it even");
+      "d:1:20: model.heads: position = 'rope' needs an even head size, not 3; set head_dim to an "
+      "even number (e.g. 64)");
   none("&model head_dim = 33 position = 'learned' /");
   none("&model hidden = 15 heads = 5 position = 'none' /");
 }
 
-TEST(DeckContradictions, ConnectionsOfBlocks) {
-  none("&model skip_connections = .true. input_shortcut = .true. value_embeddings = 6 /");
-  none("&model input_shortcut = .true. / &parallel tensor = 4 shard = 'optimizer' /");
-  one("&model layers = 2 skip_connections = .true. /",
-      "d:1:19: model.skip_connections: 2 layers have no two that are not neighbours to connect; "
-      "write 3 or more, or .false.");
-  one("&model value_embeddings = 7 /",
-      "d:1:8: model.value_embeddings: 7 tables for the first layers and again the last ones of 12; "
-      "write at most 6");
-  one("&model value_embeddings = 1 kv_heads = 2 / &parallel tensor = 4 /",
-      "d:1:8: model.value_embeddings: 4 ranks divide the columns of 2 key-value heads; write "
-      "tensor = 2 or less, or value_embeddings = 0");
-  for (const char* given :
-       {"skip_connections = .true.", "input_shortcut = .true.", "value_embeddings = 1"}) {
-    const std::string name(given, std::string(given).find(' '));
-    one(fmt::format("&model {} inner_steps = 2 / &objective kind = 'refinement' /", given),
-        fmt::format("d:1:8: model.{}: it is not built for recursive models; write inner_steps = 0, "
-                    "or remove it",
-                    name));
-    one(fmt::format("&model {} / &parallel pipeline = 2 /", given),
-        fmt::format("d:1:8: model.{}: stages of a pipeline do not see each other's blocks and "
-                    "tokens; write pipeline = 1, or use parallel.tensor",
-                    name));
-  }
-}
-
-TEST(DeckContradictions, GrowingBatch) {
-  none("&batch per_rank = 8 global = 64 global_start = 16 growth_steps = 100 /");
-  none("&batch per_rank = 0 global = 64 global_start = 16 growth_steps = 100 /");
-  one("&batch global = 64 global_start = 16 /",
-      "d:1:20: batch.global_start: a growing batch needs both, where it starts and the steps it "
-      "takes; write the other, or 0 for both");
-  one("&batch global = 64 global_start = 24 growth_steps = 9 /",
-      "d:1:20: batch.global_start: 24 does not divide global = 64, to which it grows by multiples; "
-      "write a divisor");
-  one("&batch global = 64 global_start = 4 growth_steps = 9 /",
-      "d:1:20: batch.global_start: 4 rows are no multiple of per_rank x parallel.data = 8, whole "
-      "micro-batches; write one");
-  one("&batch global_start = 8 growth_steps = 9 /",
-      "d:1:8: batch.global_start: it grows to batch.global, which is not given; give it, or a "
-      "preset");
-}
-
-TEST(DeckContradictions, Window) {
-  none("&model window = 128 / &generation samples = 0 /");
-  none("&model window_start = 128 window_steps = 50 /");
-  none("&model window = 1024 window_start = 128 window_steps = 50 /");
-  one("&model window = 128 /",
-      "d:1:8: model.window: generation attends to all tokens, not to a window; write "
-      "generation.samples = 0, or window = 0");
-  one("&model window_start = 128 /",
-      "d:1:8: model.window_start: a growing window needs both, where it starts and the steps it "
-      "takes; write the other, or 0 for both");
-  one("&model window_start = 2048 window_steps = 5 /",
-      "d:1:8: model.window_start: 2048 tokens are more than the 1024 it grows to; lower it");
-  one("&model window_start = 128 window_steps = 5 / &objective kind = 'supervised' /",
-      "d:1:8: model.window_start: kind = 'supervised' has an attention mask of its own; write 0, "
-      "or kind = 'causal'");
-}
-
 TEST(DeckContradictions, Experts) {
   const std::string of = "&model experts = 8 experts_per_token = 2 expert_hidden = 64 ";
-  none(of + "router_loss = 0.01 renormalise_experts = .false. /");
+  none(of + "router_loss = 0.01 renormalize_experts = .false. /");
   none("&model experts = 1 experts_per_token = 1 expert_hidden = 64 /");
   one("&model experts = 8 expert_hidden = 64 /",
-      "d:1:8: model.experts_per_token: 0 of 8 experts per token; write 1 to 8");
+      "d:1:8: model.experts_per_token: 0 is not between 1 and experts = 8; set experts_per_token = "
+      "1 to 8");
   one("&model experts = 8 experts_per_token = 9 expert_hidden = 64 /",
-      "d:1:20: model.experts_per_token: 9 of 8 experts per token; write 1 to 8");
+      "d:1:20: model.experts_per_token: 9 is not between 1 and experts = 8; set experts_per_token "
+      "= 1 to 8");
   one("&model experts = 8 experts_per_token = 2 /",
-      "d:1:8: model.expert_hidden: experts need a width; write it, as 768");
+      "d:1:8: model.expert_hidden: experts need a width; set expert_hidden (e.g. expert_hidden = "
+      "768)");
   one(of + "activation = 'gelu' /",
-      "d:1:61: model.activation: experts are built for 'swiglu', not 'gelu'; write that, or "
-      "experts "
-      "= 0");
+      "d:1:61: model.activation: experts support only 'swiglu', not 'gelu'; set activation = "
+      "'swiglu' or experts = 0");
   one(of + "ffn_bias = .true. /",
-      "d:1:61: model.ffn_bias: experts have no biases; write .false., or experts = 0");
+      "d:1:61: model.ffn_bias: experts have no biases; set ffn_bias = .false. or experts = 0");
   one(of + "inner_steps = 2 /",
-      "d:1:61: model.inner_steps: a recursive MoE model is not built; write 0, or experts = "
-      "0");
+      "d:1:61: model.inner_steps: recursive MoE models are not supported; set inner_steps = 0 or "
+      "experts = 0");
   none(of + "/ &precision compute = 'fp8' /");
   none(of + "/ &parallel tensor = 2 pipeline = 2 /");
   one(of + "router_loss = 0.01 / &parallel pipeline = 2 /",
-      "d:1:61: model.router_loss: the balance of experts is that of all layers, which the stages "
-      "of "
-      "a pipeline do not see; write 0, or parallel.pipeline = 1");
+      "d:1:61: model.router_loss: the load-balancing loss covers all layers, and a pipeline stage "
+      "has only some; set router_loss = 0 or parallel.pipeline = 1");
   for (const char* name : {"experts_per_token", "expert_hidden", "router_loss"})
     one(fmt::format("&model {} = 1 /", name),
-        fmt::format("d:1:8: model.{}: only an MoE model reads it; write experts = 128, say, "
-                    "or remove it",
+        fmt::format("d:1:8: model.{}: only MoE models use it; set experts (e.g. experts = 128), or "
+                    "remove it",
                     name));
 }
 
 TEST(DeckContradictions, Vocabulary) {
   one("&model vocabulary = 50256 /",
-      "d:1:8: model.vocabulary: 50256 is less than the 50257 tokens of tokenizer 'gpt2'; write at "
-      "least that");
+      "d:1:8: model.vocabulary: 50256 is less than the 50257 tokens of tokenizer 'gpt2'; set "
+      "vocabulary = 50257 or more");
   one("&data tokenizer = 'bytes' / &model vocabulary = 256 /",
-      "d:1:36: model.vocabulary: 256 is less than the 257 tokens of tokenizer 'bytes'; write at "
-      "least that");
+      "d:1:36: model.vocabulary: 256 is less than the 257 tokens of tokenizer 'bytes'; set "
+      "vocabulary = 257 or more");
   none("&data tokenizer = 'bytes' / &model vocabulary = 257 /");
   none("&data tokenizer = 'data/x' / &model vocabulary = 1024 /");
 }
 
 TEST(DeckContradictions, Batch) {
   one("&batch per_rank = 8 global = 12 /",
-      "d:1:21: batch.global: 12 sequences are no multiple of per_rank = 8; write one, or 0");
+      "d:1:21: batch.global: 12 is not a multiple of per_rank = 8; set global = 8 or 16, or 0 "
+      "(per_rank x "
+      "ranks)");
   one("&batch per_rank = 8 global = 24 / &parallel data = 2 /",
-      "d:1:21: batch.global: 24 sequences are no multiple of per_rank = 8 times parallel.data = 2; "
-      "write one, or "
-      "0");
+      "d:1:21: batch.global: 24 is not a multiple of per_rank x parallel.data = 8 x 2; set global "
+      "= 16 "
+      "or 32, or 0 (per_rank x ranks)");
   one("&batch per_rank = 0 global = 9 / &parallel data = 2 /",
-      "d:1:21: batch.global: 9 sequences are no multiple of parallel.data = 2; write one, or 0");
+      "d:1:21: batch.global: 9 is not a multiple of parallel.data = 2; set global = 8 or 10, or 0 "
+      "(per_rank x ranks)");
+  one("&batch per_rank = 8 global = 3 /",
+      "d:1:21: batch.global: 3 is not a multiple of per_rank = 8; set global = 8, or 0 (per_rank x "
+      "ranks)");
   none("&batch per_rank = 8 global = 32 / &parallel data = 2 /");
   none("&batch per_rank = 0 global = 7 /");
   none("&batch per_rank = 7 /");
@@ -174,17 +127,17 @@ TEST(DeckContradictions, BatchOfSamples) {
   none(samples + "global = 33 per_rank = 0 " + data);
   none("&batch unit = 'rows' per_rank = 8 global = 32 " + data);
   one(samples + "global = 32 / &data train = 'a.bin' valid = 'b.bin' /",
-      "d:1:8: batch.unit: 'samples' counts problems or conversations (.json, .jsonl) packed in "
-      "rows, and token shards have none; write 'rows'");
+      "d:1:8: batch.unit: 'samples' counts problems or conversations (.json, .jsonl), which token "
+      "shards do not have; set unit = 'rows'");
   one(samples + data,
-      "d:1:8: batch.global: unit = 'samples' needs the number of samples per step; write it, as "
-      "32");
+      "d:1:8: batch.global: unit = 'samples' needs the number of samples per step; set global "
+      "(e.g. global = 32)");
   one(samples + "global = 32 accumulation = 2 " + data,
-      "d:1:37: batch.accumulation: with unit = 'samples' it follows from the data; write 0, or "
-      "unit = 'rows'");
+      "d:1:37: batch.accumulation: with unit = 'samples' the accumulation follows from the data; "
+      "set accumulation = 0 or unit = 'rows'");
   one(samples + "preset = 'recommended' " + data,
-      "d:1:25: batch.preset: 'recommended' counts rows; write preset = 'none' and give global, or "
-      "unit = 'rows'");
+      "d:1:25: batch.preset: 'recommended' counts rows; set preset = 'none' and give global, or "
+      "set unit = 'rows'");
   one("&batch unit = 'sample' global = 32 " + data,
       "d:1:8: batch.unit: 'sample' is not one of 'rows' | 'samples'; did you mean 'samples'?");
 }
@@ -192,17 +145,17 @@ TEST(DeckContradictions, BatchOfSamples) {
 TEST(DeckContradictions, Accumulation) {
   one("&batch per_rank = 8 global = 32 accumulation = 3 / &parallel data = 2 /",
       "d:1:33: batch.accumulation: per_rank x parallel.data x accumulation = 8 x 2 x 3 = 48 is not "
-      "global = 32; change one, or write accumulation = 0");
+      "global = 32; change one of them, or set accumulation = 0");
   none("&batch per_rank = 8 global = 32 accumulation = 2 / &parallel data = 2 /");
   none("&batch per_rank = 8 global = 32 accumulation = 3 /");  // ranks are not known
   one("&batch per_rank = 0 global = 32 accumulation = 3 / &parallel data = 2 /",
-      "d:1:33: batch.accumulation: per_rank = 0 asks for the largest micro-batch, from which it "
-      "follows; write 0, or give per_rank");
+      "d:1:33: batch.accumulation: per_rank = 0 asks for the largest micro-batch, from which the "
+      "accumulation follows; set accumulation = 0, or give per_rank");
   none("&batch per_rank = 8 accumulation = 3 / &parallel data = 2 /");
   none("&batch preset = 'recommended' accumulation = 2 / &parallel data = 2 /");
   one("&batch preset = 'recommended' accumulation = 3 / &parallel data = 2 /",
       "d:1:31: batch.accumulation: per_rank x parallel.data x accumulation = 128 x 2 x 3 = 768 is "
-      "not global = 512; change one, or write accumulation = 0");
+      "not global = 512; change one of them, or set accumulation = 0");
   one("&batch per_rank = 16777216 accumulation = 16777216 / &parallel data = 1048576 /",
       "d:1:8: batch.per_rank: per_rank x parallel.data x accumulation = 295147905179352825856 is "
       "more than 1073741824 sequences; lower one of them");
@@ -211,19 +164,19 @@ TEST(DeckContradictions, Accumulation) {
 
 TEST(DeckContradictions, Attention) {
   one("&model attention = 'cudnn' /",
-      "d:1:8: model.attention: cuDNN's attention does not compute in fp32; write attention = "
-      "'auto', or compute "
-      "= 'bf16'");
+      "d:1:8: model.attention: cuDNN's attention does not support fp32; set attention = 'auto' or "
+      "compute = 'bf16'");
   one("&precision compute = 'tf32' / &model attention = 'cudnn' /",
-      "d:1:38: model.attention: cuDNN's attention does not compute in tf32; write attention = "
-      "'auto', or compute = 'bf16'");
+      "d:1:38: model.attention: cuDNN's attention does not support tf32; set attention = 'auto' or "
+      "compute = 'bf16'");
   none("&model attention = 'cudnn' / &precision compute = 'bf16' /");
 }
 
 TEST(DeckContradictions, Schedule) {
-  one("&optimizer betas = 0.9 /", "d:1:12: optimizer.betas: 1 values; write two, as 0.9, 0.95");
+  one("&optimizer betas = 0.9 /",
+      "d:1:12: optimizer.betas: 1 values instead of two; set e.g. betas = 0.9, 0.95");
   one("&optimizer betas = 0.9 0.9 0.9 /",
-      "d:1:12: optimizer.betas: 3 values; write two, as 0.9, 0.95");
+      "d:1:12: optimizer.betas: 3 values instead of two; set e.g. betas = 0.9, 0.95");
   one("&campaign max_steps = 10 /\n&optimizer warmup_steps = 11 /",
       "d:2:12: optimizer.warmup_steps: 11 is more than campaign.max_steps = 10; shorten the "
       "warmup");
@@ -234,8 +187,7 @@ TEST(DeckContradictions, Schedule) {
   one("&campaign max_steps = 100 / &optimizer schedule = 'wsd' warmup_steps = 60 decay_fraction = "
       "0.5 /",
       "d:1:75: optimizer.decay_fraction: warmup_steps = 60 and a decay over 0.5 of 100 steps "
-      "overlap; shorten "
-      "one");
+      "overlap; shorten one of them");
   none(
       "&campaign max_steps = 100 / &optimizer schedule = 'wsd' warmup_steps = 50 decay_fraction = "
       "0.5 /");
@@ -248,7 +200,7 @@ TEST(DeckContradictions, WhatOnlyMuonReads) {
     const std::string given = value, name = given.substr(0, given.find(' '));
     EXPECT_EQ(mistakes("&optimizer " + given + " /"),
               Lines{"d:1:12: optimizer." + name +
-                    ": only kind = 'muon' reads it, not 'adamw'; write that, or remove it"});
+                    ": only kind = 'muon' uses it, not 'adamw'; set kind = 'muon', or remove it"});
     EXPECT_EQ(mistakes("&optimizer kind = 'muon' " + given + " /"), Lines{});
   }
   one("&optimizer kind = 'muon' muon_scale = 'orignal' /",
@@ -259,24 +211,22 @@ TEST(DeckContradictions, WhatOnlyMuonReads) {
 
 TEST(DeckContradictions, Evaluation) {
   one("&evaluation every = 0 patience = 3 /",
-      "d:1:23: evaluation.patience: early stopping needs evaluations, but every = 0; write every > "
-      "0, or "
-      "patience = 0");
+      "d:1:23: evaluation.patience: early stopping needs evaluations, but every = 0; set every > 0 "
+      "(e.g. 500) or patience = 0");
   one("&evaluation every = 0 target_loss = 3 /",
-      "d:1:23: evaluation.target_loss: a target needs evaluations, but every = 0; write every > 0, "
-      "or "
-      "target_loss = 0");
+      "d:1:23: evaluation.target_loss: a target needs evaluations, but every = 0; set every > 0 "
+      "(e.g. 500) or target_loss = 0");
   none("&evaluation every = 0 /");
 }
 
 TEST(DeckContradictions, Generation) {
   one("&campaign task = 'generate' / &generation samples = 0 /",
-      "d:1:43: generation.samples: task = 'generate' with 0 samples would do nothing; write 1 or "
-      "more");
+      "d:1:43: generation.samples: task = 'generate' with samples = 0 does nothing; set samples = "
+      "1 or more");
   none("&generation samples = 0 /");
   none("&campaign task = 'generate' / &generation prompt = 'x' samples = 0 /");  // makes one
   one("&model context = 1 /",
-      "d:1:8: model.context: 1 leaves no room to continue a prompt; write 2 or more, or "
+      "d:1:8: model.context: 1 leaves no room to continue a prompt; set context = 2 or more, or "
       "generation.samples = 0");
   none("&model context = 1 / &generation samples = 0 /");
 }
@@ -285,7 +235,7 @@ TEST(DeckContradictions, NamesThatAreNoDirectories) {
   for (const std::string name : {".", ".."})
     one("&campaign name = '" + name + "' /",
         "d:1:11: campaign.name: '" + name +
-            "' names no directory of its own under runs/; give the run a name");
+            "' is not a directory of its own under runs/; set another name");
   none("&campaign name = '.' / &output directory = 'here' /");
   none("&campaign name = '...' /");
 }
@@ -296,29 +246,29 @@ TEST(DeckContradictions, Requests) {
   none("&campaign task = 'generate' / &generation input = 'in.txt' cache_quantization = 'fp8' /");
   one("&campaign task = 'generate' / &objective kind = 'refinement' /\n"
       "&model inner_steps = 1 / &generation input = 'in.txt' /",
-      "d:2:38: generation.input: kind = 'refinement' answers no files; write 'supervised' or "
-      "'causal'");
+      "d:2:38: generation.input: kind = 'refinement' cannot answer a file of requests; set kind = "
+      "'supervised' or 'causal'");
   one("&campaign task = 'evaluate' / &generation input = 'in.txt' max_tokens = 64\n"
       "max_model_len = 64 /",
       "d:1:60: generation.max_tokens: 64 leaves no room for a prompt in max_model_len = 64; lower "
       "it");
   one("&campaign task = 'generate' / &generation pattern = 'a' /",
-      "d:1:43: generation.pattern: only requests of a file read it; give generation.input, or "
+      "d:1:43: generation.pattern: only used with a file of requests; set generation.input, or "
       "remove it");
   one("&campaign task = 'generate' / &generation input = 'in.txt' quantization = 'fp8' /",
-      "d:1:60: generation.quantization: 'fp8' saves time next to numbers of 16 bits, and compute = "
-      "'fp32' stores 32; write compute = 'bf16', or quantization = 'none'");
+      "d:1:60: generation.quantization: 'fp8' needs weights stored in 16 bits, and compute = "
+      "'fp32' stores 32; set compute = 'bf16' or quantization = 'none'");
   one("&data chat_template = 'chatml' thinking = .true. /",
-      "d:1:32: data.thinking: chat_template = 'chatml' has no place for thoughts; write 'qwen3', "
-      "or .false.");
+      "d:1:32: data.thinking: chat_template = 'chatml' has no format for thinking; set "
+      "chat_template = 'qwen3' or thinking = .false.");
   none("&data chat_template = 'qwen3' thinking = .true. /");
 }
 
 TEST(DeckContradictions, Directory) {
   one("&campaign name = '' /",
-      "d:1:11: campaign.name: empty, and so is output.directory; give the run a name");
+      "d:1:11: campaign.name: empty, and so is output.directory; set one of them");
   one("&campaign name = '../x' /",
-      "d:1:11: campaign.name: holds a '/', but names a directory under runs/; remove it, or give "
+      "d:1:11: campaign.name: contains a '/', but names a directory under runs/; remove it, or set "
       "output.directory");
   none("&campaign name = 'a/b' / &output directory = 'o' /");
   none("&campaign name = '' / &output directory = 'o' /");
@@ -326,13 +276,13 @@ TEST(DeckContradictions, Directory) {
 
 TEST(DeckContradictions, NothingIsConcludedFromWrongValues) {
   one("&model hidden = 'x' heads = 7 /",
-      "d:1:17: model.hidden: 'x' is not an integer; write a whole number, as 1000, 1_000 or 1e3");
+      "d:1:17: model.hidden: 'x' is not an integer; use e.g. 1000, 1_000 or 1e3");
   one("&model hidden = 0 heads = 7 /",
       "d:1:8: model.hidden: 0 is out of range; it must be 1 to 1048576");
   one("&model hidden = 'x\n heads = 7 /",
       "d:1:17: model.hidden: the string is not closed on its line; add the closing quote");
   one("&model hidden 7 heads = 7 /",
-      "d:1:15: model.hidden: no '=' after the name; write name = value");
+      "d:1:15: model.hidden: no '=' after the name; use name = value");
   one("&model heads = -1 kv_heads = 3 /",
       "d:1:8: model.heads: -1 is out of range; it must be 0 to 65536");
 }
@@ -341,14 +291,14 @@ TEST(DeckContradictions, LossScaling) {
   const std::string fp16 = "&precision compute = 'fp16' ";
   none(fp16 + "loss_scale = 1024 loss_scale_steps = 0 /");
   one(fp16 + "loss_scale = 1000 /",
-      "d:1:29: precision.loss_scale: 1000.0 is not a power of two, and would round gradients; "
-      "write one, as 65536");
+      "d:1:29: precision.loss_scale: 1000.0 is not a power of two and would round gradients; set "
+      "loss_scale to a power of two (e.g. 65536)");
   one("&precision compute = 'bf16' loss_scale = 1024 /",
-      "d:1:29: precision.loss_scale: only 'fp16' scales the loss, not 'bf16'; remove it, or write "
+      "d:1:29: precision.loss_scale: only 'fp16' scales the loss, not 'bf16'; remove it, or set "
       "compute = 'fp16'");
   one("&precision loss_scale_steps = 100 /",
       "d:1:12: precision.loss_scale_steps: only 'fp16' scales the loss, not 'fp32'; remove it, or "
-      "write compute = 'fp16'");
+      "set compute = 'fp16'");
 }
 
 TEST(DeckContradictions, Supervised) {
@@ -356,22 +306,22 @@ TEST(DeckContradictions, Supervised) {
   none(kind);
   none(kind + " &data train = 'a.jsonl' valid = 'b.jsonl' /");
   one(kind + "\n&data train = 'a.bin' /",
-      "d:1:12: objective.kind: supervised training needs conversations; write a .jsonl file of "
-      "{\"messages\": [...]}");
+      "d:1:12: objective.kind: supervised training needs conversations; set train to .jsonl files "
+      "of {\"messages\": [...]}");
   one(kind + "\n&model position = 'learned' /",
-      "d:2:8: model.position: positions restart with each conversation, for which 'learned' is "
-      "not built; write 'rope'");
+      "d:2:8: model.position: positions restart with each conversation, which 'learned' does not "
+      "support; set position = 'rope'");
 }
 
 TEST(DeckContradictions, Epochs) {
   none("&campaign epochs = 2 /");
   none("&campaign epochs = 2 max_steps = 1000 /");  // a printed deck gives defaults too
   one("&campaign epochs = 2 max_steps = 50 /",
-      "d:1:22: campaign.max_steps: 50 steps, but epochs = 2 makes the steps follow from the data; "
-      "remove one of the two");
+      "d:1:22: campaign.max_steps: 50 steps, but epochs = 2 sets the steps from the data; remove "
+      "one of the two");
   one("&campaign epochs = 2 / &data train = 'a.bin' /",
       "d:1:11: campaign.epochs: epochs are counted over samples (.json, .jsonl), not token shards; "
-      "write max_steps");
+      "set max_steps instead");
   none("&campaign epochs = 2 / &objective kind = 'supervised' / &data train = 'a.jsonl' /");
   // Their number of steps is not known yet.
   none("&campaign epochs = 2 / &optimizer warmup_steps = 2000 schedule = 'wsd' /");
@@ -379,14 +329,13 @@ TEST(DeckContradictions, Epochs) {
 
 TEST(DeckContradictions, WhatRanksCannotDivide) {
   one("&parallel tensor = 2 / &optimizer kind = 'muon' /",
-      "d:1:11: parallel.tensor: 2 ranks have parts of each matrix, and Muon needs whole ones; "
-      "write "
-      "1, or optimizer.kind = 'adamw'");
+      "d:1:11: parallel.tensor: 2 tensor ranks split each matrix, and Muon needs whole ones; set "
+      "tensor = 1 or optimizer.kind = 'adamw'");
   none("&parallel tensor = 2 / &optimizer kind = 'muon' / &campaign task = 'generate' /");
   none("&parallel pipeline = 2 / &optimizer kind = 'muon' /");
   one("&parallel pipeline = 2 / &model inner_steps = 1 / &objective kind = 'refinement' /",
-      "d:1:11: parallel.pipeline: a recursive model passes over all of its layers several times; "
-      "write 1, or use parallel.tensor");
+      "d:1:11: parallel.pipeline: a recursive model passes over all layers several times, which "
+      "pipeline stages do not support; set pipeline = 1, or use parallel.tensor");
   none("&parallel tensor = 2 / &model inner_steps = 1 / &objective kind = 'refinement' /");
 }
 
@@ -394,12 +343,11 @@ TEST(DeckContradictions, Presets) {
   none("&batch preset = 'recommended' /");
   none("&batch preset = 'recommended' per_rank = 128 global = 512 /");
   one("&batch preset = 'extreme' per_rank = 8 /",
-      "d:1:27: batch.per_rank: 8, but preset = 'extreme' means 256; remove one of the two, or "
-      "write "
+      "d:1:27: batch.per_rank: 8, but preset = 'extreme' sets 256; remove one of the two, or set "
       "preset = 'none'");
   one("&batch preset = 'conservative' global = 512 /",
-      "d:1:32: batch.global: 512, but preset = 'conservative' means 256; remove one of the two, or "
-      "write preset = 'none'");
+      "d:1:32: batch.global: 512, but preset = 'conservative' sets 256; remove one of the two, or "
+      "set preset = 'none'");
   const Deck deck = parse("&batch preset = 'aggressive' / &optimizer lr_rule = 'sqrt' /", "d");
   EXPECT_EQ(deck.batch.per_rank, 192);
   EXPECT_EQ(deck.batch.global, 768);
@@ -414,12 +362,11 @@ TEST(DeckContradictions, LearningRateRules) {
                   .optimizer.lr,
               lr);
   one("&batch global = 64 / &optimizer lr_rule = 'table' /",
-      "d:1:33: optimizer.lr_rule: 'table' knows global = 128, 256, 512, 768 and 1024, not 64; "
-      "write "
-      "one of them, or 'sqrt'");
+      "d:1:33: optimizer.lr_rule: 'table' covers global = 128, 256, 512, 768 and 1024, not 64; set "
+      "one of these, or lr_rule = 'sqrt'");
   one("&optimizer lr_rule = 'sqrt' /",
-      "d:1:12: optimizer.lr_rule: the rate follows from batch.global, which is not given; give it, "
-      "or a preset");
+      "d:1:12: optimizer.lr_rule: the learning rate depends on batch.global, which is not set; set "
+      "global (e.g. global = 256) or a preset");
   one("&batch global = 512 / &optimizer lr = 1e-3 lr_rule = 'table' /",
       "d:1:34: optimizer.lr: 0.001, but lr_rule = 'table' gives 5e-04 at global = 512; remove one "
       "of the two");
@@ -431,19 +378,19 @@ TEST(DeckContradictions, LeastRateIsHeldAgainstTheRule) {
   none("&batch global = 512 / &optimizer lr_rule = 'table' min_lr = 5e-4 /");
   none("&batch preset = 'extreme' / &optimizer lr_rule = 'table' min_lr = 6e-4 /");
   one("&optimizer lr_rule = 'sqrt' min_lr = 1 /",
-      "d:1:12: optimizer.lr_rule: the rate follows from batch.global, which is not given; give it, "
-      "or a preset");
+      "d:1:12: optimizer.lr_rule: the learning rate depends on batch.global, which is not set; set "
+      "global (e.g. global = 256) or a preset");
 }
 
 TEST(DeckContradictions, DropoutHasAsManyStreamsAsItNeeds) {
   one("&model dropout = 0.1 layers = 2048 /",
-      "d:1:8: model.dropout: 4097 places to drop at, and there are random numbers for 4096; write "
-      "0, or make the model less deep");
+      "d:1:8: model.dropout: would be applied at 4097 places, and at most 4096 are supported; set "
+      "dropout = 0, or reduce layers or inner_steps");
   none("&model dropout = 0.1 layers = 2047 /");
   none("&model layers = 2048 /");
   one("&objective kind = 'refinement' / &model dropout = 0.1 layers = 128 inner_steps = 3 /",
-      "d:1:41: model.dropout: 4097 places to drop at, and there are random numbers for 4096; write "
-      "0, or make the model less deep");
+      "d:1:41: model.dropout: would be applied at 4097 places, and at most 4096 are supported; set "
+      "dropout = 0, or reduce layers or inner_steps");
 }
 
 }  // namespace

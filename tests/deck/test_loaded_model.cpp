@@ -66,7 +66,7 @@ TEST(LoadedModel, ContradictsADeckThatGivesAnotherOne) {
   const std::string text =
       error_of(load + "hidden = 64 qk_norm = .false. context = 513 rope_base = 1e6 /");
   for (const char* part :
-       {"d:1:51: model.hidden: 64, but here/config.json has 96; write that, or leave it out",
+       {"d:1:51: model.hidden: 64, but here/config.json has 96; set that, or remove the line",
         "model.qk_norm: .false., but here/config.json has .true.",
         "model.context: 513, but here/config.json has at most 512", "model.rope_base: "})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;

@@ -23,21 +23,24 @@ TEST(DeckMistakes, Names) {
             "min_lr, decay_fraction, ema, matrix_lr, embed_lr, head_lr, momentum, muon_scale"});
   EXPECT_EQ(
       mistakes("&evaluation batches = 20 /"),
-      Lines{"d:1:13: evaluation.batches: no such name in &evaluation; a validation counts rows "
-            "now, whatever per_rank is: write rows = batches x per_rank"});
+      Lines{"d:1:13: evaluation.batches: no such name in &evaluation; validation is now counted "
+            "in rows, whatever per_rank is; set rows = batches x per_rank"});
+  EXPECT_EQ(mistakes("&model renormalise_experts = .true. /"),
+            Lines{"d:1:8: model.renormalise_experts: no such name in &model; did you mean "
+                  "'renormalize_experts'?"});
   EXPECT_EQ(mistakes("&model lr = 2 /"),
             Lines{"d:1:8: model.lr: no such name in &model; it belongs to &optimizer"});
 }
 
 TEST(DeckMistakes, Repetition) {
   EXPECT_EQ(mistakes("&model /\n&Model /"),
-            Lines{"d:2:1: model: the group was given on line 1 already; merge the two"});
+            Lines{"d:2:1: model: the group was already given on line 1; merge the two"});
   EXPECT_EQ(mistakes("&model layers=2\nLAYERS=2 /"),
-            Lines{"d:2:1: model.layers: was given on line 1 already; remove one of the two"});
+            Lines{"d:2:1: model.layers: already given on line 1; remove one of the two"});
   EXPECT_EQ(mistakes("&optimizer betas(1)=.1\n betas(1)=.1 /"),
-            Lines{"d:2:2: optimizer.betas: was given on line 1 already; remove one of the two"});
+            Lines{"d:2:2: optimizer.betas: already given on line 1; remove one of the two"});
   EXPECT_EQ(mistakes("&optimizer betas(1)=.1\n betas=.1,.2 /"),
-            Lines{"d:2:2: optimizer.betas: was given on line 1 already; remove one of the two"});
+            Lines{"d:2:2: optimizer.betas: already given on line 1; remove one of the two"});
 }
 
 TEST(DeckMistakes, Types) {
@@ -45,39 +48,38 @@ TEST(DeckMistakes, Types) {
     EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
   };
   one("&model layers = 2.0 /",
-      "d:1:17: model.layers: '2.0' is not an integer; write a whole number, as 1000, 1_000 or 1e3");
+      "d:1:17: model.layers: '2.0' is not an integer; use e.g. 1000, 1_000 or 1e3");
   one("&model layers = '2' /",
-      "d:1:17: model.layers: '2' is not an integer; write a whole number, as 1000, 1_000 or 1e3");
+      "d:1:17: model.layers: '2' is not an integer; use e.g. 1000, 1_000 or 1e3");
   for (const std::string word : {"1.5e0", "1e-3", "1e17", "1e", "1_00", "_1", "1_", "1__000",
                                  "1_000_", "1000_000", "1_000_00", "-_100", "1_e3"})
     EXPECT_EQ(mistakes("&campaign max_steps = " + word + " /"),
               Lines{"d:1:23: campaign.max_steps: '" + word +
-                    "' is not an integer; write a whole number, as 1000, 1_000 or 1e3"});
+                    "' is not an integer; use e.g. 1000, 1_000 or 1e3"});
   one("&model layers = 99999999999999999999 /",
-      "d:1:17: model.layers: '99999999999999999999' does not fit 64 bits; write a smaller number");
+      "d:1:17: model.layers: '99999999999999999999' does not fit in 64 bits; use a smaller number");
   for (const std::string word :
        {"abc", "nan", "inf", "1e", "e5", "+-1", "-+1", "1.2.3", "0x10", "1+5", ".", "1d"})
-    EXPECT_EQ(mistakes("&optimizer lr = " + word + " /"),
-              Lines{"d:1:17: optimizer.lr: '" + word +
-                    "' is not a number; write it as 0.1, 6e-4 or 1d-3"});
+    EXPECT_EQ(
+        mistakes("&optimizer lr = " + word + " /"),
+        Lines{"d:1:17: optimizer.lr: '" + word + "' is not a number; use e.g. 0.1, 6e-4 or 1d-3"});
   one("&optimizer lr = 1e999 /",
-      "d:1:17: optimizer.lr: '1e999' does not fit a double; write a number between 1e-300 and "
+      "d:1:17: optimizer.lr: '1e999' does not fit in a double; use a magnitude between 1e-300 and "
       "1e300");
-  one("&model qk_norm = 1 /",
-      "d:1:18: model.qk_norm: '1' is not a logical; write .true. or .false.");
+  one("&model qk_norm = 1 /", "d:1:18: model.qk_norm: '1' is not a logical; use .true. or .false.");
   one("&model qk_norm = 'T' /",
-      "d:1:18: model.qk_norm: 'T' is not a logical; write .true. or .false.");
+      "d:1:18: model.qk_norm: 'T' is not a logical; use .true. or .false.");
   one("&campaign task = train /",
       "d:1:18: campaign.task: train is not a string; put it in quotes: 'train'");
   one("&data train = 'a' 5 /", "d:1:19: data.train: 5 is not a string; put it in quotes: '5'");
   one("&optimizer betas = 0.9 'x' /",
-      "d:1:24: optimizer.betas: 'x' is not a number; write it as 0.1, 6e-4 or 1d-3");
+      "d:1:24: optimizer.betas: 'x' is not a number; use e.g. 0.1, 6e-4 or 1d-3");
 }
 
 TEST(DeckMistakes, LongValuesAreShortenedInMessages) {
   EXPECT_EQ(mistakes("&model layers = '" + std::string(100, 'x') + "' /"),
             Lines{"d:1:17: model.layers: '" + std::string(60, 'x') +
-                  "...' is not an integer; write a whole number, as 1000, 1_000 or 1e3"});
+                  "...' is not an integer; use e.g. 1000, 1_000 or 1e3"});
 }
 
 TEST(DeckMistakes, WhatCannotBeSeenIsNamed) {
@@ -100,18 +102,16 @@ TEST(DeckMistakes, WhatCannotBeSeenIsNamed) {
 }
 
 TEST(DeckMistakes, Counts) {
-  EXPECT_EQ(
-      mistakes("&model layers = 2, 3 /"),
-      Lines{"d:1:20: model.layers: takes one value, not 2; remove the others or separate the next "
-            "name from its value with '='"});
+  EXPECT_EQ(mistakes("&model layers = 2, 3 /"),
+            Lines{"d:1:20: model.layers: takes one value, not 2; remove the others, or add the "
+                  "missing '=' after the next name"});
   EXPECT_EQ(mistakes("&model layers(1) = 2 /"),
-            Lines{"d:1:8: model.layers: not a list; write it without an index"});
+            Lines{"d:1:8: model.layers: not a list; remove the index"});
   EXPECT_EQ(mistakes("&optimizer betas(4) = .2 /"),
-            Lines{"d:1:12: optimizer.betas: element 4 of a list of 2; give element 3 first"});
-  EXPECT_EQ(
-      mistakes("&optimizer betas(1) = .2, .3 /"),
-      Lines{"d:1:27: optimizer.betas: an element takes one value; write the whole list without an "
-            "index"});
+            Lines{"d:1:12: optimizer.betas: element 4 of a list of 2; set element 3 first"});
+  EXPECT_EQ(mistakes("&optimizer betas(1) = .2, .3 /"),
+            Lines{"d:1:27: optimizer.betas: an element takes one value; remove the index to set "
+                  "the whole list"});
 }
 
 TEST(DeckMistakes, Ranges) {
@@ -160,19 +160,17 @@ TEST(DeckMistakes, Syntax) {
       "d:1:1: 'layers' is outside of a group; open one with '&name' and close it with '/'");
   one("&model / 'x' y\n z &data /",
       "d:1:10: a string is outside of a group; open one with '&name' and close it with '/'");
-  one("& model /", "d:1:1: &: not the name of a group; letters must follow the '&'");
-  one("&model layers 2 /", "d:1:15: model.layers: no '=' after the name; write name = value");
-  one("&model = 2 /", "d:1:8: model: '=' where a name is expected; write name = value");
-  one("&model a%b = 2 /",
-      "d:1:8: model.a%b: not a name; write name = value, and strings in quotes");
-  one("&model layers = /",
-      "d:1:17: model.layers: no value after '='; write one or remove the name");
+  one("& model /", "d:1:1: &: not a group name; a letter must follow the '&'");
+  one("&model layers 2 /", "d:1:15: model.layers: no '=' after the name; use name = value");
+  one("&model = 2 /", "d:1:8: model: '=' where a name is expected; use name = value");
+  one("&model a%b = 2 /", "d:1:8: model.a%b: not a name; use name = value, with strings in quotes");
+  one("&model layers = /", "d:1:17: model.layers: no value after '='; add one or remove the name");
   one("&model layers = heads = 2 /",
-      "d:1:17: model.layers: no value after '='; write one or remove the name");
+      "d:1:17: model.layers: no value after '='; add one or remove the name");
   one("&optimizer betas = , 0.1 /",
-      "d:1:20: optimizer.betas: a comma without a value before it; remove it or write the value");
+      "d:1:20: optimizer.betas: a comma without a value before it; remove it or add the value");
   one("&optimizer betas = 0.1,,0.2 /",
-      "d:1:24: optimizer.betas: a comma without a value before it; remove it or write the value");
+      "d:1:24: optimizer.betas: a comma without a value before it; remove it or add the value");
   one("&model layers = 2; heads = 2 /",
       "d:1:18: model.layers: ';' is not allowed here; write strings in quotes");
   one("&model layers = 2 = 3 /",
@@ -189,14 +187,14 @@ TEST(DeckMistakes, Syntax) {
 
 TEST(DeckMistakes, Indices) {
   for (const std::string index : {"0", "-1", "x", "99999999999", "1.5", "'1'"})
-    EXPECT_EQ(mistakes("&optimizer betas(" + index + ") = 0.1 /"),
-              Lines{"d:1:18: optimizer.betas: the index is not a whole number from 1; write "
-                    "name(2) = value"})
+    EXPECT_EQ(
+        mistakes("&optimizer betas(" + index + ") = 0.1 /"),
+        Lines{"d:1:18: optimizer.betas: the index is not a positive integer; use name(2) = value"})
         << index;
   for (const std::string index : {"1:2", "1,2", "1"})
     EXPECT_EQ(
         mistakes("&optimizer betas(" + index + " = 0.1 /"),
-        Lines{fmt::format("d:1:{}: optimizer.betas: no ')' after the index; write name(2) = value",
+        Lines{fmt::format("d:1:{}: optimizer.betas: no ')' after the index; use name(2) = value",
                           index == "1" ? 20 : 19)})
         << index;
 }
@@ -206,17 +204,16 @@ TEST(DeckMistakes, Repeats) {
     EXPECT_EQ(mistakes(text), Lines{mistake}) << text;
   };
   one("&optimizer betas = 2* 0.5 /",
-      "d:1:23: optimizer.betas: no value after the repeat count; write it as 3*0.5, without "
-      "blanks");
+      "d:1:23: optimizer.betas: no value after the repeat count; use e.g. 3*0.5, without blanks");
   one("&optimizer betas = 2*/",
-      "d:1:22: optimizer.betas: no value after the repeat count; write it as 3*0.5, without "
-      "blanks");
+      "d:1:22: optimizer.betas: no value after the repeat count; use e.g. 3*0.5, without blanks");
   one("&optimizer betas = 0*0.5 /",
       "d:1:20: optimizer.betas: the repeat count 0 is not within 1 to 10000");
   one("&optimizer betas = 99999999999999999999999*0.5 /",
       "d:1:20: optimizer.betas: the repeat count 99999999999999999999999 is not within 1 to 10000");
   one("&optimizer betas = 9999*0.5 2*0.5 /", "d:1:31: optimizer.betas: more than 10000 values");
-  one("&optimizer betas = 3*0.5 /", "d:1:12: optimizer.betas: 3 values; write two, as 0.9, 0.95");
+  one("&optimizer betas = 3*0.5 /",
+      "d:1:12: optimizer.betas: 3 values instead of two; set e.g. betas = 0.9, 0.95");
 }
 
 TEST(DeckMistakes, StringsCloseOnTheirLine) {
@@ -237,17 +234,18 @@ TEST(DeckMistakes, StringsCloseOnTheirLine) {
 
 TEST(DeckMistakes, Bytes) {
   EXPECT_EQ(mistakes(std::string("&model\n \0\0 /", 12)),
-            Lines{"d:2:2: byte 0x00 is a control character; decks are UTF-8 text, remove it"});
+            Lines{"d:2:2: byte 0x00 is a control character; remove it (decks are UTF-8 text)"});
   EXPECT_EQ(mistakes("! a\rb"),
-            Lines{"d:1:4: byte 0x0d is a control character; decks are UTF-8 text, remove it"});
+            Lines{"d:1:4: byte 0x0d is a control character; remove it (decks are UTF-8 text)"});
   for (const std::string bad :
        {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\x80"})
     EXPECT_EQ(mistakes("! ä" + bad),
               Lines{fmt::format(
-                  "d:1:4: byte 0x{:02x} is not valid UTF-8; decks are UTF-8 text, remove it",
+                  "d:1:4: byte 0x{:02x} is not valid UTF-8; remove it (decks are UTF-8 text)",
                   static_cast<unsigned char>(bad[0]))});
   EXPECT_EQ(mistakes(std::string((1 << 20) + 1, ' ')),
-            Lines{"d: more than 1048576 bytes; no deck is that long, is this the right file?"});
+            Lines{"d: more than 1048576 bytes, which is too long for a deck; check that this is "
+                  "the right file"});
 }
 
 TEST(DeckMistakes, ColumnsCountCharacters) {
@@ -271,16 +269,16 @@ TEST(DeckMistakes, AllAtOnceInTheOrderOfTheDeck) {
       "d:2:1: campain: no such group; did you mean 'campaign'?",
       "d:3:1: model: the group is not closed before '&batch'; end it with '/'",
       "d:3:8: model.layer: no such name in &model; did you mean 'layers'?",
-      "d:3:27: model.hidden: 'a' is not an integer; write a whole number, as 1000, 1_000 or 1e3",
-      "d:3:41: model.kv_heads: 2 kv_heads do not divide 7 heads; write a divisor of heads, or 0",
+      "d:3:27: model.hidden: 'a' is not an integer; use e.g. 1000, 1_000 or 1e3",
+      "d:3:41: model.kv_heads: 2 does not divide heads = 7; set kv_heads to a divisor of heads, or "
+      "0",
       "d:4:2: model.activation: 'silu' is not one of 'swiglu' | 'gelu' | 'relu2'; did you mean "
       "'swiglu'?",
       "d:4:22: model.context: 0 is out of range; it must be 1 to 16777216",
       "d:5:9: model.norm: the string is not closed on its line; add the closing quote",
       "d:6:13: model.position: rope is not a string; put it in quotes: 'rope'",
-      "d:7:32: batch.global: takes one value, not 2; remove the others or separate the next name "
-      "from its "
-      "value with '='",
+      "d:7:32: batch.global: takes one value, not 2; remove the others, or add the missing '=' "
+      "after the next name",
       "d:7:34: batch.preset: 'fast' is not one of 'none' | 'conservative' | 'recommended' | "
       "'aggressive' | 'extreme'; valid are none, conservative, recommended, aggressive, extreme",
       "d:8:20: optimizer.min_lr: 0.001 is above lr = 1e-04; lower it",

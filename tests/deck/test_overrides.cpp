@@ -56,36 +56,35 @@ TEST(DeckOverrides, MistakesNameTheOverride) {
       shown.replace(bad, 1, "\\x01");
     EXPECT_EQ(mistakes("", {override}), Lines{"--set " + shown + ": " + mistake});
   };
-  one("model.layers", "model.layers: not an override; write group.name=value");
-  one("layers=3", "layers: not an override; write group.name=value");
-  one("", ": not an override; write group.name=value");
+  one("model.layers", "model.layers: not an override; use group.name=value");
+  one("layers=3", "layers: not an override; use group.name=value");
+  one("", ": not an override; use group.name=value");
   one("modle.layers=3", "modle: no such group; did you mean 'model'?");
   one("model.layer=3", "model.layer: no such name in &model; did you mean 'layers'?");
-  one("model.layers=abc",
-      "model.layers: 'abc' is not an integer; write a whole number, as 1000, 1_000 or 1e3");
-  one("model.layers=", "model.layers: no value after '='; write one or remove the name");
+  one("model.layers=abc", "model.layers: 'abc' is not an integer; use e.g. 1000, 1_000 or 1e3");
+  one("model.layers=", "model.layers: no value after '='; add one or remove the name");
   one("model.layers=0", "model.layers: 0 is out of range; it must be 1 to 10000");
   one("model.layers=3/", "model.layers: '/' after the value; quote strings that hold it");
   one("model.layers=3 heads=2",
       "model.layers: 'heads' after the value; quote strings that hold it");
   one("campaign.task='train",
       "campaign.task: the string is not closed on its line; add the closing quote");
-  one("campaign.name=a\nb", "campaign.name: the string holds a line end; write it on one line");
-  one("data.train=a\nb", "data.train: the string holds a line end; write it on one line");
+  one("campaign.name=a\nb", "campaign.name: the string contains a line break; put it on one line");
+  one("data.train=a\nb", "data.train: the string contains a line break; put it on one line");
   one("campaign.task=trian",
       "campaign.task: 'trian' is not one of 'train' | 'evaluate' | 'generate'; did you "
       "mean 'train'?");
-  one("optimizer.betas=.1", "optimizer.betas: 1 values; write two, as 0.9, 0.95");
+  one("optimizer.betas=.1", "optimizer.betas: 1 values instead of two; set e.g. betas = 0.9, 0.95");
   one("optimizer.betas(x)=.1",
-      "optimizer.betas(x): the index is not a whole number from 1; write name(2)=value");
+      "optimizer.betas(x): the index is not a positive integer; use name(2)=value");
   one("optimizer.betas(0)=.1",
-      "optimizer.betas(0): the index is not a whole number from 1; write name(2)=value");
-  one("data.train(1)=", "data.train(1): no value after '='; write one or remove the name");
+      "optimizer.betas(0): the index is not a positive integer; use name(2)=value");
+  one("data.train(1)=", "data.train(1): no value after '='; add one or remove the name");
   one("precision.compute=fp64",
       "precision.compute: 'fp64' is not one of 'fp32' | 'tf32' | 'bf16' | 'fp16' | 'fp8'; did you "
       "mean 'fp32'?");
-  one("campaign.name=\x01", "control characters or bytes that are not UTF-8; remove them");
-  one("campaign.name=\xff", "control characters or bytes that are not UTF-8; remove them");
+  one("campaign.name=\x01", "contains control characters or bytes that are not UTF-8; remove them");
+  one("campaign.name=\xff", "contains control characters or bytes that are not UTF-8; remove them");
 }
 
 TEST(DeckOverrides, ContradictionsBlameTheOneThatWasWritten) {
@@ -130,7 +129,7 @@ TEST(DeckOverrides, APresetContradictsOtherOverridesAsInADeck) {
   EXPECT_EQ(mistakes("&objective weight_base = 12 /",
                      {"objective.preset=extreme", "objective.weight_base=7"}),
             Lines{"--set objective.weight_base=7: objective.weight_base: 7, but preset = 'extreme' "
-                  "means 10; remove one of the two, or write preset = 'none'"});
+                  "sets 10; remove one of the two, or set preset = 'none'"});
   EXPECT_EQ(mistakes("&objective weight_base = 12 preset = 'extreme' /").size(), 1u);
   EXPECT_EQ(mistakes("&objective preset = 'extreme' /", {"objective.weight_base=12"}).size(), 1u);
 }
@@ -139,8 +138,7 @@ TEST(DeckOverrides, ComeAfterTheDeckInTheList) {
   EXPECT_EQ(
       mistakes("&model layers = 0 /", {"model.heads=x", "model.hiden=1"}),
       (Lines{"d:1:8: model.layers: 0 is out of range; it must be 1 to 10000",
-             "--set model.heads=x: model.heads: 'x' is not an integer; write a whole number, as "
-             "1000, 1_000 or 1e3",
+             "--set model.heads=x: model.heads: 'x' is not an integer; use e.g. 1000, 1_000 or 1e3",
              "--set model.hiden=1: model.hiden: no such name in &model; did you mean 'hidden'?"}));
 }
 

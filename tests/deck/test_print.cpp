@@ -69,12 +69,12 @@ TEST(DeckPrint, ExtremeIntegers) {
 TEST(DeckPrint, HelpHasUnitRangeMeaningAndDefault) {
   const std::string text = deck::print(Deck{}, true);
   EXPECT_NE(
-      text.find(
-          "  context = 1024                     ! length of a sequence [tokens]; 1 to 16777216; "
-          "default 1024\n"),
+      text.find("  context = 1024                     ! sequence length [tokens]; 1 to 16777216; "
+                "default 1024\n"),
       std::string::npos)
       << text;
-  EXPECT_NE(text.find("! The transformer.\n&model\n"), std::string::npos);
+  EXPECT_NE(text.find("! Architecture and initialization of the model.\n&model\n"),
+            std::string::npos);
   EXPECT_EQ(deck::print(Deck{}, false).find(" ! "), std::string::npos);
 }
 

@@ -123,12 +123,11 @@ TEST(DeckValues, ReadNamesTheFile) {
     deck::read(path.string());
     FAIL() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_EQ(
-        error.what(),
-        path.string() + ":2:3: model.layers: 0 is out of range; it must be 1 to 10000\n" +
-            path.string() +
-            ":4:11: data.valid: task = 'evaluate' needs token shards to evaluate on; write valid = "
-            "'data/NAME/valid_*.bin'");
+    EXPECT_EQ(error.what(), path.string() +
+                                ":2:3: model.layers: 0 is out of range; it must be 1 to 10000\n" +
+                                path.string() +
+                                ":4:11: data.valid: task = 'evaluate' needs validation data; set "
+                                "valid (e.g. valid = 'data/NAME/valid_*.bin')");
   }
   std::filesystem::remove(path);
 }
@@ -143,15 +142,16 @@ TEST(DeckValues, UnreadableAndEmptyFilesAreNamed) {
     }
   };
   EXPECT_EQ(message("no/such.in"),
-            "no/such.in: cannot read the deck; check that the file is there and is readable");
-  EXPECT_EQ(message("/dev/null"),
-            "/dev/null: data.train: task = 'train' needs token shards; write train = "
-            "'data/NAME/train_*.bin'\n/dev/null: data.valid: task = 'train' needs token shards to "
-            "evaluate on; "
-            "write valid = 'data/NAME/valid_*.bin'");
+            "no/such.in: cannot read the deck; check that the file exists and is readable");
+  EXPECT_EQ(
+      message("/dev/null"),
+      "/dev/null: data.train: task = 'train' needs training data; set train (e.g. train "
+      "= 'data/NAME/train_*.bin')\n/dev/null: data.valid: task = 'train' needs validation data; "
+      "set valid (e.g. valid = 'data/NAME/valid_*.bin')");
   EXPECT_EQ(message("/dev/zero"),
-            "/dev/zero: more than 1048576 bytes; no deck is that long, is this the right file?");
-  EXPECT_EQ(message("/"), "/: cannot read the deck; check that the file is there and is readable");
+            "/dev/zero: more than 1048576 bytes, which is too long for a deck; check that this is "
+            "the right file");
+  EXPECT_EQ(message("/"), "/: cannot read the deck; check that the file exists and is readable");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ inline deck::Model golden_model(const Golden& golden) {
   m.heads = integer("heads"), m.kv_heads = integer("kv_heads"), m.head_dim = integer("head_dim");
   m.ffn_hidden = integer("ffn_hidden"), m.expert_hidden = integer("expert_hidden");
   m.experts = integer("experts"), m.experts_per_token = integer("experts_per_token");
-  m.renormalise_experts = number("renormalise_experts") != 0;
+  m.renormalize_experts = number("renormalize_experts") != 0;
   m.router_loss = number("router_loss");
   m.context = integer("context"), m.vocabulary = integer("vocabulary");
   m.norm_eps = number("norm_eps"), m.rope_base = number("rope_base");

@@ -46,12 +46,12 @@ def models():
 class Router64(torch.nn.Module):
     def __init__(self, router):
         super().__init__()
-        self.weight, self.k, self.renormalise = router.weight, router.top_k, router.norm_topk_prob
+        self.weight, self.k, self.renormalize = router.weight, router.top_k, router.norm_topk_prob
 
     def forward(self, x):
         logits = F.linear(x.reshape(-1, x.shape[-1]), self.weight)
         weights, experts = torch.topk(F.softmax(logits, dim=-1), self.k, dim=-1)
-        if self.renormalise:
+        if self.renormalize:
             weights = weights / weights.sum(dim=-1, keepdim=True)
         return logits, weights, experts
 
@@ -132,7 +132,7 @@ def write_config(f, config):
                   context=config.max_position_embeddings, vocabulary=config.vocab_size,
                   experts=config.num_experts, experts_per_token=config.num_experts_per_tok,
                   expert_hidden=config.moe_intermediate_size, ffn_hidden=config.intermediate_size,
-                  renormalise_experts=int(config.norm_topk_prob), tie_embeddings=int(config.tie_word_embeddings),
+                  renormalize_experts=int(config.norm_topk_prob), tie_embeddings=int(config.tie_word_embeddings),
                   router_loss=config.router_aux_loss_coef, norm_eps=config.rms_norm_eps,
                   rope_base=config.rope_parameters["rope_theta"])
     for name, value in values.items():

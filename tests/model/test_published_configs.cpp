@@ -108,7 +108,7 @@ TEST_F(PublishedConfigs, ExpertsAreRead) {
   EXPECT_EQ(model.experts, 128);
   EXPECT_EQ(model.experts_per_token, 8);
   EXPECT_EQ(model.expert_hidden, 768);
-  EXPECT_TRUE(model.renormalise_experts);
+  EXPECT_TRUE(model.renormalize_experts);
   EXPECT_EQ(model.router_loss, 0);  // Transformers adds it where router logits are returned
   EXPECT_EQ(model::ParameterTree(model::declare(model)).count(), 30'532'122'624u);
   EXPECT_EQ(transformers::transformers_architecture(model), "Qwen3MoeForCausalLM");

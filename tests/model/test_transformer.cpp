@@ -13,7 +13,7 @@ deck::Model relu2_without_positions() {
 
 deck::Model plain_experts() {
   deck::Model m = test::moe_like();
-  m.experts = 5, m.experts_per_token = 3, m.renormalise_experts = false, m.norm = "layernorm";
+  m.experts = 5, m.experts_per_token = 3, m.renormalize_experts = false, m.norm = "layernorm";
   return m;
 }
 

@@ -170,9 +170,9 @@ TEST_F(OneDirectory, WhatIsMissingMisshapedOrTooMuchIsOneError) {
   const std::string text = test::refusal([&] { reader.require(wanted); });
   for (const char* part :
        {"moe_shards",
-        "'model.embed_tokens.weight' has shape (80, 32), config.json asks for (81, 32)",
+        "'model.embed_tokens.weight' has shape (80, 32), and config.json requires (81, 32)",
         "no tensor 'model.layers.7.input_layernorm.weight'",
-        "tensor 'model.norm.weight' is no part of the model"})
+        "tensor 'model.norm.weight' is not part of the model"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
 }
 
@@ -270,7 +270,7 @@ TEST_F(OneDirectory, Float16BecomesFloat32InFilesAndConfig) {
 TEST_F(OneDirectory, IsNotWrittenOverItself) {
   fs::copy(golden / "qwen3_bf16", folder_ / "out");
   const std::string text = test::refusal([&] { round_trip(folder_ / "out", 1'000'000); });
-  EXPECT_NE(text.find("comes from there"), std::string::npos) << text;
+  EXPECT_NE(text.find("was loaded from there"), std::string::npos) << text;
 }
 
 }  // namespace

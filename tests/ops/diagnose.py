@@ -41,7 +41,7 @@ for line in found["deck"]:
     assert any(text.split("!")[0].split() == [line["name"], "=", line["value"]] for text in printed.splitlines()), (line, printed)
 
 text = run(2)
-for part in ("of what should be:", "between two ranks, GB/s per direction", "deck lines for this machine:",
+for part in ("relative to the expected rate:", "between pairs of ranks, GB/s per direction", "deck settings for this machine:",
              "&precision", "&parallel"):
     assert part in text, (part, text)
 assert text.rstrip().endswith("/"), text

@@ -13,7 +13,7 @@ Matrix<const Index> constant(const Matrix<Index>& m) { return m; }
 
 struct RouteCase {
   std::size_t n, x, k;
-  bool renormalise;
+  bool renormalize;
 
   Named inputs() const {
     return {{"logits", normal_numbers(n * x, 1, 2)}, {"cotangent", normal_numbers(n * (k + x), 2)}};
@@ -36,8 +36,8 @@ struct RouteCase {
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < k; ++j) cotangent.push_back(in.at("cotangent")[i * (k + x) + j]);
     const Array<A> dw(n, k, cotangent);
-    ops::route<T>(context, renormalise, logits.matrix(), p.matrix(), w.matrix(), e.matrix());
-    ops::route_backward<T>(context, {.renormalise = renormalise,
+    ops::route<T>(context, renormalize, logits.matrix(), p.matrix(), w.matrix(), e.matrix());
+    ops::route_backward<T>(context, {.renormalize = renormalize,
                                      .probabilities = p.matrix(),
                                      .experts = constant(e.matrix()),
                                      .weights = w.matrix(),
@@ -69,11 +69,11 @@ struct RouteCase {
       std::stable_sort(order.begin(), order.end(),
                        [&](auto a, auto b) { return logit[a] > logit[b]; });
       for (std::size_t j = 0; j < k; ++j) sum += w[j] = p[order[j]];
-      if (!renormalise) sum = 1;
+      if (!renormalize) sum = 1;
       const auto dw = [&](std::size_t j) { return A(in.at("cotangent")[i * (k + x) + j]); };
       for (std::size_t j = 0; j < k; ++j) {
         w[j] /= sum;
-        if (renormalise) inner += w[j] * dw(j);
+        if (renormalize) inner += w[j] * dw(j);
       }
       for (std::size_t j = 0; j < k; ++j) dp[order[j]] += (dw(j) - inner) / sum;
       for (std::size_t j = 0; j < x; ++j) center += p[j] * dp[j];

@@ -127,9 +127,11 @@ TEST(Languages, AreRefusedWithARemedy) {
   const auto says = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
   };
-  says(refused([](LanguagesOptions& o) { o.languages = 25; }), "--languages 25: write 2 to 24");
+  says(refused([](LanguagesOptions& o) { o.languages = 25; }),
+       "--languages 25: out of range; pass 2 to 24");
   says(refused([](LanguagesOptions& o) { o.least_languages = 13; }), "at most 12");
-  says(refused([](LanguagesOptions& o) { o.tables = 201; }), "--tables 201: write at most 200");
+  says(refused([](LanguagesOptions& o) { o.tables = 201; }),
+       "--tables 201: too many; pass at most 200");
   says(refused([](LanguagesOptions& o) { o.conversations = 1u << 30; }),
        "--conversations 1073741824");
   says(refused([](LanguagesOptions& o) { o.sentences = 38'350; }), "at most 38400 in all");

@@ -357,11 +357,11 @@ TEST(Prepare, NeedsOneTokenizer) {
 }
 
 TEST(Makers, AreNamedForWhatTheyMake) {
-  EXPECT_EQ(how_to_make("data/quickstart", "x"), "run ./prepare quickstart, which makes it");
+  EXPECT_EQ(how_to_make("data/quickstart", "x"), "make it with ./prepare quickstart");
   EXPECT_EQ(how_to_make("./data/cpp_headers/train_*.bin", "x"),
-            "run ./prepare cpp-headers, which makes it");
+            "make it with ./prepare cpp-headers");
   EXPECT_EQ(how_to_make(fs::absolute("data/languages/test.jsonl"), "x"),
-            "run ./prepare languages, which makes it");
+            "make it with ./prepare languages");
   EXPECT_EQ(how_to_make("data/quickstart2/train.jsonl", "x"), "x");
   EXPECT_EQ(how_to_make("elsewhere/data/quickstart", "x"), "x");
   expect_user_error(

@@ -126,8 +126,8 @@ TEST(Chat, RefusesWhatCannotBeLearned) {
   };
   for (const ChatRules& rules : {plain, chatml, qwen3, thinking}) {
     refuses(chat({question}), rules, "the user's");
-    refuses(chat({answer}), rules, "answers no message");
-    refuses(chat({question, answer, answer}), rules, "answers no message");
+    refuses(chat({answer}), rules, "answers no user message");
+    refuses(chat({question, answer, answer}), rules, "answers no user message");
   }
   refuses(chat({question, thoughtful}), qwen3, "thinking = .true.");
   const Message response{Role::user, "<tool_response>\n4\n</tool_response>", {}};
@@ -233,7 +233,7 @@ TEST(ChatFiles, RejectsBesideAnEmptyFileAreNamed) {
   const auto answers = write_file(folder / "answers.jsonl", "");
   write_file(folder / "answers_rejects.jsonl", "{}\n");
   expect_user_error([&] { read_conversations({answers.string()}); },
-                    {"answers.jsonl: the file holds no conversations",
+                    {"answers.jsonl: the file contains no conversations",
                      (folder / "answers_rejects.jsonl").string()});
 }
 
@@ -249,7 +249,7 @@ TEST(ChatFiles, MistakesNameFileLineAndField) {
   refuses("{\"messages\": [", {"c.jsonl:2", "not JSON"});
   refuses("[1]", {"c.jsonl:2", "not a JSON object"});
   refuses("{\"text\": \"x\"}", {"c.jsonl:2", "no \"messages\"", "\"text\""});
-  refuses("{\"messages\": []}", {"c.jsonl:2", "one message or more"});
+  refuses("{\"messages\": []}", {"c.jsonl:2", "at least one message"});
   refuses("{\"messages\": [" + good + ", 7]}", {"c.jsonl:2", "messages[1]", "JSON object"});
   refuses("{\"messages\": [{\"role\": \"user\"}]}", {"c.jsonl:2", "messages[0]", "\"content\""});
   refuses("{\"messages\": [{\"role\": \"tool\", \"content\": \"\"}]}",

@@ -238,7 +238,7 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
       {R"({"model": {"byte_fallback": true}})", "byte_fallback"},
       {R"({"model": {"dropout": 0.1}})", "dropout"},
       {R"({"model": {"end_of_word_suffix": "</w>"}})", "end_of_word_suffix"},
-      {R"({"model": {"merges": ["h"]}})", "not of two tokens"},
+      {R"({"model": {"merges": ["h"]}})", "does not have two tokens"},
       {R"({"model": {"merges": ["h e l"]}})", "'h e l'"},
       {R"({"normalizer": {"type": "Lowercase"}})", "'Lowercase'"},
       {R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}]}})", "'NFKC'"},

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/unicode.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::test {
 
@@ -64,7 +64,7 @@ inline std::string random_unicode(std::mt19937_64& random, std::size_t character
                                                  : kind == 6 ? 0x3100
                                                              : 0x110000));
     while (c >= 0xd800 && c < 0xe000);
-    text::append_utf8(c, text);
+    append_utf8(c, text);
   }
   return text;
 }

@@ -80,14 +80,14 @@ struct PartReader {
     const BulkRecord record = from_json(object);
     if (record.number >= requests)
       throw Damage{fmt::format("request {} of {}", record.number, requests)};
-    if (session == 0) throw Damage{"the line that says what it was made from cannot be read"};
+    if (session == 0) throw Damage{"the line that states what it was made from cannot be read"};
     last = record;
     found.emplace(record.number, record);
   }
 
   /// Throws Damage, or UserError for a part of other origin.
   void take(std::string_view line, const std::string& place) {
-    if (!intact(line)) throw Damage{"its checksum does not fit it"};
+    if (!intact(line)) throw Damage{"its checksum does not match"};
     const auto object = try_ordered_json(line);
     if (!object.is_object()) throw Damage{"not a JSON object"};
     try {
@@ -177,7 +177,7 @@ void require_same(const Provenance& before, const Provenance& now, const std::st
   for (const auto& [name, value] : now.items())
     if (!before.contains(name) || before.at(name) != value)
       user_error(
-          "{}: these answers were made from something else: {} was {} and is {} now. Restore it to "
+          "{}: these answers were made from something else: {} was {} and is {} now; restore it to "
           "resume, start from scratch with --fresh, or set another &output directory",
           place, name, before.contains(name) ? json_text(before.at(name)) : "not given",
           json_text(value));
@@ -187,14 +187,9 @@ namespace {
 
 /// A part that cannot be read is not an empty one, whose requests are answered again.
 std::string text_of(const fs::path& path) {
-  try {
-    return read_text(path);
-  } catch (const FileError& error) {
-    user_error(
-        "{}; it holds answers of this run: make it readable and resume, or start from scratch with "
-        "--fresh",
-        error.what());
-  }
+  return read_text(path,
+                   "it contains answers of this run; make it readable and pass --resume, or start "
+                   "from scratch with --fresh");
 }
 
 }  // namespace
@@ -247,14 +242,14 @@ void drop_cut_line(const fs::path& path) {
 PartWriter::PartWriter(const fs::path& path, const Provenance& provenance, std::int64_t session)
     : path_((drop_cut_line(path), path)), file_(path) {
   if (!file_.append(checked_line({{"session", session}, {"made_from", provenance}})))
-    user_error("{}: cannot be written; is the disk full?", path_.string());
+    user_error("{}: cannot be written; check free space and permissions", path_.string());
 }
 
 void PartWriter::append(const BulkRecord& record) {
   if (!file_.append(checked_line(to_json(record))))
     user_error(
-        "{}: cannot be written; is the disk full? Its contents are kept: free some "
-        "space, then resume with --resume",
+        "{}: cannot be written; is the disk full? Its contents are kept; free some space, then "
+        "pass --resume",
         path_.string());
 }
 

@@ -51,7 +51,7 @@ nlohmann::ordered_json BulkSummary::to_json() const {
           {"dollars_per_1000", dollars_per_1000()}};
 }
 
-BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices) {
+BulkSummary summarize(const deck::Deck& deck, const Parts& parts, int devices) {
   BulkSummary s;
   s.name = deck.campaign.name;
   s.requests = parts.records.size();

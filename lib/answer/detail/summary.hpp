@@ -27,7 +27,7 @@ struct BulkSummary {
   nlohmann::ordered_json to_json() const;
 };
 
-BulkSummary summarise(const deck::Deck& deck, const Parts& parts, int devices);
+BulkSummary summarize(const deck::Deck& deck, const Parts& parts, int devices);
 
 /// Requests/s per device from generation.json of an earlier run on as many of the same devices.
 std::optional<double> measured_rate(const BulkFiles& files, const std::string& device, int devices);

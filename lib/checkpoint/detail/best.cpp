@@ -54,7 +54,7 @@ BestCheckpoint best_checkpoint(const std::filesystem::path& directory) {
   };
   const auto marked = named ? path_of(*named) : std::nullopt;
   if (named && !marked)
-    trouble = fmt::format("{} names step {}, which is not there", file.string(), *named);
+    trouble = fmt::format("{} names step {}, which does not exist", file.string(), *named);
   const Evaluations found = evaluations(all);
   // A kill between best.txt and evaluation.json leaves best.txt ahead of the attributes.
   if (marked && (*named == found.best || *named > found.last)) return {marked, ""};
@@ -68,7 +68,7 @@ BestCheckpoint best_checkpoint(const std::filesystem::path& directory) {
                         trouble, found.best)};
   if (marked) return {marked, ""};
   if (found.last > 0 && found.best > 0)
-    trouble += fmt::format("; the best checkpoint, of step {}, is not there", found.best);
+    trouble += fmt::format("; the best checkpoint, of step {}, does not exist", found.best);
   else
     trouble += "; no evaluation has marked a checkpoint as the best";
   return {std::nullopt, trouble};

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/excerpt.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::checkpoint::detail {
 namespace {

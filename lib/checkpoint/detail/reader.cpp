@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/detail/best.hpp"
 #include "checkpoint/detail/evaluation.hpp"
@@ -73,13 +73,13 @@ herr_t collect_attribute(hid_t file, const char* name, const H5A_info_t*, void* 
 Header read_header(hid_t file) {
   for (const char* name : {"format", "version", "step", "tokens"})
     if (hdf5_check(H5Aexists(file, name), "look for attributes") == 0)
-      throw Hdf5Error(fmt::format("it is no checkpoint of ours (no root attribute '{}')", name));
+      throw Hdf5Error(fmt::format("it is not a checkpoint of Tern (no root attribute '{}')", name));
   const Handle format(H5Aopen(file, "format", H5P_DEFAULT), H5Aclose, "open attribute");
   const Handle version(H5Aopen(file, "version", H5P_DEFAULT), H5Aclose, "open attribute");
   if (read_string(format) != format_name)
     throw Hdf5Error(fmt::format("root attribute 'format' is not '{}'", format_name));
   if (read_integer(version) != format_version)
-    throw Hdf5Error(fmt::format("format version {} is not the one this program reads ({})",
+    throw Hdf5Error(fmt::format("its format version is {}, and this program reads version {}",
                                 read_integer(version), format_version));
   Attributes all;
   const herr_t read =
@@ -153,7 +153,8 @@ class Listing {
 Reader::Impl::Impl(const std::filesystem::path& path)
     : file(std::filesystem::is_directory(path) ? path / checkpoint_file : path) {
   if (!std::filesystem::exists(path))
-    user_error("{}: no such checkpoint; name a checkpoint.h5 or its step_ folder", path.string());
+    user_error("{}: no such checkpoint; set the path of a checkpoint.h5 or of its step_ folder",
+               path.string());
   const bool summed = std::filesystem::is_directory(path) ||
                       (file.filename() == checkpoint_file &&
                        std::filesystem::exists(file.parent_path() / sum_file));
@@ -178,7 +179,7 @@ void Reader::Impl::require_own(const std::string& path) const {
   for (std::size_t end = path.size(); end > 0; end = path.rfind('/', end - 1)) {
     const auto found = refused.find(path.substr(0, end));
     if (found != refused.end())
-      user_error("{}: {} {}; a checkpoint holds its values itself", file.string(), found->first,
+      user_error("{}: {} {}; a checkpoint must contain its own values", file.string(), found->first,
                  found->second);
   }
 }
@@ -187,7 +188,7 @@ const Tensor& Reader::Impl::tensor(const std::string& path) const {
   const auto found = places.find(path);
   if (found == places.end()) require_own(path);
   if (found == places.end())
-    user_error("{}: has no dataset {}; was it written for another model?", file.string(), path);
+    user_error("{}: has no dataset {}; is it a checkpoint of another model?", file.string(), path);
   return tensors[found->second];
 }
 
@@ -215,7 +216,7 @@ void Reader::read(const std::string& path, std::size_t first, std::size_t count,
   const std::size_t total = element_count(tensor.shape);
   if (first > total || count > total - first)
     user_error(
-        "{}: {} has {} elements, not the {} wanted from {} on; was it written for another "
+        "{}: {} has {} elements, not the {} wanted from {} on; is it a checkpoint of another "
         "model?",
         impl_->file.string(), path, total, count, first);
   try {
@@ -249,8 +250,8 @@ std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& l
     all = candidates(directory);
   } catch (const FileError& error) {
     user_error(
-        "{}; whether it holds checkpoints is not known: check its permissions and its file system, "
-        "then try again",
+        "{}; it is unknown whether it contains checkpoints; check its permissions and its file "
+        "system, then try again",
         error.what());
   }
   std::string failures;
@@ -266,8 +267,9 @@ std::optional<Reader> open_newest(const std::filesystem::path& directory, Log& l
   }
   if (!all.empty())
     user_error(
-        "none of the {} checkpoints in {} can be read:{}\nWait until a copy or a file system is "
-        "whole again, restore one, or start from scratch with --fresh, which moves the run aside",
+        "none of the {} checkpoints in {} can be read:{}\nWait until the copy is complete or the "
+        "file system is back, restore a checkpoint, or start from scratch with --fresh, which "
+        "moves the run aside",
         all.size(), directory.string(), failures);
   return std::nullopt;
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 #include "checkpoint/detail/file_driver.hpp"
 #include "checkpoint/detail/writer.hpp"
 
@@ -26,7 +26,7 @@ Region region(hid_t space, const Shape& shape) {
   if (shape.empty()) return r;
   // Both HDF5's function and its result suit only bounded selections.
   const hssize_t points = H5Sget_select_npoints(space);
-  if (points <= 0) throw Hdf5Error("a mapping selects nothing, or without bounds");
+  if (points <= 0) throw Hdf5Error("a mapping selects nothing or has no bounds");
   std::vector<hsize_t> low(shape.size()), high(shape.size());
   hdf5_check(H5Sget_select_bounds(space, low.data(), high.data()), "bounds of a mapping");
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -118,7 +118,7 @@ void Shards::read(const std::vector<MappedRange>& ranges, std::size_t first, std
     found += end - begin;
   }
   read(pieces);
-  if (found != count) throw Hdf5Error("the shards do not hold all of it");
+  if (found != count) throw Hdf5Error("the shards do not cover all of it");
 }
 
 bool Shards::Piece::follows(const std::vector<Piece>& before) const {
@@ -154,12 +154,13 @@ Shards::Shard& Shards::open(const std::string& name) {
   if (known != shards_.end()) return known->second;
   const std::filesystem::path path = folder_ / name;
   if (leads_out(folder_, name))
-    throw Hdf5Error(path.string() + " is a link out of its folder; copy the file in its place");
+    throw Hdf5Error(path.string() +
+                    " is a link out of its folder; replace it with a copy of the file");
   Handle file = open_to_read(path, access_);
   Handle data = open_dataset(file, "data");
   const Shape shape = shape_of(Handle(H5Dget_space(data), H5Sclose, "size of " + path.string()));
   if (shape.size() != 1 || !holds_floats(data) || is_virtual(data))
-    throw Hdf5Error(path.string() + " holds no row of floats");
+    throw Hdf5Error(path.string() + " contains no row of floats");
   return shards_.emplace(name, Shard{std::move(file), std::move(data), shape[0]}).first->second;
 }
 

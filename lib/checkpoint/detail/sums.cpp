@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 #include "checkpoint/detail/writer.hpp"
 #include "checkpoint/detail/xxh64.hpp"
 

@@ -35,12 +35,12 @@ Routing draw_routing(Run<T>& r, const ExpertShape& s) {
 
 void check_routing(Checker& checker, std::size_t N, std::size_t k, std::size_t X) {
   const std::string shape = fmt::format("N {} k {} of {}", N, k, X);
-  for (const bool renormalise : {false, true})
-    checker.check(renormalise ? "route, renormalized" : "route", shape, [=]<class T>(Run<T>& r) {
+  for (const bool renormalize : {false, true})
+    checker.check(renormalize ? "route, renormalized" : "route", shape, [=]<class T>(Run<T>& r) {
       using A = Accumulate<T>;
       auto logits = r.input(N, X, 2);
       auto probabilities = r.template output<A>(N, X), weights = r.template output<A>(N, k);
-      route<T>(r.context, renormalise, logits, probabilities, weights,
+      route<T>(r.context, renormalize, logits, probabilities, weights,
                r.template inout<std::int32_t>(N, k));
     });
 }

@@ -60,14 +60,14 @@ std::string convert(const Value& value, std::int64_t& result) {
   const std::string text = without_separators(without_plus(value.text));
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), result);
   if (!value.quoted && error == std::errc::result_out_of_range)
-    return shown(value) + " does not fit 64 bits; write a smaller number";
+    return shown(value) + " does not fit in 64 bits; use a smaller number";
   if (value.quoted || error != std::errc() || rest != text.data() + text.size())
-    return shown(value) + " is not an integer; write a whole number, as 1000, 1_000 or 1e3";
+    return shown(value) + " is not an integer; use e.g. 1000, 1_000 or 1e3";
   return {};
 }
 
 std::string convert(const Value& value, double& result) {
-  const std::string not_a_number = shown(value) + " is not a number; write it as 0.1, 6e-4 or 1d-3";
+  const std::string not_a_number = shown(value) + " is not a number; use e.g. 0.1, 6e-4 or 1d-3";
   std::string text(without_plus(value.text));
   if (value.quoted || text.find_first_not_of("0123456789+-.eEdD") != std::string::npos)
     return not_a_number;
@@ -75,7 +75,7 @@ std::string convert(const Value& value, double& result) {
     if (c == 'd' || c == 'D') c = 'e';
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), result);
   if (error == std::errc::result_out_of_range)
-    return shown(value) + " does not fit a double; write a number between 1e-300 and 1e300";
+    return shown(value) + " does not fit in a double; use a magnitude between 1e-300 and 1e300";
   if (error != std::errc() || rest != text.data() + text.size()) return not_a_number;
   return {};
 }
@@ -85,7 +85,7 @@ std::string convert(const Value& value, bool& result) {
   const bool yes = text == ".true." || text == ".t." || text == "true" || text == "t";
   const bool no = text == ".false." || text == ".f." || text == "false" || text == "f";
   if (value.quoted || (!yes && !no))
-    return shown(value) + " is not a logical; write .true. or .false.";
+    return shown(value) + " is not a logical; use .true. or .false.";
   result = yes;
   return {};
 }
@@ -109,21 +109,19 @@ struct Assigner {
   }
 
   bool one(T* target) const {
-    if (assignment.index != 0)
-      return fail(assignment.location, "not a list; write it without an index");
+    if (assignment.index != 0) return fail(assignment.location, "not a list; remove the index");
     if (assignment.values.size() != 1)
-      return fail(
-          assignment.values[1].location,
-          fmt::format("takes one value, not {}; remove the others or separate the next name "
-                      "from its value with '='",
-                      assignment.values.size()));
+      return fail(assignment.values[1].location,
+                  fmt::format("takes one value, not {}; remove the others, or add the missing '=' "
+                              "after the next name",
+                              assignment.values.size()));
     T result{};
     const std::string wrong = convert(assignment.values[0], result);
     if (!wrong.empty()) return fail(assignment.values[0].location, wrong);
     if constexpr (std::is_same_v<T, std::string>)
       if (!field.lines && result.find('\n') != std::string::npos)
         return fail(assignment.values[0].location,
-                    "the string holds a line end; write it on one line");
+                    "the string contains a line break; put it on one line");
     *target = std::move(result);
     return true;
   }
@@ -137,7 +135,7 @@ struct Assigner {
       if (!wrong.empty()) valid = fail(value.location, wrong);
       if constexpr (std::is_same_v<T, std::string>)
         if (result.find('\n') != std::string::npos)
-          valid = fail(value.location, "the string holds a line end; write it on one line");
+          valid = fail(value.location, "the string contains a line break; put it on one line");
       values.push_back(std::move(result));
     }
     if (!valid) return false;
@@ -152,10 +150,10 @@ struct Assigner {
     const auto index = static_cast<std::size_t>(assignment.index);
     if (values.size() != 1)
       return fail(assignment.values[1].location,
-                  "an element takes one value; write the whole list without an index");
+                  "an element takes one value; remove the index to set the whole list");
     if (index > target.size() + 1)
       return fail(assignment.location,
-                  fmt::format("element {} of a list of {}; give element {} first", index,
+                  fmt::format("element {} of a list of {}; set element {} first", index,
                               target.size(), target.size() + 1));
     if (index > target.size()) target.push_back({});
     target[index - 1] = values[0];

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.hpp"
+
 namespace tern::deck::detail {
 namespace {
 
@@ -11,24 +13,6 @@ bool is_word(char c) {
   return is_letter(c) || is_digit(c) || c == '.' || c == '+' || c == '-' || c == '%';
 }
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
-
-/// Length in bytes of the UTF-8 character at `at`, 0 if malformed (overlong, surrogate, truncated).
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4) return 0;
-  unsigned code = first & (0x7Fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0u) != 0x80u) return 0;
-    code = code << 6 | (byte(i) & 0x3Fu);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  return overlong || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF ? 0 : length;
-}
 
 bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n') || c == 0x7F;
@@ -42,12 +26,12 @@ std::string clean(std::string_view text, Errors& errors) {
   int line = 1, column = 1, reported_line = 0;
   for (std::size_t at = 0; at < text.size(); ++column) {
     if (text[at] == '\r' && at + 1 < text.size() && text[at + 1] == '\n') ++at;
-    std::size_t length = utf8_length(text, at);
+    std::size_t length = utf8_length(text.substr(at));
     const bool bad = length == 0 || is_control(text[at]);
     if (bad && line != reported_line) {
       reported_line = line;
       errors.add({line, column},
-                 fmt::format("byte 0x{:02x} is {}; decks are UTF-8 text, remove it",
+                 fmt::format("byte 0x{:02x} is {}; remove it (decks are UTF-8 text)",
                              static_cast<unsigned char>(text[at]),
                              length == 0 ? "not valid UTF-8" : "a control character"));
     }

@@ -53,12 +53,12 @@ bool parse_override(const std::string& text, int index, Table& table, Assignment
   const std::string full(lower(trim(std::string_view(text).substr(0, equals))));
   const auto dot = full.find('.');
   if (equals == std::string::npos || dot == std::string::npos)
-    return fail(full + ": not an override; write group.name=value");
+    return fail(full + ": not an override; use group.name=value");
   assignment.location = location;
   assignment.group = full.substr(0, dot);
   assignment.name = full.substr(dot + 1);
   if (!split_index(assignment.name, assignment.index))
-    return fail(full + ": the index is not a whole number from 1; write name(2)=value");
+    return fail(full + ": the index is not a positive integer; use name(2)=value");
 
   const Field* field = table.find(assignment.group, assignment.name);
   if (!field) return true;  // unknown names are reported with those of the deck

@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "base/utf8.hpp"
+
 namespace tern::deck::detail {
 namespace {
 
@@ -22,11 +24,8 @@ bool is_value(const Token& token) {
 
 /// Code point of a UTF-8 character.
 std::uint32_t code_point(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  std::uint32_t code = first < 0x80 ? first : first & (0x7Fu >> character.size());
-  for (const char c : character.substr(1))
-    code = code << 6 | (static_cast<unsigned char>(c) & 0x3Fu);
-  return code;
+  const char* at = character.data();
+  return next_code_point(at);
 }
 
 /// Name of a character that editors show as a blank or not at all; null for visible ones.
@@ -141,7 +140,7 @@ class Parser {
     if (named)
       result_.groups.push_back({name, location});
     else
-      fail("&" + token_.text, "not the name of a group; letters must follow the '&'");
+      fail("&" + token_.text, "not a group name; a letter must follow the '&'");
     advance();
     if (!named) skip_to_assignment();
     for (;;) {
@@ -169,14 +168,14 @@ class Parser {
     if (token_.kind != Token::word) {
       const bool failed =
           fail(group_name, fmt::format("{} where a name is expected; {}", describe(token_),
-                                       remedy(token_, "write name = value")));
+                                       remedy(token_, "use name = value")));
       skip_token();
       return failed;
     }
     result.name = lower(text);
     const std::string full = group_name + "." + result.name;
     if (!is_name(result.name)) {
-      fail(full, "not a name; write name = value, and strings in quotes");
+      fail(full, "not a name; use name = value, with strings in quotes");
       advance();
       return false;
     }
@@ -192,7 +191,7 @@ class Parser {
     if (token_.kind != Token::equals)
       return fail(full, invisible(token_) ? fmt::format("{} after the name; {}", describe(token_),
                                                         remedy(token_, ""))
-                                          : "no '=' after the name; write name = value");
+                                          : "no '=' after the name; use name = value");
     advance();
     return values_of(result);
   }
@@ -203,10 +202,10 @@ class Parser {
     const char* end = digits.data() + digits.size();
     const auto [rest, error] = std::from_chars(digits.data(), end, result.index);
     if (token_.kind != Token::word || error != std::errc() || rest != end || result.index < 1)
-      return fail(full, "the index is not a whole number from 1; write name(2) = value");
+      return fail(full, "the index is not a positive integer; use name(2) = value");
     advance();
     if (token_.kind != Token::right)
-      return fail(full, "no ')' after the index; write name(2) = value");
+      return fail(full, "no ')' after the index; use name(2) = value");
     advance();
     return true;
   }
@@ -224,13 +223,12 @@ class Parser {
       if (comma) advance();
     }
     if (token_.kind == Token::comma)
-      return fail(full, "a comma without a value before it; remove it or write the value");
+      return fail(full, "a comma without a value before it; remove it or add the value");
     if (token_.kind == Token::equals || token_.kind == Token::left || token_.kind == Token::right ||
         token_.kind == Token::unknown)
       return fail(full, fmt::format("{} is not allowed here; {}", describe(token_),
-                                    remedy(token_, "write strings in quotes")));
-    if (result.values.empty())
-      return fail(full, "no value after '='; write one or remove the name");
+                                    remedy(token_, "put strings in quotes")));
+    if (result.values.empty()) return fail(full, "no value after '='; add one or remove the name");
     if (token_.kind == Token::word && token_.glued && !comma)
       return fail(full, fmt::format("no blank before {}; separate values with blanks or commas",
                                     describe(token_)));
@@ -247,7 +245,7 @@ class Parser {
                     fmt::format("the repeat count {} is not within 1 to {}", digits, max_values));
       advance();
       if (!token_.glued || (token_.kind != Token::word && token_.kind != Token::string))
-        return fail(full, "no value after the repeat count; write it as 3*0.5, without blanks");
+        return fail(full, "no value after the repeat count; use e.g. 3*0.5, without blanks");
     }
     if (token_.kind == Token::string && !string_is_whole(full, result)) return false;
     if (result.values.size() + count > max_values)

@@ -71,21 +71,21 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 
 Table describe(Deck& deck) {
   Table table;
-  add_group(table, "campaign", "What is done, how long, and from which seed.", deck.campaign);
-  add_group(table, "model", "The transformer.", deck.model);
-  add_group(table, "objective", "What is predicted and how it is scored.", deck.objective);
-  add_group(table, "data", "Token shards and their tokenizer.", deck.data);
-  add_group(table, "batch", "Sequences, or packed samples, per step; accumulation follows.",
-            deck.batch);
-  add_group(table, "optimizer", "The update and its learning-rate schedule.", deck.optimizer);
-  add_group(table, "precision", "Arithmetic and what is recomputed.", deck.precision);
-  add_group(table, "parallel", "The mesh of ranks: data x tensor x pipeline.", deck.parallel);
-  add_group(table, "checkpoint", "When the state is saved and what is kept.", deck.checkpoint);
-  add_group(table, "evaluation", "When the validation loss is taken and when it ends the run.",
+  add_group(table, "campaign", "Task, length and seed of the run.", deck.campaign);
+  add_group(table, "model", "Architecture and initialization of the model.", deck.model);
+  add_group(table, "objective", "Training objective.", deck.objective);
+  add_group(table, "data", "Training and validation data, and the tokenizer.", deck.data);
+  add_group(table, "batch", "Batch size; gradient accumulation follows from it.", deck.batch);
+  add_group(table, "optimizer", "Optimizer and learning-rate schedule.", deck.optimizer);
+  add_group(table, "precision", "Number formats and activation recomputation.", deck.precision);
+  add_group(table, "parallel", "Mesh of ranks: data x tensor x pipeline.", deck.parallel);
+  add_group(table, "checkpoint", "Checkpoints: how often, and how many are kept.", deck.checkpoint);
+  add_group(table, "evaluation", "Evaluation on the validation data, and when it ends the run.",
             deck.evaluation);
-  add_group(table, "generation", "Text from a prompt.", deck.generation);
-  add_group(table, "output", "Where and how often the run reports.", deck.output);
-  add_group(table, "cost", "What an hour costs and what a device can do.", deck.cost);
+  add_group(table, "generation", "Text generation, from a prompt or a file of requests.",
+            deck.generation);
+  add_group(table, "output", "Output directory, log interval and profiling.", deck.output);
+  add_group(table, "cost", "Price and peak rate of a device.", deck.cost);
   return table;
 }
 

@@ -100,7 +100,7 @@ std::string range_of(const Field&);
 std::string text_of(const Field&);
 std::string text_of(double value);
 
-/// "; did you mean 'hidden'?" or, without a near match, "; it knows a, b and c".
+/// "; did you mean 'hidden'?" or, without a near match, "; valid are a, b, c".
 std::string suggestion(std::string_view wrong, const std::vector<std::string>& names);
 
 }  // namespace tern::deck::detail

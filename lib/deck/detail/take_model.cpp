@@ -77,7 +77,7 @@ void take_model(Deck& deck, Table& table, const ModelAt& model_at, Errors& error
       field.invalid = true;
       errors.add(
           field.location,
-          fmt::format("model.{}: {}, but {} has {}{}; write that, or leave it out", field.name,
+          fmt::format("model.{}: {}, but {} has {}{}; set that, or remove the line", field.name,
                       text_of(field), (std::filesystem::path(path) / "config.json").string(),
                       shortens(field, model) ? "at most " : "", text_of(theirs)));
     }

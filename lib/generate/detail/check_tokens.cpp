@@ -9,8 +9,8 @@ void check_tokens(const std::vector<std::int32_t>& tokens, std::size_t number,
   for (const std::int32_t token : tokens)
     if (token < 0 || static_cast<std::size_t>(token) >= vocabulary)
       user_error(
-          "prompt {} has token {}, outside the model's vocabulary of {}: is the tokenizer the "
-          "one it was trained with?",
+          "prompt {} has token {}, outside the model's vocabulary of {}; check that &data "
+          "tokenizer is the one that the model was trained with",
           number, token, vocabulary);
 }
 

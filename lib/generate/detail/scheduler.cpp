@@ -64,7 +64,7 @@ std::size_t Scheduler::pages_for(std::size_t tokens) const {
 
 std::string Scheduler::refusal(const Request& request) const {
   const std::size_t prompt = request.prompt.size();
-  if (prompt == 0) return "its prompt is empty: give at least one token";
+  if (prompt == 0) return "its prompt is empty; give at least one token";
   for (const std::int32_t token : request.prompt)
     if (token < 0 || static_cast<std::size_t>(token) >= vocabulary_)
       return fmt::format("its prompt has token {}, outside the model's vocabulary of {}", token,
@@ -72,13 +72,13 @@ std::string Scheduler::refusal(const Request& request) const {
   const std::size_t all = prompt + request.max_new;
   if (all > options_.max_model_len)
     return fmt::format(
-        "its prompt of {} tokens and {} new ones are more than max_model_len = {}: shorten it, "
-        "lower max_tokens or raise max_model_len",
+        "its prompt of {} tokens and {} new ones exceed max_model_len = {}; shorten it, lower "
+        "max_tokens or raise max_model_len",
         prompt, request.max_new, options_.max_model_len);
   if (pages_for(all) > pool_.pages())
     return fmt::format(
-        "its prompt of {} tokens and {} new ones are more than the {} that the key-value cache "
-        "holds: shorten it, lower max_tokens or raise memory_utilization",
+        "its prompt of {} tokens and {} new ones exceed the {} that the key-value cache holds; "
+        "shorten it, lower max_tokens or raise memory_utilization",
         prompt, request.max_new, pool_.pages() * pool_.page_tokens());
   return {};
 }
@@ -286,7 +286,7 @@ bool Scheduler::ends(Sequence& sequence, std::int32_t token, Answer& answer) con
   answer.id = sequence.request.id;
   if (token < 0) {
     answer.reason =
-        "the model's logits are not finite; its weights may come from a run that diverged: name an "
+        "the model's logits are not finite; its weights may come from a run that diverged; set an "
         "earlier checkpoint";
     return give(Ending::not_finite);
   }

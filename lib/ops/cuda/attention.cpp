@@ -66,8 +66,8 @@ CudnnAttention::Work work_of(const Context& context) {
 void refused(NativeLibrary& library, const AttentionShape& s) {
   if (library.cudnn_required())
     user_error(
-        "&model attention = 'cudnn': cuDNN refuses {} heads ({} of keys) of size {} over {} "
-        "tokens ({}): choose 'auto'",
+        "&model attention = 'cudnn': cuDNN does not support {} heads ({} of keys) of size {} over "
+        "{} tokens ({}); set attention = 'auto'",
         s.heads, s.kv_heads, s.head_size, s.tokens, library.attention()->refusal());
 }
 

@@ -29,7 +29,7 @@ struct WarpRow {
 
 /// One warp per row of logits, `shares` of them per lane.
 template <int shares, class T>
-__global__ void route_rows(const T* logits, std::size_t rows, int experts, int k, bool renormalise,
+__global__ void route_rows(const T* logits, std::size_t rows, int experts, int k, bool renormalize,
                            float* probabilities, float* weights, std::int32_t* chosen) {
   const WarpRow at;
   if (at.row >= rows) return;
@@ -80,7 +80,7 @@ __global__ void route_rows(const T* logits, std::size_t rows, int experts, int k
       weights[at.row * k + j] = probability;
     }
   }
-  if (!renormalise || at.lane != 0) return;
+  if (!renormalize || at.lane != 0) return;
   for (int j = 0; j < k; ++j) weights[at.row * k + j] /= sum;
 }
 
@@ -198,7 +198,7 @@ __global__ void combine_packs(const T* values, const std::int32_t* rows, int k, 
 }  // namespace
 
 template <class T>
-bool native_route(const Context& context, bool renormalise, Matrix<const T> logits,
+bool native_route(const Context& context, bool renormalize, Matrix<const T> logits,
                   Matrix<float> probabilities, Matrix<float> weights,
                   Matrix<std::int32_t> experts) {
   const std::size_t rows = logits.extent(0), count = logits.extent(1);
@@ -208,7 +208,7 @@ bool native_route(const Context& context, bool renormalise, Matrix<const T> logi
     route_rows<shares()>
         <<<blocks_for(rows, row_warps), row_warps * warp_size, 0, stream_of(context)>>>(
             logits.data(), rows, static_cast<int>(count), static_cast<int>(experts.extent(1)),
-            renormalise, probabilities.data(), weights.data(), experts.data());
+            renormalize, probabilities.data(), weights.data(), experts.data());
   };
   if (count <= 2 * warp_size)
     with(std::integral_constant<int, 2>());

@@ -22,8 +22,8 @@ NativeLibrary::NativeLibrary(Arena& arena, const char* attention, Products produ
   cudnn_required_ = choice == "cudnn";
   if (cudnn_required_ && !CudnnAttention::built())
     user_error(
-        "&model attention = 'cudnn', but this program was built without cuDNN's frontend: choose "
-        "'auto' or 'portable', or configure with -DCUDNN_FRONTEND_INCLUDE=<folder of "
+        "&model attention = 'cudnn', but this program was built without cuDNN's frontend; set "
+        "attention = 'auto' or 'portable', or configure with -DCUDNN_FRONTEND_INCLUDE=<folder of "
         "cudnn_frontend.h>");
   own_attention_ = choice != "portable";
   use_cudnn_ = own_attention_ && CudnnAttention::built();

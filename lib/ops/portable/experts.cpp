@@ -30,7 +30,7 @@ using detail::Team;
 template <class T>
 struct Route {
   using A = Accumulate<T>;
-  bool renormalise;
+  bool renormalize;
   Matrix<const T> logits;
   Matrix<A> probabilities, weights;
   Matrix<std::int32_t> experts;
@@ -75,7 +75,7 @@ struct Route {
         weights(row, j) = chosen;
       });
     }
-    if (!renormalise) return;
+    if (!renormalize) return;
     Kokkos::single(Kokkos::PerThread(team), [&] {
       for (int j = 0; j < k; ++j) weights(row, j) /= sum;
     });
@@ -85,7 +85,7 @@ struct Route {
 template <class T>
 struct RouteBackwardRows {
   using A = Accumulate<T>;
-  bool renormalise;
+  bool renormalize;
   Matrix<const A> probabilities;
   Matrix<const std::int32_t> experts;
   Matrix<const A> weights, dweights;
@@ -99,7 +99,7 @@ struct RouteBackwardRows {
     const A* even = balance.extent(0) > 0 ? balance.data() : nullptr;
     // Gradient of a chosen probability: (dw - shift) / sum.
     A sum = 1, shift = 0;
-    if (renormalise) {
+    if (renormalize) {
       sum = 0;
       for (int j = 0; j < k; ++j) sum += p[chosen[j]], shift += w[j] * dw[j];
     }
@@ -177,7 +177,7 @@ int size(std::size_t extent) { return static_cast<int>(extent); }
 }  // namespace
 
 template <class T>
-void route(const Context& context, bool renormalise, Matrix<const T> logits,
+void route(const Context& context, bool renormalize, Matrix<const T> logits,
            Matrix<Accumulate<T>> probabilities, Matrix<Accumulate<T>> weights,
            Matrix<std::int32_t> experts) {
   check_pairs(experts, weights, "weights");
@@ -185,9 +185,9 @@ void route(const Context& context, bool renormalise, Matrix<const T> logits,
                    experts.extent(1) <= logits.extent(1) && probabilities.size() == logits.size(),
                "({}, {}) logits, {} probabilities, ({}, {}) experts", logits.extent(0),
                logits.extent(1), probabilities.size(), experts.extent(0), experts.extent(1));
-  if (native<&route<T>>(context, renormalise, logits, probabilities, weights, experts)) return;
+  if (native<&route<T>>(context, renormalize, logits, probabilities, weights, experts)) return;
   detail::for_each_row(context, "tern::route", logits.extent(0),
-                       Route<T>{renormalise, logits, probabilities, weights, experts});
+                       Route<T>{renormalize, logits, probabilities, weights, experts});
 }
 
 template <class T>
@@ -202,7 +202,7 @@ void route_backward(const Context& context, const RouteBackward<T>& call) {
       call.dlogits.extent(0), call.dlogits.extent(1), call.balance.extent(0));
   detail::for_each_row(
       context, "tern::route_backward", call.dlogits.extent(0),
-      RouteBackwardRows<T>{call.renormalise, call.probabilities, call.experts, call.weights,
+      RouteBackwardRows<T>{call.renormalize, call.probabilities, call.experts, call.weights,
                            call.dweights, call.balance, call.dlogits});
 }
 

@@ -22,7 +22,7 @@ PlannedDevice::PlannedDevice(const std::string& name, const Nodes& nodes) : node
     if (names.find(one.name + std::string(",")) == std::string::npos)
       names += one.name + std::string(", ");
   }
-  user_error("--device {}: that GPU's memory and rates are not known here; write one of {}", name,
+  user_error("--device {}: that GPU's memory and rates are unknown; pass one of {}", name,
              names.substr(0, names.size() - 2));
 }
 

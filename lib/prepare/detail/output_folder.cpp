@@ -32,7 +32,8 @@ bool is_inside(const fs::path& folder, const fs::path& path) {
 OutputFolder::OutputFolder(fs::path final_path, bool replace, const std::vector<fs::path>& inputs) {
   final_ = fs::absolute(final_path).lexically_normal();
   if (!final_.has_filename()) final_ = final_.parent_path();  // data/NAME/
-  if (final_.filename().empty()) user_error("'{}' is no folder to write to", final_path.string());
+  if (final_.filename().empty())
+    user_error("'{}' is not a folder to write to", final_path.string());
   for (const fs::path& input : inputs)
     if (is_inside(final_, input))
       user_error("{} is in the output folder {}, which is rebuilt; give another --output",

@@ -4,9 +4,9 @@
 #include <atomic>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "text/detail/nfc.hpp"
 #include "text/detail/word_cache.hpp"
-#include "text/unicode.hpp"
 
 namespace tern::text::detail {
 namespace {
@@ -22,7 +22,7 @@ BpeTokenizer::BpeTokenizer(BpeDescription description)
   for (int byte = 0; byte < 256; ++byte) {
     byte_ids_.push_back(id(std::string(1, static_cast<char>(byte))));
     if (byte_ids_.back() < 0)
-      user_error("{}: byte {:#04x} has no token; only byte-level vocabularies are read",
+      user_error("{}: byte {:#04x} has no token; only byte-level vocabularies are supported",
                  what_.source, byte);
   }
   for (const AddedToken& token : what_.added) {

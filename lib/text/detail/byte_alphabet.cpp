@@ -2,8 +2,7 @@
 
 #include <array>
 #include <cstdint>
-
-#include "text/unicode.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::text::detail {
 namespace {

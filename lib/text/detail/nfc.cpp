@@ -6,8 +6,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "text/unicode.hpp"
-
 namespace tern::text::detail {
 namespace {
 
@@ -19,6 +17,7 @@ struct CombiningClass {
   std::uint32_t first, last;
   unsigned value;
 };
+#include "base/utf8.hpp"
 #include "text/detail/nfc_tables.inc"
 
 // Hangul syllables are composed by arithmetic (The Unicode Standard, section 3.12).

@@ -117,7 +117,7 @@ class Translation {
     const auto set = property(name);
     if (!set)
       refuse(pattern_.substr(at_, whole.size() + 4),
-             "is not supported: general categories and scripts are");
+             "is not supported; general categories and scripts are");
     put_set(whole.size() + 4, *set, complement);
   }
 
@@ -189,8 +189,8 @@ class Translation {
   }
 
   void in_brackets() {
-    if (starts("&&")) refuse("&&", "is not supported: write the brackets without intersections");
-    if (next() == '[') refuse("[", "is not supported: write the brackets without others in them");
+    if (starts("&&")) refuse("&&", "is not supported; rewrite the brackets without intersections");
+    if (next() == '[') refuse("[", "is not supported; rewrite the brackets without nested ones");
     if (next() == ']') bracket_ = false;
     keep(1);
   }
@@ -215,7 +215,7 @@ class Translation {
   void open_brackets() {
     bracket_ = true;
     keep(next(1) == '^' ? 2 : 1);
-    if (next() == ']') refuse("]", "is not supported as the first in brackets: write \\]");
+    if (next() == ']') refuse("]", "is not supported as the first character in brackets; use \\]");
   }
 
   /// Options of a group, (?im-x) or (?im-x:

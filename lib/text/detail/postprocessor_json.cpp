@@ -15,14 +15,15 @@ std::vector<std::int32_t> tokens_of(const json& node, const std::string& name,
                                     const BpeDescription& description) {
   const auto& all = node.at("special_tokens");
   if (!all.contains(name))
-    user_error("{}: the post-processor's template uses {}, which its special_tokens lack",
-               description.source, name);
+    user_error(
+        "{}: the post-processor's template uses {}, which is missing from its special_tokens",
+        description.source, name);
   std::vector<std::int32_t> tokens;
   for (const json& id : all.at(name).at("ids")) {
     const auto token = id.get<std::int64_t>();
     if (token < 0 || token >= static_cast<std::int64_t>(description.tokens.size()) ||
         description.tokens[static_cast<std::size_t>(token)].empty())
-      user_error("{}: the post-processor writes the token {} for {}, which the vocabulary lacks",
+      user_error("{}: the post-processor adds token {} for {}, which is not in the vocabulary",
                  description.source, id.dump(), name);
     tokens.push_back(static_cast<std::int32_t>(token));
   }
@@ -44,7 +45,7 @@ void add_template(const json& node, BpeDescription& description) {
     side.insert(side.end(), tokens.begin(), tokens.end());
   }
   if (texts != 1)
-    user_error("{}: the post-processor's template of a single text holds {} texts",
+    user_error("{}: the post-processor's template for a single text has {} texts",
                description.source, texts);
 }
 
@@ -55,7 +56,7 @@ void add(const json& node, BpeDescription& description, bool& has_template) {
     for (const json& part : node.at("processors")) add(part, description, has_template);
   } else if (type == "TemplateProcessing") {
     if (std::exchange(has_template, true))
-      user_error("{}: a post-processor of two templates is not supported", description.source);
+      user_error("{}: a post-processor with two templates is not supported", description.source);
     add_template(node, description);
   } else if (type != "ByteLevel") {
     user_error(

@@ -86,7 +86,7 @@ void read_normalizer(const json& node, BpeDescription& description) {
   } else if (type == "Sequence") {
     for (const json& part : node.at("normalizers")) read_normalizer(part, description);
   } else {
-    user_error("{}: the normalizer '{}' is not supported, only NFC", description.source, type);
+    user_error("{}: the normalizer '{}' is not supported; only NFC is", description.source, type);
   }
 }
 

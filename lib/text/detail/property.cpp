@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "text/detail/regex.hpp"
-#include "text/unicode.hpp"
 
 namespace tern::text::detail {
 namespace {

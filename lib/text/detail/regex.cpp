@@ -4,7 +4,7 @@
 #include <pcre2.h>
 
 #include "base/error.hpp"
-#include "text/unicode.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::text::detail {
 namespace {

@@ -66,7 +66,7 @@ class Builder {
   std::int32_t id(const std::string& left, const std::string& right, const std::string& token) {
     const auto found = ids_.find(token);
     if (found == ids_.end())
-      user_error("{}: the merge '{} {}' names the token '{}', which the vocabulary lacks",
+      user_error("{}: the merge '{} {}' uses the token '{}', which is not in the vocabulary",
                  what_.source, left, right, token);
     return found->second;
   }
@@ -89,19 +89,20 @@ void read_merge(Builder& builder, const json& merge, const std::string& file) {
   const std::string line = merge.is_string() ? merge.get<std::string>() : "";
   const std::size_t space = line.find(' ');
   if (space == std::string::npos)
-    user_error("{}: the merge {} is not of two tokens", file, json_text(merge));
+    user_error("{}: the merge {} does not have two tokens", file, json_text(merge));
   builder.add_merge(line.substr(0, space), line.substr(space + 1));
 }
 
 void read_model(Builder& builder, const json& model, const std::string& file) {
   const std::string type = model.value("type", std::string("BPE"));
-  if (type != "BPE") user_error("{}: a model of type '{}' is not supported, only BPE", file, type);
+  if (type != "BPE")
+    user_error("{}: a model of type '{}' is not supported; only BPE is", file, type);
   for (const char* name :
        {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
     require_absent(model, name, file);
   builder.description().ignore_merges = model.value("ignore_merges", false);
   if (!model.at("vocab").is_object())
-    user_error("{}: model.vocab is not an object from token to id", file);
+    user_error("{}: model.vocab is not an object of tokens and ids", file);
   for (const auto& [token, id] : model.at("vocab").items()) builder.add_token(token, id);
   for (const json& merge : model.at("merges")) read_merge(builder, merge, file);
 }
@@ -129,7 +130,7 @@ void check_decoder(const json& root, const std::string& file) {
   if (decoder.is_null()) return;
   const std::string type = decoder.value("type", std::string("without a type"));
   if (type != "ByteLevel")
-    user_error("{}: the decoder '{}' is not supported, only ByteLevel", file, type);
+    user_error("{}: the decoder '{}' is not supported; only ByteLevel is", file, type);
 }
 
 }  // namespace
@@ -164,7 +165,7 @@ BpeDescription read_gpt2_files(const std::filesystem::path& vocabulary,
   Builder builder(vocabulary);
   const json tokens = read_json(vocabulary);
   if (!tokens.is_object())
-    user_error("{}: is not a JSON object from token to id", vocabulary.string());
+    user_error("{}: is not a JSON object of tokens and ids", vocabulary.string());
   for (const auto& [token, id] : tokens.items()) builder.add_token(token, id);
   if (const auto end = tokens.find("<|endoftext|>"); end != tokens.end())
     builder.add_added({"<|endoftext|>", end->get<std::int32_t>(), true});

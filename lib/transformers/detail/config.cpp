@@ -4,9 +4,9 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/utf8.hpp"
 
 namespace tern::transformers::detail {
 namespace {
@@ -54,7 +54,7 @@ class Settings {
     if (!has(name)) return;
     for (const Json& value : allowed)
       if (at(name) == value) return;
-    complain(name, fmt::format("is not supported (Tern has {})", json_text(Json(allowed))));
+    complain(name, fmt::format("is not supported (Tern supports {})", json_text(Json(allowed))));
   }
   void complain(const std::string& name, const std::string& what) {
     const auto found = values_.find(name);
@@ -121,7 +121,7 @@ void read_experts(Settings& settings, deck::Model& m) {
       settings.count(settings.has("num_local_experts") ? "num_local_experts" : "num_experts");
   m.experts_per_token = settings.count("num_experts_per_tok");
   m.expert_hidden = settings.count("moe_intermediate_size");
-  m.renormalise_experts = settings.flag("norm_topk_prob", false);
+  m.renormalize_experts = settings.flag("norm_topk_prob", false);
   // Transformers adds this loss only if it returns the router's logits.
   const double weight = settings.number("router_aux_loss_coef", 0.001);
   m.router_loss = settings.flag("output_router_logits", false) ? weight : 0;
@@ -129,7 +129,7 @@ void read_experts(Settings& settings, deck::Model& m) {
   settings.allow("decoder_sparse_step", {1});
   settings.allow("mlp_only_layers", {Json::array()});
   if (m.experts_per_token > m.experts)
-    settings.complain("num_experts_per_tok", "is more than there are experts");
+    settings.complain("num_experts_per_tok", "is more than the number of experts");
 }
 
 deck::Model read_llama(Settings& settings, const std::string& architecture) {
@@ -202,7 +202,7 @@ std::string architecture_in(const Json& config, const std::filesystem::path& fil
   });
   if (found == known.end())
     user_error(
-        "{}: a model of architectures = {} and model_type = {} is not one that Tern has: "
+        "{}: a model of architectures = {} and model_type = {} is not supported; Tern supports "
         "LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM, GPT2LMHeadModel",
         file.string(), excerpt(json_text(listed)), excerpt(json_text(type)));
   if (!type.is_null() && type != found->second)
@@ -215,13 +215,8 @@ std::string architecture_in(const Json& config, const std::filesystem::path& fil
 }
 
 Json parse_file(const std::filesystem::path& file) {
-  std::string text;
-  try {
-    text = read_text(file);
-  } catch (const FileError& error) {
-    user_error("{}: a Transformers model is a folder with config.json and *.safetensors",
-               error.what());
-  }
+  const std::string text =
+      read_text(file, "a Transformers model is a folder with config.json and *.safetensors");
   try {
     Json config = parse_ordered_json(text);
     if (!config.is_object()) user_error("{} is not a JSON object", file.string());
@@ -260,7 +255,7 @@ Json experts_config(const deck::Model& m) {
           {"decoder_sparse_step", 1},
           {"mlp_only_layers", Json::array()},
           {"moe_intermediate_size", m.expert_hidden},
-          {"norm_topk_prob", m.renormalise_experts},
+          {"norm_topk_prob", m.renormalize_experts},
           {"num_experts", m.experts},
           {"num_experts_per_tok", m.experts_per_token},
           {"output_router_logits", m.router_loss > 0}};

@@ -101,12 +101,12 @@ std::map<std::string, StoredArray> parse_safetensors(const File& file) {
   std::uint64_t length = 0;
   if (size >= length_bytes) file.read(&length, length_bytes, 0);
   if (size < length_bytes || length > longest_header || length > size - length_bytes)
-    user_error("it is no safetensors file, or truncated ({} bytes, header of {})", size, length);
+    user_error("it is not a safetensors file, or truncated ({} bytes, header of {})", size, length);
   const std::size_t data = length_bytes + length;
   std::string text(length, '\0');
   text.resize(file.read(text.data(), text.size(), length_bytes));
   const json header = header_in(text);
-  if (!header.is_object()) user_error("its header is no JSON object");
+  if (!header.is_object()) user_error("its header is not a JSON object");
   std::map<std::string, StoredArray> arrays;
   for (const auto& [name, entry] : header.items())
     if (name != "__metadata__") arrays.emplace(name, parse_array(entry, name));

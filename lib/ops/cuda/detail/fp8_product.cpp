@@ -18,7 +18,7 @@ using detail::check;
 using detail::set;
 
 void require(bool served, const Fp8Operand& a, const Fp8Operand& b) {
-  TERN_REQUIRE(served, "cuBLASLt has no 8-bit product ({}, {}) x ({}, {})^T", a.rows, a.columns,
+  TERN_REQUIRE(served, "cuBLASLt has no fp8 GEMM for ({}, {}) x ({}, {})^T", a.rows, a.columns,
                b.rows, b.columns);
 }
 

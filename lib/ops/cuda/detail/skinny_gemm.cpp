@@ -186,7 +186,7 @@ bool SkinnyGemm::launch(cudaStream_t stream, const SkinnyProduct<T>& product, Ma
     const Launch launch(detail::divide_up(static_cast<int>(O), columns), by.parts, S::threads,
                         S::shared_bytes, stream, product.early);
     cudaLaunchKernelEx(&launch.config, &skinny::product<T, S>, of_w, of_x, result);
-    detail::check_launch("product of few rows");
+    detail::check_launch("skinny GEMM");
     return true;
   };
   const auto with = [&]<int squares, int... g>(std::integer_sequence<int, g...>) {
