@@ -40,10 +40,10 @@ NOT_RUN = {
     "jobs/local.sh": "installs packages, builds and trains for minutes; what it starts is run by other tests",
     "tests/run.sh": "builds and runs all tests, this one too",
     "jobs/distill_small.sh": "slurm_distill runs it",
-    "jobs/distill_languages.sh": "needs a GPU; house_usage runs its --help",
+    "jobs/distill_languages.sh": "needs a GPU; its --help is tested",
     "./trainer input/distill_small_teacher.in --fresh": "slurm_distill runs it, in jobs/distill_small.sh",
-    "man build/cpu/man/trainer.1": "house_installed shows the pages where man is installed",
-    "pip install torch transformers": "takes gigabytes; runs_Exports and test_transformers compare exports without torch",
+    "man build/cpu/man/trainer.1": "the test of installations shows the pages where man is installed",
+    "pip install torch transformers": "takes gigabytes",
     "python3 serve.py": "needs torch and transformers",
     "cp -r runs/NAME runs/NAME_bf16": "NAME stands for a run",
     "./trainer DECK --resume --set output.directory=runs/NAME_bf16 --set precision.compute=bf16 --set output.log_every=1":
