@@ -43,8 +43,6 @@ NOT_RUN = {
     "jobs/distill_languages.sh": "needs a GPU; its --help is tested",
     "./trainer input/distill_small_teacher.in --fresh": "slurm_distill runs it, in jobs/distill_small.sh",
     "man build/cpu/man/trainer.1": "the test of installations shows the pages where man is installed",
-    "pip install torch transformers": "takes gigabytes",
-    "python3 serve.py": "needs torch and transformers",
     "cp -r runs/NAME runs/NAME_bf16": "NAME stands for a run",
     "./trainer DECK --resume --set output.directory=runs/NAME_bf16 --set precision.compute=bf16 --set output.log_every=1":
         "DECK and NAME stand for a deck and a run",
