@@ -19,7 +19,9 @@ SHOWN = ("step ", "attention: ", "import json", "from transformers import", '{"m
 BEFORE = {
     "docs/usage.md": (
         "./prepare quickstart", "./trainer input/quickstart.in --quick 2 --set evaluation.problems=2 --set evaluation.rows=4",
-        "./prepare cpp-headers", "./trainer input/trm_small.in --quick 2 --set evaluation.rows=4",
+        "./prepare cpp-headers",
+        # Two steps end with a verdict that failed.
+        "./trainer input/trm_small.in --quick 2 --set evaluation.rows=4 --set batch.per_rank=1 --set batch.global=1 || [ $? = 77 ]",
         # GSM8K is not part of the project; these problems have its format.
         "./prepare arithmetic --problems 200 --test-problems 20 --output data/like_gsm8k",
         "mkdir data/gsm8k && cp data/like_gsm8k/train.jsonl data/like_gsm8k/test.jsonl data/gsm8k"),
