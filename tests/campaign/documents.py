@@ -33,6 +33,10 @@ SHORTENED = {
     "./trainer input/laptop_gpt.in": "--quick 4 --set evaluation.rows=8",
     "./trainer input/laptop_gpt.in --resume": "--quick 6 --set evaluation.rows=8",
     "mpirun -n 2 ./trainer input/laptop_gpt.in --fresh": "--quick 4 --set evaluation.rows=8",
+    "./trainer input/laptop_gpt.in --quick 20 --set output.directory=runs/from_laptop_gpt --set model.load=runs/laptop_gpt "
+    "--set model.load_rule=matching --set model.qk_norm=T": "--set evaluation.rows=8 --set evaluation.every=0",
+    "./trainer input/laptop_gpt.in --fresh --quick 20 --set output.directory=runs/profiled --set output.profile=10":
+        "--set evaluation.rows=8 --set evaluation.every=0",
     "./trainer input/quickstart.in --set campaign.task=evaluate": "--set evaluation.problems=4",
     "./diagnose": "--no-checks",
 }
