@@ -69,7 +69,7 @@ def commands(page):
     """Continued lines are joined, and comments left out."""
     for block in blocks(page):
         if not block[0].startswith(SHOWN):
-            for line in "\n".join(block).replace("\\\n", " ").split("\n"):
+            for line in re.sub(r" *\\\n *", " ", "\n".join(block)).split("\n"):
                 command = re.sub(r"(^| +)# .*", "", line).strip()
                 if command:
                     yield command
