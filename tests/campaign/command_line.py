@@ -322,7 +322,7 @@ class Exports(Campaign):
 
 
 class Readme(Campaign):
-    """README.md and docs/: commands run, links resolve, messages are the program's."""
+    """README.md and docs/: runs have options that decks take, links resolve, messages are the program's; documents.py runs commands."""
 
     DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(glob.glob("docs/**/*.md", root_dir=SOURCE, recursive=True))
 
@@ -346,20 +346,6 @@ class Readme(Campaign):
         code, out, err = launch("bash", "-euc", "\n".join(lines), cwd=self.path, seconds=600)
         self.assertEqual(code, 0, out[-3000:] + err)
         return out
-
-    def test_the_shortened_example_runs_as_printed(self):
-        block = re.search(r"Every deck runs smaller on a laptop.*?\n\n((?:    .*\n)+)", self.text("README.md")).group(1)
-        self.assertIn("--set model.layers=", block)
-        self.assertIn("finished at step", self.run_block(block))
-
-    def test_decks_are_shown_and_data_are_made_as_printed(self):
-        commands = self.commands("docs/usage.md")
-        shown = [c for c in commands if re.search(r" --(list|print-deck|dry-run|help)\b", c)]
-        made = [c for c in commands if c.startswith("./prepare text")]
-        self.assertGreater(len(shown), 4)
-        self.assertEqual(len(made), 1)
-        self.run_trainer("--set", "output.directory=runs/tiny")  # one to list
-        self.run_block("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "./prepare quickstart", "./prepare languages", *shown, *made)
 
     def test_every_run_of_the_documents_has_options_and_values_that_decks_take(self):
         with open(self.file("data/prompt.txt"), "w") as f:
