@@ -69,7 +69,7 @@ def two_copies(d, x, y, width, prefix, blocks):
 
 
 def attention(d, x, y, names, clean, side=24):
-    """Who attends to whom, by blocks: names and colors of all, of which `clean` first ones are the clean copies after a prefix."""
+    """Which blocks attend to which: names and colors of all, of which `clean` first ones are the clean copies after a prefix."""
     count, first = len(names), 1 if names[0][1] == GRAY else 0
     noisy = first + clean
     for q in range(count):

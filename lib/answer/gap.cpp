@@ -156,7 +156,7 @@ Gap read_evaluation(const fs::path& directory) {
     object.at("name").get_to(gap.name);
     object.at("requests").get_to(gap.requests);
     object.at("good").get_to(gap.good);
-    // "labelled": its earlier name.
+    // Runs of earlier versions have `labelled`.
     object.at(object.contains("labelled") ? "labelled" : "labeled").get_to(gap.labeled);
     object.at("correct").get_to(gap.correct);
     object.at("compared").get_to(gap.compared);
