@@ -26,7 +26,7 @@ was cut in this run into the page, with the numbers of this machine.
 $TERN_PYTHON is the page's python3. A page that uses hf/bin/python gets it from $TERN_TRANSFORMERS, by default
 $TERN_CACHE/transformers: a virtual environment with requirements.txt of this folder.
 """
-import argparse, os, pathlib, re, shutil, sys
+import argparse, os, pathlib, re, resource, shutil, sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -129,7 +129,8 @@ def script_of(parts, folder):
 
 def run(page, parts, folder):
     """Output of each block of commands by its number; the page ends here if one fails."""
-    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", HF_HUB_OFFLINE="1")
+    # One thread: tests run at once.
+    env = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", HF_HUB_OFFLINE="1")
     (folder / ".page/page.sh").write_text(script_of(parts, folder))
     with open(folder / ".page/output.txt", "w") as file:
         done = limited.run(["bash", ".page/page.sh"], cwd=folder, env=env, stdout=file, stderr=limited.subprocess.STDOUT,
@@ -218,7 +219,8 @@ def main():
         parts = parse(page)
     faults = check(page, parts, outputs)
     print(*faults, sep="\n")
-    print(f"{page.name}: {len(outputs)} blocks of commands have run; {len(faults)} faults")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{page.name}: {len(outputs)} blocks of commands have run in {used.ru_utime + used.ru_stime:.0f} s of processor time; {len(faults)} faults")
     sys.exit(1 if faults else 0)
 
 
