@@ -220,7 +220,8 @@ def main():
     faults = check(page, parts, outputs)
     print(*faults, sep="\n")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{page.name}: {len(outputs)} blocks of commands have run in {used.ru_utime + used.ru_stime:.0f} s of processor time; {len(faults)} faults")
+    seconds = used.ru_utime + used.ru_stime
+    print(f"{page.name}: {len(outputs)} blocks of commands have run in {seconds:.0f} s of processor time; {len(faults)} faults")
     sys.exit(1 if faults else 0)
 
 
