@@ -67,7 +67,7 @@ Axis axis_of(const Plot& plot, const std::vector<Line>& lines) {
     return {low / 1.08, high * 1.08, true};
   if (plot.range == Range::from_zero) {
     high = high > 0 ? 1.06 * high : 1;
-    if (plot.unit.starts_with("%") && extent.high <= 100) high = std::min(high, 100.0);
+    if (plot.unit.starts_with("%") && extent.high <= 100) high = std::min(high, 103.0);
     return {std::min(low, 0.0), high, false};
   }
   const double magnitude = std::max(std::abs(low), std::abs(high));

@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById('figures').textContent);
   const names = {step: 'optimizer step', tokens: 'tokens', hours: 'hours'};
   const charts = [];
-  let axis = 'step';
+  let axis = 'step', last = 0;  // of x
 
   const element = (name, text, attributes = {}) => {
     const made = Object.assign(document.createElement(name), attributes);
@@ -39,13 +39,19 @@
     return y[i - 1] + (y[i] - y[i - 1]) * (step - x[i - 1]) / (x[i] - x[i - 1]);
   };
 
+  // Where each line has its points. Charts over the steps begin at 0 and end together.
+  const places = plot => plot.lines.map(line => plot.x ? line.x : line.x.map(step => position(data.runs[line.run], step)));
+  const end = () => Math.max(...data.plots.filter(plot => !plot.x).flatMap(places).map(list => list.length ? list[list.length - 1] : 0));
+
   // Rows of dygraphs: x, then a value of each line, or null. With an interval: [low, value, high].
   function place(chart) {
     const {plot} = chart, interval = plot.lines.some(line => line.low), rows = new Map();
-    chart.x = plot.lines.map(line => plot.x ? line.x : line.x.map(step => position(data.runs[line.run], step)));
+    const nothing = () => new Array(plot.lines.length).fill(null);
+    if (!plot.x) for (const x of [0, last]) rows.set(x, nothing());
+    chart.x = places(plot);
     plot.lines.forEach((line, i) => line.y.forEach((y, j) => {
       const x = chart.x[i][j];
-      if (!rows.has(x)) rows.set(x, new Array(plot.lines.length).fill(null));
+      if (!rows.has(x)) rows.set(x, nothing());
       rows.get(x)[i] = interval ? [line.low ? line.low[j] : y, y, line.high ? line.high[j] : y] : y;
     }));
     return [...rows].sort((a, b) => a[0] - b[0]).map(([x, values]) => [x, ...values]);
@@ -99,7 +105,7 @@
       legendFormatter: shown => keys(chart, shown.x), customBars: plot.lines.some(line => line.low), fillAlpha: 0.2,
       logscale: plot.log, valueRange: [plot.low, plot.high], connectSeparatedPoints: true, interactionModel: model,
       xRangePad: 4, xlabel: plot.x || names[axis], xLabelHeight: 16,
-      axes: {x: {axisLabelFormatter: tick, pixelsPerLabel: 70}, y: {axisLabelFormatter: tick, axisLabelWidth: 46}},
+      axes: {x: {axisLabelFormatter: tick, pixelsPerLabel: 50}, y: {axisLabelFormatter: tick, axisLabelWidth: 46}},
       zoomCallback: (from, to) => zoom(chart, from, to)});
     charts.push(chart);
   }
@@ -114,6 +120,7 @@
 
   function turn(to) {
     axis = to;
+    last = end();
     for (const chart of charts)
       if (!chart.plot.x) chart.graph.updateOptions({file: place(chart), dateWindow: null, xlabel: names[axis]});
     for (const button of document.querySelectorAll('.switch button'))
@@ -162,13 +169,13 @@
   control.style.display = 'flex';
   control.append(element('span', 'drag to zoom, double-click to reset'));
 
+  turn('step');
   // Charts need a size, so that those of a folded part wait until it opens.
   for (const figure of figures) {
     const folded = figure.closest('details');
     if (!folded || folded.open) draw(figure);
     else folded.addEventListener('toggle', () => figure.classList.contains('drawn') || draw(figure), {once: true});
   }
-  turn('step');
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     for (const {plot, graph} of charts) graph.updateOptions(colors(plot));
   });
