@@ -314,9 +314,9 @@ TEST(Report, PlotAreasOfNeighborsAlign) {
   }
   const std::string program = program_of(detail::read_history(run / "metrics.jsonl"));
   EXPECT_EQ(count(program, "set terminal svg size 480,310 "), 1u);
-  EXPECT_EQ(count(program, "set terminal svg size 480,328 "), 1u) << program.substr(0, 600);
-  EXPECT_EQ(count(program, "set bmargin at screen 0.2129\nset tmargin at screen 0.8903\n"), 1u);
-  EXPECT_EQ(count(program, "set bmargin at screen 0.2561\nset tmargin at screen 0.8963\n"), 1u);
+  EXPECT_EQ(count(program, "set terminal svg size 480,382 "), 1u) << program.substr(0, 600);
+  EXPECT_EQ(count(program, "set bmargin at screen 0.2710\nset tmargin at screen 0.8903\n"), 1u);
+  EXPECT_EQ(count(program, "set bmargin at screen 0.4084\nset tmargin at screen 0.9110\n"), 1u);
 }
 
 /// The score is in percent, with the interval of each evaluation.

@@ -19,12 +19,19 @@ const Curve* curve_of(const History& history, const char* name) {
   return found == history.curves.end() ? nullptr : &found->second;
 }
 
+std::optional<double> value_at(const History& history, const char* name, double step) {
+  if (const Curve* curve = curve_of(history, name))
+    for (std::size_t i = 0; i < curve->step.size(); ++i)
+      if (curve->step[i] == step) return curve->value[i];
+  return std::nullopt;
+}
+
 template <class Better>
 std::optional<Best> best_of(const Curve& curve, Better better) {
   std::optional<Best> best;
   for (std::size_t i = 0; i < curve.step.size(); ++i)
     if (curve.step[i] > 0 && (!best || better(curve.value[i], best->value)))
-      best = {curve.value[i], curve.step[i], i};
+      best = {curve.value[i], curve.step[i]};
   return best;
 }
 
@@ -54,12 +61,11 @@ std::optional<Card> score(const Headline& run) {
   const Curve* solved = curve_of(run.history, "val/exact_match");
   const auto best = solved ? highest(*solved) : std::nullopt;
   if (!best) return std::nullopt;
-  const Curve* low = curve_of(run.history, "val/exact_match_low");
-  const Curve* high = curve_of(run.history, "val/exact_match_high");
+  const auto low = value_at(run.history, "val/exact_match_low", best->step);
+  const auto high = value_at(run.history, "val/exact_match_high", best->step);
   std::string interval;
-  if (low && high && low->step == solved->step && high->step == solved->step)
-    interval = fmt::format("95% interval {:.1f} to {:.1f}%", 100 * low->value[best->index],
-                           100 * high->value[best->index]);
+  if (low && high)
+    interval = fmt::format("95% interval {:.1f} to {:.1f}%", 100 * *low, 100 * *high);
   const double last = solved->value.back();
   return Card{"Problems solved, best", fmt::format("{:.1f}%", 100 * best->value),
               joined({interval, "step " + grouped(best->step),

@@ -27,7 +27,6 @@ std::vector<Card> cards_of(const Headline& run);
 /// An extreme of a curve after step 0, the first one.
 struct Best {
   double value, step;
-  std::size_t index;
 };
 std::optional<Best> lowest(const Curve& curve);
 std::optional<Best> highest(const Curve& curve);

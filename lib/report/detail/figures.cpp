@@ -38,13 +38,19 @@ void add_lines(std::vector<Line>& lines, const Curve& curve, Line like, double s
   lines.push_back(std::move(like));
 }
 
-/// The interval of each point of `line`, if the history has one for all of them.
+/// The interval of each point of `line`, if the history has any; where it has none, of no width.
 void add_interval(Line& line, const History& history, const std::string& name, double scale) {
   const auto low = history.curves.find(name + "_low"), high = history.curves.find(name + "_high");
   if (low == history.curves.end() || high == history.curves.end()) return;
-  if (low->second.step != line.points.step || high->second.step != line.points.step) return;
-  line.low = scaled(low->second, scale).value;
-  line.high = scaled(high->second, scale).value;
+  line.low = line.high = line.points.value;
+  for (const auto& [bound, values] :
+       {std::pair{&low->second, &line.low}, {&high->second, &line.high}})
+    for (std::size_t i = 0; i < bound->step.size(); ++i) {
+      const auto& steps = line.points.step;
+      const auto at = std::lower_bound(steps.begin(), steps.end(), bound->step[i]);
+      if (at != steps.end() && *at == bound->step[i])
+        (*values)[static_cast<std::size_t>(at - steps.begin())] = scale * bound->value[i];
+    }
 }
 
 struct Extent {

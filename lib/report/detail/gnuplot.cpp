@@ -64,13 +64,17 @@ std::string axis_text(const Axis& axis) {
          fmt::format("set yrange [{:.4g}:{:.4g}]\n", axis.low, axis.high);
 }
 
-/// Rows of the legend, as gnuplot fills its width with columns of one size.
-int legend_rows(const std::vector<Line>& lines) {
+/// Of a legend below the plot, whose columns are as wide as its longest entry.
+struct Legend {
+  int columns, rows;
+};
+Legend legend_of(const std::vector<Line>& lines) {
   std::size_t entries = 0, longest = 1;
   for (const Line& line : lines)
     if (!line.label.empty()) ++entries, longest = std::max(longest, line.label.size() + 5);
   const std::size_t columns = std::max<std::size_t>(1, legend_letters / longest);
-  return static_cast<int>(std::max<std::size_t>(1, (entries + columns - 1) / columns));
+  const std::size_t rows = std::max<std::size_t>(1, (entries + columns - 1) / columns);
+  return {static_cast<int>(columns), static_cast<int>(rows)};
 }
 
 std::string program_of(const Figure& figure, std::size_t number) {
@@ -82,14 +86,15 @@ std::string program_of(const Figure& figure, std::size_t number) {
   }
   // Small enough that text stays readable when a phone scales it down. More rows of the legend make
   // the picture taller, not the plot area smaller.
-  const int more = legend_row * (legend_rows(figure.lines) - 1);
+  const Legend legend = legend_of(figure.lines);
+  const int more = legend_row * (legend.rows - 1);
   return fmt::format(
       "{}set terminal svg size {},{} dynamic noenhanced font 'sans-serif,13'\n"
       "set output '{}.svg'\nset bmargin at screen {:.4f}\nset tmargin at screen {:.4f}\n"
-      "set key at screen 0.56,{:.4f} center bottom horizontal\n"
+      "set key at screen 0.56,{:.4f} center bottom horizontal maxcols {}\n"
       "set xlabel '{}'\nset title {}\nset ylabel {}\n{}plot {}\n",
-      data, width, height + more, figure.plot.file, (66.0 + more) / (height + more),
-      1 - 34.0 / (height + more), 4.0 / (height + more),
+      data, width, height + more, figure.plot.file, (84.0 + more) / (height + more),
+      1 - 34.0 / (height + more), 4.0 / (height + more), legend.columns,
       figure.plot.profile ? "fraction of masked tokens, t" : "optimizer step",
       quoted(figure.plot.title), quoted(figure.plot.unit), axis_text(figure.axis), lines);
 }

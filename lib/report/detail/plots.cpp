@@ -45,7 +45,7 @@ std::vector<Rule> loss_rules() {
        }},
       single(Section::parts, "perplexity", "val/perplexity", "", 1, Range::wide,
              [](Name n) { return n == "val/perplexity"; }),
-      single(Section::parts, "accuracy", "val/accuracy", "%", 100, Range::from_zero,
+      single(Section::parts, "val_accuracy", "val/accuracy", "%", 100, Range::from_zero,
              [](Name n) { return n == "val/accuracy"; }),
       {{"accuracy_t",
         "Predicted tokens that are right, at the last evaluation",
@@ -62,11 +62,11 @@ std::vector<Rule> speed_rules() {
   const auto speed = Section::speed;
   return {{{"throughput", "Throughput", "tokens/s", 1, Range::from_zero, speed},
            [](Name n) { return n == "train/throughput"; }},
-          single(speed, "samples_per_second", "train/samples_per_second", "samples/s", 1,
+          single(speed, "train_samples_per_second", "train/samples_per_second", "samples/s", 1,
                  Range::from_zero, [](Name n) { return n == "train/samples_per_second"; }),
           single(speed, "mfu", "train/mfu", "%", 100, Range::from_zero,
                  [](Name n) { return n == "train/mfu"; }),
-          single(speed, "wait_share", "data/wait_share", "%", 100, Range::from_zero,
+          single(speed, "data_wait_share", "data/wait_share", "%", 100, Range::from_zero,
                  [](Name n) { return n == "data/wait_share"; }),
           single(speed, "slowest_rank", "system/slowest_rank_excess", "%", 100, Range::from_zero,
                  [](Name n) { return n == "system/slowest_rank_excess"; })};
@@ -79,8 +79,8 @@ std::vector<Rule> machine_rules() {
           {{"host_memory", "Host memory in use, largest rank", "GiB", 0x1p-30, Range::from_zero,
             machine},
            [](Name n) { return n == "system/process_memory"; }},
-          single(machine, "process_cores", "system/process_cores", "cores", 1, Range::from_zero,
-                 [](Name n) { return n == "system/process_cores"; }),
+          single(machine, "system_process_cores", "system/process_cores", "cores", 1,
+                 Range::from_zero, [](Name n) { return n == "system/process_cores"; }),
           {{"gpu_utilization", "GPU utilization", "%", 100, Range::from_zero, machine},
            [](Name n) { return n.starts_with("system/gpu_utilization"); }},
           {{"gpu_power", "GPU power", "W", 1, Range::from_zero, machine},
@@ -97,9 +97,9 @@ std::vector<Rule> training_rules() {
                  [](Name n) { return n == "train/lr"; }),
           {{"clip", "Masking-rate range", "% of the tokens", 100, Range::from_zero, training},
            [](Name n) { return n.starts_with("train/clip_"); }},
-          single(training, "learned_tokens", "train/learned_tokens", "%", 100, Range::values,
+          single(training, "train_learned_tokens", "train/learned_tokens", "%", 100, Range::values,
                  [](Name n) { return n == "train/learned_tokens"; }),
-          single(training, "fill", "data/fill", "%", 100, Range::values,
+          single(training, "data_fill", "data/fill", "%", 100, Range::values,
                  [](Name n) { return n == "data/fill"; })};
 }
 
