@@ -117,10 +117,10 @@ TEST(Comparison, ResultsAndDifferencesOfDecks) {
                "&campaign\n  name = 'b'\n/\n&model\n  heads = 8\n  layers = 2\n! gates = \n/\n");
   const std::string text = compare({(folder / "a").string(), (folder / "b<i>/").string()});
   EXPECT_NE(
-      text.find("run   state        step    validation loss  best            time     solved  "
+      text.find("run   state        step    validation loss  best          time     solved  "
                 "tokens/s\n"
-                "a     finished     60/60   3.2500           3.0000 at 40    2.0 min  -       -\n"
-                "b<i>  interrupted  60/100  3.2500           3.0000 at 40    2.0 min  -       -\n"
+                "a     finished     60/60   3.2500           3.0000 at 40  2.0 min  -       -\n"
+                "b<i>  interrupted  60/100  3.2500           3.0000 at 40  2.0 min  -       -\n"
                 "\n"
                 "deck value     a    b<i>\n"
                 "campaign.name  'a'  'b'\n"

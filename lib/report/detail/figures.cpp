@@ -115,7 +115,7 @@ std::vector<Figure> compared_figures(const std::vector<NamedHistory>& runs) {
     for (const std::string& name : shared.names) {
       Plot plot = shared;
       plot.names = {name};
-      if (shared.names.size() > 1) {
+      if (shared.section == Section::main || shared.names.size() > 1) {
         plot.title = title_of(name);
         plot.file += fmt::format("_{}", figures.size());
       }
