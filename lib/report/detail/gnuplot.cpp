@@ -13,7 +13,6 @@ namespace {
 // Okabe and Ito's color-blind-safe palette; pictures.css brightens it on dark backgrounds.
 constexpr const char* colors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
 constexpr int width = 480, height = 310, legend_row = 18;  // pixels
-constexpr std::size_t legend_letters = 58;                 // of a row, with 5 for each sample
 
 /// A string of gnuplot, on one line.
 std::string quoted(const std::string& text) {
@@ -64,15 +63,16 @@ std::string axis_text(const Axis& axis) {
          fmt::format("set yrange [{:.4g}:{:.4g}]\n", axis.low, axis.high);
 }
 
-/// Of a legend below the plot, whose columns are as wide as its longest entry.
+/// Columns and rows of a legend below the plot. gnuplot has place for two columns of short entries.
 struct Legend {
   int columns, rows;
 };
 Legend legend_of(const std::vector<Line>& lines) {
-  std::size_t entries = 0, longest = 1;
+  constexpr std::size_t short_entry = 20;  // letters
+  std::size_t entries = 0, longest = 0;
   for (const Line& line : lines)
-    if (!line.label.empty()) ++entries, longest = std::max(longest, line.label.size() + 5);
-  const std::size_t columns = std::max<std::size_t>(1, legend_letters / longest);
+    if (!line.label.empty()) ++entries, longest = std::max(longest, line.label.size());
+  const std::size_t columns = longest <= short_entry ? 2 : 1;
   const std::size_t rows = std::max<std::size_t>(1, (entries + columns - 1) / columns);
   return {static_cast<int>(columns), static_cast<int>(rows)};
 }
@@ -102,7 +102,7 @@ std::string program_of(const Figure& figure, std::size_t number) {
 constexpr const char* preamble = R"(set border 3 lc rgb '#000000' lw 0.8
 set tics nomirror out scale 0.5
 set grid back lc rgb '#bebebe' lw 0.6 dt 1
-set key noenhanced samplen 1.6
+set key noenhanced samplen 1.6 font ',11'
 set title font ',15' offset 0,-0.3
 set xlabel offset 0,0.3
 set format x '%.12g'
