@@ -9,6 +9,7 @@ _tern() {
       mapfile -t COMPREPLY < <(compgen -S = -W "$("$program" "$deck" --print-deck 2>/dev/null |
         awk '/^&/ {group = substr($1, 2)} /^  [a-z_]+ +=/ {print group "." $1}')" -- "$word")
       ;;
+    --compare) compopt -o dirnames ;;
     --device) mapfile -t COMPREPLY < <(compgen -W "h200 h100 a100" -- "$word") ;;
     *)
       case $word in

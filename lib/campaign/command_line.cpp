@@ -14,6 +14,7 @@
 #include "deck/loaded_model.hpp"
 #include "deck/rules.hpp"
 #include "job/options.hpp"
+#include "report/comparison.hpp"
 #include "report/run_list.hpp"
 #include "weights/weights.hpp"
 
@@ -28,6 +29,7 @@ constexpr const char* usage =
     "       mpirun -n 4 trainer DECK          four ranks\n"
     "       srun trainer DECK --resume        in a Slurm job\n"
     "       trainer --list [FOLDER]           list the decks found, or a folder's decks and runs\n"
+    "       trainer --compare RUN RUN...      compare the decks and curves of runs\n"
     "\n"
     "Trains, evaluates or samples the language model that DECK, a Fortran namelist, describes.\n"
     "Results go to runs/NAME: log.txt, metrics.jsonl, report.html, checkpoints/.\n\n";
@@ -48,8 +50,12 @@ po::options_description describe(CommandLine& line) {
       "version", po::bool_switch(&line.version), "show version and commit and end")(
       "list", po::bool_switch(&line.list),
       "list the decks of input/, or decks and runs of the folder named in place of the deck, and "
-      "end")("set,s", po::value(&line.set)->composing()->value_name("GROUP.NAME=VALUE"),
-             "override a value of the deck, as --set batch.per_rank=16; may be repeated")(
+      "end")(
+      "compare", po::value(&line.compare)->multitoken()->value_name("RUN RUN..."),
+      "compare runs, named by their directories: print their results and the deck values that "
+      "differ, write their curves to compare.html in the first one's directory, and end")(
+      "set,s", po::value(&line.set)->composing()->value_name("GROUP.NAME=VALUE"),
+      "override a value of the deck, as --set batch.per_rank=16; may be repeated")(
       "quick", po::value(&line.quick)->value_name("N"),
       "a run of N steps: the schedule, the warmup and the intervals of evaluations, checkpoints "
       "and log lines shrink with them")("print-deck", po::bool_switch(&line.print_deck),
@@ -135,7 +141,7 @@ void require_sense(const CommandLine& line, const po::variables_map& map) {
                  name == std::string("export") ? "name the directory to make" : "write h100, say");
   if (map.count("quick") && line.quick < 1)
     user_error("--quick {}: a run has at least one step; write 1 or more", line.quick);
-  if (line.deck.empty() && !line.help && !line.version && !line.list)
+  if (line.deck.empty() && !line.help && !line.version && !line.list && line.compare.empty())
     user_error(
         "no deck given; try: trainer input/quickstart.in, trainer --list, or trainer --help");
 }
@@ -264,7 +270,9 @@ bool shows_without_deck(const CommandLine& line, std::ostream& out) {
     out << "tern " << version() << " (" << commit() << ")\n";
   else if (line.list)
     list(line.deck, out);
-  return line.help || line.version || line.list;
+  else if (!line.compare.empty())
+    out << report::compare(line.compare);
+  return line.help || line.version || line.list || !line.compare.empty();
 }
 
 }  // namespace tern::campaign

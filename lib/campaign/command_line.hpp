@@ -10,9 +10,10 @@
 namespace tern::campaign {
 
 struct CommandLine {
-  std::string deck;              // path of the deck
-  std::vector<std::string> set;  // overrides, in order; --prompt and others expand to some
-  std::int64_t quick = 0;        // steps of a shortened run; 0: as in the deck
+  std::string deck;                  // path of the deck
+  std::vector<std::string> set;      // overrides, in order; --prompt and others expand to some
+  std::int64_t quick = 0;            // steps of a shortened run; 0: as in the deck
+  std::vector<std::string> compare;  // directories of runs
   bool help = false, version = false, list = false, print_deck = false;
   std::string usage;  // text of --help
   job::Options options;
@@ -25,7 +26,7 @@ CommandLine parse_command_line(int argc, const char* const* argv);
 /// replace in addition to what they name. Throws UserError.
 deck::Deck read_deck(const CommandLine& line, std::vector<std::string>* notes = nullptr);
 
-/// Prints what needs no deck (help, version, list): true if one of them was asked for.
+/// Prints what needs no deck (help, version, list, compare): true if one of them was asked for.
 bool shows_without_deck(const CommandLine& line, std::ostream& out);
 
 /// Overrides that shorten a deck to `steps` steps: warmup and the intervals of evaluations,

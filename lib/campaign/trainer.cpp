@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "answer/interval.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "campaign/loss_scale.hpp"
@@ -345,7 +346,10 @@ std::optional<Accuracy> Trainer<T>::solve_problems() {
 /// Records the accuracy as metrics, and writes a page of solutions.
 template <class T>
 void Trainer<T>::show(const Accuracy& accuracy, report::Values& values) {
+  const answer::Interval interval = answer::wilson(accuracy.correct, accuracy.problems);
   values.emplace_back("val/exact_match", accuracy.exact_match());
+  values.emplace_back("val/exact_match_low", interval.low);
+  values.emplace_back("val/exact_match_high", interval.high);
   values.emplace_back("val/well_formed", static_cast<double>(accuracy.well_formed) /
                                              static_cast<double>(accuracy.problems));
   log_.line("step {:>6}  {}", state_.step, summary(accuracy));
@@ -373,6 +377,7 @@ void Trainer<T>::write_samples() {
 template <class T>
 void Trainer<T>::keep_samples(std::string page) {
   if (world_.rank() != 0) return;
+  if (metrics_) metrics_->show(state_.step, "val/samples", page);
   samples_ = replace_file(directory_.samples(), page) ? std::string() : std::move(page);
 }
 

@@ -89,7 +89,7 @@ std::string RunRecord::head() const {
 }
 
 std::string RunRecord::ending(std::int64_t step) const {
-  if (!exit_code) return "still running, or ended without a record";
+  if (!exit_code) return "running (or killed without writing a record)";
   const auto with_code = [&](const char* text) {
     return fmt::format("{} (exit code {})", text, *exit_code);
   };

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "report/detail/deck_values.hpp"
 
 namespace tern::report {
 namespace {
@@ -74,7 +75,13 @@ Metrics::Metrics(std::filesystem::path run_directory, std::int64_t resume_step, 
       events_(run_directory, resume_step, evaluated) {
   const std::string deck = read_text_or_empty(run_directory / "deck.in");
   if (deck.empty()) return;
-  events_.write_text(unix_now(), std::max<std::int64_t>(0, resume_step), "deck", deck);
+  const std::int64_t step = std::max<std::int64_t>(0, resume_step);
+  events_.write_text(unix_now(), step, "deck", deck);
+  events_.write_settings(unix_now(), step, detail::deck_values(deck));
+}
+
+void Metrics::show(std::int64_t step, const std::string& tag, const std::string& text) {
+  events_.write_text(unix_now(), step, tag, text);
 }
 
 bool Metrics::sync() {

@@ -3,7 +3,7 @@
 ///     {"step": 100, "time": 1760000000.25, "train/loss": 4.5, ..., "samples_hash": "91c0..."}
 ///
 /// `time` is Unix seconds. Names: train/loss, train/throughput (tokens/s), train/mfu,
-/// train/grad_norm, train/lr, val/loss, system/gpu_memory_allocated (bytes), ... (rank_usage.hpp).
+/// train/grad_norm, train/lr, val/loss, system/process_memory (bytes), ... (rank_usage.hpp).
 /// Numbers that are not finite are written as null. Steps do not decrease; an evaluation at a
 /// logged step has its own line.
 #pragma once
@@ -28,14 +28,17 @@ class Metrics {
   /// dropped first (those steps are repeated), as are a truncated last line and, unless
   /// `evaluated`, the evaluation of that step; a negative step, as at the start of a run, keeps
   /// nothing. Of `unwritten`, what unwritten() was at the checkpoint, the lines that the file lacks
-  /// are added. TensorBoard gets the directory's deck.in, if any, as a text. Throws UserError if the
-  /// files cannot be written.
+  /// are added. TensorBoard gets the directory's deck.in, if any, as a text and as settings. Throws
+  /// UserError if the files cannot be written.
   Metrics(std::filesystem::path run_directory, std::int64_t resume_step, bool evaluated = true,
           const std::string& unwritten = {});
 
   /// One line and one event, readable by others at once. Texts (such as the hash of the step's
   /// samples) go to the line only.
   void write(std::int64_t step, const Values& values, const Texts& texts = {});
+
+  /// A text for TensorBoard only, such as samples.
+  void show(std::int64_t step, const std::string& tag, const std::string& text);
 
   /// Writes what the disk refused before, and flushes to disk (fsync). True if metrics.jsonl is
   /// complete.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "memory/views.hpp"
 #include "report/detail/stability.hpp"
 
 namespace tern::report {
@@ -113,9 +114,11 @@ Values RankUsage::metrics() const {
     values.emplace_back(name, of(read)->most);
   };
   const auto number = [](std::size_t bytes) { return static_cast<double>(bytes); };
-  largest("system/gpu_memory_allocated",
-          [&](const DeviceUsage& u) { return number(u.memory_bytes); });
-  largest("system/gpu_memory_peak", [&](const DeviceUsage& u) { return number(u.peak_bytes); });
+  if constexpr (!on_host) {  // on the host they are the process's
+    largest("system/gpu_memory_allocated",
+            [&](const DeviceUsage& u) { return number(u.memory_bytes); });
+    largest("system/gpu_memory_peak", [&](const DeviceUsage& u) { return number(u.peak_bytes); });
+  }
   largest("system/process_memory",
           [&](const DeviceUsage& u) { return number(u.process.resident_bytes); });
   largest("system/process_memory_peak",

@@ -39,7 +39,7 @@ class RankUsage {
   double wall() const { return of_all(&RankInterval::wall).most; }
   double waited() const { return of_all(&RankInterval::waited).most; }
 
-  /// system/...: bytes as the largest over ranks; of a GPU's readings mean and extreme over the
+  /// system/...: bytes as the largest over ranks, those of GPUs in builds for GPUs only; of a GPU's readings mean and extreme over the
   /// ranks that report them, and which is the hottest; the slowest rank and its excess.
   Values metrics() const;
   /// The one with the largest excess; nothing if no rank has another to be compared with.

@@ -1,6 +1,7 @@
-/// report.html and *.svg of a run directory: the verdict (verdict.json, if any), curves of
-/// metrics.jsonl drawn with gnuplot, a table of the last values, the deck, the samples
-/// (samples.txt, if any) and the end of the log. Self-contained HTML, light and dark.
+/// report.html and *.svg of a run directory: headline figures, the verdict (verdict.json, if any), curves
+/// of metrics.jsonl, the samples (samples.txt, if any), the last values, the end of the log and the
+/// deck. Self-contained HTML, light and dark. gnuplot draws still pictures, which the plotting library
+/// dygraphs, embedded in the page, replaces by charts where scripts run.
 #pragma once
 #include <filesystem>
 
@@ -15,7 +16,7 @@ class Report {
 
   /// Rebuilds the files from the directory's current contents; each is renamed into place. Never
   /// throws: a missing part (gnuplot, disk space, metrics) is a warning, and the report lacks it.
-  /// Takes about a second; gnuplot is killed after 30 s.
+  /// Takes about a second; a gnuplot that hangs is killed.
   void make();
 
  private:

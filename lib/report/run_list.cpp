@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <ctime>
 
@@ -19,7 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string state_of(const std::optional<job::RunRecord>& record, std::int64_t step) {
+std::string state_of(const fs::path& directory, const std::optional<job::RunRecord>& record,
+                     std::int64_t step) {
+  if ((!record || !record->exit_code) && job::in_use(directory)) return "running";
   if (!record) return "no run.json";
   if (!record->exit_code) return "killed or failed";
   switch (*record->exit_code) {
@@ -45,7 +46,7 @@ ListedRun run_at(const fs::path& directory) {
   const auto record = job::read_run_record(directory);
   run.step = history.last_step;
   if (record) run.steps = record->steps;
-  run.state = job::in_use(directory) ? "running" : state_of(record, run.step);
+  run.state = state_of(directory, record, run.step);
   run.last_time = history.last_time;
   if (const auto found = history.curves.find("system/seconds"); found != history.curves.end())
     run.seconds = found->second.value.back();
@@ -59,24 +60,12 @@ ListedRun run_at(const fs::path& directory) {
   return run;
 }
 
-using Row = std::array<std::string, 7>;
-
-Row row_of(const ListedRun& run) {
-  const auto number = [](double value) {
-    return std::isnan(value) ? std::string("-") : fmt::format("{:.4f}", value);
-  };
-  return {run.directory,
-          run.state,
-          run.steps > 0 ? fmt::format("{}/{}", run.step, run.steps) : fmt::format("{}", run.step),
-          number(run.loss),
-          std::isnan(run.best) ? "-" : fmt::format("{:.4f} at {}", run.best, run.best_step),
-          std::isnan(run.seconds) ? "-" : detail::duration(run.seconds),
-          run.last_time > 0 ? fmt::format("{:%Y-%m-%d %H:%M}",
-                                          fmt::gmtime(static_cast<std::time_t>(run.last_time)))
-                            : "-"};
-}
-
 }  // namespace
+
+std::string state(const fs::path& directory) {
+  return state_of(directory, job::read_run_record(directory),
+                  detail::read_history(directory / "metrics.jsonl").last_step);
+}
 
 bool is_run(const fs::path& directory) {
   std::error_code error;
@@ -96,15 +85,30 @@ std::vector<ListedRun> runs_in(const fs::path& folder) {
   return runs;
 }
 
+std::vector<std::string> cells_of(const ListedRun& run) {
+  const auto number = [](double value) {
+    return std::isnan(value) ? std::string("-") : fmt::format("{:.4f}", value);
+  };
+  return {run.directory,
+          run.state,
+          run.steps > 0 ? fmt::format("{}/{}", run.step, run.steps) : fmt::format("{}", run.step),
+          number(run.loss),
+          std::isnan(run.best) ? "-" : fmt::format("{:.4f} at {}", run.best, run.best_step),
+          std::isnan(run.seconds) ? "-" : detail::duration(run.seconds),
+          run.last_time > 0 ? fmt::format("{:%Y-%m-%d %H:%M}",
+                                          fmt::gmtime(static_cast<std::time_t>(run.last_time)))
+                            : "-"};
+}
+
 std::string table(const std::vector<ListedRun>& runs) {
-  std::vector<Row> rows{
+  std::vector<std::vector<std::string>> rows{
       {"run", "state", "step", "validation loss", "best", "time", "last line (UTC)"}};
-  for (const ListedRun& run : runs) rows.push_back(row_of(run));
-  std::array<std::size_t, std::tuple_size_v<Row>> width{};
-  for (const Row& row : rows)
+  for (const ListedRun& run : runs) rows.push_back(cells_of(run));
+  std::vector<std::size_t> width(rows[0].size());
+  for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
   std::string text;
-  for (const Row& row : rows) {
+  for (const auto& row : rows) {
     for (std::size_t i = 0; i + 1 < row.size(); ++i)
       text += fmt::format("{:<{}}  ", row[i], width[i]);
     text += row.back() + '\n';

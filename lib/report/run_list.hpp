@@ -20,6 +20,10 @@ struct ListedRun {
   double last_time = 0;              // of the last line of metrics.jsonl, Unix seconds; 0: none
 };
 
+/// "running", "finished", ...: of run.json, metrics.jsonl and the lock. A run that has just recorded
+/// its end counts as ended although it still holds the lock.
+std::string state(const std::filesystem::path& directory);
+
 /// Whether the directory has run.json or metrics.jsonl.
 bool is_run(const std::filesystem::path& directory);
 
@@ -27,6 +31,9 @@ bool is_run(const std::filesystem::path& directory);
 /// metrics.jsonl and the lock; what is missing or damaged is left unknown.
 std::vector<ListedRun> runs_in(const std::filesystem::path& folder);
 
+/// Cells of a run's line, under "run", "state", "step", "validation loss", "best", "time" and "last line
+/// (UTC)".
+std::vector<std::string> cells_of(const ListedRun& run);
 /// A line per run under a line of titles.
 std::string table(const std::vector<ListedRun>& runs);
 

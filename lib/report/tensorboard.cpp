@@ -10,6 +10,7 @@
 #include "base/files.hpp"
 #include "report/detail/history.hpp"
 #include "report/detail/tfrecord.hpp"
+#include "report/detail/titles.hpp"
 
 namespace tern::report {
 namespace {
@@ -43,6 +44,14 @@ double unix_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+std::string tag_of(const std::string& metric) {
+  const std::string_view name = std::string_view(metric).substr(metric.find('/') + 1);
+  if (name == "loss" || (name.starts_with("loss_") && name != "loss_scale"))
+    return "Loss/" + metric;
+  const bool score = name.starts_with("exact_match") || name == "well_formed" || name == "accuracy";
+  return score ? "Score/" + metric : metric;
+}
+
 std::filesystem::path next_file(const std::filesystem::path& directory, std::int64_t resume_step,
                                 bool evaluated) {
   long long seconds = static_cast<long long>(unix_now());
@@ -71,13 +80,14 @@ EventWriter::EventWriter(const std::filesystem::path& directory, std::int64_t re
 
 bool EventWriter::write(double unix_seconds, std::int64_t step,
                         const std::vector<std::pair<std::string, double>>& values) {
-  std::vector<std::pair<std::string, double>> scalars;
+  std::vector<detail::Scalar> scalars;
   std::map<std::string, std::map<double, double>> profiles;
   for (const auto& [name, value] : values) {
     if (const auto point = detail::profile_point(name))
       profiles[point->first][point->second] = value;
     else
-      scalars.emplace_back(name, value);
+      scalars.push_back(
+          {tag_of(name), value, described_.insert(name).second ? detail::title_of(name) : ""});
   }
   std::map<std::string, detail::Bars> histograms;
   for (const auto& [name, points] : profiles)
@@ -98,6 +108,11 @@ bool EventWriter::write_text(double unix_seconds, std::int64_t step, std::string
     at = end + 1;
   }
   return file_.append(detail::frame_record(detail::text_event(unix_seconds, step, tag, shown)));
+}
+
+bool EventWriter::write_settings(double unix_seconds, std::int64_t step,
+                                 const std::vector<std::pair<std::string, std::string>>& settings) {
+  return file_.append(detail::frame_record(detail::hparams_event(unix_seconds, step, settings)));
 }
 
 }  // namespace tern::report

@@ -59,7 +59,7 @@ class Waiting(Campaign):
         self.assertEqual((record["ranks"], record["threads"], record["host"], record["exit_code"]), (2, 2, os.uname().nodename, 0))
         with open(self.file("run/report.html")) as f:
             page = f.read()
-        self.assertIn("<tr><th>Ended<td>finished, " + record["ended"], page)
+        self.assertIn("<tr><th>Status<td>finished, " + record["ended"], page)
         self.assertIn(f"commit {record['commit']}", page)
 
 

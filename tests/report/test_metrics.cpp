@@ -35,13 +35,13 @@ std::vector<std::int64_t> steps(const Scratch& run) {
   return out;
 }
 
-// "tag step value" lines, by the tensorboard package.
-std::string read_by_tensorboard(const Scratch& run) {
+// "tag step value" lines, by the tensorboard package; and those of descriptions.
+std::string read_by_tensorboard(const Scratch& run, bool described = false) {
   const char* python = std::getenv("TERN_PYTHON");
   const auto ending =
       detail::run_program({python ? python : "python3",
                            TERN_SOURCE_DIR "/tests/campaign/read_events.py", run.path().string()},
-                          run / "read.txt", std::chrono::hours(1));
+                          run / "read.txt", {std::chrono::hours(1), std::chrono::hours(1)});
   const std::string output = run.read("read.txt");
   EXPECT_EQ(ending, detail::Ending::success)
       << "needs Python with the packages of tests/requirements.txt (TERN_PYTHON):\n"
@@ -50,8 +50,9 @@ std::string read_by_tensorboard(const Scratch& run) {
   std::string answers;
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);)
-    for (const char* start : {"train/", "val/", "histogram ", "text "})
-      if (line.starts_with(start)) answers += line + "\n";
+    for (const char* start :
+         {"Loss/", "Score/", "train/", "val/", "histogram ", "text ", "hparam ", "about "})
+      if (line.starts_with(start) && (described || start[0] != 'a')) answers += line + "\n";
   return answers;
 }
 
@@ -100,7 +101,8 @@ TEST(Metrics, ResumeDropsWhatComesAfterTheCheckpoint) {
   EXPECT_EQ(steps(run), (std::vector<std::int64_t>{10, 20, 30, 40}));
   EXPECT_EQ(entries(run).back().at("train/loss"), -40.0);
   EXPECT_EQ(read_by_tensorboard(run),
-            "train/loss 10 10.0\ntrain/loss 20 20.0\ntrain/loss 30 30.0\ntrain/loss 40 -40.0\n");
+            "Loss/train/loss 10 10.0\nLoss/train/loss 20 20.0\nLoss/train/loss 30 30.0\n"
+            "Loss/train/loss 40 -40.0\n");
 }
 
 TEST(Metrics, AFreshRunStartsEmpty) {
@@ -109,7 +111,7 @@ TEST(Metrics, AFreshRunStartsEmpty) {
   { Metrics(run.path(), -1).write(0, {{"val/loss", 2.0}}); }
   ASSERT_EQ(entries(run).size(), 1u);
   EXPECT_EQ(entries(run)[0].at("val/loss"), 2.0);
-  EXPECT_EQ(read_by_tensorboard(run), "val/loss 0 2.0\n");
+  EXPECT_EQ(read_by_tensorboard(run), "Loss/val/loss 0 2.0\n");
 }
 
 TEST(Metrics, WhatAKillCutOffIsDroppedOnResume) {
@@ -123,7 +125,7 @@ TEST(Metrics, WhatAKillCutOffIsDroppedOnResume) {
     std::filesystem::resize_file(file, std::filesystem::file_size(file) - 5);
   { Metrics(run.path(), 2).write(3, {{"train/loss", 3.0}}); }
   EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 3}));
-  EXPECT_EQ(read_by_tensorboard(run), "train/loss 1 1.0\ntrain/loss 3 3.0\n");
+  EXPECT_EQ(read_by_tensorboard(run), "Loss/train/loss 1 1.0\nLoss/train/loss 3 3.0\n");
 }
 
 TEST(Metrics, AnEvaluationThatWillBeRepeatedIsDroppedOnResume) {
@@ -148,7 +150,7 @@ TEST(Metrics, ARunMayResumeBeforeItsFirstStep) {
   { Metrics(run.path(), -1).write(0, {{"val/loss", 5.0}}); }
   { Metrics(run.path(), 0, true).write(1, {{"train/loss", 1.0}}); }
   EXPECT_EQ(steps(run), (std::vector<std::int64_t>{0, 1}));
-  EXPECT_EQ(read_by_tensorboard(run), "train/loss 1 1.0\nval/loss 0 5.0\n");
+  EXPECT_EQ(read_by_tensorboard(run), "Loss/train/loss 1 1.0\nLoss/val/loss 0 5.0\n");
 }
 
 TEST(Metrics, ADirectoryThatIsNotThereIsTheUsersError) {
@@ -194,7 +196,8 @@ TEST(Metrics, LinesThatTheDiskRefusesAreWrittenWithTheNextOnes) {
   EXPECT_TRUE(metrics.sync());
   EXPECT_TRUE(metrics.events_complete());
   EXPECT_EQ(steps(run), (std::vector<std::int64_t>{1, 2, 3, 4}));
-  EXPECT_NE(read_by_tensorboard(run).find("train/loss 2 2.0\ntrain/loss 3 3.0\ntrain/loss 4 4.0\n"),
+  EXPECT_NE(read_by_tensorboard(run).find(
+                "Loss/train/loss 2 2.0\nLoss/train/loss 3 3.0\nLoss/train/loss 4 4.0\n"),
             std::string::npos);
 }
 
@@ -269,7 +272,7 @@ TEST(TensorBoard, ValuesAreReadBackAsFloats) {
   }
   std::ostringstream expected;
   expected.precision(17);
-  expected << "train/loss 1 " << double(0.1f) << "\ntrain/loss 1099511627776 ";
+  expected << "Loss/train/loss 1 " << double(0.1f) << "\nLoss/train/loss 1099511627776 ";
   EXPECT_EQ(read_by_tensorboard(run).rfind(expected.str(), 0), 0u) << read_by_tensorboard(run);
   EXPECT_NE(read_by_tensorboard(run).find("val/loss 1 -2.5\n"), std::string::npos);
 }
@@ -286,7 +289,7 @@ TEST(TensorBoard, AProfileIsOneHistogram) {
     metrics.write(9, {{"val/accuracy_t/0.125", 0.5}});
   }
   EXPECT_EQ(read_by_tensorboard(run),
-            "val/loss 5 0.5\n"
+            "Loss/val/loss 5 0.5\n"
             "histogram val/accuracy_t 5 [[0.0, 0.25, 0.25], [0.25, 0.5, 0.75], [0.5, 0.75, 0.0], "
             "[0.75, 1.0, 1.0]]\n"
             "histogram val/accuracy_t 9 [[-0.375, 0.625, 0.5]]\n");
@@ -298,10 +301,50 @@ TEST(TensorBoard, TheDeckIsAText) {
   run.write("deck.in", "&campaign\n  name = 'a' /");
   { Metrics(run.path(), -1).write(1, {{"train/loss", 1.0}}); }
   EXPECT_EQ(read_by_tensorboard(run),
-            "train/loss 1 1.0\ntext deck 0 \"    &campaign\\n      name = 'a' /\\n\"\n");
+            "Loss/train/loss 1 1.0\n"
+            "hparam campaign.name str 'a' /\n"
+            "text deck 0 \"    &campaign\\n      name = 'a' /\\n\"\n");
   { Metrics(run.path(), 1).write(2, {{"train/loss", 2.0}}); }
   EXPECT_NE(read_by_tensorboard(run).find("text deck 1 "), std::string::npos)
       << "a resumed run has its own";
+}
+
+/// For TensorBoard's comparison of runs.
+TEST(TensorBoard, TheDecksValuesAreSettings) {
+  Scratch run;
+  run.write("deck.in",
+            "&campaign\n  name = 'it''s'\n  max_steps = 300\n/\n&optimizer\n  lr = 6e-4\n/\n"
+            "&evaluation\n  beside = 'a', 'b'\n! stop = \n/\n&model\n  tied = .true.\n/\n");
+  { Metrics(run.path(), -1).write(1, {{"train/loss", 1.0}}); }
+  const std::string read = read_by_tensorboard(run);
+  for (const char* line :
+       {"hparam campaign.name str it's\n", "hparam campaign.max_steps float 300.0\n",
+        "hparam optimizer.lr float 0.0006\n", "hparam evaluation.beside str 'a', 'b'\n",
+        "hparam evaluation.stop str \n", "hparam model.tied bool True\n"})
+    EXPECT_NE(read.find(line), std::string::npos) << line << "in\n" << read;
+}
+
+/// TensorBoard sorts groups with capitals first.
+TEST(TensorBoard, LossesAndScoresComeFirstAndScalarsAreDescribed) {
+  Scratch run;
+  {
+    Metrics metrics(run.path(), -1);
+    for (const int step : {1, 2})
+      metrics.write(step, {{"data/fill", 1.0},
+                           {"train/loss_plan", 2.0},
+                           {"train/loss_scale", 4.0},
+                           {"train/lr", 0.5},
+                           {"val/exact_match", 0.25},
+                           {"val/accuracy", 0.5}});
+    metrics.show(2, "val/samples", "once <upon> a\ntime");
+  }
+  const std::string read = read_by_tensorboard(run, true);
+  for (const char* line :
+       {"Loss/train/loss_plan 2 2.0\n", "Score/val/exact_match 1 0.25\n",
+        "Score/val/accuracy 1 0.5\n", "train/loss_scale 1 4.0\n", "about train/lr: Learning rate\n",
+        "about Score/val/exact_match: Problems solved\n",
+        "text val/samples 2 '    once <upon> a\\n    time\\n'\n"})
+    EXPECT_NE(read.find(line), std::string::npos) << line << "in\n" << read;
 }
 
 TEST(TensorBoard, ChecksumIsThatOfRfc3720) {
@@ -312,7 +355,7 @@ TEST(TensorBoard, ChecksumIsThatOfRfc3720) {
 
 TEST(TensorBoard, ADamagedRecordEndsTheFile) {
   const std::string one =
-      detail::frame_record(detail::summary_event(1.0, 7, {{"train/loss", 1.0}}));
+      detail::frame_record(detail::summary_event(1.0, 7, {{"train/loss", 1.0, "a loss"}}));
   for (std::size_t at = 0; at < one.size(); ++at) {
     std::string damaged = one;
     damaged[at] ^= 0x10;

@@ -1,9 +1,11 @@
-// The list of a folder's runs, and the runs that one is compared with.
+// The list of a folder's runs, the runs that one is compared with, and several next to each other.
 #include <gtest/gtest.h>
 
 #include "job/exit_code.hpp"
 #include "job/run_lock.hpp"
 #include "job/run_record.hpp"
+#include "report/comparison.hpp"
+#include "report/detail/deck_values.hpp"
 #include "report/metrics.hpp"
 #include "report/report.hpp"
 #include "report/run_list.hpp"
@@ -104,6 +106,82 @@ TEST(ComparedRuns, StandInAReportWithoutAVerdict) {
             std::string::npos);
   EXPECT_NE(page.find("<th>Compared with nowhere<td>there is no such directory"),
             std::string::npos);
+}
+
+TEST(Comparison, ResultsAndDifferencesOfDecks) {
+  Scratch folder;
+  write_run(folder / "a", job::finished);
+  write_run(folder / "b<i>", job::interrupted, 100);
+  folder.write("a/deck.in", "&campaign\n  name = 'a'\n/\n&model\n  heads = 4\n  layers = 2\n/\n");
+  folder.write("b<i>/deck.in",
+               "&campaign\n  name = 'b'\n/\n&model\n  heads = 8\n  layers = 2\n! gates = \n/\n");
+  const std::string text = compare({(folder / "a").string(), (folder / "b<i>/").string()});
+  EXPECT_NE(
+      text.find("run   state        step    validation loss  best          time     solved  "
+                "tokens/s\n"
+                "a     finished     60/60   3.2500           3.0000 at 40  2.0 min  -       -\n"
+                "b<i>  interrupted  60/100  3.2500           3.0000 at 40  2.0 min  -       -\n"
+                "\n"
+                "deck value     a    b<i>\n"
+                "campaign.name  'a'  'b'\n"
+                "model.heads    4    8\n"
+                "model.gates    -    (none)\n"),
+      std::string::npos)
+      << text;
+  const std::string file = (folder / "a/compare.html").string();
+  EXPECT_TRUE(text.ends_with("curves and tables: " + file + "\n")) << text;
+  const std::string page = folder.read("a/compare.html");
+  EXPECT_NE(page.find("<tr><td>model.heads<td>4<td>8</tr>"), std::string::npos);
+  EXPECT_NE(page.find("Validation loss"), std::string::npos);
+  EXPECT_EQ(page.find("<i>"), std::string::npos) << "names are escaped";
+  EXPECT_NE(page.find("\"label\":\"b\\u003ci>\""), std::string::npos);
+  EXPECT_NE(page.find("</svg>"), std::string::npos);
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "b<i>"))
+    EXPECT_NE(entry.path().filename(), "compare.html") << "the first run's directory only";
+}
+
+TEST(Comparison, EqualDecksAndNames) {
+  Scratch folder;
+  for (const char* name : {"x/run", "y/run"}) {
+    write_run(folder / name, job::finished);
+    folder.write(std::string(name) + "/deck.in", "&model\n  heads = 4\n/\n");
+  }
+  const std::string text = compare({(folder / "x/run").string(), (folder / "y/run").string()});
+  EXPECT_NE(text.find("The decks of the runs are the same."), std::string::npos) << text;
+  EXPECT_NE(text.find("y/run"), std::string::npos) << "told apart by their paths: " << text;
+}
+
+TEST(Comparison, MistakesNameTheDirectoryAndTheRemedy) {
+  Scratch folder;
+  write_run(folder / "a", job::finished);
+  folder.write("note/text", "no run");
+  const std::string a = (folder / "a").string(), none = (folder / "none").string(),
+                    note = (folder / "note").string();
+  test::expect_user_error([&] { compare({a}); }, {"at least two runs", "--compare runs/a runs/b"});
+  test::expect_user_error(
+      [&] {
+        compare({a, none});
+      },
+      {"--compare " + none + ": no such directory", "trainer --list"});
+  test::expect_user_error([&] { compare({a, note}); }, {"--compare " + note, "metrics.jsonl"});
+  test::expect_user_error([&] { compare({a, a + "/."}); }, {"the same run as " + a, "leave"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "a/compare.html"));
+}
+
+TEST(Comparison, ValuesOfADeckAsItIsPrinted) {
+  deck::Deck deck;
+  deck.campaign.name = "it's = 1";
+  deck.model.heads = 7;
+  const auto values = detail::deck_values(deck::print(deck, false));
+  const auto value = [&](const std::string& wanted) {
+    for (const auto& [name, text] : values)
+      if (name == wanted) return text;
+    return std::string("absent");
+  };
+  EXPECT_EQ(value("campaign.name"), "'it''s = 1'");
+  EXPECT_EQ(value("model.heads"), "7");
+  EXPECT_EQ(value("generation.stop"), "");
+  EXPECT_GT(values.size(), 100u);
 }
 
 }  // namespace

@@ -2,17 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "report/detail/cards.hpp"
+
 namespace tern::report::detail {
 namespace {
 
 /// Lowest value of a curve; step 0, before training, does not count.
 std::string best_of(const Curve& curve) {
-  std::size_t best = curve.step.size();
-  for (std::size_t i = 0; i < curve.step.size(); ++i)
-    if (curve.step[i] > 0 && (best == curve.step.size() || curve.value[i] < curve.value[best]))
-      best = i;
-  if (best == curve.step.size()) return {};
-  return fmt::format("validation loss {:.4f} at step {:.0f}", curve.value[best], curve.step[best]);
+  const auto best = lowest(curve);
+  if (!best) return {};
+  return fmt::format("validation loss {:.4f} at step {:.0f}", best->value, best->step);
 }
 
 std::string in_words(double tokens) {
@@ -29,6 +30,22 @@ std::string duration(double seconds) {
                           : fmt::format("{:.1f} h", seconds / 3600);
 }
 
+std::string grouped(double whole) {
+  const std::string digits = fmt::format("{:.0f}", whole);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) - 3);
+  return std::round(value / unit) * unit;
+}
+
 Facts facts_of(const std::optional<job::RunRecord>& record, const History& history) {
   Facts facts;
   const auto add = [&](const char* name, std::string text) {
@@ -39,7 +56,7 @@ Facts facts_of(const std::optional<job::RunRecord>& record, const History& histo
     return found == history.curves.end() ? nullptr : &found->second;
   };
   if (record) {
-    add("Ended",
+    add("Status",
         record->ending(history.last_step) + (record->ended.empty() ? "" : ", " + record->ended));
     add("Model", record->model);
     add("Precision", record->precision);

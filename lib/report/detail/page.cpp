@@ -1,57 +1,15 @@
 #include "report/detail/page.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
+#include "report/detail/page_files.hpp"
 #include "report/detail/titles.hpp"
 
 namespace tern::report::detail {
 namespace {
-
-// gnuplot writes colours as attributes, which style rules override, so that pictures follow the
-// reader's light or dark setting.
-constexpr std::string_view svg_style = R"(
-:root { --paper: #ffffff; --ink: #1f2328; --grid: #d8dce2; --soft: #59636e;
-  --c1: #0072b2; --c2: #d55e00; --c3: #009e73; --c4: #b5578a; --c5: #c98a00; --c6: #2f97d4; }
-@media (prefers-color-scheme: dark) { :root { --paper: #15181d; --ink: #e4e7eb; --grid: #343a43; --soft: #9aa4b0;
-  --c1: #58aee6; --c2: #ff9459; --c3: #45cba0; --c4: #e79cc4; --c5: #f2bd4b; --c6: #a6d8f7; } }
-svg text { font-family: system-ui, "Helvetica Neue", Arial, sans-serif; fill: var(--ink); }
-svg [stroke='rgb(  0,   0,   0)'] { stroke: var(--soft); }
-svg [stroke='rgb(190, 190, 190)'] { stroke: var(--grid); }
-svg [stroke='rgb(  0, 114, 178)'] { stroke: var(--c1); } svg [color='rgb(  0, 114, 178)'] { color: var(--c1); }
-svg [stroke='rgb(213,  94,   0)'] { stroke: var(--c2); } svg [color='rgb(213,  94,   0)'] { color: var(--c2); }
-svg [stroke='rgb(  0, 158, 115)'] { stroke: var(--c3); } svg [color='rgb(  0, 158, 115)'] { color: var(--c3); }
-svg [stroke='rgb(204, 121, 167)'] { stroke: var(--c4); } svg [color='rgb(204, 121, 167)'] { color: var(--c4); }
-svg [stroke='rgb(230, 159,   0)'] { stroke: var(--c5); } svg [color='rgb(230, 159,   0)'] { color: var(--c5); }
-svg [stroke='rgb( 86, 180, 233)'] { stroke: var(--c6); } svg [color='rgb( 86, 180, 233)'] { color: var(--c6); }
-)";
-
-constexpr std::string_view page_style = R"(
-body { background: var(--paper); color: var(--ink); max-width: 76rem; margin: 2rem auto; padding: 0 1.5rem;
-  font: 15px/1.5 system-ui, "Helvetica Neue", Arial, sans-serif; }
-h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
-.about { color: var(--soft); margin: .2rem 0 1.5rem; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.4rem; }
-figure { margin: 0; min-width: 0; } svg { width: 100%; height: auto; display: block; }
-.wide { overflow-x: auto; }
-.facts th { padding-right: 1.2rem; white-space: nowrap; vertical-align: top; }
-.facts td { text-align: left; overflow-wrap: anywhere; }
-code { color: var(--soft); font-size: .85em; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .9rem; text-align: right; border-bottom: 1px solid var(--grid); }
-th { color: var(--soft); font-weight: 600; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
-.verdict { margin-bottom: 1.5rem; } .verdict th, .verdict td { text-align: left; vertical-align: top; }
-.good, .remark, .warning, .failure { font-weight: 600; } .good { color: var(--c3); } .remark { color: var(--c1); }
-.warning { color: var(--c5); } .failure { color: var(--c2); }
-pre { border: 1px solid var(--grid); border-radius: 6px; padding: .8rem 1rem; overflow-x: auto;
-  font: 13px/1.45 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
-pre.samples { white-space: pre-wrap; overflow-wrap: anywhere; }
-@media (max-width: 40rem) { body { margin: 1rem auto; padding: 0 .8rem; } th, td { padding: .25rem .5rem; } }
-)";
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
@@ -74,12 +32,6 @@ std::string without_empty_groups(std::string svg) {
   return svg;
 }
 
-std::string about(const History& history) {
-  return fmt::format("step {} · {} between first and last entry · last entry {:%Y-%m-%d %H:%M} UTC",
-                     history.last_step, duration(history.last_time - history.first_time),
-                     fmt::gmtime(std::time_t(history.last_time)));
-}
-
 std::string number(double value) {
   return value == std::floor(value) && std::abs(value) < 1e15 ? fmt::format("{:.0f}", value)
                                                               : fmt::format("{:.6g}", value);
@@ -87,6 +39,52 @@ std::string number(double value) {
 
 std::string named(const std::string& metric) {
   return fmt::format("<td>{} <code>{}</code>", escaped(title_of(metric)), escaped(metric));
+}
+
+std::string card_list(const std::vector<Card>& cards) {
+  if (cards.empty()) return {};
+  std::string out = "<dl class=\"cards\">\n";
+  for (const Card& card : cards)
+    out += fmt::format("<div><dt>{}<dd class=\"value\">{}<dd class=\"note\">{}</div>\n",
+                       escaped(card.title), escaped(card.value), escaped(card.note));
+  return out + "</dl>\n";
+}
+
+/// The pictures of a section, each of which the script replaces by a chart.
+std::string picture_grid(const Page& page, Section section, std::string_view kind) {
+  std::string out;
+  for (std::size_t i = 0; i < page.pictures.size(); ++i)
+    if (page.pictures[i].section == section)
+      out += fmt::format("<figure data-plot=\"{}\"><div class=\"still\">{}</div></figure>\n", i,
+                         page.pictures[i].svg);
+  return out.empty() ? out : fmt::format("<div class=\"{}\">\n{}</div>\n", kind, out);
+}
+
+std::string scripts(const Page& page) {
+  if (dygraphs_js().empty()) return {};
+  return fmt::format(
+      "<script type=\"application/json\" id=\"figures\">{}</script>\n"
+      "<script>{}</script>\n<script>{}</script>\n",
+      page.figures, dygraphs_js(), report_js());
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
 }
 
 std::string fact_table(const Facts& facts) {
@@ -111,28 +109,17 @@ std::string value_table(const History& history) {
          rows + "</table></div>\n";
 }
 
-std::string text_section(std::string_view title, std::string_view kind, std::string_view text) {
-  if (text.empty()) return {};
-  return fmt::format("<h2>{}</h2>\n<pre class=\"{}\">{}</pre>\n", title, kind, escaped(text));
+std::string folded(std::string_view title, std::string_view note, const std::string& content) {
+  if (content.empty()) return {};
+  const std::string more =
+      note.empty() ? "" : fmt::format("<span class=\"note\">{}</span>", escaped(note));
+  return fmt::format("<details>\n<summary>{}{}</summary>\n{}</details>\n", escaped(title), more,
+                     content);
 }
 
-}  // namespace
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
+std::string folded_text(std::string_view title, std::string_view kind, std::string_view text) {
+  if (text.empty()) return {};
+  return folded(title, "", fmt::format("<pre class=\"{}\">{}</pre>\n", kind, escaped(text)));
 }
 
 std::string inline_svg(std::string_view gnuplot_file, std::string_view title) {
@@ -149,25 +136,31 @@ std::string inline_svg(std::string_view gnuplot_file, std::string_view title) {
 std::string standalone_svg(std::string_view inline_element) {
   const std::size_t open_end = inline_element.find('>');
   return fmt::format("{}\n<style>{}svg {{ background: var(--paper); }}</style>{}",
-                     inline_element.substr(0, open_end + 1), svg_style,
+                     inline_element.substr(0, open_end + 1), pictures_css(),
                      inline_element.substr(open_end + 1));
 }
 
-std::string html(const Page& page, const History& history) {
+std::string html(const Page& page) {
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'; script-src 'unsafe-inline'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light "
-      "dark\">\n<title>{}</title>\n<style>{}{}</style>\n"
-      "</head>\n<body>\n<h1>{}</h1>\n<p class=\"about\">{}</p>\n",
-      escaped(page.title), svg_style, page_style, escaped(page.title), about(history));
-  out += fact_table(page.facts) + page.verdict + "<div class=\"plots\">\n";
-  for (const Picture& picture : page.pictures) out += "<figure>" + picture.svg + "</figure>\n";
-  out += "</div>\n<h2>Last values</h2>\n" + value_table(history);
-  out += text_section("Samples", "samples", page.samples);
-  out += text_section("End of the log", "log", page.log);
-  out += text_section("Deck", "deck", page.deck);
-  return out + "</body>\n</html>\n";
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n"
+      "<style>{2}</style>\n<style "
+      "id=\"pictures\">{3}</style>\n<style>{4}</style>\n</head>\n<body>\n"
+      "<h1>{0}</h1>\n<p class=\"about\">{1}</p>\n",
+      escaped(page.title), escaped(page.about), dygraphs_css(), pictures_css(), report_css());
+  out += card_list(page.cards) + page.lead + "<div class=\"switch\"></div>\n";
+  out += picture_grid(page, Section::main, "plots large");
+  if (!page.samples.empty())
+    out +=
+        fmt::format("<h2>Samples</h2>\n<pre class=\"samples\">{}</pre>\n", escaped(page.samples));
+  for (const Section section : sections)
+    if (section != Section::main)
+      out += folded(section_title(section), "", picture_grid(page, section, "plots"));
+  for (const std::string& section : page.sections) out += section;
+  return out + scripts(page) + "</body>\n</html>\n";
 }
 
 }  // namespace tern::report::detail

@@ -4,24 +4,38 @@
 #include <string_view>
 #include <vector>
 
+#include "report/detail/cards.hpp"
 #include "report/detail/facts.hpp"
-#include "report/detail/history.hpp"
+#include "report/detail/figures.hpp"
 
 namespace tern::report::detail {
 
 struct Picture {
-  std::string title, svg;  // svg: one <svg> element
+  Section section = Section::main;
+  std::string svg;  // one <svg> element; empty: gnuplot drew none
 };
 
 struct Page {
-  std::string title;
-  Facts facts;
-  std::vector<Picture> pictures;
-  std::string verdict;             // HTML section, before the pictures
-  std::string deck, samples, log;  // plain text; no section if empty
+  std::string title, about;
+  std::vector<Card> cards;
+  std::string lead;                   // HTML before the pictures: a verdict, or tables
+  std::vector<Picture> pictures;      // of the figures, in their order
+  std::string figures;                // page_data() of them
+  std::string samples;                // plain text; no section if empty
+  std::vector<std::string> sections;  // HTML, after the folded pictures
 };
 
-std::string html(const Page& page, const History& history);
+/// Needs nothing but itself: styles, data and scripts are in it, and its policy keeps a browser from
+/// fetching anything else.
+std::string html(const Page& page);
+
+/// A folded section: plain title and note, HTML content; empty without content.
+std::string folded(std::string_view title, std::string_view note, const std::string& content);
+/// A folded section of plain text.
+std::string folded_text(std::string_view title, std::string_view kind, std::string_view text);
+std::string fact_table(const Facts& facts);
+/// Last, lowest and highest values of all metrics.
+std::string value_table(const History& history);
 
 std::string escaped(std::string_view text);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <thread>
 
 extern char** environ;
@@ -43,21 +44,47 @@ int spawn(pid_t& child, const std::vector<std::string>& command, const std::stri
   return error;
 }
 
+/// Processor time that a process has used; zero if it has ended.
+std::chrono::nanoseconds used_by(pid_t child) {
+  clockid_t clock;
+  timespec used{};
+  if (::clock_getcpuclockid(child, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return {};
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+/// Whether a child is beyond its limit: asked again and again.
+class Watch {
+ public:
+  explicit Watch(const Limit& limit) : limit_(limit) {}
+
+  bool expired(pid_t child) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto used = used_by(child);
+    if (used != used_) used_ = used, active_ = now;
+    return used_ > limit_.processor || now - active_ > limit_.idle;
+  }
+
+ private:
+  Limit limit_;
+  std::chrono::nanoseconds used_{};
+  std::chrono::steady_clock::time_point active_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 Ending run_program(const std::vector<std::string>& command,
-                   const std::filesystem::path& output_file, std::chrono::milliseconds limit,
+                   const std::filesystem::path& output_file, const Limit& limit,
                    const std::filesystem::path& folder) {
   pid_t child = 0;
   const int error = spawn(child, command, folder.string(), output_file.string());
   if (error != 0) return error == ENOENT ? Ending::not_found : Ending::failed;
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  Watch watch(limit);
   int status = 0;
   for (pid_t done = 0; done == 0;) {
     done = ::waitpid(child, &status, WNOHANG);
     if (done < 0 && errno == EINTR) done = 0;
     if (done != 0) break;
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (watch.expired(child)) {
       ::kill(child, SIGKILL);
       ::waitpid(child, &status, 0);
       return Ending::timed_out;

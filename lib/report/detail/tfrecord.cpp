@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 
 #include "base/crc32c.hpp"
 
@@ -67,12 +68,25 @@ std::string event_head(double unix_seconds, std::int64_t step) {
   return out;
 }
 
-// Summary.Value: tag 1 (string), simple_value 2 (float).
-std::string scalar_value(std::string_view tag, double value) {
+// SummaryMetadata: plugin_data 1 (plugin_name 1, content 2), summary_description 3.
+std::string plugin_metadata(std::string_view plugin, std::string_view content,
+                            std::string_view description) {
+  std::string data, out;
+  put_bytes(data, 1, plugin);
+  if (!content.empty()) put_bytes(data, 2, content);
+  put_bytes(out, 1, data);
+  if (!description.empty()) put_bytes(out, 3, description);
+  return out;
+}
+
+// Summary.Value: tag 1 (string), simple_value 2 (float), metadata 9.
+std::string scalar_value(const Scalar& scalar) {
   std::string out;
-  put_bytes(out, 1, tag);
+  put_bytes(out, 1, scalar.tag);
   put_tag(out, 2, fixed32);
-  put_little_endian(out, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  put_little_endian(out, std::bit_cast<std::uint32_t>(static_cast<float>(scalar.value)));
+  if (!scalar.description.empty())
+    put_bytes(out, 9, plugin_metadata("scalars", "", scalar.description));
   return out;
 }
 
@@ -131,19 +145,47 @@ std::string histogram_value(std::string_view tag, const Bars& bars) {
 }
 
 // Summary.Value: tag 1, tensor 8 (TensorProto: dtype 1, string_val 8; a scalar has no shape),
-// metadata 9 (SummaryMetadata: plugin_data 1 with plugin_name 1).
+// metadata 9.
 std::string text_value(std::string_view tag, std::string_view text) {
   constexpr std::uint64_t string_type = 7;  // DT_STRING
-  std::string tensor, plugin, metadata, out;
+  std::string tensor, out;
   put_tag(tensor, 1, varint);
   put_varint(tensor, string_type);
   put_bytes(tensor, 2, "");
   put_bytes(tensor, 8, text);
-  put_bytes(plugin, 1, "text");
-  put_bytes(metadata, 1, plugin);
   put_bytes(out, 1, tag);
   put_bytes(out, 8, tensor);
-  put_bytes(out, 9, metadata);
+  put_bytes(out, 9, plugin_metadata("text", "", ""));
+  return out;
+}
+
+/// The text between the quotes of a namelist string; nothing if `value` is another thing.
+std::optional<std::string> unquoted(const std::string& value) {
+  if (value.size() < 2 || value.front() != '\'') return std::nullopt;
+  std::string text;
+  for (std::size_t at = 1; at < value.size(); ++at) {
+    const bool quote = value[at] == '\'';
+    if (quote && at + 1 == value.size()) return text;
+    if (quote && value[++at] != '\'') return std::nullopt;  // a list of strings
+    text += value[at];
+  }
+  return std::nullopt;
+}
+
+// google.protobuf.Value: number_value 2, string_value 3, bool_value 4.
+std::string hparam(const std::string& value) {
+  std::string out;
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  if (value == ".true." || value == ".false.") {
+    put_tag(out, 4, varint);
+    put_varint(out, value == ".true." ? 1 : 0);
+  } else if (!value.empty() && *end == '\0') {
+    put_tag(out, 2, fixed64);
+    put_double(out, number);
+  } else {
+    put_bytes(out, 3, unquoted(value).value_or(value));
+  }
   return out;
 }
 
@@ -186,11 +228,38 @@ std::string start_event(double unix_seconds, std::int64_t step) {
 }
 
 std::string summary_event(double unix_seconds, std::int64_t step,
-                          const std::vector<std::pair<std::string, double>>& values,
+                          const std::vector<Scalar>& scalars,
                           const std::map<std::string, Bars>& histograms) {
   std::string summary;  // Summary: value 1, repeated
-  for (const auto& [tag, value] : values) put_bytes(summary, 1, scalar_value(tag, value));
+  for (const Scalar& scalar : scalars) put_bytes(summary, 1, scalar_value(scalar));
   for (const auto& [tag, bars] : histograms) put_bytes(summary, 1, histogram_value(tag, bars));
+  std::string out = event_head(unix_seconds, step);
+  put_bytes(out, 5, summary);
+  return out;
+}
+
+// HParamsPluginData: session_start_info 3 (SessionStartInfo: hparams 1, a map of key 1 and value 2;
+// start_time_secs 5). The tensor that every value has is a float vector of length 0.
+std::string hparams_event(double unix_seconds, std::int64_t step,
+                          const std::vector<std::pair<std::string, std::string>>& settings) {
+  std::string info, content, shape, tensor, value, summary;
+  for (const auto& [name, text] : settings) {
+    std::string entry;
+    put_bytes(entry, 1, name);
+    put_bytes(entry, 2, hparam(text));
+    put_bytes(info, 1, entry);
+  }
+  put_tag(info, 5, fixed64);
+  put_double(info, unix_seconds);
+  put_bytes(content, 3, info);
+  put_bytes(shape, 2, "");
+  put_tag(tensor, 1, varint);
+  put_varint(tensor, 1);  // DT_FLOAT
+  put_bytes(tensor, 2, shape);
+  put_bytes(value, 1, "_hparams_/session_start_info");
+  put_bytes(value, 8, tensor);
+  put_bytes(value, 9, plugin_metadata("hparams", content, ""));
+  put_bytes(summary, 1, value);
   std::string out = event_head(unix_seconds, step);
   put_bytes(out, 5, summary);
   return out;

@@ -26,13 +26,23 @@ std::string start_event(double unix_seconds, std::int64_t step);
 struct Bars {
   std::vector<double> at, height;
 };
-/// Scalars (stored as float), and histograms with a bucket per bar.
+struct Scalar {
+  std::string tag;
+  double value;                  // stored as float
+  std::string description = {};  // Markdown; readers keep the first one of a tag
+};
+/// Scalars, and histograms with a bucket per bar.
 std::string summary_event(double unix_seconds, std::int64_t step,
-                          const std::vector<std::pair<std::string, double>>& values,
+                          const std::vector<Scalar>& scalars,
                           const std::map<std::string, Bars>& histograms = {});
 /// A text for the text plugin; TensorBoard renders it as Markdown.
 std::string text_event(double unix_seconds, std::int64_t step, std::string_view tag,
                        std::string_view text);
+
+/// Settings of a run for the hparams plugin: names, and values in namelist syntax, which become
+/// numbers, logicals or strings.
+std::string hparams_event(double unix_seconds, std::int64_t step,
+                          const std::vector<std::pair<std::string, std::string>>& settings);
 
 /// Step of an Event (0 if it has none); nothing if the message is malformed.
 std::optional<std::int64_t> event_step(std::string_view event);

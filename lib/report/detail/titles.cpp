@@ -11,28 +11,28 @@ using Titles = std::map<std::string_view, std::string_view>;
 
 const Titles& known_titles() {
   static const Titles titles = {
-      {"data/fill", "Fraction of the positions that samples fill"},
-      {"data/wait_share", "Fraction of the time waited for data"},
+      {"data/fill", "Positions filled by samples"},
+      {"data/wait_share", "Time waited for data"},
       {"samples_hash", "Hash of the step's samples"},
       {"samples_hash_total", "Hash of all samples so far"},
       {"system/gpu_hottest_rank", "Rank of the hottest GPU"},
-      {"system/gpu_memory_allocated", "Memory in use, bytes"},
-      {"system/gpu_memory_peak", "Most memory in use, bytes"},
-      {"system/gpu_power", "Power per GPU, W"},
-      {"system/gpu_power_max", "Power of the GPU that takes most, W"},
-      {"system/gpu_temperature", "Temperature of GPUs, C"},
-      {"system/gpu_temperature_max", "Temperature of the hottest, C"},
-      {"system/gpu_utilization", "Fraction of the time GPUs work"},
-      {"system/gpu_utilization_min", "The same, of the least used GPU"},
-      {"system/process_cores", "Cores in use per rank"},
-      {"system/process_memory", "Host memory of the largest rank, bytes"},
-      {"system/process_memory_peak", "The same, at most, bytes"},
+      {"system/gpu_memory_allocated", "GPU memory in use, largest rank, bytes"},
+      {"system/gpu_memory_peak", "Peak GPU memory, largest rank, bytes"},
+      {"system/gpu_power", "GPU power, mean, W"},
+      {"system/gpu_power_max", "GPU power, largest, W"},
+      {"system/gpu_temperature", "GPU temperature, mean, C"},
+      {"system/gpu_temperature_max", "GPU temperature, largest, C"},
+      {"system/gpu_utilization", "GPU utilization, mean"},
+      {"system/gpu_utilization_min", "GPU utilization, least used GPU"},
+      {"system/process_cores", "CPU cores in use per rank"},
+      {"system/process_memory", "Host memory in use, largest rank, bytes"},
+      {"system/process_memory_peak", "Peak host memory, largest rank, bytes"},
       {"system/seconds", "Seconds of the run, all starts together"},
-      {"system/slowest_rank", "Rank that computes longest"},
-      {"system/slowest_rank_excess", "Its compute time beyond the other ranks' median, fraction"},
+      {"system/slowest_rank", "Slowest rank"},
+      {"system/slowest_rank_excess", "Slowest rank: compute time above the median of the others"},
       {"train/grad_norm", "Gradient norm before clipping"},
-      {"train/learned_tokens", "Fraction of the tokens that are learned"},
-      {"train/loss", "Training loss, as it is minimized"},
+      {"train/learned_tokens", "Tokens that count in the loss"},
+      {"train/loss", "Training objective"},
       {"train/loss_per_token", "Training loss per token"},
       {"train/lr", "Learning rate"},
       {"train/mfu", "Model FLOP utilization"},
@@ -43,11 +43,13 @@ const Titles& known_titles() {
       {"train/overflowed", "Steps skipped by loss scaling"},
       {"train/throughput", "Tokens per second"},
       {"train/tokens", "Tokens trained on"},
-      {"val/accuracy", "Fraction of the masked tokens predicted"},
-      {"val/exact_match", "Fraction of the problems solved"},
+      {"val/accuracy", "Predicted tokens that are right"},
+      {"val/exact_match", "Problems solved"},
+      {"val/exact_match_high", "Problems solved, upper end of the 95% interval"},
+      {"val/exact_match_low", "Problems solved, lower end of the 95% interval"},
       {"val/loss", "Validation loss"},
       {"val/perplexity", "Validation perplexity"},
-      {"val/well_formed", "Fraction of the answers in the right form"}};
+      {"val/well_formed", "Well-formed answers"}};
   return titles;
 }
 
@@ -83,7 +85,7 @@ std::string title_of(std::string_view metric) {
   std::string_view name = side.empty() ? metric : metric.substr(metric.find('/') + 1);
   std::string text;
   if (name.starts_with("clip_")) {
-    text = "Noise is drawn from, " + spaced(name.substr(5));
+    text = "Masking-rate range, " + spaced(name.substr(5));
   } else if (name.starts_with("loss_")) {
     name.remove_prefix(5);
     text =
@@ -99,7 +101,7 @@ std::string title_of(std::string_view metric) {
 std::string legend_of(std::string_view metric) {
   std::string_view name = metric.substr(metric.find('/') + 1);
   if (name == "exact_match") return "solved";
-  if (name == "well_formed") return "in the right form";
+  if (name == "well_formed") return "well-formed";
   if (name.starts_with("clip_")) return spaced(name.substr(5));
   for (const std::string_view stem : {"loss_per_token", "loss", "accuracy_t", "refinement"})
     if (name.starts_with(stem)) {
