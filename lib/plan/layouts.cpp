@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/numbers.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
@@ -57,7 +58,8 @@ class TrainingLayouts {
   std::string text() const {
     const int per_node = plan_.device.nodes().ranks;
     std::string text = fmt::format(
-        "on other numbers of data ranks (x {} tensor x {} pipeline{}), {} per rank by shard\n"
+        "on other numbers of data ranks (x {} tensor x {} pipeline{}):\n"
+        "      |    {} per rank, by &parallel shard |\n"
         "  data       none  optimizer       full{}\n",
         own_.tensor, own_.pipeline,
         per_node > 0 ? fmt::format("; {} ranks per node", per_node) : std::string(), unit_.name,
@@ -112,7 +114,7 @@ class TrainingLayouts {
     if (here_ && !estimated) return fmt::format("{:>12}", "-");
     const double rate =
         plan_.rate->first * (here_ ? *estimated / *here_ : double(there.ranks()) / own_.ranks());
-    std::string text = fmt::format("{:>12.0f}", rate);
+    std::string text = fmt::format("{:>12}", rounded(rate));
     if (plan_.steps == 0 && !deck::timed(deck_.campaign))
       return text + fmt::format(" {:>9} {:>11} {:>9}", "-", "-", "-");
     const int writers = deck_.parallel.shard == "none" ? there.replica() : there.ranks();

@@ -125,8 +125,8 @@ TEST(DeckValues, ReadNamesTheFile) {
   } catch (const UserError& error) {
     EXPECT_EQ(
         error.what(),
-        path.string() + ":2:3: model.layers: 0 is out of range; it must be 1 to 10000\n" +
-            path.string() +
+        "2 mistakes\n" + path.string() +
+            ":2:3: model.layers: 0 is out of range; it must be 1 to 10000\n" + path.string() +
             ":4:11: data.valid: task = 'evaluate' needs token shards to evaluate on; write valid = "
             "'data/NAME/valid_*.bin'");
   }
@@ -145,7 +145,7 @@ TEST(DeckValues, UnreadableAndEmptyFilesAreNamed) {
   EXPECT_EQ(message("no/such.in"),
             "no/such.in: cannot read the deck; check that the file is there and is readable");
   EXPECT_EQ(message("/dev/null"),
-            "/dev/null: data.train: task = 'train' needs token shards; write train = "
+            "2 mistakes\n/dev/null: data.train: task = 'train' needs token shards; write train = "
             "'data/NAME/train_*.bin'\n/dev/null: data.valid: task = 'train' needs token shards to "
             "evaluate on; "
             "write valid = 'data/NAME/valid_*.bin'");
