@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -23,12 +25,29 @@ constexpr std::chrono::seconds long_silence{30};
 // Escape sequences of colors.
 const std::string bold = "\x1b[1m", yellow = "\x1b[33m", usual = "\x1b[0m";
 
+std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
 void put(std::FILE* to, std::string_view text) {
   // Errors stay set in the stream: output_written() reports those of standard output.
   std::fwrite(text.data(), 1, text.size(), to);
 }
 
 }  // namespace
+
+Console Console::standard_output() {
+  Console console;
+  winsize size{};
+  const bool sized = ::isatty(STDOUT_FILENO) == 1 &&
+                     ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  if (!sized || environment("TERM") == "dumb") return console;
+  console.terminal = true;
+  console.width = size.ws_col;
+  console.color = environment("NO_COLOR").empty();
+  return console;
+}
 
 Log::Log(bool prints, Verbosity verbosity, const Console& console)
     : prints_(prints), verbosity_(verbosity), console_(console) {}

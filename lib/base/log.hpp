@@ -17,9 +17,23 @@
 #include <string_view>
 #include <vector>
 
-#include "base/console.hpp"
-
 namespace tern {
+
+/// How much of the log a console shows.
+enum class Verbosity { quiet, normal, verbose };
+
+/// What a log is shown on.
+struct Console {
+  bool terminal = false;    // a line can be overwritten
+  bool color = false;       // and colors are wanted
+  std::size_t width = 100;  // columns
+  std::time_t (*now)() = [] { return std::time(nullptr); };
+
+  /// A terminal if standard output is one that knows its width and TERM is not "dumb" (a launcher
+  /// such as mpirun gives ranks a terminal without a width, whose output may go to a file); colors
+  /// unless NO_COLOR is set.
+  static Console standard_output();
+};
 
 /// Column of a table of the log; cells are right-aligned.
 struct LogColumn {
@@ -87,8 +101,11 @@ class Log {
   /// The same, and a plain line wherever nothing was written for half a minute.
   template <class... Args>
   void long_progress(fmt::format_string<Args...> text, Args&&... args) {
-    progress(text, args...);
-    if (prints_ && silent_for_long()) write_plain(fmt::format(text, std::forward<Args>(args)...));
+    const bool shown = progress_due(), plain = prints_ && silent_for_long();
+    if (!shown && !plain) return;
+    const std::string words = fmt::format(text, std::forward<Args>(args)...);
+    if (shown) show_progress(words);
+    if (plain) write_plain(words);
   }
 
   bool prints() const { return prints_; }

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/numbers.hpp"
+#include "words/numbers.hpp"
 #include "base/version.hpp"
 
 #include "answer/bulk.hpp"

@@ -11,9 +11,9 @@
 
 #include "base/error.hpp"
 #include "base/excerpt.hpp"
-#include "base/suggestion.hpp"
 #include "deck/deck.hpp"
 #include "report/run_list.hpp"
+#include "words/suggestion.hpp"
 
 namespace tern::campaign {
 namespace {

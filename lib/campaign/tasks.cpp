@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "base/numbers.hpp"
+#include "words/numbers.hpp"
 #include "base/timer.hpp"
 #include "base/version.hpp"
 #include "campaign/data_set.hpp"

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/numbers.hpp"
+#include "words/numbers.hpp"
 #include "campaign/loss_scale.hpp"
 #include "campaign/resumption.hpp"
 #include "comm/text.hpp"

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/files.hpp"
-#include "base/numbers.hpp"
+#include "words/numbers.hpp"
 #include "campaign/trainer.hpp"
 
 namespace tern::campaign {

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/excerpt.hpp"
-#include "base/suggestion.hpp"
+#include "words/suggestion.hpp"
 
 namespace tern::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "base/console.hpp"
+#include "base/log.hpp"
 #include "base/timer.hpp"
 
 namespace tern::job {

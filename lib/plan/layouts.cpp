@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/numbers.hpp"
+#include "words/numbers.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"

@@ -1,5 +1,5 @@
 // The plan as a table and as a summary.
-#include "base/numbers.hpp"
+#include "words/numbers.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"

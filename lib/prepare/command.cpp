@@ -7,10 +7,10 @@
 
 #include "base/error.hpp"
 #include "base/makers.hpp"
-#include "base/suggestion.hpp"
 #include "base/version.hpp"
 #include "prepare/choices.hpp"
 #include "prepare/detail/command_options.hpp"
+#include "words/suggestion.hpp"
 
 namespace tern::prepare {
 namespace {
@@ -62,7 +62,7 @@ void require_own(const std::vector<std::string>& words, const std::string& comma
   for (const std::string& word : words) {
     if (!word.starts_with("--")) continue;
     const std::string name = word.substr(2, word.find('=') - 2);
-    if (own.find_nothrow(name, true)) continue;
+    if (own.find_nothrow(name, false)) continue;
     std::vector<std::string> others;
     for (const std::string& other : command_names()) {
       Words unused;

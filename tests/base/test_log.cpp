@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "base/log.hpp"
-#include "base/numbers.hpp"
-#include "base/suggestion.hpp"
 #include "scratch.hpp"
+#include "words/numbers.hpp"
+#include "words/suggestion.hpp"
 
 namespace tern {
 namespace {

@@ -67,7 +67,7 @@ class Shown(Campaign):
         shutil.copy(self.file("tiny.in"), self.file("input/own.in"))
         with open(self.file("input/plain.in"), "w") as f:
             f.write("&campaign /\n")
-        self.assertEqual([line.split()[0] for line in self.run_words("--list").splitlines()[1:]], ["plain", "own"])
+        self.assertEqual([line.split()[0] for line in self.run_words("--list").splitlines()[1:]], ["own", "plain"])
 
     def test_a_deck_is_found_by_its_name(self):
         for name in ("quickstart", "quickstart.in"):

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/numbers.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::answer::detail {
 namespace {

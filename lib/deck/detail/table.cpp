@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "base/error.hpp"
-#include "base/suggestion.hpp"
+#include "words/suggestion.hpp"
 
 namespace tern::deck::detail {
 namespace {

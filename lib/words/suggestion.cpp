@@ -1,4 +1,4 @@
-#include "base/suggestion.hpp"
+#include "words/suggestion.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "base/numbers.hpp"
+#include "words/numbers.hpp"
 
 #include <fmt/format.h>
 
