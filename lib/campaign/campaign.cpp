@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "words/numbers.hpp"
 #include "base/version.hpp"
+#include "words/numbers.hpp"
 
 #include "answer/bulk.hpp"
 #include "campaign/inputs.hpp"

@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "words/numbers.hpp"
 #include "base/timer.hpp"
 #include "base/version.hpp"
 #include "campaign/data_set.hpp"
@@ -26,6 +25,7 @@
 #include "report/compared_run.hpp"
 #include "text/deck_tokenizer.hpp"
 #include "weights/weights.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::campaign {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "words/numbers.hpp"
 #include "campaign/loss_scale.hpp"
 #include "campaign/resumption.hpp"
 #include "comm/text.hpp"
@@ -18,6 +17,7 @@
 #include "optimizer/schedule.hpp"
 #include "plan/step_contents.hpp"
 #include "weights/weights.hpp"
+#include "words/numbers.hpp"
 #include "workload/implementations.hpp"
 
 namespace tern::campaign {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "base/files.hpp"
-#include "words/numbers.hpp"
 #include "campaign/trainer.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::campaign {
 

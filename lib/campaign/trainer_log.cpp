@@ -5,7 +5,6 @@
 
 #include "base/files.hpp"
 #include "base/host.hpp"
-#include "words/numbers.hpp"
 #include "campaign/loss_scale.hpp"
 #include "campaign/resumption.hpp"
 #include "campaign/trainer.hpp"
@@ -16,6 +15,7 @@
 #include "plan/measured_rate.hpp"
 #include "plan/sizes.hpp"
 #include "plan/throughput.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::campaign {
 namespace {

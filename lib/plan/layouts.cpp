@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "words/numbers.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
 #include "plan/sizes.hpp"
 #include "plan/training_rate.hpp"
+#include "words/numbers.hpp"
 #include "workload/division.hpp"
 
 namespace tern::plan {

@@ -1,5 +1,4 @@
 // The plan as a table and as a summary.
-#include "words/numbers.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
@@ -7,6 +6,7 @@
 #include "plan/sizes.hpp"
 #include "plan/step_contents.hpp"
 #include "plan/training_rate.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::plan {
 namespace {
