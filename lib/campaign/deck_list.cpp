@@ -56,7 +56,7 @@ fs::path shown(const fs::path& path) {
 
 /// N of a name such as h100x8_gpt; 1 without.
 int gpus_in(const std::string& name) {
-  const std::size_t at = name.find('x'), end = name.find('_');
+  const std::size_t at = name.find('x'), end = std::min(name.find('_'), name.size());
   int count = 1;
   if (at < end) std::from_chars(name.data() + at + 1, name.data() + end, count);
   return std::max(1, count);

@@ -59,10 +59,11 @@ class TrainingLayouts {
     const int per_node = plan_.device.nodes().ranks;
     std::string text = fmt::format(
         "on other numbers of data ranks (x {} tensor x {} pipeline{}):\n"
-        "      |    {} per rank, by &parallel shard |\n"
+        "{:>39}\n"
         "  data       none  optimizer       full{}\n",
         own_.tensor, own_.pipeline,
-        per_node > 0 ? fmt::format("; {} ranks per node", per_node) : std::string(), unit_.name,
+        per_node > 0 ? fmt::format("; {} ranks per node", per_node) : std::string(),
+        fmt::format("{} per rank, by &parallel shard", unit_.name),
         plan_.rate ? "    tokens/s     steps        time      cost" : "");
     std::vector<int> all(std::begin(counts), std::end(counts));
     while (all.back() < own_.data) all.push_back(2 * all.back());
