@@ -152,20 +152,22 @@ std::string Log::cells(const Shown& shown, const std::vector<std::string>& cells
   return text;
 }
 
+void Log::write_header_if_due() {
+  const std::lock_guard lock(mutex_);
+  if (!header_due_ && (counter_.empty() || lines_since_header_ < screen)) return;
+  const std::string titles = header(fitting(console_columns()));
+  emit(console_.color ? bold + titles + usual : titles, header(fitting(width)), !quiet());
+  header_due_ = false;
+  lines_since_header_ = 0;
+}
+
 void Log::row(std::int64_t count, const std::vector<std::string>& given) {
   if (!prints_) return;
   const std::lock_guard lock(mutex_);
-  const Shown console = fitting(console_.terminal ? std::min(console_.width, width) : width);
-  const Shown file = fitting(width);
-  const bool seen = !quiet();
-  if (header_due_ || lines_since_header_ >= screen) {
-    const std::string titles = header(console);
-    emit(console_.color ? bold + titles + usual : titles, header(file), seen);
-    header_due_ = false;
-    lines_since_header_ = 0;
-  }
+  write_header_if_due();
   const std::string start = stamped(counted(count));
-  emit(start + cells(console, given), start + cells(file, given), seen);
+  emit(start + cells(fitting(console_columns()), given), start + cells(fitting(width), given),
+       !quiet());
 }
 
 void Log::erase_progress() {

@@ -7,6 +7,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -81,7 +82,7 @@ class Log {
     if (details()) write(stamped(fmt::format(text, std::forward<Args>(args)...)));
   }
 
-  /// Begins a table: time, a count named `counter` and these columns. Its header precedes the next
+  /// Begins a table: time, a count named `counter` and these columns. Its header precedes the first
   /// row, and again a row whenever a screen of lines has passed. From here on warnings have a time.
   void begin_table(std::string counter, std::vector<LogColumn> columns);
   /// A cell per column of begin_table().
@@ -89,8 +90,9 @@ class Log {
   /// Words in place of the columns.
   template <class... Args>
   void row_text(std::int64_t count, fmt::format_string<Args...> text, Args&&... args) {
-    if (prints_)
-      write(stamped(counted(count) + "  " + fmt::format(text, std::forward<Args>(args)...)));
+    if (!prints_) return;
+    write_header_if_due();
+    write(stamped(counted(count) + "  " + fmt::format(text, std::forward<Args>(args)...)));
   }
 
   /// What is going on: on a terminal its last line, until the next text.
@@ -117,6 +119,7 @@ class Log {
 
   void write(std::string_view text);
   void write_result(std::string_view text);
+  void write_header_if_due();
   void warn(std::string_view text);
   void write_plain(std::string_view text);
   /// Colors are in the console's text only.
@@ -126,6 +129,9 @@ class Log {
   std::string header(const Shown& shown) const;
   std::string cells(const Shown& shown, const std::vector<std::string>& cells) const;
   Shown fitting(std::size_t most) const;
+  std::size_t console_columns() const {
+    return console_.terminal ? std::min(console_.width, width) : width;
+  }
   bool quiet() const { return verbosity_ == Verbosity::quiet; }
   void erase_progress();
   bool progress_due();

@@ -26,6 +26,11 @@ std::string duration(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
+/// "79,670", "14.6 M"
+std::string tokens_text(double tokens) {
+  return tokens < 1e6 ? rounded(tokens) : rounded(tokens / 1e6) + " M";
+}
+
 }  // namespace
 
 /// Interval since the last logged step. Collective.
@@ -242,8 +247,7 @@ std::string Trainer<T>::summary_of_end(Stop stop, Kept kept) const {
   const std::string nothing = resumed_ && !progressed_ ? nothing_left(deck_, state_) : "";
   if (!nothing.empty()) return nothing;
   const std::string spent = fmt::format(
-      "{}, {} M tokens{}", duration(state_.seconds),
-      rounded(static_cast<double>(state_.tokens) / 1e6),
+      "{}, {} tokens{}", duration(state_.seconds), tokens_text(static_cast<double>(state_.tokens)),
       deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "");
   if (stop == Stop::target)
     return fmt::format("reached validation loss {:.4f} <= {:.4f} at step {}: {}",

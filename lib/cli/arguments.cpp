@@ -49,10 +49,11 @@ po::variables_map parsed(const Syntax& syntax, const std::vector<std::string>& w
   po::variables_map map;
   po::store(po::command_line_parser(words).options(all).positional(positional).run(), map);
   if (map.count("further words") > 0)
-    user_error("'{}' is one word too many; {} takes {} and options; {} lists them",
+    user_error("'{}' is one word too many; {} takes {}; {} lists the options",
                on_one_line(map["further words"].as<std::vector<std::string>>().front()),
                syntax.help.substr(0, syntax.help.rfind(' ')),
-               syntax.words.empty() ? "no word" : fmt::format("{}", fmt::join(syntax.words, ", ")),
+               syntax.words.empty() ? "options only"
+                                    : fmt::format("{} and options", fmt::join(syntax.words, ", ")),
                syntax.help);
   po::notify(map);
   return map;

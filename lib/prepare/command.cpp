@@ -43,7 +43,7 @@ std::string help() {
       "       prepare COMMAND --help      options of a command\n\n"
       "Makes the data that ./trainer reads.\n\ncommands:\n";
   for (const CommandText& command : detail::command_texts())
-    text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+    text += fmt::format("  {:<13}{}\n", command.name, command.summary);
   return text + "\noptions:\n  -h [ --help ]   show this text and end\n" +
          "  --version       show version and commit and end\n" + exit_codes;
 }
