@@ -1,18 +1,19 @@
 // diagnose: describes this machine, measures its rates, and checks the operations on it.
 #include <Kokkos_Core.hpp>
-#include <boost/program_options.hpp>
 #include <iostream>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "base/output.hpp"
+#include "base/version.hpp"
 #include "base/wait_policy.hpp"
 #include "checks/diagnose.hpp"
+#include "cli/arguments.hpp"
 #include "comm/prologue.hpp"
 
 namespace {
 
-namespace po = boost::program_options;
+namespace po = tern::cli::po;
 
 constexpr const char* usage =
     "usage: diagnose [options]\n"
@@ -25,30 +26,28 @@ constexpr const char* exit_codes =
     "\nexit codes: 0 all operations pass; 1 one fails, or a wrong option; 70 an internal error.\n";
 
 struct CommandLine {
-  std::string help;  // text of --help if requested
+  std::string shown;  // by --help or --version
   bool no_rates = false, no_checks = false;
   tern::checks::DiagnoseOptions options;
 };
 
 CommandLine parse(int argc, char** argv) {
   CommandLine line;
-  bool help = false;
+  bool help = false, version = false;
   po::options_description all("options");
-  all.add_options()("help,h", po::bool_switch(&help), "show this text and end")(
-      "no-rates", po::bool_switch(&line.no_rates), "measure no rates")(
-      "no-checks", po::bool_switch(&line.no_checks), "check no operations")(
-      "verbose", po::bool_switch(&line.options.verbose),
-      "list all cases of the checks, not only those that fail")(
-      "json", po::bool_switch(&line.options.json), "print one JSON object, with all cases")(
-      "seed", po::value(&line.options.seed)->value_name("N"), "of the checks' inputs (1)");
-  po::variables_map map;
-  try {
-    po::store(po::parse_command_line(argc, argv, all), map);
-    po::notify(map);
-  } catch (const po::error& e) {
-    tern::user_error("{}; diagnose --help lists the options", e.what());
-  }
-  if (help) line.help = (std::ostringstream() << usage << all << exit_codes).str();
+  // clang-format off
+  all.add_options()
+    ("help,h", po::bool_switch(&help), "show this text and end")
+    ("version", po::bool_switch(&version), "show version and commit and end")
+    ("no-rates", po::bool_switch(&line.no_rates), "skip the rate measurements")
+    ("no-checks", po::bool_switch(&line.no_checks), "skip the checks")
+    ("verbose", po::bool_switch(&line.options.verbose), "list all cases of the checks, not only those that fail")
+    ("json", po::bool_switch(&line.options.json), "print one JSON object, with all cases")
+    ("seed", po::value(&line.options.seed)->value_name("N"), "of the checks' inputs (1)");
+  // clang-format on
+  tern::cli::parse({"diagnose --help", all, {}}, tern::cli::words_of(argc, argv));
+  if (version) line.shown = fmt::format("tern {} ({})\n", tern::version(), tern::commit());
+  if (help) line.shown = (std::ostringstream() << usage << all << exit_codes).str();
   line.options.rates = !line.no_rates;
   line.options.checks = !line.no_checks;
   return line;
@@ -62,8 +61,8 @@ int main(int argc, char** argv) {
   CommandLine line;
   const tern::comm::Prologue prologue([&] {
     line = parse(argc, argv);
-    if (tern::comm::launched_rank().value_or(0) == 0) std::cout << line.help;
-    return !line.help.empty();
+    if (tern::comm::launched_rank().value_or(0) == 0) std::cout << line.shown;
+    return !line.shown.empty();
   });
   if (const auto code = prologue.exit_code()) return tern::output_written() ? *code : 1;
   const tern::comm::Session session(&argc, &argv);

@@ -45,7 +45,7 @@ int main(int count, char** words) {
       make(made);
       return 0;
     }
-    std::cout << made.help;
+    std::cout << made.shown;
     return output_written() ? 0 : 1;
   } catch (const std::exception& error) {
     std::cerr << "prepare: " << printable(error.what()) << '\n';

@@ -47,7 +47,7 @@ def train_without_end(directory):
     text, process = "", subprocess.Popen(command, env=env, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     for line in process.stdout:
         text += line
-        if re.match(rf"step +{a.steps}/", line): process.kill(); break
+        if re.match(rf"[\d:]{{8}} +{a.steps}  ", line): process.kill(); break
     process.stdout.close()
     if process.wait() >= 0: sys.exit(f"{' '.join(command)} ended with {process.returncode}:\n{text[-4000:]}")
     return text

@@ -78,7 +78,7 @@ def profile(name, a, data):
     text = ""
     for line in process.stdout:  # ended before it writes a checkpoint
         text += line
-        if re.match(rf"step +{STEPS - 1}/", line): break
+        if re.match(rf"[\d:]{{8}} +{STEPS - 1}  ", line): break
     table = pathlib.Path(a.out) / f"{name}_profile/profile/rank_0000.txt"
     process.kill()
     process.wait()

@@ -6,6 +6,8 @@ install(DIRECTORY input jobs DESTINATION share/tern USE_SOURCE_PERMISSIONS
 install(DIRECTORY docs DESTINATION share/doc/tern)
 install(FILES README.md LICENSE DESTINATION share/doc/tern)
 install(FILES packaging/completion.bash DESTINATION share/bash-completion/completions RENAME trainer)
+install(FILES packaging/completion.zsh DESTINATION share/zsh/site-functions RENAME _trainer)
+install(FILES packaging/completion.fish DESTINATION share/fish/vendor_completions.d RENAME trainer.fish)
 foreach(name prepare diagnose)
   install(CODE "file(CREATE_LINK trainer \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/bash-completion/completions/${name}\" SYMBOLIC)")
 endforeach()

@@ -23,8 +23,25 @@ def roff(line):
     return "\\&" + line if line.startswith(".") else line
 
 
-def page(name, told):
-    """The man page of the program whose --help is `told`."""
+def help_of(build, name, *command):
+    return subprocess.run([pathlib.Path(build) / name, *command, "--help"], check=True, capture_output=True, text=True).stdout
+
+
+def commands_of(told):
+    """Names of the commands that a --help lists."""
+    listed = re.search(r"^commands:\n((?:  \S.*\n)+)", told, re.M)
+    return [line.split()[0] for line in listed.group(1).splitlines()] if listed else []
+
+
+def command_section(name, command, told):
+    """A command's own --help, without the exit codes, which are the program's."""
+    told = told.split("\nexit codes: ")[0].strip("\n")
+    lines = [re.sub(r"^usage: ", "", line) for line in told.split("\n")]
+    return [f".SH {name.upper()} {roff(command.upper())}", ".nf", *map(roff, lines), ".fi"]
+
+
+def page(name, told, commands=()):
+    """The man page of the program whose --help is `told`; `commands`: names and --help of its commands."""
     lines_out = [f'.TH {name.upper()} 1 "" "Tern @PROJECT_VERSION@" "Tern"',
                  f".SH NAME\n{name} \\- {roff(SUMMARIES[name])}"]
     title = "DESCRIPTION"
@@ -35,12 +52,14 @@ def page(name, told):
                           ".fi\n.SH DESCRIPTION"]
             title = ""
             continue
-        if re.fullmatch(r"(options|examples|exit codes)", lines[0].rstrip(":"), re.I):
+        if re.fullmatch(r"(options|commands|examples|exit codes)", lines[0].rstrip(":"), re.I):
             title = lines.pop(0).rstrip(":").upper()
         elif lines[0].lower().startswith("exit codes: "):
             lines[0], title = lines[0][len("exit codes: "):], "EXIT STATUS"
         lines_out += [f".SH {title}" if title else ".PP", ".nf", *map(roff, lines), ".fi"]
         title = ""
+    for command, text in commands:
+        lines_out += command_section(name, command, text)
     lines_out.append(".SH SEE ALSO\n" + ", ".join(f"{other}(1)" for other in SUMMARIES if other != name))
     return "\n".join(lines_out) + "\n"
 
@@ -48,13 +67,14 @@ def page(name, told):
 def main(build, check=False):
     stale = []
     for name in SUMMARIES:
-        told = subprocess.run([pathlib.Path(build) / name, "--help"], check=True, capture_output=True, text=True).stdout
+        told = help_of(build, name)
+        made = page(name, told, [(command, help_of(build, name, command)) for command in commands_of(told)])
         file = FOLDER / f"{name}.1.in"
-        if check and (not file.exists() or file.read_text() != page(name, told)):
+        if check and (not file.exists() or file.read_text() != made):
             stale.append(file)
         elif not check:
             FOLDER.mkdir(exist_ok=True)
-            file.write_text(page(name, told))
+            file.write_text(made)
     for file in stale:
         print(f"{file} is not the program's --help; remake it: cmake --build {build} --target man_pages", file=sys.stderr)
     return bool(stale)

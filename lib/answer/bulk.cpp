@@ -246,7 +246,7 @@ std::optional<Bulk::Done> Bulk::finish() {
     write(files_.summary(), json_text(summary, 2) + '\n');
     write(files_.answers, answers);
     done->records = std::move(parts.records);
-    log_.line("{}", detail::table(done->summary, files_));
+    log_.result("{}", detail::table(done->summary, files_));
   }
   group_.barrier();
   return done;

@@ -70,7 +70,7 @@ void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Don
   for (const std::string& directory : deck.evaluation.beside)
     rows.push_back(read_evaluation(directory));
   rows.push_back(own);
-  log.line("{}", gap_table(rows));
+  log.result("{}", gap_table(rows));
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
   comm::Group& group = mesh.world();
   const generate::EngineOptions wanted = workload::engine_options(deck);
   if (options.dry_run) {
-    log.line("{}", bulk_plan(deck, wanted, mesh, options, log));
+    log.result("{}", bulk_plan(deck, wanted, mesh, options, log));
     return job::finished;
   }
   const plan::ServingPlan plan = plan::plan_serving(deck, wanted, mesh);

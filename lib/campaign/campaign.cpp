@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "words/numbers.hpp"
 
 #include "answer/bulk.hpp"
 #include "campaign/inputs.hpp"
@@ -57,7 +58,7 @@ job::RunLock agree_on_directory(const job::RunDirectory& directory, const deck::
   return lock;
 }
 
-/// Fewer optimizer steps than this rarely train: warmup and schedule take a good part of them.
+/// Models rarely learn in fewer optimizer steps: warmup and schedule take a good part of them.
 constexpr std::int64_t few_steps = 50;
 /// Fraction of rows below which micro-batches are rather empty.
 constexpr double few_filled = 0.7;
@@ -71,10 +72,11 @@ void warn_of_few_steps(const plan::Plan& plan, std::int64_t epochs, Log& log) {
   if (plan.steps == 0 || plan.steps >= few_steps) return;
   const bool packed = plan.data.per_row() > 1 && !deck::counts_samples(plan.deck.batch);
   log.warning(
-      "{} makes {} updates of {}, and fewer than {} rarely train: {}{}",
+      "only {} ({}) of {}; models rarely learn anything in fewer than {}: {}{}",
+      counted(plan.steps, "update"),
       epochs > 0 ? fmt::format("epochs = {}", epochs)
                  : fmt::format("max_steps = {}", plan.deck.campaign.max_steps),
-      plan.steps, plan::step_text(plan), few_steps,
+      plan::step_text(plan), few_steps,
       epochs > 0 ? "lower &batch global, or raise &campaign epochs" : "raise &campaign max_steps",
       epochs > 0 && packed ? "; &batch unit = 'samples' makes global count samples, not rows" : "");
 }
@@ -86,7 +88,7 @@ void warn_of_empty_rows(const plan::Plan& plan, int ranks, Log& log) {
   const double together = static_cast<double>(layout.global / layout.accumulation);
   const double rows = std::max(1.0, std::floor(layout.steps.mean() / together)) * together;
   log.warning(
-      "{} per step fill {:.0f}% of the micro-batches of {} data ranks x per_rank = {}: write "
+      "{} per step fill {:.0f}% of the micro-batches of {} data ranks x per_rank = {}: set "
       "&batch global = {:.0f}{}, or use fewer ranks",
       plan::step_text(plan), 100 * layout.filled(), ranks, layout.per_rank,
       std::floor(rows * plan.data.per_row()), layout.per_rank > 1 ? ", lower per_rank" : "");
@@ -144,6 +146,7 @@ int train(const job::Options& options, plan::Plan plan, std::optional<TrainingDa
   }
   log.line("{}", table(plan, mesh, directory));
   Trainer<T> trainer(options, plan, directory, std::move(*data), mesh, session.local_rank(), log);
+  if (mesh.world().rank() == 0 && options.resume) job::write_deck(directory, deck);
   const int code = trainer.run();
   record_run(directory, record, code, log);
   return code;
@@ -166,7 +169,7 @@ bool resumable(const deck::Deck& deck, const job::Options& options) {
 template <class T>
 int run_task(const deck::Deck& deck, const job::Options& options, const comm::Mesh& mesh,
              const comm::Session& session) {
-  Log log(session.rank() == 0);
+  Log log(session.rank() == 0, options.verbosity);
   if (!resumable(deck, options)) job::leave_signals();
   if (!trains(deck, options)) say(options.notes, log);
   if (!options.export_to.empty()) {
@@ -185,8 +188,8 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
   const std::string shortage = plan::shortage(plan, at_work);
   if (options.dry_run) {  // perhaps for another machine: a shortage is no error
     if (!data && deck.campaign.task == "train") warn_of_few_steps(plan, deck.campaign.epochs, log);
-    log.line("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
-    if (deck.campaign.task == "train") log.line("{}", plan::layouts(deck, plan, mesh.extents()));
+    log.result("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
+    if (deck.campaign.task == "train") log.result("{}", plan::layouts(deck, plan, mesh.extents()));
     return job::finished;
   }
   if (!shortage.empty()) user_error("{}\n{}", table, shortage);
@@ -211,49 +214,33 @@ bool leaves_files(const deck::Deck& deck, const job::Options& options) {
 namespace {
 
 /// All that decides what a rank does.
-std::vector<std::string> settings_of(const deck::Deck& deck, const job::Options& o) {
+std::vector<std::string> settings_of(const deck::Deck& deck, const job::Options& options) {
   std::vector<std::string> settings = deck::settings(deck);
-  const auto add = [&](const char* name, const auto& value) {
-    settings.push_back(fmt::format("--{} {}", name, value));
-  };
-  const auto flag = [&](const char* name, bool given) {
-    settings.push_back(fmt::format("{} --{}", given ? "the option" : "no option", name));
-  };
-  flag("resume", o.resume);
-  flag("fresh", o.fresh);
-  flag("dry-run", o.dry_run);
-  flag("show-batch", o.show_batch);
-  add("export", o.export_to);
-  add("device", o.device);
-  add("ranks", o.ranks);
-  add("ranks-per-node", o.ranks_per_node);
-  add("network", o.network);
+  settings.insert(settings.end(), options.given.begin(), options.given.end());
   settings.push_back(fmt::format("the program tern {} ({})", version(), commit()));
   return settings;
 }
 
 void check_plan_options(const job::Options& options, const comm::Session& session) {
   if (options.without_data && !options.dry_run)
-    user_error(
-        "--without-data: it says what a dry run plans without; add --dry-run, or leave it out");
+    user_error("--without-data only applies to --dry-run; add --dry-run or drop --without-data");
   if (!options.device.empty() && !options.dry_run)
-    user_error("--device {}: it says what a dry run plans for; add --dry-run, or leave it out",
+    user_error("--device {} only applies to --dry-run; add --dry-run or drop --device",
                options.device);
   if (options.ranks != 0 && (!options.dry_run || options.ranks < 0 || session.size() > 1))
-    user_error("--ranks {}: it says how many ranks a dry run on one plans for; {}", options.ranks,
-               options.ranks < 0    ? "write 1 or more"
-               : session.size() > 1 ? "start one rank, or leave it out"
+    user_error("--ranks {} only applies to --dry-run on one rank; {}", options.ranks,
+               options.ranks < 0    ? "set 1 or more"
+               : session.size() > 1 ? "start one rank, or drop --ranks"
                                     : "add --dry-run, or start as many ranks with mpirun or srun");
-  const auto of_a_plan = [&](const char* name, double value, bool given, const char* what) {
-    if (given && (value <= 0 || !options.dry_run || session.size() > 1))
-      user_error("--{} {}: it says {} a dry run on one rank plans for; {}", name, value, what,
-                 value <= 0         ? "write a number above 0"
-                 : !options.dry_run ? "add --dry-run, or leave it out"
-                                    : "start one rank, or leave it out");
+  const auto of_a_plan = [&](const char* name, double value) {
+    if (value != 0 && (value < 0 || !options.dry_run || session.size() > 1))
+      user_error("--{} {} only applies to --dry-run on one rank; {}", name, value,
+                 value < 0          ? "set a number above 0"
+                 : !options.dry_run ? fmt::format("add --dry-run or drop --{}", name)
+                                    : fmt::format("start one rank, or drop --{}", name));
   };
-  of_a_plan("ranks-per-node", options.ranks_per_node, options.ranks_per_node != 0,
-            "how many ranks of a node");
-  of_a_plan("network", options.network, options.network != 0, "what rate between nodes");
+  of_a_plan("ranks-per-node", options.ranks_per_node);
+  of_a_plan("network", options.network);
 }
 
 }  // namespace

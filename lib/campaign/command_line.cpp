@@ -1,21 +1,19 @@
 #include "campaign/command_line.hpp"
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <filesystem>
-#include <fstream>
 #include <ostream>
 #include <sstream>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/utf8.hpp"
 #include "base/version.hpp"
+#include "campaign/deck_list.hpp"
+#include "cli/arguments.hpp"
 #include "deck/loaded_model.hpp"
 #include "deck/rules.hpp"
 #include "job/options.hpp"
 #include "report/comparison.hpp"
-#include "report/run_list.hpp"
 #include "weights/weights.hpp"
 
 namespace tern::campaign {
@@ -25,13 +23,13 @@ namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
 constexpr const char* usage =
-    "usage: trainer DECK [options]\n"
+    "usage: trainer DECK [options]            DECK: a file, or a name that --list shows\n"
     "       mpirun -n 4 trainer DECK          four ranks\n"
     "       srun trainer DECK --resume        in a Slurm job\n"
     "       trainer --list [FOLDER]           list the decks found, or a folder's decks and runs\n"
     "       trainer --compare RUN RUN...      compare the decks and curves of runs\n"
     "\n"
-    "Trains, evaluates or samples the language model that DECK, a Fortran namelist, describes.\n"
+    "Train, evaluate or sample the language model described by DECK (a Fortran namelist).\n"
     "Results go to runs/NAME: log.txt, metrics.jsonl, report.html, checkpoints/.\n\n";
 
 constexpr const char* exit_codes =
@@ -41,52 +39,35 @@ constexpr const char* exit_codes =
     "75 stopped by a signal or the job's time limit, checkpoint written: run again with --resume;\n"
     "76 diverged: no finite validation loss, or too many steps in a row without a finite loss or\n"
     "gradient;\n"
-    "77 the run ended, but its verdict is not good: do not start the next phase.\n";
+    "77 the run finished but failed its verdict; do not start the next phase.\n";
 
 po::options_description describe(CommandLine& line) {
-  po::options_description all("options");
+  po::options_description all("options", 100, 60);
   job::Options& o = line.options;
-  all.add_options()("help,h", po::bool_switch(&line.help), "show this text and end")(
-      "version", po::bool_switch(&line.version), "show version and commit and end")(
-      "list", po::bool_switch(&line.list),
-      "list the decks of input/, or decks and runs of the folder named in place of the deck, and "
-      "end")(
-      "compare", po::value(&line.compare)->multitoken()->value_name("RUN RUN..."),
-      "compare runs, named by their directories: print their results and the deck values that "
-      "differ, write their curves to compare.html in the first one's directory, and end")(
-      "set,s", po::value(&line.set)->composing()->value_name("GROUP.NAME=VALUE"),
-      "override a value of the deck, as --set batch.per_rank=16; may be repeated")(
-      "quick", po::value(&line.quick)->value_name("N"),
-      "a run of N steps: the schedule, the warmup and the intervals of evaluations, checkpoints "
-      "and log lines shrink with them")("print-deck", po::bool_switch(&line.print_deck),
-                                        "print the whole deck, with defaults, units, ranges and "
-                                        "help, and end")(
-      "dry-run", po::bool_switch(&o.dry_run),
-      "print the plan (parameters, memory term by term, time, cost) and end; exit code 1 if data, "
-      "tokenizer or weights that the run reads are missing or malformed")(
-      "without-data", po::bool_switch(&o.without_data), "dry run: plan without them")(
-      "device", po::value(&o.device)->value_name("GPU"),
-      "dry run: plan for h200, h100 or a100 instead of this machine's device")(
-      "ranks", po::value(&o.ranks)->value_name("N"),
-      "dry run: plan for N ranks instead of those started")(
-      "ranks-per-node", po::value(&o.ranks_per_node)->value_name("N"),
-      "dry run: plan for nodes of N ranks; without it, for one node")(
-      "network", po::value(&o.network)->value_name("GBITS"),
-      "dry run: rate of the network between nodes, Gbit/s per rank; without it, 400 for h200 and "
-      "h100, 200 for a100")("show-batch", po::bool_switch(&o.show_batch),
-                            "supervised: print the first rows' tokens with role and mask and end")(
-      "resume", po::bool_switch(&o.resume),
-      "resume from the newest good checkpoint; start from scratch if there is none")(
-      "fresh", po::bool_switch(&o.fresh),
-      "move an earlier run of the same name aside and start from scratch")(
-      "prompt", po::value<std::string>()->value_name("TEXT"),
-      "continue TEXT, or the text of a file (@FILE), with the run's best checkpoint (task = "
-      "'generate'; generation.checkpoint names another)")(
-      "refine", po::value<int>()->value_name("N"),
-      "refinement: refine the first answer N times, as --set generation.refine=N")(
-      "export", po::value(&o.export_to)->value_name("DIR"),
-      "write the best checkpoint's weights, with the tokenizer, as a new Hugging Face "
-      "Transformers directory");
+  // clang-format off
+  all.add_options()
+    ("help,h", po::bool_switch(&line.help), "show this text and end")
+    ("version", po::bool_switch(&line.version), "show version and commit and end")
+    ("list", po::bool_switch(&line.list), "list the decks of input/, or decks and runs of the folder named in place of the deck, and end")
+    ("compare", po::value(&line.compare)->multitoken()->value_name("RUN RUN..."), "compare runs, named by their directories: print their results and the deck values that differ, write their curves to compare.html in the first one's directory, and end")
+    ("set,s", po::value(&line.set)->composing()->value_name("GROUP.NAME=VALUE"), "override a deck value, e.g. --set batch.per_rank=16; repeatable")
+    ("quick", po::value(&line.quick)->value_name("N"), "run N steps, scaling schedule, warmup and intervals to match")
+    ("print-deck", po::bool_switch(&line.print_deck), "print the whole deck, with defaults, units, ranges and help, and end")
+    ("dry-run", po::bool_switch(&o.dry_run), "print the plan (parameters, memory term by term, time, cost) and end; exit code 1 if data, tokenizer or weights that the run reads are missing or malformed")
+    ("without-data", po::bool_switch(&o.without_data), "dry run: plan without them")
+    ("device", po::value(&o.device)->value_name("GPU"), "dry run: plan for h200, h100, a100 or a100-40gb instead of this machine's device")
+    ("ranks", po::value(&o.ranks)->value_name("N"), "dry run: plan for N ranks instead of those started")
+    ("ranks-per-node", po::value(&o.ranks_per_node)->value_name("N"), "dry run: plan for nodes of N ranks; without it, for one node")
+    ("network", po::value(&o.network)->value_name("GBITS"), "dry run: rate of the network between nodes, Gbit/s per rank; without it, 400 for h200 and h100, 200 for a100")
+    ("show-batch", po::bool_switch(&o.show_batch), "supervised: print the first rows' tokens with role and mask and end")
+    ("resume", po::bool_switch(&o.resume), "resume from the newest good checkpoint; start from scratch if there is none")
+    ("fresh", po::bool_switch(&o.fresh), "move an earlier run of the same name aside and start from scratch")
+    ("prompt", po::value<std::string>()->value_name("TEXT"), "continue TEXT, or the text of a file (@FILE), with the run's best checkpoint (task = 'generate'; generation.checkpoint names another)")
+    ("refine", po::value<int>()->value_name("N"), "refinement: refine the first answer N times; the same as --set generation.refine=N")
+    ("export", po::value(&o.export_to)->value_name("DIR"), "write the best checkpoint's weights, with the tokenizer, as a new Hugging Face Transformers directory")
+    ("quiet,q", po::bool_switch(), "show warnings and results only; log.txt has all")
+    ("verbose,v", po::bool_switch(), "also log checkpoints as they are written, all parts of the loss and all metrics of evaluations");
+  // clang-format on
   return all;
 }
 
@@ -106,7 +87,7 @@ std::string prompt_text(const std::string& given) {
     text = read_text(file);
   } catch (const FileError&) {
     user_error(
-        "--prompt {}: no file {} can be read; for a text that begins with '@' write "
+        "--prompt {}: no file {} can be read; for a text that begins with '@' use "
         "--set campaign.task=generate --set generation.prompt=TEXT",
         given, file.string());
   }
@@ -129,106 +110,51 @@ void set_prompt(CommandLine& line, const std::string& given) {
 
 void require_sense(const CommandLine& line, const po::variables_map& map) {
   const auto together = [&](const char* a, bool has_a, const char* b, bool has_b, const char* why) {
-    if (has_a && has_b) user_error("--{} and --{}: {}; leave one of them out", a, b, why);
+    if (has_a && has_b)
+      user_error("--{} and --{} are mutually exclusive ({}); drop one", a, b, why);
   };
   const bool prompt = map.count("prompt") > 0, exports = map.count("export") > 0;
   together("resume", line.options.resume, "fresh", line.options.fresh,
-           "the one resumes an earlier run, the other moves it aside");
+           "one resumes an earlier run, the other moves it aside");
+  together("quiet", map["quiet"].as<bool>(), "verbose", map["verbose"].as<bool>(),
+           "one shows less, the other more");
   together("prompt", prompt, "export", exports, "each is a task of its own");
   for (const char* name : {"export", "device"})
     if (map.count(name) && map[name].as<std::string>().empty())
       user_error("--{}: an empty name; {}", name,
-                 name == std::string("export") ? "name the directory to make" : "write h100, say");
+                 name == std::string("export") ? "name the directory to make" : "set e.g. h100");
   if (map.count("quick") && line.quick < 1)
-    user_error("--quick {}: a run has at least one step; write 1 or more", line.quick);
+    user_error("--quick {}: a run has at least one step; set 1 or more", line.quick);
   if (line.deck.empty() && !line.help && !line.version && !line.list && line.compare.empty())
-    user_error(
-        "no deck given; try: trainer input/quickstart.in, trainer --list, or trainer --help");
+    user_error("no deck given; try: trainer quickstart, trainer --list, or trainer --help");
 }
 
-/// First line of a deck, if a comment.
-std::string headline(const fs::path& deck) {
-  if (!fs::is_regular_file(deck)) return "";
-  std::ifstream stream(deck);
-  std::string line;
-  std::getline(stream, line);
-  const std::size_t first = line.find_first_not_of("! \t");
-  if (first == std::string::npos || line[0] != '!') return "";
-  return on_one_line(
-      std::string_view(line).substr(first, line.find_last_not_of(" \t\r") + 1 - first));
-}
-
-/// input/ of the current folder, or of one above the program: the root of the project (build/PRESET/
-/// trainer and its link), or share/tern of an installation.
-fs::path folder_of_decks() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  fs::path above = fs::current_path();
-  for (int level = 0; level < 4; ++level) {
-    for (const fs::path& folder : {above / "input", above / "share/tern/input"})
-      if (fs::is_directory(folder, error)) return folder;
-    above = level == 0 ? program.parent_path() : above.parent_path();
-  }
-  user_error("no folder input/ in {} nor above {}: name a deck by its path",
-             fs::current_path().string(), program.string());
-}
-
-/// `shown`: how the folder is named. Whether there are any.
-bool list_decks(const fs::path& folder, const fs::path& shown, std::ostream& out) {
-  std::vector<std::pair<std::string, std::string>> decks;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".in")
-      decks.emplace_back((shown / entry.path().filename()).string(), headline(entry.path()));
-  std::sort(decks.begin(), decks.end());
-  std::size_t width = 0;
-  for (const auto& [name, text] : decks) width = std::max(width, name.size());
-  for (const auto& [name, text] : decks) out << fmt::format("{:<{}}  {}\n", name, width, text);
-  return !decks.empty();
-}
-
-/// The decks of input/, or the runs and decks of `folder`; a run's own deck.in is not listed.
-void list(const std::string& folder, std::ostream& out) {
-  if (folder.empty()) {
-    const fs::path input = folder_of_decks();
-    list_decks(input, input == fs::current_path() / "input" ? "input" : input, out);
-    return;
-  }
-  std::error_code error;
-  if (!fs::is_directory(folder, error))
-    user_error("--list {}: no such folder; name one that holds runs or decks, as runs", folder);
-  const std::vector<report::ListedRun> runs = report::runs_in(folder);
-  const bool decks = !report::is_run(folder) && list_decks(folder, folder, out);
-  if (!runs.empty()) out << report::table(runs);
-  if (runs.empty() && !decks)
-    user_error(
-        "--list {}: it holds no run (a folder with run.json or metrics.jsonl) and no deck "
-        "(*.in); name another folder, as runs",
-        folder);
+/// Replaces the name of a deck by its path; what was taken goes to the log.
+void find(CommandLine& line) {
+  if (line.deck.empty() || line.list || line.help || line.version) return;
+  const std::string path = find_deck(line.deck).string();
+  if (path != line.deck) line.taken = "deck: " + path;
+  line.deck = path;
 }
 
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
-  const po::options_description visible = describe(line);
-  po::options_description all;
-  all.add(visible).add_options()("deck", po::value(&line.deck), "");
-  po::positional_options_description positional;
-  positional.add("deck", 1);
-  po::variables_map map;
-  try {
-    po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(), map);
-    po::notify(map);
-  } catch (const po::error& e) {
-    user_error("{}; trainer --help lists the options", e.what());
-  }
-  std::ostringstream text;
-  text << usage << visible << exit_codes;
-  line.usage = text.str();
+  const po::options_description options = describe(line);
+  const po::variables_map map =
+      cli::parse({"trainer --help", options, {"deck"}}, cli::words_of(argc, argv));
+  if (map.count("deck")) line.deck = map["deck"].as<std::string>();
+  line.usage = (std::ostringstream() << usage << options << exit_codes).str();
   require_sense(line, map);
+  if (map["quiet"].as<bool>()) line.options.verbosity = Verbosity::quiet;
+  if (map["verbose"].as<bool>()) line.options.verbosity = Verbosity::verbose;
+  // What --set and --quick change is compared between ranks in the deck.
+  line.options.given = cli::given(options, map, {"set", "quick", "compare"});
   if (map.count("prompt")) set_prompt(line, map["prompt"].as<std::string>());
   if (map.count("refine"))
     line.set.push_back("generation.refine=" + std::to_string(map["refine"].as<int>()));
+  find(line);
   return line;
 }
 
@@ -254,13 +180,16 @@ std::vector<std::string> quick_overrides(const deck::Deck& deck, std::int64_t st
 }
 
 deck::Deck read_deck(const CommandLine& line, std::vector<std::string>* notes) {
-  if (line.quick == 0) return deck::read(line.deck, line.set, weights::model_at, notes);
-  std::vector<std::string> set =
-      quick_overrides(deck::read(line.deck, line.set, weights::model_at), line.quick);
-  set.insert(set.end(), line.set.begin(), line.set.end());  // explicit overrides are not scaled
-  set.push_back("campaign.epochs=0");
-  set.push_back(fmt::format("campaign.max_steps={}", line.quick));
-  return deck::read(line.deck, set, weights::model_at, notes);
+  std::vector<std::string> set = line.set;
+  if (line.quick > 0) {
+    set = quick_overrides(deck::read(line.deck, line.set, weights::model_at), line.quick);
+    set.insert(set.end(), line.set.begin(), line.set.end());  // explicit overrides are not scaled
+    set.push_back("campaign.epochs=0");
+    set.push_back(fmt::format("campaign.max_steps={}", line.quick));
+  }
+  deck::Deck deck = deck::read(line.deck, set, weights::model_at, notes);
+  if (notes && !line.taken.empty()) notes->insert(notes->begin(), line.taken);
+  return deck;
 }
 
 bool shows_without_deck(const CommandLine& line, std::ostream& out) {

@@ -125,7 +125,7 @@ std::unique_ptr<text::Tokenizer> optional_tokenizer(const deck::Deck& deck, cons
   try {
     tokenizer = text::open_tokenizer(deck);
   } catch (const UserError& e) {
-    log.warning("no samples will be written: {}", e.what());
+    log.warning("no text samples at evaluations: {}", e.what());
   }
   if ((all ? mesh.world() : mesh.replica()).any(!tokenizer)) return nullptr;
   return tokenizer;
@@ -214,11 +214,15 @@ TrainingData open_training_data(const deck::Deck& deck, const comm::Mesh& mesh, 
   std::vector<std::string> patterns = deck.data.train;
   patterns.insert(patterns.end(), deck.data.valid.begin(), deck.data.valid.end());
   check_shards(deck, patterns, mesh, log);
-  TrainingData data{optional_tokenizer(deck, mesh, log), {}, {}};
+  TrainingData data;
+  const bool needed = deck::holds_samples(deck.data);
+  if (needed) data.tokenizer = optional_tokenizer(deck, mesh, log);
   comm::together([&] {
     data.train = open_data(deck, deck.data.train, data.tokenizer.get());
     data.valid = open_data(deck, deck.data.valid, data.tokenizer.get());
   });
+  // A warning of a missing tokenizer says nothing where the data are missing too.
+  if (!needed) data.tokenizer = optional_tokenizer(deck, mesh, log);
   return data;
 }
 

@@ -22,10 +22,10 @@ std::vector<To> on_host(const ops::Context& context, Vector<const From> values) 
 }  // namespace
 
 template <class T>
-std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::Deck& deck,
-                                         const workload::Layout& layout, const data::Source& source,
-                                         comm::Group& group, bool training,
-                                         const std::function<bool()>& stop) {
+std::optional<objective::Score> evaluate(
+    workload::Workload<T>& w, const deck::Deck& deck, const workload::Layout& layout,
+    const data::Source& source, comm::Group& group, bool training,
+    const std::function<bool(std::size_t, std::size_t)>& between) {
   using A = Accumulate<T>;
   const std::size_t rows = std::min(static_cast<std::size_t>(deck.evaluation.rows), source.rows());
   const std::size_t together = layout.per_rank * static_cast<std::size_t>(group.size());
@@ -39,7 +39,7 @@ std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::D
   head.z_loss = 0;  // a regularizer, not part of the likelihood
   std::vector<double> sums(w.objective->sums(), 0);
   for (std::size_t micro = 0; micro < options.accumulation; ++micro) {
-    if (stop && stop()) return std::nullopt;
+    if (between && between(micro, options.accumulation)) return std::nullopt;
     const auto prepared = w.objective->prepare(w.context, reader.next(), 0, true);
     const std::size_t scored = prepared.scored.targets.extent(0);
     const Vector<A> losses(w.losses.data(), scored);
@@ -57,14 +57,14 @@ std::optional<objective::Score> evaluate(workload::Workload<T>& w, const deck::D
   return w.objective->conclude(sums, training);
 }
 
-template std::optional<objective::Score> evaluate(workload::Workload<float>&, const deck::Deck&,
-                                                  const workload::Layout&, const data::Source&,
-                                                  comm::Group&, bool, const std::function<bool()>&);
-template std::optional<objective::Score> evaluate(workload::Workload<bf16>&, const deck::Deck&,
-                                                  const workload::Layout&, const data::Source&,
-                                                  comm::Group&, bool, const std::function<bool()>&);
-template std::optional<objective::Score> evaluate(workload::Workload<fp16>&, const deck::Deck&,
-                                                  const workload::Layout&, const data::Source&,
-                                                  comm::Group&, bool, const std::function<bool()>&);
+template std::optional<objective::Score> evaluate(
+    workload::Workload<float>&, const deck::Deck&, const workload::Layout&, const data::Source&,
+    comm::Group&, bool, const std::function<bool(std::size_t, std::size_t)>&);
+template std::optional<objective::Score> evaluate(
+    workload::Workload<bf16>&, const deck::Deck&, const workload::Layout&, const data::Source&,
+    comm::Group&, bool, const std::function<bool(std::size_t, std::size_t)>&);
+template std::optional<objective::Score> evaluate(
+    workload::Workload<fp16>&, const deck::Deck&, const workload::Layout&, const data::Source&,
+    comm::Group&, bool, const std::function<bool(std::size_t, std::size_t)>&);
 
 }  // namespace tern::campaign

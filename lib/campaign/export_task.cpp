@@ -86,7 +86,7 @@ void export_all(const deck::Deck& deck, const fs::path& directory, Log& log) {
   if (!tokenizer && !theirs) log.warning("exported without a tokenizer: {}", missing);
   if (fs::exists(directory)) fs::remove(directory);  // empty
   fs::rename(draft, directory);
-  log.line("exported to {}", directory.string());
+  log.result("exported to {}", directory.string());
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ template <class T>
 std::optional<Accuracy> solve(workload::Workload<T>& w, const deck::Deck& deck,
                               const std::vector<data::Sample>& samples, std::size_t count,
                               const text::Tokenizer& tokenizer, comm::Group& group,
-                              const std::function<bool()>& stop) {
+                              const std::function<bool(std::size_t, std::size_t)>& between) {
   TERN_REQUIRE(w.sampler.has_value(), "no sampler");
   const Timer timer;
   count = std::min(count, samples.size());
@@ -114,7 +114,7 @@ std::optional<Accuracy> solve(workload::Workload<T>& w, const deck::Deck& deck,
   Accuracy accuracy;
   std::int64_t sums[4] = {static_cast<std::int64_t>(last - first), 0, 0, 0};
   for (std::size_t done = 0; done < largest_share; done += batch) {  // equally often on every rank
-    if (stop && stop()) return std::nullopt;
+    if (between && between(std::min(done, last - first), last - first)) return std::nullopt;
     const std::size_t from = std::min(first + done, last), to = std::min(from + batch, last);
     const Written written = write_levels(w, deck, samples, from, to, tokenizer);
     sums[3] += written.sampled;
@@ -137,11 +137,9 @@ std::optional<Accuracy> solve(workload::Workload<T>& w, const deck::Deck& deck,
 std::string summary(const Accuracy& a) {
   const answer::Interval interval = answer::wilson(a.correct, a.problems);
   return fmt::format(
-      "exact match {:.1f}% ({} of {}; 95% interval {:.1f} to {:.1f}%), well-formed {:.1f}%, {:.1f} "
-      "s",
+      "exact match {:.1f}% ({} of {}; 95% interval {:.1f} to {:.1f}%), well-formed {:.1f}%",
       100 * a.exact_match(), a.correct, a.problems, 100 * interval.low, 100 * interval.high,
-      100 * static_cast<double>(a.well_formed) / static_cast<double>(a.problems),
-      a.sampling.seconds);
+      100 * static_cast<double>(a.well_formed) / static_cast<double>(a.problems));
 }
 
 std::string page(const std::vector<Solution>& solutions) {
@@ -213,15 +211,15 @@ std::vector<Continuation> write_freely(workload::Workload<T>& w, const deck::Dec
 template std::optional<Accuracy> solve(workload::Workload<float>&, const deck::Deck&,
                                        const std::vector<data::Sample>&, std::size_t,
                                        const text::Tokenizer&, comm::Group&,
-                                       const std::function<bool()>&);
+                                       const std::function<bool(std::size_t, std::size_t)>&);
 template std::optional<Accuracy> solve(workload::Workload<bf16>&, const deck::Deck&,
                                        const std::vector<data::Sample>&, std::size_t,
                                        const text::Tokenizer&, comm::Group&,
-                                       const std::function<bool()>&);
+                                       const std::function<bool(std::size_t, std::size_t)>&);
 template std::optional<Accuracy> solve(workload::Workload<fp16>&, const deck::Deck&,
                                        const std::vector<data::Sample>&, std::size_t,
                                        const text::Tokenizer&, comm::Group&,
-                                       const std::function<bool()>&);
+                                       const std::function<bool(std::size_t, std::size_t)>&);
 template std::vector<Continuation> write_freely(workload::Workload<float>&, const deck::Deck&,
                                                 const text::Tokenizer&, const std::string&);
 template std::vector<Continuation> write_freely(workload::Workload<bf16>&, const deck::Deck&,

@@ -31,13 +31,14 @@ struct Accuracy {
 };
 
 /// Solves the first `count` samples, divided over the ranks; the same solutions for any number of
-/// ranks, up to rounding. `stop`, if given, is called before each batch and returns the same on all
-/// ranks; if true, nothing is returned. Collective.
+/// ranks, up to rounding. `between`, if given, is called before each batch with the number of this
+/// rank's samples done and of all of them; if it returns true, on all ranks, nothing is returned.
+/// Collective.
 template <class T>
 std::optional<Accuracy> solve(workload::Workload<T>& workload, const deck::Deck& deck,
                               const std::vector<data::Sample>& samples, std::size_t count,
                               const text::Tokenizer& tokenizer, comm::Group& group,
-                              const std::function<bool()>& stop = {});
+                              const std::function<bool(std::size_t, std::size_t)>& between = {});
 
 /// "exact match 12.3% (162 of 1319; 95% interval 10.6 to 14.2%), well-formed 98.1%"
 std::string summary(const Accuracy& accuracy);

@@ -79,13 +79,13 @@ int show_batch(const plan::Plan& plan, comm::Group& group, Log& log) {
   if (deck::kind_of(deck).samples != deck::ObjectiveKind::Samples::conversations)
     user_error(
         "--show-batch shows conversations with their roles, and &objective kind = '{}' learns "
-        "none: write 'supervised'",
+        "none: set kind = 'supervised'",
         deck.objective.kind);
   if (group.rank() == 0) {
     const auto tokenizer = text::open_tokenizer(deck);
     const DataSet train = open_data(deck, deck.data.train, tokenizer.get());
     log.line("train: {}", train.summary);
-    log.line("{}", first_rows(plan, train, *tokenizer, group.size()));
+    log.result("{}", first_rows(plan, train, *tokenizer, group.size()));
   }
   group.barrier();
   return 0;

@@ -25,6 +25,7 @@
 #include "report/compared_run.hpp"
 #include "text/deck_tokenizer.hpp"
 #include "weights/weights.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -43,6 +44,15 @@ struct Loaded {
   Arena arena;
   workload::Workload<T> workload;
 };
+
+/// Shows what is done; never asks to stop.
+std::function<bool(std::size_t, std::size_t)> progress(Log& log, const char* what,
+                                                       const char* units) {
+  return [&log, what, units](std::size_t done, std::size_t all) {
+    log.long_progress("{}: {} of {} {} done", what, done, all, units);
+    return false;
+  };
+}
 
 /// Contents of evaluation.json for a loss.
 nlohmann::ordered_json record_of(const deck::Deck& deck, const objective::Score& score,
@@ -127,16 +137,17 @@ int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log) {
   Loaded<T> loaded(plan, mesh, log);
   const Timer timer;
   const objective::Score result =
-      *evaluate(loaded.workload, deck, plan.layout, *valid.source, mesh.data(), false);
+      *evaluate(loaded.workload, deck, plan.layout, *valid.source, mesh.data(), false,
+                progress(log, "evaluation", "micro-batches"));
   if (!std::isfinite(result.loss))
     user_error("the validation loss is {}: the weights of {} are not finite, or their run diverged",
                result.loss, weights::weights_source(deck));
-  log.line("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
-           std::exp(result.loss), result.tokens, timer.seconds());
+  log.result("validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s)", result.loss,
+             std::exp(result.loss), grouped(result.tokens), timer.seconds());
   for (const auto& [name, value] : result.metrics)
-    if (name.find('/') == name.rfind('/')) log.line("{} {:.4f}", name, value);
+    if (name.find('/') == name.rfind('/')) log.result("{} {:.4f}", name, value);
   if (!deck.evaluation.beside.empty() && mesh.world().rank() == 0)
-    log.line("{}", report::compared_text(deck.evaluation.beside, result.loss));
+    log.result("{}", report::compared_text(deck.evaluation.beside, result.loss));
   nlohmann::ordered_json record = record_of(deck, result, timer.seconds());
   if (!loaded.workload.sampler) {
     write_record(deck, record, "", mesh.world());
@@ -145,9 +156,9 @@ int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log) {
   const std::size_t problems = deck.evaluation.problems > 0
                                    ? static_cast<std::size_t>(deck.evaluation.problems)
                                    : valid.samples.size();
-  const Accuracy accuracy =
-      *solve(loaded.workload, deck, valid.samples, problems, *tokenizer, mesh.data());
-  log.line("{}{}", page(accuracy.shown), summary(accuracy));
+  const Accuracy accuracy = *solve(loaded.workload, deck, valid.samples, problems, *tokenizer,
+                                   mesh.data(), progress(log, "solving", "problems"));
+  log.result("{}{}", page(accuracy.shown), summary(accuracy));
   add(record, accuracy);
   write_record(deck, record, lines_of(accuracy.solved, mesh.data()), mesh.world());
   return job::finished;
@@ -160,15 +171,20 @@ void generate_text(const plan::Plan& plan, const comm::Mesh& replica, Log& log) 
   Loaded<T> loaded(plan, replica, log);
   const Timer timer;
   const std::string& prompt = deck.generation.prompt;
-  const auto texts = loaded.workload.sampler
-                         ? write_freely(loaded.workload, deck, *tokenizer, prompt)
-                         : write_samples(loaded.workload, deck, *tokenizer, prompt);
+  const auto texts =
+      loaded.workload.sampler
+          ? write_freely(loaded.workload, deck, *tokenizer, prompt)
+          : write_samples(loaded.workload, deck, *tokenizer, prompt, [&](std::size_t tokens) {
+              log.long_progress("writing: {} of at most {} tokens", tokens,
+                                deck.generation.max_tokens);
+            });
   std::size_t bytes = 0;
   for (const Continuation& text : texts) {
-    log.line("---\n{}{}{}", prompt, text.text, note(text, deck));
+    log.result("---\n{}{}{}", prompt, text.text, note(text, deck));
     bytes += text.text.size();
   }
-  log.line("---\n{} samples, {} bytes, {:.2f} s", texts.size(), bytes, timer.seconds());
+  log.result("---\n{}, {}, {:.2f} s", counted(static_cast<std::int64_t>(texts.size()), "sample"),
+             counted(static_cast<std::int64_t>(bytes), "byte"), timer.seconds());
 }
 
 template int evaluate_weights<float>(const plan::Plan&, const comm::Mesh&, Log&);

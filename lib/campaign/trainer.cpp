@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "answer/interval.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "campaign/loss_scale.hpp"
@@ -18,6 +17,7 @@
 #include "optimizer/schedule.hpp"
 #include "plan/step_contents.hpp"
 #include "weights/weights.hpp"
+#include "words/numbers.hpp"
 #include "workload/implementations.hpp"
 
 namespace tern::campaign {
@@ -177,13 +177,14 @@ void Trainer<T>::open_reader() {
 
 template <class T>
 int Trainer<T>::run() {
-  log_.line("training {:.2f} M parameters on {} rank{}, in rows of {} positions",
-            static_cast<double>(plan_.parameters) / 1e6, world_.size(),
-            world_.size() > 1 ? "s" : "", layout_.tokens);
+  log_.line("training {:.2f} M parameters on {}, in rows of {} positions",
+            static_cast<double>(plan_.parameters) / 1e6, counted(world_.size(), "rank"),
+            layout_.tokens);
   log_.line("{}", plan::updates_text(plan_));
   log_.line("train: {}", data_.train.summary);
   log_.line("valid: {}", data_.valid.summary);
   warn_of_verdict();
+  begin_table();
   stop_ = reason_to_stop();
   // Evaluation of step 0, or one that a kill interrupted.
   if (stop_ == Stop::none && due(deck_.evaluation.every)) evaluate();
@@ -230,6 +231,7 @@ void Trainer<T>::step() {
   interval_seconds_ += seconds;
   interval_wait_ += result.wait_seconds;
   interval_ += result.counts;
+  show_progress(result, seconds);
   watch(result);
   if (due(deck_.output.log_every) || number == deck_.campaign.max_steps || number == 1)
     log_step(result, rate);
@@ -252,7 +254,7 @@ void Trainer<T>::watch(const StepResult& result) {
   if (result.applied && std::isfinite(result.loss)) {
     state_.skipped_in_row = 0;
     if (grow_loss_scale(deck_.precision, state_))
-      log_.line("step {:>6}  loss scale doubled to {:.0f}", state_.step, state_.loss_scale);
+      log_.row_text(state_.step, "loss scale doubled to {:.0f}", state_.loss_scale);
     if (spikes_.is_spike(result.loss))
       log_.warning(
           "step {}: loss {:.4f} is a spike; the mean so far is {:.4f}, the gradient norm {:.3g}",
@@ -260,125 +262,15 @@ void Trainer<T>::watch(const StepResult& result) {
     return;
   }
   if (!result.applied && shrink_loss_scale(deck_.precision, result.loss, state_))
-    return log_.line(
-        "step {:>6}  gradients overflow fp16: step skipped, loss scale halved to {:.0f}",
-        state_.step, state_.loss_scale);
+    return log_.row_text(state_.step,
+                         "gradients overflow fp16: step skipped, loss scale halved to {:.0f}",
+                         state_.loss_scale);
   ++state_.skipped;
   ++state_.skipped_in_row;
   log_.warning(
       "step {}: loss {} and gradient norm {} are not finite: step skipped ({} in a row, {} in all)",
       state_.step, result.loss, result.gradient_norm, state_.skipped_in_row, state_.skipped);
   if (state_.skipped_in_row >= deck_.output.skip_limit) stop_ = Stop::diverged;
-}
-
-template <class T>
-void Trainer<T>::evaluate() {
-  if (state_.evaluated_step == state_.step) return;
-  const Timer whole;
-  if (state_.step > 0) save();  // a kill from here on repeats only this evaluation
-  const auto timed = phases_.scope(report::Phase::evaluation);
-  const Timer timer;
-  const auto stop = [this] { return stop_requested(); };
-  workload_.optimizer->exchange_average(workload_.context);
-  const auto result = campaign::evaluate(workload_, deck_, layout_, *data_.valid.source,
-                                         mesh_.data(), state_.step > 0, stop);
-  const double seconds = timer.seconds();
-  std::optional<Accuracy> accuracy;
-  const bool solves = workload_.sampler && state_.step > 0;
-  if (result && solves) accuracy = solve_problems();
-  if (!result || (solves && !accuracy)) {
-    workload_.optimizer->exchange_average(workload_.context);
-    stop_ = Stop::interrupted;
-    return;
-  }
-  const bool better = take_in(*result);
-  log_.line("step {:>6}  validation loss {:.4f}  perplexity {:.2f}  ({} tokens, {:.1f} s){}",
-            state_.step, result->loss, std::exp(result->loss), result->tokens, seconds,
-            better ? "  best" : "");
-  report::Values values{{"val/loss", result->loss},
-                        {"val/perplexity", std::exp(result->loss)},
-                        {"system/seconds", earlier_seconds_ + clock_.seconds()}};
-  values.insert(values.end(), result->metrics.begin(), result->metrics.end());
-  if (accuracy) show(*accuracy, values);
-  if (metrics_) metrics_->write(state_.step, values);
-  write_samples();
-  if (judged() && world_.rank() == 0 && state_.step > 0) judge_so_far();
-  workload_.optimizer->exchange_average(workload_.context);
-  account();
-  if (metrics_) metrics_->sync();
-  // Last: a checkpoint marked evaluated implies all of the above.
-  std::map<std::string, double> numbers = to_numbers(state_);
-  numbers.merge(workload_.objective->state());
-  numbers.emplace("val/loss", result->loss);
-  evaluation_ = numbers;
-  store_.evaluated(state_.step, numbers, better && deck_.checkpoint.keep_best);
-  if (report_) report_->make();
-  left_.evaluated(whole.seconds());
-}
-
-/// Updates the state of the run with an evaluation; returns whether it is the best so far.
-template <class T>
-bool Trainer<T>::take_in(const objective::Score& result) {
-  state_.evaluated_step = state_.step;
-  state_.validation_loss = result.loss;
-  const bool better = state_.step > 0 && result.loss < state_.best_loss;
-  if (better) {
-    state_.best_loss = result.loss;
-    state_.best_step = state_.step;
-    state_.evaluations_without_gain = 0;
-  } else if (state_.step > 0) {
-    ++state_.evaluations_without_gain;
-  }
-  if (state_.step > 0) progressed_ = true;
-  stop_ = satisfied();
-  return better;
-}
-
-/// Exact match on the first problems of the validation set; nothing if the run is told to stop.
-/// Collective.
-template <class T>
-std::optional<Accuracy> Trainer<T>::solve_problems() {
-  return solve(workload_, deck_, data_.valid.samples,
-               static_cast<std::size_t>(deck_.evaluation.problems), *data_.tokenizer, mesh_.data(),
-               [this] { return stop_requested(); });
-}
-
-/// Records the accuracy as metrics, and writes a page of solutions.
-template <class T>
-void Trainer<T>::show(const Accuracy& accuracy, report::Values& values) {
-  const answer::Interval interval = answer::wilson(accuracy.correct, accuracy.problems);
-  values.emplace_back("val/exact_match", accuracy.exact_match());
-  values.emplace_back("val/exact_match_low", interval.low);
-  values.emplace_back("val/exact_match_high", interval.high);
-  values.emplace_back("val/well_formed", static_cast<double>(accuracy.well_formed) /
-                                             static_cast<double>(accuracy.problems));
-  log_.line("step {:>6}  {}", state_.step, summary(accuracy));
-  keep_samples(
-      fmt::format("step {}: {}\n{}", state_.step, summary(accuracy), page(accuracy.shown)));
-  if (!at_end()) return;
-  std::vector<Solution> solved;
-  for (const Solution& solution : accuracy.shown)
-    if (solution.correct && solved.size() < 2) solved.push_back(solution);
-  log_.line("{}", page(solved.empty() ? accuracy.shown : solved));
-}
-
-template <class T>
-void Trainer<T>::write_samples() {
-  if (!data_.tokenizer || !workload_.writer) return;
-  std::string page = fmt::format("step {}\n", state_.step);
-  for (const Continuation& text :
-       campaign::write_samples(workload_, deck_, *data_.tokenizer, deck_.generation.prompt))
-    page += fmt::format("---\n{}{}{}\n", deck_.generation.prompt, text.text, note(text, deck_));
-  keep_samples(page);
-  if (at_end()) log_.line("sample at {}", page);
-}
-
-/// Writes samples.txt; a page that the disk refuses is tried again at the end.
-template <class T>
-void Trainer<T>::keep_samples(std::string page) {
-  if (world_.rank() != 0) return;
-  if (metrics_) metrics_->show(state_.step, "val/samples", page);
-  samples_ = replace_file(directory_.samples(), page) ? std::string() : std::move(page);
 }
 
 /// Updates wall time and energy. Collective.
@@ -424,7 +316,7 @@ bool Trainer<T>::stop_requested() {
         "ask for more time (sbatch --time)",
         left, static_cast<double>(plan_.checkpoint_bytes) / (1 << 30), margin);
   stop_reason_ = interrupt_.reason();
-  log_.line("step {:>6}  {}: the run ends here", state_.step, stop_reason_);
+  log_.row_text(state_.step, "{}: the run ends here", stop_reason_);
   return true;
 }
 

@@ -64,12 +64,14 @@ class Trainer {
   double rate_of(std::int64_t step);
   void watch(const StepResult& result);
   void log_step(const StepResult& result, double rate);
+  void begin_table();
   std::string left_text() const;
+  void show_progress(const StepResult& result, double seconds);
   void begin_interval();
   /// Whether the latest step is the first of this start: slow, and no part of a rate.
   bool starting_up() const { return state_.step == started_at_ + 1; }
   report::RankUsage usage_of_ranks();
-  std::string slowest_text(const report::RankUsage& ranks);
+  void name_slowest(const report::RankUsage& ranks);
   void evaluate();
   bool take_in(const objective::Score& result);
   std::optional<Accuracy> solve_problems();

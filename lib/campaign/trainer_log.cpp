@@ -15,6 +15,7 @@
 #include "plan/measured_rate.hpp"
 #include "plan/sizes.hpp"
 #include "plan/throughput.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -23,6 +24,11 @@ std::string duration(double seconds) {
   if (seconds < 120) return fmt::format("{:.0f} s", seconds);
   if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
   return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+/// "79,670", "14.6 M"
+std::string tokens_text(double tokens) {
+  return tokens < 1e6 ? rounded(tokens) : rounded(tokens / 1e6) + " M";
 }
 
 }  // namespace
@@ -45,11 +51,37 @@ report::RankUsage Trainer<T>::usage_of_ranks() {
 
 /// Names the slowest rank if it is slower than the others by the margin. Collective.
 template <class T>
-std::string Trainer<T>::slowest_text(const report::RankUsage& ranks) {
+void Trainer<T>::name_slowest(const report::RankUsage& ranks) {
   const auto slow = ranks.slowest();  // the same on all ranks
-  if (!slow || slow->excess < report::RankUsage::margin) return {};
-  return fmt::format("  slowest: rank {} on {}, +{:.0f}%", slow->rank,
-                     comm::broadcast_text(host_name(), world_, slow->rank), 100 * slow->excess);
+  if (!slow || slow->excess < report::RankUsage::margin) return;
+  const std::string host = comm::broadcast_text(host_name(), world_, slow->rank);
+  log_.row_text(state_.step, "slowest: rank {} on {}, +{:.0f}%", slow->rank, host,
+                100 * slow->excess);
+}
+
+/// Columns of log_step().
+template <class T>
+void Trainer<T>::begin_table() {
+  std::vector<LogColumn> columns{{"loss", 7}};
+  const std::vector<std::string> names = workload_.objective->parts();
+  // Of many parts the first and the last are the ones to keep.
+  for (std::size_t i = 0; i < names.size(); ++i)
+    columns.push_back({names[i], std::max<std::size_t>(7, names[i].size()),
+                       1 + static_cast<int>(std::min(i, names.size() - 1 - i))});
+  columns.insert(columns.end(), {{"lr", 8}, {"grad", 7}, {"tokens/s", 9}});
+  if (peak_tflops_) columns.push_back({"MFU", 5});
+  columns.push_back({"left", 8});
+  log_.begin_table("step", columns);
+}
+
+/// The step that ended, on a terminal.
+template <class T>
+void Trainer<T>::show_progress(const StepResult& result, double seconds) {
+  const std::string left = left_text();
+  log_.progress("step {}{}  loss {:.4f}  {} tokens/s{}", state_.step,
+                timed_ ? "" : fmt::format(" of {}", deck_.campaign.max_steps), result.loss,
+                rounded(static_cast<double>(result.counts.data_tokens) / seconds),
+                left.empty() ? "" : "  " + left + " left");
 }
 
 template <class T>
@@ -74,11 +106,11 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     values.emplace_back("train/learned_tokens", static_cast<double>(interval_.predicted()) /
                                                     static_cast<double>(interval_.data_tokens));
   }
-  std::string parts;
+  std::vector<std::string> cells{fmt::format("{:.4f}", result.loss)};
   const std::vector<std::string> names = workload_.objective->parts();
   for (std::size_t i = 0; i < names.size(); ++i) {
     values.emplace_back("train/loss_" + names[i], result.parts[i]);
-    parts += fmt::format("  {} {:.4f}", names[i], result.parts[i]);
+    cells.push_back(fmt::format("{:.4f}", result.parts[i]));
   }
   if (!names.empty())
     values.emplace_back("train/loss_per_token",
@@ -91,12 +123,12 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     values.emplace_back("train/overflowed", static_cast<double>(state_.overflowed));
   }
   if (result.saturated) values.emplace_back("train/fp8_saturated", *result.saturated);
-  std::string mfu;
+  std::string mfu = "-";
   if (peak_tflops_ && !starting_up()) {
     const double share =
         throughput * plan_.flops_per_token / (*peak_tflops_ * 1e12 * world_.size());
     values.emplace_back("train/mfu", share);
-    mfu = fmt::format("  MFU {:.1f}%", 100 * share);
+    mfu = fmt::format("{:.1f}%", 100 * share);
   }
   const report::Values system = ranks.metrics();
   values.insert(values.end(), system.begin(), system.end());
@@ -104,11 +136,15 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
     metrics_->write(state_.step, values,
                     {{"samples_hash", fmt::format("{:016x}", result.samples_hash)},
                      {"samples_hash_total", fmt::format("{:016x}", state_.samples_hash)}});
-  const std::string pace = starting_up() ? fmt::format("first step {:.3g} s", seconds)
-                                         : fmt::format("{:.0f} tokens/s{}", throughput, mfu);
-  log_.line("step {:>6}{}  loss {:.4f}{}  lr {:.2e}  grad {:.3f}  {}{}{}", state_.step,
-            timed_ ? "" : fmt::format("/{}", deck_.campaign.max_steps), result.loss, parts, rate,
-            result.gradient_norm, pace, left_text(), slowest_text(ranks));
+  cells.push_back(fmt::format("{:.2e}", rate));
+  cells.push_back(fmt::format("{:.3f}", result.gradient_norm));
+  cells.push_back(starting_up() ? "-" : rounded(throughput));
+  if (peak_tflops_) cells.push_back(mfu);
+  cells.push_back(left_text().empty() ? "-" : left_text());
+  log_.row(state_.step, cells);
+  if (starting_up() && log_.details())
+    log_.row_text(state_.step, "first step: {:.3g} s, no part of a rate", seconds);
+  name_slowest(ranks);
   if (!starting_up()) rates_.push_back(throughput);
   begin_interval();
 }
@@ -119,7 +155,7 @@ void Trainer<T>::begin_interval() {
   interval_ = {};
 }
 
-/// "  left 12 min"; empty where it cannot be known.
+/// "12 min"; empty where it cannot be known.
 template <class T>
 std::string Trainer<T>::left_text() const {
   const auto rows_in = [&](std::int64_t steps) {
@@ -127,7 +163,7 @@ std::string Trainer<T>::left_text() const {
   };
   const double rows = timed_ ? 0 : rows_in(deck_.campaign.max_steps) - rows_in(state_.step);
   const auto left = left_.seconds(state_.step, rows, earlier_seconds_ + clock_.seconds());
-  return left ? "  left " + duration(*left) : "";
+  return left ? duration(*left) : "";
 }
 
 template <class T>
@@ -142,11 +178,11 @@ typename Trainer<T>::Kept Trainer<T>::finish(Stop stop) {
     plan::store_rate(directory_.path, plan::rate_key(plan_, mesh_.extents()), rates_);
   if (stop == Stop::diverged) {
     wait_for_checkpoint();
-    log_.line(
+    log_.result(
         "stopped at step {}: {} steps in a row had no finite loss or gradient. The last good "
         "checkpoint is in {}. Lower &optimizer lr{}, or lengthen warmup_steps",
         state_.step, state_.skipped_in_row, directory_.checkpoints().string(),
-        judged() && deck_.objective.preset != "aggressive" ? ", write preset = 'aggressive'" : "");
+        judged() && deck_.objective.preset != "aggressive" ? ", set preset = 'aggressive'" : "");
     complete_records();
     if (judged()) conclude();
     return {};
@@ -161,16 +197,16 @@ typename Trainer<T>::Kept Trainer<T>::finish(Stop stop) {
   account();
   if (stop != Stop::interrupted && !std::isfinite(state_.validation_loss)) {
     stop_ = Stop::diverged;
-    log_.line(
+    log_.result(
         "diverged at step {}: the validation loss is {}. Weights that are not finite come from "
         "&model load, or from too high a rate: lower &optimizer lr, or lengthen warmup_steps",
         state_.step, state_.validation_loss);
     return kept;
   }
-  log_.line("{}", summary_of_end(stop, kept));
+  log_.result("{}", summary_of_end(stop, kept));
   const std::vector<std::string>& beside = deck_.evaluation.beside;
   if (stop != Stop::interrupted && !judged() && !beside.empty() && world_.rank() == 0)
-    log_.line("{}", report::compared_text(beside, state_.validation_loss));
+    log_.result("{}", report::compared_text(beside, state_.validation_loss));
   log_.line("{}", phases_.table(world_));
   if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);
   const report::DeviceUsage usage = meter_.read();
@@ -211,7 +247,7 @@ std::string Trainer<T>::summary_of_end(Stop stop, Kept kept) const {
   const std::string nothing = resumed_ && !progressed_ ? nothing_left(deck_, state_) : "";
   if (!nothing.empty()) return nothing;
   const std::string spent = fmt::format(
-      "{}, {:.1f} M tokens{}", duration(state_.seconds), static_cast<double>(state_.tokens) / 1e6,
+      "{}, {} tokens{}", duration(state_.seconds), tokens_text(static_cast<double>(state_.tokens)),
       deck_.cost.dollars_per_gpu_hour > 0 ? fmt::format(", ${:.2f}", cost(state_.seconds)) : "");
   if (stop == Stop::target)
     return fmt::format("reached validation loss {:.4f} <= {:.4f} at step {}: {}",
@@ -265,7 +301,7 @@ bool Trainer<T>::conclude() {
   if (world_.rank() == 0) {
     const report::Verdict verdict = judge_so_far();
     failed = verdict.succeeded() ? 0 : 1;
-    log_.line("{}", report::text(verdict));
+    log_.result("{}", report::text(verdict));
     report_->make();
   }
   world_.all_reduce(&failed, 1, comm::Sum::max);
@@ -296,14 +332,16 @@ void Trainer<T>::write(report::Profile& profile) {
   log_.line("profile in {}: {}", folder.string(), table.substr(0, table.find('\n')));
 }
 
-#define INSTANTIATE(T)                                           \
-  template void Trainer<T>::log_step(const StepResult&, double); \
-  template void Trainer<T>::begin_interval();                    \
-  template void Trainer<T>::write(report::Profile&);             \
-  template double Trainer<T>::cost(double) const;                \
-  template Trainer<T>::Kept Trainer<T>::finish(Stop);            \
-  template void Trainer<T>::warn_of_verdict() const;             \
-  template report::Verdict Trainer<T>::judge_so_far();           \
+#define INSTANTIATE(T)                                                \
+  template void Trainer<T>::log_step(const StepResult&, double);      \
+  template void Trainer<T>::begin_table();                            \
+  template void Trainer<T>::begin_interval();                         \
+  template void Trainer<T>::show_progress(const StepResult&, double); \
+  template void Trainer<T>::write(report::Profile&);                  \
+  template double Trainer<T>::cost(double) const;                     \
+  template Trainer<T>::Kept Trainer<T>::finish(Stop);                 \
+  template void Trainer<T>::warn_of_verdict() const;                  \
+  template report::Verdict Trainer<T>::judge_so_far();                \
   template bool Trainer<T>::conclude();
 INSTANTIATE(float)
 INSTANTIATE(bf16)

@@ -24,6 +24,8 @@ void Trainer<T>::save() {
   saved_step_ = state_.step;
   longest_save_ = std::max(longest_save_, timer.seconds());
   left_.saved(timer.seconds());
+  if (log_.details())
+    log_.row_text(state_.step, "checkpoint: {:.2f} s until training goes on", timer.seconds());
 }
 
 /// No later checkpoint replaces the best one: if its write failed, it is tried again before its copy

@@ -9,8 +9,8 @@ namespace tern::campaign {
 
 template <class T>
 std::vector<Continuation> write_samples(workload::Workload<T>& w, const deck::Deck& deck,
-                                        const text::Tokenizer& tokenizer,
-                                        const std::string& prompt) {
+                                        const text::Tokenizer& tokenizer, const std::string& prompt,
+                                        const std::function<void(std::size_t)>& between) {
   TERN_REQUIRE(w.writer.has_value(), "samples = {}", deck.generation.samples);
   const answer::PromptRules rules = answer::prompt_rules(deck);
   const auto start = answer::prompt_tokens(prompt, rules, tokenizer);
@@ -25,7 +25,7 @@ std::vector<Continuation> write_samples(workload::Workload<T>& w, const deck::De
   const auto context = static_cast<std::size_t>(deck.model.context);
   const std::string separator = rules.continues ? "" : "\n";
   std::vector<Continuation> texts;
-  for (const auto& written : generate::write_texts(*w.writer, w.context, prompts, max_new))
+  for (const auto& written : generate::write_texts(*w.writer, w.context, prompts, max_new, between))
     texts.push_back({separator + tokenizer.decode(written),
                      start.size() + written.size() == context && written.size() < max_new});
   return texts;
@@ -37,10 +37,13 @@ std::string note(const Continuation& continuation, const deck::Deck& deck) {
 }
 
 template std::vector<Continuation> write_samples(workload::Workload<float>&, const deck::Deck&,
-                                                 const text::Tokenizer&, const std::string&);
+                                                 const text::Tokenizer&, const std::string&,
+                                                 const std::function<void(std::size_t)>&);
 template std::vector<Continuation> write_samples(workload::Workload<bf16>&, const deck::Deck&,
-                                                 const text::Tokenizer&, const std::string&);
+                                                 const text::Tokenizer&, const std::string&,
+                                                 const std::function<void(std::size_t)>&);
 template std::vector<Continuation> write_samples(workload::Workload<fp16>&, const deck::Deck&,
-                                                 const text::Tokenizer&, const std::string&);
+                                                 const text::Tokenizer&, const std::string&,
+                                                 const std::function<void(std::size_t)>&);
 
 }  // namespace tern::campaign

@@ -1,6 +1,7 @@
 /// Text from a prompt: tokenizer and generator combined.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,10 +21,11 @@ struct Continuation {
 std::string note(const Continuation& continuation, const deck::Deck& deck);
 
 /// &generation samples continuations of `prompt` (empty: start after end of text) with at most
-/// max_tokens tokens each, prompt not included; for kind = 'supervised', answers to it.
+/// max_tokens tokens each, prompt not included; for kind = 'supervised', answers to it. `between`,
+/// if given, is called before each pass with the number of passes done, about a token of each.
 template <class T>
 std::vector<Continuation> write_samples(workload::Workload<T>& workload, const deck::Deck& deck,
-                                        const text::Tokenizer& tokenizer,
-                                        const std::string& prompt);
+                                        const text::Tokenizer& tokenizer, const std::string& prompt,
+                                        const std::function<void(std::size_t)>& between = {});
 
 }  // namespace tern::campaign

@@ -36,26 +36,29 @@ EngineOptions text_options(std::size_t texts, std::size_t max_tokens, std::size_
 template <class T>
 std::vector<std::vector<std::int32_t>> write_texts(
     Engine<T>& engine, const ops::Context& context,
-    const std::vector<std::vector<std::int32_t>>& prompts, std::size_t max_new) {
+    const std::vector<std::vector<std::int32_t>>& prompts, std::size_t max_new,
+    const std::function<void(std::size_t)>& between) {
   const std::size_t max_tokens = engine.max_model_len();
   for (std::size_t i = 0; i < prompts.size(); ++i)
     check(prompts[i], i, max_tokens, engine.vocabulary());
   for (std::size_t i = 0; i < prompts.size(); ++i)
     engine.submit({i, prompts[i], std::min(max_new, max_tokens - prompts[i].size())});
   std::vector<std::vector<std::int32_t>> texts(prompts.size());
-  while (engine.busy())
+  for (std::size_t pass = 0; engine.busy(); ++pass) {
+    if (between) between(pass);
     for (Answer& answer : engine.step(context)) {
       if (answer.ending == Ending::refused || answer.ending == Ending::not_finite)
         user_error("prompt {}: {}", answer.id, answer.reason);
       texts[answer.id] = std::move(answer.tokens);
     }
+  }
   return texts;
 }
 
-#define INSTANTIATE(T)                                                                \
-  template std::vector<std::vector<std::int32_t>> write_texts(                        \
-      Engine<T>&, const ops::Context&, const std::vector<std::vector<std::int32_t>>&, \
-      std::size_t);
+#define INSTANTIATE(T)                                                                             \
+  template std::vector<std::vector<std::int32_t>> write_texts(                                     \
+      Engine<T>&, const ops::Context&, const std::vector<std::vector<std::int32_t>>&, std::size_t, \
+      const std::function<void(std::size_t)>&);
 INSTANTIATE(float)
 INSTANTIATE(double)
 INSTANTIATE(bf16)

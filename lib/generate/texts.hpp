@@ -13,10 +13,11 @@ EngineOptions text_options(std::size_t texts, std::size_t max_tokens, std::size_
 /// that number. A text ends after max_new tokens, before a stop token, or at max_model_len tokens
 /// of the engine. Throws UserError, naming the prompt, if it is empty, has no room for a new token
 /// or a token outside the vocabulary, or if logits are not finite. The engine has no other request
-/// in work.
+/// in work. `between`, if given, is called before each pass with the number of passes done.
 template <class T>
 std::vector<std::vector<std::int32_t>> write_texts(
     Engine<T>& engine, const ops::Context& context,
-    const std::vector<std::vector<std::int32_t>>& prompts, std::size_t max_new);
+    const std::vector<std::vector<std::int32_t>>& prompts, std::size_t max_new,
+    const std::function<void(std::size_t)>& between = {});
 
 }  // namespace tern::generate

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.hpp"
 #include "base/timer.hpp"
 
 namespace tern::job {
@@ -19,7 +20,10 @@ struct Options {
   double network = 0;  // Gbit/s per rank between nodes that a plan assumes; 0: the device's usual
   bool show_batch = false;         // print the tokens of the first rows and exit
   std::string export_to;           // write the weights as a Transformers directory there and exit
-  std::vector<std::string> notes;  // what else overrides replace, for the log
+  std::vector<std::string> notes;  // for the log: the deck taken, what overrides replace as well
+  /// A line for every option there is, given or not: what all ranks must have been started with.
+  std::vector<std::string> given;
+  Verbosity verbosity = Verbosity::normal;  // of the log
 };
 
 }  // namespace tern::job

@@ -32,6 +32,11 @@ void require_run(const RunDirectory& run) {
 
 }  // namespace
 
+void write_deck(const RunDirectory& run, const deck::Deck& deck) {
+  if (!replace_file(run.deck(), deck::print(deck, false)))
+    user_error("cannot write {}: check &output directory and its disk", run.deck().string());
+}
+
 RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck,
                            const Options& options) {
   try {
@@ -50,8 +55,7 @@ RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck,
           "{} holds an earlier run: resume it with --resume, move it aside with --fresh, or set "
           "another &output directory",
           run.path.string());
-    if (!replace_file(run.deck(), deck::print(deck, false)))
-      user_error("cannot write {}: check &output directory and its disk", run.deck().string());
+    if (!run.holds_a_run()) write_deck(run, deck);
     return lock;
   } catch (const FileError& e) {
     user_error("{}; check &output directory", e.what());

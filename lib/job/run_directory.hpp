@@ -28,8 +28,12 @@ void move_aside(const std::filesystem::path& path);
 
 /// Prepares the directory for training and locks it; rank 0 only. An earlier run there is an error
 /// unless it is resumed or, with options.fresh, moved aside to NAME.1, NAME.2, ...: nothing is
-/// overwritten. Throws UserError, also if another process uses the directory.
+/// overwritten. Writes deck.in, except of a run that is resumed: that may still be refused. Throws
+/// UserError, also if another process uses the directory.
 RunLock open_run_directory(const RunDirectory& run, const deck::Deck& deck, const Options& options);
+
+/// Writes deck.in; rank 0 only. Throws UserError.
+void write_deck(const RunDirectory& run, const deck::Deck& deck);
 
 /// Warning text if the checkpoints that a run holds at a time, of `checkpoint` bytes each, do not
 /// fit on disk: `available` bytes are free and `there` checkpoints exist already. Else empty.

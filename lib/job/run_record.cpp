@@ -85,7 +85,7 @@ std::string RunRecord::place() const {
 
 std::string RunRecord::head() const {
   return fmt::format("{} ({}): {} '{}'\n{}, {}: {}{}{}", program, commit, task, name, started, host,
-                     place(), waits.empty() ? "" : "; OpenMP waits: ", waits);
+                     place(), waits.empty() ? "" : "\nOpenMP waits: ", waits);
 }
 
 std::string RunRecord::ending(std::int64_t step) const {
@@ -104,7 +104,7 @@ std::string RunRecord::ending(std::int64_t step) const {
     case diverged:
       return with_code("stopped: too many steps without a finite loss or gradient");
     case verdict_failed:
-      return with_code("ended, but its verdict is not good");
+      return with_code("finished, but failed its verdict");
     default:
       return with_code("ended with an error");
   }

@@ -33,7 +33,7 @@ struct RunRecord {
 
   /// "2 ranks x 8 threads, OpenMP on ..."
   std::string place() const;
-  /// Two lines for the log.
+  /// Two lines for the log, or with `waits` three.
   std::string head() const;
   /// "finished", "stopped by a signal or the job's time limit (exit code 75)"; `step`: last step.
   std::string ending(std::int64_t step) const;

@@ -9,6 +9,7 @@
 #include "plan/detail/rows.hpp"
 #include "plan/sizes.hpp"
 #include "plan/training_rate.hpp"
+#include "words/numbers.hpp"
 #include "workload/division.hpp"
 
 namespace tern::plan {
@@ -57,10 +58,12 @@ class TrainingLayouts {
   std::string text() const {
     const int per_node = plan_.device.nodes().ranks;
     std::string text = fmt::format(
-        "on other numbers of data ranks (x {} tensor x {} pipeline{}), {} per rank by shard\n"
+        "on other numbers of data ranks (x {} tensor x {} pipeline{}):\n"
+        "{:>39}\n"
         "  data       none  optimizer       full{}\n",
         own_.tensor, own_.pipeline,
-        per_node > 0 ? fmt::format("; {} ranks per node", per_node) : std::string(), unit_.name,
+        per_node > 0 ? fmt::format("; {} ranks per node", per_node) : std::string(),
+        fmt::format("{} per rank, by &parallel shard", unit_.name),
         plan_.rate ? "    tokens/s     steps        time      cost" : "");
     std::vector<int> all(std::begin(counts), std::end(counts));
     while (all.back() < own_.data) all.push_back(2 * all.back());
@@ -112,7 +115,7 @@ class TrainingLayouts {
     if (here_ && !estimated) return fmt::format("{:>12}", "-");
     const double rate =
         plan_.rate->first * (here_ ? *estimated / *here_ : double(there.ranks()) / own_.ranks());
-    std::string text = fmt::format("{:>12.0f}", rate);
+    std::string text = fmt::format("{:>12}", rounded(rate));
     if (plan_.steps == 0 && !deck::timed(deck_.campaign))
       return text + fmt::format(" {:>9} {:>11} {:>9}", "-", "-", "-");
     const int writers = deck_.parallel.shard == "none" ? there.replica() : there.ranks();

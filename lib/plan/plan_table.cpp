@@ -6,16 +6,22 @@
 #include "plan/sizes.hpp"
 #include "plan/step_contents.hpp"
 #include "plan/training_rate.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::plan {
 namespace {
 
 using detail::duration, detail::mean_text, detail::remark, detail::row;
 
-std::string many(double count, int digits = 2) {
-  return count < 1e6 ? fmt::format("{:.1f} K", count / 1e3)
-                     : fmt::format("{:.{}f} M", count / 1e6, digits);
+/// 472.7 K, 124.44 M, 13.11 B.
+std::string many(double count) {
+  if (count < 1e6) return fmt::format("{:.1f} K", count / 1e3);
+  return count < 1e9 ? fmt::format("{:.2f} M", count / 1e6) : fmt::format("{:.2f} B", count / 1e9);
 }
+
+/// Where neither a table of devices nor a run gives a rate.
+constexpr const char* no_estimate = "no estimate for this device; measure with --quick 20";
+
 std::string many(std::size_t count) { return many(static_cast<double>(count)); }
 
 int writers(const deck::Deck& deck, const comm::Extents& extents) {
@@ -68,16 +74,16 @@ std::string length_rows(const Plan& plan, const comm::Extents& extents) {
   const std::string epochs = each ? row("steps per epoch", mean_text(*each)) : "";
   if (!deck::timed(deck.campaign)) {
     if (plan.steps == 0) return row("steps", "unknown: no data yet");
-    return epochs + row("steps", fmt::format("{}", plan.steps)) +
-           row("tokens", many(plan.tokens, 1));
+    return epochs + row("steps", grouped(plan.steps)) +
+           row("tokens", many(static_cast<double>(plan.tokens)));
   }
-  if (!plan.rate) return epochs + row("steps", "unknown: no rate yet");
+  if (!plan.rate) return epochs + row("steps", "unknown") + remark(no_estimate);
   const std::int64_t steps = course(plan, plan.rate->first, writers(deck, extents)).steps;
   const double tokens =
       plan.layout.steps.rows_in(static_cast<std::uint64_t>(steps)) * plan.contents.tokens();
-  return epochs + row("steps", fmt::format("about {}", steps)) +
+  return epochs + row("steps", "about " + grouped(steps)) +
          remark(fmt::format("in max_hours = {}, which ends the run", deck.campaign.max_hours)) +
-         row("tokens", many(tokens, 1));
+         row("tokens", many(tokens));
 }
 
 /// What may end the run before the time of the plan.
@@ -94,9 +100,9 @@ std::string shorter(const Course& c, const deck::Deck& deck) {
 
 std::string time_rows(const Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
-  if (!plan.rate) return row("time", "unknown: no rate yet");
+  if (!plan.rate) return row("time", "unknown") + remark(no_estimate);
   std::string text =
-      row("rate", fmt::format("{:.0f} tokens/s", plan.rate->first)) + remark(plan.rate->second);
+      row("rate", rounded(plan.rate->first) + " tokens/s") + remark(plan.rate->second);
   if (plan.steps == 0 && !deck::timed(deck.campaign))
     return text + row("time", "unknown: no data yet");
   const Course c = course(plan, plan.rate->first, writers(deck, extents));
@@ -115,7 +121,7 @@ std::string table(const Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
   const int ranks = extents.ranks();
   std::string text =
-      fmt::format("plan of '{}' on {} rank{}\n", deck.campaign.name, ranks, ranks > 1 ? "s" : "");
+      fmt::format("plan of '{}' on {}\n", deck.campaign.name, counted(ranks, "rank"));
   if (extents.replica() > 1)
     text +=
         row("mesh", fmt::format("{} x {} x {}", extents.data, extents.tensor, extents.pipeline)) +
@@ -139,7 +145,7 @@ std::string summary(const Plan& plan, const comm::Extents& extents) {
       size_text(plan.device_bytes), layout.global, layout.per_rank, extents.data,
       layout.accumulation, deck::counts_samples(plan.deck.batch) ? "places for rows" : "sequences");
   if (plan.rate)
-    text += fmt::format("\n  about {:.0f} tokens/s ({})", plan.rate->first, plan.rate->second);
+    text += fmt::format("\n  about {} tokens/s ({})", rounded(plan.rate->first), plan.rate->second);
   return text + "\n";
 }
 

@@ -171,7 +171,7 @@ std::optional<double> Throughput::rate(const deck::Deck& deck,
 
 std::string Throughput::kind(const deck::Deck& deck) const {
   if (measured) return fmt::format("as the last run in {} measured", deck.output.directory);
-  if (!rates) return "unknown: no rate yet";
+  if (!rates) return "no estimate for this device; a run measures it";
   if (rates->timed)
     return fmt::format(
         "estimated from {:.0f} GFLOP/s and {:.0f} GB/s, timed just now; within a factor of two or "

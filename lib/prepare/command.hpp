@@ -1,4 +1,4 @@
-/// The options of ./prepare.
+/// The command line of ./prepare: a command and its options.
 #pragma once
 #include <string>
 
@@ -12,8 +12,8 @@
 namespace tern::prepare {
 
 struct PrepareCommand {
-  std::string command;  // text, quickstart, ...; empty: print help only
-  std::string help;     // text of --help
+  std::string command;  // text, quickstart, ...; empty: only `shown`
+  std::string shown;    // by --help or --version
   PrepareOptions text;
   ArithmeticOptions arithmetic;
   LanguagesOptions languages;
@@ -22,7 +22,8 @@ struct PrepareCommand {
   PlansOptions plans;
 };
 
-/// Throws UserError for unknown options, values out of range, and options of another command.
+/// Throws UserError for unknown commands and options, values out of range, and options of another
+/// command.
 PrepareCommand parse_prepare_command(int count, const char* const* words);
 
 }  // namespace tern::prepare

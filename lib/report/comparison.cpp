@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "base/excerpt.hpp"
+#include "base/utf8.hpp"
 #include "base/files.hpp"
 #include "report/detail/deck_values.hpp"
 #include "report/detail/page.hpp"

@@ -1,5 +1,6 @@
 #include "text/tokenizer.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.hpp"
@@ -112,7 +113,10 @@ std::unique_ptr<Tokenizer> open_folder(const fs::path& folder) {
     user_error("tokenizer '{}' not found (from {}); {}", where, fs::current_path().string(),
                how_to_make(where, "put tokenizer.json there, or correct &data tokenizer"));
   std::string places;
-  for (const fs::path& path : tried) places += (places.empty() ? "" : ", ") + path.string();
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    if (std::find(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(i), tried[i]) ==
+        tried.begin() + static_cast<std::ptrdiff_t>(i))
+      places += (places.empty() ? "" : ", ") + tried[i].string();
   user_error(
       "tokenizer '{}' not found (looked for {}); make a folder {} with tokenizer.json, or with the "
       "two files of GPT-2, encoder.json and vocab.bpe (vocab.json and merges.txt on the Hugging "

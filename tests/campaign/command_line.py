@@ -34,7 +34,7 @@ class Shown(Campaign):
             code, out, err = launch(TRAINER, *words, cwd=self.path, env=self.NO_MPI)
             self.assertEqual((code, err), (0, ""), words)
             self.assertIn(part, out)
-        for words, part in ((("tiny.in", "--set", "model.laysers=2"), "layers"), (("no.in",), "cannot read the deck"),
+        for words, part in ((("tiny.in", "--set", "model.laysers=2"), "layers"), (("no.in",), "no such deck"), (("--dryrun",), "did you mean --dry-run?"), (("tiny.in", "b.in"), "one word too many"),
                             (("--no-such",), "--help"), ((), "no deck given")):
             code, out, err = launch(TRAINER, *words, cwd=self.path, env=self.NO_MPI)
             self.assertEqual((code, out), (1, ""), words)
@@ -54,15 +54,49 @@ class Shown(Campaign):
         return done.stdout
 
     def test_the_list_names_each_deck_with_its_first_line(self):
-        names = sorted(n for n in os.listdir(os.path.join(SOURCE, "input")) if n.endswith(".in"))
-        lines = self.run_words("--list").splitlines()  # from another folder: the decks next to the program
-        self.assertEqual([os.path.basename(line.split()[0]) for line in lines], names)
-        self.assertRegex(lines[names.index("quickstart.in")], r"quickstart\.in +Quickstart: a small HDP")
+        names = sorted(n[:-3] for n in os.listdir(os.path.join(SOURCE, "input")) if n.endswith(".in"))
+        title, *lines = self.run_words("--list").splitlines()  # from another folder: the decks next to the program
+        self.assertRegex(title, r"^decks of \S+/input, to run with trainer NAME:$")
+        listed = [line.split()[0] for line in lines if not line.startswith(" ")]  # a long first line goes on below
+        self.assertEqual(sorted(listed), names)
+        self.assertLessEqual(max(map(len, lines)), 100)
+        self.assertRegex(lines[0], r"^quickstart +Quickstart: a small HDP")
+        order = [listed.index(name) for name in ("quickstart", "laptop_gpt", "h200_hdp", "h100_gpt350m", "h100x8_trm_fast", "h100x8_distill_teacher")]
+        self.assertEqual(order, sorted(order), listed)  # from a laptop to a cluster
         os.mkdir(self.file("input"))
         shutil.copy(self.file("tiny.in"), self.file("input/own.in"))
         with open(self.file("input/plain.in"), "w") as f:
             f.write("&campaign /\n")
-        self.assertEqual(self.run_words("--list").split("\n")[1:], ["input/plain.in  ", ""])
+        self.assertEqual([line.split()[0] for line in self.run_words("--list").splitlines()[1:]], ["own", "plain"])
+
+    def test_a_deck_is_found_by_its_name(self):
+        for name in ("quickstart", "quickstart.in"):
+            code, out, err = launch(TRAINER, name, "--print-deck", cwd=self.path)
+            self.assertEqual((code, err), (0, ""))
+            self.assertRegex(out, r"^! deck: \S+/input/quickstart\.in\n")
+        os.mkdir(self.file("input"))
+        shutil.copy(self.file("tiny.in"), self.file("input/own.in"))
+        self.assertIn("deck: input/own.in\n", launch(TRAINER, "own", "--dry-run", cwd=self.path)[1])
+        code, out, err = launch(TRAINER, "onw", cwd=self.path)
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("did you mean own?", err)
+
+    def test_commands_of_prepare_have_help_of_their_own(self):
+        code, out, err = launch(PREPARE, "quickstart", "--help", cwd=self.path)
+        self.assertEqual((code, err), (0, ""))
+        for part in ("usage: prepare quickstart", "--force", "exit codes"):
+            self.assertIn(part, out)
+        self.assertNotIn("--train-bpe", out)
+        listed = launch(PREPARE, "--help", cwd=self.path)[1]
+        for command in ("quickstart", "cpp-headers", "text", "arithmetic", "languages", "gsm8k", "sentences", "plans"):
+            self.assertRegex(listed, rf"(?m)^  {command} +\S")
+            self.assertIn(f"usage: prepare {command}", launch(PREPARE, command, "--help", cwd=self.path)[1])
+        self.assertRegex(launch(PREPARE, "--version", cwd=self.path)[1], r"^tern \d")
+        for words, part in ((("quickstrat",), "did you mean quickstart?"), (("text", "--trainbpe", "5"), "did you mean --train-bpe?"),
+                            (("quickstart", "more"), "one word too many"), (("languages", "--steps", "2"), "./prepare arithmetic")):
+            code, out, err = launch(PREPARE, *words, cwd=self.path)
+            self.assertEqual((code, out), (1, ""), words)
+            self.assertIn(part, err)
 
     def test_the_list_of_a_folder_has_its_runs(self):
         for name, options in (("a", ()), ("b", ("--set", "campaign.max_steps=20"))):

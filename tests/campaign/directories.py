@@ -169,7 +169,7 @@ class Directories(Campaign):
     def test_texts_end_at_the_end_tokens_of_the_directory(self):
         greedy = ("--set", "generation.samples=1", "--set", "generation.temperature=0", "--set", "generation.max_tokens=8", "--prompt", "ab c")
         def continuation():
-            return self.run_trainer(*greedy).split("---\nab c")[1].split("\n---\n1 samples")[0]
+            return self.run_trainer(*greedy).split("---\nab c")[1].split("\n---\n1 sample,")[0]
         def ids(text):  # in the tokenizer's vocabulary
             with open(self.file("model/tokenizer.json")) as f:
                 root = json.load(f)

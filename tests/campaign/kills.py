@@ -84,7 +84,7 @@ class Killer:
         """Waits for the moment; returns its name, and the thread that reads the output."""
         what = self.rng.choice(("time", "time", "evaluation", "step", "checkpoint"))
         deadline = time.monotonic() + self.rng.uniform(0.05, 2.5)
-        pattern = {"evaluation": "validation loss", "step": rf"step +\d*{self.rng.randint(0, 9)}/"}.get(what)
+        pattern = {"evaluation": "validation loss", "step": rf"^[\d:]{{8}} +\d*{self.rng.randint(0, 9)}  "}.get(what)
         seen = threading.Event()
 
         self.output = []

@@ -47,14 +47,15 @@ class PrintedPlans(unittest.TestCase):
         return done.stdout
 
     def figure(self, plan, name):
-        found = re.search(rf"^  {name} +(?:about |at most )?([\d.]+)", plan, re.M)
+        found = re.search(rf"^  {name} +(?:about |at most )?([\d.,]+)( B$)?", plan, re.M)
         self.assertIsNotNone(found, f"{name}\n{plan}")
-        return float(found.group(1))
+        return float(found.group(1).replace(",", "")) * (1000 if found.group(2) else 1)
 
     def check(self, where, said, planned):
         """`said` is `planned`, rounded to the digits it has."""
         digits = said.replace(",", "")
         unit = 10.0 ** -len(digits.partition(".")[2]) if "." in digits else 10.0 ** (len(digits) - len(digits.rstrip("0")))
+        if planned >= 1000: unit = max(unit, 10.0 ** (len(str(int(planned))) - 4))  # a plan has four digits
         self.assertLessEqual(abs(float(digits) - planned), 0.51 * unit, f"{where}: {said} is said, {planned:.6g} is planned")
 
     def test_decks_say_what_is_planned(self):
@@ -78,7 +79,7 @@ class PrintedPlans(unittest.TestCase):
             with self.subTest(f"{deck} {options}"):
                 plan = self.plan(f"{deck}.in", f"{common} {options}")
                 unit = "requests" if "requests" in rate else "tokens"
-                self.assertRegex(plan, rf"\n  rate +[\d.]+ {unit}/s\n")
+                self.assertRegex(plan, rf"\n  rate +[\d.,]+ {unit}/s\n")
                 self.check("rate", rate.split()[0], self.figure(plan, "rate"))
                 self.check("memory", memory.split()[0], self.figure(plan, "memory per rank"))
                 if tokens:

@@ -4,7 +4,7 @@
 """
 import glob, os, re, resource, signal, subprocess, time
 
-from tiny import Campaign, limited, main
+from tiny import Campaign, at_step, limited, main
 
 
 class Stops(Campaign):
@@ -78,7 +78,7 @@ class Signals(Campaign):
         child = self.start(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         with child.stdout:
             for line in child.stdout:
-                if re.match("step +1/", line): os.kill(child.pid, signal.SIGHUP)
+                if at_step(1, line): os.kill(child.pid, signal.SIGHUP)
         self.assertEqual(child.wait(), 0)
 
     def test_before_the_first_step(self):
@@ -161,7 +161,7 @@ class Loss(Campaign):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in child.stdout:
-                if re.match("step +20/", line): break
+                if at_step(20, line): break
             for option in ("--resume", "--fresh"):
                 text = self.run_trainer(option, code=1)
                 self.assertIn(f"run is in use by process {child.pid} on ", text)

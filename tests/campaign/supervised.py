@@ -110,11 +110,11 @@ class Supervised(Campaign):
         text = self.run_trainer(*options)
         self.assertRegex(text, r"\n  steps +\d+\n  tokens ")
         text = self.run_trainer(*options, *sets("batch.global=64", "optimizer.warmup_steps=1"))
-        self.assertRegex(text, r"warning: epochs = 3 makes \d updates of [\d.]+ samples in 64 rows, and fewer than 50 rarely train: "
+        self.assertRegex(text, r"warning: only \d updates \(epochs = 3\) of [\d.]+ samples in 64 rows; models rarely learn anything in fewer than 50: "
                                r"lower &batch global, or raise &campaign epochs; &batch unit = 'samples' makes")
         self.assertNotIn("warning", self.run_trainer(*options, "--set", "campaign.epochs=200"))
         text = self.run_trainer("--dry-run")
-        self.assertIn("warning: max_steps = 40 makes 40 updates of 8 rows, and fewer than 50 rarely train: raise &campaign max_steps\n", text)
+        self.assertIn("warning: only 40 updates (max_steps = 40) of 8 rows; models rarely learn anything in fewer than 50: raise &campaign max_steps\n", text)
         self.assertNotIn("warning", self.run_trainer("--dry-run", "--set", "campaign.max_steps=50"))
         for ranks in (1, 2):
             self.assertRegex(self.run_trainer(*options, *sets("data.train='elsewhere.jsonl'"), ranks=ranks, code=1), r"elsewhere.jsonl")
@@ -192,7 +192,7 @@ class Supervised(Campaign):
         self.assertEqual(len(re.findall(r"^error: ", text, re.M)), 1, text)
         options = self.SAMPLES + sets("batch.per_rank=4", "campaign.max_steps=60")
         text = self.run_trainer(*options, "--dry-run", ranks=2)
-        found = re.search(r"warning: 13 samples in 4\.\d rows per step fill 5\d% of the micro-batches of 2 data ranks x per_rank = 4: write "
+        found = re.search(r"warning: 13 samples in 4\.\d rows per step fill 5\d% of the micro-batches of 2 data ranks x per_rank = 4: set "
                           r"&batch global = (\d+), lower", text)
         self.assertNotIn("warning", self.run_trainer(*options, *sets(f"batch.global={found.group(1)}"), "--dry-run", ranks=2))
         self.assertIn("elsewhere.jsonl", self.run_trainer(*self.SAMPLES, *sets("data.train='elsewhere.jsonl'"), "--dry-run", code=1))

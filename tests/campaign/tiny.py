@@ -97,7 +97,7 @@ class Campaign(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in child.stdout:
-                if re.match(rf"step +{step}[/ ]", line):
+                if at_step(step, line):
                     for pid in ranks_of(child, ranks) if number == signal.SIGUSR1 else [child.pid]:
                         os.kill(pid, number)
                     break
@@ -118,6 +118,11 @@ class Campaign(unittest.TestCase):
             worst = max(abs(a[s] - b[s]) / abs(a[s]) for s in first)
             print(f"{directory}: largest relative difference of {key} at {len(first)} steps: {worst:.2e}")
             self.assertLess(worst, bound)
+
+
+def at_step(step, line):
+    """Whether the line of the log is of this step."""
+    return re.match(rf"[\d:]{{8}} +{step}  ", line)
 
 
 def ranks_of(child, ranks):

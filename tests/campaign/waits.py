@@ -4,7 +4,7 @@
 """
 import json, os, random, re, signal, subprocess
 
-from tiny import Campaign, limited, main, ranks_of
+from tiny import Campaign, at_step, limited, main, ranks_of
 
 
 def sets(*items):
@@ -72,7 +72,7 @@ class Waits(Campaign):
         try:
             for line in child.stdout:
                 text += line
-                if re.match(r"step +20/", line):
+                if at_step(20, line):
                     ranks = ranks_of(child, 4)
                     os.kill({self.rank_of(pid): pid for pid in ranks}[stopped], signal.SIGSTOP)
                     text = child.stdout.read()

@@ -20,6 +20,10 @@ inline Lines mistakes(const std::string& text, const Lines& overrides = {}) {
   } catch (const UserError& error) {
     std::istringstream stream(error.what());
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    if (lines.size() > 1) {  // counted on a line before them
+      EXPECT_EQ(lines.front(), std::to_string(lines.size() - 1) + " mistakes");
+      lines.erase(lines.begin());
+    }
   }
   return lines;
 }

@@ -7,6 +7,17 @@
 namespace tern::test {
 namespace {
 
+TEST(DeckMistakes, PathsWithoutQuotesAreNamedOnce) {
+  one("&data train = data/foo_*.bin valid = 'b' /",
+      "d:1:15: data.train: a path without quotes; quote it: 'data/foo_*.bin'");
+  one("&data train = 'a', /data/b.bin /",
+      "d:1:20: data.train: a path without quotes; quote it: '/data/b.bin'");
+  one("&output directory = ../runs/x\n log_every = 5 /",
+      "d:1:21: output.directory: a path without quotes; quote it: '../runs/x'");
+  none("&model layers = 2/");
+  none("&model layers = 2/&output log_every = 5 /");
+}
+
 TEST(DeckMistakes, Names) {
   EXPECT_EQ(mistakes("&modle layers = 2 /"),
             Lines{"d:1:1: modle: no such group; did you mean 'model'?"});

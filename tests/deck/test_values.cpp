@@ -123,7 +123,7 @@ TEST(DeckValues, ReadNamesTheFile) {
     deck::read(path.string());
     FAIL() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_EQ(error.what(), path.string() +
+    EXPECT_EQ(error.what(), "2 mistakes\n" + path.string() +
                                 ":2:3: model.layers: 0 is out of range; it must be 1 to 10000\n" +
                                 path.string() +
                                 ":4:11: data.valid: task = 'evaluate' needs validation data; set "
@@ -145,7 +145,7 @@ TEST(DeckValues, UnreadableAndEmptyFilesAreNamed) {
             "no/such.in: cannot read the deck; check that the file exists and is readable");
   EXPECT_EQ(
       message("/dev/null"),
-      "/dev/null: data.train: task = 'train' needs training data; set train (e.g. train "
+      "2 mistakes\n/dev/null: data.train: task = 'train' needs training data; set train (e.g. train "
       "= 'data/NAME/train_*.bin')\n/dev/null: data.valid: task = 'train' needs validation data; "
       "set valid (e.g. valid = 'data/NAME/valid_*.bin')");
   EXPECT_EQ(message("/dev/zero"),

@@ -151,7 +151,7 @@ TEST(Throughput, PrefersWhatWasMeasured) {
     return throughput.rate(deck, throughput.own_options, there);
   };
   EXPECT_FALSE(rate({2, 4, 1}));
-  EXPECT_NE(plan::table(throughput, deck).find("unknown: no rate yet"), std::string::npos);
+  EXPECT_NE(plan::table(throughput, deck).find("no estimate for this device"), std::string::npos);
   throughput.measured = 10;  // each of eight
   EXPECT_EQ(rate({2, 4, 1}), 80);
   EXPECT_EQ(rate({8, 4, 1}), 320);

@@ -43,8 +43,7 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   EXPECT_EQ(parse({"--help"}).command, "");
   EXPECT_EQ(parse({"text", "--help"}).command, "");
   EXPECT_EQ(parse({}).command, "");
-  expect_named(refused({"texts"}),
-               "text, sentences, plans, quickstart, cpp-headers, arithmetic, languages, gsm8k");
+  expect_named(refused({"texts"}), "did you mean text?");
   expect_named(refused({"languages", "--steps", "2"}), "./prepare arithmetic");
   expect_named(refused({"quickstart", "--chats"}), "./prepare arithmetic");
   EXPECT_TRUE(parse({"arithmetic", "--chats"}).arithmetic.chats);
@@ -62,7 +61,7 @@ TEST(PrepareCommand, EachCommandHasItsFolderAndItsOptions) {
   EXPECT_EQ(parse({"gsm8k", "--vocabulary", "4096"}).gsm8k.vocabulary, 4096u);
   EXPECT_EQ(parse({"arithmetic"}).arithmetic.vocabulary, 600u);
   EXPECT_TRUE(parse({"gsm8k", "--chats"}).gsm8k.chats);
-  expect_named(refused({"languages", "elsewhere"}), "'elsewhere'");
+  expect_named(refused({"languages", "elsewhere"}), "'elsewhere' is one word too many");
   EXPECT_EQ(parse({"sentences", "--input", "f", "--output", "o"}).sentences.input, "f");
   expect_named(refused({"sentences", "--input", "f", "g"}), "one file, not 2");
   expect_named(refused({"sentences"}), "--input FILE");
@@ -95,7 +94,7 @@ TEST(PrepareCommand, LanguagesHaveSizesOfTheirOwn) {
   EXPECT_EQ(more.vocabulary, 2'048u);
   EXPECT_EQ(more.seed, 7u);
   EXPECT_EQ(parse({"arithmetic", "--vocabulary", "512"}).arithmetic.vocabulary, 512u);
-  expect_named(refused({"languages", "--languages", "1"}), "--languages 1: write a whole number");
+  expect_named(refused({"languages", "--languages", "1"}), "--languages 1: set a whole number");
   expect_named(refused({"languages", "--conversations", "19"}), "from 20");
   expect_named(refused({"languages", "--tables", "0"}), "--tables 0");
 }

@@ -17,7 +17,7 @@ has() { grep -c -- "$1" >/dev/null; }   # reads to the end: the programs report 
 
 trainer --version | has .
 [ "$(command -v trainer)" = "$work/tern/bin/trainer" ]
-trainer --list | has "$work/tern/share/tern/input/quickstart.in"
+trainer --list | has "^quickstart "
 trainer "$work/tern/share/tern/input/quickstart.in" --print-deck | has "^&model"
 prepare --help | has quickstart
 diagnose --help | has diagnose
@@ -52,6 +52,8 @@ source tern/share/bash-completion/completions/trainer
 [ "$(offers trainer --dry)" = "--dry-run" ]
 [ "$(offers trainer --device h)" = "h200 h100" ]
 [[ $(offers prepare qui) = quickstart ]]
+[[ $(offers prepare text --train-bp) = --train-bpe ]]
+[[ $(offers trainer quicks) = *quickstart* ]]
 cp tern/share/tern/input/quickstart.in .
 [[ $(offers trainer quickstart.in --set batch.per) = "batch.per_rank=" ]]
 echo "installed, moved, listed, documented and completed"

@@ -1,4 +1,4 @@
-/// Progress line of a replica, every few seconds.
+/// Progress of a replica: a row of the log every few seconds.
 #pragma once
 #include "base/log.hpp"
 #include "base/timer.hpp"
@@ -11,15 +11,19 @@ class BulkProgress {
   BulkProgress(Log& log, int replica, int replicas, std::size_t requests)
       : log_(log), replica_(replica), replicas_(replicas), requests_(requests) {}
 
-  /// Logs progress if the last line is old enough; rates are since that line.
+  /// Logs a row if the last one is old enough; rates are since that one.
   void at(std::size_t done, const generate::Figures& figures);
   double seconds() const { return timer_.seconds(); }
 
  private:
-  static constexpr double seconds_between_lines = 10;
+  void begin_table();
+  std::string left(std::size_t done) const;
+
+  static constexpr double seconds_between_rows = 10;
   Log& log_;
   int replica_, replicas_;
   std::size_t requests_, last_done_ = 0;
+  bool begun_ = false;
   generate::Figures last_;
   Timer timer_, since_last_;
 };

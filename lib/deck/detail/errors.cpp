@@ -1,5 +1,7 @@
 #include "deck/detail/errors.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -29,9 +31,12 @@ std::string Errors::where(const Location& location) const {
 
 void Errors::throw_if_any() {
   if (list_.empty()) return;
-  std::stable_sort(list_.begin(), list_.end(),
-                   [](const Error& a, const Error& b) { return a.location < b.location; });
-  std::string all;
+  const auto located = [](const Location& l) { return l.line > 0 || l.override_index >= 0; };
+  std::stable_sort(list_.begin(), list_.end(), [&](const Error& a, const Error& b) {
+    if (located(a.location) != located(b.location)) return located(a.location);
+    return a.location < b.location;
+  });
+  std::string all = list_.size() > 1 ? fmt::format("{} mistakes", list_.size()) : std::string();
   for (const Error& error : list_) {
     if (!all.empty()) all += '\n';
     all += where(error.location) + ": " + error.text;

@@ -130,6 +130,15 @@ Token Lexer::next() {
   return token;
 }
 
+std::string Lexer::take_to_blank(const Token& token) {
+  at_ = token.offset;
+  line_ = token.location.line;
+  column_ = token.location.column;
+  while (at_ < text_.size() && std::string_view(" \t\n,").find(current()) == std::string::npos)
+    advance();
+  return std::string(text_.substr(token.offset, at_ - token.offset));
+}
+
 void Lexer::resume_after_line_of(const Token& token) {
   at_ = token.offset;
   line_ = token.location.line;

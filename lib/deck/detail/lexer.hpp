@@ -31,6 +31,8 @@ class Lexer {
   Token next();
   /// Continues at the line after the start of `token`, a string without a closing quote.
   void resume_after_line_of(const Token& token);
+  /// The text from `token` on to the next blank or comma, where it continues.
+  std::string take_to_blank(const Token& token);
 
  private:
   bool skip_blanks();  // also comments; true if there were any

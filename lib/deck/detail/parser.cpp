@@ -113,6 +113,28 @@ class Parser {
     return following.kind == Token::equals || following.kind == Token::left;
   }
 
+  /// Whether a path without quotes begins here: "data/train.bin" or "/data", but not the '/' that
+  /// ends a group.
+  bool starts_path() const {
+    if (override_ >= 0) return false;
+    Lexer ahead = lexer_;
+    Token slash = token_;
+    if (token_.kind == Token::word) slash = ahead.next();
+    if (slash.kind != Token::slash || (token_.kind == Token::word && !slash.glued)) return false;
+    const Token rest = ahead.next();
+    return rest.glued && (rest.kind == Token::word || rest.kind == Token::unknown);
+  }
+
+  /// Reports the path that begins here, and goes on behind it.
+  bool fail_at_path(const std::string& name) {
+    const Token start = token_;
+    const std::string path = lexer_.take_to_blank(start);
+    errors_.add(start.location,
+                fmt::format("{}: a path without quotes; quote it: '{}'", name, path));
+    advance();
+    return false;
+  }
+
   /// Reports a mistake at the current token; returns false, for callers to return.
   bool fail(const std::string& name, const std::string& text) {
     errors_.add(token_.location, name + ": " + text);
@@ -214,6 +236,7 @@ class Parser {
   bool values_of(Assignment& result) {
     const std::string full = result.group.empty() ? result.name : result.group + "." + result.name;
     bool comma = false;
+    if (starts_path()) return fail_at_path(full);
     while (is_value(token_) && !(token_.kind == Token::word && starts_assignment())) {
       if (!result.values.empty() && !comma && token_.glued)
         return fail(full, fmt::format("no blank before {}; separate values with blanks or commas",
@@ -221,6 +244,7 @@ class Parser {
       if (!value(full, result)) return false;
       comma = token_.kind == Token::comma;
       if (comma) advance();
+      if (starts_path()) return fail_at_path(full);
     }
     if (token_.kind == Token::comma)
       return fail(full, "a comma without a value before it; remove it or add the value");

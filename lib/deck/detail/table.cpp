@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/error.hpp"
+#include "words/suggestion.hpp"
 
 namespace tern::deck::detail {
 namespace {
@@ -18,24 +19,6 @@ void add_group(Table& table, const char* name, const char* help, Struct& values)
   group.help = help;
   describe(group, values);
   table.groups.push_back(std::move(group));
-}
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-/// Levenshtein distance, case-insensitive.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
 }
 
 std::string quoted(const std::string& text) {
@@ -151,12 +134,8 @@ std::string text_of(const Field& field) {
 }
 
 std::string suggestion(std::string_view wrong, const std::vector<std::string>& names) {
-  const auto nearest = std::min_element(
-      names.begin(), names.end(),
-      [&](const auto& a, const auto& b) { return distance(wrong, a) < distance(wrong, b); });
-  if (nearest != names.end() &&
-      distance(wrong, *nearest) <= std::max<std::size_t>(2, nearest->size() / 2))
-    return fmt::format("; did you mean '{}'?", *nearest);
+  const std::string near = nearest(wrong, names);
+  if (!near.empty()) return fmt::format("; did you mean '{}'?", near);
   return "; valid are " + join(names, ", ", [](const std::string& name) { return name; });
 }
 

@@ -1,0 +1,28 @@
+#include "words/numbers.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tern {
+
+std::string grouped(std::int64_t number) {
+  std::string text = std::to_string(number);
+  const std::size_t first = number < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
+std::string rounded(double value, int digits) {
+  if (!std::isfinite(value) || std::abs(value) < 1000 || std::abs(value) >= 1e15)
+    return fmt::format("{:.{}g}", value, digits);
+  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) + 1 - digits);
+  const double whole = unit > 1 ? std::round(value / unit) * unit : std::round(value);
+  return grouped(static_cast<std::int64_t>(whole));
+}
+
+std::string counted(std::int64_t number, const std::string& what) {
+  return fmt::format("{} {}{}", grouped(number), what, number == 1 ? "" : "s");
+}
+
+}  // namespace tern

@@ -1,0 +1,17 @@
+/// Numbers in sentences and tables.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace tern {
+
+/// Thousands separated: 1,319.
+std::string grouped(std::int64_t number);
+
+/// Rounded to significant digits: 472,700, 13.11, 0.5.
+std::string rounded(double value, int digits = 4);
+
+/// "1 sample", "1,319 samples".
+std::string counted(std::int64_t number, const std::string& what);
+
+}  // namespace tern
