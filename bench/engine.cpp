@@ -28,7 +28,7 @@
 #include "generate/engine.hpp"
 #include "model/declare.hpp"
 #include "plan/throughput.hpp"
-#include "report/profile.hpp"
+#include "profile/profile.hpp"
 #include "workload/division.hpp"
 
 namespace {
@@ -156,7 +156,7 @@ class Bench {
     std::size_t answered = 0;
     while (program_.engine.busy()) {
       const generate::Figures before = program_.engine.figures();
-      std::optional<report::Profile> profile;
+      std::optional<profile::Profile> profile;
       if (to_profile && !passes.empty())
         profile.emplace([this] { program_.context.fence("profile"); });
       const double start = now();
@@ -178,13 +178,13 @@ class Bench {
   bool to_profile = false;  // the next pass after one that decodes
 
  private:
-  static report::Ceilings ceilings() {
+  static profile::Ceilings ceilings() {
     deck::Deck deck;
     deck.precision.compute = "bf16";
     const auto rates = plan::device_rates(deck);
-    return rates ? report::Ceilings{rates->flops, 0, rates->bytes} : report::Ceilings{};
+    return rates ? profile::Ceilings{rates->flops, 0, rates->bytes} : profile::Ceilings{};
   }
-  void print(report::Profile& profile) {
+  void print(profile::Profile& profile) {
     profile.finish();
     to_profile = false;
     std::printf("%s\n", profile.trouble().empty() ? profile.table(1, ceilings()).c_str()

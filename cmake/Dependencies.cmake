@@ -94,7 +94,7 @@ if(TERN_BACKEND STREQUAL "cuda")
   target_compile_definitions(NCCL::NCCL INTERFACE TERN_WITH_CUDA TERN_WITH_NCCL)
   set(TERN_GPU NCCL::NCCL)
   list(APPEND TERN_KERNEL_LIBRARIES CUDA::cublasLt NCCL::NCCL)
-  # Profiles (lib/report/cuda/cupti.cpp); the library is opened at run time.
+  # Profiles (lib/profile/cuda/cupti.cpp); the library is opened at run time.
   find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
   set(TERN_CUDNN AUTO CACHE STRING "Attention by cuDNN: ON, OFF, or AUTO (where cuDNN and its frontend's headers are found)")
   set_property(CACHE TERN_CUDNN PROPERTY STRINGS AUTO ON OFF)

@@ -22,7 +22,7 @@ class AccumulationSteps {
  public:
   /// `balance`: weight of a micro-batch's router loss.
   AccumulationSteps(workload::Workload<T>& w, double balance, double loss_scale,
-                    report::Phases& phases)
+                    profile::Phases& phases)
       : w_(w),
         balance_(balance * loss_scale),
         head_(w.objective->head()),
@@ -36,7 +36,7 @@ class AccumulationSteps {
     start(batch, micro, dropout);
     for (std::size_t step = 0; step < w_.objective->steps(); ++step) {
       advance(micro, step);
-      const auto timed = phases_.scope(report::Phase::backward);
+      const auto timed = phases_.scope(profile::Phase::backward);
       backward(micro, step);
     }
     embed_backward(micro);
@@ -50,14 +50,14 @@ class AccumulationSteps {
   }
   void backward(std::size_t micro) {
     {
-      const auto timed = phases_.scope(report::Phase::backward);
+      const auto timed = phases_.scope(profile::Phase::backward);
       backward(micro, 0);
     }
     embed_backward(micro);
   }
   /// If backward() has left gradients of weights.
   void backward_weights(std::size_t micro) {
-    const auto timed = phases_.scope(report::Phase::backward);
+    const auto timed = phases_.scope(profile::Phase::backward);
     w_.model.backward_weights(w_.context, at(micro).given);
   }
 
@@ -73,7 +73,7 @@ class AccumulationSteps {
     InFlight& now = at(micro);
     now.empty = batch.samples.empty();
     {
-      const auto timed = phases_.scope(report::Phase::data);
+      const auto timed = phases_.scope(profile::Phase::data);
       now.prepared = w_.objective->prepare(w_.context, batch, micro, false);
       now.given = {.rows = now.prepared.rows,
                    .pattern = now.prepared.pattern,
@@ -82,11 +82,11 @@ class AccumulationSteps {
                    .slot = micro % in_flight_.size(),
                    .first = micro < in_flight_.size()};
     }
-    const auto timed = phases_.scope(report::Phase::forward);
+    const auto timed = phases_.scope(profile::Phase::forward);
     w_.model.embed(w_.context, now.given);
   }
   void advance(std::size_t micro, std::size_t step) {
-    const auto timed = phases_.scope(report::Phase::forward);
+    const auto timed = phases_.scope(profile::Phase::forward);
     w_.model.advance(w_.context, at(micro).given, step);
   }
   void backward(std::size_t micro, std::size_t step) {
@@ -108,14 +108,14 @@ class AccumulationSteps {
     w_.model.backward(context, given, step);
   }
   void embed_backward(std::size_t micro) {
-    const auto timed = phases_.scope(report::Phase::backward);
+    const auto timed = phases_.scope(profile::Phase::backward);
     w_.model.embed_backward(w_.context, at(micro).given);
   }
 
   workload::Workload<T>& w_;
   double balance_;
   ops::HeadOptions head_;
-  report::Phases& phases_;
+  profile::Phases& phases_;
   std::vector<InFlight> in_flight_;
 };
 
@@ -165,12 +165,12 @@ std::vector<double> row_sums(const ops::Context& context, Matrix<const A> values
 template <class T>
 StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
                       const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
-                      report::Phases& phases, std::int64_t step, std::int64_t updates, double rate,
+                      profile::Phases& phases, std::int64_t step, std::int64_t updates, double rate,
                       double loss_scale) {
   using A = Accumulate<T>;
   StepResult result{};
   const auto read = [&] {
-    const auto timed = phases.scope(report::Phase::data);
+    const auto timed = phases.scope(profile::Phase::data);
     data::Batch batch = reader.next();
     result.wait_seconds += batch.wait_seconds;
     result.counts = batch.step;
@@ -199,16 +199,16 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
   else
     run_pipeline(w, micro_batches, accumulation_steps, read, dropout_of);
   {
-    const auto timed = phases.scope(report::Phase::communication);
+    const auto timed = phases.scope(profile::Phase::communication);
     w.optimizer->reduce_gradients(w.context);
   }
   {
-    const auto timed = phases.scope(report::Phase::optimizer);
+    const auto timed = phases.scope(profile::Phase::optimizer);
     const auto outcome = w.optimizer->update(w.context, rate, updates + 1, loss_scale);
     result.gradient_norm = outcome.gradient_norm;
     result.applied = outcome.applied;
   }
-  const auto timed = phases.scope(report::Phase::communication);
+  const auto timed = phases.scope(profile::Phase::communication);
   w.optimizer->gather_parameters(w.context);
   std::vector<double> sums = row_sums<A>(w.context, w.loss_sums);
   mesh.pipeline().broadcast(sums.data(), sums.size() * sizeof(double), mesh.pipeline().size() - 1);
@@ -231,12 +231,12 @@ StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
 
 template StepResult train_step(workload::Workload<float>&, const deck::Deck&,
                                const workload::Layout&, data::Reader&, const comm::Mesh&,
-                               report::Phases&, std::int64_t, std::int64_t, double, double);
+                               profile::Phases&, std::int64_t, std::int64_t, double, double);
 template StepResult train_step(workload::Workload<bf16>&, const deck::Deck&,
                                const workload::Layout&, data::Reader&, const comm::Mesh&,
-                               report::Phases&, std::int64_t, std::int64_t, double, double);
+                               profile::Phases&, std::int64_t, std::int64_t, double, double);
 template StepResult train_step(workload::Workload<fp16>&, const deck::Deck&,
                                const workload::Layout&, data::Reader&, const comm::Mesh&,
-                               report::Phases&, std::int64_t, std::int64_t, double, double);
+                               profile::Phases&, std::int64_t, std::int64_t, double, double);
 
 }  // namespace tern::campaign

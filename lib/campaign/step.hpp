@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "data/reader.hpp"
-#include "report/phases.hpp"
+#include "profile/phases.hpp"
 #include "workload/workload.hpp"
 
 namespace tern::campaign {
@@ -27,7 +27,7 @@ struct StepResult {
 template <class T>
 StepResult train_step(workload::Workload<T>& workload, const deck::Deck& deck,
                       const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
-                      report::Phases& phases, std::int64_t step, std::int64_t updates, double rate,
+                      profile::Phases& phases, std::int64_t step, std::int64_t updates, double rate,
                       double loss_scale);
 
 }  // namespace tern::campaign

@@ -209,7 +209,7 @@ void Trainer<T>::step() {
   const Timer timer;
   const std::int64_t number = state_.step + 1;
   const double rate = rate_of(number);
-  std::optional<report::Profile> profile;
+  std::optional<profile::Profile> profile;
   if (number == deck_.output.profile)
     profile.emplace([this] { workload_.context.fence("profile"); });
   StepResult result = train_step(workload_, deck_, layout_, *reader_, mesh_, phases_, number,

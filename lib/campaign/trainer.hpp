@@ -18,9 +18,9 @@
 #include "job/options.hpp"
 #include "job/run_directory.hpp"
 #include "plan/plan.hpp"
-#include "report/device_usage.hpp"
+#include "profile/device_usage.hpp"
 #include "report/metrics.hpp"
-#include "report/profile.hpp"
+#include "profile/profile.hpp"
 #include "report/rank_usage.hpp"
 #include "report/report.hpp"
 #include "report/verdict.hpp"
@@ -60,7 +60,7 @@ class Trainer {
 
   // Within it, in this order.
   void step();
-  void write(report::Profile& profile);
+  void write(profile::Profile& profile);
   double rate_of(std::int64_t step);
   void watch(const StepResult& result);
   void log_step(const StepResult& result, double rate);
@@ -122,8 +122,8 @@ class Trainer {
   std::optional<report::Metrics> metrics_;  // rank 0 only
   std::optional<report::Report> report_;
   std::unique_ptr<data::Reader> reader_;
-  report::DeviceMeter meter_;
-  report::Phases phases_;
+  profile::DeviceMeter meter_;
+  profile::Phases phases_;
   job::Interrupt interrupt_;
   SpikeDetector spikes_;
   bool timed_;  // wall time ends the run

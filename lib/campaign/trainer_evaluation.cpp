@@ -13,7 +13,7 @@ void Trainer<T>::evaluate() {
   if (state_.evaluated_step == state_.step) return;
   const Timer whole;
   if (state_.step > 0) save();  // a kill from here on repeats only this evaluation
-  const auto timed = phases_.scope(report::Phase::evaluation);
+  const auto timed = phases_.scope(profile::Phase::evaluation);
   const Timer timer;
   const auto stop = [this](std::size_t done, std::size_t all) {
     log_.long_progress("step {}  evaluation: {} of {} micro-batches done", state_.step, done, all);

@@ -86,7 +86,7 @@ void Trainer<T>::show_progress(const StepResult& result, double seconds) {
 
 template <class T>
 void Trainer<T>::log_step(const StepResult& result, double rate) {
-  const auto timed = phases_.scope(report::Phase::output);
+  const auto timed = phases_.scope(profile::Phase::output);
   const report::RankUsage ranks = usage_of_ranks();
   const double seconds = ranks.wall();
   const double throughput = static_cast<double>(interval_.data_tokens) / seconds;
@@ -209,7 +209,7 @@ typename Trainer<T>::Kept Trainer<T>::finish(Stop stop) {
     log_.result("{}", report::compared_text(beside, state_.validation_loss));
   log_.line("{}", phases_.table(world_));
   if (state_.joules > 0) log_.line("energy {:.1f} kJ", state_.joules / 1e3);
-  const report::DeviceUsage usage = meter_.read();
+  const profile::DeviceUsage usage = meter_.read();
   log_.line("memory planned {} per rank{}; in use {}, at most {}", plan::size_text(plan_.bytes()),
             plan_.driver_bytes > 0
                 ? fmt::format(" and {} of the driver's", plan::size_text(plan_.driver_bytes))
@@ -310,15 +310,15 @@ bool Trainer<T>::conclude() {
 
 /// Table and trace of the profiled step, for each rank. Collective.
 template <class T>
-void Trainer<T>::write(report::Profile& profile) {
+void Trainer<T>::write(profile::Profile& profile) {
   profile.finish();
-  const auto timed = phases_.scope(report::Phase::output);
+  const auto timed = phases_.scope(profile::Phase::output);
   const int rank = world_.rank();
   if (!profile.trouble().empty()) {
     log_.warning("step {} is not profiled: {}", deck_.output.profile, profile.trouble());
     return;
   }
-  report::Ceilings ceilings;
+  profile::Ceilings ceilings;
   if (const auto rates = plan::device_rates(deck_)) {
     ceilings.flops = rates->flops, ceilings.bytes = rates->bytes;
     if (deck_.precision.compute == "fp8")
@@ -337,7 +337,7 @@ void Trainer<T>::write(report::Profile& profile) {
   template void Trainer<T>::begin_table();                            \
   template void Trainer<T>::begin_interval();                         \
   template void Trainer<T>::show_progress(const StepResult&, double); \
-  template void Trainer<T>::write(report::Profile&);                  \
+  template void Trainer<T>::write(profile::Profile&);                  \
   template double Trainer<T>::cost(double) const;                     \
   template Trainer<T>::Kept Trainer<T>::finish(Stop);                 \
   template void Trainer<T>::warn_of_verdict() const;                  \

@@ -7,7 +7,7 @@ namespace tern::campaign {
 template <class T>
 void Trainer<T>::save() {
   if (saved_step_ == state_.step) return;
-  const auto timed = phases_.scope(report::Phase::checkpoint);
+  const auto timed = phases_.scope(profile::Phase::checkpoint);
   const Timer timer;
   retry_best();
   account();
@@ -50,7 +50,7 @@ void Trainer<T>::warn_of_unwritten() {
 /// Waits for the last checkpoint; whether it is complete. Collective.
 template <class T>
 bool Trainer<T>::wait_for_checkpoint() {
-  const auto timed = phases_.scope(report::Phase::checkpoint);
+  const auto timed = phases_.scope(profile::Phase::checkpoint);
   const comm::LongWait files;
   const bool whole = store_.wait();
   world_.barrier();
@@ -71,7 +71,7 @@ bool Trainer<T>::save_at_last() {
 /// on all ranks. Collective.
 template <class T>
 bool Trainer<T>::complete_records() {
-  const auto timed = phases_.scope(report::Phase::checkpoint);
+  const auto timed = phases_.scope(profile::Phase::checkpoint);
   const bool lines = !metrics_ || metrics_->sync();
   const bool evaluations = store_.record();
   return !world_.any(!lines || !evaluations);

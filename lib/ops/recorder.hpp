@@ -1,4 +1,4 @@
-/// Hook by which a profile (report/profile.hpp) learns what runs.
+/// Hook by which a profile (profile/profile.hpp) learns what runs.
 #pragma once
 #include <Kokkos_Core.hpp>
 

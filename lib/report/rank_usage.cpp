@@ -24,7 +24,7 @@ std::optional<double> present(double value) {
 }
 
 Packed packed(const RankInterval& r) {
-  const DeviceUsage& u = r.usage;
+  const profile::DeviceUsage& u = r.usage;
   return {r.wall,
           r.waited,
           r.compute,
@@ -44,7 +44,7 @@ RankInterval unpacked(const double* p) {
   r.wall = p[0], r.waited = p[1], r.compute = p[2];
   r.stage = static_cast<int>(p[3]);
   r.cores = p[4];
-  DeviceUsage& u = r.usage;
+  profile::DeviceUsage& u = r.usage;
   u.memory_bytes = static_cast<std::size_t>(p[5]);
   u.peak_bytes = static_cast<std::size_t>(p[6]);
   u.process.resident_bytes = static_cast<std::size_t>(p[7]);
@@ -105,7 +105,7 @@ std::optional<SlowestRank> RankUsage::slowest() const {
 }
 
 Values RankUsage::metrics() const {
-  using Usage = std::function<std::optional<double>(const DeviceUsage&)>;
+  using Usage = std::function<std::optional<double>(const profile::DeviceUsage&)>;
   Values values;
   const auto of = [&](const Usage& read) {
     return over_ranks([&](const RankInterval& r) { return read(r.usage); });
@@ -116,23 +116,23 @@ Values RankUsage::metrics() const {
   const auto number = [](std::size_t bytes) { return static_cast<double>(bytes); };
   if constexpr (!on_host) {  // on the host they are the process's
     largest("system/gpu_memory_allocated",
-            [&](const DeviceUsage& u) { return number(u.memory_bytes); });
-    largest("system/gpu_memory_peak", [&](const DeviceUsage& u) { return number(u.peak_bytes); });
+            [&](const profile::DeviceUsage& u) { return number(u.memory_bytes); });
+    largest("system/gpu_memory_peak", [&](const profile::DeviceUsage& u) { return number(u.peak_bytes); });
   }
   largest("system/process_memory",
-          [&](const DeviceUsage& u) { return number(u.process.resident_bytes); });
+          [&](const profile::DeviceUsage& u) { return number(u.process.resident_bytes); });
   largest("system/process_memory_peak",
-          [&](const DeviceUsage& u) { return number(u.process.peak_bytes); });
+          [&](const profile::DeviceUsage& u) { return number(u.process.peak_bytes); });
   values.emplace_back("system/process_cores", of_all(&RankInterval::cores).mean);
-  if (const auto e = of([](const DeviceUsage& u) { return u.gpu.utilization; })) {
+  if (const auto e = of([](const profile::DeviceUsage& u) { return u.gpu.utilization; })) {
     values.emplace_back("system/gpu_utilization", e->mean);
     values.emplace_back("system/gpu_utilization_min", e->least);
   }
-  if (const auto e = of([](const DeviceUsage& u) { return u.gpu.watts; })) {
+  if (const auto e = of([](const profile::DeviceUsage& u) { return u.gpu.watts; })) {
     values.emplace_back("system/gpu_power", e->mean);
     values.emplace_back("system/gpu_power_max", e->most);
   }
-  if (const auto e = of([](const DeviceUsage& u) { return u.gpu.celsius; })) {
+  if (const auto e = of([](const profile::DeviceUsage& u) { return u.gpu.celsius; })) {
     values.emplace_back("system/gpu_temperature", e->mean);
     values.emplace_back("system/gpu_temperature_max", e->most);
     values.emplace_back("system/gpu_hottest_rank", e->rank);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/comm.hpp"
-#include "report/device_usage.hpp"
+#include "profile/device_usage.hpp"
 #include "report/metrics.hpp"
 
 namespace tern::report {
@@ -16,7 +16,7 @@ struct RankInterval {
   double compute = 0;  // forward and backward per step, without waits for others; 0: not measured
   /// Ranks with the same number have the same work per step, and are compared.
   int stage = 0;
-  DeviceUsage usage;
+  profile::DeviceUsage usage;
   double cores = 0;  // processor time per time: cores in use by the process
 };
 

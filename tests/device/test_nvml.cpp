@@ -5,7 +5,7 @@
 #include "device/nvml.hpp"
 #include "fake_nvml.hpp"
 #include "memory/views.hpp"
-#include "report/device_usage.hpp"
+#include "profile/device_usage.hpp"
 #include "report/rank_usage.hpp"
 
 namespace tern::device {
@@ -67,8 +67,8 @@ TEST(Nvml, IsNullWithoutLibraryOrDriver) {
   nvml.starts = false;
   EXPECT_EQ(Nvml::open(), nullptr);
   EXPECT_EQ(nvml.users, 0);
-  report::DeviceMeter meter(nullptr, first);
-  const report::DeviceUsage usage = meter.read();
+  profile::DeviceMeter meter(nullptr, first);
+  const profile::DeviceUsage usage = meter.read();
   EXPECT_FALSE(usage.gpu.watts || usage.energy_joules);
   EXPECT_GT(usage.memory_bytes, 0u) << "continues without NVML";
 }
@@ -93,9 +93,9 @@ TEST(Nvml, ConnectionsAndLinks) {
 TEST(DeviceMeter, CountsEnergySinceItsStart) {
   FakeNvml& nvml = fake();
   nvml.gpus[first] = {97, 651'500, 64, 12'000'000};
-  report::DeviceMeter meter(Nvml::open(), first);
+  profile::DeviceMeter meter(Nvml::open(), first);
   nvml.gpus[first].millijoules += 2500;
-  const report::DeviceUsage usage = meter.read();
+  const profile::DeviceUsage usage = meter.read();
   EXPECT_DOUBLE_EQ(usage.energy_joules.value(), 2.5);
   EXPECT_DOUBLE_EQ(usage.gpu.celsius.value(), 64);
 }
@@ -116,7 +116,7 @@ TEST(RankUsage, GathersEveryRanksGpu) {
   const auto rank = static_cast<unsigned>(group->rank());
   const double ranks = group->size();
   fake().gpus[first] = {90 - 40 * rank, 600'000 + 100'000 * rank, 60 + 10 * rank, 0};
-  report::DeviceMeter meter(Nvml::open(), first);
+  profile::DeviceMeter meter(Nvml::open(), first);
   report::RankInterval mine;
   mine.wall = 2.0 + rank, mine.waited = 0.5 - 0.25 * rank, mine.compute = 1.0 + 0.3 * rank;
   mine.usage = meter.read();

@@ -1,4 +1,4 @@
-#include "report/device_usage.hpp"
+#include "profile/device_usage.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "comm/gpu.hpp"
 #include "memory/arena.hpp"
 
-namespace tern::report {
+namespace tern::profile {
 
 DeviceMeter::DeviceMeter(std::shared_ptr<const device::Nvml> nvml, std::string gpu)
     : nvml_(std::move(nvml)), gpu_(std::move(gpu)) {
@@ -41,4 +41,4 @@ DeviceUsage DeviceMeter::read() {
   return usage;
 }
 
-}  // namespace tern::report
+}  // namespace tern::profile

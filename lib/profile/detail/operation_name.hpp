@@ -3,11 +3,11 @@
 #include <string>
 #include <string_view>
 
-namespace tern::report::detail {
+namespace tern::profile::detail {
 
 /// 'tern::add' -> 'add'. Of a kernel whose type names the function that launched it, that function:
 /// '...&tern::ops::dropout<...>...' -> 'dropout'; of another, its name without arguments of
 /// functions and templates: 'void cutlass::Kernel<...>(...)' -> 'cutlass::Kernel'.
 std::string operation_name(std::string_view name);
 
-}  // namespace tern::report::detail
+}  // namespace tern::profile::detail

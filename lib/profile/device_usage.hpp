@@ -8,7 +8,7 @@
 #include "device/nvml.hpp"
 #include "device/rapl.hpp"
 
-namespace tern::report {
+namespace tern::profile {
 
 struct DeviceUsage {
   /// In use on the device by all processes (builds for GPUs); else resident memory of this process.
@@ -46,4 +46,4 @@ class DeviceMeter {
   std::size_t peak_bytes_ = 0;
 };
 
-}  // namespace tern::report
+}  // namespace tern::profile

@@ -8,7 +8,7 @@
 
 #include "comm/comm.hpp"
 
-namespace tern::report {
+namespace tern::profile {
 
 enum class Phase {
   // device: counted in sampled steps only
@@ -88,4 +88,4 @@ class Phases {
   std::chrono::steady_clock::time_point start_;
 };
 
-}  // namespace tern::report
+}  // namespace tern::profile

@@ -7,10 +7,10 @@
 #include "base/json.hpp"
 #include "memory/views.hpp"
 #include "ops/recorder.hpp"
-#include "report/detail/operation_name.hpp"
-#include "report/profile.hpp"
+#include "profile/detail/operation_name.hpp"
+#include "profile/profile.hpp"
 
-namespace tern::report {
+namespace tern::profile {
 namespace {
 
 constexpr bool on_host = std::is_same_v<Device, Kokkos::DefaultHostExecutionSpace>;
@@ -154,4 +154,4 @@ TEST(OperationName, IsTheFunctionThatLaunched) {
 }
 
 }  // namespace
-}  // namespace tern::report
+}  // namespace tern::profile

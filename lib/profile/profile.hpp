@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace tern::report {
+namespace tern::profile {
 
 namespace detail {
 class Tracer;
@@ -58,4 +58,4 @@ class Profile {
   std::unique_ptr<detail::Recording> recording_;
 };
 
-}  // namespace tern::report
+}  // namespace tern::profile

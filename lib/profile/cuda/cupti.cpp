@@ -9,13 +9,13 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "report/detail/tracer.hpp"
+#include "profile/detail/tracer.hpp"
 
 #if defined(TERN_WITH_CUPTI)
 #include <cupti.h>
 #endif
 
-namespace tern::report::detail {
+namespace tern::profile::detail {
 
 #if defined(TERN_WITH_CUPTI)
 namespace {
@@ -205,4 +205,4 @@ std::unique_ptr<Tracer> make_device_tracer(std::string& trouble) {
 }
 #endif
 
-}  // namespace tern::report::detail
+}  // namespace tern::profile::detail

@@ -1,4 +1,4 @@
-#include "report/profile.hpp"
+#include "profile/profile.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <set>
 
 #include "base/json.hpp"
-#include "report/detail/operation_name.hpp"
-#include "report/detail/tracer.hpp"
+#include "profile/detail/operation_name.hpp"
+#include "profile/detail/tracer.hpp"
 
-namespace tern::report {
+namespace tern::profile {
 namespace {
 
 using detail::Event;
@@ -133,4 +133,4 @@ std::string Profile::trace(int rank) const {
                    InvalidUtf8::replaced);
 }
 
-}  // namespace tern::report
+}  // namespace tern::profile

@@ -1,10 +1,10 @@
-#include "report/detail/host_tracer.hpp"
+#include "profile/detail/host_tracer.hpp"
 
 #include <Kokkos_Core.hpp>
 #include <chrono>
 #include <thread>
 
-namespace tern::report::detail {
+namespace tern::profile::detail {
 namespace {
 
 namespace tools = Kokkos::Tools::Experimental;
@@ -68,4 +68,4 @@ HostTracer* HostTracer::now = nullptr;
 
 std::unique_ptr<Tracer> make_host_tracer() { return std::make_unique<HostTracer>(); }
 
-}  // namespace tern::report::detail
+}  // namespace tern::profile::detail

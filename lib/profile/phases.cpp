@@ -1,4 +1,4 @@
-#include "report/phases.hpp"
+#include "profile/phases.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "comm/waits.hpp"
 
-namespace tern::report {
+namespace tern::profile {
 namespace {
 
 constexpr std::size_t device_phases = static_cast<std::size_t>(Phase::data);
@@ -108,4 +108,4 @@ std::string Phases::table(comm::Group& group) const {
   return out;
 }
 
-}  // namespace tern::report
+}  // namespace tern::profile

@@ -7,7 +7,7 @@
 
 #include "ops/recorder.hpp"
 
-namespace tern::report::detail {
+namespace tern::profile::detail {
 
 struct Call {
   std::string operation;
@@ -38,4 +38,4 @@ class Tracer : public ops::Recorder {
 /// For this build's device. Null, and why, if it cannot be traced.
 std::unique_ptr<Tracer> make_tracer(std::string& trouble);
 
-}  // namespace tern::report::detail
+}  // namespace tern::profile::detail

@@ -1,9 +1,9 @@
 /// Times calls of operations and Kokkos kernels by the host's clock.
 #pragma once
-#include "report/detail/tracer.hpp"
+#include "profile/detail/tracer.hpp"
 
-namespace tern::report::detail {
+namespace tern::profile::detail {
 
 std::unique_ptr<Tracer> make_host_tracer();
 
-}  // namespace tern::report::detail
+}  // namespace tern::profile::detail

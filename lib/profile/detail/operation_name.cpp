@@ -1,9 +1,9 @@
-#include "report/detail/operation_name.hpp"
+#include "profile/detail/operation_name.hpp"
 
 #include <algorithm>
 #include <cctype>
 
-namespace tern::report::detail {
+namespace tern::profile::detail {
 namespace {
 
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -43,4 +43,4 @@ std::string operation_name(std::string_view name) {
   return std::string(name.empty() ? std::string_view("unnamed") : name);
 }
 
-}  // namespace tern::report::detail
+}  // namespace tern::profile::detail

@@ -6,10 +6,10 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "report/device_usage.hpp"
-#include "report/phases.hpp"
+#include "profile/device_usage.hpp"
+#include "profile/phases.hpp"
 
-namespace tern::report {
+namespace tern::profile {
 namespace {
 
 void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
@@ -134,4 +134,4 @@ TEST(DeviceMeter, SeesMemoryGrow) {
 }
 
 }  // namespace
-}  // namespace tern::report
+}  // namespace tern::profile

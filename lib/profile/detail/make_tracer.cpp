@@ -1,7 +1,7 @@
 #include "memory/views.hpp"
-#include "report/detail/host_tracer.hpp"
+#include "profile/detail/host_tracer.hpp"
 
-namespace tern::report::detail {
+namespace tern::profile::detail {
 
 #if defined(TERN_DEVICE_TRACER)
 std::unique_ptr<Tracer> make_device_tracer(std::string& trouble);  // cuda/cupti.cpp
@@ -16,4 +16,4 @@ std::unique_ptr<Tracer> make_tracer(std::string& trouble) {
   return on_host ? make_host_tracer() : make_device_tracer(trouble);
 }
 
-}  // namespace tern::report::detail
+}  // namespace tern::profile::detail
