@@ -2,7 +2,7 @@
 /// down; there is no global one.
 ///
 /// The Log alone knows the form: times of day (UTC), columns and their header, a terminal or not.
-/// log.txt and a console that is no terminal get the same plain lines; a terminal has, beside them,
+/// log.txt and a console that is no terminal get the same plain lines; a terminal also has,
 /// a last line of progress that overwrites itself, and colors.
 #pragma once
 #include <fmt/format.h>
@@ -95,7 +95,7 @@ class Log {
     write(stamped(counted(count) + "  " + fmt::format(text, std::forward<Args>(args)...)));
   }
 
-  /// What is going on: on a terminal its last line, until the next text.
+  /// The state of work in progress: on a terminal its last line, until the next text.
   template <class... Args>
   void progress(fmt::format_string<Args...> text, Args&&... args) {
     if (progress_due()) show_progress(fmt::format(text, std::forward<Args>(args)...));

@@ -10,11 +10,11 @@
 namespace tern::campaign {
 
 struct CommandLine {
-  std::string deck;              // path of the deck, or with --list of a folder
-  std::string taken;             // for the log: the deck that was found by its name
+  std::string deck;                  // path of the deck, or with --list of a folder
+  std::string taken;                 // for the log: the deck that was found by its name
   std::vector<std::string> compare;  // directories of runs
-  std::vector<std::string> set;  // overrides, in order; --prompt and others expand to some
-  std::int64_t quick = 0;        // steps of a shortened run; 0: as in the deck
+  std::vector<std::string> set;      // overrides, in order; --prompt and others expand to some
+  std::int64_t quick = 0;            // steps of a shortened run; 0: as in the deck
   bool help = false, version = false, list = false, print_deck = false;
   std::string usage;  // text of --help
   job::Options options;

@@ -139,8 +139,8 @@ void Trainer<T>::require_same_model(const checkpoint::Header& header) {
     log_.warning("the deck in the checkpoint is not readable by this version: not compared");
   if (!changes.model.empty())
     user_error(
-        "the checkpoint of step {} in {} is of another model than the deck's:\n{}\nwrite the deck "
-        "as it was, or set another &output directory for a new run",
+        "the checkpoint of step {} in {} is of another model than the deck's:\n{}\nrestore these "
+        "values, or set another &output directory for a new run",
         header.step, directory_.checkpoints().string(), deck::text_of(changes.model));
   if (!changes.others.empty())
     log_.line("resumed with another deck than the checkpoint's:\n{}",

@@ -337,7 +337,7 @@ void Trainer<T>::write(profile::Profile& profile) {
   template void Trainer<T>::begin_table();                            \
   template void Trainer<T>::begin_interval();                         \
   template void Trainer<T>::show_progress(const StepResult&, double); \
-  template void Trainer<T>::write(profile::Profile&);                  \
+  template void Trainer<T>::write(profile::Profile&);                 \
   template double Trainer<T>::cost(double) const;                     \
   template Trainer<T>::Kept Trainer<T>::finish(Stop);                 \
   template void Trainer<T>::warn_of_verdict() const;                  \

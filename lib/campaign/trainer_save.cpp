@@ -25,7 +25,7 @@ void Trainer<T>::save() {
   longest_save_ = std::max(longest_save_, timer.seconds());
   left_.saved(timer.seconds());
   if (log_.details())
-    log_.row_text(state_.step, "checkpoint: {:.2f} s until training goes on", timer.seconds());
+    log_.row_text(state_.step, "checkpoint: {:.2f} s until training resumes", timer.seconds());
 }
 
 /// No later checkpoint replaces the best one: if its write failed, it is tried again before its copy

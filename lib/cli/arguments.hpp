@@ -12,7 +12,7 @@ namespace po = boost::program_options;
 struct Syntax {
   std::string help;                        // what lists the options, e.g. "trainer --help"
   const po::options_description& options;  // shown by --help
-  std::vector<std::string> words;          // names of the words beside options, in this order
+  std::vector<std::string> words;          // names of the words that are not options, in this order
 };
 
 /// UserError if a word is no option (with the nearest one), has a wrong value or lacks one, or if

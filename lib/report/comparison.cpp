@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "base/utf8.hpp"
 #include "base/files.hpp"
+#include "base/utf8.hpp"
 #include "report/detail/deck_values.hpp"
 #include "report/detail/page.hpp"
 #include "report/detail/page_data.hpp"

@@ -117,7 +117,8 @@ Values RankUsage::metrics() const {
   if constexpr (!on_host) {  // on the host they are the process's
     largest("system/gpu_memory_allocated",
             [&](const profile::DeviceUsage& u) { return number(u.memory_bytes); });
-    largest("system/gpu_memory_peak", [&](const profile::DeviceUsage& u) { return number(u.peak_bytes); });
+    largest("system/gpu_memory_peak",
+            [&](const profile::DeviceUsage& u) { return number(u.peak_bytes); });
   }
   largest("system/process_memory",
           [&](const profile::DeviceUsage& u) { return number(u.process.resident_bytes); });

@@ -1,4 +1,4 @@
-/// Suggestions for misspelt names.
+/// Suggestions for misspelled names.
 #pragma once
 #include <string>
 #include <string_view>

@@ -57,7 +57,7 @@ class Shown(Campaign):
         names = sorted(n[:-3] for n in os.listdir(os.path.join(SOURCE, "input")) if n.endswith(".in"))
         title, *lines = self.run_words("--list").splitlines()  # from another folder: the decks next to the program
         self.assertRegex(title, r"^decks of \S+/input, to run with trainer NAME:$")
-        listed = [line.split()[0] for line in lines if not line.startswith(" ")]  # a long first line goes on below
+        listed = [line.split()[0] for line in lines if not line.startswith(" ")]  # a long first line continues below
         self.assertEqual(sorted(listed), names)
         self.assertLessEqual(max(map(len, lines)), 100)
         self.assertRegex(lines[0], r"^quickstart +Quickstart: a small HDP")

@@ -145,7 +145,8 @@ TEST(DeckValues, UnreadableAndEmptyFilesAreNamed) {
             "no/such.in: cannot read the deck; check that the file exists and is readable");
   EXPECT_EQ(
       message("/dev/null"),
-      "2 mistakes\n/dev/null: data.train: task = 'train' needs training data; set train (e.g. train "
+      "2 mistakes\n/dev/null: data.train: task = 'train' needs training data; set train (e.g. "
+      "train "
       "= 'data/NAME/train_*.bin')\n/dev/null: data.valid: task = 'train' needs validation data; "
       "set valid (e.g. valid = 'data/NAME/valid_*.bin')");
   EXPECT_EQ(message("/dev/zero"),

@@ -125,7 +125,7 @@ class Parser {
     return rest.glued && (rest.kind == Token::word || rest.kind == Token::unknown);
   }
 
-  /// Reports the path that begins here, and goes on behind it.
+  /// Reports the path that begins here, and continues after it.
   bool fail_at_path(const std::string& name) {
     const Token start = token_;
     const std::string path = lexer_.take_to_blank(start);

@@ -28,7 +28,7 @@ constexpr CommandText texts[] = {
      "for\n"
      "them. No download; seconds. With --chats also as conversations (train_chat.jsonl,\n"
      "test_chat.jsonl, and with a plan before each execution train_plan_chat.jsonl,\n"
-     "test_plan_chat.jsonl) and as labelled requests (test_requests.jsonl).\n",
+     "test_plan_chat.jsonl) and as labeled requests (test_requests.jsonl).\n",
      "  ./prepare arithmetic --steps 2 --seed 7 --output data/two_steps\n"
      "  ./prepare arithmetic --least-steps 4 --steps 8 --problems 200e3 --chats \\\n"
      "      --output data/long_arithmetic\n"},
@@ -48,7 +48,7 @@ constexpr CommandText texts[] = {
      "calculations redone; used by e.g. input/h200_hdp.in. With --vocabulary N also a BPE of N\n"
      "tokens for them; with --chats also as conversations (train_chat.jsonl, test_chat.jsonl) and "
      "as\n"
-     "labelled requests (test_requests.jsonl).\n",
+     "labeled requests (test_requests.jsonl).\n",
      "  ./prepare gsm8k --variants 100 --copies 5 --chats --vocabulary 4096\n"},
     {"sentences", "--input FILE --output data/NAME [options]",
      "texts for a teacher to answer, and others to test with",
