@@ -2,7 +2,7 @@
 /// down; there is no global one.
 ///
 /// The Log alone knows the form: times of day (UTC), columns and their header, a terminal or not.
-/// log.txt and a console that is no terminal get the same plain lines; a terminal also has,
+/// log.txt and a console that is no terminal get the same plain lines; a terminal also has
 /// a last line of progress that overwrites itself, and colors.
 #pragma once
 #include <fmt/format.h>
