@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/utf8.hpp"
+
 namespace tern::text::detail {
 namespace {
 
@@ -17,7 +19,6 @@ struct CombiningClass {
   std::uint32_t first, last;
   unsigned value;
 };
-#include "base/utf8.hpp"
 #include "text/detail/nfc_tables.inc"
 
 // Hangul syllables are composed by arithmetic (The Unicode Standard, section 3.12).
