@@ -30,7 +30,7 @@ class Shown(Campaign):
         code, _, _ = launch(TRAINER, "tiny.in", cwd=self.path, env=self.NO_MPI)
         self.assertNotEqual(code, 0)
         for words, part in ((("--help",), "exit codes"), (("--version",), "tern "), (("tiny.in", "--print-deck"), "&campaign"),
-                            (("--list",), "quickstart.in")):
+                            (("--list",), "quickstart ")):
             code, out, err = launch(TRAINER, *words, cwd=self.path, env=self.NO_MPI)
             self.assertEqual((code, err), (0, ""), words)
             self.assertIn(part, out)
