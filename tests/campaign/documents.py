@@ -13,7 +13,7 @@ import limited
 TRAINER, MPIRUN, PREPARE, DIAGNOSE, SOURCE = (os.path.abspath(word) for word in sys.argv[1:6])
 
 # First words of blocks that are no commands.
-SHOWN = ("step ", "attention: ", "import json", "from transformers import", '{"messages": ', "error: rank ")
+SHOWN = ("time UTC", "attention: ", "import json", "from transformers import", '{"messages": ', "error: rank ")
 
 # What runs before a page's commands.
 BEFORE = {

@@ -2,6 +2,7 @@
 #pragma once
 #include <hdf5.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -58,7 +58,7 @@ TEST(Diagnosis, TextListsWhatFails) {
   EXPECT_TRUE(has(text, "rotary") && has(text, "FAIL: error"));
   EXPECT_FALSE(has(text, "swiglu"));
   EXPECT_TRUE(has(text, "3 cases; closest to its tolerance: rotary, N 5: 9.0e-03 of 2.0e-03\n"));
-  EXPECT_TRUE(has(text, "rank 0: 1 FAIL\nsome operations FAIL\ndeck lines"));
+  EXPECT_TRUE(has(text, "rank 0: 1 FAIL\nsome operations FAIL\ndeck settings for this machine"));
   EXPECT_FALSE(found().passed());
 }
 

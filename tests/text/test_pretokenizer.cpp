@@ -7,6 +7,7 @@
 #include "scratch.hpp"
 #include "text/detail/pretokenizer.hpp"
 #include "text/texts.hpp"
+#include "text/unicode.hpp"
 
 namespace tern::text::detail {
 namespace {
