@@ -91,9 +91,9 @@ TEST(ChatSource, WhatIsTooLongIsLeftOutOrCut) {
 TEST(ChatSource, Refusals) {
   expect_user_error([] { ChatSource({}, rules_of(6)); }, {"no conversations"});
   expect_user_error([] { ChatSource({chat("abcdefgh", "x")}, rules_of(6)); },
-                    {"none of the 1 conversations", "than the 6 tokens", "longest 11", "'cut'"});
+                    {"no conversation is left of 1", "than the 6 tokens", "the longest has 11", "'cut'"});
   expect_user_error([] { ChatSource({chat("abcdefgh", "x")}, rules_of(6, true, true)); },
-                    {"1 nothing to learn"});
+                    {"1 have nothing to learn"});
 }
 
 /// Conversations of many lengths, each with a text of its own.

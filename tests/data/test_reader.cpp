@@ -241,7 +241,7 @@ TEST_F(ReaderTest, WhatAPrefetchThreadMeetsReachesTheCaller) {
   std::filesystem::resize_file(scratch_ / "train_00000.bin", 1024 + 100);
   Reader reader(*source_, options(2, 2), 0, 1, 0);
   for (int again = 0; again < 2; ++again)
-    test::expect_user_error([&] { reader.next(); }, {"train_00000.bin", "shrunk"});
+    test::expect_user_error([&] { reader.next(); }, {"train_00000.bin", "shrank"});
 }
 
 TEST_F(ReaderTest, ASequenceLongerThanAllShardsIsTheUsersError) {

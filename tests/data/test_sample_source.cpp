@@ -281,7 +281,7 @@ TEST(SampleSource, MistakesAreNamed) {
   rules = small_rules();
   rules.cut = false;
   rules.execution_tokens = 3;
-  fails(rules, {"none of the 1 samples fits 4 + 5 + 3", "3, 2, 4"});
+  fails(rules, {"none of the 1 samples fits in 4 + 5 + 3", "3, 2, 4"});
   rules = small_rules();
   rules.plan_tokens = 0;
   fails(rules, {"4 + 0 + 7", "at least one"});

@@ -150,7 +150,7 @@ TEST(Samples, MistakesNameFileAndLine) {
         {"a.jsonl:1", "\"plan\" is 1"});
   expect_user_error([&] { read_samples({(scratch / "gone*.jsonl").string()}); },
                     {"gone*.jsonl", "prepare arithmetic"});
-  expect_user_error([] { read_samples({}); }, {"no file of samples is named"});
+  expect_user_error([] { read_samples({}); }, {"no file of samples given"});
   expect_user_error([] { read_samples({"data/quickstart/train.jsonl"}); },
                     {"data/quickstart/train.jsonl", "make it with ./prepare quickstart"});
 }

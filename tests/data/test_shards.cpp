@@ -107,7 +107,7 @@ TEST(Shards, SeveralPatternsAreOneSetInOrderOfPaths) {
 TEST(Shards, MissingFilesAreNamed) {
   const Scratch scratch;
   expect_user_error([&] { open(scratch, 10, "none_*.bin"); }, {"none_*.bin", "./prepare"});
-  expect_user_error([] { Shards({}, 10, 1); }, {"no token shard is named"});
+  expect_user_error([] { Shards({}, 10, 1); }, {"no token shard given"});
   std::filesystem::create_directory(scratch / "folder.bin");
   expect_user_error([&] { open(scratch, 10, "folder.bin"); }, {"folder.bin", "regular file"});
 }

@@ -183,11 +183,11 @@ TEST(DeckMistakes, Syntax) {
   one("&optimizer betas = 0.1,,0.2 /",
       "d:1:24: optimizer.betas: a comma without a value before it; remove it or add the value");
   one("&model layers = 2; heads = 2 /",
-      "d:1:18: model.layers: ';' is not allowed here; write strings in quotes");
+      "d:1:18: model.layers: ';' is not allowed here; put strings in quotes");
   one("&model layers = 2 = 3 /",
-      "d:1:19: model.layers: '=' is not allowed here; write strings in quotes");
+      "d:1:19: model.layers: '=' is not allowed here; put strings in quotes");
   one("&model layers = é /",
-      "d:1:17: model.layers: 'é' is not allowed here; write strings in quotes");
+      "d:1:17: model.layers: 'é' is not allowed here; put strings in quotes");
   one("&data train = 'a''b'c /",
       "d:1:21: data.train: no blank before 'c'; separate values with blanks or commas");
   one("&data train = 'a'\"b\" /",

@@ -51,8 +51,8 @@ void describe(Group& group, Model& m) {
       .one_of({"stack", "block"});
   group
       .add("initial_states", m.initial_states,
-           "recursive: learned: learned vectors; input: the answer starts from the embedded "
-           "tokens, the latent state from 0")
+           "recursive: learned: learned vectors; input: answer from the embedded tokens, latent "
+           "state from 0")
       .one_of({"learned", "input"});
   group.add("norm", m.norm, "normalization before attention, MLP and head").one_of(norms);
   group.add("norm_eps", m.norm_eps, "added to the variance in normalization").above(0).below(1);
@@ -70,8 +70,8 @@ void describe(Group& group, Model& m) {
             "the embedded tokens x0");
   group
       .add("value_embeddings", m.value_embeddings,
-           "number of embedding tables added, times learned scalars, to the values of as many "
-           "first layers and again of as many last layers")
+           "embedding tables added, times learned scalars, to the values of as many first and last "
+           "layers")
       .at_least(0)
       .at_most(1 << 10);
   group
@@ -118,12 +118,12 @@ void describe(Group& group, Model& m) {
   group.add("attention", m.attention, "attention implementation; auto: the fastest available")
       .one_of({"auto", "portable", "cudnn"});
   group.add("load", m.load,
-            "initial weights: a Transformers directory (its config.json sets what is omitted here) "
-            "or a checkpoint; empty: none");
+            "initial weights: a Transformers directory (sets what is omitted here) or a "
+            "checkpoint; empty: none");
   group
       .add("load_rule", m.load_rule,
            "same: the architecture must match exactly; matching: load tensors whose names and "
-           "shapes match, initialize the rest")
+           "shapes match")
       .one_of({"same", "matching"});
 }
 

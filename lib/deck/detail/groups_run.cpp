@@ -17,8 +17,8 @@ void describe(Group& group, Campaign& c) {
       .at_most(1000000);
   group
       .add("max_hours", c.max_hours,
-           "wall time after which the run saves and stops; with max_steps = 0 also the length of "
-           "the schedule; 0: no limit")
+           "wall time after which the run saves and stops; with max_steps = 0 the schedule's "
+           "length; 0: no limit")
       .unit("hours")
       .at_least(0);
   group.add("seed", c.seed, "random seed of initialization, data order, dropout and sampling")

@@ -61,8 +61,8 @@ void describe(Group& group, Objective& o) {
       .one_of({"mean", "sum"});
   group
       .add("preset", o.preset,
-           "refinement: sets the next four; aggressive: their defaults; extreme: the values given "
-           "with each; none: as in the deck")
+           "refinement: sets the next four; aggressive: their defaults; extreme: those given with "
+           "each")
       .one_of({"none", "aggressive", "extreme"});
   group
       .add("weight_base", o.weight_base,
@@ -112,8 +112,8 @@ void describe(Group& group, Data& d) {
       .at_most(1 << 24);
   group
       .add("plan", d.plan,
-           "samples: data: plans from the data, by the skeleton rule where missing; skeleton: "
-           "always by that rule; none: no plans")
+           "samples: data: their own plans, skeleton rule where missing; skeleton: always that "
+           "rule; none: no plans")
       .one_of({"data", "skeleton", "none"});
   group.add("notes", d.notes, "samples: keep calculator notes such as <<48/2=24>> in executions");
   group.add("packing", d.packing, "samples: pack several per row, each at its true length");
@@ -172,9 +172,9 @@ void describe(Group& group, Optimizer& o) {
       .one_of({"adamw", "muon"});
   group.add("lr", o.lr, "peak learning rate").above(0);
   group
-      .add("lr_rule", o.lr_rule,
-           "sets lr; sqrt: 3e-4 sqrt(global / 128); table: 3e-4, 4e-4, 5e-4, 6e-4, 7e-4 at 128, "
-           "256, 512, 768, 1024; none: as in the deck")
+      .add(
+          "lr_rule", o.lr_rule,
+          "sets lr; sqrt: 3e-4 sqrt(global / 128); table: 3e-4 to 7e-4 at 128, 256, 512, 768, 1024")
       .one_of({"none", "sqrt", "table"});
   group.add("betas", o.betas, "decay rates of the first and second moments").at_least(0).below(1);
   group.add("eps", o.eps, "added to the square root of the second moment").above(0).below(1);
@@ -207,16 +207,16 @@ void describe(Group& group, Optimizer& o) {
   group.add("momentum", o.momentum, "muon: decay of the (Nesterov) momentum").at_least(0).below(1);
   group
       .add("muon_scale", o.muon_scale,
-           "muon: scale of an update; original: sqrt(max(1, rows / columns)); match_rms_adamw: 0.2 "
-           "sqrt(max(rows, columns))")
+           "muon: original: sqrt(max(1, rows / columns)); match_rms_adamw: 0.2 sqrt(max(rows, "
+           "columns))")
       .one_of({"original", "match_rms_adamw"});
 }
 
 void describe(Group& group, Precision& p) {
   group
       .add("compute", p.compute,
-           "format of weights and activations; master weights are always fp32; tf32 and fp8: "
-           "format of GEMM operands only, stored in fp32 and bf16")
+           "format of weights and activations (master weights: fp32); tf32, fp8: of GEMM operands "
+           "only")
       .one_of({"fp32", "tf32", "bf16", "fp16", "fp8"});
   group
       .add("recompute", p.recompute,
@@ -225,8 +225,8 @@ void describe(Group& group, Precision& p) {
       .one_of(recomputations);
   group
       .add("products", p.products,
-           "choice of GEMM algorithms on GPUs; fastest: timed once per shape (cached in "
-           "~/.cache/tern/products.txt); first: cuBLASLt's first heuristic")
+           "GEMM algorithms on GPUs; fastest: timed once per shape and cached; first: cuBLASLt's "
+           "first choice")
       .one_of({"fastest", "first"});
   group
       .add("loss_scale", p.loss_scale,
@@ -255,8 +255,8 @@ void describe(Group& group, Parallel& p) {
       .at_most(1 << 20);
   group
       .add("shard", p.shard,
-           "what data-parallel ranks divide: nothing, optimizer states (ZeRO stage 1), or also "
-           "parameters and gradients (FSDP)")
+           "what data-parallel ranks divide: nothing, optimizer states (ZeRO-1), or all of the "
+           "model (FSDP)")
       .one_of({"none", "optimizer", "full"});
   group
       .add("wait_minutes", p.wait_minutes,
