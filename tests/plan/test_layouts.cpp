@@ -62,7 +62,7 @@ TEST(Layouts, OnlyTheDecksOwnPlanReadsTheLastRun) {
   for (const int data : {1, 2, 4, 8}) {
     const auto words = row(table, data);
     ASSERT_EQ(words.size(), 9u) << table;
-    EXPECT_EQ(words[4], std::to_string(1000 * data));
+    EXPECT_EQ(words[4], std::to_string(data) + ",000");
     EXPECT_EQ(words[5], std::to_string(deck.campaign.max_steps));
   }
 }

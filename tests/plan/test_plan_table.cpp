@@ -172,7 +172,7 @@ TEST_F(PlanTable, NamesNothingTwiceAndHasFittingUnits) {
   }
   EXPECT_TRUE(names.count("  parameter count   ") && names.count("  parameter memory  "));
   const std::string layouts = plan::layouts(deck, plan, {});
-  EXPECT_NE(layouts.find("MiB per rank by shard"), std::string::npos) << layouts;
+  EXPECT_NE(layouts.find("MiB per rank, by &parallel shard"), std::string::npos) << layouts;
   EXPECT_EQ(layouts.find(" 0.0"), std::string::npos) << layouts;
 }
 

@@ -294,7 +294,7 @@ TEST(Arithmetic, MistakesAreNamed) {
   fails([](auto& o) { o.steps.least = 5; }, {"5 to 4 steps", "--least-steps from 1 to 4"});
   fails([](auto& o) { o.problems = 0; }, {"0 training"});
   fails([](auto& o) { o.vocabulary = 300; }, {"vocabulary of 300", "--vocabulary"});
-  fails([](auto& o) { o.vocabulary = 5000; }, {"5000", "fewer"});
+  fails([](auto& o) { o.vocabulary = 5000; }, {"5000", "only 619 tokens"});
   fails([](auto& o) { o.output = ""; }, {"--output"});
 }
 

@@ -106,7 +106,7 @@ TEST(Plans, AnswersToOtherProblemsAreRefused) {
   refused(answer(requests[1], "Add."), "answers.jsonl:1", "no answer to a request");
   refused("plan\n", "answers.jsonl:1", "");
   expect_user_error([&] { make(scratch, "planned", "missing.jsonl"); },
-                    {"missing.jsonl", "--answers is answers.jsonl of the run"});
+                    {"missing.jsonl", "pass --answers answers.jsonl of the run"});
 }
 
 }  // namespace
