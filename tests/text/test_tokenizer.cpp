@@ -186,8 +186,8 @@ TEST(PostProcessor, OthersAreNamed) {
           "'RobertaProcessing' is not supported");
   const json one = template_of({"<s>", "A"});
   refused({{"type", "Sequence"}, {"processors", {one, one}}}, "two templates");
-  refused(template_of({"<s>"}), "holds 0 texts");
-  refused(template_of({"A", "<s>", "A"}), "holds 2 texts");
+  refused(template_of({"<s>"}), "has 0 texts");
+  refused(template_of({"A", "<s>", "A"}), "has 2 texts");
   refused(template_of({"<x>", "A"}), "<x>");
   json wrong = template_of({"<s>", "A"});
   wrong["special_tokens"]["<s>"]["ids"] = {999};
