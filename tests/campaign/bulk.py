@@ -94,7 +94,7 @@ class Bulk(Campaign):
         child.send_signal(signal.SIGUSR1)
         text = child.communicate()[0]
         self.assertEqual(child.returncode, 75, text)
-        self.assertIn("resume with --resume", text)
+        self.assertIn("pass --resume to continue", text)
         self.assertIn("resumed: ", self.run_trainer(*options, "--resume"))
 
     def test_one_process_at_a_time(self):
@@ -158,7 +158,7 @@ class Bulk(Campaign):
         text = evaluate("student", ("generation.prompt_template", "''"), ("evaluation.reference", "'teacher/answers.jsonl'"),
                         ("evaluation.beside", "'teacher', 'nowhere'"), ("cost.dollars_per_gpu_hour", "3"))
         self.assertRegex(text, r"(?m)^  teacher +\d+\.\d% \(\d+\.\d to \d+\.\d\) +- ")
-        self.assertRegex(text, r"(?m)^  nowhere +no nowhere/evaluation.json")
+        self.assertRegex(text, r"(?m)^  nowhere +nowhere/evaluation.json is missing")
         self.assertRegex(text, r"(?m)^  student +\d+\.\d% \(\d+\.\d to \d+\.\d\) +\d+\.\d% .*\$0\.\d+$")
         with open(self.file("student/evaluation.json")) as f:
             row = json.load(f)
@@ -193,7 +193,7 @@ class Bulk(Campaign):
             alone = self.run_trainer(*self.CONTINUED, "--set", "model.context=32", "--set", "generation.samples=1", "--set", "output.directory=alone",
                                      "--prompt", prompt)
             self.assertEqual([m["content"] for m in answer["messages"]][:1], [prompt])
-            self.assertIn(f"---\n{prompt}{answer['messages'][1]['content']}\n---\n1 samples", alone)
+            self.assertIn(f"---\n{prompt}{answer['messages'][1]['content']}\n---\n1 sample,", alone)
             self.assertEqual(len(answer["messages"][1]["content"]), 12)
             self.assertEqual(answer["finish_reason"], "length")
         # With a stop text the end is known, and a text that does not reach it is no answer.
@@ -261,7 +261,7 @@ class Bulk(Campaign):
             self.assertAlmostEqual(usable[device], 0.9 * memory - 1.1, delta=0.01)
             for data in (1, 2, 4, 8):
                 self.assertRegex(text, rf"\n +{data} +{data} +[\d.]+ +[\d.]+ s ")
-        self.assertIn("write one of H200, H100", self.run_trainer(*options, "--dry-run", "--device", "h300", code=1))
+        self.assertIn("pass one of H200, H100", self.run_trainer(*options, "--dry-run", "--device", "h300", code=1))
         self.assertIn("add --dry-run", self.run_trainer(*options, "--device", "h100", code=1))
 
 

@@ -76,8 +76,8 @@ class Nested(Stranger):
         prompt = ("--prompt", "a", *sets("data.tokenizer='other'"))
         self.write("other/vocab.json", {"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3})
         self.write("other/merges.txt", "#version: 0.2\na b\n")
-        for text, why in ((nested(), DEEP), ('{"tokenizer_class": %s}' % nested(), DEEP), ('{"tokenizer_class": 5}', "not a name"),
-                          ('{"tokenizer_class": ["GPT2"]}', "not a name"), ('{"tokenizer_class"', "not JSON")):
+        for text, why in ((nested(), DEEP), ('{"tokenizer_class": %s}' % nested(), DEEP), ('{"tokenizer_class": 5}', "not a string"),
+                          ('{"tokenizer_class": ["GPT2"]}', "not a string"), ('{"tokenizer_class"', "not JSON")):
             self.write("other/tokenizer_config.json", text)
             self.refused(*prompt, naming="other/tokenizer_config.json", why=why)
         self.write("other/tokenizer_config.json", '{"tokenizer_class": "Llama\x1b[31m"}'.replace("\x1b", "\\u001b"))
