@@ -90,8 +90,9 @@ TEST(ChatSource, WhatIsTooLongIsLeftOutOrCut) {
 
 TEST(ChatSource, Refusals) {
   expect_user_error([] { ChatSource({}, rules_of(6)); }, {"no conversations"});
-  expect_user_error([] { ChatSource({chat("abcdefgh", "x")}, rules_of(6)); },
-                    {"no conversation is left of 1", "than the 6 tokens", "the longest has 11", "'cut'"});
+  expect_user_error(
+      [] { ChatSource({chat("abcdefgh", "x")}, rules_of(6)); },
+      {"no conversation is left of 1", "than the 6 tokens", "the longest has 11", "'cut'"});
   expect_user_error([] { ChatSource({chat("abcdefgh", "x")}, rules_of(6, true, true)); },
                     {"1 have nothing to learn"});
 }
