@@ -72,7 +72,7 @@ Table results(const std::vector<std::string>& directories, const std::vector<std
       row.push_back(at == history.curves.end() ? "-" : shown(at->second.value.back()));
     };
     found("val/exact_match", [](double v) { return fmt::format("{:.1f}%", 100 * v); });
-    found("train/throughput", [](double v) { return detail::grouped(detail::rounded(v)); });
+    found("train/throughput", detail::rate_text);
     table.push_back(std::move(row));
   }
   return table;

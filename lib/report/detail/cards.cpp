@@ -8,6 +8,7 @@
 #include "deck/rules.hpp"
 #include "report/detail/facts.hpp"
 #include "report/detail/stability.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::report::detail {
 namespace {
@@ -40,6 +41,9 @@ double recent_median(const Curve& curve) {
   return median({curve.value.end() - static_cast<std::ptrdiff_t>(n), curve.value.end()});
 }
 
+/// A number of steps, with thousands.
+std::string whole(double steps) { return grouped(std::llround(steps)); }
+
 std::string joined(std::initializer_list<std::string> parts) {
   std::string text;
   for (const std::string& part : parts)
@@ -49,10 +53,10 @@ std::string joined(std::initializer_list<std::string> parts) {
 
 Card status(const Headline& run) {
   const double last = static_cast<double>(run.history.last_step);
-  std::string steps = "step " + grouped(last);
+  std::string steps = "step " + whole(last);
   if (run.record && run.record->steps > 0) {
     const double all = static_cast<double>(run.record->steps);
-    steps += fmt::format(" of {} ({:.0f}%)", grouped(all), std::floor(100 * last / all));
+    steps += fmt::format(" of {} ({:.0f}%)", whole(all), std::floor(100 * last / all));
   }
   return {"Status", run.state, steps};
 }
@@ -68,7 +72,7 @@ std::optional<Card> score(const Headline& run) {
     interval = fmt::format("95% interval {:.1f} to {:.1f}%", 100 * *low, 100 * *high);
   const double last = solved->value.back();
   return Card{"Problems solved, best", fmt::format("{:.1f}%", 100 * best->value),
-              joined({interval, "step " + grouped(best->step),
+              joined({interval, "step " + whole(best->step),
                       last < best->value ? fmt::format("last {:.1f}%", 100 * last) : ""})};
 }
 
@@ -84,7 +88,7 @@ std::optional<Card> loss(const Headline& run) {
   }
   const auto best = lowest(*validation);
   const std::string at =
-      best ? fmt::format("best {:.4f} at step {}", best->value, grouped(best->step)) : "";
+      best ? fmt::format("best {:.4f} at step {}", best->value, whole(best->step)) : "";
   return Card{"Validation loss", fmt::format("{:.4f}", validation->value.back()),
               joined({at, training})};
 }
@@ -93,7 +97,7 @@ std::optional<Card> speed(const Headline& run) {
   const Curve* rate = curve_of(run.history, "train/throughput");
   if (!rate) return std::nullopt;
   const Curve* mfu = curve_of(run.history, "train/mfu");
-  return Card{"Tokens per second", grouped(rounded(recent_median(*rate))),
+  return Card{"Tokens per second", rate_text(recent_median(*rate)),
               mfu ? fmt::format("MFU {:.1f}%", 100 * recent_median(*mfu)) : "all ranks"};
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "report/detail/cards.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::report::detail {
 namespace {
@@ -30,20 +31,8 @@ std::string duration(double seconds) {
                           : fmt::format("{:.1f} h", seconds / 3600);
 }
 
-std::string grouped(double whole) {
-  const std::string digits = fmt::format("{:.0f}", whole);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-double rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  const double unit = std::pow(10, std::floor(std::log10(std::abs(value))) - 3);
-  return std::round(value / unit) * unit;
+std::string rate_text(double rate) {
+  return std::abs(rate) < 1000 ? grouped(std::llround(rate)) : rounded(rate);
 }
 
 Facts facts_of(const std::optional<job::RunRecord>& record, const History& history) {

@@ -17,9 +17,7 @@ Facts facts_of(const std::optional<job::RunRecord>& record, const History& histo
 
 /// "1.4 min"
 std::string duration(double seconds);
-/// "472,735"
-std::string grouped(double whole);
-/// To four digits: 472735 -> 472700.
-double rounded(double value);
+/// Of a rate, to four digits without decimals: "472,700", "356".
+std::string rate_text(double rate);
 
 }  // namespace tern::report::detail
