@@ -12,6 +12,7 @@
 #include "objective/objective.hpp"
 #include "optimizer/update.hpp"
 #include "text/deck_tokenizer.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::campaign {
 namespace {
@@ -107,7 +108,7 @@ void open_shards(DataSet& set, const deck::Deck& deck, const std::vector<std::st
         "or shorten the context",
         fmt::join(patterns, ", "), set.shards->tokens(), context);
   set.size = {set.source->rows(), set.source->rows()};
-  set.summary = fmt::format("{:.1f} M tokens", static_cast<double>(set.shards->tokens()) / 1e6);
+  set.summary = token_count(static_cast<std::int64_t>(set.shards->tokens()));
 }
 
 /// Data that must be tokenized need a tokenizer. Text samples are optional: without a tokenizer the

@@ -102,8 +102,8 @@ void Trainer<T>::start_parameters(bool resume) {
     require_same_model(newest->header());
     snapshot_.load(context, *newest);
     workload_.objective->restore(newest->header().numbers);
-    log_.line("resumed from {} (step {}, {:.1f} M tokens)", newest->path().string(), state_.step,
-              static_cast<double>(state_.tokens) / 1e6);
+    log_.line("resumed from {} (step {}, {})", newest->path().string(), state_.step,
+              token_count(state_.tokens));
     saved_step_ = started_at_ = state_.step;
     resumed_ = true;
     if (const auto lines = newest->header().texts.find(unwritten_metrics);

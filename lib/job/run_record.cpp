@@ -115,7 +115,7 @@ bool write_run_record(const std::filesystem::path& run_directory, const RunRecor
                                    {"task", r.task},       {"name", r.name},
                                    {"started", r.started}, {"host", r.host},
                                    {"device", r.device},   {"waits", r.waits},
-                                   {"ranks", r.ranks},     {"ranks_a_host", r.ranks_per_host},
+                                   {"ranks", r.ranks},     {"ranks_per_host", r.ranks_per_host},
                                    {"threads", r.threads}, {"model", r.model},
                                    {"batch", r.batch},     {"precision", r.precision},
                                    {"steps", r.steps}};
@@ -142,7 +142,9 @@ std::optional<RunRecord> read_run_record(const std::filesystem::path& run_direct
                                      {"precision", &r.precision}})
       object.at(name).get_to(*text);
     object.at("ranks").get_to(r.ranks);
-    object.at("ranks_a_host").get_to(r.ranks_per_host);
+    // Runs before 0.2 named it ranks_a_host.
+    object.at(object.contains("ranks_per_host") ? "ranks_per_host" : "ranks_a_host")
+        .get_to(r.ranks_per_host);
     object.at("threads").get_to(r.threads);
     object.at("steps").get_to(r.steps);
     if (object.contains("exit_code")) r.exit_code = object.at("exit_code").get<int>();

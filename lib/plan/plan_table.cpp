@@ -20,7 +20,8 @@ std::string many(double count) {
 }
 
 /// Where neither a table of devices nor a run gives a rate.
-constexpr const char* no_estimate = "no estimate for this device; measure with --quick 20";
+constexpr const char* no_estimate =
+    "no estimate for this device; once steps run, the log shows the time left (try --quick 20)";
 
 std::string many(std::size_t count) { return many(static_cast<double>(count)); }
 

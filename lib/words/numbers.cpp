@@ -25,4 +25,9 @@ std::string counted(std::int64_t number, const std::string& what) {
   return fmt::format("{} {}{}", grouped(number), what, number == 1 ? "" : "s");
 }
 
+std::string token_count(std::int64_t tokens) {
+  return tokens < 1'000'000 ? counted(tokens, "token")
+                            : fmt::format("{:.1f} M tokens", static_cast<double>(tokens) / 1e6);
+}
+
 }  // namespace tern

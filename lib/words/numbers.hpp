@@ -14,4 +14,7 @@ std::string rounded(double value, int digits = 4);
 /// "1 sample", "1,319 samples".
 std::string counted(std::int64_t number, const std::string& what);
 
+/// Tokens of data or of a run: "4,756 tokens", "9.6 M tokens".
+std::string token_count(std::int64_t tokens);
+
 }  // namespace tern

@@ -186,6 +186,8 @@ TEST(Numbers, HaveTheDigitsThatTheyDeserve) {
   EXPECT_EQ(counted(1, "sample"), "1 sample");
   EXPECT_EQ(counted(0, "sample"), "0 samples");
   EXPECT_EQ(counted(1'319, "sample"), "1,319 samples");
+  EXPECT_EQ(token_count(4'756), "4,756 tokens");
+  EXPECT_EQ(token_count(9'630'000), "9.6 M tokens");
 }
 
 TEST(Suggestion, IsTheNearestNameIfOneIsNear) {

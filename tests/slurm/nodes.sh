@@ -76,7 +76,7 @@ for deck in gpt hdp answers; do whole $deck; done
 python3 - <<'PY'
 import json
 record = json.load(open("runs/gpt_whole/run.json"))
-assert (record["host"], record["ranks"], record["ranks_a_host"]) == ("tern1, tern2", 4, 2), record
+assert (record["host"], record["ranks"], record["ranks_per_host"]) == ("tern1, tern2", 4, 2), record
 answers = sum((open(f"runs/answers_whole/{name}.jsonl").readlines() for name in ("answers", "answers_rejects")), [])
 assert sorted(json.loads(line)["id"] for line in answers) == list(range(2000)), len(answers)
 PY
