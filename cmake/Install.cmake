@@ -9,7 +9,8 @@ install(FILES packaging/completion.bash DESTINATION share/bash-completion/comple
 install(FILES packaging/completion.zsh DESTINATION share/zsh/site-functions RENAME _trainer)
 install(FILES packaging/completion.fish DESTINATION share/fish/vendor_completions.d RENAME trainer.fish)
 foreach(name prepare diagnose)
-  install(CODE "file(CREATE_LINK trainer \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/bash-completion/completions/${name}\" SYMBOLIC)")
+  install(CODE "file(CREATE_LINK trainer \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/bash-completion/completions/${name}\" SYMBOLIC)
+    file(CREATE_LINK trainer.fish \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/fish/vendor_completions.d/${name}.fish\" SYMBOLIC)")
 endforeach()
 
 # Man pages are stored as text (the programs' --help), since a build for a GPU or another processor may not run here.

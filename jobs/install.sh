@@ -19,7 +19,7 @@ packages=(
   gnuplot-nox libjs-dygraphs                                  # report
 )
 case ${1:-} in
-  --tests) packages+=(python3-venv slurm-wlm munge iproute2) ;;
+  --tests) packages+=(python3-venv slurm-wlm munge iproute2 zsh fish) ;;
   '') ;;
   -h | --help) usage; exit ;;
   *) echo "error: unknown argument '$1'" >&2; usage >&2; exit 2 ;;

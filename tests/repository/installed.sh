@@ -56,4 +56,5 @@ source tern/share/bash-completion/completions/trainer
 [[ $(offers trainer quicks) = *quickstart* ]]
 cp tern/share/tern/input/quickstart.in .
 [[ $(offers trainer quickstart.in --set batch.per) = "batch.per_rank=" ]]
+"$python" "$source/completion.py" "$work/tern/share"
 echo "installed, moved, listed, documented and completed"
