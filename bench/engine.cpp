@@ -8,7 +8,7 @@
 // which are served at once. Prompts are random, all different, and redrawn for each repeat, so the
 // prefix cache finds only the first `shared` tokens, which all have in common. fp8_weights = 1: those
 // of linear maps are in fp8; fp8_inputs = 1: their inputs as well; fp8_cache = 1: keys and values.
-// profile = 1 prints the operations of one pass that decodes.
+// profile = 1 prints the operations of one pass that decodes, profile = 2 those of one of prompts.
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
@@ -153,11 +153,14 @@ class Bench {
       program_.engine.submit({requests_++, prompt, count});
     }
     const double begin = now();
+    const std::size_t computed_at_start = program_.engine.figures().computed_tokens;
     std::size_t answered = 0;
     while (program_.engine.busy()) {
       const generate::Figures before = program_.engine.figures();
       std::optional<profile::Profile> profile;
-      if (to_profile && !passes.empty())
+      const bool begun = s_("profile") == 2 ? before.computed_tokens > computed_at_start
+                                            : !passes.empty();
+      if (to_profile && begun)
         profile.emplace([this] { program_.context.fence("profile"); });
       const double start = now();
       for (const generate::Answer& answer : program_.engine.step(program_.context)) {
@@ -175,7 +178,7 @@ class Bench {
     return now() - begin;
   }
   std::vector<double> passes;
-  bool to_profile = false;  // the next pass after one that decodes
+  bool to_profile = false;  // the next pass after one of the kind that Settings name
 
  private:
   static profile::Ceilings ceilings() {
