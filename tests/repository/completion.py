@@ -19,7 +19,7 @@ lines = {
     "trainer --device a100-": "a100-40gb",
     "prepare qui": "quickstart",
     "prepare text --train-bp": "--train-bpe",
-    "diagnose --ver": "--version",
+    "diagnose --vers": "--version",
 }
 
 
@@ -31,35 +31,40 @@ def in_fish(line):
 
 
 class Zsh:
-    """An interactive zsh without startup files."""
+    """An interactive zsh without startup files. Control-T shows the line as it is, without cursor movements."""
+
+    setup = """fpath=({share}/zsh/site-functions $fpath); autoload -Uz compinit; compinit -u -D
+show() {{ print -r -- "<$BUFFER>"; BUFFER= }}; zle -N show; bindkey '^T' show
+echo ready-$((1 + 1))
+"""
 
     def __init__(self):
         child, self.terminal = pty.fork()
         if child == 0:
-            os.environ.update(TERM="dumb", PS1="> ", ZDOTDIR=os.getcwd())
-            os.execvp("zsh", ["zsh", "-f", "-i", "+Z"])
-        self.send(f"fpath=({share}/zsh/site-functions $fpath); autoload -Uz compinit; compinit -u -D; echo ready-$((1 + 1))\n")
-        self.require("ready-2")
+            os.environ.update(TERM="vt100", PS1="> ", ZDOTDIR=os.getcwd())
+            os.execvp("zsh", ["zsh", "-f", "-i"])
+        self.send(self.setup.format(share=share))
+        self.read_until("ready-2")
 
     def send(self, text):
         os.write(self.terminal, text.encode())
 
-    def require(self, wanted):
-        """Reads until `wanted` is on the terminal, or fails when nothing more comes."""
+    def read_until(self, end):
         text = ""
-        while wanted not in text:
-            assert select.select([self.terminal], [], [], patience)[0], f"zsh shows {text!r}, not {wanted}"
+        while end not in text:
+            assert select.select([self.terminal], [], [], patience)[0], f"zsh shows {text!r}"
             text += os.read(self.terminal, 4096).decode(errors="replace")
+        return text
 
-    def require_completion(self, line, word):
-        self.send(line + "\t")
-        self.require(word)
-        self.send("\x15")  # clears the line
+    def completed(self, line):
+        self.send(line + "\t\x14")
+        return self.read_until(">\r\n").rpartition("<")[2].split(">")[0].strip()
 
 
 zsh = Zsh()
 for line, word in lines.items():
     offered = in_fish(line)
     assert word in offered, f"fish offers {offered} after '{line}'"
-    zsh.require_completion(line, word)
+    completed = zsh.completed(line)
+    assert completed.split()[-1] == word, f"zsh completes '{line}' to '{completed}'"
 print(f"{len(lines)} lines completed in zsh and fish")
