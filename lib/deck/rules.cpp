@@ -30,10 +30,16 @@ bool holds_samples(const Data& data) {
 
 std::int64_t head_size_of(const Model& model) { return model.head_dim > 0 ? model.head_dim : 64; }
 
+bool hierarchical(const Objective& objective) { return objective.hierarchy == "hdp"; }
+
+std::int64_t block_tokens(const Objective& objective) {
+  return hierarchical(objective) ? objective.execution_block : objective.block_length;
+}
+
 bool conditioned(const Deck& deck) {
   const Objective& o = deck.objective;
   return kind_of(deck).diffuses && holds_samples(deck.data) &&
-         (o.hierarchy == "hdp" || o.condition == "question");
+         (hierarchical(o) || o.condition == "question");
 }
 
 const BatchPreset* preset_of(const Batch& batch) {

@@ -124,7 +124,7 @@ void check_run(const Deck& d, Contradictions& c) {
           "empty, and so is output.directory; set one of them");
   c.check(
       d.model.context == 1 && d.generation.samples > 0 && d.generation.input.empty() &&
-          d.campaign.task != "evaluate" && d.objective.kind != "block_diffusion",
+          d.campaign.task != "evaluate" && !kind_of(d).diffuses,
       {"model.context", "generation.samples"},
       "1 leaves no room to continue a prompt; set context = 2 or more, or generation.samples = 0");
   c.check((d.campaign.name == "." || d.campaign.name == "..") && d.output.directory.empty(),
