@@ -45,7 +45,7 @@ bool counts_samples(const Batch& batch);
 /// ("group.name"), and the reason with a remedy.
 struct Conflict {
   std::vector<const char*> names;
-  const char* text;
+  std::string text;
 };
 std::vector<Conflict> conflicts_with_full(const Deck& deck);
 

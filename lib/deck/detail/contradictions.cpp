@@ -342,7 +342,7 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_refinement(deck, c);
   check_dropout(deck, c);
   check_schedule(deck, c);
-  check_muon(deck.optimizer, c);
+  check_optimizer(deck, c);
   check_parallel(deck, c);
   check_requests(deck, c);
   check_run(deck, c);
