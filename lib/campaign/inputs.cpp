@@ -3,6 +3,7 @@
 #include "deck/rules.hpp"
 #include "job/dry_run.hpp"
 #include "job/run_directory.hpp"
+#include "objective/kind.hpp"
 #include "text/deck_tokenizer.hpp"
 #include "weights/weights.hpp"
 
@@ -25,7 +26,7 @@ void check_use(const deck::Deck& deck, const comm::Mesh& mesh, Log& log) {
       !evaluates || deck::holds_samples(deck.data) ? text::open_tokenizer(deck) : nullptr;
   if (evaluates) {
     check_shards(deck, deck.data.valid, mesh, log);
-    log.line("valid: {}", open_data(deck, deck.data.valid, tokenizer.get()).summary);
+    log.line("valid: {}", objective::open_data(deck, deck.data.valid, tokenizer.get()).summary);
   }
   weights::check_weights(deck.model, weights::weights_source(deck), log);
 }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/timer.hpp"
 #include "deck/rules.hpp"
+#include "objective/block_data.hpp"
 #include "workload/serving.hpp"
 
 namespace tern::campaign {
@@ -32,7 +33,7 @@ generate::BlockSampling sampling_of(const deck::Deck& deck, const text::Tokenize
 /// Texts of all levels of a generated sample, by segment.
 std::vector<std::string> segments(const std::vector<Tokens>& levels, const deck::Deck& deck,
                                   const text::Tokenizer& tokenizer) {
-  if (deck.objective.hierarchy == "hdp")
+  if (deck::hierarchical(deck.objective))
     return {data::level_text(levels.front(), tokenizer),
             data::level_text(levels.back(), tokenizer)};
   return data::segment_texts(levels.back(), tokenizer, deck::conditioned(deck) ? 2 : 3);
@@ -73,7 +74,7 @@ template <class T>
 Written write_levels(workload::Workload<T>& w, const deck::Deck& deck,
                      const std::vector<data::Sample>& samples, std::size_t first, std::size_t last,
                      const text::Tokenizer& tokenizer) {
-  const data::SampleRules rules = sample_rules(deck);
+  const data::SampleRules rules = objective::sample_rules(deck);
   std::vector<Tokens> prompts;
   std::vector<std::vector<Tokens>> given;
   for (std::size_t i = first; i < last; ++i) {
@@ -81,7 +82,7 @@ Written write_levels(workload::Workload<T>& w, const deck::Deck& deck,
     const bool clean = deck::conditioned(deck);
     prompts.push_back(clean ? question : Tokens{});
     if (!clean) given.push_back({question});
-    if (deck.generation.given_plan && deck.objective.hierarchy == "hdp")
+    if (deck.generation.given_plan && deck::hierarchical(deck.objective))
       given.push_back({data::plan_tokens(samples[i], tokenizer, rules), {}});
   }
   generate::BlockSampling options = sampling_of(deck, tokenizer);
@@ -182,7 +183,7 @@ std::vector<Continuation> write_freely(workload::Workload<T>& w, const deck::Dec
   const bool clean = deck::conditioned(deck), of_samples = deck::holds_samples(deck.data);
   std::vector<generate::LevelRule> levels = workload::level_rules(deck);
   if (of_samples) {
-    tokens = data::question_tokens({prompt, "", "", ""}, tokenizer, sample_rules(deck));
+    tokens = data::question_tokens({prompt, "", "", ""}, tokenizer, objective::sample_rules(deck));
   } else {
     tokens = tokenizer.affixes().before;
     tokenizer.encode(prompt, tokens);

@@ -1,4 +1,4 @@
-/// --show-batch: what supervised training learns, token by token.
+/// --show-batch: what training learns, token by token.
 #pragma once
 #include "base/log.hpp"
 #include "campaign/data_set.hpp"
@@ -6,13 +6,12 @@
 
 namespace tern::campaign {
 
-/// Rows of the first micro-batch of rank 0 of `ranks`: per position its token, text, role,
-/// conversation, index in it, and whether it is learned.
-std::string first_rows(const plan::Plan& plan, const DataSet& train,
+/// Rows of the first micro-batch of rank 0 of `ranks` (data::Source::show).
+std::string first_rows(const plan::Plan& plan, const data::DataSet& train,
                        const text::Tokenizer& tokenizer, int ranks);
 
 /// Opens &data train and logs its first rows. Rank 0 works, the others wait. Throws UserError if
-/// the deck does not train on conversations. Collective.
+/// the objective has no rows to show. Collective.
 int show_batch(const plan::Plan& plan, comm::Group& group, Log& log);
 
 }  // namespace tern::campaign

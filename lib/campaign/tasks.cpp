@@ -22,6 +22,7 @@
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
 #include "job/run_directory.hpp"
+#include "objective/kind.hpp"
 #include "report/compared_run.hpp"
 #include "text/deck_tokenizer.hpp"
 #include "weights/weights.hpp"
@@ -127,11 +128,11 @@ template <class T>
 int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log) {
   const deck::Deck& deck = plan.deck;
   std::unique_ptr<text::Tokenizer> tokenizer;
-  DataSet valid;
+  data::DataSet valid;
   check_shards(deck, deck.data.valid, mesh, log);
   comm::together([&] {
     if (deck::holds_samples(deck.data)) tokenizer = text::open_tokenizer(deck);
-    valid = open_data(deck, deck.data.valid, tokenizer.get());
+    valid = objective::open_data(deck, deck.data.valid, tokenizer.get());
   });
   log.line("valid: {}", valid.summary);
   Loaded<T> loaded(plan, mesh, log);
@@ -155,8 +156,8 @@ int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log) {
   }
   const std::size_t problems = deck.evaluation.problems > 0
                                    ? static_cast<std::size_t>(deck.evaluation.problems)
-                                   : valid.samples.size();
-  const Accuracy accuracy = *solve(loaded.workload, deck, valid.samples, problems, *tokenizer,
+                                   : valid.problems.size();
+  const Accuracy accuracy = *solve(loaded.workload, deck, valid.problems, problems, *tokenizer,
                                    mesh.data(), progress(log, "solving", "problems"));
   log.result("{}{}", page(accuracy.shown), summary(accuracy));
   add(record, accuracy);

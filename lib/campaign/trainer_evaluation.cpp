@@ -80,7 +80,7 @@ bool Trainer<T>::take_in(const objective::Score& result) {
 /// Collective.
 template <class T>
 std::optional<Accuracy> Trainer<T>::solve_problems() {
-  return solve(workload_, deck_, data_.valid.samples,
+  return solve(workload_, deck_, data_.valid.problems,
                static_cast<std::size_t>(deck_.evaluation.problems), *data_.tokenizer, mesh_.data(),
                [this](std::size_t done, std::size_t all) {
                  log_.long_progress("step {}  problems: {} of {} solved", state_.step, done, all);

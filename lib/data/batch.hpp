@@ -1,8 +1,11 @@
 /// One micro-batch of one rank, on the host.
 #pragma once
+#include <any>
 #include <array>
 #include <cstdint>
 #include <vector>
+
+#include "base/error.hpp"
 
 namespace tern::data {
 
@@ -34,20 +37,6 @@ struct Counts {
   bool operator==(const Counts&) const = default;
 };
 
-/// A sample within a row: a clean prefix, then the levels, each padded with end tokens to whole
-/// blocks (or to the level's maximum).
-struct SamplePiece {
-  std::uint32_t row = 0;  // of the batch
-  std::size_t first = 0;  // its first token in Batch::tokens
-  std::uint32_t prefix = 0;
-  std::array<std::uint32_t, levels> length{};  // tokens per level, padding included
-  std::array<std::uint32_t, levels> block{};   // tokens per block; the last one may be shorter
-
-  std::uint32_t tokens() const { return prefix + length[0] + length[1]; }
-  /// Positions in a row: the prefix once, each level twice (clean and noisy).
-  std::uint32_t positions() const { return prefix + 2 * (length[0] + length[1]); }
-};
-
 /// A conversation within a row of next-token prediction, at positions [begin, begin + tokens); they
 /// attend to this document only.
 struct Document {
@@ -68,9 +57,19 @@ struct Batch {
   // Supervised training, in addition; positions outside of documents are padding.
   std::vector<Document> documents;  // in order of rows and positions
 
-  // Block diffusion: samples of several segments, several per row.
-  std::vector<std::int32_t> tokens;  // of all pieces
-  std::vector<SamplePiece> pieces;   // in order of rows
+  /// Other contents, of the type that the objective's source makes and the objective reads (e.g.
+  /// SampleRows).
+  std::any contents;
+  template <class C>
+  C& make() {
+    return contents.has_value() ? std::any_cast<C&>(contents) : contents.emplace<C>();
+  }
+  template <class C>
+  const C& as() const {
+    const C* found = std::any_cast<C>(&contents);
+    TERN_REQUIRE(found, "a batch of another objective");
+    return *found;
+  }
 
   // The optimizer step that the batch belongs to: its number, and the counts of all its rows (all
   // ranks and micro-batches), of the rows before this batch, and of this batch.

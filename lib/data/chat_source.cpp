@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/parallel.hpp"
 #include "data/detail/packing.hpp"
 
@@ -30,6 +31,32 @@ std::string spelled(const std::vector<std::int32_t>& tokens, std::size_t at,
                     const text::Tokenizer& tokenizer) {
   if (at >= tokens.size()) return "nothing";
   return fmt::format("{} '{}'", tokens[at], tokenizer.decode({tokens[at]}));
+}
+
+/// Text of a token in quotes, on one line; its bytes if it is part of a character.
+std::string piece_of(std::int32_t token, const text::Tokenizer& tokenizer) {
+  const std::string bytes = tokenizer.decode({token});
+  try {
+    return json_text(nlohmann::json(bytes));
+  } catch (const nlohmann::json::exception&) {
+    std::string text;
+    for (const char c : bytes) text += fmt::format("<{:02x}>", static_cast<unsigned char>(c));
+    return text;
+  }
+}
+
+/// Lines of a conversation in the batch; a token is learned if it is the target of a position.
+std::string lines_of(const Batch& batch, const Document& document, std::size_t conversation,
+                     const text::ChatTokens& chat, const text::Tokenizer& tokenizer) {
+  std::string text;
+  for (std::size_t i = 0; i < document.tokens; ++i) {
+    const std::size_t at = document.row * batch.tokens_per_sequence + document.begin + i;
+    const bool learned = i > 0 && batch.targets[at - 1] >= 0;
+    text += fmt::format("{:>8} {:>12} {:>5} {:>7}  {:<9} {}  {}\n", document.begin + i,
+                        conversation, i, batch.inputs[at], text::name_of(chat.roles[i]),
+                        learned ? "learned" : "   -   ", piece_of(batch.inputs[at], tokenizer));
+  }
+  return text;
 }
 
 }  // namespace
@@ -147,6 +174,24 @@ Counts ChatSource::counts(std::size_t row) const {
     ++counts.samples;
   }
   return counts;
+}
+
+std::string ChatSource::show(std::size_t row, std::size_t at, const Batch& batch,
+                             const text::Tokenizer& tokenizer) const {
+  const std::vector<std::size_t>& numbers = conversations_of(row);
+  std::string text = fmt::format("row {}: {} conversations\n", at, numbers.size());
+  text += "position conversation place   token  role      learned  text\n";
+  auto document = std::find_if(batch.documents.begin(), batch.documents.end(),
+                               [&](const Document& each) { return each.row == at; });
+  std::size_t used = 0;
+  for (const std::size_t number : numbers) {
+    TERN_REQUIRE(document != batch.documents.end() && document->row == at, "row {}", at);
+    text += lines_of(batch, *document, number, conversations_[number], tokenizer);
+    used = (document++)->begin + conversations_[number].tokens.size();
+  }
+  if (used < batch.tokens_per_sequence)
+    text += fmt::format("{:>8} to {}: padding\n", used, batch.tokens_per_sequence - 1);
+  return text;
 }
 
 double ChatSource::fill() const {

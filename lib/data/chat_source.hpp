@@ -57,6 +57,9 @@ class ChatSource : public Source {
   void append(std::size_t row, std::size_t at, Batch& batch) const override;
   /// tokens[only_level]: learned tokens; data_tokens: all tokens of the conversations.
   Counts counts(std::size_t row) const override;
+  /// Per position: conversation, place in it, token, role, whether it is learned, text.
+  std::string show(std::size_t row, std::size_t at, const Batch& batch,
+                   const text::Tokenizer& tokenizer) const override;
 
   std::size_t positions() const { return rules_.positions; }
   /// Fraction of all rows' positions that hold conversations.

@@ -224,19 +224,20 @@ struct SampleSource::Impl {
       if (sizes[i] > 0) rows.push_back({i});
   }
 
-  void append(const Entry& entry, std::size_t at, Batch& batch) const {
+  void append(const Entry& entry, std::size_t at, SampleRows& rows_of_batch) const {
+    auto& [all, pieces] = rows_of_batch;
     SamplePiece p = piece(entry);
     p.row = static_cast<std::uint32_t>(at);
-    p.first = batch.tokens.size();
+    p.first = all.size();
     const std::int32_t* from = tokens.data() + entry.first;
-    batch.tokens.insert(batch.tokens.end(), from, from + entry.prefix);
+    all.insert(all.end(), from, from + entry.prefix);
     from += entry.prefix;
     for (std::size_t l = 0; l < levels; ++l) {
-      batch.tokens.insert(batch.tokens.end(), from, from + entry.real[l]);
-      batch.tokens.insert(batch.tokens.end(), p.length[l] - entry.real[l], end);
+      all.insert(all.end(), from, from + entry.real[l]);
+      all.insert(all.end(), p.length[l] - entry.real[l], end);
       from += entry.real[l];
     }
-    batch.pieces.push_back(p);
+    pieces.push_back(p);
   }
 
   void count(const Entry& entry, Counts& counts) const {
@@ -274,7 +275,8 @@ const std::vector<std::size_t>& SampleSource::samples_of(std::size_t row) const 
 }
 
 void SampleSource::append(std::size_t row, std::size_t at, Batch& batch) const {
-  for (const std::size_t sample : samples_of(row)) impl_->append(impl_->entries[sample], at, batch);
+  SampleRows& to = batch.make<SampleRows>();
+  for (const std::size_t sample : samples_of(row)) impl_->append(impl_->entries[sample], at, to);
 }
 
 Counts SampleSource::counts(std::size_t row) const {

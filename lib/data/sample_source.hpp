@@ -56,6 +56,7 @@ class SampleSource : public Source {
   ~SampleSource() override;
 
   std::size_t rows() const override;
+  void start(Batch& batch) const override { batch.make<SampleRows>(); }
   void append(std::size_t row, std::size_t at, Batch& batch) const override;
   /// tokens[l]: without padding, i.e. trailing end tokens except the first.
   Counts counts(std::size_t row) const override;

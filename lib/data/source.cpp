@@ -4,6 +4,10 @@
 
 namespace tern::data {
 
+std::string Source::show(std::size_t, std::size_t, const Batch&, const text::Tokenizer&) const {
+  return {};
+}
+
 void NextTokenSource::start(Batch& batch) const {
   batch.inputs.assign(batch.sequences * length_, 0);
   batch.targets.assign(batch.sequences * length_, -1);
@@ -26,13 +30,14 @@ Counts NextTokenSource::counts(std::size_t) const {
 void BlockSource::append(std::size_t row, std::size_t at, Batch& batch) const {
   std::vector<std::int32_t> window(length_ + 1);
   shards_.read(row, length_, window.data());
+  auto& [tokens, pieces] = batch.make<SampleRows>();
   SamplePiece piece;
   piece.row = static_cast<std::uint32_t>(at);
-  piece.first = batch.tokens.size();
+  piece.first = tokens.size();
   piece.length[only_level] = static_cast<std::uint32_t>(length_);
   piece.block[only_level] = static_cast<std::uint32_t>(block_);
-  batch.pieces.push_back(piece);
-  batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
+  pieces.push_back(piece);
+  tokens.insert(tokens.end(), window.begin(), window.end() - 1);
 }
 
 Counts BlockSource::counts(std::size_t) const {

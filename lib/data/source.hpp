@@ -1,8 +1,11 @@
 /// Sources of batches: rows of a fixed number of positions, numbered from 0. A row is a window of
 /// tokens or holds one or several samples.
 #pragma once
-#include "data/batch.hpp"
+#include <string>
+
+#include "data/sample_rows.hpp"
 #include "data/shards.hpp"
+#include "text/tokenizer.hpp"
 
 namespace tern::data {
 
@@ -16,6 +19,9 @@ class Source {
   /// each with its own batch.
   virtual void append(std::size_t row, std::size_t at, Batch& batch) const = 0;
   virtual Counts counts(std::size_t row) const = 0;
+  /// --show-batch: a line per token of row `row`, which is row `at` of the batch. Empty: not shown.
+  virtual std::string show(std::size_t row, std::size_t at, const Batch& batch,
+                           const text::Tokenizer& tokenizer) const;
 };
 
 /// Windows of `length` tokens, each with its successor as target.
@@ -38,6 +44,7 @@ class BlockSource : public Source {
   BlockSource(const Shards& shards, std::size_t length, std::size_t block)
       : shards_(shards), length_(length), block_(block) {}
   std::size_t rows() const override { return shards_.windows(length_); }
+  void start(Batch& batch) const override { batch.make<SampleRows>(); }
   void append(std::size_t row, std::size_t at, Batch& batch) const override;
   Counts counts(std::size_t) const override;
 

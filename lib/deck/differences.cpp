@@ -2,9 +2,26 @@
 
 #include <fmt/format.h>
 
+#include "deck/choices.hpp"
 #include "deck/detail/table.hpp"
 
 namespace tern::deck {
+namespace {
+
+/// The model with defaults for fields that have no effect.
+Model effective(Model m) {
+  const Model plain;
+  if (position_of(m) != Position::rope) m.rope_base = plain.rope_base;
+  if (m.window >= m.context) m.window = 0;
+  if (m.experts == 0) {
+    m.experts_per_token = m.expert_hidden = 0;
+    m.renormalize_experts = plain.renormalize_experts;
+  }
+  if (m.inner_steps == 0) m.recursion = plain.recursion, m.initial_states = plain.initial_states;
+  return m;
+}
+
+}  // namespace
 
 std::vector<Difference> differences(const Deck& first, const Deck& second) {
   Deck a = first, b = second;
@@ -17,6 +34,17 @@ std::vector<Difference> differences(const Deck& first, const Deck& second) {
       const std::string other = detail::text_of(others.groups[g].fields[f]);
       if (one != other) result.push_back({ours.groups[g].name, field.name, one, other});
     }
+  return result;
+}
+
+std::vector<Difference> model_differences(const Model& first, const Model& second) {
+  Deck a, b;
+  a.model = effective(first), b.model = effective(second);
+  detail::Table table = detail::describe(a);
+  std::vector<Difference> result = differences(a, b);
+  std::erase_if(result, [&](const Difference& difference) {
+    return table.at(difference.group, difference.name).of_training;
+  });
   return result;
 }
 

@@ -3,16 +3,23 @@
 namespace tern::deck {
 namespace {
 
-using Samples = ObjectiveKind::Samples;
-
 /// Row used while a deck with an unknown kind is checked.
-constexpr ObjectiveKind unknown{.name = "", .samples = Samples::none};
+constexpr ObjectiveKind unknown{.name = ""};
 
 constexpr ObjectiveKind rows[] = {
-    {.name = "causal", .samples = Samples::none, .exportable = true},
-    {.name = "block_diffusion", .samples = Samples::segments, .diffuses = true},
-    {.name = "refinement", .samples = Samples::none, .refines = true, .judged = true},
-    {.name = "supervised", .samples = Samples::conversations, .answers = true, .exportable = true},
+    {.name = "causal", .windows = true, .exportable = true},
+    {.name = "block_diffusion",
+     .samples = "problems; set train to .jsonl files of {\"question\": ..., \"answer\": ...}",
+     .repeats_positions = "block diffusion repeats positions",
+     .diffuses = true},
+    {.name = "refinement", .refines = true, .judged = true},
+    {.name = "supervised",
+     .shards = false,
+     .samples = "conversations; set train to .jsonl files of {\"messages\": [...]}",
+     .repeats_positions = "positions restart with each conversation",
+     .shows_rows = true,
+     .answers = true,
+     .exportable = true},
 };
 
 }  // namespace

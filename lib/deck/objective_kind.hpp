@@ -1,4 +1,5 @@
-/// Properties of objectives used outside of their classes: one row per &objective kind.
+/// What the deck's checks and the tasks ask of an objective: one row per &objective kind. How it reads
+/// data and what its rows are is in objective/kind.hpp.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,11 +10,15 @@
 namespace tern::deck {
 
 struct ObjectiveKind {
-  /// Content of its &data sample files (.jsonl).
-  enum class Samples { none, segments, conversations };
-
   const char* name;
-  Samples samples;
+  /// Whether &data may name token shards, and what its sample files (.jsonl) hold and how they are
+  /// set; empty: it may not name any.
+  bool shards = true;
+  const char* samples = "";
+  /// Why it does not work with learned positions; empty: it does.
+  const char* repeats_positions = "";
+  /// Whether its rows can be shown token by token (--show-batch).
+  bool shows_rows = false;
   /// Rows hold each sequence twice, noised and clean; the last token of the vocabulary is the mask;
   /// text is generated block by block.
   bool diffuses = false;
@@ -21,6 +26,8 @@ struct ObjectiveKind {
   bool refines = false;
   /// Prompts are questions in a chat template.
   bool answers = false;
+  /// &model window is supported.
+  bool windows = false;
   /// Transformers has an equivalent model (--export).
   bool exportable = false;
   /// A run ends with a verdict.

@@ -1,10 +1,13 @@
 #include "deck/rules.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 
 #include "deck/objective_kind.hpp"
+#include "deck/optimizer_kind.hpp"
 
 namespace tern::deck {
 namespace {
@@ -30,10 +33,16 @@ bool holds_samples(const Data& data) {
 
 std::int64_t head_size_of(const Model& model) { return model.head_dim > 0 ? model.head_dim : 64; }
 
+bool hierarchical(const Objective& objective) { return objective.hierarchy == "hdp"; }
+
+std::int64_t block_tokens(const Objective& objective) {
+  return hierarchical(objective) ? objective.execution_block : objective.block_length;
+}
+
 bool conditioned(const Deck& deck) {
   const Objective& o = deck.objective;
   return kind_of(deck).diffuses && holds_samples(deck.data) &&
-         (o.hierarchy == "hdp" || o.condition == "question");
+         (hierarchical(o) || o.condition == "question");
 }
 
 const BatchPreset* preset_of(const Batch& batch) {
@@ -60,9 +69,11 @@ std::vector<Conflict> conflicts_with_full(const Deck& d) {
     all.push_back({{"parallel.tensor", "parallel.pipeline"},
                    "'full' cannot be combined with tensor or pipeline parallelism; set shard = "
                    "'optimizer', or tensor = 1 and pipeline = 1"});
-  if (d.optimizer.kind == "muon")
-    all.push_back({{"optimizer.kind"},
-                   "'full' divides matrices, which Muon needs whole; set shard = 'optimizer'"});
+  if (const OptimizerKind& kind = kind_of(d.optimizer); kind.whole_matrices)
+    all.push_back(
+        {{"optimizer.kind"},
+         fmt::format("'full' divides matrices, which {} needs whole; set shard = 'optimizer'",
+                     kind.title)});
   if (kind_of(d).diffuses && d.evaluation.problems > 0)
     all.push_back({{"evaluation.problems"},
                    "with 'full', ranks cannot solve problems independently; set shard = "

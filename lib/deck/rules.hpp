@@ -14,6 +14,10 @@ bool holds_samples(const Data& data);
 bool timed(const Campaign& campaign);
 /// Size of a head where heads = 0: head_dim, or 64 if that is 0.
 std::int64_t head_size_of(const Model& model);
+/// Whether block diffusion has two levels, plan and execution.
+bool hierarchical(const Objective& objective);
+/// Tokens per block of the (last) level.
+std::int64_t block_tokens(const Objective& objective);
 /// Whether block diffusion is conditioned on the clean question.
 bool conditioned(const Deck& deck);
 
@@ -41,7 +45,7 @@ bool counts_samples(const Batch& batch);
 /// ("group.name"), and the reason with a remedy.
 struct Conflict {
   std::vector<const char*> names;
-  const char* text;
+  std::string text;
 };
 std::vector<Conflict> conflicts_with_full(const Deck& deck);
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "deck/rules.hpp"
 
 namespace tern::objective {
 namespace {
@@ -78,7 +79,7 @@ template <class T>
 BlockDiffusion<T>::BlockDiffusion(const deck::Deck& deck, const Shape& shape, Arena& arena)
     : options_(deck.objective),
       seed_(static_cast<std::uint64_t>(deck.campaign.seed)),
-      hierarchical_(deck.objective.hierarchy == "hdp"),
+      hierarchical_(deck::hierarchical(deck.objective)),
       head_{deck.objective.z_loss, static_cast<std::size_t>(deck.model.vocabulary) - 1},
       rows_(arena.measuring() ? 0 : shape.batch, shape.tokens,
             static_cast<std::int32_t>(deck.model.vocabulary) - 1),

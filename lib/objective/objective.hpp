@@ -1,7 +1,7 @@
 /// Objective: what is predicted and how it is scored. It turns a batch of tokens into the inputs of
 /// a pass: tokens, targets, loss weight per row, attention mask; and in evaluation losses into
-/// metrics. A new objective is one file that defines a class, one line in objective.cpp and one row
-/// in deck/objective_kind.cpp.
+/// metrics. A new objective is a class and its row (kind.hpp), in one file; a line in kind.cpp, and a
+/// row in deck/objective_kind.cpp.
 #pragma once
 #include <map>
 #include <memory>
@@ -109,9 +109,5 @@ struct Shape {
 /// Makes the objective of &objective kind.
 template <class T>
 std::unique_ptr<Objective<T>> make_objective(const deck::Deck&, const Shape&, Arena&);
-
-/// Positions per row (T) and maximum scored positions per row, for &objective kind.
-std::size_t row_positions(const deck::Deck&);
-std::size_t scored_positions(const deck::Deck&);
 
 }  // namespace tern::objective

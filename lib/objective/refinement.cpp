@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "deck/objective_kind.hpp"
+#include "objective/kind.hpp"
 
 namespace tern::objective {
 namespace {
@@ -25,7 +26,7 @@ double rewards_of(const deck::Objective& o) {
                                 : o.reward;
 }
 
-double refinement(double first, double last) { return (first - last) / first; }
+double improvement(double first, double last) { return (first - last) / first; }
 
 std::string step_name(std::size_t step) { return fmt::format("step_{}", step); }
 
@@ -84,7 +85,7 @@ std::vector<std::string> Refinement<T>::parts() const {
 
 template <class T>
 std::map<std::string, double> Refinement<T>::figures(const std::vector<double>& parts) const {
-  return {{"refinement", refinement(parts.front(), parts.back())}};
+  return {{"refinement", improvement(parts.front(), parts.back())}};
 }
 
 template <class T>
@@ -107,7 +108,7 @@ Score Refinement<T>::conclude(const std::vector<double>& sums, bool training) {
   score.loss = loss(refined_);
   for (std::size_t step = 0; step < evaluated_steps(training); ++step)
     score.metrics["val/loss_" + step_name(step)] = loss(step);
-  score.metrics["val/refinement"] = refinement(loss(0), score.loss);
+  score.metrics["val/refinement"] = improvement(loss(0), score.loss);
   return score;
 }
 
@@ -115,5 +116,7 @@ template class Refinement<float>;
 template class Refinement<double>;
 template class Refinement<bf16>;
 template class Refinement<fp16>;
+
+extern const Kind refinement{.name = "refinement", .make = makers<Refinement>};
 
 }  // namespace tern::objective

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "data/chat_source.hpp"
+#include "objective/kind.hpp"
 
 namespace tern::objective {
 namespace {
@@ -109,5 +111,57 @@ template class Supervised<float>;
 template class Supervised<bf16>;
 template class Supervised<fp16>;
 template class Supervised<double>;
+
+namespace {
+
+std::string summary_of(const data::ChatSource& source, const deck::Data& d) {
+  const data::ChatTruncation& t = source.truncation();
+  const data::ChatAnswers& answers = source.answers();
+  std::string text = fmt::format(
+      "{} conversations in {} rows of {} positions, {:.1f}% filled; {} of {} answers learned, "
+      "{:.1f}% of the tokens",
+      t.conversations, source.rows(), source.positions(), 100 * source.fill(), answers.learned,
+      answers.all, 100 * source.learned());
+  if (answers.learned < answers.all && d.chat_template == "qwen3")
+    text += " ('qwen3' learns the last answer of a conversation, 'chatml' all)";
+  if (t.too_long > 0)
+    text += fmt::format("; {} too long (the longest has {} tokens), {} of them cut, {} left out",
+                        t.too_long, t.longest, t.cut, t.too_long - t.cut);
+  if (t.silent > 0) text += fmt::format("; {} left out with nothing to learn", t.silent);
+  return text;
+}
+
+data::DataSet open_conversations(const deck::Deck& deck, const std::vector<std::string>& files,
+                                 const text::Tokenizer* tokenizer) {
+  const deck::Data& d = deck.data;
+  data::ChatRowRules rules;
+  rules.positions = context_positions(deck);
+  rules.packing = d.packing;
+  rules.cut = d.too_long == "cut";
+  rules.seed = static_cast<std::uint64_t>(deck.campaign.seed);
+  auto source = std::make_unique<data::ChatSource>(
+      data::training_tokens(text::read_conversations(files),
+                            text::chat_rules(d.chat_template, d.thinking), *tokenizer,
+                            static_cast<std::size_t>(d.threads)),
+      rules);
+  data::DataSet set;
+  set.summary = summary_of(*source, d);
+  set.fill = source->fill();
+  const data::ChatTruncation& truncation = source->truncation();
+  set.size = {source->rows(), truncation.conversations - truncation.left_out()};
+  set.source = std::move(source);
+  return set;
+}
+
+/// A first token is never a target.
+std::size_t scored_positions_of(const deck::Deck& deck) { return context_positions(deck) - 1; }
+
+}  // namespace
+
+extern const Kind supervised{.name = "supervised",
+                             .make = makers<Supervised>,
+                             .open = open_conversations,
+                             .scored = scored_positions_of,
+                             .spans = true};
 
 }  // namespace tern::objective

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "optimizer/kind.hpp"
 
 namespace tern::optimizer {
 namespace {
@@ -155,5 +156,30 @@ template class Muon<float>;
 template class Muon<bf16>;
 template class Muon<fp16>;
 template class Muon<double>;
+
+namespace {
+
+template <class T>
+std::unique_ptr<Update<T>> make(const deck::Optimizer& optimizer, const model::ParameterTree& tree,
+                                Range owned, std::size_t, Arena& arena) {
+  return std::make_unique<Muon<T>>(optimizer, tree, owned, arena);
+}
+
+/// One moment, and each matrix orthogonalized in 5 iterations of three products; AdamW otherwise.
+Cost cost(const Owned& owned) {
+  double flops = 0;
+  for (const Owned::Matrix& m : owned.matrices) {
+    const double least = std::min(m.rows, m.columns), most = std::max(m.rows, m.columns);
+    flops += 5 * (4 * least * least * most + 2 * least * least * least);
+  }
+  return {{adamw_pass(owned.parameters - owned.in_matrices, owned.copy, 4),
+           {40 * owned.in_matrices, 12}},
+          flops * owned.layers,
+          4};
+}
+
+}  // namespace
+
+extern const Kind muon{"muon", {make<float>, make<bf16>, make<fp16>, make<double>}, cost};
 
 }  // namespace tern::optimizer

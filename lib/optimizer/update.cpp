@@ -1,10 +1,8 @@
 #include "optimizer/update.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
-#include "optimizer/adamw.hpp"
-#include "optimizer/muon.hpp"
+#include "deck/optimizer_kind.hpp"
+#include "optimizer/kind.hpp"
 
 namespace tern::optimizer {
 
@@ -14,18 +12,23 @@ bool fully_sharded(const deck::Deck& deck, int ranks) {
 
 model::Division division(const deck::Deck& deck) {
   if (deck.parallel.shard == "full") return model::Division::units;
-  const bool whole = deck.optimizer.kind == "muon" && deck.parallel.shard != "none";
+  const bool whole = deck::kind_of(deck.optimizer).whole_matrices && deck.parallel.shard != "none";
   return whole ? model::Division::whole_matrices : model::Division::anywhere;
+}
+
+extern const Kind adamw, muon;
+
+const Kind& kind(const deck::Optimizer& optimizer) {
+  for (const Kind* each : {&adamw, &muon})
+    if (optimizer.kind == each->name) return *each;
+  TERN_REQUIRE(false, "optimizer kind '{}' passed the deck's check", optimizer.kind);
 }
 
 template <class T>
 std::unique_ptr<Update<T>> make_update(const deck::Optimizer& optimizer,
                                        const model::ParameterTree& tree, Range owned,
                                        std::size_t decayed, Arena& arena) {
-  if (optimizer.kind == "adamw")
-    return std::make_unique<AdamW<T>>(optimizer, Range{0, tree.span()}, owned, decayed, arena);
-  if (optimizer.kind == "muon") return std::make_unique<Muon<T>>(optimizer, tree, owned, arena);
-  TERN_REQUIRE(false, "optimizer kind '{}' passed the deck's check", optimizer.kind);
+  return std::get<Maker<T>>(kind(optimizer).make)(optimizer, tree, owned, decayed, arena);
 }
 
 template std::unique_ptr<Update<float>> make_update(const deck::Optimizer&,

@@ -1,5 +1,5 @@
-/// Interface of optimizer kinds: the update from a clipped gradient. A new kind is one file that
-/// defines an Update and one line in update.cpp's make_update().
+/// Interface of optimizer kinds: the update from a clipped gradient. A new kind is an Update and its
+/// row (kind.hpp), in one file; a name in update.cpp, and a row in deck/optimizer_kind.cpp.
 #pragma once
 #include <memory>
 #include <string>

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
-#include "objective/objective.hpp"
 
 namespace tern::plan {
 namespace {
@@ -40,23 +38,11 @@ RowContents mean_row(const deck::Deck& deck, const data::Source& source) {
 }
 
 double scored_positions(const deck::Deck& deck, const RowContents& row) {
-  if (!deck::kind_of(deck).diffuses) return row.learned;
-  return row.learned * (deck.objective.clip_low + deck.objective.clip_high) / 2;
+  return objective::kind(deck).mean_scored(deck, row);
 }
 
 double seen_keys(const deck::Deck& deck, const RowContents& row) {
-  const auto positions = static_cast<double>(objective::row_positions(deck));
-  const double tokens = row.tokens() / row.samples, window = static_cast<double>(deck.model.window);
-  if (window > 0 && window < tokens) return window - window * (window - 1) / (2 * tokens);
-  if (!deck::kind_of(deck).diffuses) return (tokens + 1) / 2;
-  // Each sample: a prefix that attends to itself, and two copies of the rest, which attend to the
-  // prefix and, on average, to half of the rest.
-  const deck::Objective& o = deck.objective;
-  const double prefix = row.prefix / row.samples;
-  const double rest = (row.learned + row.others) / row.samples;
-  const auto block = static_cast<double>(o.hierarchy == "hdp" ? o.execution_block : o.block_length);
-  const double pairs = prefix * prefix + 2 * rest * (prefix + (rest + block) / 2);
-  return row.samples * pairs / positions;
+  return objective::kind(deck).mean_keys(deck, row);
 }
 
 }  // namespace tern::plan

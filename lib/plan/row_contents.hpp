@@ -1,21 +1,10 @@
-/// Mean contents of a row of the data: which of its positions hold tokens of the data.
+/// Mean contents of the rows of a deck or of opened data.
 #pragma once
-#include "data/source.hpp"
-#include "deck/deck.hpp"
+#include "objective/kind.hpp"
 
 namespace tern::plan {
 
-/// Means per row.
-struct RowContents {
-  double samples = 1;  // packed in the row, without attention across them
-  double prefix = 0;   // tokens given clean, not doubled
-  double learned = 0;  // tokens with a loss, masked or not
-  double others = 0;   // tokens of the data that are neither of these
-  bool assumed = true;
-
-  /// Tokens as train/throughput counts them.
-  double tokens() const { return prefix + learned + others; }
-};
+using objective::RowContents;
 
 /// Rows without padding, samples as long as the deck allows. Exact for token shards.
 RowContents full_rows(const deck::Deck& deck);

@@ -6,7 +6,7 @@
 #include "deck/objective_kind.hpp"
 #include "objective/objective.hpp"
 #include "objective/refinement.hpp"
-#include "optimizer/update.hpp"
+#include "optimizer/kind.hpp"
 #include "parameters/share.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/operations.hpp"
@@ -264,23 +264,24 @@ class Stage {
     return op_.exchange(4 * part, data()) + op_.exchange(op_.bytes() * part, data());
   }
 
-  /// AdamW reads and writes master weights and both moments, and reads the gradient; Muon has one
-  /// moment, and orthogonalizes each matrix.
   double change(double owned) const {
-    const double adamw = 28 + (op_.bytes() < 4 ? op_.bytes() : 0);
-    if (deck_.optimizer.kind != "muon") return op_.pass(adamw * owned, 2);
-    const double whole = parameters(), matrices = layers_ * of_matrices() / whole * owned;
-    double flops = 0;
-    const double E = number(m_.head_dim), D = width();
-    const std::vector<Map> all{{D, heads_ * E}, {D, kv_heads_ * E}, {D, kv_heads_ * E},
-                               {heads_ * E, D}, {D, ffn_},          {ffn_, D},
-                               {D, up_ - ffn_}};
-    for (const Map& map : all) {
-      const double least = std::min(map.in, map.out), most = std::max(map.in, map.out);
-      flops += 5 * (4 * least * least * most + 2 * least * least * least);
-    }
-    return op_.pass(adamw * (owned - matrices), 4) + op_.pass(40 * matrices, 12) +
-           op_.newton_schulz(flops * layers_ * owned / whole, 4);
+    const double E = number(m_.head_dim), D = width(), whole = parameters();
+    const optimizer::Cost cost = optimizer::kind(deck_.optimizer)
+                                     .cost({owned,
+                                            layers_ * of_matrices() / whole * owned,
+                                            op_.bytes() < 4 ? op_.bytes() : 0,
+                                            {{D, heads_ * E},
+                                             {D, kv_heads_ * E},
+                                             {D, kv_heads_ * E},
+                                             {heads_ * E, D},
+                                             {D, ffn_},
+                                             {ffn_, D},
+                                             {D, up_ - ffn_}},
+                                            layers_ * owned / whole});
+    double time = 0;
+    for (const optimizer::Cost::Pass& pass : cost.passes)
+      time += op_.pass(pass.bytes, pass.kernels);
+    return time + op_.newton_schulz(cost.product_flops, cost.groups);
   }
 
   const deck::Deck& deck_;

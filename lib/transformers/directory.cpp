@@ -10,19 +10,19 @@
 #include "base/error.hpp"
 #include "base/types.hpp"
 #include "transformers/detail/config.hpp"
-#include "transformers/detail/names.hpp"
 
 namespace tern::transformers {
 namespace {
 
-/// Early GPT-2 files lack the prefix.
-std::string stored_name(const SafetensorsReader& weights, const std::string& name) {
-  constexpr std::string_view prefix = "transformer.";
-  if (!weights.has(name) && name.rfind(prefix, 0) == 0) {
-    const std::string bare = name.substr(prefix.size());
-    if (weights.has(bare)) return bare;
-  }
-  return name;
+constexpr const char *head = "lm_head/weight", *embeddings = "model/embed_tokens/weight";
+
+/// The first location that the files hold; none: the first.
+detail::TensorLocation location_in(const SafetensorsReader& weights, const detail::Config& config,
+                                   const std::string& parameter, const detail::Shape& shape) {
+  const auto all = config.family->locations(parameter, shape, config.model);
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const auto& location) { return weights.has(location.tensor); });
+  return found == all.end() ? all.front() : *found;
 }
 
 /// The fault of the stored tensor; empty: none.
@@ -35,31 +35,21 @@ std::string mismatch(const SafetensorsReader& weights, const detail::TensorLocat
                      fmt::join(shape, ", "), fmt::join(location.shape, ", "));
 }
 
-/// Tensors in files that Transformers itself recomputes: the head of tied embeddings, rotary
-/// frequencies, the causal mask of old GPT-2 files.
-bool is_surplus(const std::string& name, bool tied) {
-  return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq") ||
-         name.ends_with(".attn.masked_bias") || name.ends_with(".attn.bias");
-}
-
 /// Whether config.json ties the head to the embeddings although the files hold a different head.
 /// Transformers 5 keeps a head that differs and ties one that is equal.
 bool holds_own_head(const SafetensorsReader& weights, const detail::Config& config) {
-  const std::string head = "lm_head.weight";
-  if (!config.model.tie_embeddings || !weights.has(head)) return false;
-  const std::string embeddings = stored_name(
-      weights,
-      detail::location_of(config.architecture, "model/embed_tokens/weight", {1, 1}).tensor);
-  if (!weights.has(embeddings)) return false;
-  const std::vector<std::size_t> shape = weights.shape(head);
-  if (shape.size() != 2 || shape != weights.shape(embeddings)) return true;
+  const std::string own = location_in(weights, config, head, {1, 1}).tensor,
+                    tied = location_in(weights, config, embeddings, {1, 1}).tensor;
+  if (!config.model.tie_embeddings || !weights.has(own) || !weights.has(tied)) return false;
+  const std::vector<std::size_t> shape = weights.shape(own);
+  if (shape.size() != 2 || shape != weights.shape(tied)) return true;
   constexpr std::size_t together = std::size_t{1} << 20;
   const std::size_t rows = std::max<std::size_t>(1, together / std::max<std::size_t>(1, shape[1]));
   std::vector<float> a(std::min(rows, shape[0]) * shape[1]), b(a.size());
   for (std::size_t row = 0; row < shape[0]; row += rows) {
     const Part part{row, std::min(rows, shape[0] - row), 0, shape[1]};
-    weights.read(head, part, a.data());
-    weights.read(embeddings, part, b.data());
+    weights.read(own, part, a.data());
+    weights.read(tied, part, b.data());
     if (std::memcmp(a.data(), b.data(), part.rows * part.columns * sizeof(float)) != 0) return true;
   }
   return false;
@@ -76,68 +66,6 @@ struct Faults {
     return count <= 8 ? shown : fmt::format("{}\n  and {} more", shown, count - 8);
   }
 };
-
-struct Requirement {
-  const char* name;
-  std::string value;
-  bool fits;
-  const char* wanted;
-};
-
-/// "name = value (needs wanted)" for each unmet requirement; empty if all are met.
-std::string unmet(const std::vector<Requirement>& requirements) {
-  std::string text;
-  for (const Requirement& requirement : requirements)
-    if (!requirement.fits)
-      text += fmt::format("{}{} = {} (needs {})", text.empty() ? "" : ", ", requirement.name,
-                          requirement.value, requirement.wanted);
-  return text;
-}
-
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
-std::string flag(bool value) { return value ? ".true." : ".false."; }
-
-Requirement once(const deck::Model& m) {
-  return {"inner_steps", std::to_string(m.inner_steps), m.inner_steps == 0, "0"};
-}
-Requirement uncapped(const deck::Model& m) {
-  return {"logit_cap", fmt::format("{}", m.logit_cap), m.logit_cap == 0, "0"};
-}
-/// Adds those of all architectures: none has connections, value embeddings or a window.
-std::vector<Requirement> with_plain_blocks(std::vector<Requirement> all, const deck::Model& m) {
-  all.push_back({"skip_connections", flag(m.skip_connections), !m.skip_connections, ".false."});
-  all.push_back({"input_shortcut", flag(m.input_shortcut), !m.input_shortcut, ".false."});
-  all.push_back(
-      {"value_embeddings", std::to_string(m.value_embeddings), m.value_embeddings == 0, "0"});
-  all.push_back({"window", std::to_string(m.window), m.window == 0 || m.window >= m.context,
-                 "0, or context"});
-  return all;
-}
-
-std::vector<Requirement> llama_requirements(const deck::Model& m) {
-  return {{"activation", quoted(m.activation), m.activation == "swiglu", "'swiglu'"},
-          {"experts", std::to_string(m.experts), m.experts == 0 || m.qk_norm, "0 without qk_norm"},
-          {"norm", quoted(m.norm), m.norm == "rmsnorm", "'rmsnorm'"},
-          {"position", quoted(m.position), m.position == "rope", "'rope'"},
-          {"ffn_bias", flag(m.ffn_bias), !(m.qk_norm && m.ffn_bias), ".false. with qk_norm"},
-          once(m),
-          uncapped(m)};
-}
-
-std::vector<Requirement> gpt2_requirements(const deck::Model& m) {
-  return {
-      {"activation", quoted(m.activation), m.activation == "gelu", "'gelu'"},
-      {"norm", quoted(m.norm), m.norm == "layernorm", "'layernorm'"},
-      {"position", quoted(m.position), m.position == "learned", "'learned'"},
-      {"attention_bias", flag(m.attention_bias), m.attention_bias, ".true."},
-      {"ffn_bias", flag(m.ffn_bias), m.ffn_bias, ".true."},
-      {"qk_norm", flag(m.qk_norm), !m.qk_norm, ".false."},
-      {"experts", std::to_string(m.experts), m.experts == 0, "0"},
-      {"kv_heads", std::to_string(m.kv_heads), m.kv_heads == m.heads, "same as heads"},
-      {"head_dim", std::to_string(m.head_dim), m.head_dim * m.heads == m.hidden, "hidden / heads"},
-      once(m),
-      uncapped(m)};
-}
 
 }  // namespace
 
@@ -163,21 +91,19 @@ TransformersReader::TransformersReader(const std::filesystem::path& directory)
 TransformersReader::TransformersReader(const std::filesystem::path& directory,
                                        const detail::Config& config)
     : directory_(directory),
+      family_(*config.family),
       model_(config.model),
-      architecture_(config.architecture),
       weights_(directory),
       own_head_(holds_own_head(weights_, config)) {
   if (own_head_) model_.tie_embeddings = false;
 }
 
+std::string TransformersReader::architecture() const { return family_.architecture; }
+
 /// Actual or expected location of the parameter in the files.
 detail::TensorLocation TransformersReader::location(const std::string& name,
                                                     const std::vector<std::size_t>& shape) const {
-  detail::TensorLocation location = detail::location_of(architecture_, name, shape);
-  location.tensor = stored_name(weights_, location.tensor);
-  if (weights_.has(location.tensor)) return location;
-  const auto fused = detail::fused_location(name, shape, static_cast<std::size_t>(model_.experts));
-  return fused && weights_.has(fused->tensor) ? *fused : location;
+  return location_in(weights_, {&family_, model_}, name, shape);
 }
 
 detail::TensorLocation TransformersReader::stored_location(
@@ -196,8 +122,10 @@ void TransformersReader::require(const std::vector<Described>& parameters) const
     if (!known.insert(found.tensor).second) continue;
     if (const std::string wrong = mismatch(weights_, found); !wrong.empty()) faults.add(wrong);
   }
+  if (model_.tie_embeddings)
+    known.insert(location(head, {1, 1}).tensor);  // equal to the embeddings
   for (const std::string& name : weights_.names())
-    if (!known.contains(name) && !is_surplus(name, model_.tie_embeddings))
+    if (!known.contains(name) && !family_.recomputed(name))
       faults.add(fmt::format("tensor '{}' is not part of the model", name));
   if (faults.count > 0)
     user_error("{}: the weights do not match its config.json:{}", directory_.string(),
@@ -244,16 +172,7 @@ template void TransformersReader::read(const std::string&, const std::vector<std
                                        const Part&, fp16*) const;
 
 std::string transformers_architecture(const deck::Model& model) {
-  const std::string llama = unmet(with_plain_blocks(llama_requirements(model), model)),
-                    gpt2 = unmet(with_plain_blocks(gpt2_requirements(model), model));
-  const char* kind = model.experts > 0 ? "Qwen3MoeForCausalLM"
-                     : model.qk_norm   ? "Qwen3ForCausalLM"
-                                       : "LlamaForCausalLM";
-  if (llama.empty()) return kind;
-  if (gpt2.empty()) return "GPT2LMHeadModel";
-  user_error(
-      "this model has no architecture in Transformers: {} differs in {}; GPT2LMHeadModel in {}",
-      kind, llama, gpt2);
+  return detail::family_of(model).architecture;
 }
 
 }  // namespace tern::transformers

@@ -1,8 +1,7 @@
 /// Import and export of Hugging Face Transformers models: a directory with config.json and
-/// safetensors. Architectures: LlamaForCausalLM, Qwen3ForCausalLM, Qwen3MoeForCausalLM,
-/// GPT2LMHeadModel. Weights have Tern's parameter names ("model/layers/0/self_attn/q_proj/weight")
-/// and shapes (out, in) in every architecture: GPT-2's transposed Conv1D matrices and fused c_attn
-/// and experts fused in one tensor are converted here. Experts are written one tensor each, as in
+/// safetensors, of one of the families in families/. Weights have Tern's parameter names
+/// ("model/layers/0/self_attn/q_proj/weight") and shapes (out, in) in every family: matrices that a
+/// family stores transposed or fused are converted here. Experts are written one tensor each, as in
 /// the hub's files.
 #pragma once
 #include <cstdint>
@@ -18,6 +17,7 @@ namespace tern::transformers {
 
 namespace detail {
 struct Config;
+struct Family;
 struct TensorLocation;
 }  // namespace detail
 
@@ -43,7 +43,7 @@ class TransformersReader {
   explicit TransformersReader(const std::filesystem::path& directory);
 
   const deck::Model& model() const { return model_; }
-  const std::string& architecture() const { return architecture_; }
+  std::string architecture() const;
   /// Whether the files hold a head that differs from the embeddings although config.json ties them:
   /// the model is then untied, as in Transformers 5.
   bool has_own_head() const { return own_head_; }
@@ -73,14 +73,14 @@ class TransformersReader {
                                          const std::vector<std::size_t>& shape) const;
 
   std::filesystem::path directory_;
+  const detail::Family& family_;
   deck::Model model_;
-  std::string architecture_;
   SafetensorsReader weights_;
   bool own_head_;
 };
 
 /// The Transformers architecture that computes the same as this model. If there is none, throws
-/// UserError naming each setting that prevents it.
+/// UserError naming the nearest one and each setting that prevents it.
 std::string transformers_architecture(const deck::Model& model);
 
 struct TransformersTokens {

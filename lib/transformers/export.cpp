@@ -7,7 +7,6 @@
 #include "base/files.hpp"
 #include "base/shape.hpp"
 #include "transformers/detail/config.hpp"
-#include "transformers/detail/names.hpp"
 #include "transformers/directory.hpp"
 
 namespace tern::transformers {
@@ -57,12 +56,12 @@ Dtype type_like(const std::optional<TransformersReader>& like, const ExportedPar
   return like->dtype({p.name, p.shape}) == "BF16" ? Dtype::bf16 : Dtype::f32;
 }
 
-std::vector<StreamedArray> tensors_of(const std::string& architecture,
+std::vector<StreamedArray> tensors_of(const detail::Family& family, const deck::Model& model,
                                       const std::vector<ExportedParameter>& parameters,
                                       const std::optional<TransformersReader>& like, Dtype dtype) {
   std::map<std::string, Recipe> recipes;
   for (const ExportedParameter& p : parameters) {
-    detail::TensorLocation location = detail::location_of(architecture, p.name, p.shape);
+    detail::TensorLocation location = family.locations(p.name, p.shape, model).front();
     auto& recipe = recipes.try_emplace(location.tensor, Recipe{location}).first->second;
     recipe.parts.emplace_back(std::move(location), &p);
   }
@@ -100,7 +99,7 @@ void copy_auxiliary_files(const fs::path& from, const fs::path& to) {
 
 void write_files(const fs::path& directory, const deck::Model& model,
                  const std::vector<ExportedParameter>& parameters, const ExportOptions& options) {
-  const std::string architecture = transformers_architecture(model);
+  const detail::Family& family = detail::family_of(model);
   std::optional<TransformersReader> like;
   if (!options.like.empty()) like.emplace(options.like);
   fs::create_directories(directory);
@@ -108,7 +107,7 @@ void write_files(const fs::path& directory, const deck::Model& model,
     user_error("cannot export to {}: the model was loaded from there; give another folder",
                directory.string());
   const std::vector<StreamedArray> tensors =
-      tensors_of(architecture, parameters, like, options.dtype);
+      tensors_of(family, model, parameters, like, options.dtype);
   write_model(directory, tensors, options.shard_bytes);
   if (like) {
     copy_auxiliary_files(options.like, directory);
@@ -128,7 +127,7 @@ void write_files(const fs::path& directory, const deck::Model& model,
   write_durably(directory / "generation_config.json",
                 detail::generation_config_text(options.tokens));
   write_durably(directory / "config.json",
-                detail::config_text(architecture, model, options.dtype, options.tokens));
+                detail::config_text(family, model, options.dtype, options.tokens));
 }
 
 }  // namespace

@@ -1,17 +1,14 @@
 #include "workload/implementations.hpp"
 
-#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
+#include "objective/kind.hpp"
 #include "ops/implementations.hpp"
 
 namespace tern::workload {
 namespace {
 
-/// Rows that hold samples, or a sequence twice, are masked by spans, as is a window.
 ops::Pattern::Kind pattern_of(const deck::Deck& deck) {
-  const deck::ObjectiveKind& kind = deck::kind_of(deck);
-  const bool spans = deck::windowed(deck.model) || kind.diffuses ||
-                     kind.samples == deck::ObjectiveKind::Samples::conversations;
+  const bool spans = deck::windowed(deck.model) || objective::kind(deck).spans;
   return spans ? ops::Pattern::Kind::spans : ops::Pattern::Kind::causal;
 }
 

@@ -11,6 +11,7 @@
 #include "deck/rules.hpp"
 #include "generate/texts.hpp"
 #include "model/declare.hpp"
+#include "objective/kind.hpp"
 #include "objective/refinement.hpp"
 #include "workload/division.hpp"
 
@@ -132,7 +133,7 @@ std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
   const deck::Objective& o = deck.objective;
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   const std::size_t context = size(deck.model.context), block = size(o.block_length);
-  if (o.hierarchy == "hdp")
+  if (deck::hierarchical(o))
     return {{size(deck.data.plan_tokens), size(o.plan_block), 1, 1},
             {size(deck.data.execution_tokens), size(o.execution_block), 2, 1}};
   // A flat sample is plan and execution or, with the question, three segments; a text ends at its

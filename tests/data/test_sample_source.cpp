@@ -32,10 +32,10 @@ SampleRules small_rules() {
 }
 
 /// The row as the batch's row `at`.
-Batch batch_of(const SampleSource& source, std::size_t row, std::size_t at = 0) {
+SampleRows batch_of(const SampleSource& source, std::size_t row, std::size_t at = 0) {
   Batch batch;
   source.append(row, at, batch);
-  return batch;
+  return batch.as<SampleRows>();
 }
 
 /// Samples of many lengths, the same on every machine.
@@ -63,7 +63,7 @@ TEST(SampleSource, HierarchyHasTwoLevels) {
   const SampleSource source({small()}, bytes(), small_rules());
   EXPECT_EQ(source.rows(), 1u);
   EXPECT_EQ(source.positions(), 4u + 2 * (5 + 7));
-  const Batch batch = batch_of(source, 0, 6);
+  const SampleRows batch = batch_of(source, 0, 6);
   ASSERT_EQ(batch.pieces.size(), 1u);
   const SamplePiece& p = batch.pieces[0];
   EXPECT_EQ(p.row, 6u);
@@ -112,7 +112,7 @@ TEST(SampleSource, FlatHasOneLevel) {
 
 TEST(SampleSource, ALevelIsNotFilledBeyondItsMaximum) {
   const SampleSource source({{"q", "", "xxxxx", ""}}, bytes(), small_rules());
-  const Batch batch = batch_of(source, 0);
+  const SampleRows batch = batch_of(source, 0);
   EXPECT_EQ(batch.pieces[0].length, (std::array<std::uint32_t, 2>{5, 6}));
   const SampleSource full({{"q", "", "xxxxxx", ""}}, bytes(), small_rules());
   EXPECT_EQ(batch_of(full, 0).pieces[0].length, (std::array<std::uint32_t, 2>{5, 7}));
@@ -172,7 +172,7 @@ void check_rows(const std::vector<Sample>& samples, const SampleRules& rules) {
   std::vector<int> seen(samples.size());
   std::size_t used = 0;
   for (std::size_t row = 0; row < source.rows(); ++row) {
-    const Batch batch = batch_of(source, row, 1);
+    const SampleRows batch = batch_of(source, row, 1);
     ASSERT_EQ(batch.pieces.size(), source.samples_of(row).size());
     std::size_t positions = 0, first = 0;
     Counts counts;
@@ -234,7 +234,7 @@ TEST(SampleSource, RowsDependOnTheSeedAlone) {
     Tokens tokens;
     for (std::size_t row = 0; row < source.rows(); ++row) {
       all.push_back(source.samples_of(row));
-      const Batch batch = batch_of(source, row);
+      const SampleRows batch = batch_of(source, row);
       tokens.insert(tokens.end(), batch.tokens.begin(), batch.tokens.end());
     }
     return std::pair{all, tokens};

@@ -91,26 +91,27 @@ class BlockReference {
   std::size_t forward(const Tokens& prompt, const std::vector<Tokens>& levels, const Tokens& block,
                       const std::vector<generate::LevelRule>& rules, std::int32_t mask) {
     data::Batch batch;
+    auto& [given, pieces] = batch.make<data::SampleRows>();
     data::SamplePiece piece;
-    batch.tokens = prompt;
+    given = prompt;
     piece.prefix = static_cast<std::uint32_t>(prompt.size());
     for (std::size_t l = 0; l < levels.size(); ++l) {
       const std::size_t place = rules.size() == 1 ? data::execution_level : l;
       const bool last = l + 1 == levels.size();
-      batch.tokens.insert(batch.tokens.end(), levels[l].begin(), levels[l].end());
+      given.insert(given.end(), levels[l].begin(), levels[l].end());
       piece.length[place] =
           static_cast<std::uint32_t>(levels[l].size() + (last ? block.size() : 0));
       piece.block[place] =
           static_cast<std::uint32_t>(rules[l].block > 0 ? rules[l].block : rules[l].tokens);
     }
-    batch.tokens.insert(batch.tokens.end(), block.begin(), block.end());
-    batch.pieces = {piece};
+    given.insert(given.end(), block.begin(), block.end());
+    pieces = {piece};
     batch.samples = {0};
     batch.step.blocks = {1000, 1000};
     objective::detail::BlockRows rows(1, piece.positions(), mask);
     rows.fill(batch, {});
     Tokens tokens = rows.tokens();  // includes training's noise, replaced below
-    std::copy(batch.tokens.begin() + piece.prefix, batch.tokens.end(),
+    std::copy(given.begin() + piece.prefix, given.end(),
               tokens.end() - (piece.tokens() - piece.prefix));
     run(rows, tokens);
     return tokens.size() - block.size();

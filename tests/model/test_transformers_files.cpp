@@ -153,15 +153,46 @@ TEST_F(TransformersErrors, NameAFolderWithoutConfigAndABrokenOne) {
   EXPECT_NE(error_of([&] { TransformersReader{folder_}; }).find("JSON"), std::string::npos);
 }
 
-TEST_F(TransformersErrors, NameWhatFitsNoArchitecture) {
-  deck::Model m = test::tiny_model();
-  EXPECT_EQ(transformers::transformers_architecture(m), "LlamaForCausalLM");
+TEST_F(TransformersErrors, NameTheNearestArchitectureAndWhatPreventsIt) {
+  EXPECT_EQ(transformers::transformers_architecture(test::tiny_model()), "LlamaForCausalLM");
   EXPECT_EQ(transformers::transformers_architecture(test::gpt2_like()), "GPT2LMHeadModel");
   EXPECT_EQ(transformers::transformers_architecture(test::qwen3_like()), "Qwen3ForCausalLM");
-  m.activation = "gelu";
-  const std::string text = error_of([&] { transformers::transformers_architecture(m); });
-  EXPECT_NE(text.find("activation = 'gelu' (needs 'swiglu')"), std::string::npos) << text;
-  EXPECT_NE(text.find("norm = 'rmsnorm' (needs 'layernorm')"), std::string::npos) << text;
+  EXPECT_EQ(transformers::transformers_architecture(test::moe_like()), "Qwen3MoeForCausalLM");
+  const struct {
+    deck::Model model;
+    std::function<void(deck::Model&)> change;
+    const char* named;
+  } cases[] = {
+      {test::tiny_model(), [](deck::Model& m) { m.activation = "gelu", m.inner_steps = 4; },
+       "LlamaForCausalLM, the nearest, differs in activation = 'gelu' (needs 'swiglu'), "
+       "inner_steps = 4 (needs 0)"},
+      {test::gpt2_like(), [](deck::Model& m) { m.kv_heads = 2; },
+       "GPT2LMHeadModel, the nearest, differs in kv_heads = 2 (needs 4)"},
+      {test::gpt2_like(), [](deck::Model& m) { m.attention_bias = false; },
+       "GPT2LMHeadModel, the nearest, differs in attention_bias = .false. (needs .true.)"},
+      {test::qwen3_like(), [](deck::Model& m) { m.ffn_bias = true; },
+       "Qwen3ForCausalLM, the nearest, differs in ffn_bias = .true. (needs .false.)"},
+      {test::moe_like(), [](deck::Model& m) { m.logit_cap = 30; },
+       "Qwen3MoeForCausalLM, the nearest, differs in logit_cap = 30.0 (needs 0.0)"},
+      {test::tiny_model(), [](deck::Model& m) { m.window = 16; }, "window = 16 (needs 0)"},
+      {test::tiny_model(), [](deck::Model& m) { m.levels = 3; }, "levels = 3 (needs 0)"}};
+  for (const auto& each : cases) {
+    deck::Model m = each.model;
+    each.change(m);
+    const std::string text = error_of([&] { transformers::transformers_architecture(m); });
+    EXPECT_NE(text.find(each.named), std::string::npos) << each.named << " in: " << text;
+  }
+}
+
+TEST_F(TransformersErrors, AreNotMadeOfChoicesWithoutEffect) {
+  deck::Model m = test::tiny_model();
+  m.window = m.context, m.window_start = 8, m.window_steps = 10;
+  m.dropout = 0.1, m.attention = "portable", m.embed_std = 1, m.load = "somewhere";
+  m.renormalize_experts = false, m.recursion = "block";
+  EXPECT_EQ(transformers::transformers_architecture(m), "LlamaForCausalLM");
+  deck::Model learned = test::gpt2_like();
+  learned.rope_base = 5;
+  EXPECT_EQ(transformers::transformers_architecture(learned), "GPT2LMHeadModel");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <random>
 #include <vector>
 
-#include "data/batch.hpp"
+#include "data/sample_rows.hpp"
 
 namespace tern::test {
 
@@ -46,11 +46,12 @@ inline data::Batch batch_of(const std::vector<Made>& samples, std::size_t rows,
   batch.sequences = rows;
   batch.tokens_per_sequence = positions;
   for (std::size_t r = 0; r < rows; ++r) batch.samples.push_back(first_row + r);
-  batch.tokens = tokens;
+  auto& rows_of_batch = batch.make<data::SampleRows>();
+  rows_of_batch.tokens = tokens;
   std::size_t first = 0;
   for (const Made& made : samples) {
-    batch.pieces.push_back({made.row, first, made.prefix, made.length, made.block});
-    first += batch.pieces.back().tokens();
+    rows_of_batch.pieces.push_back({made.row, first, made.prefix, made.length, made.block});
+    first += rows_of_batch.pieces.back().tokens();
     count(made, batch.own);
   }
   batch.step = batch.own;

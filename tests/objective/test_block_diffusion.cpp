@@ -102,7 +102,8 @@ std::pair<data::Batch, data::Batch> packed_and_unpacked(const deck::Deck& deck, 
     numbers.push_back(row_with_masks(samples[s], masks, noise));
     samples[s].row = s;
   }
-  data::Batch unpacked = test::batch_of(samples, samples.size(), packed_positions, packed.tokens);
+  data::Batch unpacked = test::batch_of(samples, samples.size(), packed_positions,
+                                        packed.as<data::SampleRows>().tokens);
   unpacked.samples = numbers;
   return {packed, unpacked};
 }

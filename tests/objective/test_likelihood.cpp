@@ -59,8 +59,9 @@ TEST(Likelihood, OfBlocksOfOneTokenIsTheAutoregressiveOne) {
   test::Pass<double> pass(deck, 2, 48);
   pass.randomize(8);
   double expected = 0;
-  for (const data::SamplePiece& piece : batch.pieces) {
-    const auto first = batch.tokens.begin() + static_cast<std::ptrdiff_t>(piece.first);
+  const auto& [tokens, pieces] = batch.as<data::SampleRows>();
+  for (const data::SamplePiece& piece : pieces) {
+    const auto first = tokens.begin() + static_cast<std::ptrdiff_t>(piece.first);
     expected += autoregressive(deck.model, 8, {first, first + piece.tokens()}, piece.prefix);
   }
   const objective::Score score = pass.evaluate({batch});

@@ -137,7 +137,7 @@ void draw(const data::Batch& batch, BlockRows& rows, DrawnRows& drawn) {
     row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(T));
   }
   std::size_t block = 0;
-  for (const data::SamplePiece& piece : batch.pieces)
+  for (const data::SamplePiece& piece : batch.as<data::SampleRows>().pieces)
     for (std::size_t l = 0; l < data::levels; ++l)
       for (std::uint32_t i = 0; i < piece.length[l]; i += piece.block[l])
         drawn[batch.samples[piece.row]].times[l].push_back(rows.blocks()[block++].t);

@@ -100,7 +100,7 @@ void check_sizes(const Deck& d, Contradictions& c) {
                 "{0} is less than the {1} tokens of tokenizer '{2}'; set vocabulary = {1} or more",
                 d.model.vocabulary, least.tokens, least.tokenizer));
   for (const Least& least : {Least{"gpt2", 50258}, Least{"bytes", 258}})
-    c.check(d.objective.kind == "block_diffusion" && d.data.tokenizer == least.tokenizer &&
+    c.check(kind_of(d).diffuses && d.data.tokenizer == least.tokenizer &&
                 d.model.vocabulary < least.tokens,
             {"model.vocabulary", "objective.kind", "data.tokenizer"},
             fmt::format("{0} leaves no token for the mask, which is the last of the vocabulary; "
@@ -200,23 +200,32 @@ void check_lr_rule(const Deck& d, Contradictions& c) {
                       text_of(o.lr), o.lr_rule, text_of(lr), global));
 }
 
+/// Data that the objective reads.
+void check_data(const Deck& d, Contradictions& c) {
+  const ObjectiveKind& kind = kind_of(d);
+  const bool files = !d.data.train.empty() || !d.data.valid.empty();
+  const bool samples = holds_samples(d.data), reads_samples = *kind.samples != 0;
+  c.check(samples && !reads_samples, {"data.train", "data.valid", "objective.kind"},
+          fmt::format("kind = '{}' reads token shards, not JSON; make shards with ./prepare text, "
+                      "or set kind = 'block_diffusion' ('supervised' for conversations)",
+                      kind.name));
+  c.check(files && !samples && !kind.shards, {"objective.kind", "data.train", "data.valid"},
+          fmt::format("{} training needs {}", kind.name, kind.samples));
+  c.check(*kind.repeats_positions != 0 && d.model.position == "learned",
+          {"model.position", "objective.kind"},
+          fmt::format("{}, which 'learned' does not support; set position = 'rope'",
+                      kind.repeats_positions));
+}
+
 void check_block_diffusion(const Deck& d, Contradictions& c) {
   const Objective& o = d.objective;
   const Data& data = d.data;
-  const bool samples = holds_samples(data), diffusion = o.kind == "block_diffusion";
-  c.check(samples && !diffusion && o.kind != "supervised",
-          {"data.train", "data.valid", "objective.kind"},
-          fmt::format("kind = '{}' reads token shards, not JSON; make shards with ./prepare text, "
-                      "or set kind = 'block_diffusion' ('supervised' for conversations)",
-                      o.kind));
-  if (!diffusion) return;
-  c.check(
-      d.model.position == "learned", {"model.position", "objective.kind"},
-      "block diffusion repeats positions, which 'learned' does not support; set position = 'rope'");
+  if (!kind_of(d).diffuses) return;
+  const bool samples = holds_samples(data), hdp = hierarchical(o);
   c.check(o.clip_low > o.clip_high, {"objective.clip_low", "objective.clip_high"},
           fmt::format("{} is above clip_high = {}; lower it", text_of(o.clip_low),
                       text_of(o.clip_high)));
-  c.check(o.hierarchy == "hdp" && d.model.levels != 0 && d.model.levels != 3,
+  c.check(hdp && d.model.levels != 0 && d.model.levels != 3,
           {"model.levels", "objective.hierarchy"},
           fmt::format("{}, but hdp has 3 levels: question, plan, execution; set levels = 3 or 0",
                       d.model.levels));
@@ -229,23 +238,21 @@ void check_block_diffusion(const Deck& d, Contradictions& c) {
           d.model.context, all));
   const bool files = !data.train.empty() || !data.valid.empty();
   c.check(
-      files && !samples && o.hierarchy == "hdp", {"objective.hierarchy", "data.train"},
+      files && !samples && hdp, {"objective.hierarchy", "data.train"},
       "hdp needs samples with question, plan and execution; set train to .json or .jsonl files");
-  c.check(o.hierarchy == "hdp" && o.plan_block > data.plan_tokens,
-          {"objective.plan_block", "data.plan_tokens"},
+  c.check(hdp && o.plan_block > data.plan_tokens, {"objective.plan_block", "data.plan_tokens"},
           fmt::format("{} is more than plan_tokens = {}; lower it, or set plan_block = 0",
                       o.plan_block, data.plan_tokens));
-  c.check(o.hierarchy == "hdp" && o.execution_block > data.execution_tokens,
+  c.check(hdp && o.execution_block > data.execution_tokens,
           {"objective.execution_block", "data.execution_tokens"},
           fmt::format("{} is more than execution_tokens = {}; lower it", o.execution_block,
                       data.execution_tokens));
   c.check(
-      o.hierarchy == "flat" && o.block_length > d.model.context,
-      {"objective.block_length", "model.context"},
+      !hdp && o.block_length > d.model.context, {"objective.block_length", "model.context"},
       fmt::format("{} is more than model.context = {}; lower it", o.block_length, d.model.context));
 }
 
-void check_supervised(const Deck& d, Contradictions& c) {
+void check_epochs(const Deck& d, Contradictions& c) {
   const bool files = !d.data.train.empty() || !d.data.valid.empty();
   const bool samples = holds_samples(d.data);
   const Campaign plain;
@@ -257,13 +264,6 @@ void check_supervised(const Deck& d, Contradictions& c) {
   c.check(
       d.campaign.epochs > 0 && files && !samples, {"campaign.epochs", "data.train"},
       "epochs are counted over samples (.json, .jsonl), not token shards; set max_steps instead");
-  if (d.objective.kind != "supervised") return;
-  c.check(files && !samples, {"objective.kind", "data.train", "data.valid"},
-          "supervised training needs conversations; set train to .jsonl files of {\"messages\": "
-          "[...]}");
-  c.check(d.model.position == "learned", {"model.position", "objective.kind"},
-          "positions restart with each conversation, which 'learned' does not support; set "
-          "position = 'rope'");
 }
 
 std::string list_of(const std::vector<double>& values) {
@@ -287,7 +287,7 @@ void check_refinement(const Deck& d, Contradictions& c) {
           "not two increasing values; set e.g. 0.15, 0.25");
   c.check(!is_range(o.norm_range), {"objective.norm_range"},
           "not two increasing values; set e.g. 0.5, 1.5");
-  const bool refinement = o.kind == "refinement";
+  const ObjectiveKind& kind = kind_of(d);
   const Model plain;
   for (const auto& [given, name] :
        {std::pair(d.model.recursion != plain.recursion, "model.recursion"),
@@ -297,19 +297,18 @@ void check_refinement(const Deck& d, Contradictions& c) {
   c.check(d.model.load_rule != plain.load_rule && d.model.load.empty(),
           {"model.load_rule", "model.load"},
           "nothing is loaded; set model.load, or remove load_rule");
-  c.check(!refinement && o.detach_from > 0, {"objective.detach_from", "objective.kind"},
+  c.check(!kind.refines && o.detach_from > 0, {"objective.detach_from", "objective.kind"},
           "only kind = 'refinement' has steps to detach; set detach_from = 0, or remove it");
-  c.check(refinement && d.model.inner_steps == 0, {"model.inner_steps", "objective.kind"},
+  c.check(kind.refines && d.model.inner_steps == 0, {"model.inner_steps", "objective.kind"},
           "refinement needs a recursive model; set inner_steps = 1 or more (e.g. 2)");
-  c.check(o.kind == "block_diffusion" && d.model.inner_steps > 0,
-          {"model.inner_steps", "objective.kind"},
+  c.check(kind.diffuses && d.model.inner_steps > 0, {"model.inner_steps", "objective.kind"},
           "block diffusion does not support recursive models; set inner_steps = 0");
   c.check(
-      !refinement && !d.evaluation.baseline.empty(), {"evaluation.baseline", "objective.kind"},
+      !kind.judged && !d.evaluation.baseline.empty(), {"evaluation.baseline", "objective.kind"},
       "only kind = 'refinement' ends with a verdict; set evaluation.beside instead, or remove it");
-  c.check(!refinement && d.generation.refine >= 0, {"generation.refine", "objective.kind"},
+  c.check(!kind.refines && d.generation.refine >= 0, {"generation.refine", "objective.kind"},
           "only kind = 'refinement' refines its answers; set refine = -1, or remove it");
-  c.check(d.model.logit_cap > 0 && o.kind == "block_diffusion", {"model.logit_cap"},
+  c.check(d.model.logit_cap > 0 && kind.diffuses, {"model.logit_cap"},
           "block diffusion does not support capped logits; set logit_cap = 0");
 }
 
@@ -337,12 +336,13 @@ void check_contradictions(const Deck& deck, Table& table, Errors& errors) {
   check_precision(deck.precision, c);
   check_batch(deck, c);
   check_lr_rule(deck, c);
+  check_data(deck, c);
   check_block_diffusion(deck, c);
-  check_supervised(deck, c);
+  check_epochs(deck, c);
   check_refinement(deck, c);
   check_dropout(deck, c);
   check_schedule(deck, c);
-  check_muon(deck.optimizer, c);
+  check_optimizer(deck, c);
   check_parallel(deck, c);
   check_requests(deck, c);
   check_run(deck, c);

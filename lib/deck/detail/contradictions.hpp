@@ -46,7 +46,7 @@ void check_growth(const Deck&, Contradictions&);
 
 // Schedule, ranks, requests and run: contradictions_run.cpp.
 void check_schedule(const Deck&, Contradictions&);
-void check_muon(const Optimizer&, Contradictions&);
+void check_optimizer(const Deck&, Contradictions&);
 void check_parallel(const Deck&, Contradictions&);
 void check_requests(const Deck&, Contradictions&);
 void check_run(const Deck&, Contradictions&);

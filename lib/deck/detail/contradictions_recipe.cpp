@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "deck/detail/contradictions.hpp"
+#include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::deck::detail {
@@ -71,7 +72,7 @@ void check_window(const Deck& d, Contradictions& c) {
   c.check(m.window_start > last, {"model.window_start", "model.window", "model.context"},
           fmt::format("{} is more than the {} tokens that the window grows to; lower it",
                       m.window_start, last));
-  c.check(windowed(m) && d.objective.kind != "causal",
+  c.check(windowed(m) && !kind_of(d).windows,
           {m.window > 0 ? "model.window" : "model.window_start", "objective.kind"},
           fmt::format(
               "kind = '{}' has an attention mask of its own; set it to 0, or set kind = 'causal'",

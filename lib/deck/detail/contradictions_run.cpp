@@ -3,6 +3,7 @@
 #include "deck/detail/assign.hpp"
 #include "deck/detail/contradictions.hpp"
 #include "deck/objective_kind.hpp"
+#include "deck/optimizer_kind.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::deck::detail {
@@ -33,30 +34,30 @@ void check_schedule(const Deck& d, Contradictions& c) {
                   o.warmup_steps, text_of(o.decay_fraction), steps));
 }
 
-/// Refuses values that only Muon reads; compares with defaults, since a printed deck gives all.
-void check_muon(const Optimizer& o, Contradictions& c) {
-  if (o.kind == "muon") return;
-  const Optimizer plain;
-  const auto unread = [&](const char* name, const auto& value, const auto& its) {
-    c.check(value != its, {name, "optimizer.kind"},
-            fmt::format("only kind = 'muon' uses it, not '{}'; set kind = 'muon', or remove it",
-                        o.kind));
-  };
-  unread("optimizer.matrix_lr", o.matrix_lr, plain.matrix_lr);
-  unread("optimizer.embed_lr", o.embed_lr, plain.embed_lr);
-  unread("optimizer.head_lr", o.head_lr, plain.head_lr);
-  unread("optimizer.momentum", o.momentum, plain.momentum);
-  unread("optimizer.muon_scale", o.muon_scale, plain.muon_scale);
+/// Refuses values that only other kinds read; compares with defaults, since a printed deck gives
+/// all.
+void check_optimizer(const Deck& d, Contradictions& c) {
+  Deck copy = d, plain;
+  Table ours = describe(copy), defaults = describe(plain);
+  for (const OptimizerKind& kind : optimizer_kinds)
+    for (const char* setting : kind.settings)
+      c.check(
+          !kind_of(d.optimizer).reads(setting) &&
+              text_of(ours.at("optimizer", setting)) != text_of(defaults.at("optimizer", setting)),
+          {fmt::format("optimizer.{}", setting).c_str(), "optimizer.kind"},
+          fmt::format("only kind = '{0}' uses it, not '{1}'; set kind = '{0}', or remove it",
+                      kind.name, d.optimizer.kind));
 }
 
 /// Settings that cannot be divided over ranks, whatever the model's sizes.
 void check_parallel(const Deck& d, Contradictions& c) {
   const Parallel& p = d.parallel;
-  c.check(p.tensor > 1 && d.optimizer.kind == "muon" && d.campaign.task == "train",
+  const OptimizerKind& optimizer = kind_of(d.optimizer);
+  c.check(p.tensor > 1 && optimizer.whole_matrices && d.campaign.task == "train",
           {"parallel.tensor", "optimizer.kind", "campaign.task"},
-          fmt::format("{} tensor ranks split each matrix, and Muon needs whole ones; set tensor = "
+          fmt::format("{} tensor ranks split each matrix, and {} needs whole ones; set tensor = "
                       "1 or optimizer.kind = 'adamw'",
-                      p.tensor));
+                      p.tensor, optimizer.title));
   c.check(p.pipeline > 1 && d.model.router_loss > 0 && d.campaign.task == "train",
           {"model.router_loss", "parallel.pipeline", "campaign.task"},
           "the load-balancing loss covers all layers, and a pipeline stage has only some; set "
@@ -124,7 +125,7 @@ void check_run(const Deck& d, Contradictions& c) {
           "empty, and so is output.directory; set one of them");
   c.check(
       d.model.context == 1 && d.generation.samples > 0 && d.generation.input.empty() &&
-          d.campaign.task != "evaluate" && d.objective.kind != "block_diffusion",
+          d.campaign.task != "evaluate" && !kind_of(d).diffuses,
       {"model.context", "generation.samples"},
       "1 leaves no room to continue a prompt; set context = 2 or more, or generation.samples = 0");
   c.check((d.campaign.name == "." || d.campaign.name == "..") && d.output.directory.empty(),

@@ -38,7 +38,8 @@ void describe(Group& group, Model& m) {
   group
       .add("router_loss", m.router_loss,
            "MoE: weight of the load-balancing loss (Switch Transformer, section 2.2); 0: off")
-      .at_least(0);
+      .at_least(0)
+      .for_training();
   group
       .add("inner_steps", m.inner_steps,
            "n, latent passes of a recursive model before each answer; 0: not recursive")
@@ -86,12 +87,14 @@ void describe(Group& group, Model& m) {
            "no growth")
       .unit("tokens")
       .at_least(0)
-      .at_most(1 << 24);
+      .at_most(1 << 24)
+      .for_training();
   group
       .add("window_steps", m.window_steps,
            "steps over which the window grows to window, or to context if that is 0")
       .unit("steps")
-      .at_least(0);
+      .at_least(0)
+      .for_training();
   group.add("levels", m.levels, "rows of a learned level embedding; 0: none (hdp always has 3)")
       .at_least(0)
       .at_most(1 << 16);
@@ -99,32 +102,46 @@ void describe(Group& group, Model& m) {
       .add("logit_cap", m.logit_cap,
            "logits become cap tanh(logit / cap), as in Gemma 2; 0: no cap")
       .at_least(0);
-  group.add("init_std", m.init_std, "standard deviation of initial matrices").above(0).at_most(10);
+  group.add("init_std", m.init_std, "standard deviation of initial matrices")
+      .above(0)
+      .at_most(10)
+      .for_training();
   group.add("embed_std", m.embed_std, "standard deviation of the initial embedding; 0: init_std")
       .at_least(0)
-      .at_most(10);
+      .at_most(10)
+      .for_training();
   group.add("head_std", m.head_std, "standard deviation of an initial untied head; 0: init_std")
       .at_least(0)
-      .at_most(10);
-  group.add("init_scaled_residual", m.init_scaled_residual,
-            "initialize projections into the residual stream with init_std / sqrt(2 layers)");
-  group.add("init_zero_residual", m.init_zero_residual,
-            "initialize these projections with 0, so that every block starts as the identity");
+      .at_most(10)
+      .for_training();
+  group
+      .add("init_scaled_residual", m.init_scaled_residual,
+           "initialize projections into the residual stream with init_std / sqrt(2 layers)")
+      .for_training();
+  group
+      .add("init_zero_residual", m.init_zero_residual,
+           "initialize these projections with 0, so that every block starts as the identity")
+      .for_training();
   group
       .add("dropout", m.dropout,
            "fraction dropped in training, as in GPT-2; never taken from a loaded config.json")
       .at_least(0)
-      .below(1);
+      .below(1)
+      .for_training();
   group.add("attention", m.attention, "attention implementation; auto: the fastest available")
-      .one_of({"auto", "portable", "cudnn"});
-  group.add("load", m.load,
-            "initial weights: a Transformers directory (sets what is omitted here) or a "
-            "checkpoint; empty: none");
+      .one_of({"auto", "portable", "cudnn"})
+      .for_training();
+  group
+      .add("load", m.load,
+           "initial weights: a Transformers directory (sets what is omitted here) or a "
+           "checkpoint; empty: none")
+      .for_training();
   group
       .add("load_rule", m.load_rule,
            "same: the architecture must match exactly; matching: load tensors whose names and "
            "shapes match")
-      .one_of({"same", "matching"});
+      .one_of({"same", "matching"})
+      .for_training();
 }
 
 }  // namespace tern::deck::detail

@@ -1,6 +1,7 @@
 #include "deck/choices.hpp"
 #include "deck/detail/table.hpp"
 #include "deck/objective_kind.hpp"
+#include "deck/optimizer_kind.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::deck::detail {
@@ -169,7 +170,7 @@ void describe(Group& group, Optimizer& o) {
       .add("kind", o.kind,
            "optimizer; muon: for the matrices of blocks, with adamw for embeddings, head and "
            "vectors")
-      .one_of({"adamw", "muon"});
+      .one_of(optimizer_kinds);
   group.add("lr", o.lr, "peak learning rate").above(0);
   group
       .add(

@@ -39,6 +39,8 @@ class Field {
     for (const auto& choice : list) choices.emplace_back(choice.name);
     return *this;
   }
+  /// A choice of training, free for a loaded model and not part of an exported one.
+  Field& for_training() { return of_training = true, *this; }
   Field& may_hold_lines() { return lines = true, *this; }
 
   std::string name, help, units;
@@ -47,6 +49,7 @@ class Field {
   bool low_open = false, high_open = false;
   std::vector<std::string> choices;  // for strings; empty: any
   bool lines = false;                // strings may contain line ends
+  bool of_training = false;
 
   // Set while reading a deck.
   Location location;     // last assignment

@@ -9,18 +9,6 @@
 namespace tern::deck::detail {
 namespace {
 
-constexpr std::array free_choices{"load_rule",
-                                  "dropout",
-                                  "attention",
-                                  "init_std",
-                                  "embed_std",
-                                  "head_std",
-                                  "init_scaled_residual",
-                                  "init_zero_residual",
-                                  "window",
-                                  "window_start",
-                                  "window_steps",
-                                  "router_loss"};
 constexpr std::array zero_follows{"heads", "kv_heads", "head_dim", "ffn_hidden"};
 
 template <class Names>
@@ -40,7 +28,7 @@ bool shortens(const Field& given, const Model& model) {
 }
 
 bool agrees(const Field& given, const Field& loaded, const Model& model) {
-  if (among(free_choices, given.name)) return true;
+  if (given.of_training || given.name == "window") return true;
   if (shortens(given, model))
     return *std::get<std::int64_t*>(given.target) <= *std::get<std::int64_t*>(loaded.target);
   return text_of(given) == text_of(loaded);

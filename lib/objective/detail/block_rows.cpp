@@ -77,7 +77,7 @@ void BlockRows::fill(const data::Batch& batch, const Noise& noise) {
   drawn_ = {};
   std::size_t begin = 0, in_row = 0;
   std::uint32_t row = 0;
-  for (const data::SamplePiece& piece : batch.pieces) {
+  for (const data::SamplePiece& piece : batch.as<data::SampleRows>().pieces) {
     if (piece.row != row) begin = in_row = 0;
     row = piece.row;
     TERN_REQUIRE(begin + piece.positions() <= positions_of_row_,
@@ -96,7 +96,7 @@ void BlockRows::lay_out(const data::Batch& batch, const data::SamplePiece& piece
                         std::size_t begin) {
   const std::size_t row = piece.row * positions_of_row_, prefix = piece.prefix;
   const std::size_t n = piece.tokens() - prefix, clean = begin + prefix, noisy = clean + n;
-  const std::int32_t* token = batch.tokens.data() + piece.first;
+  const std::int32_t* token = batch.as<data::SampleRows>().tokens.data() + piece.first;
   const auto put = [&](std::size_t at, std::size_t i, std::size_t level, ops::KeySpans spans) {
     tokens_[row + at] = token[i];
     positions_[row + at] = number(i);

@@ -10,7 +10,7 @@
 #include <array>
 #include <vector>
 
-#include "data/batch.hpp"
+#include "data/sample_rows.hpp"
 #include "ops/pattern.hpp"
 
 namespace tern::objective::detail {

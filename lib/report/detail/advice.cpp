@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "deck/optimizer_kind.hpp"
 #include "deck/rules.hpp"
 #include "report/verdict.hpp"
 
@@ -29,9 +30,9 @@ std::string lower_reward(const deck::Deck& deck) {
 
 std::string lower_rate(const deck::Deck& deck) {
   const deck::Optimizer& o = deck.optimizer;
-  const bool muon = o.kind == "muon" && o.matrix_lr > 0;
+  const bool own = deck::kind_of(o).reads("matrix_lr") && o.matrix_lr > 0;
   return fmt::format("lower &optimizer {} below {:g}, or raise warmup_steps above {}",
-                     muon ? "matrix_lr" : "lr", muon ? o.matrix_lr : o.lr, o.warmup_steps);
+                     own ? "matrix_lr" : "lr", own ? o.matrix_lr : o.lr, o.warmup_steps);
 }
 
 std::string stabilize(const deck::Deck& deck) {

@@ -3,19 +3,26 @@
 #include <filesystem>
 #include <string>
 
+#include "transformers/detail/family.hpp"
 #include "transformers/directory.hpp"
 
 namespace tern::transformers::detail {
 
 struct Config {
-  std::string architecture;
+  const Family* family;
   deck::Model model;
 };
 
 /// Throws UserError naming the file and every missing or unsupported setting.
 Config read_config(const std::filesystem::path& file);
 
-std::string config_text(const std::string& architecture, const deck::Model& model, Dtype dtype,
+/// The model that a config.json of the family describes: its own settings and those of all families.
+deck::Model read_model(const Family& family, Settings& settings);
+/// The settings that describe the model.
+Json settings_of(const Family& family, const deck::Model& model);
+
+/// config.json of a model without a directory to copy it from.
+std::string config_text(const Family& family, const deck::Model& model, Dtype dtype,
                         const TransformersTokens& tokens);
 /// The config.json of the directory that the model came from, corrected if `own_head` (embeddings
 /// not tied), `float32` (all weights are float32) or the tokens were trained.
