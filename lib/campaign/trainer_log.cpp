@@ -20,12 +20,6 @@
 namespace tern::campaign {
 namespace {
 
-std::string duration(double seconds) {
-  if (seconds < 120) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
-
 /// "79,670", "14.6 M"
 std::string tokens_text(double tokens) {
   return tokens < 1e6 ? rounded(tokens) : rounded(tokens / 1e6) + " M";

@@ -11,7 +11,7 @@
 namespace tern::plan {
 namespace {
 
-using detail::duration, detail::mean_text, detail::remark, detail::row;
+using detail::mean_text, detail::remark, detail::row;
 
 /// 472.7 K, 124.44 M, 13.11 B.
 std::string many(double count) {
