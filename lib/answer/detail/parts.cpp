@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/fnv.hpp"
+#include "base/lines.hpp"
 
 namespace tern::answer::detail {
 namespace {
@@ -205,16 +206,14 @@ Parts read_parts(const BulkFiles& files, const Provenance& now, std::size_t requ
   for (const fs::path& path : paths) {
     PartReader reader{parts, found, seconds, now, requests};
     const std::string text = text_of(path);
-    std::size_t number = 1;
-    for (std::size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
-      end = text.find('\n', at);
-      if (end == text.npos) {
+    for (const Line& line : Lines(text)) {
+      if (!line.ended) {
         ++parts.cut;
         break;
       }
-      const std::string place = fmt::format("{}:{}", path.string(), number);
+      const std::string place = fmt::format("{}:{}", path.string(), line.number);
       try {
-        reader.take(std::string_view(text).substr(at, end - at), place);
+        reader.take(line.text, place);
       } catch (const Damage& damage) {
         parts.damaged.push_back(fmt::format("{}: {}", place, damage.why));
       }
