@@ -7,6 +7,7 @@
 #include "comm/agreement.hpp"
 #include "comm/waits.hpp"
 #include "data/shard_origin.hpp"
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "objective/objective.hpp"
@@ -33,11 +34,7 @@ std::string describe(const data::SampleSource& source, std::size_t samples) {
 
 void open_samples(DataSet& set, const deck::Deck& deck, const std::vector<std::string>& patterns,
                   const text::Tokenizer& tokenizer) {
-  const std::string& plan = deck.data.plan;
-  set.samples = data::read_samples(patterns,
-                                   plan == "data"       ? data::PlanRule::data
-                                   : plan == "skeleton" ? data::PlanRule::skeleton
-                                                        : data::PlanRule::none,
+  set.samples = data::read_samples(patterns, deck::plan_rule_of(deck.data),
                                    deck.data.notes ? data::Notes::keep : data::Notes::drop);
   auto source = std::make_unique<data::SampleSource>(set.samples, tokenizer, sample_rules(deck));
   set.summary = describe(*source, set.samples.size());
@@ -70,7 +67,7 @@ void open_conversations(DataSet& set, const deck::Deck& deck,
   data::ChatRowRules rules;
   rules.positions = objective::row_positions(deck);
   rules.packing = d.packing;
-  rules.cut = d.too_long == "cut";
+  rules.cut = deck::cuts_long(d);
   rules.seed = static_cast<std::uint64_t>(deck.campaign.seed);
   auto source = std::make_unique<data::ChatSource>(
       data::training_tokens(text::read_conversations(patterns),
@@ -139,13 +136,13 @@ data::SampleRules sample_rules(const deck::Deck& deck) {
   rules.question_tokens = size(d.question_tokens);
   rules.plan_tokens = size(d.plan_tokens);
   rules.execution_tokens = size(d.execution_tokens);
-  rules.hierarchical = deck.objective.hierarchy == "hdp";
+  rules.hierarchical = deck::hierarchical(deck.objective);
   rules.plan_block = size(deck.objective.plan_block);
   rules.execution_block =
       size(rules.hierarchical ? deck.objective.execution_block : deck.objective.block_length);
   rules.conditioned = deck::conditioned(deck);
   rules.packing = d.packing;
-  rules.cut = d.too_long == "cut";
+  rules.cut = deck::cuts_long(d);
   rules.positions = objective::row_positions(deck);
   rules.seed = static_cast<std::uint64_t>(deck.campaign.seed);
   rules.threads = size(d.threads);

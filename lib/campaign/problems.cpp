@@ -6,6 +6,7 @@
 #include "answer/interval.hpp"
 #include "base/error.hpp"
 #include "base/timer.hpp"
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "workload/serving.hpp"
 
@@ -20,8 +21,9 @@ generate::BlockSampling sampling_of(const deck::Deck& deck, const text::Tokenize
   const deck::Generation& g = deck.generation;
   generate::BlockSampling options;
   options.sampling = workload::sampling_of(deck);
-  options.method = g.sampler == "ddpm" ? generate::BlockSampling::Method::ddpm
-                                       : generate::BlockSampling::Method::first_hitting;
+  options.method = deck::sampler_of(g) == deck::Sampler::ddpm
+                       ? generate::BlockSampling::Method::ddpm
+                       : generate::BlockSampling::Method::first_hitting;
   options.steps = static_cast<std::size_t>(g.denoising_steps);
   options.mask = static_cast<std::int32_t>(deck.model.vocabulary) - 1;
   options.end = tokenizer.end_of_text();
@@ -32,7 +34,7 @@ generate::BlockSampling sampling_of(const deck::Deck& deck, const text::Tokenize
 /// Texts of all levels of a generated sample, by segment.
 std::vector<std::string> segments(const std::vector<Tokens>& levels, const deck::Deck& deck,
                                   const text::Tokenizer& tokenizer) {
-  if (deck.objective.hierarchy == "hdp")
+  if (deck::hierarchical(deck.objective))
     return {data::level_text(levels.front(), tokenizer),
             data::level_text(levels.back(), tokenizer)};
   return data::segment_texts(levels.back(), tokenizer, deck::conditioned(deck) ? 2 : 3);
@@ -81,7 +83,7 @@ Written write_levels(workload::Workload<T>& w, const deck::Deck& deck,
     const bool clean = deck::conditioned(deck);
     prompts.push_back(clean ? question : Tokens{});
     if (!clean) given.push_back({question});
-    if (deck.generation.given_plan && deck.objective.hierarchy == "hdp")
+    if (deck.generation.given_plan && deck::hierarchical(deck.objective))
       given.push_back({data::plan_tokens(samples[i], tokenizer, rules), {}});
   }
   generate::BlockSampling options = sampling_of(deck, tokenizer);

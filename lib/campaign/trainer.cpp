@@ -10,6 +10,7 @@
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/changes.hpp"
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
@@ -50,7 +51,7 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
       workload_(deck_, layout_, mesh, arena_),
       snapshot_(workload_.tree, workload_.parameters, workload_.optimizer->owned(),
                 workload_.optimizer->states(),
-                mesh.data().rank() == 0 || deck_.parallel.shard != "none"),
+                mesh.data().rank() == 0 || deck::shard_of(deck_.parallel) != deck::Shard::none),
       store_(directory.checkpoints(), mesh.world().rank(), mesh.world().size(),
              static_cast<int>(deck_.checkpoint.keep), log, files_patience,
              deck_.checkpoint.keep_best),
@@ -115,7 +116,7 @@ void Trainer<T>::start_parameters(bool resume) {
   } else {
     if (resume)
       log_.line("nothing to resume in {}: starting from scratch", directory_.path.string());
-    const bool partly = deck_.model.load_rule == "matching";
+    const bool partly = deck::loads_matching(deck_.model);
     if (deck_.model.load.empty() || partly)
       workload_.parameters.initialize(context, workload_.tree,
                                       static_cast<std::uint64_t>(deck_.campaign.seed));

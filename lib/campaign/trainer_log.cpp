@@ -10,6 +10,7 @@
 #include "campaign/trainer.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
 #include "plan/measured_rate.hpp"
@@ -112,7 +113,7 @@ void Trainer<T>::log_step(const StepResult& result, double rate) {
   for (const auto& [name, figure] : workload_.objective->figures(result.parts))
     values.emplace_back("train/" + name, figure);
   if (result.router_loss) values.emplace_back("train/router_loss", *result.router_loss);
-  if (deck_.precision.compute == "fp16") {
+  if (deck::compute_of(deck_.precision) == deck::Compute::fp16) {
     values.emplace_back("train/loss_scale", loss_scale_of(deck_.precision, state_));
     values.emplace_back("train/overflowed", static_cast<double>(state_.overflowed));
   }
@@ -315,7 +316,7 @@ void Trainer<T>::write(profile::Profile& profile) {
   profile::Ceilings ceilings;
   if (const auto rates = plan::device_rates(deck_)) {
     ceilings.flops = rates->flops, ceilings.bytes = rates->bytes;
-    if (deck_.precision.compute == "fp8")
+    if (deck::compute_of(deck_.precision) == deck::Compute::fp8)
       ceilings.fp8_flops = 1e12 * plan::peak_tflops(deck_).value_or(0);
   }
   const std::filesystem::path folder = directory_.profile();

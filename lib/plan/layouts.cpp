@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
@@ -118,7 +119,8 @@ class TrainingLayouts {
     std::string text = fmt::format("{:>12}", rounded(rate));
     if (plan_.steps == 0 && !deck::timed(deck_.campaign))
       return text + fmt::format(" {:>9} {:>11} {:>9}", "-", "-", "-");
-    const int writers = deck_.parallel.shard == "none" ? there.replica() : there.ranks();
+    const int writers =
+        deck::shard_of(deck_.parallel) == deck::Shard::none ? there.replica() : there.ranks();
     const Course c = course(plan_, rate, writers);
     return text + fmt::format(" {:>9} {:>11} {:>9}", c.steps, duration(c.seconds()),
                               dollars(c.dollars(deck_, there.ranks()), 2));

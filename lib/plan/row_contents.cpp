@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "objective/objective.hpp"
@@ -54,7 +55,8 @@ double seen_keys(const deck::Deck& deck, const RowContents& row) {
   const deck::Objective& o = deck.objective;
   const double prefix = row.prefix / row.samples;
   const double rest = (row.learned + row.others) / row.samples;
-  const auto block = static_cast<double>(o.hierarchy == "hdp" ? o.execution_block : o.block_length);
+  const auto block =
+      static_cast<double>(deck::hierarchical(o) ? o.execution_block : o.block_length);
   const double pairs = prefix * prefix + 2 * rest * (prefix + (rest + block) / 2);
   return row.samples * pairs / positions;
 }

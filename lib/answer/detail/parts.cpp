@@ -12,6 +12,7 @@
 #include "base/files.hpp"
 #include "base/fnv.hpp"
 #include "base/lines.hpp"
+#include "deck/choices.hpp"
 
 namespace tern::answer::detail {
 namespace {
@@ -153,8 +154,8 @@ std::string hash_of(const fs::path& path) {
 Provenance provenance(const deck::Deck& deck, const std::string& weights) {
   const deck::Generation& g = deck.generation;
   std::string model = weights;
-  if (g.quantization != "none") model += " in " + g.quantization;
-  if (g.cache_quantization != "none") model += ", keys and values in " + g.cache_quantization;
+  if (deck::quantization_of(g) != deck::Quantization::none) model += " in " + g.quantization;
+  if (deck::stores_cache_in_fp8(g)) model += ", keys and values in " + g.cache_quantization;
   return {{"the contents of &generation input", hash_of(g.input)},
           {"the contents of &generation prompt_template",
            g.prompt_template.empty() ? "" : hash_of(g.prompt_template)},

@@ -124,7 +124,7 @@ void describe(Group& group, Model& m) {
       .add("load_rule", m.load_rule,
            "same: the architecture must match exactly; matching: load tensors whose names and "
            "shapes match")
-      .one_of({"same", "matching"});
+      .one_of(load_rules);
 }
 
 }  // namespace tern::deck::detail
