@@ -16,6 +16,7 @@ packages=(
   libopenblas-openmp-dev librandom123-dev                     # BLAS, random numbers
   libhdf5-dev hdf5-tools                                      # checkpoints
   libboost-program-options-dev nlohmann-json3-dev libpcre2-dev libfmt-dev libgtest-dev
+  libxxhash-dev libutf8proc-dev                               # hashes of checkpoints, Unicode
   gnuplot-nox libjs-dygraphs                                  # report
 )
 case ${1:-} in

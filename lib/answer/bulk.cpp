@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "comm/waits.hpp"
+#include "deck/choices.hpp"
 #include "job/options.hpp"
 #include "job/run_directory.hpp"
 
@@ -80,7 +81,7 @@ std::string reject_line(const ChatRequest& request, const detail::BulkRecord& re
 }  // namespace
 
 bool is_batch_inference(const deck::Deck& deck) {
-  return deck.campaign.task != "train" && !deck.generation.input.empty();
+  return !deck::trains(deck) && !deck.generation.input.empty();
 }
 
 Replica replica_of(const comm::Mesh& mesh) {

@@ -8,6 +8,7 @@
 #include "answer/interval.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/lines.hpp"
 #include "text/chat.hpp"
 
 namespace tern::answer {
@@ -36,15 +37,11 @@ std::unordered_map<std::string, ReferenceAnswer> read_reference(const fs::path& 
     user_error("{}: no such file; set &evaluation reference to a file of answers of another run",
                path.string());
   std::unordered_map<std::string, ReferenceAnswer> answers;
-  const std::string text = read_text(path);
-  std::size_t number = 1;
-  for (std::size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
-    end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = std::string_view(text).substr(at, end - at);
-    if (line.empty()) continue;
-    const std::string place = fmt::format("{}:{}", path.string(), number);
-    const auto object = try_ordered_json(line);
-    ReferenceAnswer answer = reference_of(object, line, place);
+  LineReader lines(path);
+  for (const Line& line : lines) {
+    if (line.text.empty()) continue;
+    const auto object = try_ordered_json(line.text);
+    ReferenceAnswer answer = reference_of(object, line.text, lines.place(line));
     answers.emplace(plain_text(object.at("id")), std::move(answer));
   }
   return answers;

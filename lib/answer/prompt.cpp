@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "weights/weights.hpp"
 
@@ -10,7 +11,7 @@ namespace tern::answer {
 
 PromptRules prompt_rules(const deck::Deck& deck) {
   PromptRules rules{text::chat_rules(deck.data.chat_template, deck.data.thinking)};
-  const bool marked = rules.chat.form != text::ChatTemplate::plain && deck.campaign.task != "train";
+  const bool marked = rules.chat.form != text::ChatTemplate::plain && !deck::trains(deck);
   rules.continues = !deck::kind_of(deck).answers && !marked;
   return rules;
 }

@@ -43,24 +43,20 @@ ChatRequest request_of(std::string_view line, const std::string& place) {
 }  // namespace
 
 std::vector<ChatRequest> read_requests(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  const std::string ending = path.extension().string();
-  const bool json = ending == ".jsonl" || ending == ".ndjson";
+  LineReader reader(path);
+  const bool json = holds_json_lines(path);
   std::vector<ChatRequest> requests;
   std::unordered_map<std::string, std::size_t> lines;  // by id
-  std::string_view rest = file.text();
-  for (std::size_t number = 1; !rest.empty(); ++number) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (trimmed(line).empty()) continue;
-    const std::string place = fmt::format("{}:{}", path.string(), number);
-    if (valid_utf8_prefix(line) != line.size())
+  for (const Line& line : reader) {
+    if (line.blank()) continue;
+    const std::string place = reader.place(line);
+    std::string_view text = line.text;
+    if (valid_utf8_prefix(text) != text.size())
       user_error("{}: the line is not valid UTF-8", place);
-    if (!json && line.ends_with('\r')) line.remove_suffix(1);
-    requests.push_back(json ? request_of(line, place) : ChatRequest{std::string(line), {}, {}});
-    if (requests.back().id.is_null()) requests.back().id = number;
-    const auto [other, fresh] = lines.emplace(plain_text(requests.back().id), number);
+    if (!json && text.ends_with('\r')) text.remove_suffix(1);
+    requests.push_back(json ? request_of(text, place) : ChatRequest{std::string(text), {}, {}});
+    if (requests.back().id.is_null()) requests.back().id = line.number;
+    const auto [other, fresh] = lines.emplace(plain_text(requests.back().id), line.number);
     if (!fresh)
       user_error("{}: id {} is also that of line {}; give each request its own id", place,
                  other->first, other->second);

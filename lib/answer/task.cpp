@@ -6,6 +6,7 @@
 #include "base/timer.hpp"
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
+#include "deck/choices.hpp"
 #include "job/exit_code.hpp"
 #include "job/interrupt.hpp"
 #include "job/options.hpp"
@@ -54,7 +55,7 @@ void require_good(const deck::Deck& deck, const detail::BulkSummary& summary, Lo
   const std::string text = fmt::format(
       "none of the {} answers is good: {}; {} has the reason for each", summary.requests,
       detail::rejects_in_words(summary), detail::BulkFiles(deck).rejects().string());
-  if (deck.campaign.task == "evaluate")
+  if (deck::task_of(deck) == deck::Task::evaluate)
     log.warning("{}", text);
   else
     user_error(
@@ -111,7 +112,8 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
   }
   const auto done = bulk.finish();
   if (done) require_good(deck, done->summary, log);
-  if (done && deck.campaign.task == "evaluate") judge_and_compare(deck, bulk, *done, log);
+  if (done && deck::task_of(deck) == deck::Task::evaluate)
+    judge_and_compare(deck, bulk, *done, log);
   group.barrier();
   return job::finished;
 }

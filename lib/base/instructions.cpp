@@ -61,12 +61,6 @@ int local_rank() {
 
 }  // namespace
 
-Instructions instructions_named(const char* name) {
-  for (int i = 0; i < row_count; ++i)
-    if (strcmp(rows[i].name, name) == 0) return Instructions{1} << i;
-  return 0;
-}
-
 Instructions instructions_available() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

@@ -59,9 +59,6 @@ consteval Instructions instructions(std::initializer_list<bool> rows) {
   return sets;
 }
 
-/// The set of that name of TERN_INSTRUCTION_SETS; 0 if there is none.
-Instructions instructions_named(const char* name);
-
 /// Those of this processor that its operating system enables; all of them if it is not an x86.
 Instructions instructions_available();
 

@@ -14,12 +14,14 @@
 
 namespace tern {
 
-MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
+MappedFile::MappedFile(std::filesystem::path path, std::string_view otherwise)
+    : path_(std::move(path)) {
   // Without O_NONBLOCK, open() of a pipe without a writer would block.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) {
     const std::string reason = std::strerror(errno);
-    const std::string remedy = errno == ENOENT ? how_to_make(path_, "") : "";
+    const std::string remedy =
+        errno == ENOENT ? how_to_make(path_, std::string(otherwise)) : std::string(otherwise);
     user_error("{}: cannot be opened: {}{}{}", path_.string(), reason, remedy.empty() ? "" : "; ",
                remedy);
   }

@@ -8,9 +8,9 @@ namespace tern {
 
 class MappedFile {
  public:
-  /// Throws UserError naming `path` if it cannot be opened, is not a regular file, or cannot be
-  /// mapped. An empty file maps to no bytes.
-  explicit MappedFile(std::filesystem::path path);
+  /// Throws UserError naming `path` if it cannot be opened (with `remedy`), is not a regular file, or
+  /// cannot be mapped. An empty file maps to no bytes.
+  explicit MappedFile(std::filesystem::path path, std::string_view remedy = "");
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "deck/choices.hpp"
 #include "words/numbers.hpp"
 
 #include "answer/bulk.hpp"
@@ -114,7 +115,7 @@ std::pair<plan::Plan, std::optional<TrainingData>> make_plan(const deck::Deck& d
   const bool before = deck::counts_samples(deck.batch) && !options.show_batch;
   if (before) data = open_planned_data(deck, options, mesh, log);
   plan::PlannedDevice device(options.device, {options.ranks_per_node, options.network});
-  if (options.dry_run && deck.campaign.task == "train") device.time_host(deck);
+  if (options.dry_run && deck::trains(deck)) device.time_host(deck);
   plan::Plan plan =
       plan::make_plan(deck, at_work, device, data ? data->train.size : data::SetSize());
   if (!before && !options.show_batch) data = open_planned_data(plan.deck, options, mesh, log);
@@ -158,7 +159,7 @@ bool works(const job::Options& options) {
 }
 
 bool trains(const deck::Deck& deck, const job::Options& options) {
-  return deck.campaign.task == "train" && works(options);
+  return deck::trains(deck) && works(options);
 }
 
 /// Whether a signal stops the task so that --resume can continue it.
@@ -178,7 +179,7 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
   }
   if (answer::is_batch_inference(deck))
     return answer::answer_file<T>(deck, options, mesh, session, log);
-  const bool generates = deck.campaign.task == "generate";
+  const bool generates = deck::task_of(deck) == deck::Task::generate;
   const auto replica = generates ? mesh.one_replica() : nullptr;
   const comm::Mesh& at_work = replica ? *replica : mesh;
   auto [plan, data] =
@@ -187,13 +188,13 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
   const std::string table = plan::table(plan, mesh.extents());
   const std::string shortage = plan::shortage(plan, at_work);
   if (options.dry_run) {  // perhaps for another machine: a shortage is no error
-    if (!data && deck.campaign.task == "train") warn_of_few_steps(plan, deck.campaign.epochs, log);
+    if (!data && deck::trains(deck)) warn_of_few_steps(plan, deck.campaign.epochs, log);
     log.result("{}{}{}", table, shortage.empty() ? "" : "\n", shortage);
-    if (deck.campaign.task == "train") log.result("{}", plan::layouts(deck, plan, mesh.extents()));
+    if (deck::trains(deck)) log.result("{}", plan::layouts(deck, plan, mesh.extents()));
     return job::finished;
   }
   if (!shortage.empty()) user_error("{}\n{}", table, shortage);
-  if (deck.campaign.task == "evaluate") return evaluate_weights<T>(plan, mesh, log);
+  if (deck::task_of(deck) == deck::Task::evaluate) return evaluate_weights<T>(plan, mesh, log);
   if (replica) {
     const comm::LongWait for_the_first_replica;
     if (mesh.data().rank() == 0) generate_text<T>(plan, *replica, log);
@@ -207,7 +208,7 @@ int run_task(const deck::Deck& deck, const job::Options& options, const comm::Me
 
 bool leaves_files(const deck::Deck& deck, const job::Options& options) {
   if (options.dry_run || options.show_batch) return false;
-  return deck.campaign.task != "generate" || !options.export_to.empty() ||
+  return deck::task_of(deck) != deck::Task::generate || !options.export_to.empty() ||
          answer::is_batch_inference(deck);
 }
 

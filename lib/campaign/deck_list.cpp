@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/utf8.hpp"
+#include "deck/choices.hpp"
 #include "deck/deck.hpp"
 #include "report/run_list.hpp"
 #include "words/suggestion.hpp"
@@ -76,7 +77,7 @@ ListedDeck listed(const fs::path& path) {
   try {
     const deck::Deck deck = deck::read(path.string(), {});
     const auto hidden = static_cast<double>(deck.model.hidden);
-    found.gpus = deck.precision.compute == "fp32" ? 0 : gpus_in(found.name);
+    found.gpus = deck::compute_of(deck.precision) == deck::Compute::fp32 ? 0 : gpus_in(found.name);
     found.parameters = static_cast<double>(deck.model.vocabulary) * hidden +
                        12 * static_cast<double>(deck.model.layers) * hidden * hidden;
   } catch (const UserError&) {  // no deck yet, or of a model that is not here: by its name

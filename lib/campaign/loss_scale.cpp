@@ -2,12 +2,15 @@
 
 #include <cmath>
 
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::campaign {
 namespace {
 
-bool scales(const deck::Precision& precision) { return precision.compute == "fp16"; }
+bool scales(const deck::Precision& precision) {
+  return deck::compute_of(precision) == deck::Compute::fp16;
+}
 
 }  // namespace
 

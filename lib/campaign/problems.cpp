@@ -6,6 +6,7 @@
 #include "answer/interval.hpp"
 #include "base/error.hpp"
 #include "base/timer.hpp"
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "objective/block_data.hpp"
 #include "workload/serving.hpp"
@@ -21,8 +22,9 @@ generate::BlockSampling sampling_of(const deck::Deck& deck, const text::Tokenize
   const deck::Generation& g = deck.generation;
   generate::BlockSampling options;
   options.sampling = workload::sampling_of(deck);
-  options.method = g.sampler == "ddpm" ? generate::BlockSampling::Method::ddpm
-                                       : generate::BlockSampling::Method::first_hitting;
+  options.method = deck::sampler_of(g) == deck::Sampler::ddpm
+                       ? generate::BlockSampling::Method::ddpm
+                       : generate::BlockSampling::Method::first_hitting;
   options.steps = static_cast<std::size_t>(g.denoising_steps);
   options.mask = static_cast<std::int32_t>(deck.model.vocabulary) - 1;
   options.end = tokenizer.end_of_text();

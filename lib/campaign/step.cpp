@@ -160,83 +160,87 @@ std::vector<double> row_sums(const ops::Context& context, Matrix<const A> values
   return sums;
 }
 
+/// Losses of the step, summed over micro-batches and ranks. `of_all`: micro-batches of all ranks.
+template <class T>
+void take_losses(const StepContext<T>& c, std::size_t micro_batches, double of_all,
+                 StepResult& result) {
+  using A = Accumulate<T>;
+  const workload::Workload<T>& w = c.workload;
+  std::vector<double> sums = row_sums<A>(w.context, w.loss_sums);
+  c.mesh.pipeline().broadcast(sums.data(), sums.size() * sizeof(double),
+                              c.mesh.pipeline().size() - 1);
+  if (w.balances.extent(0) > 0)
+    sums.push_back(row_sums<A>(w.context, as_matrix(w.balances.data(), 1, micro_batches))[0]);
+  c.mesh.data().all_reduce(sums.data(), sums.size(), comm::Sum::sum);
+  if (w.balances.extent(0) > 0) {
+    result.router_loss = sums.back() / of_all;
+    sums.pop_back();
+  }
+  const Vector<std::uint32_t> saturated = w.model.saturated();
+  if (saturated.size() > 0) {
+    double count = row_sums<std::uint32_t>(w.context, as_matrix(saturated.data(), 1, 1))[0];
+    c.mesh.world().all_reduce(&count, 1, comm::Sum::sum);
+    result.saturated = count;
+  }
+  result.loss = sums[0] + w.objective->constant();
+  result.parts.assign(sums.begin() + 1, sums.end());
+}
+
 }  // namespace
 
 template <class T>
-StepResult train_step(workload::Workload<T>& w, const deck::Deck& deck,
-                      const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
-                      profile::Phases& phases, std::int64_t step, std::int64_t updates, double rate,
-                      double loss_scale) {
+StepResult train_step(const StepContext<T>& c, const StepNumbers& numbers) {
   using A = Accumulate<T>;
+  workload::Workload<T>& w = c.workload;
   StepResult result{};
   const auto read = [&] {
-    const auto timed = phases.scope(profile::Phase::data);
-    data::Batch batch = reader.next();
+    const auto timed = c.phases.scope(profile::Phase::data);
+    data::Batch batch = c.reader.next();
     result.wait_seconds += batch.wait_seconds;
     result.counts = batch.step;
     for (const std::uint64_t sample : batch.samples) result.samples_hash += sample_hash(sample);
     return batch;
   };
   const auto dropout_of = [&](std::size_t micro) {
-    const std::size_t micro_of_all = micro * static_cast<std::size_t>(mesh.data().size()) +
-                                     static_cast<std::size_t>(mesh.data().rank());
+    const std::size_t micro_of_all = micro * static_cast<std::size_t>(c.mesh.data().size()) +
+                                     static_cast<std::size_t>(c.mesh.data().rank());
     return ops::DropoutKey{
-        deck.model.dropout, static_cast<std::uint64_t>(deck.campaign.seed),
-        static_cast<std::uint64_t>(step), 0,
-        static_cast<std::uint32_t>(micro_of_all * layout.per_rank * layout.tokens)};
+        c.deck.model.dropout, static_cast<std::uint64_t>(c.deck.campaign.seed),
+        static_cast<std::uint64_t>(numbers.step), 0,
+        static_cast<std::uint32_t>(micro_of_all * c.layout.per_rank * c.layout.tokens)};
   };
   w.optimizer->zero_gradients(w.context);
   Kokkos::deep_copy(w.context.space, w.loss_sums, A(0));
   Kokkos::deep_copy(w.context.space, w.balances, A(0));
-  const Vector<std::uint32_t> saturated = w.model.saturated();
-  Kokkos::deep_copy(w.context.space, saturated, 0u);
-  const std::size_t micro_batches = layout.micro_batches(step - 1);
-  const double of_all = layout.filled_micro_batches(step - 1);  // on all ranks
-  AccumulationSteps<T> accumulation_steps(w, deck.model.router_loss / of_all, loss_scale, phases);
+  Kokkos::deep_copy(w.context.space, w.model.saturated(), 0u);
+  const std::size_t micro_batches = c.layout.micro_batches(numbers.step - 1);
+  const double of_all = c.layout.filled_micro_batches(numbers.step - 1);
+  AccumulationSteps<T> accumulation_steps(w, c.deck.model.router_loss / of_all, numbers.loss_scale,
+                                          c.phases);
   if (w.model.share().stages == 1)
     for (std::size_t micro = 0; micro < micro_batches; ++micro)
       accumulation_steps.run(read(), micro, dropout_of(micro));
   else
     run_pipeline(w, micro_batches, accumulation_steps, read, dropout_of);
   {
-    const auto timed = phases.scope(profile::Phase::communication);
+    const auto timed = c.phases.scope(profile::Phase::communication);
     w.optimizer->reduce_gradients(w.context);
   }
   {
-    const auto timed = phases.scope(profile::Phase::optimizer);
-    const auto outcome = w.optimizer->update(w.context, rate, updates + 1, loss_scale);
+    const auto timed = c.phases.scope(profile::Phase::optimizer);
+    const auto outcome =
+        w.optimizer->update(w.context, numbers.rate, numbers.updates + 1, numbers.loss_scale);
     result.gradient_norm = outcome.gradient_norm;
     result.applied = outcome.applied;
   }
-  const auto timed = phases.scope(profile::Phase::communication);
+  const auto timed = c.phases.scope(profile::Phase::communication);
   w.optimizer->gather_parameters(w.context);
-  std::vector<double> sums = row_sums<A>(w.context, w.loss_sums);
-  mesh.pipeline().broadcast(sums.data(), sums.size() * sizeof(double), mesh.pipeline().size() - 1);
-  if (w.balances.extent(0) > 0)
-    sums.push_back(row_sums<A>(w.context, as_matrix(w.balances.data(), 1, micro_batches))[0]);
-  mesh.data().all_reduce(sums.data(), sums.size(), comm::Sum::sum);
-  if (w.balances.extent(0) > 0) {
-    result.router_loss = sums.back() / of_all;
-    sums.pop_back();
-  }
-  if (saturated.size() > 0) {
-    double count = row_sums<std::uint32_t>(w.context, as_matrix(saturated.data(), 1, 1))[0];
-    mesh.world().all_reduce(&count, 1, comm::Sum::sum);
-    result.saturated = count;
-  }
-  result.loss = sums[0] + w.objective->constant();
-  result.parts.assign(sums.begin() + 1, sums.end());
+  take_losses(c, micro_batches, of_all, result);
   return result;
 }
 
-template StepResult train_step(workload::Workload<float>&, const deck::Deck&,
-                               const workload::Layout&, data::Reader&, const comm::Mesh&,
-                               profile::Phases&, std::int64_t, std::int64_t, double, double);
-template StepResult train_step(workload::Workload<bf16>&, const deck::Deck&,
-                               const workload::Layout&, data::Reader&, const comm::Mesh&,
-                               profile::Phases&, std::int64_t, std::int64_t, double, double);
-template StepResult train_step(workload::Workload<fp16>&, const deck::Deck&,
-                               const workload::Layout&, data::Reader&, const comm::Mesh&,
-                               profile::Phases&, std::int64_t, std::int64_t, double, double);
+template StepResult train_step(const StepContext<float>&, const StepNumbers&);
+template StepResult train_step(const StepContext<bf16>&, const StepNumbers&);
+template StepResult train_step(const StepContext<fp16>&, const StepNumbers&);
 
 }  // namespace tern::campaign

@@ -21,13 +21,28 @@ struct StepResult {
   data::Counts counts;                // the step's rows on all ranks
 };
 
-/// Forward and backward over the micro-batches, gradients summed over ranks, clipping, update.
-/// `step` counts from 1; `updates`: applied so far; `rate`: the learning rate; `loss_scale`: factor
-/// of the gradients between loss and clipping (loss_scale.hpp). Collective.
+/// What all steps of a run work with.
 template <class T>
-StepResult train_step(workload::Workload<T>& workload, const deck::Deck& deck,
-                      const workload::Layout& layout, data::Reader& reader, const comm::Mesh& mesh,
-                      profile::Phases& phases, std::int64_t step, std::int64_t updates, double rate,
-                      double loss_scale);
+struct StepContext {
+  workload::Workload<T>& workload;
+  const deck::Deck& deck;
+  const workload::Layout& layout;
+  const comm::Mesh& mesh;
+  data::Reader& reader;
+  profile::Phases& phases;
+};
+
+/// What changes from step to step.
+struct StepNumbers {
+  std::int64_t step;     // from 1
+  std::int64_t updates;  // applied so far
+  double rate;           // learning rate
+  double loss_scale;     // factor of the gradients between loss and clipping (loss_scale.hpp)
+};
+
+/// Forward and backward over the micro-batches, gradients summed over ranks, clipping, update.
+/// Collective.
+template <class T>
+StepResult train_step(const StepContext<T>& context, const StepNumbers& numbers);
 
 }  // namespace tern::campaign

@@ -10,6 +10,7 @@
 #include "comm/text.hpp"
 #include "comm/waits.hpp"
 #include "deck/changes.hpp"
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "job/exit_code.hpp"
@@ -26,7 +27,6 @@ namespace {
 // Reserve before Slurm ends the job, in addition to the time of steps and checkpoints.
 constexpr double min_margin_seconds = 10;
 constexpr double assumed_write_rate = 5e8;  // bytes/s, until the first checkpoint is written
-constexpr double files_patience = 600;      // seconds that ranks wait for each other's shards
 
 std::size_t threads_of(const deck::Deck& deck) {
   return static_cast<std::size_t>(deck.data.threads);
@@ -48,14 +48,9 @@ Trainer<T>::Trainer(const job::Options& options, const plan::Plan& plan,
       data_(std::move(data)),
       arena_(plan.total_bytes),
       workload_(deck_, layout_, mesh, arena_),
-      snapshot_(workload_.tree, workload_.parameters, workload_.optimizer->owned(),
-                workload_.optimizer->states(),
-                mesh.data().rank() == 0 || deck_.parallel.shard != "none"),
-      store_(directory.checkpoints(), mesh.world().rank(), mesh.world().size(),
-             static_cast<int>(deck_.checkpoint.keep), log, files_patience,
-             deck_.checkpoint.keep_best),
       meter_(local_rank),
       phases_([this] { workload_.context.fence("phase"); }),
+      checkpoints_(workload_, deck_, directory.checkpoints(), mesh, phases_, log),
       timed_(deck::timed(deck_.campaign)),
       peak_tflops_(deck::kind_of(deck_).diffuses ? std::nullopt : plan::peak_tflops(deck_)),
       left_(deck_),
@@ -95,40 +90,45 @@ void Trainer<T>::start_parameters(bool resume) {
   const comm::LongWait files;
   const ops::Context& context = workload_.context;
   auto newest = resume ? open_agreed_checkpoint() : std::nullopt;
-  if (newest) {
-    state_ = from_header(newest->header());
-    earlier_seconds_ = state_.seconds;
-    earlier_joules_ = state_.joules;
-    require_same_model(newest->header());
-    snapshot_.load(context, *newest);
-    workload_.objective->restore(newest->header().numbers);
-    log_.line("resumed from {} (step {}, {})", newest->path().string(), state_.step,
-              token_count(state_.tokens));
-    saved_step_ = started_at_ = state_.step;
-    resumed_ = true;
-    if (const auto lines = newest->header().texts.find(unwritten_metrics);
-        lines != newest->header().texts.end())
-      unwritten_lines_ = lines->second;
-    if (state_.evaluated_step == state_.step) evaluation_ = newest->header().numbers;
-    if (deck_.checkpoint.keep_best)
-      store_.check_best(state_.best_step, state_.evaluated_step == state_.step ? -1 : state_.step);
-  } else {
-    if (resume)
-      log_.line("nothing to resume in {}: starting from scratch", directory_.path.string());
-    const bool partly = deck_.model.load_rule == "matching";
-    if (deck_.model.load.empty() || partly)
-      workload_.parameters.initialize(context, workload_.tree,
-                                      static_cast<std::uint64_t>(deck_.campaign.seed));
-    if (!deck_.model.load.empty())
-      weights::load_weights(workload_.context, workload_.tree, deck_.model, workload_.parameters,
-                            deck_.model.load, log_,
-                            partly ? weights::Tensors::matching : weights::Tensors::all);
-  }
-  if (!newest) workload_.optimizer->start_average(context);
+  if (resume && !newest)
+    log_.line("nothing to resume in {}: starting from scratch", directory_.path.string());
+  if (newest)
+    resume_from(*newest);
+  else
+    initialize_parameters();
   workload_.parameters.refresh_compute(context);
   workload_.optimizer->gather_parameters(context);
   context.fence("parameters ready");
   world_.barrier();
+}
+
+template <class T>
+void Trainer<T>::resume_from(const checkpoint::Reader& newest) {
+  const checkpoint::Header& header = newest.header();
+  state_ = from_header(header);
+  clock_.resume(state_);
+  require_same_model(header);
+  checkpoints_.load(newest, state_);
+  workload_.objective->restore(header.numbers);
+  log_.line("resumed from {} (step {}, {})", newest.path().string(), state_.step,
+            token_count(state_.tokens));
+  started_at_ = state_.step;
+  resumed_ = true;
+  unwritten_lines_ = unwritten_metrics(header);
+}
+
+template <class T>
+void Trainer<T>::initialize_parameters() {
+  const ops::Context& context = workload_.context;
+  const bool partly = deck::loads_matching(deck_.model);
+  if (deck_.model.load.empty() || partly)
+    workload_.parameters.initialize(context, workload_.tree,
+                                    static_cast<std::uint64_t>(deck_.campaign.seed));
+  if (!deck_.model.load.empty())
+    weights::load_weights(workload_.context, workload_.tree, deck_.model, workload_.parameters,
+                          deck_.model.load, log_,
+                          partly ? weights::Tensors::matching : weights::Tensors::all);
+  workload_.optimizer->start_average(context);
 }
 
 /// Equal shapes do not make the same model, nor the same run.
@@ -183,7 +183,7 @@ int Trainer<T>::run() {
   log_.line("{}", plan::updates_text(plan_));
   log_.line("train: {}", data_.train.summary);
   log_.line("valid: {}", data_.valid.summary);
-  warn_of_verdict();
+  warn_of_verdict(deck_, log_);
   begin_table();
   stop_ = reason_to_stop();
   // Evaluation of step 0, or one that a kill interrupted.
@@ -197,7 +197,7 @@ int Trainer<T>::run() {
   }
   const Kept kept = finish(stop_);
   if (stop_ == Stop::diverged) return job::diverged;
-  if (!kept.last || !kept.best) return job::not_saved;
+  if (!kept.last || kept.lost_best) return job::not_saved;
   if (stop_ == Stop::interrupted) return job::interrupted;
   if (!kept.records) return job::not_saved;
   return conclude() ? job::finished : job::verdict_failed;
@@ -212,8 +212,9 @@ void Trainer<T>::step() {
   std::optional<profile::Profile> profile;
   if (number == deck_.output.profile)
     profile.emplace([this] { workload_.context.fence("profile"); });
-  StepResult result = train_step(workload_, deck_, layout_, *reader_, mesh_, phases_, number,
-                                 state_.updates, rate, loss_scale_of(deck_.precision, state_));
+  const StepContext<T> context{workload_, deck_, layout_, mesh_, *reader_, phases_};
+  StepResult result =
+      train_step(context, {number, state_.updates, rate, loss_scale_of(deck_.precision, state_)});
   if (profile) write(*profile);
   auto hash = static_cast<std::int64_t>(result.samples_hash);
   mesh_.data().all_reduce(&hash, 1, comm::Sum::sum);
@@ -228,21 +229,19 @@ void Trainer<T>::step() {
   longest_step_ = std::max(longest_step_, seconds);
   left_.step(seconds,
              static_cast<double>(layout_.steps.of(static_cast<std::uint64_t>(number - 1))));
-  interval_seconds_ += seconds;
-  interval_wait_ += result.wait_seconds;
-  interval_ += result.counts;
+  interval_.add(seconds, result);
   show_progress(result, seconds);
   watch(result);
   if (due(deck_.output.log_every) || number == deck_.campaign.max_steps || number == 1)
     log_step(result, rate);
   else if (starting_up())
-    begin_interval();
+    interval_.restart();
 }
 
 /// Learning rate of a step. Clocks differ: that of rank 0 counts. Collective.
 template <class T>
 double Trainer<T>::rate_of(std::int64_t step) {
-  double seconds = earlier_seconds_ + clock_.seconds();
+  double seconds = clock_.seconds();
   if (timed_) world_.broadcast(&seconds, sizeof seconds, 0);
   if (timed_ && step > deck_.optimizer.warmup_steps && state_.warmup_seconds == 0)
     state_.warmup_seconds = seconds;
@@ -273,31 +272,13 @@ void Trainer<T>::watch(const StepResult& result) {
   if (state_.skipped_in_row >= deck_.output.skip_limit) stop_ = Stop::diverged;
 }
 
-/// Updates wall time and energy. Collective.
 template <class T>
-void Trainer<T>::account() {
-  state_.seconds = earlier_seconds_ + clock_.seconds();
-  double joules = meter_.read().energy_joules.value_or(0);
-  world_.all_reduce(&joules, 1, comm::Sum::sum);
-  state_.joules = earlier_joules_ + joules;
-}
-
-/// Stop::target or Stop::patience if the last evaluation ends the run.
-template <class T>
-typename Trainer<T>::Stop Trainer<T>::satisfied() const {
-  const auto& rules = deck_.evaluation;
-  if (rules.target_loss > 0 && state_.validation_loss <= rules.target_loss) return Stop::target;
-  if (rules.patience > 0 && state_.evaluations_without_gain >= rules.patience)
-    return Stop::patience;
-  return Stop::none;
-}
-
-template <class T>
-typename Trainer<T>::Stop Trainer<T>::reason_to_stop() {
+Stop Trainer<T>::reason_to_stop() {
   if (!timed_ && state_.step >= deck_.campaign.max_steps) return Stop::steps;
-  if (satisfied() != Stop::none) return satisfied();
+  if (const Stop satisfied = stop_of(deck_.evaluation, state_); satisfied != Stop::none)
+    return satisfied;
   if (stop_requested()) return Stop::interrupted;
-  const bool late = earlier_seconds_ + clock_.seconds() > 3600 * deck_.campaign.max_hours;
+  const bool late = clock_.seconds() > 3600 * deck_.campaign.max_hours;
   const bool limited = deck_.campaign.max_hours > 0 && state_.step > 0;
   return world_.any(limited && late) ? Stop::hours : Stop::none;
 }
@@ -325,7 +306,7 @@ bool Trainer<T>::stop_requested() {
 template <class T>
 double Trainer<T>::margin_seconds() const {
   const double planned = static_cast<double>(plan_.checkpoint_bytes) / assumed_write_rate;
-  const double write = store_.seconds() > 0 ? store_.seconds() : planned;
+  const double write = checkpoints_.write_seconds() > 0 ? checkpoints_.write_seconds() : planned;
   return min_margin_seconds + 2 * longest_step_ + longest_save_ + 2 * write;
 }
 

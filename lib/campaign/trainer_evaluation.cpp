@@ -4,6 +4,7 @@
 #include "answer/interval.hpp"
 #include "base/files.hpp"
 #include "campaign/trainer.hpp"
+#include "campaign/writer.hpp"
 #include "words/numbers.hpp"
 
 namespace tern::campaign {
@@ -39,12 +40,13 @@ void Trainer<T>::evaluate() {
     if (log_.details()) log_.row_text(state_.step, "{} {:.5g}", name, value);
   report::Values values{{"val/loss", result->loss},
                         {"val/perplexity", std::exp(result->loss)},
-                        {"system/seconds", earlier_seconds_ + clock_.seconds()}};
+                        {"system/seconds", clock_.seconds()}};
   values.insert(values.end(), result->metrics.begin(), result->metrics.end());
   if (accuracy) show(*accuracy, values);
   if (metrics_) metrics_->write(state_.step, values);
   write_samples();
-  if (judged() && world_.rank() == 0 && state_.step > 0) judge_so_far();
+  if (judged(deck_) && world_.rank() == 0 && state_.step > 0)
+    judge_so_far(directory_.path, deck_, log_);
   workload_.optimizer->exchange_average(workload_.context);
   account();
   if (metrics_) metrics_->sync();
@@ -52,8 +54,7 @@ void Trainer<T>::evaluate() {
   std::map<std::string, double> numbers = to_numbers(state_);
   numbers.merge(workload_.objective->state());
   numbers.emplace("val/loss", result->loss);
-  evaluation_ = numbers;
-  store_.evaluated(state_.step, numbers, better && deck_.checkpoint.keep_best);
+  checkpoints_.evaluated(state_, numbers, better);
   if (report_) report_->make();
   left_.evaluated(whole.seconds());
 }
@@ -72,7 +73,7 @@ bool Trainer<T>::take_in(const objective::Score& result) {
     ++state_.evaluations_without_gain;
   }
   if (state_.step > 0) progressed_ = true;
-  stop_ = satisfied();
+  stop_ = stop_of(deck_.evaluation, state_);
   return better;
 }
 

@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/lines.hpp"
-#include "base/mapped_file.hpp"
 #include "base/utf8.hpp"
 #include "base/wildcards.hpp"
 #include "data/skeleton.hpp"
@@ -161,15 +160,12 @@ void read_array(std::string_view text, const std::string& name, PlanRule rule, N
     samples.push_back(make_sample({array[i], fmt::format("{}[{}]", name, i)}, rule, notes));
 }
 
-void read_lines(std::string_view text, const std::string& name, PlanRule rule, Notes notes,
-                std::vector<Sample>& samples) {
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.empty()) continue;
-    const std::string place = fmt::format("{}:{}", name, number);
-    const json object = parse(line, place, "put one object on each line, or all in one JSON array");
+void read_lines(LineReader& lines, PlanRule rule, Notes notes, std::vector<Sample>& samples) {
+  for (const Line& line : lines) {
+    if (line.blank()) continue;
+    const std::string place = lines.place(line);
+    const json object =
+        parse(trimmed(line.text), place, "put one object on each line, or all in one JSON array");
     samples.push_back(make_sample({object, place}, rule, notes));
   }
 }
@@ -211,15 +207,15 @@ std::vector<Sample> read_samples(const std::vector<std::string>& patterns, PlanR
   for (const auto& path : expand_wildcards(
            patterns, "file of samples",
            "provide JSON lines like those of GSM8K, or make some with ./prepare arithmetic")) {
-    const MappedFile file(path);
+    LineReader lines(path);
     const std::string name = path.string();
     const std::size_t before = samples.size();
-    const std::string_view text = trimmed(file.text());
+    const std::string_view text = trimmed(lines.text());
     if (text.empty()) user_error("{}: the file is empty; download or make it again", name);
     if (text.front() == '[')
       read_array(text, name, rule, notes, samples);
     else
-      read_lines(file.text(), name, rule, notes, samples);
+      read_lines(lines, rule, notes, samples);
     if (samples.size() == before) user_error("{}: the file contains no samples", name);
   }
   return samples;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "deck/choices.hpp"
+
 namespace tern::data {
 
 struct Sample {
@@ -15,9 +17,7 @@ struct Sample {
   bool operator==(const Sample&) const = default;
 };
 
-/// Source of plans. `data`: the record, or the skeleton rule if it has none. `skeleton`: always
-/// the rule (skeleton.hpp). `none`: plans are empty.
-enum class PlanRule { data, skeleton, none };
+using deck::PlanRule;
 
 /// Whether executions keep calculator notes `<<48/2=24>>`.
 enum class Notes { keep, drop };

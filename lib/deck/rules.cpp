@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/optimizer_kind.hpp"
 
@@ -32,8 +33,6 @@ bool holds_samples(const Data& data) {
 }
 
 std::int64_t head_size_of(const Model& model) { return model.head_dim > 0 ? model.head_dim : 64; }
-
-bool hierarchical(const Objective& objective) { return objective.hierarchy == "hdp"; }
 
 std::int64_t block_tokens(const Objective& objective) {
   return hierarchical(objective) ? objective.execution_block : objective.block_length;

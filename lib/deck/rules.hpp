@@ -14,8 +14,6 @@ bool holds_samples(const Data& data);
 bool timed(const Campaign& campaign);
 /// Size of a head where heads = 0: head_dim, or 64 if that is 0.
 std::int64_t head_size_of(const Model& model);
-/// Whether block diffusion has two levels, plan and execution.
-bool hierarchical(const Objective& objective);
 /// Tokens per block of the (last) level.
 std::int64_t block_tokens(const Objective& objective);
 /// Whether block diffusion is conditioned on the clean question.

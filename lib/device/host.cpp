@@ -105,11 +105,6 @@ std::string allowed_processors() {
   return fmt::format("{}", fmt::join(ranges, ","));
 }
 
-int allowed_processor_count() {
-  const cpu_set_t set = allowed();
-  return CPU_COUNT(&set);
-}
-
 Locality locality(const std::string& bus_address, const std::filesystem::path& devices) {
   std::string name = bus_address;
   std::transform(name.begin(), name.end(), name.begin(),

@@ -26,9 +26,8 @@ struct ProcessUsage {
 };
 ProcessUsage process_usage();
 
-/// Processors that this process may run on, as "0-7,16-23"; how many.
+/// Processors that this process may run on, as "0-7,16-23".
 std::string allowed_processors();
-int allowed_processor_count();
 
 /// NUMA node and processors that are close to the GPU at a bus address (comm/gpu.hpp).
 struct Locality {

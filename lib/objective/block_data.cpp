@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "objective/block_diffusion.hpp"
 #include "objective/detail/token_shards.hpp"
@@ -49,12 +50,8 @@ std::string summary_of(const data::SampleSource& source, std::size_t samples) {
 
 data::DataSet open_samples(const deck::Deck& deck, const std::vector<std::string>& files,
                            const text::Tokenizer& tokenizer) {
-  const std::string& plan = deck.data.plan;
   data::DataSet set;
-  set.problems = data::read_samples(files,
-                                    plan == "data"       ? data::PlanRule::data
-                                    : plan == "skeleton" ? data::PlanRule::skeleton
-                                                         : data::PlanRule::none,
+  set.problems = data::read_samples(files, deck::plan_rule_of(deck.data),
                                     deck.data.notes ? data::Notes::keep : data::Notes::drop);
   auto source = std::make_unique<data::SampleSource>(set.problems, tokenizer, sample_rules(deck));
   set.summary = summary_of(*source, set.problems.size());
@@ -93,7 +90,7 @@ data::SampleRules sample_rules(const deck::Deck& deck) {
   rules.execution_block = static_cast<std::size_t>(deck::block_tokens(deck.objective));
   rules.conditioned = deck::conditioned(deck);
   rules.packing = d.packing;
-  rules.cut = d.too_long == "cut";
+  rules.cut = deck::cuts_long(d);
   rules.positions = positions(deck);
   rules.seed = static_cast<std::uint64_t>(deck.campaign.seed);
   rules.threads = static_cast<std::size_t>(d.threads);

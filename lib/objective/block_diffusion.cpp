@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 
 namespace tern::objective {

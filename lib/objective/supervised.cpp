@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "data/chat_source.hpp"
+#include "deck/choices.hpp"
 #include "objective/kind.hpp"
 
 namespace tern::objective {
@@ -137,7 +138,7 @@ data::DataSet open_conversations(const deck::Deck& deck, const std::vector<std::
   data::ChatRowRules rules;
   rules.positions = context_positions(deck);
   rules.packing = d.packing;
-  rules.cut = d.too_long == "cut";
+  rules.cut = deck::cuts_long(d);
   rules.seed = static_cast<std::uint64_t>(deck.campaign.seed);
   auto source = std::make_unique<data::ChatSource>(
       data::training_tokens(text::read_conversations(files),

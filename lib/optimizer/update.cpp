@@ -1,18 +1,20 @@
 #include "optimizer/update.hpp"
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "deck/optimizer_kind.hpp"
 #include "optimizer/kind.hpp"
 
 namespace tern::optimizer {
 
 bool fully_sharded(const deck::Deck& deck, int ranks) {
-  return deck.parallel.shard == "full" && ranks > 1;
+  return deck::shard_of(deck.parallel) == deck::Shard::full && ranks > 1;
 }
 
 model::Division division(const deck::Deck& deck) {
-  if (deck.parallel.shard == "full") return model::Division::units;
-  const bool whole = deck::kind_of(deck.optimizer).whole_matrices && deck.parallel.shard != "none";
+  const deck::Shard shard = deck::shard_of(deck.parallel);
+  if (shard == deck::Shard::full) return model::Division::units;
+  const bool whole = deck::kind_of(deck.optimizer).whole_matrices && shard != deck::Shard::none;
   return whole ? model::Division::whole_matrices : model::Division::anywhere;
 }
 

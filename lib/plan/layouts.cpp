@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
@@ -37,8 +38,8 @@ std::string rate_cells(const deck::Deck& deck, const Throughput& throughput,
   if (!rate) return fmt::format("{:>12}", "-");
   const double seconds = throughput.requests.count / *rate;
   const double cost = seconds / 3600 * there.ranks() * deck.cost.dollars_per_gpu_hour;
-  return fmt::format("{:>12.1f} {:>9} {:>9} {:>9}", *rate, detail::duration(seconds),
-                     dollars(cost, 2), dollars(1000 * cost / throughput.requests.count, 4));
+  return fmt::format("{:>12.1f} {:>9} {:>9} {:>9}", *rate, duration(seconds), dollars(cost, 2),
+                     dollars(1000 * cost / throughput.requests.count, 4));
 }
 
 /// A training deck on other numbers of data ranks.
@@ -118,9 +119,10 @@ class TrainingLayouts {
     std::string text = fmt::format("{:>12}", rounded(rate));
     if (plan_.steps == 0 && !deck::timed(deck_.campaign))
       return text + fmt::format(" {:>9} {:>11} {:>9}", "-", "-", "-");
-    const int writers = deck_.parallel.shard == "none" ? there.replica() : there.ranks();
+    const int writers =
+        deck::shard_of(deck_.parallel) == deck::Shard::none ? there.replica() : there.ranks();
     const Course c = course(plan_, rate, writers);
-    return text + fmt::format(" {:>9} {:>11} {:>9}", c.steps, detail::duration(c.seconds()),
+    return text + fmt::format(" {:>9} {:>11} {:>9}", c.steps, duration(c.seconds()),
                               dollars(c.dollars(deck_, there.ranks()), 2));
   }
 

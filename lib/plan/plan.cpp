@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 #include "model/declare.hpp"
@@ -122,7 +123,8 @@ void count_tokens(Plan& plan) {
 /// What an estimate is typical of: the precision that the device computes in, and the device.
 std::string computed_on(const deck::Deck& deck, const PlannedDevice& device) {
   const detail::KnownDevice* known = device.data_sheet();
-  if (deck.precision.compute == "fp8" && known && known->tflops_fp8 <= known->tflops_bf16)
+  if (deck::compute_of(deck.precision) == deck::Compute::fp8 && known &&
+      known->tflops_fp8 <= known->tflops_bf16)
     return fmt::format("bf16 on {}, which has no units for fp8", known->name);
   return fmt::format("{} on {}", deck.precision.compute, device.name());
 }
@@ -145,7 +147,7 @@ std::string source_of_estimate(const Plan& plan, const comm::Extents& extents) {
 /// Rate from the plan's row contents, for decks that train.
 void estimate(Plan& plan, const comm::Extents& extents) {
   const deck::Deck& deck = plan.deck;
-  if (deck.campaign.task != "train") return;
+  if (!deck::trains(deck)) return;
   if (const auto rate = estimated_rate(deck, plan.layout, extents, plan.contents, plan.device))
     plan.rate = {*rate, source_of_estimate(plan, extents)};
   else if (deck.cost.peak_tflops > 0)

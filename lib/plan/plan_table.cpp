@@ -1,4 +1,5 @@
 // The plan as a table and as a summary.
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "plan/course.hpp"
 #include "plan/detail/rows.hpp"
@@ -11,7 +12,7 @@
 namespace tern::plan {
 namespace {
 
-using detail::duration, detail::mean_text, detail::remark, detail::row;
+using detail::mean_text, detail::remark, detail::row;
 
 /// 472.7 K, 124.44 M, 13.11 B.
 std::string many(double count) {
@@ -26,7 +27,7 @@ constexpr const char* no_estimate =
 std::string many(std::size_t count) { return many(static_cast<double>(count)); }
 
 int writers(const deck::Deck& deck, const comm::Extents& extents) {
-  return deck.parallel.shard == "none" ? extents.replica() : extents.ranks();
+  return deck::shard_of(deck.parallel) == deck::Shard::none ? extents.replica() : extents.ranks();
 }
 
 std::string memory_rows(const Plan& plan) {
@@ -56,7 +57,7 @@ std::string batch_rows(const Plan& plan, const comm::Extents& extents) {
   text += remark(fmt::format("{} per step = per rank x {}ranks x accumulation",
                              counts_samples ? "places for rows" : "sequences",
                              extents.replica() > 1 ? "data " : ""));
-  if (plan.deck.campaign.task != "train") return text;
+  if (!deck::trains(plan.deck)) return text;
   if (layout.steps.growth > 0)
     text +=
         row("grows", fmt::format("from {} in {} steps", layout.steps.start, layout.steps.growth));
@@ -132,7 +133,7 @@ std::string table(const Plan& plan, const comm::Extents& extents) {
   if (plan.active_parameters < plan.parameters)
     text += row("active per token", many(plan.active_parameters));
   text += batch_rows(plan, extents) + memory_rows(plan);
-  if (deck.campaign.task != "train") return text;
+  if (!deck::trains(deck)) return text;
   text += length_rows(plan, extents);
   text += row("FLOP per token", fmt::format("{:.3g}", plan.flops_per_token));
   return text + time_rows(plan, extents);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "plan/detail/ranks.hpp"
 #include "plan/sizes.hpp"
@@ -53,15 +54,15 @@ class Trials {
 std::string remedies(const Plan& plan, const comm::Mesh& mesh, std::size_t room) {
   const deck::Deck& deck = plan.deck;
   Trials trials(mesh, plan, room);
-  if (deck.campaign.task == "train") {
+  if (deck::trains(deck)) {
     deck::Deck thrifty = deck;
     std::string with;
-    if (deck.precision.recompute == "none") {
+    if (!deck::recomputes(deck.precision)) {
       thrifty.precision.recompute = "block";
       with += "  &precision recompute = 'block'";
       trials.add(thrifty, with.substr(2));
     }
-    if (deck.parallel.shard == "none" && mesh.data().size() > 1) {
+    if (deck::shard_of(deck.parallel) == deck::Shard::none && mesh.data().size() > 1) {
       deck::Deck sharded = deck;
       sharded.parallel.shard = thrifty.parallel.shard = "optimizer";
       trials.add(sharded, "&parallel shard = 'optimizer'");

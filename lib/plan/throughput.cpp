@@ -9,6 +9,7 @@
 #include "parameters/parameters.hpp"
 #include "plan/detail/devices.hpp"
 #include "plan/detail/rows.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::plan {
 namespace {
@@ -196,7 +197,7 @@ std::string table(const Throughput& t, const deck::Deck& deck) {
   if (!rate) return text + row("time", t.kind(deck));
   const double seconds = r.count / *rate;
   text += row("rate", fmt::format("{:.1f} requests/s", *rate)) + remark(t.kind(deck));
-  text += row("time", detail::duration(seconds));
+  text += row("time", duration(seconds));
   if (const double price = deck.cost.dollars_per_gpu_hour; price > 0)
     text += row("cost", fmt::format("${:.2f}", seconds / 3600 * t.own.ranks() * price));
   return text;

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "base/mapped_file.hpp"
+#include "base/lines.hpp"
 #include "base/utf8.hpp"
 
 namespace tern::prepare {
@@ -17,8 +17,8 @@ constexpr std::size_t part_bytes = std::size_t{1} << 22;
 
 InputFormat format_of(const fs::path& file, InputFormat asked) {
   if (asked != InputFormat::automatic) return asked;
+  if (holds_json_lines(file)) return InputFormat::jsonl;
   const std::string ending = file.extension().string();
-  if (ending == ".jsonl" || ending == ".ndjson") return InputFormat::jsonl;
   if (ending == ".json")
     user_error(
         "{}: a .json file is not text; put one JSON object on each line and name it .jsonl, or "
@@ -49,11 +49,11 @@ std::size_t part_end(std::string_view text) {
 
 /// A file and the read position in it.
 struct Input {
-  std::shared_ptr<const MappedFile> file;
+  const fs::path& path;
   InputFormat format;
-  std::string_view rest;      // not yet split into documents
-  std::string_view document;  // remainder of the current text document
-  std::size_t line = 0;
+  LineReader lines;
+  std::string_view rest = lines.text();  // of a text: not yet split into documents
+  std::string_view document = {};        // remainder of the current text document
 };
 
 }  // namespace
@@ -67,31 +67,21 @@ struct Documents::Impl {
 
   bool open_next() {
     if (opened == files.size()) return false;
-    auto file = std::make_shared<const MappedFile>(files[opened]);
-    const std::string_view text = file->text();
-    input = Input{std::move(file), formats[opened], text, {}, 0};
+    input.emplace(Input{files[opened], formats[opened], LineReader(files[opened])});
     ++opened;
     return true;
   }
 
-  DocumentPart part(std::string_view raw) const {
-    return {raw,
-            input->file,
-            &input->file->path(),
-            input->line,
-            count,
-            true,
-            input->format == InputFormat::jsonl};
+  DocumentPart part(std::string_view raw, std::size_t line) const {
+    const bool json = input->format == InputFormat::jsonl;
+    return {raw, input->lines.owner(), &input->path, line, count, true, json};
   }
 
   std::optional<DocumentPart> next_line() {
-    while (!input->rest.empty()) {
-      const std::size_t end = std::min(input->rest.find('\n'), input->rest.size());
-      const std::string_view line = without_newlines(input->rest.substr(0, end));
-      input->rest.remove_prefix(std::min(end + 1, input->rest.size()));
-      ++input->line;
-      if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
-      DocumentPart found = part(line);
+    while (const auto line = input->lines.next()) {
+      const std::string_view text = without_newlines(line->text);
+      if (text.find_first_not_of(" \t") == text.npos) continue;
+      DocumentPart found = part(text, line->number);
       ++count;
       return found;
     }
@@ -104,14 +94,14 @@ struct Documents::Impl {
       const std::size_t end = std::min(input->rest.find(separator), input->rest.size());
       const bool whole = end == input->rest.size();
       // A file without separators is unchanged; newlines around a separator belong to it.
-      const bool first = input->rest.data() == input->file->data();
+      const bool first = input->rest.data() == input->lines.text().data();
       input->document = input->rest.substr(0, end);
       if (!(whole && first)) input->document = without_newlines(input->document);
       input->rest.remove_prefix(whole ? end : end + separator.size());
     }
     const std::size_t size =
         input->document.size() <= part_bytes ? input->document.size() : part_end(input->document);
-    DocumentPart found = part(input->document.substr(0, size));
+    DocumentPart found = part(input->document.substr(0, size), 0);
     input->document.remove_prefix(size);
     found.last = input->document.empty();
     if (found.last) ++count;

@@ -1,12 +1,12 @@
 #include "prepare/plans.hpp"
 
 #include <ostream>
-#include <sstream>
 #include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/lines.hpp"
 #include "data/samples.hpp"
 #include "data/skeleton.hpp"
 #include "prepare/detail/output_folder.hpp"
@@ -41,15 +41,13 @@ void write_requests(const fs::path& folder, const std::vector<data::Sample>& sam
 using Plans = std::unordered_map<std::size_t, std::string>;
 
 Plans read_plans(const fs::path& file, const std::vector<data::Sample>& samples) {
-  std::istringstream in(
-      read_text(file, "pass --answers answers.jsonl of the run that wrote the plans"));
+  LineReader lines(file, "pass --answers answers.jsonl of the run that wrote the plans");
   Plans plans;
-  std::string line;
-  for (std::size_t number = 1; std::getline(in, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string place = fmt::format("{}:{}", file.string(), number);
-    const ordered_json object = try_ordered_json(line);
-    const text::Conversation chat = text::parse_conversation(line, place);
+  for (const Line& line : lines) {
+    if (line.blank()) continue;
+    const std::string place = lines.place(line);
+    const ordered_json object = try_ordered_json(line.text);
+    const text::Conversation chat = text::parse_conversation(line.text, place);
     const bool known = object.contains("id") && object["id"].is_number_unsigned() &&
                        object["id"].get<std::size_t>() < samples.size();
     if (!known || chat.messages.size() != 2 ||

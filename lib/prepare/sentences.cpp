@@ -5,13 +5,13 @@
 #include <map>
 #include <ostream>
 #include <set>
-#include <sstream>
 #include <unordered_map>
 
 #include "base/draw.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/lines.hpp"
 #include "prepare/detail/output_folder.hpp"
 
 namespace tern::prepare {
@@ -44,31 +44,30 @@ std::string bare(const std::string& text) {
 
 /// The records of a file, each text once.
 std::vector<Record> read(const fs::path& file, std::size_t& repeated) {
-  std::istringstream in(read_text(file, "pass a file of sentences with --input"));
+  LineReader lines(file, "pass a file of sentences with --input");
   std::vector<Record> records;
   std::unordered_map<std::string, std::size_t> known;  // index in records
-  std::string line;
-  for (std::size_t number = 1; std::getline(in, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    nlohmann::ordered_json fields = {{"text", line}};
+  for (const Line& line : lines) {
+    if (line.blank()) continue;
+    nlohmann::ordered_json fields = {{"text", line.text}};
     try {
-      if (line.front() == '{') fields = parse_ordered_json(line);
+      if (line.text.front() == '{') fields = parse_ordered_json(line.text);
     } catch (const nlohmann::json::exception& error) {
-      user_error("{}:{}: the line is not JSON: {}", file.string(), number, reason(error));
+      user_error("{}: the line is not JSON: {}", lines.place(line), reason(error));
     }
     if (!fields.is_object() || !fields.contains("text") || !fields["text"].is_string())
-      user_error("{}:{}: neither a text nor an object with \"text\"", file.string(), number);
-    Record record{std::move(fields), number};
+      user_error("{}: neither a text nor an object with \"text\"", lines.place(line));
+    Record record{std::move(fields), line.number};
     const auto [at, fresh] = known.emplace(bare(record.fields["text"]), records.size());
     if (!fresh) {
       const Record& first = records[at->second];
       if (label_of(first) != label_of(record))
-        user_error("{}:{}: the text of line {} under another label, '{}' instead of '{}'",
-                   file.string(), number, first.line, label_of(record), label_of(first));
+        user_error("{}: the text of line {} under another label, '{}' instead of '{}'",
+                   lines.place(line), first.line, label_of(record), label_of(first));
       ++repeated;
       continue;
     }
-    if (!record.fields.contains("id")) record.fields["id"] = number;
+    if (!record.fields.contains("id")) record.fields["id"] = line.number;
     records.push_back(std::move(record));
   }
   return records;

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/lines.hpp"
 #include "report/detail/deck_values.hpp"
 
 namespace tern::report {
@@ -27,14 +28,6 @@ double unix_now() {
   return 1e-3 * double(std::chrono::round<std::chrono::milliseconds>(now).count());
 }
 
-/// Calls body(line), its end included, for each whole line.
-template <class Body>
-void each_line(const std::string& text, Body body) {
-  for (std::size_t from = 0, end; (end = text.find('\n', from)) != std::string::npos;
-       from = end + 1)
-    body(std::string_view(text.data() + from, end + 1 - from));
-}
-
 /// Empty if there is no such file. One that cannot be read is not empty.
 std::string text_of(const std::filesystem::path& file) {
   try {
@@ -50,14 +43,14 @@ std::filesystem::path restore(const std::filesystem::path& file, std::int64_t la
                               bool evaluated, const std::string& unwritten) {
   const std::string all = text_of(file);
   std::string kept;
-  const auto keep = [&](std::string_view line) {
-    if (last_step >= 0 && is_kept(line, last_step, evaluated)) kept += line;
+  const auto keep = [&](const Line& line) {
+    if (line.ended && last_step >= 0 && is_kept(line.text, last_step, evaluated))
+      kept.append(line.text) += '\n';
   };
-  each_line(all, keep);
+  for (const Line& line : Lines(all)) keep(line);
   // The disk may have taken them after the checkpoint.
-  each_line(unwritten, [&](std::string_view line) {
-    if (kept.find(line) == std::string::npos) keep(line);
-  });
+  for (const Line& line : Lines(unwritten))
+    if (kept.find(line.text) == kept.npos) keep(line);
   try {
     if (kept != all) write_durably(file, kept);
   } catch (const FileError& error) {

@@ -10,8 +10,8 @@
 #include "job/exit_code.hpp"
 #include "job/run_lock.hpp"
 #include "job/run_record.hpp"
-#include "report/detail/facts.hpp"
 #include "report/detail/history.hpp"
+#include "words/numbers.hpp"
 
 namespace tern::report {
 namespace {
@@ -94,7 +94,7 @@ std::vector<std::string> cells_of(const ListedRun& run) {
           run.steps > 0 ? fmt::format("{}/{}", run.step, run.steps) : fmt::format("{}", run.step),
           number(run.loss),
           std::isnan(run.best) ? "-" : fmt::format("{:.4f} at {}", run.best, run.best_step),
-          std::isnan(run.seconds) ? "-" : detail::duration(run.seconds),
+          std::isnan(run.seconds) ? "-" : duration(run.seconds),
           run.last_time > 0 ? fmt::format("{:%Y-%m-%d %H:%M}",
                                           fmt::gmtime(static_cast<std::time_t>(run.last_time)))
                             : "-"};

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/lines.hpp"
 #include "report/detail/history.hpp"
 #include "report/detail/tfrecord.hpp"
 #include "report/detail/titles.hpp"
@@ -102,11 +103,7 @@ bool EventWriter::write(double unix_seconds, std::int64_t step,
 bool EventWriter::write_text(double unix_seconds, std::int64_t step, std::string_view tag,
                              std::string_view text) {
   std::string shown;  // Markdown shows lines indented by four spaces verbatim
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    shown.append("    ").append(text.substr(at, end - at)).append("\n");
-    at = end + 1;
-  }
+  for (const Line& line : Lines(text)) shown.append("    ").append(line.text).append("\n");
   return file_.append(detail::frame_record(detail::text_event(unix_seconds, step, tag, shown)));
 }
 

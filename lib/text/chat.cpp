@@ -1,12 +1,10 @@
 #include "text/chat.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/lines.hpp"
-#include "base/mapped_file.hpp"
 #include "base/utf8.hpp"
 #include "base/wildcards.hpp"
 
@@ -129,17 +127,11 @@ std::vector<Conversation> read_conversations(const std::vector<std::string>& pat
   for (const auto& path : expand_wildcards(patterns, "file of conversations",
                                            "provide JSON lines of {\"messages\": [...]}, or make "
                                            "some with ./prepare languages")) {
-    const MappedFile file(path);
+    LineReader lines(path);
     const std::size_t before = conversations.size();
-    std::string_view text = file.text();
-    for (std::size_t number = 1; !text.empty(); ++number) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      const std::string_view line = trimmed(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-      if (!line.empty())
-        conversations.push_back(
-            parse_conversation(line, fmt::format("{}:{}", path.string(), number)));
-    }
+    for (const Line& line : lines)
+      if (!line.blank())
+        conversations.push_back(parse_conversation(trimmed(line.text), lines.place(line)));
     if (conversations.size() == before)
       user_error("{}: the file contains no conversations{}", path.string(), rejects_beside(path));
   }

@@ -9,6 +9,7 @@
 #include "base/timer.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "deck/changes.hpp"
+#include "deck/choices.hpp"
 #include "job/run_directory.hpp"
 #include "model/declare.hpp"
 #include "transformers/directory.hpp"
@@ -320,7 +321,7 @@ std::vector<std::int64_t> end_tokens(const deck::Deck& deck) {
   const std::string& named = deck.generation.checkpoint;
   if (named != "best" && named != "newest" && transformers::is_transformers(named))
     return transformers::end_tokens(named);
-  const bool whole = deck.model.load_rule != "matching";
+  const bool whole = !deck::loads_matching(deck.model);
   if (!whole || !transformers::is_transformers(deck.model.load)) return {};
   return transformers::end_tokens(deck.model.load);
 }

@@ -21,6 +21,12 @@ std::string rounded(double value, int digits) {
   return grouped(static_cast<std::int64_t>(whole));
 }
 
+std::string duration(double seconds) {
+  if (seconds < 120) return fmt::format("{:.{}f} s", seconds, seconds < 9.95 ? 1 : 0);
+  if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
 std::string counted(std::int64_t number, const std::string& what) {
   return fmt::format("{} {}{}", grouped(number), what, number == 1 ? "" : "s");
 }

@@ -1,5 +1,6 @@
 #include "workload/implementations.hpp"
 
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "objective/kind.hpp"
 #include "ops/implementations.hpp"
@@ -20,12 +21,13 @@ const char* pattern_name(ops::Pattern::Kind kind) {
 template <class T>
 std::string precision_text(const deck::Deck& deck, const Workload<T>& w) {
   constexpr bool on_host = std::is_same_v<DeviceMemory, Kokkos::HostSpace>;
-  const std::string& compute = deck.precision.compute;
+  const deck::Compute compute = deck::compute_of(deck.precision);
   const std::string masters = sizeof(T) < 4 ? "; sums, master weights and optimizer in fp32" : "";
-  if (compute == "tf32")
+  if (compute == deck::Compute::tf32)
     return fmt::format("tf32: stored in fp32, products in {}",
                        on_host ? "fp32, since CPUs have no TF32" : "TF32");
-  if (compute != "fp8") return fmt::format("{}, stored and multiplied{}", compute, masters);
+  if (compute != deck::Compute::fp8)
+    return fmt::format("{}, stored and multiplied{}", deck.precision.compute, masters);
   if (!ops::fp8_available(w.context))
     return fmt::format("fp8: stored and multiplied in bf16{}", masters);
   return fmt::format(

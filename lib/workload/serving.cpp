@@ -27,9 +27,9 @@ generate::EngineOptions engine_options(const deck::Deck& deck) {
     options.max_model_len = std::min(options.max_model_len, size_of(deck.model.context));
   options.prefill_tokens = size_of(g.prefill_tokens);
   options.prefix_cache = g.prefix_cache;
-  options.fp8_weights = g.quantization != "none";
-  options.fp8_inputs = g.quantization == "fp8_dynamic";
-  options.fp8_cache = g.cache_quantization == "fp8";
+  options.fp8_weights = deck::quantization_of(g) != deck::Quantization::none;
+  options.fp8_inputs = deck::quantization_of(g) == deck::Quantization::fp8_dynamic;
+  options.fp8_cache = deck::stores_cache_in_fp8(g);
   options.sampling = sampling_of(deck);
   return options;
 }
@@ -41,7 +41,7 @@ Serving<T>::Serving(const deck::Deck& deck, const generate::EngineOptions& optio
       context(ops::make_context(arena, true, deck.model.attention.c_str())),
       parameters(tree, model::Holds::inference, arena),
       engine(deck.model, tree, parameters, options, arena) {
-  context.tf32 = deck.precision.compute == "tf32";
+  context.tf32 = deck::compute_of(deck.precision) == deck::Compute::tf32;
 }
 
 template struct Serving<float>;

@@ -1,8 +1,7 @@
 /// Storage type of &precision compute.
 #pragma once
-#include "base/error.hpp"
 #include "base/types.hpp"
-#include "deck/rules.hpp"
+#include "deck/choices.hpp"
 
 namespace tern::workload {
 
@@ -11,10 +10,16 @@ namespace tern::workload {
 /// the blocks' linear maps; fp16 for 'fp16'.
 template <class Work>
 decltype(auto) with_storage(const deck::Deck& deck, const Work& work) {
-  const std::string& compute = deck.precision.compute;
-  if (compute == "bf16" || compute == "fp8") return work(bf16());
-  if (compute == "fp16") return work(fp16());
-  TERN_REQUIRE(deck::stores_fp32(deck.precision), "precision '{}'", compute);
+  switch (deck::compute_of(deck.precision)) {
+    case deck::Compute::bf16:
+    case deck::Compute::fp8:
+      return work(bf16());
+    case deck::Compute::fp16:
+      return work(fp16());
+    case deck::Compute::fp32:
+    case deck::Compute::tf32:
+      break;
+  }
   return work(float());
 }
 

@@ -144,31 +144,31 @@ std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {
 
 bool weights_later(const deck::Deck& deck) {
   return deck.parallel.pipeline > 1 && deck.parallel.tensor == 1 &&
-         !deck::recomputes(deck.precision) && deck.precision.compute != "fp8" &&
-         deck.model.experts == 0;
+         !deck::recomputes(deck.precision) &&
+         deck::compute_of(deck.precision) != deck::Compute::fp8 && deck.model.experts == 0;
 }
 
 ops::Products products_of(const deck::Deck& deck) {
-  const bool fastest = deck.campaign.task == "train" && deck.precision.products == "fastest";
+  const bool fastest = deck::trains(deck) && deck::times_products(deck.precision);
   return fastest ? ops::Products::fastest : ops::Products::first;
 }
 
 namespace {
 
 model::Holds holds_of(const deck::Deck& deck) {
-  return deck.campaign.task == "train" ? model::Holds::training : model::Holds::inference;
+  return deck::trains(deck) ? model::Holds::training : model::Holds::inference;
 }
 
 bool samples_blocks(const deck::Deck& deck) {
   if (!deck::kind_of(deck).diffuses) return false;
-  if (deck.campaign.task == "generate") return true;
+  if (deck::task_of(deck) == deck::Task::generate) return true;
   if (!deck::holds_samples(deck.data)) return false;
-  return deck.campaign.task == "evaluate" || deck.evaluation.problems > 0;
+  return deck::task_of(deck) == deck::Task::evaluate || deck.evaluation.problems > 0;
 }
 
 /// Pipeline stages do not know each other's experts.
 bool balanced(const deck::Deck& deck) {
-  return deck.campaign.task == "train" && deck.model.experts > 0 && deck.parallel.pipeline == 1;
+  return deck::trains(deck) && deck.model.experts > 0 && deck.parallel.pipeline == 1;
 }
 
 std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
@@ -178,7 +178,7 @@ std::size_t scored_rows(const deck::Deck& deck, const Layout& layout) {
 model::TransformerOptions transformer_options(const deck::Deck& deck, const Layout& layout,
                                               const model::Share& share, bool fp8_available) {
   model::TransformerOptions options{layout.per_rank, layout.tokens};
-  options.training = deck.campaign.task == "train";
+  options.training = deck::trains(deck);
   options.recompute = deck::recomputes(deck.precision);
   options.positions = static_cast<std::size_t>(deck.model.context);
   if (options.training) {
@@ -190,7 +190,7 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
   }
   if (options.training) options.connected = static_cast<std::size_t>(deck::connected_steps(deck));
   // Generation, with few rows, stays in bf16.
-  options.fp8 = deck.precision.compute == "fp8" && fp8_available;
+  options.fp8 = deck::compute_of(deck.precision) == deck::Compute::fp8 && fp8_available;
   const std::size_t scored = scored_rows(deck, layout);
   if (scored < layout.per_rank * layout.tokens) options.scored = scored;
   return options;
@@ -198,7 +198,7 @@ model::TransformerOptions transformer_options(const deck::Deck& deck, const Layo
 
 std::string fp8_exceptions_of(const deck::Deck& deck, const Layout& layout,
                               const std::vector<model::MapShape>& maps, bool available) {
-  if (deck.precision.compute != "fp8") return {};
+  if (deck::compute_of(deck.precision) != deck::Compute::fp8) return {};
   if (!available)
     return fmt::format(
         "all linear layers, since '{}' has no fp8 GEMMs (compute capability 8.9 or higher has, "
@@ -253,8 +253,8 @@ Workload<T>::Workload(const deck::Deck& deck, const Layout& layout, const comm::
       balances(arena.vector<A>("balances of experts", Term::workspace,
                                balanced(deck) ? layout.accumulation : 0)),
       fp8_exceptions(fp8_exceptions_of(deck, layout, model.maps(), ops::fp8_available(context))) {
-  context.tf32 = deck.precision.compute == "tf32";
-  if (deck.campaign.task == "train") optimizer.emplace(deck, tree, parameters, mesh.data(), arena);
+  context.tf32 = deck::compute_of(deck.precision) == deck::Compute::tf32;
+  if (deck::trains(deck)) optimizer.emplace(deck, tree, parameters, mesh.data(), arena);
   if (samples_blocks(deck)) {
     const auto levels = level_rules(deck);
     std::size_t largest = 0;

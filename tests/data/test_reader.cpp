@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 #include <numeric>
+#include <thread>
 
 #include "data/reader.hpp"
 #include "data/shard_writer.hpp"
@@ -252,11 +254,34 @@ TEST_F(ReaderTest, ASequenceLongerThanAllShardsIsTheUsersError) {
       {"401 tokens", "last target", "shorter &model context"});
 }
 
-TEST_F(ReaderTest, MayBeLeftWithBatchesInFlight) {
-  for (int i = 0; i < 50; ++i) {
-    Reader reader(*source_, options(1, 4), 0, 1, static_cast<std::uint64_t>(i));
-    if (i % 2 == 0) reader.next();
+/// A source that counts the calls in progress and those made.
+class Watched : public NextTokenSource {
+ public:
+  using NextTokenSource::NextTokenSource;
+  void append(std::size_t row, std::size_t at, Batch& batch) const override {
+    ++within;
+    NextTokenSource::append(row, at, batch);
+    ++calls;
+    --within;
   }
+  mutable std::atomic<int> within = 0, calls = 0;
+};
+
+TEST_F(ReaderTest, MayBeLeftWithBatchesInFlight) {
+  const Watched source(*shards_, length);
+  for (std::uint64_t first = 0; first < 50; ++first) {
+    {
+      Reader reader(source, options(1, 4), 0, 1, first);
+      if (first % 2 == 0) {
+        EXPECT_EQ(reader.next().samples, std::vector<std::uint64_t>{first});
+      }
+    }
+    EXPECT_EQ(source.within, 0) << "a thread still reads";
+    const int calls = source.calls;
+    std::this_thread::yield();
+    EXPECT_EQ(source.calls, calls) << "a thread reads on";
+  }
+  EXPECT_GE(source.calls, 25);
 }
 
 TEST(SortRowsByToken, SortsByTokenThenRow) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,12 @@ inline std::string file_text(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// input/*.in in the order of their names.
+/// input/*.in in the order of their names. Throws if there are none.
 inline std::vector<std::filesystem::path> input_decks() {
   std::vector<std::filesystem::path> decks;
   for (const auto& entry : std::filesystem::directory_iterator(TERN_SOURCE_DIR "/input"))
     if (entry.path().extension() == ".in") decks.push_back(entry.path());
+  if (decks.empty()) throw std::runtime_error("no decks in " TERN_SOURCE_DIR "/input");
   std::sort(decks.begin(), decks.end());
   return decks;
 }

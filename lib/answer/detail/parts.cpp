@@ -11,6 +11,8 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/fnv.hpp"
+#include "base/lines.hpp"
+#include "deck/choices.hpp"
 
 namespace tern::answer::detail {
 namespace {
@@ -152,8 +154,8 @@ std::string hash_of(const fs::path& path) {
 Provenance provenance(const deck::Deck& deck, const std::string& weights) {
   const deck::Generation& g = deck.generation;
   std::string model = weights;
-  if (g.quantization != "none") model += " in " + g.quantization;
-  if (g.cache_quantization != "none") model += ", keys and values in " + g.cache_quantization;
+  if (deck::quantization_of(g) != deck::Quantization::none) model += " in " + g.quantization;
+  if (deck::stores_cache_in_fp8(g)) model += ", keys and values in " + g.cache_quantization;
   return {{"the contents of &generation input", hash_of(g.input)},
           {"the contents of &generation prompt_template",
            g.prompt_template.empty() ? "" : hash_of(g.prompt_template)},
@@ -205,16 +207,14 @@ Parts read_parts(const BulkFiles& files, const Provenance& now, std::size_t requ
   for (const fs::path& path : paths) {
     PartReader reader{parts, found, seconds, now, requests};
     const std::string text = text_of(path);
-    std::size_t number = 1;
-    for (std::size_t at = 0, end; at < text.size(); at = end + 1, ++number) {
-      end = text.find('\n', at);
-      if (end == text.npos) {
+    for (const Line& line : Lines(text)) {
+      if (!line.ended) {
         ++parts.cut;
         break;
       }
-      const std::string place = fmt::format("{}:{}", path.string(), number);
+      const std::string place = fmt::format("{}:{}", path.string(), line.number);
       try {
-        reader.take(std::string_view(text).substr(at, end - at), place);
+        reader.take(line.text, place);
       } catch (const Damage& damage) {
         parts.damaged.push_back(fmt::format("{}: {}", place, damage.why));
       }

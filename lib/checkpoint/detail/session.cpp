@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "base/files.hpp"
-#include "checkpoint/detail/xxh64.hpp"
 
 namespace tern::checkpoint::detail {
 namespace {
@@ -23,16 +22,12 @@ fs::path rank_path(const fs::path& folder, int rank) {
 
 constexpr std::size_t hash_digits = 16;
 
-std::string hash_of(std::string_view text) {
-  Xxh64 hash;
-  hash.add(text.data(), text.size());
-  return fmt::format("{:016x}", hash.value());
-}
+std::string hash_text(std::string_view text) { return fmt::format("{:016x}", hash_of(text)); }
 
 /// A line of fixed size, preceded by its hash: readers detect a partial rewrite.
 std::string line_of(std::string text, std::size_t size) {
   text.resize(size, ' ');
-  return hash_of(text) + text + "\n";
+  return hash_text(text) + text + "\n";
 }
 
 std::optional<std::string> read_line(const fs::path& path) {
@@ -40,7 +35,7 @@ std::optional<std::string> read_line(const fs::path& path) {
     const std::string line = read_text(path);
     if (line.size() <= hash_digits) return std::nullopt;
     const std::string text = line.substr(hash_digits, line.size() - hash_digits - 1);
-    if (line.substr(0, hash_digits) != hash_of(text)) return std::nullopt;
+    if (line.substr(0, hash_digits) != hash_text(text)) return std::nullopt;
     return text;
   } catch (const FileError&) {
     return std::nullopt;

@@ -1,6 +1,8 @@
+#define XXH_INLINE_ALL
 #include "checkpoint/detail/sums.hpp"
 
 #include <fcntl.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <memory>
@@ -10,20 +12,15 @@
 #include "base/files.hpp"
 #include "base/utf8.hpp"
 #include "checkpoint/detail/writer.hpp"
-#include "checkpoint/detail/xxh64.hpp"
 
 namespace tern::checkpoint::detail {
 namespace {
 
-std::uint64_t hash_of(const std::string& text) {
-  Xxh64 hash;
-  hash.add(text.data(), text.size());
-  return hash.value();
-}
-
 std::string seal(const std::string& text) { return fmt::format("{:016x} end\n", hash_of(text)); }
 
 }  // namespace
+
+std::uint64_t hash_of(std::string_view text) { return XXH64(text.data(), text.size(), 0); }
 
 Sum sum_of(const std::filesystem::path& path) {
   constexpr std::size_t step = std::size_t{4} << 20;
@@ -31,10 +28,11 @@ Sum sum_of(const std::filesystem::path& path) {
   ::posix_fadvise(file.descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
   const auto buffer = std::make_unique_for_overwrite<unsigned char[]>(step);
   Sum sum{path.filename().string()};
-  Xxh64 hash;
+  XXH64_state_t hash;
+  XXH64_reset(&hash, 0);
   for (std::size_t n; (n = file.read(buffer.get(), step, sum.size)) > 0; sum.size += n)
-    hash.add(buffer.get(), n);
-  sum.hash = hash.value();
+    XXH64_update(&hash, buffer.get(), n);
+  sum.hash = XXH64_digest(&hash);
   return sum;
 }
 

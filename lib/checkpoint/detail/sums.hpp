@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tern::checkpoint::detail {
@@ -14,6 +15,8 @@ struct Sum {
   std::uint64_t size = 0, hash = 0;
 };
 
+/// XXH64 of a text; `xxhsum -H64` prints the same.
+std::uint64_t hash_of(std::string_view text);
 /// Reads the file once, in chunks. Throws FileError.
 Sum sum_of(const std::filesystem::path& file);
 std::string to_text(const std::vector<Sum>& sums);

@@ -5,6 +5,7 @@
 
 #include "deck/detail/assign.hpp"
 #include "deck/detail/contradictions.hpp"
+#include "deck/choices.hpp"
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
 

@@ -140,7 +140,7 @@ void describe(Group& group, Model& m) {
       .add("load_rule", m.load_rule,
            "same: the architecture must match exactly; matching: load tensors whose names and "
            "shapes match")
-      .one_of({"same", "matching"})
+      .one_of(load_rules)
       .for_training();
 }
 

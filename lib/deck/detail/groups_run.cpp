@@ -1,10 +1,11 @@
+#include "deck/choices.hpp"
 #include "deck/detail/table.hpp"
 
 namespace tern::deck::detail {
 
 void describe(Group& group, Campaign& c) {
   group.add("name", c.name, "name of the run and of its directory under runs/");
-  group.add("task", c.task, "what to do").one_of({"train", "evaluate", "generate"});
+  group.add("task", c.task, "what to do").one_of(tasks);
   group.add("max_steps", c.max_steps, "length of the run and of the schedule; 0: set by max_hours")
       .unit("optimizer steps")
       .at_least(0)
@@ -88,7 +89,7 @@ void describe(Group& group, Generation& g) {
       .add(
           "sampler", g.sampler,
           "block_diffusion: first_hitting unmasks one token per step; ddpm a random number of them")
-      .one_of({"first_hitting", "ddpm"});
+      .one_of(samplers);
   group
       .add("denoising_steps", g.denoising_steps,
            "block_diffusion, ddpm: steps per block; 0: one per token")
@@ -143,11 +144,11 @@ void describe(Group& group, Generation& g) {
       .add("quantization", g.quantization,
            "input: fp8 (E4M3) weights in linear layers except experts; fp8_dynamic: fp8 "
            "activations as well")
-      .one_of({"none", "fp8", "fp8_dynamic"});
+      .one_of(quantizations);
   group
       .add("cache_quantization", g.cache_quantization,
            "input: fp8 (E4M3) keys and values, with a scale per token and head")
-      .one_of({"none", "fp8"});
+      .one_of(cache_quantizations);
 }
 
 void describe(Group& group, Output& o) {

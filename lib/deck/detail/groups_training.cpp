@@ -19,7 +19,7 @@ void describe(Group& group, Objective& o) {
   group
       .add("hierarchy", o.hierarchy,
            "block_diffusion: flat: one level; hdp: two levels, with question, plan and execution")
-      .one_of({"flat", "hdp"});
+      .one_of(hierarchies);
   group
       .add("condition", o.condition,
            "block_diffusion: what a flat sample is conditioned on, without noise")
@@ -115,11 +115,11 @@ void describe(Group& group, Data& d) {
       .add("plan", d.plan,
            "samples: data: their own plans, skeleton rule where missing; skeleton: always that "
            "rule; none: no plans")
-      .one_of({"data", "skeleton", "none"});
+      .one_of(plan_rules);
   group.add("notes", d.notes, "samples: keep calculator notes such as <<48/2=24>> in executions");
   group.add("packing", d.packing, "samples: pack several per row, each at its true length");
   group.add("too_long", d.too_long, "samples: what to do with those that are too long")
-      .one_of({"leave out", "cut"});
+      .one_of(long_samples);
   group
       .add("chat_template", d.chat_template,
            "messages: format of a conversation; plain: a newline after each message, an end token "
@@ -218,7 +218,7 @@ void describe(Group& group, Precision& p) {
       .add("compute", p.compute,
            "format of weights and activations (master weights: fp32); tf32, fp8: of GEMM operands "
            "only")
-      .one_of({"fp32", "tf32", "bf16", "fp16", "fp8"});
+      .one_of(computes);
   group
       .add("recompute", p.recompute,
            "activation recomputation; block: keep only the inputs of blocks, and run each block "
@@ -228,7 +228,7 @@ void describe(Group& group, Precision& p) {
       .add("products", p.products,
            "GEMM algorithms on GPUs; fastest: timed once per shape and cached; first: cuBLASLt's "
            "first choice")
-      .one_of({"fastest", "first"});
+      .one_of(product_choices);
   group
       .add("loss_scale", p.loss_scale,
            "fp16: initial loss scale, a power of two; halved whenever a gradient overflows")
@@ -258,7 +258,7 @@ void describe(Group& group, Parallel& p) {
       .add("shard", p.shard,
            "what data-parallel ranks divide: nothing, optimizer states (ZeRO-1), or all of the "
            "model (FSDP)")
-      .one_of({"none", "optimizer", "full"});
+      .one_of(shards);
   group
       .add("wait_minutes", p.wait_minutes,
            "how long a rank may wait for others before the job ends; 24 times as long during file "

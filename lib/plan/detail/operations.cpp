@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "ops/fp8.hpp"
 
@@ -59,7 +60,7 @@ double width_gain(double head_dim) { return head_dim > 64 ? of_wide_heads : 1; }
 
 const Operations::Efficiencies& efficiencies_of(const deck::Precision& precision, bool timed) {
   if (timed) return host_efficiencies;
-  if (precision.compute == "tf32") return tf32_efficiencies;
+  if (deck::compute_of(precision) == deck::Compute::tf32) return tf32_efficiencies;
   return deck::stores_fp32(precision) ? fp32_efficiencies : bf16_efficiencies;
 }
 
@@ -70,8 +71,9 @@ Operations::Operations(const deck::Deck& deck, const PlannedDevice& device, int 
       nodes_(device.nodes().count(ranks) > 1 ? device.placed() : Nodes()),
       efficiencies_(efficiencies_of(deck.precision, device.timed())),
       timed_(device.timed()),
-      fp8_(deck.precision.compute == "fp8" && device_.tflops_fp8 > device_.tflops_bf16),
-      fp32_(deck.precision.compute == "fp32" && !timed_),
+      fp8_(deck::compute_of(deck.precision) == deck::Compute::fp8 &&
+           device_.tflops_fp8 > device_.tflops_bf16),
+      fp32_(deck::compute_of(deck.precision) == deck::Compute::fp32 && !timed_),
       bytes_(deck::stores_fp32(deck.precision) ? 4 : 2),
       flops_(1e12 * (timed_ ? device_.tflops_fp32
                      : fp8_ ? device_.tflops_bf16

@@ -37,10 +37,4 @@ inline std::string mean_text(double mean) {
   return fmt::format("{:.{}f}", mean, mean >= 100 || mean == std::floor(mean) ? 0 : 1);
 }
 
-inline std::string duration(double seconds) {
-  return seconds < 90     ? fmt::format("{:.1f} s", seconds)
-         : seconds < 5400 ? fmt::format("{:.1f} min", seconds / 60)
-                          : fmt::format("{:.1f} h", seconds / 3600);
-}
-
 }  // namespace tern::plan::detail

@@ -25,12 +25,6 @@ std::string in_words(double tokens) {
 
 }  // namespace
 
-std::string duration(double seconds) {
-  return seconds < 120    ? fmt::format("{:.0f} s", seconds)
-         : seconds < 7200 ? fmt::format("{:.1f} min", seconds / 60)
-                          : fmt::format("{:.1f} h", seconds / 3600);
-}
-
 std::string rate_text(double rate) {
   return std::abs(rate) < 1000 ? grouped(std::llround(rate)) : rounded(rate);
 }

@@ -15,8 +15,6 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // name, text
 /// Facts that only the record knows are left out without it.
 Facts facts_of(const std::optional<job::RunRecord>& record, const History& history);
 
-/// "1.4 min"
-std::string duration(double seconds);
 /// Of a rate, to four digits without decimals: "472,700", "356".
 std::string rate_text(double rate);
 

@@ -2,10 +2,10 @@
 
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/lines.hpp"
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 
 namespace tern::report::detail {
 namespace {
@@ -58,9 +58,9 @@ std::optional<std::pair<std::string, double>> profile_point(const std::string& m
 
 History read_history(const std::filesystem::path& metrics_file) {
   History history;
-  std::istringstream in(read_text_or_empty(metrics_file));
-  for (std::string line; std::getline(in, line);) {
-    const auto entry = try_json(line);
+  const std::string text = read_text_or_empty(metrics_file);
+  for (const Line& line : Lines(text)) {
+    const auto entry = try_json(line.text);
     if (entry.is_object() && entry.contains("step") && entry["step"].is_number_integer())
       add_entry(history, entry);
   }

@@ -1,5 +1,5 @@
-/// Unicode normalization form C (Unicode Standard Annex 15) for characters of Unicode 14; later
-/// ones are unchanged.
+/// Unicode normalization form C (Unicode Standard Annex 15), for the characters that the installed
+/// utf8proc knows (2.8: Unicode 15); later ones are unchanged.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,12 +1,12 @@
 #include "text/detail/tokenizer_files.hpp"
 
 #include <ostream>
-#include <sstream>
 #include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/lines.hpp"
 #include "base/mapped_file.hpp"
 #include "text/detail/byte_alphabet.hpp"
 #include "text/detail/postprocessor_json.hpp"
@@ -170,15 +170,14 @@ BpeDescription read_gpt2_files(const std::filesystem::path& vocabulary,
   if (const auto end = tokens.find("<|endoftext|>"); end != tokens.end())
     builder.add_added({"<|endoftext|>", end->get<std::int32_t>(), true});
 
-  const MappedFile mapped(merges);
-  std::istringstream lines{std::string(mapped.text())};
-  std::string line;
-  for (std::size_t number = 1; std::getline(lines, line); ++number) {
-    if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
-    const std::size_t space = line.find(' ');
-    if (space == std::string::npos)
-      user_error("{}:{}: '{}' is not a merge of two tokens", merges.string(), number, line);
-    builder.add_merge(line.substr(0, space), line.substr(space + 1));
+  LineReader lines(merges);
+  for (const Line& line : lines) {
+    const std::string merge(line.text);
+    if (merge.empty() || (line.number == 1 && merge.starts_with("#version"))) continue;
+    const std::size_t space = merge.find(' ');
+    if (space == merge.npos)
+      user_error("{}: '{}' is not a merge of two tokens", lines.place(line), merge);
+    builder.add_merge(merge.substr(0, space), merge.substr(space + 1));
   }
   builder.description().pretokenizer = gpt2_pretokenizer();
   return builder.finish();

@@ -54,6 +54,8 @@ class Tern(CMakePackage, CudaPackage, ROCmPackage):
     depends_on("random123")
     depends_on("nlohmann-json")
     depends_on("pcre2 +jit")
+    depends_on("utf8proc")
+    depends_on("xxhash")
     depends_on("fmt@9:")
 
     generator("ninja")

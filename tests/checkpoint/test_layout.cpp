@@ -7,7 +7,8 @@
 #include <string>
 
 #include "base/random.hpp"
-#include "checkpoint/detail/xxh64.hpp"
+#include "checkpoint/detail/sums.hpp"
+#include "scratch.hpp"
 
 namespace tern::checkpoint::detail {
 namespace {
@@ -97,19 +98,17 @@ TEST(Layout, BandsAreRowsOfOneRankThatFollowEachOther) {
   EXPECT_EQ(bands({24}, {{0, 0, 12, 0, 0}, {0, 12, 12, 12, 0}}).size(), 2u);
 }
 
-std::uint64_t hash(const std::string& text, std::size_t piece) {
-  Xxh64 hash;
-  for (std::size_t i = 0; i < text.size(); i += piece)
-    hash.add(text.data() + i, std::min(piece, text.size() - i));
-  return hash.value();
-}
-
-TEST(Xxh64, MatchesKnownValuesInAnyPieces) {
-  EXPECT_EQ(hash("", 1), 0xef46db3751d8e999u);
-  EXPECT_EQ(hash("abc", 3), 0x44bc2cf5ad770999u);
-  const std::string text = "Nobody inspects the spammish repetition";
-  for (const std::size_t piece : {1u, 3u, 7u, 31u, 32u, 33u, 64u})
-    EXPECT_EQ(hash(text, piece), 0xfbcea83c8a378bf1u) << piece;
+TEST(Sums, AreXxh64OfFilesReadInPieces) {
+  EXPECT_EQ(hash_of(""), 0xef46db3751d8e999u);
+  EXPECT_EQ(hash_of("abc"), 0x44bc2cf5ad770999u);
+  EXPECT_EQ(hash_of("Nobody inspects the spammish repetition"), 0xfbcea83c8a378bf1u);
+  const test::Scratch scratch;
+  std::string text((std::size_t{9} << 20) + 5, 'x');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i % 251);
+  scratch.write("large", text);
+  const Sum sum = sum_of(scratch / "large");
+  EXPECT_EQ(sum.hash, hash_of(text));
+  EXPECT_EQ(sum.size, text.size());
 }
 
 }  // namespace
