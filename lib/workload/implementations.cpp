@@ -2,7 +2,8 @@
 
 #include "deck/objective_kind.hpp"
 #include "deck/rules.hpp"
-#include "ops/implementations.hpp"
+#include "ops/attention/implementation.hpp"
+#include "ops/linear/implementation.hpp"
 
 namespace tern::workload {
 namespace {

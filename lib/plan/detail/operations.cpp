@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "deck/rules.hpp"
-#include "ops/fp8.hpp"
+#include "ops/linear/fp8.hpp"
 
 namespace tern::plan::detail {
 
