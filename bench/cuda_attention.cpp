@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "measure.hpp"
-#include "ops/cuda/detail/cudnn_attention.hpp"
-#include "ops/cuda/library.hpp"
+#include "ops/attention/cuda/implementations.hpp"
+#include "ops/core/cuda/library.hpp"
 
 namespace {
 
@@ -121,10 +121,10 @@ int main(int argc, char** argv) {
     attention.forward(cudnn);  // outputs and log-sum-exps that belong together
     print_time(own, 2.5 * flops, [&] { attention.backward(own); });
     for (const bool atomic : {false, true}) {
-      cudnn.library->attention()->allow_atomics(atomic);
+      ops::cuda::implementations(cudnn).cudnn()->allow_atomics(atomic);
       print_time(cudnn, 2.5 * flops, [&] { attention.backward(cudnn); });
     }
-    cudnn.library->attention()->allow_atomics(false);
+    ops::cuda::implementations(cudnn).cudnn()->allow_atomics(false);
     print_time(cudnn, flops, [&] { attention.forward(cudnn); });
     std::printf("\n");
     std::fflush(stdout);

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "measure.hpp"
-#include "ops/cuda/detail/fp8_product.hpp"
-#include "ops/cuda/library.hpp"
+#include "ops/core/cuda/library.hpp"
+#include "ops/linear/cuda/detail/fp8_product.hpp"
 #include "ops/ops.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "measure.hpp"
-#include "ops/cuda/library.hpp"
+#include "ops/core/cuda/library.hpp"
 
 namespace {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "measure.hpp"
-#include "ops/cuda/detail/cudnn_attention.hpp"
-#include "ops/cuda/library.hpp"
+#include "ops/attention/cuda/implementations.hpp"
+#include "ops/core/cuda/library.hpp"
 
 namespace {
 
@@ -200,9 +200,9 @@ void add_cudnn_attention(std::vector<Line>& lines, const Step& s, const ops::Con
   Line atomics = lines.back();
   atomics.name += ", atomic";
   atomics.run = [&context, run = atomics.run] {
-    context.library->attention()->allow_atomics(true);
+    ops::cuda::implementations(context).cudnn()->allow_atomics(true);
     run();
-    context.library->attention()->allow_atomics(false);
+    ops::cuda::implementations(context).cudnn()->allow_atomics(false);
   };
   lines.push_back(atomics);
 }
@@ -302,7 +302,7 @@ int main(int argc, char** argv) {
   const bool portable = argc > 1 && std::strcmp(argv[1], "portable") == 0;
   const bool fastest = argc > 2 && std::strcmp(argv[2], "fastest") == 0;
   const std::size_t head_size = argc > 3 ? std::stoul(argv[3]) : 64;
-  const bool with_cudnn = !portable && ops::cuda::CudnnAttention::built();
+  const bool with_cudnn = !portable && ops::cudnn_built();
   const auto make = [&](Arena& arena) {
     return ops::make_context(arena, !portable, "auto",
                              fastest ? ops::Products::fastest : ops::Products::first);

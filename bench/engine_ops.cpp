@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "checks/detail/paged_rows.hpp"
 #include "measure.hpp"
-#include "ops/cuda/library.hpp"
+#include "ops/core/cuda/library.hpp"
 #include "ops/ops.hpp"
 
 namespace {

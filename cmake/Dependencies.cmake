@@ -40,6 +40,8 @@ else()
 endif()
 set(TERN_CACHE ${default_cache} CACHE PATH "Where Kokkos is built when none is installed")
 
+# Of ops/linear and ops/attention: TERN_PRODUCT_LIBRARIES, TERN_ATTENTION_LIBRARIES.
+set(TERN_ATTENTION_LIBRARIES "")
 # The OpenMP build of OpenBLAS shares its threads with Kokkos; the pthreads build competes with them.
 find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-openmp openblas-pthread REQUIRED)
 set(BLAS_LIBRARIES ${OPENBLAS_LIBRARY} CACHE STRING "" FORCE)
@@ -78,9 +80,9 @@ if(NOT TERN_ARCH STREQUAL "none")
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=${TERN_ARCH}>")
 endif()
 if(TARGET Kokkos::kokkoskernels)
-  set(TERN_KERNEL_LIBRARIES Kokkos::kokkoskernels ${OPENBLAS_LIBRARY})
+  set(TERN_PRODUCT_LIBRARIES Kokkos::kokkoskernels ${OPENBLAS_LIBRARY})
 else()  # installed by Trilinos
-  set(TERN_KERNEL_LIBRARIES KokkosKernels::all_libs ${OPENBLAS_LIBRARY})
+  set(TERN_PRODUCT_LIBRARIES KokkosKernels::all_libs ${OPENBLAS_LIBRARY})
 endif()
 
 set(TERN_GPU "")  # GPU runtime and device collectives, used by lib/comm
@@ -97,7 +99,7 @@ if(TERN_BACKEND STREQUAL "cuda")
   target_link_libraries(NCCL::NCCL INTERFACE ${NCCL_LIBRARY} CUDA::cudart CUDA::cuda_driver)
   target_compile_definitions(NCCL::NCCL INTERFACE TERN_WITH_CUDA TERN_WITH_NCCL)
   set(TERN_GPU NCCL::NCCL)
-  list(APPEND TERN_KERNEL_LIBRARIES CUDA::cublasLt NCCL::NCCL)
+  list(APPEND TERN_PRODUCT_LIBRARIES CUDA::cublasLt)
   # Profiles (lib/profile/cuda/cupti.cpp); the library is opened at run time.
   find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
   set(TERN_CUDNN AUTO CACHE STRING "Attention by cuDNN: ON, OFF, or AUTO (where cuDNN and its frontend's headers are found)")
@@ -110,10 +112,11 @@ if(TERN_BACKEND STREQUAL "cuda")
     find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ENV CUDNN_FRONTEND_ROOT PATH_SUFFIXES include ${required})
     find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ${required})
     if(CUDNN_FRONTEND_INCLUDE AND CUDNN_LIBRARY)
-      # Only this source includes it, so adding or removing it rebuilds nothing else.
-      set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/ops/cuda/detail/cudnn_attention.host.cpp PROPERTIES
+      # Only these sources depend on it, so adding or removing it rebuilds nothing else.
+      set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/ops/attention/cuda/cudnn/cudnn.host.cpp
+        ${CMAKE_SOURCE_DIR}/lib/ops/core/cuda/cudnn_built.host.cpp PROPERTIES
         COMPILE_DEFINITIONS TERN_WITH_CUDNN COMPILE_OPTIONS "-isystem;${CUDNN_FRONTEND_INCLUDE}")
-      list(APPEND TERN_KERNEL_LIBRARIES ${CUDNN_LIBRARY} CUDA::nvrtc)
+      set(TERN_ATTENTION_LIBRARIES ${CUDNN_LIBRARY} CUDA::nvrtc)
     else()
       message(STATUS "cuDNN frontend not found: attention uses our own kernels")
     endif()

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "memory/views.hpp"
-#include "ops/context.hpp"
+#include "ops/core/context.hpp"
 #include "parameters/share.hpp"
 
 namespace tern::model {

@@ -12,8 +12,8 @@
 #include "comm/gpu.hpp"
 #include "comm/text.hpp"
 #include "device/host.hpp"
-#include "ops/fp8.hpp"
-#include "ops/native.hpp"
+#include "ops/core/native.hpp"
+#include "ops/linear/fp8.hpp"
 
 namespace tern::checks {
 namespace {

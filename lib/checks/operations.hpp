@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/context.hpp"
+#include "ops/core/context.hpp"
 
 namespace tern::checks {
 

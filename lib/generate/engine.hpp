@@ -28,8 +28,8 @@
 #include <vector>
 
 #include "model/decoder.hpp"
+#include "ops/core/replay.hpp"
 #include "ops/ops.hpp"
-#include "ops/replay.hpp"
 
 namespace tern::generate {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "comm/comm.hpp"
-#include "ops/side_stream.hpp"
+#include "ops/core/side_stream.hpp"
 #include "parameters/parameters.hpp"
 
 namespace tern::model {

@@ -19,7 +19,7 @@
 #include "comm/comm.hpp"
 #include "deck/deck.hpp"
 #include "memory/arena.hpp"
-#include "ops/context.hpp"
+#include "ops/core/context.hpp"
 #include "parameters/declaration.hpp"
 #include "parameters/share.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/range.hpp"
-#include "ops/context.hpp"
+#include "ops/core/context.hpp"
 
 namespace tern::weights {
 

@@ -6,7 +6,7 @@
 
 #include "base/log.hpp"
 #include "deck/loaded_model.hpp"
-#include "ops/context.hpp"
+#include "ops/core/context.hpp"
 #include "parameters/parameters.hpp"
 #include "transformers/directory.hpp"
 

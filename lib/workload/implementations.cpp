@@ -3,7 +3,8 @@
 #include "deck/choices.hpp"
 #include "deck/rules.hpp"
 #include "objective/kind.hpp"
-#include "ops/implementations.hpp"
+#include "ops/attention/implementation.hpp"
+#include "ops/linear/implementation.hpp"
 
 namespace tern::workload {
 namespace {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes ops.h5: inputs, outputs and gradients of PyTorch's operations in float64, for test_ops.
+"""Writes ops.h5: inputs, outputs and gradients of PyTorch's operations in float64, for test_ops_core.
 
 Run from anywhere: python3 tests/golden/make_ops.py. Needs torch and h5py. The values change only with the
 operations themselves, so the file is kept in the repository.

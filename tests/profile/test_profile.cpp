@@ -6,7 +6,7 @@
 
 #include "base/json.hpp"
 #include "memory/views.hpp"
-#include "ops/recorder.hpp"
+#include "ops/core/recorder.hpp"
 #include "profile/detail/operation_name.hpp"
 #include "profile/profile.hpp"
 

@@ -1,10 +1,11 @@
 """Small invariants of the repository. usage: repository.py includes|size|format|vendors|versions|json|listed
 
 includes lib/NAME includes only the libraries that CMakeLists.txt gives it, all of them, and no other library's detail/;
-         CONTRIBUTING.md lists the libraries in CMake's order; only ops exceeds 4,000 lines, no folder 40 files
+         CONTRIBUTING.md lists the libraries in CMake's order; kernels of lib/ops are its own; only ops/attention exceeds
+         4,000 lines, no folder 40 files
 size     no source file over 450 lines
-vendors  the runtimes and compilers of GPUs are named in lib/comm and lib/NAME/cuda only; elsewhere on_host
-         (memory/views.hpp) and native_build (ops/native.hpp) tell a build for GPUs
+vendors  the runtimes and compilers of GPUs are named in lib/comm and in folders cuda only; elsewhere on_host
+         (memory/views.hpp) and native_build (ops/core/native.hpp) tell a build for GPUs
 versions what other versions of a library lack: fmt::join is in <fmt/ranges.h> since fmt 11, fmt 12 removed fmt::localtime
 json     JSON is parsed in lib/base/json.cpp only, which limits how deep it is nested
 listed   README.md or a page of docs/ links every deck of input/ and names every script of jobs/; a deck begins with a headline
@@ -30,18 +31,29 @@ def tracked(*patterns):
 def named_libraries():
     """Each library of CMakeLists.txt, in its order, with the libraries that it names."""
     libraries = {}
-    for name, rest in re.findall(r"^tern_library\((\w+)([^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE):
-        named = re.search(r"\bLIBRARIES((?:\s+[a-z_]+\b)*)", rest)
+    for name, rest in re.findall(r"^tern_(?:library|headers)\(([\w/]+)([^)]*)\)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE):
+        named = re.search(r"\bLIBRARIES((?:\s+[a-z_/]+\b)*)", rest)
         libraries[name] = named.group(1).split() if named else []
     return libraries
 
 
-def includes(path):
+def library_of(file, libraries):
+    """The library of a file below lib/, whose folder may be within another's, and the rest of the file's path."""
+    folders = file.split("/")[:-1]
+    for length in range(len(folders), 0, -1):
+        if "/".join(folders[:length]) in libraries:
+            return "/".join(folders[:length]), "/".join(file.split("/")[length:])
+    return None, file
+
+
+def includes(path, libraries):
     """(line number, library, header) of each include that names a library."""
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        include = re.match(r'\s*#\s*include\s*"(\w+)/([^"]*)"', line)
+        include = re.match(r'\s*#\s*include\s*"([^"]*)"', line)
         if include:
-            yield number, include.group(1), include.group(2)
+            library, header = library_of(include.group(1), libraries)
+            if library:
+                yield number, library, header
 
 
 def check_includes():
@@ -51,19 +63,19 @@ def check_includes():
         allowed[library] = {library}.union(*(allowed[other] for other in others))
     used = {library: set() for library in named}
     for path in tracked("lib/*.hpp", "lib/*.cpp", "lib/*.cu", "lib/*.cuh"):
-        library = path.relative_to(ROOT / "lib").parts[0]
-        if library not in named:
-            yield f"{path.relative_to(ROOT)}: CMakeLists.txt names no library {library}"
+        library, _ = library_of(str(path.relative_to(ROOT / "lib")), named)
+        if library is None:
+            yield f"{path.relative_to(ROOT)}: CMakeLists.txt names no library for it"
             continue
-        for number, other, header in includes(path):
+        for number, other, header in includes(path, named):
             where = f"{path.relative_to(ROOT)}:{number}"
-            if other not in named:
-                continue
             used[library].add(other)
             if other not in allowed[library]:
                 yield f"{where}: {library} may not include {other}"
-            elif other != library and header.startswith("detail/"):
-                yield f"{where}: {other}/detail is {other}'s own"
+            elif other != library and "detail" in header.split("/"):
+                yield f"{where}: this folder is {other}'s own"
+            elif other.startswith("ops/") and not library.startswith("ops/") and "/" in header:
+                yield f"{where}: kernels are for the libraries of lib/ops only"
     for library, others in named.items():
         for other in others:
             if other not in used[library]:
@@ -73,16 +85,17 @@ def check_includes():
 
 
 def check_order(libraries):
-    listed = re.search(r"^((?:    [a-z ]+\n)+)", (ROOT / "CONTRIBUTING.md").read_text().split("## Code organization")[1], re.MULTILINE)
+    listed = re.search(r"^((?:    [a-z/ ]+\n)+)", (ROOT / "CONTRIBUTING.md").read_text().split("## Code organization")[1], re.MULTILINE)
     if listed is None or listed.group(1).split() != libraries:
         yield f"CONTRIBUTING.md: the libraries in CMake's order are\n    {'  '.join(libraries)}"
 
 
 def check_extent(libraries):
     for library in libraries:
-        sources = tracked(f"lib/{library}/*.hpp", f"lib/{library}/*.cpp")
+        sources = [path for path in tracked(f"lib/{library}/*.hpp", f"lib/{library}/*.cpp")
+                   if library_of(str(path.relative_to(ROOT / "lib")), libraries)[0] == library]
         lines = sum(len(path.read_text().splitlines()) for path in sources)
-        if lines > MOST_LINES_OF_A_LIBRARY and library != "ops":
+        if lines > MOST_LINES_OF_A_LIBRARY and library != "ops/attention":
             yield f"lib/{library}: {lines} lines; which two libraries is it?"
     files = tracked("lib")
     for folder in sorted({path.parent for path in files}):

@@ -1,7 +1,7 @@
 #include "checks/detail/families.hpp"
 
-#include "ops/activation.hpp"
-#include "ops/dropout.hpp"
+#include "ops/activation/activation.hpp"
+#include "ops/elementwise/dropout.hpp"
 
 namespace tern::checks {
 using namespace ops;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/attention.hpp"
+#include "ops/attention/attention.hpp"
 
 namespace tern::checks {
 using namespace ops;

@@ -1,6 +1,6 @@
 #include "checks/detail/families.hpp"
 
-#include "ops/connection.hpp"
+#include "ops/elementwise/connection.hpp"
 
 namespace tern::checks {
 using namespace ops;

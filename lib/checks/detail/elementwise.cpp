@@ -1,6 +1,6 @@
 #include "checks/detail/families.hpp"
 
-#include "ops/elementwise.hpp"
+#include "ops/elementwise/elementwise.hpp"
 
 namespace tern::checks {
 using namespace ops;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ops/embedding.hpp"
+#include "ops/loss/embedding.hpp"
 
 namespace tern::checks {
 using namespace ops;

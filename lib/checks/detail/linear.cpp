@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "ops/linear.hpp"
-#include "ops/norm.hpp"
+#include "ops/linear/linear.hpp"
+#include "ops/norm/norm.hpp"
 #include "ops/ops.hpp"
 
 namespace tern::checks {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "ops/loss.hpp"
-#include "ops/vocabulary.hpp"
+#include "ops/loss/loss.hpp"
+#include "ops/loss/vocabulary.hpp"
 
 namespace tern::checks {
 using namespace ops;

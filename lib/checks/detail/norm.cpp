@@ -1,7 +1,7 @@
 #include "checks/detail/families.hpp"
 
-#include "ops/head_norm.hpp"
-#include "ops/norm.hpp"
+#include "ops/attention/head_norm.hpp"
+#include "ops/norm/norm.hpp"
 
 namespace tern::checks {
 using namespace ops;

@@ -1,6 +1,6 @@
 #include "checks/detail/families.hpp"
 
-#include "ops/optimizer.hpp"
+#include "ops/optimizer/optimizer.hpp"
 
 namespace tern::checks {
 using namespace ops;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "checks/detail/run.hpp"
-#include "ops/paged_cache.hpp"
+#include "ops/decode/paged_cache.hpp"
 
 namespace tern::checks {
 

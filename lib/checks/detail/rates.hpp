@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/comm.hpp"
-#include "ops/context.hpp"
+#include "ops/core/context.hpp"
 
 namespace tern::checks::detail {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "checks/operations.hpp"
-#include "ops/pattern.hpp"
+#include "ops/attention/pattern.hpp"
 
 namespace tern::checks {
 

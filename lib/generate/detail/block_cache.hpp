@@ -1,7 +1,7 @@
 /// Key-value cache of a batch's sequences, one slot each.
 #pragma once
 #include "memory/arena.hpp"
-#include "ops/context.hpp"
+#include "ops/core/context.hpp"
 
 namespace tern::generate::detail {
 

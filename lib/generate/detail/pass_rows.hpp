@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/pattern.hpp"
+#include "ops/attention/pattern.hpp"
 
 namespace tern::generate::detail {
 

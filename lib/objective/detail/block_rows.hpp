@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/sample_rows.hpp"
-#include "ops/pattern.hpp"
+#include "ops/attention/pattern.hpp"
 
 namespace tern::objective::detail {
 

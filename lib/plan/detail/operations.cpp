@@ -5,7 +5,7 @@
 
 #include "deck/choices.hpp"
 #include "deck/rules.hpp"
-#include "ops/fp8.hpp"
+#include "ops/linear/fp8.hpp"
 
 namespace tern::plan::detail {
 

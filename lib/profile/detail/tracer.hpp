@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/recorder.hpp"
+#include "ops/core/recorder.hpp"
 
 namespace tern::profile::detail {
 

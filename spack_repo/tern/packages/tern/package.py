@@ -19,7 +19,7 @@ AMDGPU_TARGETS = ("gfx90a", "gfx942")
 
 # Tests that need a compiler and MPI only; the others also need Python's packages or Slurm.
 HOST_TESTS = ("test_base", "test_deck", "test_text")
-KERNEL_TESTS = ("test_ops", "test_attention")
+KERNEL_TESTS = ("test_ops_elementwise", "test_ops_linear", "test_ops_norm", "test_ops_attention")
 
 
 class Tern(CMakePackage, CudaPackage, ROCmPackage):

@@ -1,0 +1,47 @@
+/// Dropout (Srivastava et al. 2014). Conventions: ops.hpp.
+#pragma once
+#include "base/random.hpp"
+#include "ops/core/native.hpp"
+
+namespace tern::ops {
+
+/// Key of a dropout's random numbers: they depend on nothing else, so backward and recomputation
+/// draw the same ones.
+struct DropoutKey {
+  double probability = 0;
+  std::uint64_t seed = 0, step = 0;
+  std::uint32_t layer = 0;
+  std::uint32_t first_row = 0;  // global row number of row 0, so that rank layouts agree
+};
+/// The draw for columns [8 group, 8 group + 8) of a row, of fewer than 8 Mi columns.
+TERN_FUNCTION Random4 dropout_draw(const DropoutKey& key, std::size_t row, std::size_t group) {
+  return philox(key.seed, Stream::dropout, key.step,
+                key.first_row + static_cast<std::uint32_t>(row),
+                (key.layer << 20) | static_cast<std::uint32_t>(group));
+}
+/// y = added + d(x), each (N, D), where d zeroes a number with the key's probability p and else
+/// scales it by 1 / (1 - p); the sum is rounded once. `added` may be empty; y may be x or `added`.
+/// d is its own backward operation.
+template <class T>
+void dropout(const Context&, const DropoutKey&, Matrix<const T> x, Matrix<const T> added,
+             Matrix<T> y);
+
+template <class T>
+bool native_dropout(const Context& context, const DropoutKey& key, Matrix<const T> x,
+                    Matrix<const T> added, Matrix<T> y);
+template <>
+inline constexpr auto native_kernel<&dropout<bf16>> = native_entry("tern::dropout",
+                                                                   native_dropout<bf16>);
+template <>
+inline constexpr auto native_kernel<&dropout<fp16>> = native_entry("tern::dropout",
+                                                                   native_dropout<fp16>);
+template <>
+struct Traffic<&dropout<bf16>> {
+  double operator()(const DropoutKey&, const auto& x, const auto& added, const auto& y) const {
+    return bytes_of(x) + bytes_of(added) + bytes_of(y);
+  }
+};
+template <>
+struct Traffic<&dropout<fp16>> : Traffic<&dropout<bf16>> {};
+
+}  // namespace tern::ops
