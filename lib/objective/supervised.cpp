@@ -127,7 +127,8 @@ std::string summary_of(const data::ChatSource& source, const deck::Data& d) {
   if (t.too_long > 0)
     text += fmt::format("; {} too long (the longest has {} tokens), {} of them cut, {} left out",
                         t.too_long, t.longest, t.cut, t.too_long - t.cut);
-  if (t.silent > 0) text += fmt::format("; {} left out with nothing to learn", t.silent);
+  if (t.without_targets > 0)
+    text += fmt::format("; {} left out with nothing to learn", t.without_targets);
   return text;
 }
 
