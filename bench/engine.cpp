@@ -156,7 +156,7 @@ class Bench {
     const std::size_t computed_at_start = program_.engine.figures().computed_tokens;
     std::size_t answered = 0;
     while (program_.engine.busy()) {
-      const generate::Figures before = program_.engine.figures();
+      const generate::Stats before = program_.engine.stats();
       std::optional<profile::Profile> profile;
       const bool begun = s_("profile") == 2 ? before.computed_tokens > computed_at_start
                                             : !passes.empty();
@@ -169,7 +169,7 @@ class Bench {
                      count, answer.reason);
       }
       if (profile) print(*profile);
-      const generate::Figures after = program_.engine.figures();
+      const generate::Stats after = program_.engine.stats();
       if (after.computed_tokens == before.computed_tokens &&
           after.new_tokens - before.new_tokens == s_("streams") / s_("pipeline"))
         passes.push_back(now() - start);
@@ -262,10 +262,10 @@ void measure(const Settings& s) {
   whole.print("prefill and decode", "new tokens/s");
   for (double& rate : whole.values) rate *= 60 / static_cast<double>(s("new"));
   whole.print("requests", "a minute");
-  const generate::Figures figures = program.engine.figures();
+  const generate::Stats stats = program.engine.stats();
   std::printf("of %zu prompt tokens %zu were computed and %zu found; %zu of %zu pages at most\n",
-              figures.prompt_tokens, figures.computed_tokens, figures.reused_tokens,
-              figures.peak_pages, figures.pages);
+              stats.prompt_tokens, stats.computed_tokens, stats.reused_tokens, stats.peak_pages,
+              stats.pages);
   if (!pass.values.empty()) pass.print("a pass that decodes", "tokens/s");
 }
 

@@ -153,16 +153,18 @@ generate::Request Bulk::request(std::size_t number) const {
 }
 
 detail::BulkRecord Bulk::judged(const generate::Answer& answer, std::size_t prompt_tokens) const {
-  using generate::Ending;
+  using generate::FinishReason;
   detail::BulkRecord record;
   record.number = answer.id;
   record.prompt_tokens = prompt_tokens;
   record.new_tokens = answer.tokens.size();
-  record.cut = answer.ending == Ending::length;
+  record.cut = answer.finish_reason == FinishReason::length;
   const std::string written = tokenizer_.decode(answer.tokens);
   ReadAnswer read{written, "", ""};
-  if (answer.ending == Ending::refused || answer.ending == Ending::not_finite)
-    read = {written, answer.ending == Ending::refused ? "refused" : "not finite", answer.reason};
+  if (answer.finish_reason == FinishReason::refused ||
+      answer.finish_reason == FinishReason::not_finite)
+    read = {written, answer.finish_reason == FinishReason::refused ? "refused" : "not finite",
+            answer.reason};
   else
     read = reader_.read(written, record.cut);
   record.text = read.text;
@@ -186,7 +188,7 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
   const auto ahead = static_cast<std::size_t>(deck_.generation.batch);
   std::size_t next = 0, done = 0;
   const auto submit = [&] {
-    for (; next < mine.size() && responder.figures().waiting < ahead; ++next) {
+    for (; next < mine.size() && responder.stats().waiting < ahead; ++next) {
       generate::Request taken = request(mine[next]);
       prompt_tokens[taken.id] = taken.prompt.size();
       responder.submit(std::move(taken));
@@ -197,10 +199,10 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
     for (const generate::Answer& answer : answers) {
       detail::BulkRecord record = judged(answer, prompt_tokens.at(answer.id));
       prompt_tokens.erase(answer.id);
-      const generate::Figures figures = responder.figures();
+      const generate::Stats stats = responder.stats();
       record.seconds = progress.seconds();
-      record.computed_tokens = figures.computed_tokens;
-      record.reused_tokens = figures.reused_tokens;
+      record.computed_tokens = stats.computed_tokens;
+      record.reused_tokens = stats.reused_tokens;
       if (part) part->append(record);
       ++done;
     }
@@ -211,7 +213,7 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
     // While the device runs a pass the host writes the answers of the one before and tokenizes the
     // next requests.
     answers = responder.step([&] { keep(), submit(); });
-    progress.at(done, responder.figures());
+    progress.at(done, responder.stats());
     const std::size_t left = mine.size() - done - answers.size();
     stopped = left > 0 && replica_.ranks->any(stop());
   }

@@ -50,7 +50,7 @@ class Responder {
   virtual void submit(generate::Request request) = 0;
   virtual bool busy() const = 0;
   virtual std::vector<generate::Answer> step(const std::function<void()>& meanwhile) = 0;
-  virtual generate::Figures figures() const = 0;
+  virtual generate::Stats stats() const = 0;
 };
 
 class Bulk {

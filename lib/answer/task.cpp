@@ -41,7 +41,7 @@ class EngineResponder final : public Responder {
   std::vector<generate::Answer> step(const std::function<void()>& meanwhile) override {
     return serving_.engine.step(serving_.context, meanwhile);
   }
-  generate::Figures figures() const override { return serving_.engine.figures(); }
+  generate::Stats stats() const override { return serving_.engine.stats(); }
 
  private:
   Arena arena_;

@@ -49,12 +49,12 @@ std::optional<objective::Score> evaluate(
     for (std::size_t step = 0; step < w.objective->evaluated_steps(training); ++step) {
       w.model.advance(w.context, given, step);
       w.model.loss(w.context, given, head, losses, best, step);
-      w.objective->tally(step, on_host<double, A>(w.context, losses),
-                         on_host<std::int32_t, std::int32_t>(w.context, best), sums);
+      w.objective->accumulate(step, on_host<double, A>(w.context, losses),
+                              on_host<std::int32_t, std::int32_t>(w.context, best), sums);
     }
   }
   group.all_reduce(sums.data(), sums.size(), comm::Sum::sum);
-  return w.objective->conclude(sums, training);
+  return w.objective->finalize(sums, training);
 }
 
 template std::optional<objective::Score> evaluate(

@@ -105,7 +105,7 @@ ChatSource::ChatSource(std::vector<text::ChatTokens> conversations, const ChatRo
         "no conversation is left of {}: {} are longer than the {} tokens of a row (the longest has "
         "{}), {} have nothing to learn; raise &model context, set &data too_long = 'cut', or check "
         "that the assistant speaks in them",
-        t.conversations, t.too_long, rules_.positions, t.longest, t.silent);
+        t.conversations, t.too_long, rules_.positions, t.longest, t.without_targets);
   make_rows();
 }
 
@@ -126,7 +126,7 @@ void ChatSource::fit() {
       ++truncation_.cut;
     }
     if (learned_tokens(chat) > 0) continue;
-    ++truncation_.silent;
+    ++truncation_.without_targets;
     resize(chat, 0);
   }
 }

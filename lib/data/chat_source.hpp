@@ -33,8 +33,8 @@ struct ChatTruncation {
   std::size_t conversations = 0;
   std::size_t too_long = 0, longest = 0;  // `longest` in tokens
   std::size_t cut = 0;                    // among the too long ones; the others are left out
-  std::size_t silent = 0;                 // left out: no token to learn (after truncation)
-  std::size_t left_out() const { return too_long - cut + silent; }
+  std::size_t without_targets = 0;        // left out: no token to learn (after truncation)
+  std::size_t left_out() const { return too_long - cut + without_targets; }
 };
 
 /// Answers in all conversations, and those that the rows hold to their end and learn.

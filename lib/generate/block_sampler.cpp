@@ -153,12 +153,12 @@ void BlockSampler<T>::sample_level(const ops::Context& context, const LevelRule&
                                    const BlockSampling& options) {
   const std::size_t block = rule.block_tokens();
   for (std::size_t at = 0; at < rule.tokens; at += block)
-    denoise(context, bring_forward(context, at), std::min(block, rule.tokens - at), rule, options);
+    denoise(context, compact(context, at), std::min(block, rule.tokens - at), rule, options);
 }
 
 /// Moves the sequences whose level continues at `at` to the first slots; returns their number.
 template <class T>
-std::size_t BlockSampler<T>::bring_forward(const ops::Context& context, std::size_t at) {
+std::size_t BlockSampler<T>::compact(const ops::Context& context, std::size_t at) {
   std::size_t active = 0;
   for (std::size_t slot = 0; slot < sequences_.size(); ++slot) {
     Sequence &s = sequences_[slot], &to = sequences_[active];

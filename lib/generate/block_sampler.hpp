@@ -79,7 +79,7 @@ class BlockSampler {
                        const BlockSampling& options) const;
 
   void sample_level(const ops::Context&, const LevelRule&, const BlockSampling&);
-  std::size_t bring_forward(const ops::Context&, std::size_t at);
+  std::size_t compact(const ops::Context&, std::size_t at);
   void denoise(const ops::Context&, std::size_t active, std::size_t count, const LevelRule&,
                const BlockSampling&);
   void catch_up(const ops::Context&, std::size_t active);

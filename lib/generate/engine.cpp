@@ -137,8 +137,8 @@ bool Engine<T>::busy() const {
 }
 
 template <class T>
-Figures Engine<T>::figures() const {
-  return scheduler_->figures();
+Stats Engine<T>::stats() const {
+  return scheduler_->stats();
 }
 
 template <class T>

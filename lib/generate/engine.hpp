@@ -39,7 +39,7 @@ struct Request {
   std::size_t max_new;  // maximum tokens after the prompt
 };
 
-enum class Ending {
+enum class FinishReason {
   stop,       // a stop token, or `stopped` returned true
   length,     // max_new tokens
   refused,    // cannot be answered; `reason` says why and what to change
@@ -49,7 +49,7 @@ enum class Ending {
 struct Answer {
   std::uint64_t id;
   std::vector<std::int32_t> tokens;  // without the stop token; with the one at which `stopped` held
-  Ending ending;
+  FinishReason finish_reason;
   std::string reason;  // empty unless refused or not_finite
 };
 
@@ -78,7 +78,7 @@ struct EngineOptions : SamplingOptions {
 };
 
 /// Totals since construction, except where stated.
-struct Figures {
+struct Stats {
   std::size_t submitted = 0, answered = 0, refused = 0;  // requests; refused ones count as answered
   std::size_t waiting = 0, running = 0;                  // now
   std::size_t prompt_tokens = 0;    // admitted requests'; = computed + reused when first admitted
@@ -137,7 +137,7 @@ class Engine {
   std::vector<Answer> step(const ops::Context& context,
                            const std::function<void()>& meanwhile = {});
 
-  Figures figures() const;
+  Stats stats() const;
   std::size_t max_model_len() const { return options_.max_model_len; }
   std::size_t vocabulary() const { return size_.V; }  // the model's
 

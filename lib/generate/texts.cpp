@@ -47,7 +47,8 @@ std::vector<std::vector<std::int32_t>> write_texts(
   for (std::size_t pass = 0; engine.busy(); ++pass) {
     if (between) between(pass);
     for (Answer& answer : engine.step(context)) {
-      if (answer.ending == Ending::refused || answer.ending == Ending::not_finite)
+      if (answer.finish_reason == FinishReason::refused ||
+          answer.finish_reason == FinishReason::not_finite)
         user_error("prompt {}: {}", answer.id, answer.reason);
       texts[answer.id] = std::move(answer.tokens);
     }

@@ -180,8 +180,9 @@ std::size_t BlockDiffusion<T>::sums() const {
 }
 
 template <class T>
-void BlockDiffusion<T>::tally(std::size_t, const std::vector<double>& losses,
-                              const std::vector<std::int32_t>& best, std::vector<double>& sums) {
+void BlockDiffusion<T>::accumulate(std::size_t, const std::vector<double>& losses,
+                                   const std::vector<std::int32_t>& best,
+                                   std::vector<double>& sums) {
   TERN_REQUIRE(losses.size() == rows_.masked().size() && sums.size() == this->sums());
   const auto of_level = [&](std::size_t level) { return LevelSums<double>(sums, level); };
   const std::vector<detail::NoisyBlock>& blocks = rows_.blocks();
@@ -207,7 +208,7 @@ void BlockDiffusion<T>::tally(std::size_t, const std::vector<double>& losses,
 }
 
 template <class T>
-Score BlockDiffusion<T>::conclude(const std::vector<double>& sums, bool training) {
+Score BlockDiffusion<T>::finalize(const std::vector<double>& sums, bool training) {
   Score score;
   double masked = 0, correct = 0;
   for (std::size_t l = 0; l < levels; ++l) {

@@ -39,9 +39,9 @@ class BlockDiffusion : public Objective<T> {
 
   std::size_t sums() const override;
   bool wants_best() const override { return true; }
-  void tally(std::size_t, const std::vector<double>& losses, const std::vector<std::int32_t>& best,
-             std::vector<double>& sums) override;
-  Score conclude(const std::vector<double>& sums, bool training) override;
+  void accumulate(std::size_t, const std::vector<double>& losses,
+                  const std::vector<std::int32_t>& best, std::vector<double>& sums) override;
+  Score finalize(const std::vector<double>& sums, bool training) override;
 
   std::map<std::string, double> state() const override;
   void restore(const std::map<std::string, double>&) override;

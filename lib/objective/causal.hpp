@@ -39,12 +39,12 @@ class Causal : public Objective<T> {
   ops::HeadOptions head() const override { return head_; }
 
   std::size_t sums() const override { return 2; }
-  void tally(std::size_t, const std::vector<double>& losses, const std::vector<std::int32_t>&,
-             std::vector<double>& sums) override {
+  void accumulate(std::size_t, const std::vector<double>& losses, const std::vector<std::int32_t>&,
+                  std::vector<double>& sums) override {
     for (const double loss : losses) sums[0] += loss;
     sums[1] += static_cast<double>(scored_);
   }
-  Score conclude(const std::vector<double>& sums, bool) override {
+  Score finalize(const std::vector<double>& sums, bool) override {
     return {sums[0] / sums[1], static_cast<std::int64_t>(sums[1]), {}};
   }
 

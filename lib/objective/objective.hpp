@@ -77,7 +77,7 @@ class Objective {
     return loss;
   }
 
-  // Evaluation. Sums are added over steps, micro-batches and ranks, then passed to conclude() on
+  // Evaluation. Sums are added over steps, micro-batches and ranks, then passed to finalize() on
   // every rank.
   /// Model steps in an evaluation; during training perhaps fewer.
   virtual std::size_t evaluated_steps(bool training) const {
@@ -85,14 +85,14 @@ class Objective {
     return 1;
   }
   virtual std::size_t sums() const = 0;
-  /// Whether tally() reads the argmax tokens.
+  /// Whether accumulate() reads the argmax tokens.
   virtual bool wants_best() const { return false; }
   /// Adds a model step of the latest prepared batch to `sums`: losses (M) and best (M) as from
   /// Transformer::loss.
-  virtual void tally(std::size_t step, const std::vector<double>& losses,
-                     const std::vector<std::int32_t>& best, std::vector<double>& sums) = 0;
+  virtual void accumulate(std::size_t step, const std::vector<double>& losses,
+                          const std::vector<std::int32_t>& best, std::vector<double>& sums) = 0;
   /// Evaluation results from the sums. When `training`, may adapt the objective to them.
-  virtual Score conclude(const std::vector<double>& sums, bool training) = 0;
+  virtual Score finalize(const std::vector<double>& sums, bool training) = 0;
 
   // Objective state in a checkpoint, by name.
   virtual std::map<std::string, double> state() const { return {}; }

@@ -94,14 +94,14 @@ std::size_t Refinement<T>::evaluated_steps(bool training) const {
 }
 
 template <class T>
-void Refinement<T>::tally(std::size_t step, const std::vector<double>& losses,
-                          const std::vector<std::int32_t>&, std::vector<double>& sums) {
+void Refinement<T>::accumulate(std::size_t step, const std::vector<double>& losses,
+                               const std::vector<std::int32_t>&, std::vector<double>& sums) {
   if (step == 0) sums[0] += this->scored();
   for (const double loss : losses) sums[1 + step] += loss;
 }
 
 template <class T>
-Score Refinement<T>::conclude(const std::vector<double>& sums, bool training) {
+Score Refinement<T>::finalize(const std::vector<double>& sums, bool training) {
   Score score;
   score.tokens = static_cast<std::int64_t>(sums[0]);
   const auto loss = [&](std::size_t step) { return sums[1 + step] / sums[0]; };

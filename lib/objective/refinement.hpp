@@ -40,9 +40,9 @@ class Refinement : public Causal<T> {
   std::size_t evaluated_steps(bool training) const override;
   /// Tokens, then the sum of losses per step.
   std::size_t sums() const override { return 1 + evaluated_steps(false); }
-  void tally(std::size_t step, const std::vector<double>& losses, const std::vector<std::int32_t>&,
-             std::vector<double>& sums) override;
-  Score conclude(const std::vector<double>& sums, bool training) override;
+  void accumulate(std::size_t step, const std::vector<double>& losses,
+                  const std::vector<std::int32_t>&, std::vector<double>& sums) override;
+  Score finalize(const std::vector<double>& sums, bool training) override;
 
  private:
   std::vector<double> shares_;   // w_s

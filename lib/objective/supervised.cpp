@@ -92,8 +92,8 @@ Prepared<T> Supervised<T>::prepare(const ops::Context& context, const data::Batc
 }
 
 template <class T>
-void Supervised<T>::tally(std::size_t, const std::vector<double>& losses,
-                          const std::vector<std::int32_t>& best, std::vector<double>& sums) {
+void Supervised<T>::accumulate(std::size_t, const std::vector<double>& losses,
+                               const std::vector<std::int32_t>& best, std::vector<double>& sums) {
   TERN_REQUIRE(losses.size() == wanted_.size() && best.size() == wanted_.size());
   for (std::size_t i = 0; i < losses.size(); ++i) {
     sums[0] += losses[i];
@@ -103,7 +103,7 @@ void Supervised<T>::tally(std::size_t, const std::vector<double>& losses,
 }
 
 template <class T>
-Score Supervised<T>::conclude(const std::vector<double>& sums, bool) {
+Score Supervised<T>::finalize(const std::vector<double>& sums, bool) {
   return {
       sums[0] / sums[2], static_cast<std::int64_t>(sums[2]), {{"val/accuracy", sums[1] / sums[2]}}};
 }
@@ -128,7 +128,8 @@ std::string summary_of(const data::ChatSource& source, const deck::Data& d) {
   if (t.too_long > 0)
     text += fmt::format("; {} too long (the longest has {} tokens), {} of them cut, {} left out",
                         t.too_long, t.longest, t.cut, t.too_long - t.cut);
-  if (t.silent > 0) text += fmt::format("; {} left out with nothing to learn", t.silent);
+  if (t.without_targets > 0)
+    text += fmt::format("; {} left out with nothing to learn", t.without_targets);
   return text;
 }
 

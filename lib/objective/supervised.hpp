@@ -25,10 +25,10 @@ class Supervised : public Objective<T> {
 
   std::size_t sums() const override { return 3; }
   bool wants_best() const override { return true; }
-  void tally(std::size_t, const std::vector<double>& losses, const std::vector<std::int32_t>& best,
-             std::vector<double>& sums) override;
+  void accumulate(std::size_t, const std::vector<double>& losses,
+                  const std::vector<std::int32_t>& best, std::vector<double>& sums) override;
   /// val/accuracy: fraction of learned tokens that are the argmax.
-  Score conclude(const std::vector<double>& sums, bool) override;
+  Score finalize(const std::vector<double>& sums, bool) override;
 
  private:
   void lay_out(const data::Batch& batch);

@@ -36,8 +36,8 @@ class KnownResponder final : public Responder {
 
   void submit(generate::Request request) override { waiting_.push_back(std::move(request)); }
   bool busy() const override { return !waiting_.empty(); }
-  generate::Figures figures() const override {
-    generate::Figures f = figures_;
+  generate::Stats stats() const override {
+    generate::Stats f = stats_;
     f.waiting = waiting_.size();
     return f;
   }
@@ -55,21 +55,22 @@ class KnownResponder final : public Responder {
 
  private:
   generate::Answer answer(const generate::Request& request) {
-    using generate::Ending;
-    figures_.computed_tokens += request.prompt.size();
-    figures_.new_tokens += 4;
+    using generate::FinishReason;
+    stats_.computed_tokens += request.prompt.size();
+    stats_.new_tokens += 4;
     const std::string prompt(request.prompt.begin(), request.prompt.end());
-    if (prompt.find("endless") != prompt.npos) return {request.id, {}, Ending::refused, "too long"};
-    generate::Answer made{request.id, {}, Ending::length, ""};
+    if (prompt.find("endless") != prompt.npos)
+      return {request.id, {}, FinishReason::refused, "too long"};
+    generate::Answer made{request.id, {}, FinishReason::length, ""};
     const std::string text = fmt::format("is {}; seed {}##", code_of(prompt), seed_);
     for (const char c : text) {
       if (made.tokens.size() == request.max_new) return made;
       made.tokens.push_back(static_cast<unsigned char>(c));
       if (!options_.stopped || !options_.stopped(made.tokens)) continue;
-      made.ending = Ending::stop;
+      made.finish_reason = FinishReason::stop;
       return made;
     }
-    made.ending = Ending::stop;
+    made.finish_reason = FinishReason::stop;
     return made;
   }
 
@@ -77,7 +78,7 @@ class KnownResponder final : public Responder {
   std::int64_t seed_;
   std::mt19937 random_;
   std::vector<generate::Request> waiting_;
-  generate::Figures figures_;
+  generate::Stats stats_;
 };
 
 class BulkTest : public ::testing::Test {

@@ -75,7 +75,7 @@ TEST(ChatSource, WhatIsTooLongIsLeftOutOrCut) {
   EXPECT_EQ(left.rows(), 1u);
   EXPECT_EQ(left.conversations_of(0), std::vector<std::size_t>{2});
   const ChatTruncation& t = left.truncation();
-  EXPECT_EQ(std::tuple(t.conversations, t.too_long, t.longest, t.cut, t.silent),
+  EXPECT_EQ(std::tuple(t.conversations, t.too_long, t.longest, t.cut, t.without_targets),
             std::tuple(3u, 2u, 11u, 0u, 0u));
   EXPECT_EQ(t.left_out(), 2u);
 
@@ -83,8 +83,9 @@ TEST(ChatSource, WhatIsTooLongIsLeftOutOrCut) {
   EXPECT_EQ(cut.rows(), 2u);  // the first has lost its whole answer
   EXPECT_EQ(batch_of(cut, 0, 0, 1).inputs, (Tokens{'a', 'b', '\n', 'w', 'x', 'y'}));
   EXPECT_EQ(batch_of(cut, 0, 0, 1).targets, (Tokens{-1, -1, 'w', 'x', 'y', -1}));
-  EXPECT_EQ(std::tuple(cut.truncation().too_long, cut.truncation().cut, cut.truncation().silent),
-            std::tuple(2u, 2u, 1u));
+  EXPECT_EQ(
+      std::tuple(cut.truncation().too_long, cut.truncation().cut, cut.truncation().without_targets),
+      std::tuple(2u, 2u, 1u));
   EXPECT_EQ(cut.truncation().left_out(), 1u);
 }
 

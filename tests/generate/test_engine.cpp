@@ -9,10 +9,10 @@ namespace tern {
 namespace {
 
 using generate::Answer;
-using generate::Ending;
 using generate::EngineOptions;
-using generate::Figures;
+using generate::FinishReason;
 using generate::Request;
+using generate::Stats;
 using test::EngineRun;
 using test::Tokens;
 
@@ -84,21 +84,21 @@ TEST_P(Kinds, TextDependsOnTheRequestAlone) {
           EXPECT_EQ(tokens_of(run.answer(requests)), expected)
               << "batch " << batch << ", pieces of " << piece << ", cached " << cached << ", pages "
               << pages;
-          const Figures figures = run.engine->figures();
-          EXPECT_EQ(figures.answered, requests.size());
-          EXPECT_EQ(figures.pages_in_use, 0u);
-          EXPECT_LE(figures.peak_pages, figures.pages);
+          const Stats stats = run.engine->stats();
+          EXPECT_EQ(stats.answered, requests.size());
+          EXPECT_EQ(stats.pages_in_use, 0u);
+          EXPECT_LE(stats.peak_pages, stats.pages);
           if (pages == 9) {
-            EXPECT_GT(figures.peak_pages, 4u);
+            EXPECT_GT(stats.peak_pages, 4u);
           }
           if (!cached) {
-            EXPECT_EQ(figures.reused_tokens, 0u);
+            EXPECT_EQ(stats.reused_tokens, 0u);
           }
-          if (figures.preemptions == 0) {
-            EXPECT_EQ(figures.computed_tokens + figures.reused_tokens, figures.prompt_tokens);
+          if (stats.preemptions == 0) {
+            EXPECT_EQ(stats.computed_tokens + stats.reused_tokens, stats.prompt_tokens);
           }
           if (pages == 0) {
-            EXPECT_EQ(figures.preemptions, 0u);
+            EXPECT_EQ(stats.preemptions, 0u);
           }
         }
 }
@@ -143,11 +143,11 @@ TEST(PrefixCache, ComputesACommonPromptOnce) {
   for (const std::size_t piece : {24, 2048}) {
     EngineRun<float> run(m, sampled(8, piece));
     run.answer(requests);
-    const Figures figures = run.engine->figures();
-    EXPECT_EQ(figures.prompt_tokens, 16u * 81);
-    EXPECT_EQ(figures.reused_tokens, 15u * 80);
-    EXPECT_EQ(figures.computed_tokens, 80u + 16);
-    EXPECT_EQ(figures.new_tokens, 64u);
+    const Stats stats = run.engine->stats();
+    EXPECT_EQ(stats.prompt_tokens, 16u * 81);
+    EXPECT_EQ(stats.reused_tokens, 15u * 80);
+    EXPECT_EQ(stats.computed_tokens, 80u + 16);
+    EXPECT_EQ(stats.new_tokens, 64u);
   }
 }
 
@@ -160,9 +160,9 @@ TEST(PrefixCache, SharedPagesTakeTheirPlaceOnce) {
   options.pages = 32;
   EngineRun<float> run(m, options);
   run.answer(requests);
-  const Figures figures = run.engine->figures();
-  EXPECT_EQ(figures.preemptions, 0u);
-  EXPECT_EQ(figures.peak_pages, 6u + 8);
+  const Stats stats = run.engine->stats();
+  EXPECT_EQ(stats.preemptions, 0u);
+  EXPECT_EQ(stats.peak_pages, 6u + 8);
 }
 
 TEST(Engine, RefusesAloneWhatCannotBeAnswered) {
@@ -179,7 +179,7 @@ TEST(Engine, RefusesAloneWhatCannotBeAnswered) {
                                    {7, Tokens(90, 1), 6},
                                    {8, {3}, 0}});
   const auto reason = [&](std::uint64_t id) {
-    EXPECT_EQ(answers.at(id).ending, Ending::refused) << id;
+    EXPECT_EQ(answers.at(id).finish_reason, FinishReason::refused) << id;
     return answers.at(id).reason;
   };
   EXPECT_NE(reason(1).find("empty"), std::string::npos);
@@ -189,9 +189,9 @@ TEST(Engine, RefusesAloneWhatCannotBeAnswered) {
   EXPECT_NE(reason(6).find("96"), std::string::npos);
   EXPECT_EQ(answers.at(2).tokens.size(), 5u);
   EXPECT_EQ(answers.at(7).tokens.size(), 6u);
-  EXPECT_EQ(answers.at(8).ending, Ending::length);
+  EXPECT_EQ(answers.at(8).finish_reason, FinishReason::length);
   EXPECT_TRUE(answers.at(8).tokens.empty());
-  EXPECT_EQ(run.engine->figures().refused, 5u);
+  EXPECT_EQ(run.engine->stats().refused, 5u);
 }
 
 TEST(Engine, EndsAtStopTokensAndWhereTheTextEnds) {
@@ -208,13 +208,13 @@ TEST(Engine, EndsAtStopTokensAndWhereTheTextEnds) {
     return token == whole[20] || token == 36;
   });
   EXPECT_EQ(stopped.tokens, Tokens(whole.begin(), first));
-  EXPECT_EQ(stopped.ending, Ending::stop);
+  EXPECT_EQ(stopped.finish_reason, FinishReason::stop);
   options = sampled(2, 16);
   options.stopped = [](const Tokens& tokens) { return tokens.size() == 5; };
   EngineRun<float> ends(m, options);
   const Answer ended = ends.answer({request}).at(9);
   EXPECT_EQ(ended.tokens, Tokens(whole.begin(), whole.begin() + 5));
-  EXPECT_EQ(ended.ending, Ending::stop);
+  EXPECT_EQ(ended.finish_reason, FinishReason::stop);
 }
 
 /// A request whose logits are not finite ends; the others do not.
@@ -228,9 +228,9 @@ TEST(Engine, EndsARequestWhoseLogitsAreNotFinite) {
   run.parameters->refresh_compute(run.context);
   EngineOptions options = sampled(2, 16);
   const auto answers = run.answer({{1, {5, 1}, 1}, {2, {6, 1}, 1}});
-  EXPECT_EQ(answers.at(1).ending, Ending::not_finite);
+  EXPECT_EQ(answers.at(1).finish_reason, FinishReason::not_finite);
   EXPECT_FALSE(answers.at(1).reason.empty());
-  EXPECT_EQ(answers.at(2).ending, Ending::length);
+  EXPECT_EQ(answers.at(2).finish_reason, FinishReason::length);
 }
 
 TEST(Engine, RefusesModelsItDoesNotServe) {

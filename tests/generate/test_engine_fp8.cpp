@@ -123,7 +123,7 @@ TYPED_TEST(CacheInFp8, WritesTheSameTextsHowever) {
           EngineRun<TypeParam> again(m, options);
           EXPECT_EQ(texts_of(again, m), wanted)
               << "batch " << batch << ", pieces of " << piece << ", pages " << pages;
-          preemptions += again.engine->figures().preemptions;
+          preemptions += again.engine->stats().preemptions;
         }
   }
   EXPECT_GT(preemptions, 0u);

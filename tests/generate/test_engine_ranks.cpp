@@ -46,9 +46,9 @@ TEST(EngineOnRanks, TextsAreThoseOfOneRank) {
       const auto answers = run.answer(requests());
       for (const auto& [id, answer] : wanted) {
         EXPECT_EQ(answers.at(id).tokens, answer.tokens) << "tensor " << tensor << ", " << id;
-        EXPECT_EQ(answers.at(id).ending, answer.ending);
+        EXPECT_EQ(answers.at(id).finish_reason, answer.finish_reason);
       }
-      EXPECT_EQ(run.engine->figures().reused_tokens, alone.engine->figures().reused_tokens);
+      EXPECT_EQ(run.engine->stats().reused_tokens, alone.engine->stats().reused_tokens);
     }
   }
 }

@@ -113,7 +113,7 @@ void expect_within(const Pass& pass, const Scheduler::Limits& limits,
 }
 
 /// `unsettled`: + passes in which a single row reads what another row stores.
-Figures answer_randomly(unsigned seed, std::size_t& unsettled) {
+Stats answer_randomly(unsigned seed, std::size_t& unsettled) {
   std::mt19937 random(seed);
   const auto below = [&](std::size_t n) { return random() % n; };
   EngineOptions options;
@@ -168,18 +168,18 @@ Figures answer_randomly(unsigned seed, std::size_t& unsettled) {
     }
   }
   EXPECT_TRUE(open.empty());
-  EXPECT_EQ(scheduler.figures().pages_in_use, 0u);
+  EXPECT_EQ(scheduler.stats().pages_in_use, 0u);
   unsettled += shadow.unsettled();
-  return scheduler.figures();
+  return scheduler.stats();
 }
 
 TEST(Scheduler, AnswersRandomRequestsFromTinyCaches) {
   std::size_t preemptions = 0, reused = 0, unsettled = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
-    const Figures figures = answer_randomly(seed, unsettled);
+    const Stats stats = answer_randomly(seed, unsettled);
     if (HasFailure()) return;
-    preemptions += figures.preemptions;
-    reused += figures.reused_tokens;
+    preemptions += stats.preemptions;
+    reused += stats.reused_tokens;
   }
   EXPECT_GT(preemptions, 100u);
   EXPECT_GT(reused, 1000u);

@@ -99,10 +99,10 @@ class Pass {
         std::vector<std::int32_t> likeliest;
         for (const double token : download(best))
           likeliest.push_back(static_cast<std::int32_t>(token));
-        objective->tally(s, download(losses(prepared)), likeliest, sums);
+        objective->accumulate(s, download(losses(prepared)), likeliest, sums);
       }
     }
-    return objective->conclude(sums, false);
+    return objective->finalize(sums, false);
   }
 
  private:

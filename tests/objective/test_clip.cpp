@@ -80,7 +80,7 @@ void add(test::Pass<double>& pass, std::uint64_t step, unsigned seed, Evaluation
     e.loss[block.level] += of_block[b];
     e.tokens[block.level] += block.tokens;
   }
-  pass.objective->tally(0, losses, best, e.sums);
+  pass.objective->accumulate(0, losses, best, e.sums);
 }
 
 Evaluation evaluation(test::Pass<double>& pass, unsigned seed) {
@@ -119,7 +119,7 @@ TEST(ClipSearch, FindsTheWindowOfLeastVariance) {
   std::set<std::pair<double, double>> found;
   for (unsigned seed = 1; seed <= 30; ++seed) {
     const Evaluation e = evaluation(pass, seed);
-    pass.objective->conclude(e.sums, true);
+    pass.objective->finalize(e.sums, true);
     const auto state = pass.objective->state();
     for (std::size_t l = 0; l < data::levels; ++l) {
       const std::string name = l == data::plan_level ? "plan" : "execution";
@@ -152,9 +152,9 @@ TEST(ClipSearch, ReachesTheWidestWindow) {
       const bool one = (block.t >= 0.4 && block.t < 0.5) || block.t >= 0.9;
       losses.push_back(one ? block.t * block.tokens / masked[b] : 0);
     }
-    pass.objective->tally(0, losses, drawn.targets(), sums);
+    pass.objective->accumulate(0, losses, drawn.targets(), sums);
   }
-  pass.objective->conclude(sums, true);
+  pass.objective->finalize(sums, true);
   EXPECT_EQ(pass.objective->state(), (std::map<std::string, double>{{"clip_low_plan", 1e-3},
                                                                     {"clip_high_plan", 0.9},
                                                                     {"clip_low_execution", 1e-3},
@@ -169,11 +169,11 @@ TEST(ClipSearch, OnlyWhereItIsWanted) {
                                                    {"clip_high_plan", 0.8},
                                                    {"clip_low_execution", 0.3},
                                                    {"clip_high_execution", 0.8}}));
-  pass.objective->conclude(evaluation(pass, 1).sums, false);
+  pass.objective->finalize(evaluation(pass, 1).sums, false);
   EXPECT_EQ(pass.objective->state(), before);
   deck.objective.clip_search = false;
   test::Pass<double> fixed(deck, rows, positions);
-  fixed.objective->conclude(evaluation(fixed, 1).sums, true);
+  fixed.objective->finalize(evaluation(fixed, 1).sums, true);
   EXPECT_EQ(fixed.objective->state(), before);
 }
 
@@ -189,16 +189,16 @@ TEST(ClipSearch, KeepsTheClipOfALevelThatHasNoBlocks) {
   BlockRows drawn(1, 20, vocabulary - 1);
   drawn.fill(batch, Noise{21, true, {}});
   std::vector<double> sums(pass.objective->sums(), 0);
-  pass.objective->tally(0, std::vector<double>(drawn.masked().size(), 1),
-                        std::vector<std::int32_t>(drawn.masked().size(), 0), sums);
-  pass.objective->conclude(sums, true);
+  pass.objective->accumulate(0, std::vector<double>(drawn.masked().size(), 1),
+                             std::vector<std::int32_t>(drawn.masked().size(), 0), sums);
+  pass.objective->finalize(sums, true);
   EXPECT_EQ(pass.objective->state().at("clip_low_plan"), 0.3);
 }
 
 TEST(ClipState, ComesBackAndTrainingUsesIt) {
   test::Pass<double> pass(deck_with({1e-3, 1}), rows, positions),
       resumed(deck_with({1e-3, 1}), rows, positions);
-  pass.objective->conclude(evaluation(pass, 4).sums, true);
+  pass.objective->finalize(evaluation(pass, 4).sums, true);
   const auto state = pass.objective->state();
   EXPECT_NE(state, resumed.objective->state());
   resumed.objective->restore(state);
@@ -217,7 +217,7 @@ TEST(ClipState, ComesBackAndTrainingUsesIt) {
 TEST(Score, IsWhatTheBlocksSay) {
   test::Pass<double> pass(deck_with({0.3, 0.8}), rows, positions);
   const Evaluation e = evaluation(pass, 2);
-  const objective::Score score = pass.objective->conclude(e.sums, false);
+  const objective::Score score = pass.objective->finalize(e.sums, false);
   EXPECT_EQ(score.tokens, 3 * rows * 20);
   EXPECT_NEAR(score.loss, (e.loss[0] + e.loss[1]) / (e.tokens[0] + e.tokens[1]), 1e-12);
   EXPECT_NEAR(score.metrics.at("val/loss_plan"), e.loss[0] / e.tokens[0], 1e-12);

@@ -183,8 +183,8 @@ TEST(SupervisedScore, IsOfTheLearnedTokens) {
   std::vector<std::int32_t> best(wanted.begin(), wanted.end());
   best[0] = (best[0] + 1) % vocabulary;
   std::vector<double> sums(pass.objective->sums(), 0);
-  pass.objective->tally(0, std::vector<double>(wanted.size(), 0.5), best, sums);
-  const objective::Score told = pass.objective->conclude(sums, false);
+  pass.objective->accumulate(0, std::vector<double>(wanted.size(), 0.5), best, sums);
+  const objective::Score told = pass.objective->finalize(sums, false);
   const double count = static_cast<double>(wanted.size());
   EXPECT_DOUBLE_EQ(told.loss, 0.5);
   EXPECT_DOUBLE_EQ(told.metrics.at("val/accuracy"), (count - 1) / count);

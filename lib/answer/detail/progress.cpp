@@ -40,7 +40,7 @@ std::string BulkProgress::left(std::size_t done) const {
   return time_in_words(static_cast<double>(requests_ - done) / pace);
 }
 
-void BulkProgress::at(std::size_t done, const generate::Figures& f) {
+void BulkProgress::at(std::size_t done, const generate::Stats& f) {
   if (!log_.prints()) return;
   log_.progress("{} of {} requests answered, {} left", done, requests_, left(done));
   if (since_last_.seconds() < seconds_between_rows) return;

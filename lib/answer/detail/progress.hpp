@@ -12,7 +12,7 @@ class BulkProgress {
       : log_(log), replica_(replica), replicas_(replicas), requests_(requests) {}
 
   /// Logs a row if the last one is old enough; rates are since that one.
-  void at(std::size_t done, const generate::Figures& figures);
+  void at(std::size_t done, const generate::Stats& stats);
   double seconds() const { return timer_.seconds(); }
 
  private:
@@ -24,7 +24,7 @@ class BulkProgress {
   int replica_, replicas_;
   std::size_t requests_, last_done_ = 0;
   bool begun_ = false;
-  generate::Figures last_;
+  generate::Stats last_;
   Timer timer_, since_last_;
 };
 

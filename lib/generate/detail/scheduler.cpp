@@ -84,14 +84,14 @@ std::string Scheduler::refusal(const Request& request) const {
 }
 
 void Scheduler::submit(Request request) {
-  ++figures_.submitted;
+  ++stats_.submitted;
   if (std::string reason = refusal(request); !reason.empty()) {
-    ++figures_.refused;
-    answers_.push_back({request.id, {}, Ending::refused, std::move(reason)});
+    ++stats_.refused;
+    answers_.push_back({request.id, {}, FinishReason::refused, std::move(reason)});
     return;
   }
   if (request.max_new == 0) {
-    answers_.push_back({request.id, {}, Ending::length, {}});
+    answers_.push_back({request.id, {}, FinishReason::length, {}});
     return;
   }
   auto sequence = std::make_unique<Sequence>();
@@ -132,11 +132,11 @@ void Scheduler::preempt() {
   current().running.pop_back();
   pool_.release(sequence->pages);
   sequence->pages.clear();
-  sequence->stored = sequence->published = 0;
+  sequence->stored = sequence->hashed_pages = 0;
   sequence->content = 0;
-  sequence->catching_up = true;
+  sequence->prefilling = true;
   waiting_.push_front(std::move(sequence));
-  ++figures_.preemptions;
+  ++stats_.preemptions;
 }
 
 /// Admits the next request if the cache has room for all of its tokens plus one page per running
@@ -157,12 +157,12 @@ bool Scheduler::admit() {
     return false;
   }
   sequence.stored = found.pages.size() * P;
-  sequence.published = found.pages.size();
+  sequence.hashed_pages = found.pages.size();
   sequence.content = found.content;
   sequence.pages = std::move(found.pages);
-  if (!sequence.begun) figures_.prompt_tokens += sequence.tokens.size();
-  sequence.begun = true;
-  figures_.reused_tokens += sequence.stored;
+  if (!sequence.admitted_before) stats_.prompt_tokens += sequence.tokens.size();
+  sequence.admitted_before = true;
+  stats_.reused_tokens += sequence.stored;
   batch.running.push_back(std::move(waiting_.front()));
   waiting_.pop_front();
   return true;
@@ -174,10 +174,10 @@ void Scheduler::schedule(Sequence& sequence, std::size_t rows) {
   const std::size_t P = pool_.page_tokens();
   scheduled_.push_back({&sequence, rows});
   sequence.stored += rows;
-  if (sequence.catching_up) figures_.computed_tokens += rows;
-  for (; (sequence.published + 1) * P <= sequence.stored; ++sequence.published)
-    sequence.content = pool_.publish(sequence.pages[sequence.published], sequence.content,
-                                     sequence.tokens, sequence.published * P);
+  if (sequence.prefilling) stats_.computed_tokens += rows;
+  for (; (sequence.hashed_pages + 1) * P <= sequence.stored; ++sequence.hashed_pages)
+    sequence.content = pool_.publish(sequence.pages[sequence.hashed_pages], sequence.content,
+                                     sequence.tokens, sequence.hashed_pages * P);
 }
 
 /// Whether prompts fill this pass and no request waits for another one to end. Requests that decode
@@ -196,7 +196,7 @@ const Pass& Scheduler::plan() {
   ++plans_;
   const std::vector<Owned>& running = current().running;
   scheduled_.clear();
-  const std::size_t preemptions_before = figures_.preemptions;
+  const std::size_t preemptions_before = stats_.preemptions;
   std::size_t left = options_.prefill_tokens;
   bool admitted = false;
   const auto next = [&](std::size_t index) {
@@ -210,15 +210,15 @@ const Pass& Scheduler::plan() {
   const bool prompts = prompts_first();
   for (std::size_t index = 0; index < running.size(); ++index)
     if (!prompts || !running[index]->decodes()) next(index);
-  while (left > 0 && figures_.preemptions == preemptions_before && admit()) {
+  while (left > 0 && stats_.preemptions == preemptions_before && admit()) {
     admitted = true;
     next(running.size() - 1);
   }
   // The cache had no room for more prompts. No request of this pass is preempted for these.
   for (std::size_t index = 0; prompts && left > 0 && index < running.size(); ++index)
     if (running[index]->decodes() && (scheduled_.empty() || has_page(*running[index]))) next(index);
-  figures_.pages_in_use = pool_.pages() - pool_.available();
-  figures_.peak_pages = std::max(figures_.peak_pages, figures_.pages_in_use);
+  stats_.pages_in_use = pool_.pages() - pool_.available();
+  stats_.peak_pages = std::max(stats_.peak_pages, stats_.pages_in_use);
   lay_out();
   // Only a request that was just admitted can have found pages that this pass fills.
   current().pass.settled = !admitted;
@@ -237,7 +237,7 @@ void Scheduler::lay_out() {
   for (const bool single : {true, false})
     for (const auto& [sequence, rows] : scheduled_)
       if ((rows == 1) == single) add_segment(*sequence, rows);
-  if (!scheduled_.empty()) ++figures_.passes;
+  if (!scheduled_.empty()) ++stats_.passes;
 }
 
 void Scheduler::add_segment(Sequence& sequence, std::size_t rows) {
@@ -276,8 +276,8 @@ void Scheduler::add_segment(Sequence& sequence, std::size_t rows) {
 /// Whether the request ends with this token.
 bool Scheduler::ends(Sequence& sequence, std::int32_t token, Answer& answer) const {
   const auto& stops = options_.stop_tokens;
-  const auto give = [&](Ending ending) {
-    answer.ending = ending;
+  const auto give = [&](FinishReason reason) {
+    answer.finish_reason = reason;
     answer.tokens.assign(
         sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.request.prompt.size()),
         sequence.tokens.end());
@@ -288,15 +288,15 @@ bool Scheduler::ends(Sequence& sequence, std::int32_t token, Answer& answer) con
     answer.reason =
         "the model's logits are not finite; its weights may come from a run that diverged; set an "
         "earlier checkpoint";
-    return give(Ending::not_finite);
+    return give(FinishReason::not_finite);
   }
-  if (std::find(stops.begin(), stops.end(), token) != stops.end()) return give(Ending::stop);
+  if (std::find(stops.begin(), stops.end(), token) != stops.end()) return give(FinishReason::stop);
   sequence.tokens.push_back(token);
   if (options_.stopped) {
-    give(Ending::stop);
+    give(FinishReason::stop);
     if (options_.stopped(answer.tokens)) return true;
   }
-  return sequence.drawn() == sequence.request.max_new && give(Ending::length);
+  return sequence.drawn() == sequence.request.max_new && give(FinishReason::length);
 }
 
 std::vector<Answer> Scheduler::finish(const std::int32_t* drawn) {
@@ -305,8 +305,8 @@ std::vector<Answer> Scheduler::finish(const std::int32_t* drawn) {
   MicroBatch& oldest = micro_batches_[turn(micro_batches_.size() - 1)];
   for (std::size_t i = 0; i < oldest.drawing.size(); ++i) {
     Sequence& sequence = *oldest.drawing[i];
-    sequence.catching_up = false;
-    ++figures_.new_tokens;
+    sequence.prefilling = false;
+    ++stats_.new_tokens;
     Answer answer{};
     if (!ends(sequence, drawn[i], answer)) continue;
     answers.push_back(std::move(answer));
@@ -315,17 +315,17 @@ std::vector<Answer> Scheduler::finish(const std::int32_t* drawn) {
                                       [&](const Owned& one) { return one.get() == &sequence; }));
   }
   oldest.drawing.clear();
-  figures_.answered += answers.size();
+  stats_.answered += answers.size();
   return answers;
 }
 
-Figures Scheduler::figures() const {
-  Figures figures = figures_;
-  figures.waiting = waiting_.size();
-  figures.running = running();
-  figures.pages = pool_.pages();
-  figures.pages_in_use = pool_.pages() - pool_.available();
-  return figures;
+Stats Scheduler::stats() const {
+  Stats stats = stats_;
+  stats.waiting = waiting_.size();
+  stats.running = running();
+  stats.pages = pool_.pages();
+  stats.pages_in_use = pool_.pages() - pool_.available();
+  return stats;
 }
 
 }  // namespace tern::generate::detail

@@ -22,10 +22,10 @@ struct Sequence {
   std::vector<std::int32_t> tokens;  // prompt and new tokens
   std::size_t stored = 0;            // tokens in the cache after the planned pass
   std::vector<std::int32_t> pages;
-  std::size_t published = 0;  // pages that can be found
+  std::size_t hashed_pages = 0;  // pages that can be found
   PagePool::Content content = 0;
-  bool begun = false;       // it has been admitted before
-  bool catching_up = true;  // its prompt, or its tokens at preemption, are being computed
+  bool admitted_before = false;  // it has been admitted before
+  bool prefilling = true;        // its prompt, or its tokens at preemption, are being computed
 
   std::size_t open() const { return tokens.size() - stored; }
   bool decodes() const { return open() == 1; }
@@ -71,7 +71,7 @@ class Scheduler {
   /// Call after each plan() with the drawn tokens of the oldest pass in flight: returns finished
   /// and refused requests.
   std::vector<Answer> finish(const std::int32_t* drawn);
-  Figures figures() const;
+  Stats stats() const;
 
   /// Maximum elements of each kind per pass.
   struct Limits {
@@ -118,7 +118,7 @@ class Scheduler {
   };
   std::vector<Scheduled> scheduled_;  // rows of the planned pass
   std::vector<Answer> answers_;       // answers without a pass: refused requests, or max_new = 0
-  Figures figures_;
+  Stats stats_;
 };
 
 }  // namespace tern::generate::detail
