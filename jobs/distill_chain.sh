@@ -38,7 +38,7 @@ run teacher
 # 2. Its answers to other sentences; those of the student before it learns.
 run teacher "${judge[@]}" --set "campaign.name='teacher with prompt'" --set output.directory="runs/${name}_teacher_test"
 run student "${judge[@]}" --set "campaign.name='student before training'" --set output.directory="runs/${name}_before" \
-  --set evaluation.beside="runs/${name}_teacher_test"
+  --set evaluation.compare_with="runs/${name}_teacher_test"
 
 # 3. The student, and the gap table.
 run student

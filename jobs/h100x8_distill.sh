@@ -41,7 +41,7 @@ run $teacher
 run $teacher "${judge[@]}" --set "campaign.name='teacher with prompt'" \
   --set output.directory=runs/h100x8_distill_teacher_test
 run $student "${judge[@]}" --set parallel.shard=none --set "campaign.name='student before training'" \
-  --set output.directory=runs/h100x8_distill_before --set evaluation.beside=runs/h100x8_distill_teacher_test
+  --set output.directory=runs/h100x8_distill_before --set evaluation.compare_with=runs/h100x8_distill_teacher_test
 
 # 3. The student, and the gap table.
 run $student

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "answer/bulk.hpp"
+#include "answer/batch_inference.hpp"
 #include "base/error.hpp"
 #include "job/dry_run.hpp"
 #include "plan/devices.hpp"
@@ -77,7 +77,7 @@ std::string bulk_plan(const deck::Deck& deck, const generate::EngineOptions& eng
   throughput.rates = plan::device_rates(deck, device);
   throughput.network_given = device.nodes().gigabits > 0;
   throughput.measured =
-      detail::measured_rate(detail::BulkFiles(deck), device.name(), throughput.own.ranks());
+      detail::measured_rate(detail::AnswerFiles(deck), device.name(), throughput.own.ranks());
   std::string text;
   try {
     const plan::ServingPlan plan = plan::plan_serving(deck, engine, mesh, device);

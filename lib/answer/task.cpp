@@ -1,7 +1,7 @@
 /// Task of answering a file: plan, weights, engine, answers, evaluation.
-#include "answer/bulk.hpp"
+#include "answer/answer_scores.hpp"
+#include "answer/batch_inference.hpp"
 #include "answer/dry_run.hpp"
-#include "answer/gap.hpp"
 #include "base/error.hpp"
 #include "base/timer.hpp"
 #include "comm/text.hpp"
@@ -24,7 +24,7 @@ namespace {
 constexpr double margin_seconds = 20;  // left of a job's time, to finish a pass and exit
 
 template <class T>
-class EngineResponder final : public Responder {
+class EngineResponder final : public AnyEngine {
  public:
   EngineResponder(const deck::Deck& deck, const plan::ServingPlan& plan,
                   const generate::EngineOptions& options, const comm::Mesh& mesh, Log& log)
@@ -50,11 +50,11 @@ class EngineResponder final : public Responder {
 
 /// Answers are made to be read or learned: none is a mistake, except in an evaluation, which
 /// measures that.
-void require_good(const deck::Deck& deck, const detail::BulkSummary& summary, Log& log) {
+void require_good(const deck::Deck& deck, const detail::AnswerSummary& summary, Log& log) {
   if (summary.good > 0) return;
   const std::string text = fmt::format(
       "none of the {} answers is good: {}; {} has the reason for each", summary.requests,
-      detail::rejects_in_words(summary), detail::BulkFiles(deck).rejects().string());
+      detail::rejects_in_words(summary), detail::AnswerFiles(deck).rejects().string());
   if (deck::task_of(deck) == deck::Task::evaluate)
     log.warning("{}", text);
   else
@@ -64,14 +64,16 @@ void require_good(const deck::Deck& deck, const detail::BulkSummary& summary, Lo
         text);
 }
 
-void judge_and_compare(const deck::Deck& deck, const Bulk& bulk, const Bulk::Done& done, Log& log) {
-  const Gap own = judge(bulk.requests(), done.records, done.summary, deck.evaluation.reference);
+void judge_and_compare(const deck::Deck& deck, const BatchInference& inference,
+                       const BatchInference::Done& done, Log& log) {
+  const AnswerScores own =
+      judge(inference.requests(), done.records, done.summary, deck.evaluation.reference);
   write_evaluation(own, deck.output.directory);
-  std::vector<Gap> rows;
-  for (const std::string& directory : deck.evaluation.beside)
+  std::vector<AnswerScores> rows;
+  for (const std::string& directory : deck.evaluation.compare_with)
     rows.push_back(read_evaluation(directory));
   rows.push_back(own);
-  log.result("{}", gap_table(rows));
+  log.result("{}", scores_table(rows));
 }
 
 }  // namespace
@@ -89,20 +91,20 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
   const auto tokenizer = text::open_tokenizer(deck);
   const std::string weights = comm::broadcast_text(
       group.rank() == 0 ? weights::weights_identity(weights::weights_source(deck)) : "", group);
-  Bulk bulk(deck, weights, options, *tokenizer, mesh, log);
+  BatchInference inference(deck, weights, options, *tokenizer, mesh, log);
   log.open(job::RunDirectory{deck.output.directory}.log());
   log.line("{}", job::RunRecord::of(deck, session).head());
   log.line("{}", plan::table(plan));
-  if (bulk.remaining() > 0) {
+  if (inference.remaining() > 0) {
     generate::EngineOptions engine = plan.options;
-    bulk.complete(engine);
-    EngineResponder<T> responder(deck, plan, engine, mesh, log);
+    inference.complete(engine);
+    EngineResponder<T> any_engine(deck, plan, engine, mesh, log);
     const job::Interrupt interrupt;
     const Timer timer;
     const double most_seconds = deck.campaign.max_hours * 3600;
     const auto late = [&] { return most_seconds > 0 && timer.seconds() > most_seconds; };
     const bool whole =
-        bulk.run(responder, [&] { return late() || interrupt.requested(margin_seconds); });
+        inference.run(any_engine, [&] { return late() || interrupt.requested(margin_seconds); });
     const comm::LongWait for_slower_replicas;
     if (group.any(!whole)) {
       log.line("stopped by {}; the answers so far are kept; pass --resume to continue",
@@ -110,10 +112,10 @@ int answer_file(const deck::Deck& deck, const job::Options& options, const comm:
       return job::interrupted;
     }
   }
-  const auto done = bulk.finish();
+  const auto done = inference.finish();
   if (done) require_good(deck, done->summary, log);
   if (done && deck::task_of(deck) == deck::Task::evaluate)
-    judge_and_compare(deck, bulk, *done, log);
+    judge_and_compare(deck, inference, *done, log);
   group.barrier();
   return job::finished;
 }

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/data_recipes.hpp"
 #include "base/error.hpp"
-#include "base/makers.hpp"
 
 namespace tern {
 

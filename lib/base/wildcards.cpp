@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/data_recipes.hpp"
 #include "base/error.hpp"
-#include "base/makers.hpp"
 
 namespace tern {
 

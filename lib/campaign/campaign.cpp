@@ -9,7 +9,7 @@
 #include "deck/choices.hpp"
 #include "words/numbers.hpp"
 
-#include "answer/bulk.hpp"
+#include "answer/batch_inference.hpp"
 #include "campaign/inputs.hpp"
 #include "campaign/show_batch.hpp"
 #include "campaign/tasks.hpp"
@@ -256,7 +256,7 @@ int run(const deck::Deck& deck, const job::Options& given, const comm::Session& 
       options.ranks_per_node = hosts.most;
   // A dry run on one rank may plan for many.
   const auto mesh = options.dry_run && session.size() == 1
-                        ? workload::imagined_mesh(deck, options.ranks)
+                        ? workload::planning_mesh(deck, options.ranks)
                         : workload::make_mesh(deck);
   return workload::with_storage(
       deck, [&](auto zero) { return run_task<decltype(zero)>(deck, options, *mesh, session); });

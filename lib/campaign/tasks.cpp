@@ -147,8 +147,8 @@ int evaluate_weights(const plan::Plan& plan, const comm::Mesh& mesh, Log& log) {
              std::exp(result.loss), grouped(result.tokens), timer.seconds());
   for (const auto& [name, value] : result.metrics)
     if (name.find('/') == name.rfind('/')) log.result("{} {:.4f}", name, value);
-  if (!deck.evaluation.beside.empty() && mesh.world().rank() == 0)
-    log.result("{}", report::compared_text(deck.evaluation.beside, result.loss));
+  if (!deck.evaluation.compare_with.empty() && mesh.world().rank() == 0)
+    log.result("{}", report::compared_text(deck.evaluation.compare_with, result.loss));
   nlohmann::ordered_json record = record_of(deck, result, timer.seconds());
   if (!loaded.workload.sampler) {
     write_record(deck, record, "", mesh.world());

@@ -63,7 +63,7 @@ Kept Trainer<T>::finish(Stop stop) {
   log_.result("{}",
               summary_of({stop, kept, state_, deck_, directory_.path, directory_.checkpoints(),
                           world_.size(), stop_reason_, resumed_ && !progressed_}));
-  const std::vector<std::string>& others = deck_.evaluation.beside;
+  const std::vector<std::string>& others = deck_.evaluation.compare_with;
   if (stop != Stop::interrupted && !judged(deck_) && !others.empty() && world_.rank() == 0)
     log_.result("{}", report::compared_text(others, state_.validation_loss));
   log_usage();

@@ -43,7 +43,7 @@ Mesh::Mesh(std::unique_ptr<Group> world, const Extents& extents, int kv_replicas
 }
 
 std::unique_ptr<Mesh> Mesh::one_replica() const {
-  if (imagined_) return imagined({1, extents_.tensor, extents_.pipeline});
+  if (planning_) return for_planning({1, extents_.tensor, extents_.pipeline});
   return std::make_unique<Mesh>(world_->split(data_->rank(), "replica"),
                                 Extents{1, extents_.tensor, extents_.pipeline},
                                 kv_replicas_->size());

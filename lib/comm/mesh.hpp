@@ -41,7 +41,7 @@ class Mesh {
 
   /// A mesh with sizes only, where this process is rank 0 in every direction: to plan runs on more
   /// ranks than there are. Its collectives leave data unchanged.
-  static std::unique_ptr<Mesh> imagined(const Extents& extents);
+  static std::unique_ptr<Mesh> for_planning(const Extents& extents);
 
   /// The mesh of this replica, without the other data ranks. Collective over world().
   std::unique_ptr<Mesh> one_replica() const;
@@ -50,7 +50,7 @@ class Mesh {
   Mesh() = default;
 
   Extents extents_;
-  bool imagined_ = false;
+  bool planning_ = false;
   std::unique_ptr<Group> world_, replica_, data_, tensor_, pipeline_, kv_replicas_, ends_;
 };
 

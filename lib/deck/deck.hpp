@@ -158,13 +158,13 @@ struct Checkpoint {
 };
 
 struct Evaluation {
-  std::int64_t every = 500, rows = 160;  // every 0: only at the end
-  double target_loss = 0;                // 0: none
-  std::int64_t problems = 0;             // solved per evaluation, for exact match; 0: none
-  std::int64_t patience = 0;             // evaluations without improvement; 0: no early stopping
-  std::string reference;                 // reference answers; empty: none
-  std::vector<std::string> beside;       // runs to compare the validation loss with
-  std::string baseline;                  // one whose validation loss a verdict expects beaten
+  std::int64_t every = 500, rows = 160;   // every 0: only at the end
+  double target_loss = 0;                 // 0: none
+  std::int64_t problems = 0;              // solved per evaluation, for exact match; 0: none
+  std::int64_t patience = 0;              // evaluations without improvement; 0: no early stopping
+  std::string reference;                  // reference answers; empty: none
+  std::vector<std::string> compare_with;  // runs to compare the validation loss with
+  std::string baseline;                   // one whose validation loss a verdict expects beaten
 
   bool operator==(const Evaluation&) const = default;
 };

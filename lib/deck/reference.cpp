@@ -86,7 +86,7 @@ constexpr Note notes[] = {
     {"evaluation", "rows",
      "does not depend on per_rank or the number of ranks, and neither does what evaluations "
      "decide: the best checkpoint, patience, the clip interval."},
-    {"evaluation", "beside",
+    {"evaluation", "compare_with",
      "compared at the end of training, in the report, and with task = 'evaluate'. When a file is "
      "answered: directories whose evaluation.json become rows of the table of scores."},
 };

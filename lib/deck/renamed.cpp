@@ -30,6 +30,7 @@ std::string rows_of_batches(const std::string& printed, const std::string& batch
 
 constexpr Renamed all_renamed[] = {
     {"model", "renormalise_experts", "renormalize_experts"},
+    {"evaluation", "beside", "compare_with"},
     {"evaluation", "batches", "rows",
      "; validation is now counted in rows, whatever per_rank is; set rows = batches x per_rank",
      rows_of_batches},

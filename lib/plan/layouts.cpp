@@ -86,8 +86,9 @@ class TrainingLayouts {
     deck::Deck deck = at(there);
     deck.parallel.shard = shard;
     try {
-      return cell(plan_memory(deck, *comm::Mesh::imagined(there), plan_.device, plan_.data).bytes(),
-                  unit_);
+      return cell(
+          plan_memory(deck, *comm::Mesh::for_planning(there), plan_.device, plan_.data).bytes(),
+          unit_);
     } catch (const UserError&) {
       return open_cell;
     }
@@ -159,7 +160,7 @@ std::string layouts(const deck::Deck& deck, const generate::EngineOptions& optio
       continue;
     }
     const ServingPlan there =
-        measure_serving(deck, one_page, *comm::Mesh::imagined({1, tensor, 1}));
+        measure_serving(deck, one_page, *comm::Mesh::for_planning({1, tensor, 1}));
     const std::size_t rest =
         usable_bytes > there.total_bytes ? usable_bytes - there.total_bytes : 0;
     generate::EngineOptions fitting = options;

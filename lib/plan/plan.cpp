@@ -72,7 +72,7 @@ void measure(const deck::Deck& deck, const comm::Mesh& mesh, Plan& plan) {
       if (p.offset >= state.covered.first && p.offset < state.covered.end()) counts[1] += count;
   }
   mesh.replica().all_reduce(counts, 2, comm::Sum::sum);
-  // An imagined mesh has this rank's only, whose states are typical of the others'.
+  // A planning mesh has this rank's only, whose states are typical of the others'.
   plan.parameters = model::ParameterTree(model::declare(deck.model)).count();
   const double stored = static_cast<double>(counts[1]) / static_cast<double>(counts[0]);
   plan.active_parameters = active_parameters(deck.model, plan.parameters);

@@ -31,7 +31,7 @@ ServingPlan plan_serving(const deck::Deck& deck, const generate::EngineOptions& 
 /// Bytes of this rank's device available to weights, workspace and cache together.
 std::size_t usable_for_serving(const deck::Deck& deck, const PlannedDevice& device = {});
 
-/// Memory with options.pages on this rank of the mesh, which may be imagined; the device is not
+/// Memory with options.pages on this rank of the mesh, which may be for planning; the device is not
 /// queried.
 ServingPlan measure_serving(const deck::Deck& deck, const generate::EngineOptions& options,
                             const comm::Mesh& mesh);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/data_recipes.hpp"
 #include "base/error.hpp"
-#include "base/makers.hpp"
 #include "base/version.hpp"
 #include "prepare/choices.hpp"
 #include "prepare/detail/command_options.hpp"
@@ -90,8 +90,8 @@ void take_numbers(Words& line) {
 void share(PrepareCommand& made) {
   const PrepareOptions& p = made.text;
   std::filesystem::path output = p.output;
-  for (const Maker& maker : makers)
-    if (output.empty() && made.command == maker.command) output = maker.folder;
+  for (const DataRecipe& recipe : data_recipes)
+    if (output.empty() && made.command == recipe.command) output = recipe.folder;
   made.text.output = made.arithmetic.output = made.languages.output = output;
   made.gsm8k.output = made.sentences.output = made.plans.output = output;
   made.arithmetic.threads = made.languages.threads = made.gsm8k.threads = p.threads;

@@ -1,4 +1,4 @@
-/// Validation losses of other runs next to this one's: &evaluation beside.
+/// Validation losses of other runs next to this one's: &evaluation compare_with.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -45,7 +45,7 @@ detail::Facts compared_runs(const deck::Deck& deck, const detail::History& histo
   detail::Facts facts;
   const auto loss = history.curves.find("val/loss");
   const double own = loss == history.curves.end() ? unknown : loss->second.value.back();
-  for (const std::string& directory : deck.evaluation.beside) {
+  for (const std::string& directory : deck.evaluation.compare_with) {
     const ComparedRun other = compare_run(directory, own);
     facts.emplace_back("Compared with " + other.name, in_words(other, "this run's"));
   }

@@ -52,7 +52,7 @@ ordered_json to_json(const Verdict& verdict) {
                                {"expected", f.expected},
                                {"figure", f.figure},
                                {"advice", f.advice}});
-  for (const ComparedRun& b : verdict.beside)
+  for (const ComparedRun& b : verdict.compared)
     all["beside"].push_back({{"name", b.name},
                              {"directory", b.directory},
                              {"step", b.step},
@@ -80,9 +80,9 @@ Verdict from_json(const ordered_json& all) {
                                 f.at("expected"), number_of(f.at("figure")), f.at("advice")});
   }
   for (const auto& b : all.at("beside"))
-    verdict.beside.push_back({b.at("name"), b.at("directory"), b.at("step"),
-                              number_of(b.at("loss")), number_of(b.at("difference")),
-                              b.at("trouble")});
+    verdict.compared.push_back({b.at("name"), b.at("directory"), b.at("step"),
+                                number_of(b.at("loss")), number_of(b.at("difference")),
+                                b.at("trouble")});
   return verdict;
 }
 
@@ -100,8 +100,8 @@ Verdict judge(const fs::path& run_directory, const deck::Deck& deck) {
       detail::make_verdict(detail::read_history(run_directory / "metrics.jsonl"), deck);
   if (!deck.evaluation.baseline.empty())
     verdict.findings.push_back(baseline_finding(deck, verdict.loss));
-  for (const std::string& directory : deck.evaluation.beside)
-    verdict.beside.push_back(compare_run(directory, verdict.loss));
+  for (const std::string& directory : deck.evaluation.compare_with)
+    verdict.compared.push_back(compare_run(directory, verdict.loss));
   return verdict;
 }
 
@@ -113,12 +113,12 @@ std::string text(const Verdict& verdict) {
                        f.expected);
     if (!f.advice.empty()) out += fmt::format("  {:<31} advice: {}\n", "", f.advice);
   }
-  if (verdict.beside.empty())
+  if (verdict.compared.empty())
     return out +
            "  compared runs: none. Refinement can result from a bad first answer: name a plain "
-           "GPT's run with &evaluation beside";
+           "GPT's run with &evaluation compare_with";
   out += "  validation losses of the compared runs:";
-  for (const ComparedRun& b : verdict.beside)
+  for (const ComparedRun& b : verdict.compared)
     out += fmt::format("\n  {:<22} {}", b.name, in_words(b, "this run's last answer"));
   return out;
 }

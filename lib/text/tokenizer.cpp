@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/data_recipes.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "base/makers.hpp"
 #include "base/utf8.hpp"
 #include "text/detail/bpe_tokenizer.hpp"
 #include "text/detail/tokenizer_files.hpp"

@@ -115,18 +115,19 @@ std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck) {
   return std::make_unique<comm::Mesh>(std::move(world), extents, static_cast<int>(kv_replicas));
 }
 
-std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks) {
+std::unique_ptr<comm::Mesh> planning_mesh(const deck::Deck& deck, int ranks) {
   const deck::Parallel& p = deck.parallel;
   if (ranks > 0) {
     const auto number = [](std::int64_t value) { return static_cast<int>(value); };
     check_division(deck.model, p.tensor, p.pipeline);
-    return comm::Mesh::imagined(
+    return comm::Mesh::for_planning(
         comm::extents_for(ranks, number(p.data), number(p.tensor), number(p.pipeline)));
   }
   if (std::max<std::int64_t>(p.data, 1) * p.tensor * p.pipeline == 1) return make_mesh(deck);
   check_division(deck.model, p.tensor, p.pipeline);
   const auto number = [](std::int64_t value) { return static_cast<int>(value); };
-  return comm::Mesh::imagined({std::max(number(p.data), 1), number(p.tensor), number(p.pipeline)});
+  return comm::Mesh::for_planning(
+      {std::max(number(p.data), 1), number(p.tensor), number(p.pipeline)});
 }
 
 std::vector<generate::LevelRule> level_rules(const deck::Deck& deck) {

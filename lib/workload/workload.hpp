@@ -45,9 +45,9 @@ Layout make_layout(const deck::Deck& deck, int ranks, const data::SetSize& size 
 /// The deck's mesh over all ranks. Throws UserError if the model or the number of ranks does not
 /// fit. Collective.
 std::unique_ptr<comm::Mesh> make_mesh(const deck::Deck& deck);
-/// The same for planning, without the ranks (comm::Mesh::imagined): of `ranks` ranks, or (0) of
+/// The same for planning, without the ranks (comm::Mesh::for_planning): of `ranks` ranks, or (0) of
 /// those that the deck names; data = 0 is taken as 1.
-std::unique_ptr<comm::Mesh> imagined_mesh(const deck::Deck& deck, int ranks = 0);
+std::unique_ptr<comm::Mesh> planning_mesh(const deck::Deck& deck, int ranks = 0);
 
 /// Whether pipeline stages, all but the first, leave gradients of weights for later:
 /// model::TransformerOptions.

@@ -156,7 +156,7 @@ class Bulk(Campaign):
         evaluate = lambda name, *more: self.run_trainer(*self.options(name, *more, task="evaluate"))
         evaluate("teacher")
         text = evaluate("student", ("generation.prompt_template", "''"), ("evaluation.reference", "'teacher/answers.jsonl'"),
-                        ("evaluation.beside", "'teacher', 'nowhere'"), ("cost.dollars_per_gpu_hour", "3"))
+                        ("evaluation.compare_with", "'teacher', 'nowhere'"), ("cost.dollars_per_gpu_hour", "3"))
         self.assertRegex(text, r"(?m)^  teacher +\d+\.\d% \(\d+\.\d to \d+\.\d\) +- ")
         self.assertRegex(text, r"(?m)^  nowhere +nowhere/evaluation.json is missing")
         self.assertRegex(text, r"(?m)^  student +\d+\.\d% \(\d+\.\d to \d+\.\d\) +\d+\.\d% .*\$0\.\d+$")

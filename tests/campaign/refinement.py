@@ -125,7 +125,7 @@ class Refinement(Campaign):
     def test_a_run_beside_is_stated(self):
         self.run_trainer(*sets("output.directory='runs/plain'"))
         plain = self.steps("runs/plain", "val/loss")[40]
-        text = self.run_trainer(*GOOD, *sets("evaluation.beside='runs/plain', 'runs/nowhere'"), code=0)
+        text = self.run_trainer(*GOOD, *sets("evaluation.compare_with='runs/plain', 'runs/nowhere'"), code=0)
         own = self.steps("run", "val/loss")[40]
         beside, nowhere = self.verdict()["beside"]
         self.assertEqual((beside["name"], beside["step"], beside["loss"]), ("plain", 40, plain))

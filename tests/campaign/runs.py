@@ -333,7 +333,7 @@ class Tasks(Campaign):
 
     def test_runs_beside_are_stated_in_log_and_report(self):
         self.run_trainer("--set", "output.directory=plain", "--set", "campaign.max_steps=20")
-        beside = ("--set", "evaluation.beside='plain', 'nowhere'")
+        beside = ("--set", "evaluation.compare_with='plain', 'nowhere'")
         other = self.steps("plain", "val/loss")[20]
         for task in ("train", "evaluate"):
             text = self.run_trainer(*beside, "--set", f"campaign.task={task}")

@@ -137,7 +137,7 @@ DRAW = {
     ("generation", "prefix_cache"): lambda rng: rng.random() < 0.5,
     ("evaluation", "reference"): draw_string,
     ("batch", "accumulation"): lambda rng: rng.randrange(0, 9),
-    ("evaluation", "beside"): lambda rng: [draw_string(rng) for _ in range(rng.randrange(1, 4))],
+    ("evaluation", "compare_with"): lambda rng: [draw_string(rng) for _ in range(rng.randrange(1, 4))],
     ("data", "train"): lambda rng: [draw_string(rng) for _ in range(rng.randrange(1, 5))],
     ("data", "valid"): lambda rng: [draw_string(rng)] * rng.randrange(1, 4),
     ("optimizer", "betas"): lambda rng: [min(draw_real(rng), 0.99), min(draw_real(rng), 0.99)],

@@ -47,7 +47,7 @@ std::vector<std::string> row(const std::string& table, int data) {
 
 TEST(Layouts, OnlyTheDecksOwnPlanReadsTheLastRun) {
   const deck::Deck deck = small_deck();
-  const auto mesh = comm::Mesh::imagined({1, 1, 1});
+  const auto mesh = comm::Mesh::for_planning({1, 1, 1});
   const plan::Plan memory = plan::plan_memory(deck, *mesh);
   leave_a_run(deck, memory, 1000);
   const plan::Plan plan = plan::make_plan(deck, *mesh);
@@ -83,7 +83,7 @@ TEST(Layouts, LeaveOpenWhatTheDeckWouldRefuse) {
     changes[i](deck);
     const comm::Extents extents{1, static_cast<int>(deck.parallel.tensor),
                                 static_cast<int>(deck.parallel.pipeline)};
-    const plan::Plan plan = plan::make_plan(deck, *comm::Mesh::imagined(extents));
+    const plan::Plan plan = plan::make_plan(deck, *comm::Mesh::for_planning(extents));
     const auto words = row(plan::layouts(deck, plan, extents), 8);
     ASSERT_EQ(words.size(), 4u) << i;
     deck.parallel.shard = "full";

@@ -27,7 +27,7 @@ deck::Deck small_deck() {
 
 plan::Plan planned(const deck::Deck& deck, const comm::Extents& extents = {},
                    const plan::PlannedDevice& device = {}) {
-  return plan::make_plan(deck, *comm::Mesh::imagined(extents), device);
+  return plan::make_plan(deck, *comm::Mesh::for_planning(extents), device);
 }
 
 void leave_a_run(const deck::Deck& deck, const std::vector<double>& rates) {

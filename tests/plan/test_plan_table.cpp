@@ -31,7 +31,7 @@ class PlanTable : public testing::Test {
   }
   static plan::Plan planned(const deck::Deck& deck, const comm::Extents& extents = {},
                             const char* device = "") {
-    return plan::make_plan(deck, *comm::Mesh::imagined(extents), plan::PlannedDevice(device));
+    return plan::make_plan(deck, *comm::Mesh::for_planning(extents), plan::PlannedDevice(device));
   }
   static std::vector<std::string> words(const std::string& text, const std::string& beginning) {
     const auto at = text.find("\n" + beginning);
@@ -142,7 +142,7 @@ TEST_F(PlanTable, AHostThatIsTimedHasAnEstimate) {
   ASSERT_TRUE(host.timed());
   EXPECT_FALSE(host.data_sheet());  // no peak to hold a run against
   const auto table = [&](const deck::Deck& d) {
-    const plan::Plan plan = plan::make_plan(d, *comm::Mesh::imagined({}), host);
+    const plan::Plan plan = plan::make_plan(d, *comm::Mesh::for_planning({}), host);
     EXPECT_TRUE(plan.rate);
     return std::pair(plan.rate->first, plan::table(plan, {}));
   };
@@ -224,8 +224,8 @@ TEST_F(PlanTable, StepsOfSamplesAreTheSameOnAnyRanks) {
                       per_rank),
           "d");
       const comm::Extents extents{ranks, 1, 1};
-      plan::Plan plan =
-          plan::make_plan(deck, *comm::Mesh::imagined(extents), plan::PlannedDevice("h200"), size);
+      plan::Plan plan = plan::make_plan(deck, *comm::Mesh::for_planning(extents),
+                                        plan::PlannedDevice("h200"), size);
       plan::set_data(plan, extents, size, plan.contents);
       EXPECT_EQ(plan.steps, 66);
       EXPECT_EQ(plan.deck.batch.global, 32);
@@ -247,17 +247,17 @@ TEST_F(PlanTable, StepsOfSamplesAreTheSameOnAnyRanks) {
 
 TEST_F(PlanTable, IsMadeForRanksThatAreNotHere) {
   deck::Deck deck = deck_of("h100x8_trm_fast");
-  EXPECT_EQ(plan::make_plan(deck, *workload::imagined_mesh(deck, 8)).layout.accumulation, 4u);
+  EXPECT_EQ(plan::make_plan(deck, *workload::planning_mesh(deck, 8)).layout.accumulation, 4u);
   deck.batch.accumulation = 4;  // of eight ranks
   const std::string refusal =
-      test::refusal([&] { plan::make_plan(deck, *workload::imagined_mesh(deck)); });
+      test::refusal([&] { plan::make_plan(deck, *workload::planning_mesh(deck)); });
   EXPECT_NE(refusal.find("--ranks 8"), std::string::npos) << refusal;
-  const auto mesh = workload::imagined_mesh(deck, 8);
+  const auto mesh = workload::planning_mesh(deck, 8);
   EXPECT_EQ(mesh->world().size(), 8);
   EXPECT_EQ(plan::make_plan(deck, *mesh).layout.accumulation, 4u);
   const deck::Deck teacher = deck_of("h100x8_distill_teacher");
-  EXPECT_EQ(workload::imagined_mesh(teacher, 8)->data().size(), 2);
-  EXPECT_THROW(workload::imagined_mesh(teacher, 3), UserError);
+  EXPECT_EQ(workload::planning_mesh(teacher, 8)->data().size(), 2);
+  EXPECT_THROW(workload::planning_mesh(teacher, 3), UserError);
 }
 
 TEST_F(PlanTable, SaysWhatItAssumesOfTheNetworkOfNodes) {
@@ -265,8 +265,8 @@ TEST_F(PlanTable, SaysWhatItAssumesOfTheNetworkOfNodes) {
   const auto table = [&](const comm::Extents& ranks, const plan::Nodes& nodes) {
     deck::Deck there = deck;
     there.parallel.tensor = ranks.tensor;
-    const auto plan =
-        plan::make_plan(there, *comm::Mesh::imagined(ranks), plan::PlannedDevice("h100", nodes));
+    const auto plan = plan::make_plan(there, *comm::Mesh::for_planning(ranks),
+                                      plan::PlannedDevice("h100", nodes));
     return plan::table(plan, ranks) + plan::layouts(there, plan, ranks);
   };
   const std::string two = table({16, 1, 1}, {8});

@@ -144,7 +144,7 @@ TEST(TrainingRate, IsNearTheMeasured) {
     const plan::PlannedDevice device(m.device);
     deck::Deck deck = deck_of(m.deck, m.set);
     deck.output.directory = "none";
-    const auto mesh = comm::Mesh::imagined(m.ranks);
+    const auto mesh = comm::Mesh::for_planning(m.ranks);
     plan::Plan plan = plan::make_plan(deck, *mesh, device);
     if (m.rows) plan::set_data(plan, m.ranks, {}, *m.rows);
     ASSERT_TRUE(plan.rate);

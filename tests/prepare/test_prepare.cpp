@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/makers.hpp"
+#include "base/data_recipes.hpp"
 #include "data/shard_origin.hpp"
 #include "data/shards.hpp"
 #include "prepare/prepare.hpp"

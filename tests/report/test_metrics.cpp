@@ -314,12 +314,12 @@ TEST(TensorBoard, TheDecksValuesAreSettings) {
   Scratch run;
   run.write("deck.in",
             "&campaign\n  name = 'it''s'\n  max_steps = 300\n/\n&optimizer\n  lr = 6e-4\n/\n"
-            "&evaluation\n  beside = 'a', 'b'\n! stop = \n/\n&model\n  tied = .true.\n/\n");
+            "&evaluation\n  compare_with = 'a', 'b'\n! stop = \n/\n&model\n  tied = .true.\n/\n");
   { Metrics(run.path(), -1).write(1, {{"train/loss", 1.0}}); }
   const std::string read = read_by_tensorboard(run);
   for (const char* line :
        {"hparam campaign.name str it's\n", "hparam campaign.max_steps float 300.0\n",
-        "hparam optimizer.lr float 0.0006\n", "hparam evaluation.beside str 'a', 'b'\n",
+        "hparam optimizer.lr float 0.0006\n", "hparam evaluation.compare_with str 'a', 'b'\n",
         "hparam evaluation.stop str \n", "hparam model.tied bool True\n"})
     EXPECT_NE(read.find(line), std::string::npos) << line << "in\n" << read;
 }

@@ -92,7 +92,7 @@ TEST(ComparedRuns, StandInAReportWithoutAVerdict) {
   write_run(folder / "own", job::finished);
   Metrics(folder / "own", 60).write(61, {{"val/loss", 2.6}});
   const std::string other = (folder / "other").string();
-  folder.write("own/deck.in", "&evaluation beside = '" + other + "', 'nowhere' /\n");
+  folder.write("own/deck.in", "&evaluation compare_with = '" + other + "', 'nowhere' /\n");
   EXPECT_EQ(compared_text({other, "nowhere"}, 2.6),
             "compared with " + other +
                 ": 3.2500 at step 60; this run's, 2.6000, is lower by 0.6500 (20.0%)\n"

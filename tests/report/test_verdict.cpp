@@ -299,14 +299,14 @@ TEST(Verdict, OtherRunsStandBesideAndFailNothing) {
   root.write("young/metrics.jsonl", "{\"step\": 1, \"train/loss\": 4}\n");
   deck::Deck deck = deck_of("none");
   for (const char* name : {"dense/", "wide", "none", "broken", "young/."})
-    deck.evaluation.beside.push_back((root / name).string());
+    deck.evaluation.compare_with.push_back((root / name).string());
   const Verdict verdict = judge(root.path(), deck);
   EXPECT_EQ(complaints(verdict), Complaints{});
-  ASSERT_EQ(verdict.beside.size(), 5u);
-  EXPECT_EQ(verdict.beside[0].name, "dense");
-  EXPECT_NEAR(verdict.beside[0].difference, -0.3, 1e-12);
+  ASSERT_EQ(verdict.compared.size(), 5u);
+  EXPECT_EQ(verdict.compared[0].name, "dense");
+  EXPECT_NEAR(verdict.compared[0].difference, -0.3, 1e-12);
   const auto words = [&](std::size_t i) {
-    return in_words(verdict.beside[i], "this run's last answer");
+    return in_words(verdict.compared[i], "this run's last answer");
   };
   EXPECT_EQ(words(0),
             "3.5000 at step 300; this run's last answer, 3.2000, is lower by 0.3000 (8.6%)");
@@ -315,7 +315,7 @@ TEST(Verdict, OtherRunsStandBesideAndFailNothing) {
   EXPECT_EQ(words(2), "there is no such directory");
   EXPECT_EQ(words(3), "its last val/loss is not finite");
   EXPECT_EQ(words(4), "its metrics.jsonl has no val/loss");
-  EXPECT_EQ(verdict.beside[4].name, "young");
+  EXPECT_EQ(verdict.compared[4].name, "young");
   EXPECT_TRUE(holds(text(verdict), "wide                   3.0000 at step 300")) << text(verdict);
 
   // The last answer is 3.2: below the baseline, above it, without one.
@@ -352,7 +352,7 @@ TEST(Verdict, TheFileIsReadBack) {
   Course().write(run.path());
   deck::Deck deck = deck_of("aggressive");
   deck.objective.supervision_steps = 5;  // order has no figure then
-  deck.evaluation.beside = {(run / "missing").string(), run.path().string()};
+  deck.evaluation.compare_with = {(run / "missing").string(), run.path().string()};
   const Verdict verdict = judge(run.path(), deck);
   ASSERT_TRUE(write_verdict(run.path(), verdict));
   const auto json = nlohmann::json::parse(run.read("verdict.json"));
@@ -365,8 +365,8 @@ TEST(Verdict, TheFileIsReadBack) {
   ASSERT_TRUE(back);
   EXPECT_EQ(text(*back), text(verdict));
   EXPECT_EQ(back->succeeded(), verdict.succeeded());
-  EXPECT_EQ(back->beside.at(1).loss, verdict.beside.at(1).loss);
-  EXPECT_TRUE(std::isnan(back->beside.at(0).loss));
+  EXPECT_EQ(back->compared.at(1).loss, verdict.compared.at(1).loss);
+  EXPECT_TRUE(std::isnan(back->compared.at(0).loss));
 
   EXPECT_FALSE(write_verdict(run / "missing", verdict));
   EXPECT_FALSE(read_verdict(run / "missing"));
@@ -401,7 +401,7 @@ TEST(Verdict, TheReportShowsIt) {
   make_report(run.path());
   EXPECT_FALSE(holds(run.read("report.html"), "Verdict"));
   deck::Deck deck = deck_of("extreme");
-  deck.evaluation.beside = {(run / "a<b").string()};
+  deck.evaluation.compare_with = {(run / "a<b").string()};
   ASSERT_TRUE(write_verdict(run.path(), judge(run.path(), deck)));
   make_report(run.path());
   const std::string page = run.read("report.html");

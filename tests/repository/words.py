@@ -21,7 +21,7 @@ WORDS = [
     (r"(?:made |start(?:s|ed)? )?anew", "rebuilt, restart, from scratch"),
     (r"(?:go|goes|going|gone|went) on", "resume, continue"),
     (r"lonely", "single-rank"),
-    (r"(?<!evaluation[.\s])besides?(?!\s*=)", "compared with, next to, also"),  # &evaluation beside is a deck value
+    (r"besides?", "compared with, next to, also"),
     (r"is no (?:folder|file|text|multiple|number)", "is not a"),
     (r"by heart", "memorized"),
     (r"from nothing", "from scratch"),

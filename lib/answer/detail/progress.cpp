@@ -21,7 +21,7 @@ std::string time_in_words(double seconds) {
 
 }  // namespace
 
-void BulkProgress::begin_table() {
+void AnswerProgress::begin_table() {
   begun_ = true;
   if (replicas_ > 1)
     log_.line("progress of replica {} of {}, which has {}", replica_ + 1, replicas_,
@@ -34,13 +34,13 @@ void BulkProgress::begin_table() {
                                 {"left", 12}});
 }
 
-std::string BulkProgress::left(std::size_t done) const {
+std::string AnswerProgress::left(std::size_t done) const {
   if (done == 0) return "-";
   const double pace = static_cast<double>(done) / timer_.seconds();
   return time_in_words(static_cast<double>(requests_ - done) / pace);
 }
 
-void BulkProgress::at(std::size_t done, const generate::Stats& f) {
+void AnswerProgress::at(std::size_t done, const generate::Stats& f) {
   if (!log_.prints()) return;
   log_.progress("{} of {} requests answered, {} left", done, requests_, left(done));
   if (since_last_.seconds() < seconds_between_rows) return;

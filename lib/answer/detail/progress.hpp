@@ -6,9 +6,9 @@
 
 namespace tern::answer::detail {
 
-class BulkProgress {
+class AnswerProgress {
  public:
-  BulkProgress(Log& log, int replica, int replicas, std::size_t requests)
+  AnswerProgress(Log& log, int replica, int replicas, std::size_t requests)
       : log_(log), replica_(replica), replicas_(replicas), requests_(requests) {}
 
   /// Logs a row if the last one is old enough; rates are since that one.

@@ -14,25 +14,25 @@ double share(std::size_t part, std::size_t whole) {
 
 }  // namespace
 
-std::string rejects_in_words(const BulkSummary& s) {
+std::string rejects_in_words(const AnswerSummary& s) {
   std::string words;
   for (const auto& [kind, count] : s.rejects)
     words += fmt::format("{}{} {}", words.empty() ? ": " : ", ", count, kind);
   return fmt::format("{} rejects{}", s.requests - s.good, words);
 }
 
-double BulkSummary::rate(std::size_t count) const {
+double AnswerSummary::rate(std::size_t count) const {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
-double BulkSummary::prompt_tokens_each() const { return share(prompt_tokens, requests); }
-double BulkSummary::reused_share() const {
+double AnswerSummary::prompt_tokens_each() const { return share(prompt_tokens, requests); }
+double AnswerSummary::reused_share() const {
   return share(reused_tokens, reused_tokens + computed_tokens);
 }
-double BulkSummary::dollars_per_1000() const {
+double AnswerSummary::dollars_per_1000() const {
   return dollars_per_gpu_hour * devices * seconds / 3600 / static_cast<double>(requests) * 1000;
 }
 
-nlohmann::ordered_json BulkSummary::to_json() const {
+nlohmann::ordered_json AnswerSummary::to_json() const {
   return {{"name", name},
           {"requests", requests},
           {"good", good},
@@ -51,11 +51,11 @@ nlohmann::ordered_json BulkSummary::to_json() const {
           {"dollars_per_1000", dollars_per_1000()}};
 }
 
-BulkSummary summarize(const deck::Deck& deck, const Parts& parts, int devices) {
-  BulkSummary s;
+AnswerSummary summarize(const deck::Deck& deck, const Journal& parts, int devices) {
+  AnswerSummary s;
   s.name = deck.campaign.name;
   s.requests = parts.records.size();
-  for (const BulkRecord& r : parts.records) {
+  for (const AnswerRecord& r : parts.records) {
     s.good += r.good() ? 1 : 0;
     if (!r.good()) ++s.rejects[r.reject];
     s.prompt_tokens += r.prompt_tokens;
@@ -71,7 +71,7 @@ BulkSummary summarize(const deck::Deck& deck, const Parts& parts, int devices) {
   return s;
 }
 
-std::optional<double> measured_rate(const BulkFiles& files, const std::string& device,
+std::optional<double> measured_rate(const AnswerFiles& files, const std::string& device,
                                     int devices) {
   try {
     const auto object = parse_ordered_json(read_text_or_empty(files.summary()));
@@ -83,7 +83,7 @@ std::optional<double> measured_rate(const BulkFiles& files, const std::string& d
   }
 }
 
-std::string table(const BulkSummary& s, const BulkFiles& files) {
+std::string table(const AnswerSummary& s, const AnswerFiles& files) {
   std::string text = fmt::format(
       "answers\n  {:<14}{}, {} good, {}\n  {:<14}{}, {:.1f} per request, {:.1f}% reused\n"
       "  {:<14}{}, {:.1f} per request\n  {:<14}{:.1f} s on {} device{}{}\n"

@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
-#include "answer/detail/parts.hpp"
+#include "answer/detail/journal.hpp"
 
 namespace tern::answer::detail {
 
-struct BulkSummary {
+struct AnswerSummary {
   std::string name;
   std::size_t requests = 0, good = 0;
   std::map<std::string, std::size_t> rejects;  // by kind
@@ -27,15 +27,16 @@ struct BulkSummary {
   nlohmann::ordered_json to_json() const;
 };
 
-BulkSummary summarize(const deck::Deck& deck, const Parts& parts, int devices);
+AnswerSummary summarize(const deck::Deck& deck, const Journal& parts, int devices);
 
 /// Requests/s per device from generation.json of an earlier run on as many of the same devices.
-std::optional<double> measured_rate(const BulkFiles& files, const std::string& device, int devices);
+std::optional<double> measured_rate(const AnswerFiles& files, const std::string& device,
+                                    int devices);
 
 /// "3 rejects: 2 cut, 1 pattern"
-std::string rejects_in_words(const BulkSummary& summary);
+std::string rejects_in_words(const AnswerSummary& summary);
 
 /// Lines for the log.
-std::string table(const BulkSummary& summary, const BulkFiles& files);
+std::string table(const AnswerSummary& summary, const AnswerFiles& files);
 
 }  // namespace tern::answer::detail

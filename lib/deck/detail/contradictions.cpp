@@ -304,9 +304,9 @@ void check_refinement(const Deck& d, Contradictions& c) {
           "refinement needs a recursive model; set inner_steps = 1 or more (e.g. 2)");
   c.check(kind.diffuses && d.model.inner_steps > 0, {"model.inner_steps", "objective.kind"},
           "block diffusion does not support recursive models; set inner_steps = 0");
-  c.check(
-      !kind.judged && !d.evaluation.baseline.empty(), {"evaluation.baseline", "objective.kind"},
-      "only kind = 'refinement' ends with a verdict; set evaluation.beside instead, or remove it");
+  c.check(!kind.judged && !d.evaluation.baseline.empty(), {"evaluation.baseline", "objective.kind"},
+          "only kind = 'refinement' ends with a verdict; set evaluation.compare_with instead, or "
+          "remove it");
   c.check(!kind.refines && d.generation.refine >= 0, {"generation.refine", "objective.kind"},
           "only kind = 'refinement' refines its answers; set refine = -1, or remove it");
   c.check(d.model.logit_cap > 0 && kind.diffuses, {"model.logit_cap"},

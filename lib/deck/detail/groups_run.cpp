@@ -57,7 +57,7 @@ void describe(Group& group, Evaluation& e) {
       .at_least(0);
   group.add("reference", e.reference,
             "answers of another run to the same requests, to compare with; empty: none");
-  group.add("beside", e.beside,
+  group.add("compare_with", e.compare_with,
             "directories of other runs, whose last validation losses are compared with this run's");
   group.add("baseline", e.baseline,
             "refinement: run whose validation loss the last answer must beat for a good verdict");

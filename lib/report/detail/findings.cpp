@@ -147,7 +147,8 @@ Finding refinement(const History& history, const LastEvaluation& last, const dec
   } else if (finding.figure > range[1]) {
     finding.grade = Grade::remark;
     finding.advice = fmt::format(
-        "check with &evaluation beside that the last answer is good, rather than the first bad; if "
+        "check with &evaluation compare_with that the last answer is good, rather than the first "
+        "bad; if "
         "it is not, {}",
         lower_reward(deck));
   }

@@ -23,12 +23,12 @@ std::string comparison_table(const Verdict& verdict) {
       "Refinement by itself can result from a bad first answer; the last answer's loss compared "
       "with "
       "another run's cannot. ";
-  if (verdict.beside.empty())
-    return fmt::format("<p>{}No run to compare with: &amp;evaluation beside names them.</p>\n",
-                       why);
+  if (verdict.compared.empty())
+    return fmt::format(
+        "<p>{}No run to compare with: &amp;evaluation compare_with names them.</p>\n", why);
   std::string out = fmt::format(
       "<p>{}</p>\n<table class=\"verdict\">\n<tr><th>compared run<th>validation loss</tr>\n", why);
-  for (const ComparedRun& b : verdict.beside)
+  for (const ComparedRun& b : verdict.compared)
     out += fmt::format("<tr><td>{}<td>{}</tr>\n", escaped(b.name),
                        escaped(in_words(b, "this run's last answer")));
   return out + "</table>\n";

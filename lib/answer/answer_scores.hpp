@@ -12,7 +12,7 @@
 namespace tern::answer {
 
 /// Row of a run in the table; also the contents of evaluation.json.
-struct Gap {
+struct AnswerScores {
   std::string name;
   std::size_t requests = 0, good = 0;
   std::size_t labeled = 0, correct = 0;    // requests with a label; equal to it
@@ -25,15 +25,16 @@ struct Gap {
 
 /// Judges answers. `reference`: a file of answers, matched by id; empty: none. Throws UserError if
 /// it has none of the requests, or a different text for an id.
-Gap judge(const std::vector<ChatRequest>& requests, const std::vector<detail::BulkRecord>& records,
-          const detail::BulkSummary& summary, const std::filesystem::path& reference);
+AnswerScores judge(const std::vector<ChatRequest>& requests,
+                   const std::vector<detail::AnswerRecord>& records,
+                   const detail::AnswerSummary& summary, const std::filesystem::path& reference);
 
-void write_evaluation(const Gap& gap, const std::filesystem::path& directory);
+void write_evaluation(const AnswerScores& scores, const std::filesystem::path& directory);
 
 /// Reads evaluation.json of a run's directory; `missing` gives the reason if there is none.
-Gap read_evaluation(const std::filesystem::path& directory);
+AnswerScores read_evaluation(const std::filesystem::path& directory);
 
 /// Printable table of the rows, with 95% confidence intervals (Wilson) of accuracies.
-std::string gap_table(const std::vector<Gap>& rows);
+std::string scores_table(const std::vector<AnswerScores>& rows);
 
 }  // namespace tern::answer

@@ -32,7 +32,7 @@ void require_same(const Provenance& before, const Provenance& now, const std::st
 std::string hash_of(const std::filesystem::path& file);
 
 /// An answered request.
-struct BulkRecord {
+struct AnswerRecord {
   std::size_t number = 0;  // request number, from 0
   std::string text;        // the answer, or the whole output if rejected
   std::string reject, reason;
@@ -46,10 +46,10 @@ struct BulkRecord {
 };
 
 /// Paths of a run's files.
-struct BulkFiles {
+struct AnswerFiles {
   std::filesystem::path directory, answers;
 
-  explicit BulkFiles(const deck::Deck& deck);
+  explicit AnswerFiles(const deck::Deck& deck);
   std::filesystem::path rejects() const;
   std::filesystem::path summary() const { return directory / "generation.json"; }
   std::filesystem::path parts() const { return directory / "parts"; }
@@ -57,26 +57,27 @@ struct BulkFiles {
 };
 
 /// All parts of a run.
-struct Parts {
-  std::vector<BulkRecord> records;   // by request number, each once
-  std::size_t cut = 0;               // truncated lines
-  std::vector<std::string> damaged;  // other bad lines: "FILE:LINE: reason"
-  std::int64_t sessions = 0;         // starts of the run
-  double seconds = 0;                // over all sessions
+struct Journal {
+  std::vector<AnswerRecord> records;  // by request number, each once
+  std::size_t cut = 0;                // truncated lines
+  std::vector<std::string> damaged;   // other bad lines: "FILE:LINE: reason"
+  std::int64_t sessions = 0;          // starts of the run
+  double seconds = 0;                 // over all sessions
   std::size_t computed_tokens = 0, reused_tokens = 0;
 };
 
 /// Reads all parts of a run with `requests` requests. Throws UserError for a part of other origin.
-Parts read_parts(const BulkFiles& files, const Provenance& now, std::size_t requests);
+Journal read_journal(const AnswerFiles& files, const Provenance& now, std::size_t requests);
 
 /// Writer of a replica's part.
-class PartWriter {
+class JournalWriter {
  public:
   /// Drops a truncated last line and begins a session.
-  PartWriter(const std::filesystem::path& file, const Provenance& provenance, std::int64_t session);
+  JournalWriter(const std::filesystem::path& file, const Provenance& provenance,
+                std::int64_t session);
   /// The record is in the file on return: a later kill loses nothing. Throws UserError if the disk
   /// is full.
-  void append(const BulkRecord& record);
+  void append(const AnswerRecord& record);
 
  private:
   std::filesystem::path path_;

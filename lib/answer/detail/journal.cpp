@@ -1,4 +1,4 @@
-#include "answer/detail/parts.hpp"
+#include "answer/detail/journal.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-ordered_json to_json(const BulkRecord& r) {
+ordered_json to_json(const AnswerRecord& r) {
   ordered_json object = {{"n", r.number}, {"text", r.text}};
   if (!r.good()) object.update({{"reject", r.reject}, {"reason", r.reason}});
   if (r.cut) object["cut"] = true;
@@ -32,8 +32,8 @@ ordered_json to_json(const BulkRecord& r) {
   return object;
 }
 
-BulkRecord from_json(const ordered_json& object) {
-  BulkRecord r;
+AnswerRecord from_json(const ordered_json& object) {
+  AnswerRecord r;
   r.number = object.at("n");
   r.text = object.at("text");
   r.reject = object.value("reject", "");
@@ -53,14 +53,14 @@ struct Damage {
 };
 
 /// Reader of one replica's part: sessions in sequence.
-struct PartReader {
-  Parts& parts;
-  std::map<std::size_t, BulkRecord>& found;
+struct JournalReader {
+  Journal& parts;
+  std::map<std::size_t, AnswerRecord>& found;
   std::map<std::int64_t, double>& seconds;  // per session: of the slowest replica
   const Provenance& now;
   std::size_t requests;
   std::int64_t session = 0;
-  BulkRecord last = {};  // record of the session
+  AnswerRecord last = {};  // record of the session
 
   void end_session() {
     seconds[session] = std::max(seconds[session], last.seconds);
@@ -79,7 +79,7 @@ struct PartReader {
   }
 
   void take_record(const ordered_json& object) {
-    const BulkRecord record = from_json(object);
+    const AnswerRecord record = from_json(object);
     if (record.number >= requests)
       throw Damage{fmt::format("request {} of {}", record.number, requests)};
     if (session == 0) throw Damage{"the line that states what it was made from cannot be read"};
@@ -128,16 +128,16 @@ bool intact(std::string_view line) {
          end.substr(crc_key.size(), 8) == crc_of(line.substr(0, line.size() - crc_bytes));
 }
 
-BulkFiles::BulkFiles(const deck::Deck& deck)
+AnswerFiles::AnswerFiles(const deck::Deck& deck)
     : directory(deck.output.directory),
       answers(deck.generation.output.empty() ? directory / "answers.jsonl"
                                              : fs::path(deck.generation.output)) {}
 
-fs::path BulkFiles::rejects() const {
+fs::path AnswerFiles::rejects() const {
   return answers.parent_path() / (answers.stem().string() + "_rejects.jsonl");
 }
 
-fs::path BulkFiles::part(int replica) const {
+fs::path AnswerFiles::part(int replica) const {
   return parts() / fmt::format("replica_{:04d}.jsonl", replica);
 }
 
@@ -196,16 +196,16 @@ std::string text_of(const fs::path& path) {
 
 }  // namespace
 
-Parts read_parts(const BulkFiles& files, const Provenance& now, std::size_t requests) {
-  Parts parts;
-  std::map<std::size_t, BulkRecord> found;
+Journal read_journal(const AnswerFiles& files, const Provenance& now, std::size_t requests) {
+  Journal parts;
+  std::map<std::size_t, AnswerRecord> found;
   std::map<std::int64_t, double> seconds;
   std::vector<fs::path> paths;
   if (fs::exists(files.parts()))
     for (const auto& entry : fs::directory_iterator(files.parts())) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   for (const fs::path& path : paths) {
-    PartReader reader{parts, found, seconds, now, requests};
+    JournalReader reader{parts, found, seconds, now, requests};
     const std::string text = text_of(path);
     for (const Line& line : Lines(text)) {
       if (!line.ended) {
@@ -239,13 +239,14 @@ void drop_cut_line(const fs::path& path) {
 
 }  // namespace
 
-PartWriter::PartWriter(const fs::path& path, const Provenance& provenance, std::int64_t session)
+JournalWriter::JournalWriter(const fs::path& path, const Provenance& provenance,
+                             std::int64_t session)
     : path_((drop_cut_line(path), path)), file_(path) {
   if (!file_.append(checked_line({{"session", session}, {"made_from", provenance}})))
     user_error("{}: cannot be written; check free space and permissions", path_.string());
 }
 
-void PartWriter::append(const BulkRecord& record) {
+void JournalWriter::append(const AnswerRecord& record) {
   if (!file_.append(checked_line(to_json(record))))
     user_error(
         "{}: cannot be written; is the disk full? Its contents are kept; free some space, then "

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "answer/bulk.hpp"
-#include "answer/gap.hpp"
+#include "answer/answer_scores.hpp"
+#include "answer/batch_inference.hpp"
 #include "answer/interval.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -29,7 +29,7 @@ std::string code_of(const std::string& prompt) {
 
 /// Answers as a function of the request only, in an order that depends on `disorder`, some in the
 /// same pass. Tokens are bytes.
-class KnownResponder final : public Responder {
+class KnownResponder final : public AnyEngine {
  public:
   KnownResponder(generate::EngineOptions options, std::int64_t seed, std::uint32_t disorder)
       : options_(std::move(options)), seed_(seed), random_(disorder) {}
@@ -81,9 +81,9 @@ class KnownResponder final : public Responder {
   generate::Stats stats_;
 };
 
-class BulkTest : public ::testing::Test {
+class BatchInferenceTest : public ::testing::Test {
  protected:
-  BulkTest()
+  BatchInferenceTest()
       : mesh_(of_replicas()), group_(&mesh_.world()), tokenizer_(text::open_tokenizer("bytes")) {
     std::string path = folder_.path().string();
     path.resize(4096);
@@ -123,20 +123,20 @@ class BulkTest : public ::testing::Test {
   void use(const std::string& name) { deck_.output.directory = (shared_ / name).string(); }
 
   /// Runs to the end, or for `passes` passes; the finished answers are on rank 0.
-  std::optional<Bulk::Done> run(const comm::Mesh& mesh, const job::Options& options = {},
-                                std::uint32_t disorder = 1, int passes = 1 << 30,
-                                const fs::path& said = {}) {
+  std::optional<BatchInference::Done> run(const comm::Mesh& mesh, const job::Options& options = {},
+                                          std::uint32_t disorder = 1, int passes = 1 << 30,
+                                          const fs::path& said = {}) {
     Log log;
     if (!said.empty()) log.open(said);
     comm::Group& group = mesh.world();
-    Bulk bulk(deck_, "weights", options, *tokenizer_, mesh, log);
+    BatchInference inference(deck_, "weights", options, *tokenizer_, mesh, log);
     generate::EngineOptions engine;
-    bulk.complete(engine);
-    KnownResponder responder(engine, deck_.campaign.seed,
-                             disorder + static_cast<std::uint32_t>(group.rank()));
-    const bool whole = bulk.run(responder, [&] { return --passes < 0; });
+    inference.complete(engine);
+    KnownResponder any_engine(engine, deck_.campaign.seed,
+                              disorder + static_cast<std::uint32_t>(group.rank()));
+    const bool whole = inference.run(any_engine, [&] { return --passes < 0; });
     if (group.any(!whole)) return std::nullopt;
-    return bulk.finish();
+    return inference.finish();
   }
 
   std::string file(const std::string& name) const {
@@ -169,7 +169,7 @@ std::vector<json> lines(const std::string& text) {
 }
 
 /// The files equal those of one rank, whatever the number of ranks and the order of their answers.
-TEST_F(BulkTest, FilesDoNotDependOnRanks) {
+TEST_F(BatchInferenceTest, FilesDoNotDependOnRanks) {
   run(mesh_);
   const auto many = files();
   if (group_->rank() == 0) {
@@ -214,7 +214,7 @@ TEST_F(BulkTest, FilesDoNotDependOnRanks) {
 }
 
 /// A kill leaves any prefix of what was appended. Runs resumed from it give the same files.
-TEST_F(BulkTest, ResumesFromAnyBeginningOfItsParts) {
+TEST_F(BatchInferenceTest, ResumesFromAnyBeginningOfItsParts) {
   run(mesh_);
   const auto whole = files();
   std::mt19937 random(5);
@@ -236,7 +236,7 @@ TEST_F(BulkTest, ResumesFromAnyBeginningOfItsParts) {
 }
 
 /// However a disk damages a line, the line is named and answered again, and the files are the same.
-TEST_F(BulkTest, DamagedLinesAreNamedAndDoneAgain) {
+TEST_F(BatchInferenceTest, DamagedLinesAreNamedAndDoneAgain) {
   const auto alone = comm::single_rank_mesh();
   use(fmt::format("sound{}", group_->rank()));
   run(*alone);
@@ -267,7 +267,7 @@ TEST_F(BulkTest, DamagedLinesAreNamedAndDoneAgain) {
 }
 
 /// Lines as a faulty program would write them: complete, but without required members.
-TEST_F(BulkTest, LinesThatLackMembersAreDoneAgain) {
+TEST_F(BatchInferenceTest, LinesThatLackMembersAreDoneAgain) {
   const auto alone = comm::single_rank_mesh();
   use(fmt::format("lacking{}", group_->rank()));
   run(*alone);
@@ -319,7 +319,7 @@ TEST(WeightsIdentity, FollowsContentsNotTimesNorPlaces) {
   EXPECT_NE(weights::weights_identity(b), before);
 }
 
-TEST_F(BulkTest, AFinishedRunIsNotDoneAgain) {
+TEST_F(BatchInferenceTest, AFinishedRunIsNotDoneAgain) {
   run(mesh_);
   const auto whole = files();
   const std::string part = "parts/replica_0000.jsonl", before = file(part);
@@ -330,7 +330,7 @@ TEST_F(BulkTest, AFinishedRunIsNotDoneAgain) {
 }
 
 /// Mistakes of a run; only rank 0 finds them, so they are made on one rank here.
-TEST_F(BulkTest, RefusesToMixRuns) {
+TEST_F(BatchInferenceTest, RefusesToMixRuns) {
   const auto alone = comm::single_rank_mesh();
   use(fmt::format("own{}", group_->rank()));
   run(*alone, {}, 1, 20);
@@ -359,7 +359,7 @@ TEST_F(BulkTest, RefusesToMixRuns) {
   EXPECT_TRUE(fs::exists(fs::path(deck_.output.directory) / "parts.1"));
 }
 
-TEST_F(BulkTest, WritesWhereItIsTold) {
+TEST_F(BatchInferenceTest, WritesWhereItIsTold) {
   deck_.generation.output = (shared_ / "data/taught/train.jsonl").string();
   run(mesh_);
   if (group_->rank() == 0) {
@@ -373,7 +373,7 @@ TEST_F(BulkTest, WritesWhereItIsTold) {
 }
 
 /// The student's reader accepts what is written, and learns without a prompt.
-TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
+TEST_F(BatchInferenceTest, JudgesAgainstLabelsAndAReference) {
   const auto alone = comm::single_rank_mesh();
   use(fmt::format("judged{}", group_->rank()));
   const auto done = run(*alone);
@@ -384,17 +384,17 @@ TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
   for (auto& request : labeled) request.label = right;
   labeled[1].label = nullptr;
   const fs::path reference = fs::path(deck_.output.directory) / "answers.jsonl";
-  Gap gap = judge(labeled, done->records, done->summary, reference);
-  EXPECT_EQ(gap.labeled, 59u);
-  EXPECT_GE(gap.correct, 1u);
-  EXPECT_EQ(gap.good, done->summary.good);
-  EXPECT_EQ(gap.compared, gap.good);
-  EXPECT_EQ(gap.agreeing, gap.good);
+  AnswerScores scores = judge(labeled, done->records, done->summary, reference);
+  EXPECT_EQ(scores.labeled, 59u);
+  EXPECT_GE(scores.correct, 1u);
+  EXPECT_EQ(scores.good, done->summary.good);
+  EXPECT_EQ(scores.compared, scores.good);
+  EXPECT_EQ(scores.agreeing, scores.good);
   auto records = done->records;
   records[0].text = "other";
-  const Gap less = judge(labeled, records, done->summary, reference);
-  EXPECT_EQ(less.agreeing, gap.agreeing - 1);
-  EXPECT_EQ(less.correct, gap.correct - 1);
+  const AnswerScores less = judge(labeled, records, done->summary, reference);
+  EXPECT_EQ(less.agreeing, scores.agreeing - 1);
+  EXPECT_EQ(less.correct, scores.correct - 1);
 
   auto others = requests;
   others[0].text = "another";
@@ -404,27 +404,27 @@ TEST_F(BulkTest, JudgesAgainstLabelsAndAReference) {
   test::expect_user_error([&] { judge(others, records, done->summary, reference); },
                           {"answers none"});
 
-  gap.name = "teacher";
-  write_evaluation(gap, deck_.output.directory);
-  const Gap read = read_evaluation(deck_.output.directory);
+  scores.name = "teacher";
+  write_evaluation(scores, deck_.output.directory);
+  const AnswerScores read = read_evaluation(deck_.output.directory);
   EXPECT_EQ(read.name, "teacher");
-  EXPECT_EQ(read.agreeing, gap.agreeing);
-  EXPECT_EQ(read.prompt_tokens_each, gap.prompt_tokens_each);
-  EXPECT_EQ(read.labeled, gap.labeled);
+  EXPECT_EQ(read.agreeing, scores.agreeing);
+  EXPECT_EQ(read.prompt_tokens_each, scores.prompt_tokens_each);
+  EXPECT_EQ(read.labeled, scores.labeled);
   const auto written =
       parse_ordered_json(test::read_file(fs::path(deck_.output.directory) / "evaluation.json"));
   nlohmann::ordered_json expected;
-  add_fraction(expected, "exact_match", static_cast<std::int64_t>(gap.correct), 59);
-  add_fraction(expected, "agreement", static_cast<std::int64_t>(gap.agreeing),
-               static_cast<std::int64_t>(gap.compared));
+  add_fraction(expected, "exact_match", static_cast<std::int64_t>(scores.correct), 59);
+  add_fraction(expected, "agreement", static_cast<std::int64_t>(scores.agreeing),
+               static_cast<std::int64_t>(scores.compared));
   for (const auto& [name, value] : expected.items()) EXPECT_EQ(written.at(name), value) << name;
   std::string earlier = written.dump();
   earlier.replace(earlier.find("labeled"), 7, "labelled");
   std::ofstream(fs::path(deck_.output.directory) / "evaluation.json") << earlier;
-  EXPECT_EQ(read_evaluation(deck_.output.directory).labeled, gap.labeled);
-  const Gap none = read_evaluation(shared_ / "nowhere");
+  EXPECT_EQ(read_evaluation(deck_.output.directory).labeled, scores.labeled);
+  const AnswerScores none = read_evaluation(shared_ / "nowhere");
   EXPECT_NE(none.missing.find("nowhere/evaluation.json"), std::string::npos);
-  const std::string table = gap_table({gap, none});
+  const std::string table = scores_table({scores, none});
   EXPECT_NE(table.find("teacher"), std::string::npos);
   EXPECT_NE(table.find("evaluate that run first"), std::string::npos);
 }

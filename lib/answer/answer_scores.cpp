@@ -1,4 +1,4 @@
-#include "answer/gap.hpp"
+#include "answer/answer_scores.hpp"
 
 #include <fmt/format.h>
 
@@ -47,8 +47,8 @@ std::unordered_map<std::string, ReferenceAnswer> read_reference(const fs::path& 
   return answers;
 }
 
-void compare(Gap& gap, const std::vector<ChatRequest>& requests,
-             const std::vector<detail::BulkRecord>& records, const fs::path& path) {
+void compare(AnswerScores& scores, const std::vector<ChatRequest>& requests,
+             const std::vector<detail::AnswerRecord>& records, const fs::path& path) {
   const auto reference = read_reference(path);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::string id = plain_text(requests[i].id);
@@ -59,10 +59,10 @@ void compare(Gap& gap, const std::vector<ChatRequest>& requests,
           "{}: the answer with id {} is to another text than in &generation input; use answers to "
           "the same file",
           path.string(), id);
-    ++gap.compared;
-    gap.agreeing += records[i].good() && records[i].text == found->second.answer ? 1 : 0;
+    ++scores.compared;
+    scores.agreeing += records[i].good() && records[i].text == found->second.answer ? 1 : 0;
   }
-  if (gap.compared == 0)
+  if (scores.compared == 0)
     user_error(
         "{}: answers none of the requests of &generation input; use answers to the same file",
         path.string());
@@ -82,7 +82,7 @@ std::string with_interval(std::size_t part, std::size_t whole) {
   return fmt::format("{} ({:.1f} to {:.1f})", percent(part, whole), 100 * i.low, 100 * i.high);
 }
 
-std::string row(const Gap& g, std::size_t width) {
+std::string row(const AnswerScores& g, std::size_t width) {
   if (!g.missing.empty()) return fmt::format("\n  {:<{}}  {}", g.name, width, g.missing);
   return fmt::format("\n  {:<{}}  {:>22}  {:>9}  {:>7}  {:>9.1f}  {:>9.0f}  {:>13.1f}  {:>9}",
                      g.name, width, with_interval(g.correct, g.labeled),
@@ -93,28 +93,29 @@ std::string row(const Gap& g, std::size_t width) {
 
 }  // namespace
 
-Gap judge(const std::vector<ChatRequest>& requests, const std::vector<detail::BulkRecord>& records,
-          const detail::BulkSummary& s, const fs::path& reference) {
+AnswerScores judge(const std::vector<ChatRequest>& requests,
+                   const std::vector<detail::AnswerRecord>& records, const detail::AnswerSummary& s,
+                   const fs::path& reference) {
   TERN_REQUIRE(requests.size() == records.size());
-  Gap gap;
-  gap.name = s.name;
-  gap.requests = s.requests;
-  gap.good = s.good;
-  gap.requests_per_second = s.rate(s.requests);
-  gap.tokens_per_second = s.rate(s.prompt_tokens + s.new_tokens);
-  gap.prompt_tokens_each = s.prompt_tokens_each();
-  gap.dollars_per_1000 = s.dollars_per_1000();
-  gap.sampling = {static_cast<std::int64_t>(s.new_tokens), s.seconds};
+  AnswerScores scores;
+  scores.name = s.name;
+  scores.requests = s.requests;
+  scores.good = s.good;
+  scores.requests_per_second = s.rate(s.requests);
+  scores.tokens_per_second = s.rate(s.prompt_tokens + s.new_tokens);
+  scores.prompt_tokens_each = s.prompt_tokens_each();
+  scores.dollars_per_1000 = s.dollars_per_1000();
+  scores.sampling = {static_cast<std::int64_t>(s.new_tokens), s.seconds};
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (requests[i].label.is_null()) continue;
-    ++gap.labeled;
-    gap.correct += records[i].good() && records[i].text == plain_text(requests[i].label) ? 1 : 0;
+    ++scores.labeled;
+    scores.correct += records[i].good() && records[i].text == plain_text(requests[i].label) ? 1 : 0;
   }
-  if (!reference.empty()) compare(gap, requests, records, reference);
-  return gap;
+  if (!reference.empty()) compare(scores, requests, records, reference);
+  return scores;
 }
 
-void write_evaluation(const Gap& g, const fs::path& directory) {
+void write_evaluation(const AnswerScores& g, const fs::path& directory) {
   ordered_json object = {{"name", g.name},
                          {"requests", g.requests},
                          {"good", g.good},
@@ -139,42 +140,42 @@ void write_evaluation(const Gap& g, const fs::path& directory) {
     user_error("{}: cannot be written; check free space and permissions", path.string());
 }
 
-Gap read_evaluation(const fs::path& directory) {
-  Gap gap;
-  gap.name = directory.filename().empty() ? directory.parent_path().filename().string()
-                                          : directory.filename().string();
+AnswerScores read_evaluation(const fs::path& directory) {
+  AnswerScores scores;
+  scores.name = directory.filename().empty() ? directory.parent_path().filename().string()
+                                             : directory.filename().string();
   const fs::path path = directory / "evaluation.json";
   if (!fs::exists(path)) {
-    gap.missing = fmt::format("{} is missing; evaluate that run first", path.string());
-    return gap;
+    scores.missing = fmt::format("{} is missing; evaluate that run first", path.string());
+    return scores;
   }
   try {
     const auto object = parse_ordered_json(read_text_or_empty(path));
-    object.at("name").get_to(gap.name);
-    object.at("requests").get_to(gap.requests);
-    object.at("good").get_to(gap.good);
+    object.at("name").get_to(scores.name);
+    object.at("requests").get_to(scores.requests);
+    object.at("good").get_to(scores.good);
     // Runs of earlier versions have `labelled`.
-    object.at(object.contains("labelled") ? "labelled" : "labeled").get_to(gap.labeled);
-    object.at("correct").get_to(gap.correct);
-    object.at("compared").get_to(gap.compared);
-    object.at("agreeing").get_to(gap.agreeing);
-    object.at("requests_per_second").get_to(gap.requests_per_second);
-    object.at("tokens_per_second").get_to(gap.tokens_per_second);
-    object.at("prompt_tokens_each").get_to(gap.prompt_tokens_each);
-    object.at("dollars_per_1000").get_to(gap.dollars_per_1000);
+    object.at(object.contains("labelled") ? "labelled" : "labeled").get_to(scores.labeled);
+    object.at("correct").get_to(scores.correct);
+    object.at("compared").get_to(scores.compared);
+    object.at("agreeing").get_to(scores.agreeing);
+    object.at("requests_per_second").get_to(scores.requests_per_second);
+    object.at("tokens_per_second").get_to(scores.tokens_per_second);
+    object.at("prompt_tokens_each").get_to(scores.prompt_tokens_each);
+    object.at("dollars_per_1000").get_to(scores.dollars_per_1000);
   } catch (const nlohmann::json::exception&) {
-    gap.missing = fmt::format("{} cannot be read; evaluate that run again", path.string());
+    scores.missing = fmt::format("{} cannot be read; evaluate that run again", path.string());
   }
-  return gap;
+  return scores;
 }
 
-std::string gap_table(const std::vector<Gap>& rows) {
+std::string scores_table(const std::vector<AnswerScores>& rows) {
   std::size_t width = 4;
-  for (const Gap& g : rows) width = std::max(width, g.name.size());
+  for (const AnswerScores& g : rows) width = std::max(width, g.name.size());
   std::string text = fmt::format("gap\n  {:<{}}  {:>22}  {:>9}  {:>7}  {:>9}  {:>9}  {:>13}  {:>9}",
                                  "run", width, "accuracy (95%)", "agreement", "valid", "answers/s",
                                  "tokens/s", "prompt tokens", "$ / 1,000");
-  for (const Gap& g : rows) text += row(g, width);
+  for (const AnswerScores& g : rows) text += row(g, width);
   return text;
 }
 

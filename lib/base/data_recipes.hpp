@@ -5,15 +5,15 @@
 
 namespace tern {
 
-struct Maker {
+struct DataRecipe {
   const char* command;  // of ./prepare
   const char* folder;
 };
-constexpr Maker makers[] = {{"quickstart", "data/quickstart"},
-                            {"cpp-headers", "data/cpp_headers"},
-                            {"arithmetic", "data/arithmetic"},
-                            {"languages", "data/languages"},
-                            {"gsm8k", "data/gsm8k_variants"}};
+constexpr DataRecipe data_recipes[] = {{"quickstart", "data/quickstart"},
+                                       {"cpp-headers", "data/cpp_headers"},
+                                       {"arithmetic", "data/arithmetic"},
+                                       {"languages", "data/languages"},
+                                       {"gsm8k", "data/gsm8k_variants"}};
 
 /// Remedy for a missing path: "make it with ./prepare quickstart" if a maker's folder holds it, else
 /// `otherwise`.

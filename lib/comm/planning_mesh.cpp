@@ -4,9 +4,9 @@ namespace tern::comm {
 namespace {
 
 /// Rank 0 of `size` ranks, without the others.
-class ImaginedGroup : public Group {
+class PlanningGroup : public Group {
  public:
-  explicit ImaginedGroup(int size) : size_(size) {}
+  explicit PlanningGroup(int size) : size_(size) {}
 
   int rank() const override { return 0; }
   int size() const override { return size_; }
@@ -26,7 +26,7 @@ class ImaginedGroup : public Group {
   void exchange(const Message&, const Message&, const DeviceStream&) override {}
   std::unique_ptr<PartExchange> part_exchange(void*, std::size_t) override { return nullptr; }
   std::unique_ptr<Group> split(int, const std::string&) override {
-    return std::make_unique<ImaginedGroup>(size_);
+    return std::make_unique<PlanningGroup>(size_);
   }
 
  private:
@@ -35,11 +35,11 @@ class ImaginedGroup : public Group {
 
 }  // namespace
 
-std::unique_ptr<Mesh> Mesh::imagined(const Extents& extents) {
-  const auto group = [](int size) { return std::make_unique<ImaginedGroup>(size); };
+std::unique_ptr<Mesh> Mesh::for_planning(const Extents& extents) {
+  const auto group = [](int size) { return std::make_unique<PlanningGroup>(size); };
   std::unique_ptr<Mesh> mesh(new Mesh);
   mesh->extents_ = extents;
-  mesh->imagined_ = true;
+  mesh->planning_ = true;
   mesh->world_ = group(extents.ranks());
   mesh->replica_ = group(extents.replica());
   mesh->data_ = group(extents.data);

@@ -1,4 +1,4 @@
-#include "base/makers.hpp"
+#include "base/data_recipes.hpp"
 
 #include <algorithm>
 
@@ -19,9 +19,9 @@ bool holds(const fs::path& folder, const fs::path& path) {
 std::string how_to_make(const fs::path& path, const std::string& otherwise) {
   std::error_code error;
   const fs::path whole = fs::absolute(path, error).lexically_normal();
-  for (const Maker& maker : makers)
-    if (holds(fs::absolute(maker.folder, error).lexically_normal(), whole))
-      return fmt::format("make it with ./prepare {}", maker.command);
+  for (const DataRecipe& recipe : data_recipes)
+    if (holds(fs::absolute(recipe.folder, error).lexically_normal(), whole))
+      return fmt::format("make it with ./prepare {}", recipe.command);
   return otherwise;
 }
 

@@ -1,4 +1,4 @@
-#include "answer/bulk.hpp"
+#include "answer/batch_inference.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -26,7 +26,7 @@ void write(const fs::path& path, const std::string& text) {
 }
 
 /// Prepares the run directory and locks it. Called by rank 0.
-job::RunLock open_directory(const deck::Deck& deck, const detail::BulkFiles& files,
+job::RunLock open_directory(const deck::Deck& deck, const detail::AnswerFiles& files,
                             const job::Options& options) {
   try {
     fs::create_directories(files.directory);
@@ -57,7 +57,7 @@ ordered_json with_label(ordered_json object, const ChatRequest& request) {
   return object;
 }
 
-std::string answer_line(const ChatRequest& request, const detail::BulkRecord& record) {
+std::string answer_line(const ChatRequest& request, const detail::AnswerRecord& record) {
   const auto message = [](const char* role, const std::string& content) {
     return ordered_json{{"role", role}, {"content", content}};
   };
@@ -69,7 +69,7 @@ std::string answer_line(const ChatRequest& request, const detail::BulkRecord& re
   return detail::line_of(object);
 }
 
-std::string reject_line(const ChatRequest& request, const detail::BulkRecord& record) {
+std::string reject_line(const ChatRequest& request, const detail::AnswerRecord& record) {
   ordered_json object = with_label(ordered_json::object(), request);
   object.update({{"text", request.text},
                  {"written", record.text},
@@ -88,8 +88,9 @@ Replica replica_of(const comm::Mesh& mesh) {
   return {mesh.data().rank(), mesh.data().size(), mesh.replica().rank() == 0, &mesh.replica()};
 }
 
-Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Options& options,
-           const text::Tokenizer& tokenizer, const comm::Mesh& mesh, Log& log)
+BatchInference::BatchInference(const deck::Deck& deck, const std::string& weights,
+                               const job::Options& options, const text::Tokenizer& tokenizer,
+                               const comm::Mesh& mesh, Log& log)
     : deck_(deck),
       tokenizer_(tokenizer),
       replica_(replica_of(mesh)),
@@ -114,14 +115,14 @@ Bulk::Bulk(const deck::Deck& deck, const std::string& weights, const job::Option
 }
 
 /// Reads the parts of earlier sessions. Rank 0 only: others might already append to theirs.
-void Bulk::load_earlier_parts() {
+void BatchInference::load_earlier_parts() {
   if (fs::exists(files_.answers) && !fs::exists(files_.parts()))
     user_error(
         "{} exists, but the parts that it was made from, {}, do not; start from scratch with "
         "--fresh",
         files_.answers.string(), files_.parts().string());
-  const detail::Parts parts = detail::read_parts(files_, provenance_, requests_.size());
-  for (const detail::BulkRecord& record : parts.records) answered_.at(record.number) = 1;
+  const detail::Journal parts = detail::read_journal(files_, provenance_, requests_.size());
+  for (const detail::AnswerRecord& record : parts.records) answered_.at(record.number) = 1;
   constexpr std::size_t max_named = 20;
   for (std::size_t i = 0; i < std::min(parts.damaged.size(), max_named); ++i)
     log_.warning("{}: the line is damaged; its request is answered again", parts.damaged[i]);
@@ -135,7 +136,7 @@ void Bulk::load_earlier_parts() {
         parts.cut > 0 ? fmt::format(", {} truncated ones are answered again", parts.cut) : "");
 }
 
-void Bulk::complete(generate::EngineOptions& options) const {
+void BatchInference::complete(generate::EngineOptions& options) const {
   options.vocabulary = tokenizer_.vocabulary();
   options.stop_tokens = end_tokens(deck_, rules_, tokenizer_);
   if (reader_.longest_stop() == 0) return;
@@ -147,14 +148,15 @@ void Bulk::complete(generate::EngineOptions& options) const {
   };
 }
 
-generate::Request Bulk::request(std::size_t number) const {
+generate::Request BatchInference::request(std::size_t number) const {
   return {number, prompt_tokens(prompt_.fill(requests_[number].text), rules_, tokenizer_),
           static_cast<std::size_t>(deck_.generation.max_tokens)};
 }
 
-detail::BulkRecord Bulk::judged(const generate::Answer& answer, std::size_t prompt_tokens) const {
+detail::AnswerRecord BatchInference::judged(const generate::Answer& answer,
+                                            std::size_t prompt_tokens) const {
   using generate::FinishReason;
-  detail::BulkRecord record;
+  detail::AnswerRecord record;
   record.number = answer.id;
   record.prompt_tokens = prompt_tokens;
   record.new_tokens = answer.tokens.size();
@@ -173,33 +175,33 @@ detail::BulkRecord Bulk::judged(const generate::Answer& answer, std::size_t prom
   return record;
 }
 
-bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
+bool BatchInference::run(AnyEngine& any_engine, const std::function<bool()>& stop) {
   std::vector<std::size_t> mine;  // every count-th remaining request
   for (std::size_t i = 0, left = 0; i < answered_.size(); ++i)
     if (answered_[i] == 0 && left++ % static_cast<std::size_t>(replica_.count) ==
                                  static_cast<std::size_t>(replica_.number))
       mine.push_back(i);
-  std::optional<detail::PartWriter> part;
+  std::optional<detail::JournalWriter> part;
   if (replica_.prints && !mine.empty())
     part.emplace(files_.part(replica_.number), provenance_, session_);
 
-  detail::BulkProgress progress(log_, replica_.number, replica_.count, mine.size());
+  detail::AnswerProgress progress(log_, replica_.number, replica_.count, mine.size());
   std::unordered_map<std::uint64_t, std::size_t> prompt_tokens;  // running requests, by number
   const auto ahead = static_cast<std::size_t>(deck_.generation.batch);
   std::size_t next = 0, done = 0;
   const auto submit = [&] {
-    for (; next < mine.size() && responder.stats().waiting < ahead; ++next) {
+    for (; next < mine.size() && any_engine.stats().waiting < ahead; ++next) {
       generate::Request taken = request(mine[next]);
       prompt_tokens[taken.id] = taken.prompt.size();
-      responder.submit(std::move(taken));
+      any_engine.submit(std::move(taken));
     }
   };
   std::vector<generate::Answer> answers;  // of the pass before
   const auto keep = [&] {
     for (const generate::Answer& answer : answers) {
-      detail::BulkRecord record = judged(answer, prompt_tokens.at(answer.id));
+      detail::AnswerRecord record = judged(answer, prompt_tokens.at(answer.id));
       prompt_tokens.erase(answer.id);
-      const generate::Stats stats = responder.stats();
+      const generate::Stats stats = any_engine.stats();
       record.seconds = progress.seconds();
       record.computed_tokens = stats.computed_tokens;
       record.reused_tokens = stats.reused_tokens;
@@ -209,11 +211,11 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
     answers.clear();
   };
   bool stopped = false;
-  for (submit(); responder.busy() && !stopped; submit()) {
+  for (submit(); any_engine.busy() && !stopped; submit()) {
     // While the device runs a pass the host writes the answers of the one before and tokenizes the
     // next requests.
-    answers = responder.step([&] { keep(), submit(); });
-    progress.at(done, responder.stats());
+    answers = any_engine.step([&] { keep(), submit(); });
+    progress.at(done, any_engine.stats());
     const std::size_t left = mine.size() - done - answers.size();
     stopped = left > 0 && replica_.ranks->any(stop());
   }
@@ -221,13 +223,13 @@ bool Bulk::run(Responder& responder, const std::function<bool()>& stop) {
   return !stopped;
 }
 
-std::optional<Bulk::Done> Bulk::finish() {
+std::optional<BatchInference::Done> BatchInference::finish() {
   const comm::LongWait files;
   group_.barrier();  // all parts are written
   std::optional<Done> done;
   if (group_.rank() == 0) {
     done.emplace();
-    detail::Parts parts = detail::read_parts(files_, provenance_, requests_.size());
+    detail::Journal parts = detail::read_journal(files_, provenance_, requests_.size());
     if (parts.records.size() < requests_.size())
       user_error(
           "{} of {} requests are answered: lines of {} were lost or damaged meanwhile{}{}; pass "
@@ -237,7 +239,7 @@ std::optional<Bulk::Done> Bulk::finish() {
           parts.damaged.empty() ? "" : parts.damaged.front());
     done->summary = detail::summarize(deck_, parts, group_.size());
     std::string answers, rejects;
-    for (const detail::BulkRecord& r : parts.records)
+    for (const detail::AnswerRecord& r : parts.records)
       (r.good() ? answers : rejects) +=
           r.good() ? answer_line(requests_[r.number], r) : reject_line(requests_[r.number], r);
     ordered_json summary = done->summary.to_json();

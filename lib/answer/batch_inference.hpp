@@ -13,13 +13,13 @@
 /// Each replica appends its answers to its own part in DIRECTORY/parts/; the files are written from
 /// the parts at the end. A run stopped or killed at any moment resumes from the parts, on any
 /// number of replicas; its files equal those of an uninterrupted run wherever the engine's texts do
-/// (generate/engine.hpp). Parts of another deck or input are refused.
+/// (generate/engine.hpp). Journal of another deck or input are refused.
 #pragma once
 #include <functional>
 #include <optional>
 
 #include "answer/answer_reader.hpp"
-#include "answer/detail/parts.hpp"
+#include "answer/detail/journal.hpp"
 #include "answer/detail/summary.hpp"
 #include "answer/prompt.hpp"
 #include "answer/requests.hpp"
@@ -44,22 +44,22 @@ struct Replica {
 Replica replica_of(const comm::Mesh& mesh);
 
 /// Type-erased engine: hides its precision.
-class Responder {
+class AnyEngine {
  public:
-  virtual ~Responder() = default;
+  virtual ~AnyEngine() = default;
   virtual void submit(generate::Request request) = 0;
   virtual bool busy() const = 0;
   virtual std::vector<generate::Answer> step(const std::function<void()>& meanwhile) = 0;
   virtual generate::Stats stats() const = 0;
 };
 
-class Bulk {
+class BatchInference {
  public:
   /// Reads the requests and the answers of earlier sessions. `weights` identifies the model's
   /// weights. Throws UserError if there is an earlier run without --resume, or one of other origin
   /// (deck, input, weights). Collective.
-  Bulk(const deck::Deck& deck, const std::string& weights, const job::Options& options,
-       const text::Tokenizer& tokenizer, const comm::Mesh& mesh, Log& log);
+  BatchInference(const deck::Deck& deck, const std::string& weights, const job::Options& options,
+                 const text::Tokenizer& tokenizer, const comm::Mesh& mesh, Log& log);
 
   const std::vector<ChatRequest>& requests() const { return requests_; }
   /// Requests not answered yet by any replica.
@@ -70,20 +70,20 @@ class Bulk {
 
   /// Answers this replica's part of the requests; each rank calls `stop` between passes. False if
   /// stopped. Collective over the replica only.
-  bool run(Responder& responder, const std::function<bool()>& stop);
+  bool run(AnyEngine& any_engine, const std::function<bool()>& stop);
 
   /// Writes the files once all requests are answered. Returns summary and records on rank 0,
   /// nothing on the others. Throws UserError if parts were lost. Collective.
   struct Done {
-    std::vector<detail::BulkRecord> records;  // by request number
-    detail::BulkSummary summary;
+    std::vector<detail::AnswerRecord> records;  // by request number
+    detail::AnswerSummary summary;
   };
   std::optional<Done> finish();
 
  private:
   void load_earlier_parts();
   generate::Request request(std::size_t number) const;
-  detail::BulkRecord judged(const generate::Answer& answer, std::size_t prompt_tokens) const;
+  detail::AnswerRecord judged(const generate::Answer& answer, std::size_t prompt_tokens) const;
 
   const deck::Deck& deck_;
   const text::Tokenizer& tokenizer_;
@@ -94,7 +94,7 @@ class Bulk {
   AnswerReader reader_;
   PromptTemplate prompt_;
   std::vector<ChatRequest> requests_;
-  detail::BulkFiles files_;
+  detail::AnswerFiles files_;
   detail::Provenance provenance_;
   std::vector<std::uint8_t> answered_;  // by request number
   std::size_t remaining_ = 0;
@@ -103,7 +103,7 @@ class Bulk {
 };
 
 /// The whole task, on any number of ranks; task = 'evaluate' also judges the answers
-/// (answer/gap.hpp). Collective; returns the exit code.
+/// (answer/answer_scores.hpp). Collective; returns the exit code.
 template <class T>
 int answer_file(const deck::Deck& deck, const job::Options& options, const comm::Mesh& mesh,
                 const comm::Session& session, Log& log);
