@@ -153,7 +153,7 @@ class Bench {
       program_.engine.submit({requests_++, prompt, count});
     }
     const double begin = now();
-    const std::size_t computed_at_start = program_.engine.figures().computed_tokens;
+    const std::size_t computed_at_start = program_.engine.stats().computed_tokens;
     std::size_t answered = 0;
     while (program_.engine.busy()) {
       const generate::Stats before = program_.engine.stats();
